@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+# Every target makes the environment first when it is missing or stale; none needs root.
+SHELL := /bin/bash
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3.11
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.stamp-$(shell cat requirements.lock pyproject.toml | sha256sum | cut -c1-16)
+MODEL    ?= facile
+PLATFORM ?= u250
+
+.PHONY: help dev run test lint serve bitstream bench lock clean
+
+help: ## what can be made
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+
+dev: $(STAMP) ## the environment in .venv/, exactly as locked
+
+$(STAMP): requirements.lock pyproject.toml
+	@rm -f $(VENV)/.stamp-*
+	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) is not here; install Python 3.11 or set PYTHON=" >&2; exit 2; }
+	@for tool in g++ make perl; do command -v $$tool >/dev/null || { echo "$$tool is not here; on Debian: apt-get install g++ make perl" >&2; exit 2; }; done
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing the locked environment into $(VENV)/ ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(sed -n 's/^\(uv==[0-9.]*\).*/\1/p' requirements.lock)"
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
+	@touch $@
+
+lint: $(STAMP) ## style, types, imports, RTL
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m hypersonic.sim.lint
+
+test: lint ## everything: lint, then the whole test suite
+	$(BIN)/python -m pytest
+
+run: $(STAMP) ## the main job: FACILE built for hw_emu, served, events sent, every answer checked, figures and a picture
+	@$(BIN)/hypersonic run $(MODEL) --target hw_emu --model-repository models --output result
+
+serve: $(STAMP) ## the server on models/ (ports 8000 HTTP, 8001 gRPC, 8002 metrics)
+	$(BIN)/hypersonic serve --model-repository models
+
+bitstream: $(STAMP) ## the hw xclbin of MODEL for PLATFORM, with the vendor's tools
+	$(BIN)/hypersonic build $(MODEL) --target hw --platform $(PLATFORM)
+
+bench: $(STAMP) ## the kernel's and the server's figures
+	$(BIN)/hypersonic bench
+
+lock: $(STAMP) ## renew requirements.lock from pyproject.toml
+	$(BIN)/uv pip compile pyproject.toml --extra build --group dev --python-version 3.11 --generate-hashes --no-header \
+	  --no-emit-index-url --no-emit-find-links --quiet --output-file requirements.lock
+
+clean: ## what was built here; the cache of long builds stays
+	rm -rf build result models .mypy_cache .ruff_cache .pytest_cache

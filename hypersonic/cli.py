@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line. Each command imports its room only when it is called, so `--help` is instant and a server stays light."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from hypersonic import __version__
+
+#: exit codes: 0 done, 1 our fault, 2 the user's
+OK, OURS, USERS = 0, 1, 2
+
+_EPILOG = """\
+a first session:
+  hypersonic build facile --target hw_emu      a trained network becomes a kernel in ./models
+  hypersonic serve --model-repository models   Triton's protocol on ports 8000, 8001 and 8002
+  hypersonic infer facile                      events through that server: rate, latency, resolution, a picture
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the process's exit code. Errors are one paragraph on standard error."""
+    parser = _parser()
+    args = parser.parse_args(argv)
+    try:
+        command: Callable[[argparse.Namespace], int] = args.command
+        return command(args)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except Exception as error:
+        if not type(error).__module__.startswith("hypersonic."):
+            raise
+        print(f"hypersonic: error: {error}", file=sys.stderr)
+        return int(getattr(error, "exit_code", USERS))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="hypersonic",
+        description="FPGA inference as a service: a trained network becomes a bit-exact kernel, served over Triton's protocol.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"hypersonic {__version__}")
+    commands = _Commands(parser)
+    for add in (_add_run, _add_build, _add_serve, _add_infer, _add_train, _add_inspect, _add_devices, _add_bench):
+        add(commands)
+    return parser
+
+
+class _Commands:
+    """Where the subcommands are added; a name for argparse's private type."""
+
+    def __init__(self, parser: argparse.ArgumentParser) -> None:
+        self._actions = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    def add(self, name: str, call: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
+        parser = self._actions.add_parser(
+            name, help=text, description=f"{text[0].upper()}{text[1:]}.", formatter_class=argparse.ArgumentDefaultsHelpFormatter
+        )
+        parser.set_defaults(command=call)
+        return parser
+
+
+def _add_build_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", metavar="MODEL", help="a zoo name (facile) or a .keras, .h5 or .onnx file with a YAML beside it")
+    parser.add_argument("--target", choices=("sw_emu", "hw_emu", "hw"), default="hw_emu", help="as Vitis names them")
+    parser.add_argument("--platform", default="u250", help="the card it is linked for")
+    parser.add_argument("--core", choices=("da", "rf", "hls", "csim"), default="da", help="how the network is computed")
+    parser.add_argument("--model-repository", type=Path, default=Path("models"), metavar="DIR", help="where it is published")
+    parser.add_argument("--compute-units", type=int, default=1, metavar="N", help="instances of the kernel on the card")
+    parser.add_argument("--quiet", action="store_true", help="no progress on the terminal")
+
+
+def _add_build(commands: _Commands) -> None:
+    _add_build_options(commands.add("build", _build, "turn a trained model into an xclbin, published in a model repository"))
+
+
+def _build(args: argparse.Namespace) -> int:
+    from hypersonic.build import build
+    from hypersonic.progress import progress
+
+    with progress(quiet=args.quiet) as step:
+        version = build(
+            args.model,
+            target=args.target,
+            platform=args.platform,
+            core=args.core,
+            repository=args.model_repository,
+            compute_units=args.compute_units,
+            progress=step,
+        )
+    print(version)
+    return OK
+
+
+def _add_serve(commands: _Commands) -> None:
+    from hypersonic.server.app import add_arguments
+
+    add_arguments(commands.add("serve", _serve, "serve a model repository over Triton's protocol"))
+
+
+def _serve(args: argparse.Namespace) -> int:
+    from hypersonic.server.app import serve
+
+    return serve(args)
+
+
+def _add_infer_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--events", type=int, default=50, metavar="N", help="how many generated events are sent")
+    parser.add_argument("--clients", type=int, default=4, metavar="N", help="how many send at the same time")
+    parser.add_argument("--seed", type=int, default=1, help="of the event generator")
+    parser.add_argument("--output", type=Path, default=Path("result"), metavar="DIR", help="where the picture and the figures go")
+
+
+def _add_infer(commands: _Commands) -> None:
+    parser = commands.add("infer", _infer, "send events through a running server: rate, latency, physics figures, a picture")
+    parser.add_argument("model", metavar="MODEL", help="a zoo name: its generator makes the events")
+    _add_infer_options(parser)
+    parser.add_argument("--url", default="localhost:8001", help="the server's gRPC address")
+    parser.add_argument("--metrics-url", default="http://localhost:8002/metrics", help="where clocks are read from")
+    parser.add_argument("--no-check", dest="check", action="store_false", help="do not compare with csim as integers")
+    parser.add_argument("--quiet", action="store_true", help="no progress on the terminal")
+
+
+def _infer(args: argparse.Namespace) -> int:
+    from hypersonic.infer import infer
+    from hypersonic.progress import progress
+
+    with progress(quiet=args.quiet) as step:
+        outcome = infer(
+            args.model,
+            url=args.url,
+            metrics_url=args.metrics_url,
+            events=args.events,
+            clients=args.clients,
+            seed=args.seed,
+            check=args.check,
+            progress=step,
+        )
+    return outcome.show(args.output)
+
+
+def _add_run(commands: _Commands) -> None:
+    parser = commands.add("run", _run, "the main job: build a model, serve it, send events, check every answer, show the figures")
+    _add_build_options(parser)
+    _add_infer_options(parser)
+
+
+def _run(args: argparse.Namespace) -> int:
+    from hypersonic.run import run
+
+    return run(args)
+
+
+def _add_train(commands: _Commands) -> None:
+    parser = commands.add("train", _train, "train a zoo model, quantisation-aware; needs the build extra")
+    parser.add_argument("model", choices=("facile",), metavar="MODEL", help="facile")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="passed on; `hypersonic train facile --help` lists them")
+
+
+def _train(args: argparse.Namespace) -> int:
+    """Training needs Keras 2 before anything else imports Keras, so it has a process of its own."""
+    environment = {**os.environ, "TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "2"}
+    argv = [sys.executable, "-m", f"hypersonic.hls.zoo.{args.model}.train", *args.arguments]
+    return subprocess.run(argv, env=environment, check=False).returncode
+
+
+def _add_inspect(commands: _Commands) -> None:
+    parser = commands.add("inspect", _inspect, "show what is inside an xclbin")
+    parser.add_argument("file", type=Path, metavar="FILE.xclbin")
+
+
+def _inspect(args: argparse.Namespace) -> int:
+    from hypersonic.firmware.xclbin import Xclbin, describe
+
+    print(describe(Xclbin.read(args.file)))
+    return OK
+
+
+def _add_devices(commands: _Commands) -> None:
+    commands.add("devices", _devices, "list the cards of this host")
+
+
+def _devices(_args: argparse.Namespace) -> int:
+    from hypersonic.host.device import devices
+
+    print(devices())
+    return OK
+
+
+def _add_bench(commands: _Commands) -> None:
+    parser = commands.add("bench", _bench, "the kernel's and the server's own figures as JSON")
+    parser.add_argument("--quiet", action="store_true", help="no progress on the terminal")
+
+
+def _bench(args: argparse.Namespace) -> int:
+    from hypersonic.progress import progress
+    from hypersonic.run import bench
+
+    with progress(quiet=args.quiet) as step:
+        print(json.dumps(bench(step), indent=2))
+    return OK
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

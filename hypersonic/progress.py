@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Progress of long work: a line per step, with a spinner where there is a terminal, nothing where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+Step = Callable[[str], None]
+
+
+@contextmanager
+def progress(*, quiet: bool = False) -> Iterator[Step]:
+    """Yields step(text): what is being done now. On standard error; `quiet` turns it off.
+
+    On a terminal a spinner shows the running step and each finished one stays with its seconds; elsewhere each step is one
+    plain line when it begins.
+    """
+    console = Console(stderr=True)
+    if quiet:
+        yield lambda text: None
+    elif not console.is_terminal:
+        yield lambda text: console.print(text, highlight=False, markup=False, soft_wrap=True)
+    else:
+        with Progress(SpinnerColumn(finished_text="✓"), TextColumn("{task.description}", markup=False), TimeElapsedColumn(), console=console) as bars:
+            running: list[int] = []
+
+            def step(text: str) -> None:
+                for task in running:
+                    bars.update(task, total=1, completed=1)  # type: ignore[arg-type]
+                running[:] = [bars.add_task(text, total=None)]
+
+            yield step
+            for task in running:
+                bars.update(task, total=1, completed=1)  # type: ignore[arg-type]
