@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A kernel and an image -> an xclbin, as `v++ --link` lays it out.
+
+For the emulation targets the image is the simulator, a shared library, in BITSTREAM (where XRT keeps its own). For `hw`
+it is the bitstream Vivado wrote; v++ links its own xclbin there, and this function serves to pack one again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+
+from hypersonic.firmware import sections as tables
+from hypersonic.firmware.errors import LinkError
+from hypersonic.firmware.kernel_xml import COMPUTE_UNIT_RANGE, Instance, KernelDescription, describe_kernel, embedded_metadata
+from hypersonic.firmware.platform import Platform, Target
+from hypersonic.firmware.sections import Kind
+from hypersonic.firmware.xclbin import Section, Xclbin
+
+#: XRT's scheduler counts compute units in 128 bits
+MAX_COMPUTE_UNITS = 128
+
+_IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_INTERRUPT_ENABLE = 1
+
+
+def link(
+    kernel_name: str, target: Target, platform: Platform, image: bytes, *,
+    compute_units: int = 1, tools: Mapping[str, str] | None = None,
+) -> bytes:  # fmt: skip
+    """The bytes of an xclbin with compute units <kernel>_1 ... <kernel>_N, number k (from 0) on memory bank k % banks.
+
+    tools: name -> version of what the image was made with. Equal arguments give equal bytes. Raises LinkError for a name
+    that is no identifier or does not fit, a number of units out of range, or a platform without memory.
+    """
+    instances = _instances(kernel_name, platform, compute_units)
+    kernel = describe_kernel(kernel_name, instances)
+    memories = tables.encode_memories(_memories(platform, len(instances)))
+    connections = tables.encode_connections(_connections(kernel, len(platform.memory)))
+    sections = (
+        Section(Kind.EMBEDDED_METADATA, embedded_metadata(kernel, target, platform)),
+        Section(Kind.MEM_TOPOLOGY, memories),
+        Section(Kind.IP_LAYOUT, tables.encode_ips(_ips(kernel))),
+        Section(Kind.CONNECTIVITY, connections),
+        Section(Kind.CLOCK_FREQ_TOPOLOGY, tables.encode_clocks(_clocks(platform))),
+        Section(Kind.GROUP_TOPOLOGY, memories),
+        Section(Kind.GROUP_CONNECTIVITY, connections),
+        Section(Kind.BUILD_METADATA, _build_metadata(kernel, target, platform, tools or {})),
+        Section(Kind.BITSTREAM, image),
+    )
+    return Xclbin.create(target, platform.vbnv, sections, platform.interface_uuid).to_bytes()
+
+
+def _instances(kernel_name: str, platform: Platform, compute_units: int) -> tuple[Instance, ...]:
+    if not platform.memory:
+        raise LinkError(f"platform {platform.name} has no memory to connect: {platform.retired or 'choose another one'}")
+    if not 1 <= compute_units <= MAX_COMPUTE_UNITS:
+        raise LinkError(f"compute units: got {compute_units}, expected 1 to {MAX_COMPUTE_UNITS}")
+    longest = f"{kernel_name}:{kernel_name}_{compute_units}"
+    if not _IDENTIFIER.fullmatch(kernel_name) or len(longest) > 63:
+        room = (61 - len(str(compute_units))) // 2
+        raise LinkError(f"kernel name is {kernel_name!r}, expected an identifier of at most {room} characters")
+    return tuple(
+        Instance(f"{kernel_name}_{k + 1}", platform.control_base + k * COMPUTE_UNIT_RANGE) for k in range(compute_units)
+    )
+
+
+def _memories(platform: Platform, compute_units: int) -> tuple[tables.Memory, ...]:
+    """Only the banks some compute unit is connected to are marked used, as v++ does."""
+    kinds = tables.MEMORY_KINDS
+    return tuple(
+        tables.Memory(kinds.index(bank.kind), index < compute_units, bank.size_bytes >> 10, bank.base_address, bank.tag)
+        for index, bank in enumerate(platform.memory)
+    )
+
+
+def _ips(kernel: KernelDescription) -> tuple[tables.Ip, ...]:
+    """Sorted by base address; the interrupt id gives XRT the order of the units."""
+    control = tables.AP_CTRL_CHAIN << 8 | _INTERRUPT_ENABLE
+    return tuple(
+        tables.Ip(tables.IP_KERNEL, control | number << 1, unit.base_address, f"{kernel.name}:{unit.name}")
+        for number, unit in enumerate(kernel.instances)
+    )
+
+
+def _connections(kernel: KernelDescription, banks: int) -> tuple[tables.Connection, ...]:
+    return tuple(
+        tables.Connection(argument.index, number, number % banks)
+        for number in range(len(kernel.instances))
+        for argument in kernel.arguments
+        if argument.address_qualifier == 1
+    )
+
+
+def _clocks(platform: Platform) -> tuple[tables.Clock, ...]:
+    return (
+        tables.Clock(platform.kernel_clock_mhz, tables.CLOCK_KINDS.index("DATA"), "DATA_CLK"),
+        tables.Clock(platform.system_clock_mhz, tables.CLOCK_KINDS.index("KERNEL"), "KERNEL_CLK"),
+    )
+
+
+def _build_metadata(kernel: KernelDescription, target: Target, platform: Platform, tools: Mapping[str, str]) -> bytes:
+    """BUILD_METADATA: who made the xclbin and of what, in xclbinutil's outline."""
+    build = {
+        "dsa": {"board_part": platform.part, "name": platform.vbnv},
+        "xclbin": {
+            "generated_by": {"name": "hypersonic", "tools": dict(sorted(tools.items()))},
+            "user_regions": [{"kernels": [{"name": kernel.name, "instances": [unit.name for unit in kernel.instances]}]}],
+            "target": str(target),
+        },
+    }
+    schema = {"major": "1", "minor": "0", "patch": "0"}
+    return json.dumps({"schema_version": schema, "build_metadata": build}, indent=1).encode()

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""manifest.json beside a model.xclbin: what the kernel computes, which the container itself does not say.
+
+The file is read as hostile input: bounded size, every field's type and range checked, ManifestError names the field.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hypersonic.firmware.errors import ManifestError, ManifestMismatchError
+from hypersonic.firmware.platform import PLATFORMS, Target
+from hypersonic.firmware.xclbin import Xclbin
+from hypersonic.hls.spec import TensorSpec
+
+FILE_NAME = "manifest.json"
+SCHEMA = 1
+MAX_BYTES = 1 << 20
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
+_HEX = re.compile(r"(?:[0-9a-f]{2})+")
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """One published version of a model."""
+
+    model: str
+    kernel: str
+    target: Target
+    platform: str  # a name of PLATFORMS
+    core: str  # da, rf, hls or csim
+    uuid: str  # of the xclbin, 32 hex digits
+    sha256: str  # of the file model.xclbin
+    input: TensorSpec
+    output: TensorSpec
+    compute_units: tuple[str, ...]
+    ii: int  # clocks between two rows in the core
+    latency_cycles: int  # clocks of one row through the core
+    max_batch_size: int  # rows in one request
+    tools: dict[str, str] = field(default_factory=dict)
+    report: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, xclbin: bytes, *, model: str, platform: str, core: str, input: TensorSpec,  # noqa: A002 - the field's name
+        output: TensorSpec, ii: int, latency_cycles: int, max_batch_size: int,
+        tools: dict[str, str] | None = None, report: dict[str, Any] | None = None,
+    ) -> Manifest:  # fmt: skip
+        """The manifest of these xclbin bytes; what the xclbin says of itself is taken from it. Raises XclbinError."""
+        parsed = Xclbin.parse(xclbin)
+        return cls(
+            model=model, kernel=parsed.kernel_name, target=parsed.target, platform=platform, core=core, uuid=parsed.uuid,
+            sha256=hashlib.sha256(xclbin).hexdigest(), input=input, output=output,
+            compute_units=tuple(unit.name for unit in parsed.compute_units), ii=ii, latency_cycles=latency_cycles,
+            max_batch_size=max_batch_size, tools=tools or {}, report=report or {},
+        )  # fmt: skip
+
+    def to_json(self) -> str:
+        """The text of manifest.json."""
+        fields = {
+            "schema": SCHEMA, "model": self.model, "kernel": self.kernel, "target": str(self.target),
+            "platform": self.platform, "core": self.core, "uuid": self.uuid, "sha256": self.sha256,
+            "input": self.input.to_json(), "output": self.output.to_json(), "compute_units": list(self.compute_units),
+            "ii": self.ii, "latency_cycles": self.latency_cycles, "max_batch_size": self.max_batch_size,
+            "tools": self.tools, "report": self.report,
+        }  # fmt: skip
+        return json.dumps(fields, indent=2) + "\n"
+
+    @classmethod
+    def parse(cls, text: str | bytes) -> Manifest:
+        """Raises ManifestError naming the first field that is missing or not what it must be."""
+        fields = _load(text)
+        if fields.get("schema") != SCHEMA:
+            raise ManifestError(f"manifest: schema is {fields.get('schema')!r}, expected {SCHEMA}")
+        return cls(
+            model=_name(fields, "model"), kernel=_name(fields, "kernel"),
+            target=Target(_choice(fields, "target", list(Target))),
+            platform=_choice(fields, "platform", list(PLATFORMS)), core=_name(fields, "core"),
+            uuid=_hex(fields, "uuid", 32), sha256=_hex(fields, "sha256", 64),
+            input=_tensor(fields, "input"), output=_tensor(fields, "output"), compute_units=_names(fields, "compute_units"),
+            ii=_count(fields, "ii"), latency_cycles=_count(fields, "latency_cycles"),
+            max_batch_size=_count(fields, "max_batch_size"),
+            tools={str(key): str(value) for key, value in _object(fields, "tools").items()}, report=_object(fields, "report"),
+        )  # fmt: skip
+
+    @classmethod
+    def read(cls, path: Path) -> Manifest:
+        """Raises ManifestError naming the file, OSError when it cannot be read."""
+        with path.open("rb") as file:
+            text = file.read(MAX_BYTES + 1)
+        try:
+            return cls.parse(text)
+        except ManifestError as error:
+            raise ManifestError(f"{path}: {error}") from error
+
+
+def check(manifest: Manifest, xclbin: bytes) -> Xclbin:
+    """The parsed xclbin, when the manifest describes exactly these bytes.
+
+    Raises ManifestMismatchError naming the field, what the manifest says and what the xclbin says; XclbinError when the
+    bytes are no xclbin.
+    """
+    parsed = Xclbin.parse(xclbin)
+    facts = (
+        ("target", str(manifest.target), str(parsed.target)),
+        ("platform", PLATFORMS[manifest.platform].vbnv, parsed.vbnv),
+        ("kernel", manifest.kernel, parsed.kernel_name),
+        ("compute_units", list(manifest.compute_units), [unit.name for unit in parsed.compute_units]),
+        ("uuid", manifest.uuid, parsed.uuid),
+        ("sha256", manifest.sha256, hashlib.sha256(xclbin).hexdigest()),
+    )
+    for name, said, found in facts:
+        if said != found:
+            raise ManifestMismatchError(
+                f"manifest of model {manifest.model!r}: {name} is {said!r}, but the xclbin has {found!r}; "
+                "the two files are not of one build: publish the model again"
+            )
+    return parsed
+
+
+def _load(text: str | bytes) -> dict[str, Any]:
+    if len(text) > MAX_BYTES:
+        raise ManifestError(f"manifest is more than {MAX_BYTES} bytes")
+    try:
+        fields = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ManifestError(f"manifest is not JSON: {error}") from error
+    if not isinstance(fields, dict):
+        raise ManifestError(f"manifest is a JSON {type(fields).__name__}, expected an object")
+    return fields
+
+
+def _field(fields: dict[str, Any], name: str, type_: type, what: str) -> Any:
+    value = fields.get(name)
+    if not isinstance(value, type_) or isinstance(value, bool):
+        raise ManifestError(f"manifest: {name} is {_brief(value) if name in fields else 'missing'}, expected {what}")
+    return value
+
+
+def _brief(value: object) -> str:
+    return repr(value)[:80]
+
+
+def _text(fields: dict[str, Any], name: str, pattern: re.Pattern[str], what: str) -> str:
+    value: str = _field(fields, name, str, what)
+    if not pattern.fullmatch(value):
+        raise ManifestError(f"manifest: {name} is {_brief(value)}, expected {what}")
+    return value
+
+
+def _name(fields: dict[str, Any], name: str) -> str:
+    return _text(fields, name, _NAME, "a name")
+
+
+def _hex(fields: dict[str, Any], name: str, digits: int) -> str:
+    value = _text(fields, name, _HEX, f"{digits} hexadecimal digits")
+    if len(value) != digits:
+        raise ManifestError(f"manifest: {name} has {len(value)} digits, expected {digits} hexadecimal digits")
+    return value
+
+
+def _choice(fields: dict[str, Any], name: str, choices: list[str]) -> str:
+    value: str = _field(fields, name, str, f"one of {', '.join(choices)}")
+    if value not in choices:
+        raise ManifestError(f"manifest: {name} is {_brief(value)}, expected one of {', '.join(choices)}")
+    return value
+
+
+def _count(fields: dict[str, Any], name: str) -> int:
+    value: int = _field(fields, name, int, "a positive integer")
+    if not 1 <= value < 1 << 31:
+        raise ManifestError(f"manifest: {name} is {_brief(value)}, expected a positive integer")
+    return value
+
+
+def _names(fields: dict[str, Any], name: str) -> tuple[str, ...]:
+    values = _field(fields, name, list, "a list of names")
+    if not values or len(values) > 1024 or not all(isinstance(value, str) and _NAME.fullmatch(value) for value in values):
+        raise ManifestError(f"manifest: {name} is {_brief(values)}, expected a list of names")
+    return tuple(values)
+
+
+def _object(fields: dict[str, Any], name: str) -> dict[str, Any]:
+    value: dict[str, Any] = _field({name: {}} | fields, name, dict, "an object")
+    return value
+
+
+def _tensor(fields: dict[str, Any], name: str) -> TensorSpec:
+    value = _field(fields, name, dict, "a tensor")
+    try:
+        return TensorSpec.from_json(value)
+    except KeyError as error:
+        raise ManifestError(f"manifest: {name} has no field {error}") from error
+    except (ValueError, TypeError, AttributeError, OverflowError) as error:
+        raise ManifestError(f"manifest: {name} is no tensor: {error}") from error

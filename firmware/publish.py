@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A build enters a model repository: all of it or nothing, also when the machine stops in the middle.
+
+    <repository>/<model>/config.pbtxt
+    <repository>/<model>/<version>/{model.xclbin, manifest.json}
+
+Everything is written under a name that starts with a dot, which no server reads, flushed to the disk, and renamed. The
+rename of the version directory is the last step and the only one that makes the build visible.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from hypersonic.firmware import config_pbtxt, manifest
+from hypersonic.firmware.errors import PublishError
+from hypersonic.firmware.manifest import Manifest, check
+
+XCLBIN_NAME = "model.xclbin"
+
+_MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
+_VERSION = re.compile(r"[1-9][0-9]{0,8}")
+
+
+def publish(repository: Path, xclbin: bytes, build: Manifest, config: str, *, version: int | None = None) -> Path:
+    """Put one build into the repository (made when it is not there) and return its version directory.
+
+    The model's name is the manifest's. version: None takes the next free number. config: the text of config.pbtxt; it
+    replaces the model's present one. Raises PublishError for a name that makes no directory, a version that is taken, or
+    tensors other than the model's present versions have (one config.pbtxt serves them all); ManifestMismatchError when
+    xclbin and manifest are not of one build; OSError when the disk refuses.
+    """
+    _check_names(build.model, version)
+    check(build, xclbin)
+    place = repository / build.model
+    _check_tensors(place, build)
+    repository.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=".publish-", dir=repository))
+    try:
+        staged = scratch / build.model
+        _write(staged / str(version or 1), {XCLBIN_NAME: xclbin, manifest.FILE_NAME: build.to_json().encode()})
+        _write(staged, {config_pbtxt.FILE_NAME: config.encode()})
+        published = _enter(staged, place, version)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    for directory in (place, repository):
+        _sync(directory)
+    return published
+
+
+def _enter(staged: Path, place: Path, version: int | None) -> Path:
+    """A new model's directory is renamed as a whole; a known one gets the config, then the version."""
+    if not place.exists():
+        try:
+            staged.rename(place)
+        except OSError:
+            if not place.is_dir():
+                raise
+        else:
+            return place / str(version or 1)
+    (staged / config_pbtxt.FILE_NAME).replace(place / config_pbtxt.FILE_NAME)
+    return _rename(staged / str(version or 1), place, version)
+
+
+def versions(repository: Path, model: str) -> tuple[int, ...]:
+    """The published versions of a model, ascending; empty when there is none."""
+    place = repository / model
+    names = [entry.name for entry in place.iterdir() if entry.is_dir()] if place.is_dir() else []
+    return tuple(sorted(int(name) for name in names if _VERSION.fullmatch(name)))
+
+
+def _check_names(model: str, version: int | None) -> None:
+    if not _MODEL.fullmatch(model):
+        raise PublishError(f"model name is {model!r}, expected letters, digits, '_', '.' and '-', 128 at most, no leading dot")
+    if version is not None and not _VERSION.fullmatch(str(version)):
+        raise PublishError(f"version is {version}, expected a positive number")
+
+
+def _check_tensors(place: Path, build: Manifest) -> None:
+    present = versions(place.parent, place.name)
+    path = place / str(present[-1]) / manifest.FILE_NAME if present else None
+    if path is None or not path.is_file():
+        return
+    old = Manifest.read(path)
+    for role, was, now in (("input", old.input, build.input), ("output", old.output, build.output)):
+        if (was.name, was.shape, was.datatype) != (now.name, now.shape, now.datatype):
+            raise PublishError(
+                f"{place}: version {present[-1]} has {role} {was.name} {was.datatype} {list(was.shape)}, the new build "
+                f"{now.name} {now.datatype} {list(now.shape)}; versions share one config.pbtxt: "
+                "publish under another name or remove the model first"
+            )
+
+
+def _write(directory: Path, files: Mapping[str, bytes]) -> None:
+    """New files, on the disk when this returns."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        with (directory / name).open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    _sync(directory)
+
+
+def _rename(staged: Path, place: Path, version: int | None) -> Path:
+    """Make the staged directory visible. A rename onto a version that is there fails, so of two writers one goes on."""
+    while True:
+        present = versions(place.parent, place.name)
+        number = version if version is not None else (present[-1] if present else 0) + 1
+        target = place / str(number)
+        try:
+            staged.rename(target)
+        except OSError as error:
+            if not target.is_dir():
+                raise
+            if version is not None:
+                raise PublishError(f"{target} is there already; remove it first or leave the version to be chosen") from error
+        else:
+            return target
+
+
+def _sync(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A card with an xclbin on it, through XRT's C API: Device, ComputeUnit, BufferObject, Run.
+
+    Device          one card, one xclbin; owns its compute units
+    `-- ComputeUnit     one kernel instance; owns its buffer objects and runs
+        |-- BufferObject    memory of one bank, with its host side as a numpy array
+        `-- Run             one set of arguments, started again and again
+
+Everything is made before the first run and closed in the opposite order; close() may be called twice. A Device may be
+shared between threads; a ComputeUnit and what it owns belong to one thread at a time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from threading import Lock
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.firmware.platform import Target
+from hypersonic.firmware.xclbin import ComputeUnit as Instance
+from hypersonic.firmware.xclbin import Xclbin
+from hypersonic.host import xrt
+from hypersonic.host.errors import (
+    BufferObjectError,
+    ComputeUnitNotFoundError,
+    ComputeUnitOutOfServiceError,
+    DeviceClosedError,
+    DeviceError,
+    XclbinMismatchError,
+    failure,
+)
+from hypersonic.host.library import devices, load_library
+from hypersonic.host.xrt import Handle, Library, RunState
+
+__all__ = ["BufferObject", "ComputeUnit", "Device", "Run", "devices", "open_device"]
+
+#: one call into XRT waits this long at most, so that signals are seen
+WAIT_SLICE_MS = 20
+#: how long close() waits for a run in flight before it leaves its buffers to the card
+CLOSE_TIMEOUT_MS = 1000
+
+
+def open_device(xclbin: Path, index: int = 0) -> Device:
+    """Open card `index` with the file `xclbin`; the xclbin's own target picks the library.
+
+    Raises XclbinError when the file is none, LibraryNotFoundError, DeviceNotFoundError, DeviceBusyError or
+    XclbinMismatchError (another shell, or another xclbin got loaded).
+    """
+    contents = Xclbin.read(xclbin)
+    return Device(load_library(contents.target), contents, xclbin, index)
+
+
+class _Closing:
+    """close() once, and as a context manager."""
+
+    def __init__(self) -> None:
+        self._closing = ExitStack()
+        self.closed = False
+
+    def close(self) -> None:
+        """Release everything, in the opposite order of its making. Harmless the second time."""
+        self.closed = True
+        self._closing.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def _require_open(self, what: str) -> None:
+        if self.closed:
+            raise DeviceClosedError(f"{what} is closed")
+
+
+class Device(_Closing):
+    """One card. Made by open_device."""
+
+    uuid: str  # of the xclbin, 32 hex digits
+    name: str  # the platform, as the xclbin names it
+    target: Target
+    kernel_clock_mhz: int  # what ap_clk was built for; 0 when the xclbin does not say
+    compute_units: tuple[ComputeUnit, ...]
+
+    def __init__(self, library: Library, contents: Xclbin, path: Path, index: int) -> None:
+        super().__init__()
+        self.uuid, self.name, self.target = contents.uuid, contents.vbnv, contents.target
+        self.kernel_clock_mhz = next((clock.frequency_mhz for clock in contents.clocks if clock.kind == 1), 0)
+        with ExitStack() as opened:
+            handle = library.open_device(index)
+            opened.callback(library.close_device, handle)
+            library.load_xclbin(handle, str(path))
+            loaded = library.xclbin_uuid(handle)
+            if loaded != contents.uuid:
+                raise XclbinMismatchError(
+                    f"card {index} holds xclbin {loaded}, expected {contents.uuid} of {path}: "
+                    "the file changed while it was loaded, or another process loaded its own; start again"
+                )
+            self.compute_units = tuple(
+                opened.enter_context(ComputeUnit(library, handle, loaded, unit)) for unit in contents.compute_units
+            )
+            self._closing = opened.pop_all()
+
+    def compute_unit(self, name: str) -> ComputeUnit:
+        """Raises ComputeUnitNotFoundError naming those there are."""
+        for unit in self.compute_units:
+            if unit.name == name:
+                return unit
+        there = ", ".join(unit.name for unit in self.compute_units) or "none"
+        raise ComputeUnitNotFoundError(f"compute unit is {name!r}, the xclbin has {there}")
+
+
+class ComputeUnit(_Closing):
+    """One kernel instance, opened exclusively. Out of service once a run did not come back: until the card is reset it may
+    still write into its buffers, so they are neither freed nor used again."""
+
+    def __init__(self, library: Library, device: Handle, uuid: str, unit: Instance) -> None:
+        super().__init__()
+        self.name = unit.name
+        self.in_service = True
+        self._lock = Lock()
+        self._library, self._device = library, device
+        self._handle = library.open_kernel(device, uuid, f"{unit.kernel}:{{{unit.name}}}")
+        self._closing.callback(self._release, library.close_kernel, self._handle)
+
+    def group_id(self, argument: int) -> int:
+        """The memory bank of a pointer argument."""
+        self._require_open(f"compute unit {self.name}")
+        return self._library.group_id(self._handle, argument)
+
+    def allocate(self, size_bytes: int, argument: int) -> BufferObject:
+        """A buffer object in the bank of that argument. Raises BufferObjectError."""
+        return BufferObject(self, size_bytes, self.group_id(argument))
+
+    def allocate_in(self, size_bytes: int, group: int) -> BufferObject:
+        """A buffer object in any bank; only one in an argument's own bank can be set. Raises BufferObjectError."""
+        self._require_open(f"compute unit {self.name}")
+        return BufferObject(self, size_bytes, group)
+
+    def open_run(self) -> Run:
+        self._require_open(f"compute unit {self.name}")
+        return Run(self)
+
+    def read_register(self, offset: int) -> int:
+        """A 32-bit register of s_axi_control. Any thread may ask, also while another one closes the unit."""
+        with self._lock:
+            self._require_open(f"compute unit {self.name}")
+            return self._library.read_register(self._handle, offset)
+
+    def close(self) -> None:
+        """Close its runs, its buffer objects, then the unit. A run in flight is waited for, CLOSE_TIMEOUT_MS at most."""
+        with self._lock:
+            super().close()
+
+    def take_out_of_service(self) -> None:
+        """For good: only a reset of the card and a new Device bring it back."""
+        self.in_service = False
+
+    def require_service(self) -> None:
+        """Raises DeviceClosedError or ComputeUnitOutOfServiceError when the unit cannot be used."""
+        self._require_open(f"compute unit {self.name}")
+        if not self.in_service:
+            raise ComputeUnitOutOfServiceError(
+                f"compute unit {self.name} is out of service since a run did not complete: "
+                "reset the card (`xrt-smi reset`) and load again"
+            )
+
+    def _owns(self, closing: Callable[[], None]) -> None:
+        self._closing.callback(closing)
+
+    def _release(self, release: Callable[[Handle], None], handle: Handle) -> None:
+        """Give a handle back, unless the card may still use what is behind it."""
+        if self.in_service:
+            release(handle)
+
+
+class BufferObject(_Closing):
+    """Memory on the card and its host side. Made by ComputeUnit.allocate."""
+
+    def __init__(self, unit: ComputeUnit, size_bytes: int, group: int) -> None:
+        super().__init__()
+        library, device = unit._library, unit._device
+        self.size_bytes = size_bytes
+        self._unit, self._library = unit, library
+        self._handle = library.allocate(device, size_bytes, group)
+        self._closing.callback(unit._release, library.free_buffer, self._handle)
+        try:
+            self._array = library.map_buffer(self._handle, size_bytes)
+        except DeviceError:
+            self.close()
+            raise
+        unit._owns(self.close)
+
+    @property
+    def array(self) -> NDArray[np.uint8]:
+        """The host side, (size_bytes,) uint8, no copy. Views of it must not be used after close()."""
+        self._require_open("the buffer object")
+        return self._array
+
+    @property
+    def address(self) -> int:
+        """On the card."""
+        self._require_open("the buffer object")
+        return self._library.buffer_address(self._handle)
+
+    def sync_to_device(self, size_bytes: int, offset: int = 0) -> None:
+        """Host side -> card. Raises BufferObjectError when the range is outside the buffer object."""
+        self._sync(xrt.TO_DEVICE, size_bytes, offset)
+
+    def sync_from_device(self, size_bytes: int, offset: int = 0) -> None:
+        """Card -> host side. Raises BufferObjectError when the range is outside the buffer object."""
+        self._sync(xrt.FROM_DEVICE, size_bytes, offset)
+
+    def _sync(self, direction: int, size_bytes: int, offset: int) -> None:
+        self._require_open("the buffer object")
+        if size_bytes == 0:
+            return
+        code = self._library.sync(self._handle, direction, size_bytes, offset) if size_bytes > 0 <= offset else -22
+        if code:
+            way = "to" if direction == xrt.TO_DEVICE else "from"
+            what = f"{size_bytes} bytes at {offset} of a buffer object of {self.size_bytes} do not sync {way} the card"
+            raise failure(BufferObjectError, what, code)
+
+
+class Run(_Closing):
+    """One set of arguments of a compute unit. Made by ComputeUnit.open_run."""
+
+    def __init__(self, unit: ComputeUnit) -> None:
+        super().__init__()
+        self._unit, self._library = unit, unit._library
+        self._handle = unit._library.open_run(unit._handle)
+        self._pending = False
+        self._closing.callback(unit._release, unit._library.close_run, self._handle)
+        self._closing.callback(self._settle)
+        unit._owns(self.close)
+
+    def set_arg(self, index: int, value: BufferObject | int) -> None:
+        """A buffer object for a pointer, 0 to 2**32 - 1 for a scalar. Raises BufferObjectError (wrong bank) or RunError."""
+        self._require_open("the run")
+        if isinstance(value, BufferObject):
+            value._require_open("the buffer object")
+            self._library.set_buffer(self._handle, index, value._handle)
+        else:
+            self._library.set_scalar(self._handle, index, value)
+
+    def start(self) -> None:
+        """Hand the run to the compute unit; does not wait. Raises ComputeUnitOutOfServiceError or RunError."""
+        self._require_open("the run")
+        self._unit.require_service()
+        self._library.start(self._handle)
+        self._pending = True
+
+    def wait(self, timeout_ms: int) -> RunState:
+        """The run's last state, or TIMEOUT when it did not end within timeout_ms; then it is still in flight."""
+        self._require_open("the run")
+        return self._wait(timeout_ms)
+
+    def _wait(self, timeout_ms: int) -> RunState:
+        deadline = time.monotonic_ns() + timeout_ms * 1_000_000
+        left_ms = timeout_ms
+        while True:
+            state = self._library.wait(self._handle, max(1, min(left_ms, WAIT_SLICE_MS)))
+            if state == RunState.TIMEOUT:
+                # the call ran out of time, or the run itself ended so: only its state tells
+                state = self._library.state(self._handle)
+            if state not in xrt.PENDING:
+                self._pending = False
+                return xrt.run_state(state)
+            left_ms = (deadline - time.monotonic_ns()) // 1_000_000
+            if left_ms <= 0:
+                return RunState.TIMEOUT
+
+    def _settle(self) -> None:
+        """Before the handle goes: a run in flight is given a last chance, else its unit's buffers stay where they are."""
+        if self._pending and self._unit.in_service and self._wait(CLOSE_TIMEOUT_MS) is RunState.TIMEOUT:
+            self._unit.take_out_of_service()

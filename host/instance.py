@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model on one compute unit: its slots, each a pair of buffer objects and a run, made once at load.
+
+    slot 0:  x -> card | kernel          | card -> y
+    slot 1:             x -> card        | kernel          | card -> y
+
+While one slot computes, the next one's bytes travel: start A, start B, finish A, start A, finish B, ... Runs complete in
+the order they were started. One thread at a time uses an instance.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.firmware.manifest import Manifest
+from hypersonic.firmware.registers import BUSY_CYCLES
+from hypersonic.host.device import ComputeUnit, Device
+from hypersonic.host.errors import ComputeUnitTimeoutError, DeviceError, DeviceLostError, RunError, XclbinMismatchError
+from hypersonic.host.xrt import RunState
+
+#: the kernel's arguments, in xrtRunSetArg's count
+X, Y, ROWS = 0, 1, 2
+
+
+class SlotTimes(NamedTuple):
+    """When one run passed its borders, time.monotonic_ns()."""
+
+    start_ns: int  # start() was called
+    launched_ns: int  # x is on the card, the run is handed over
+    done_ns: int  # the run completed
+    end_ns: int  # y is in host memory
+
+    @property
+    def h2d_ns(self) -> int:
+        """Host to device."""
+        return self.launched_ns - self.start_ns
+
+    @property
+    def kernel_ns(self) -> int:
+        """The kernel, and the wait for runs started before."""
+        return self.done_ns - self.launched_ns
+
+    @property
+    def d2h_ns(self) -> int:
+        """Device to host."""
+        return self.end_ns - self.done_ns
+
+
+class Slot:
+    """Room for one run. The server writes requests straight into x and reads answers straight from y.
+
+    x: (capacity_rows * row_in_bytes,) uint8, y: (capacity_rows * row_out_bytes,) uint8, both mapped buffer objects: rows
+    packed tightly. Neither may be used after the instance is closed.
+    """
+
+    def __init__(self, unit: ComputeUnit, capacity_rows: int, row_in_bytes: int, row_out_bytes: int) -> None:
+        self.capacity_rows = capacity_rows
+        self.in_flight_rows: int | None = None
+        self._unit, self._row_in_bytes, self._row_out_bytes = unit, row_in_bytes, row_out_bytes
+        self._start_ns = self._launched_ns = 0
+        with ExitStack() as opened:
+            self._x = opened.enter_context(unit.allocate(capacity_rows * row_in_bytes, X))
+            self._y = opened.enter_context(unit.allocate(capacity_rows * row_out_bytes, Y))
+            self._run = opened.enter_context(unit.open_run())
+            self._run.set_arg(X, self._x)
+            self._run.set_arg(Y, self._y)
+            self._closing = opened.pop_all()
+        self.x: NDArray[np.uint8] = self._x.array
+        self.y: NDArray[np.uint8] = self._y.array
+
+    def start(self, rows: int) -> None:
+        """Send the first `rows` rows of x and start the run; does not wait for it.
+
+        Raises RunError for rows out of range or a slot in flight, ComputeUnitOutOfServiceError, DeviceError.
+        """
+        if self.in_flight_rows is not None:
+            raise RunError(f"a slot of {self._unit.name} has {self.in_flight_rows} rows in flight: finish() it first")
+        if not 0 <= rows <= self.capacity_rows:
+            raise RunError(f"{rows} rows do not fit a slot of {self._unit.name}: expected 0 to {self.capacity_rows}")
+        self._unit.require_service()
+        self._start_ns = time.monotonic_ns()
+        try:
+            self._x.sync_to_device(rows * self._row_in_bytes)
+            self._run.set_arg(ROWS, rows)
+            self._run.start()
+        except DeviceLostError:
+            self._unit.take_out_of_service()
+            raise
+        self.in_flight_rows = rows
+        self._launched_ns = time.monotonic_ns()
+
+    def finish(self, timeout_ms: int) -> SlotTimes:
+        """Wait for the run and fetch its rows into y.
+
+        Raises ComputeUnitTimeoutError when it does not complete within timeout_ms; the compute unit is out of service then
+        and this slot stays in flight. Raises ComputeUnitOutOfServiceError when another slot met that before, RunError when
+        the run failed, DeviceError.
+        """
+        rows = self.in_flight_rows
+        if rows is None:
+            raise RunError(f"a slot of {self._unit.name} was finished that is not in flight: start() it first")
+        self._unit.require_service()
+        try:
+            state = self._run.wait(timeout_ms)
+            done_ns = time.monotonic_ns()
+            if state is not RunState.COMPLETED:
+                raise self._failed(state, rows, timeout_ms)
+            self.in_flight_rows = None
+            self._y.sync_from_device(rows * self._row_out_bytes)
+        except DeviceLostError:
+            self._unit.take_out_of_service()
+            raise
+        return SlotTimes(self._start_ns, self._launched_ns, done_ns, time.monotonic_ns())
+
+    def close(self) -> None:
+        """Free run and buffer objects, unless the card may still write into them."""
+        self.x = self.y = np.empty(0, dtype=np.uint8)
+        self._closing.close()
+
+    def _failed(self, state: RunState, rows: int, timeout_ms: int) -> DeviceError:
+        if state is not RunState.TIMEOUT:
+            self.in_flight_rows = None
+            return RunError(f"a run of {rows} rows on {self._unit.name} ended as {state.name}, expected COMPLETED")
+        self._unit.take_out_of_service()
+        return ComputeUnitTimeoutError(
+            f"a run of {rows} rows on {self._unit.name} did not complete within {timeout_ms} ms; the compute unit is out of "
+            "service and the others go on: reset the card (`xrt-smi reset`) and load the model again"
+        )
+
+
+class ModelInstance:
+    """One compute unit and its slots. Made by open_instances."""
+
+    def __init__(self, unit: ComputeUnit, manifest: Manifest, slots: int, slot_rows: int) -> None:
+        self.name = unit.name
+        self._unit = unit
+        row_bytes = manifest.input.row_bytes, manifest.output.row_bytes
+        with ExitStack() as opened:
+            self.slots = tuple(_slot(opened, unit, slot_rows, *row_bytes) for _ in range(slots))
+            self._closing = opened.pop_all()
+        self._busy_at_load = self._last_busy = _busy_cycles(unit)
+
+    @property
+    def in_service(self) -> bool:
+        return self._unit.in_service and not self._unit.closed
+
+    def busy_cycles(self) -> int:
+        """Kernel clocks with a run in flight since load. The last figure known once the unit is out of service; 0 where
+        the card does not let registers be read. Any thread may ask."""
+        if self.in_service:
+            self._last_busy = _busy_cycles(self._unit)
+        return self._last_busy - self._busy_at_load
+
+    def close(self) -> None:
+        """Close the slots; the compute unit is the device's. Harmless the second time."""
+        self._closing.close()
+
+
+def open_instances(device: Device, manifest: Manifest, *, slots: int = 2, slot_rows: int = 16384) -> tuple[ModelInstance, ...]:
+    """One instance per compute unit of the manifest, each with `slots` slots of `slot_rows` rows.
+
+    Raises XclbinMismatchError when the device holds another xclbin than the manifest describes, ComputeUnitNotFoundError,
+    BufferObjectError (the bank is full); ValueError when slots or slot_rows are below 1.
+    """
+    if slots < 1 or slot_rows < 1:
+        raise ValueError(f"slots is {slots} and slot_rows {slot_rows}, expected 1 or more of each")
+    if device.uuid != manifest.uuid:
+        raise XclbinMismatchError(
+            f"the card holds xclbin {device.uuid}, the manifest of {manifest.model!r} describes {manifest.uuid}"
+        )
+    units = [device.compute_unit(name) for name in manifest.compute_units]
+    with ExitStack() as opened:
+        instances = []
+        for unit in units:
+            instances.append(ModelInstance(unit, manifest, slots, slot_rows))
+            opened.callback(instances[-1].close)
+        opened.pop_all()
+    return tuple(instances)
+
+
+def _slot(opened: ExitStack, unit: ComputeUnit, capacity_rows: int, row_in_bytes: int, row_out_bytes: int) -> Slot:
+    slot = Slot(unit, capacity_rows, row_in_bytes, row_out_bytes)
+    opened.callback(slot.close)
+    return slot
+
+
+def _busy_cycles(unit: ComputeUnit) -> int:
+    """The 64-bit counter: the high word is read again until it did not change under the low one."""
+    try:
+        high = unit.read_register(BUSY_CYCLES + 4)
+        while True:
+            low = unit.read_register(BUSY_CYCLES)
+            before, high = high, unit.read_register(BUSY_CYCLES + 4)
+            if before == high:
+                return high << 32 | low
+    except DeviceError:
+        return 0

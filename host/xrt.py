@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""XRT's C API by ctypes: prototypes, and calls that raise instead of returning codes. The only file that knows ctypes.
+
+Source: xrt/xrt_device.h, xrt/xrt_bo.h, xrt/xrt_kernel.h, the same from XRT 2.11 on. ctypes releases the GIL around each
+call, so one thread per compute unit can wait. Handles are opaque addresses; no function here keeps one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from ctypes import c_char_p, c_int, c_size_t, c_uint, c_uint32, c_uint64, c_void_p
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.host.errors import (
+    BufferObjectError,
+    ComputeUnitNotFoundError,
+    DeviceError,
+    DeviceNotFoundError,
+    LibraryNotFoundError,
+    RunError,
+    failure,
+)
+
+Handle = int
+
+
+class RunState(IntEnum):
+    """ert_cmd_state."""
+
+    NEW = 1
+    QUEUED = 2
+    RUNNING = 3
+    COMPLETED = 4
+    ERROR = 5
+    ABORT = 6
+    SUBMITTED = 7
+    TIMEOUT = 8
+    NORESPONSE = 9
+    SKERROR = 10
+    SKCRASHED = 11
+
+
+#: states a run leaves again by itself
+PENDING = frozenset({RunState.NEW, RunState.QUEUED, RunState.RUNNING, RunState.SUBMITTED})
+
+
+def run_state(state: int) -> RunState:
+    """Raises RunError for what is no ert_cmd_state."""
+    try:
+        return RunState(state)
+    except ValueError as error:
+        raise failure(RunError, f"a run cannot be waited for: its state is {state}", state) from error
+
+
+#: xclBOSyncDirection
+TO_DEVICE, FROM_DEVICE = 0, 1
+#: buffer object flags: host memory behind it and a copy on the card
+NORMAL = 0
+
+_Uuid = ctypes.c_ubyte * 16
+
+#: name -> (result, arguments); xrtRunSetArg is variadic and declared by its two fixed arguments only
+_PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "xrtDeviceOpen": (c_void_p, (c_uint,)),
+    "xrtDeviceClose": (c_int, (c_void_p,)),
+    "xrtDeviceLoadXclbinFile": (c_int, (c_void_p, c_char_p)),
+    "xrtDeviceGetXclbinUUID": (c_int, (c_void_p, _Uuid)),
+    "xrtPLKernelOpen": (c_void_p, (c_void_p, _Uuid, c_char_p)),
+    "xrtPLKernelOpenExclusive": (c_void_p, (c_void_p, _Uuid, c_char_p)),
+    "xrtKernelArgGroupId": (c_int, (c_void_p, c_int)),
+    "xrtKernelArgOffset": (c_uint32, (c_void_p, c_int)),
+    "xrtKernelReadRegister": (c_int, (c_void_p, c_uint32, ctypes.POINTER(c_uint32))),
+    "xrtKernelWriteRegister": (c_int, (c_void_p, c_uint32, c_uint32)),
+    "xrtKernelClose": (c_int, (c_void_p,)),
+    "xrtBOAlloc": (c_void_p, (c_void_p, c_size_t, c_uint64, c_uint32)),
+    "xrtBOMap": (c_void_p, (c_void_p,)),
+    "xrtBOAddress": (c_uint64, (c_void_p,)),
+    "xrtBOSize": (c_size_t, (c_void_p,)),
+    "xrtBOSync": (c_int, (c_void_p, c_int, c_size_t, c_size_t)),
+    "xrtBOFree": (c_int, (c_void_p,)),
+    "xrtRunOpen": (c_void_p, (c_void_p,)),
+    "xrtRunSetArg": (c_int, (c_void_p, c_int)),
+    "xrtRunStart": (c_int, (c_void_p,)),
+    "xrtRunWaitFor": (c_int, (c_void_p, c_uint)),
+    "xrtRunState": (c_int, (c_void_p,)),
+    "xrtRunClose": (c_int, (c_void_p,)),
+}
+
+
+class Library:
+    """A loaded XRT library, real or emulated. Safe to share between threads, as XRT's C API is."""
+
+    def __init__(self, path: str) -> None:
+        """Raises LibraryNotFoundError when `path` cannot be loaded or is not XRT."""
+        self.path = path
+        try:
+            # Functions are called thousands of times per second: bind each once.
+            self._library = ctypes.CDLL(path, use_errno=True)
+            self._calls = {name: self._declare(name, *prototype) for name, prototype in _PROTOTYPES.items()}
+        except (OSError, AttributeError) as error:
+            raise LibraryNotFoundError(
+                f"XRT library {path}: {error}; install XRT (Debian: libxrt1) or set HYPERSONIC_XRT_LIBRARY to another one"
+            ) from error
+
+    def _declare(self, name: str, result: Any, arguments: tuple[Any, ...]) -> Callable[..., Any]:
+        function = getattr(self._library, name)
+        function.restype, function.argtypes = result, arguments
+        return function  # type: ignore[no-any-return]
+
+    def open_device(self, index: int) -> Handle:
+        return self._handle(DeviceNotFoundError, f"card {index} cannot be opened", "xrtDeviceOpen", index)
+
+    def close_device(self, device: Handle) -> None:
+        self._check(DeviceError, "the card cannot be closed", "xrtDeviceClose", device)
+
+    def load_xclbin(self, device: Handle, path: str) -> None:
+        self._check(DeviceError, f"xclbin {path} cannot be loaded", "xrtDeviceLoadXclbinFile", device, path.encode())
+
+    def xclbin_uuid(self, device: Handle) -> str:
+        """32 hex digits of the xclbin on the card."""
+        uuid = _Uuid()
+        self._check(DeviceError, "the card does not tell its xclbin", "xrtDeviceGetXclbinUUID", device, uuid)
+        return bytes(uuid).hex()
+
+    def open_kernel(self, device: Handle, uuid: str, name: str) -> Handle:
+        """name: "kernel:{compute_unit}". Exclusive, because only then may registers be read."""
+        what = f"compute unit {name} cannot be opened"
+        raw = _Uuid.from_buffer_copy(bytes.fromhex(uuid))
+        return self._handle(ComputeUnitNotFoundError, what, "xrtPLKernelOpenExclusive", device, raw, name.encode())
+
+    def close_kernel(self, kernel: Handle) -> None:
+        self._check(DeviceError, "the compute unit cannot be closed", "xrtKernelClose", kernel)
+
+    def group_id(self, kernel: Handle, argument: int) -> int:
+        """The memory bank buffer objects of this argument must be in."""
+        ctypes.set_errno(0)
+        group: int = self._calls["xrtKernelArgGroupId"](kernel, argument)
+        if group < 0:
+            raise failure(ComputeUnitNotFoundError, f"argument {argument} has no memory bank", _cause(group))
+        return group
+
+    def argument_offset(self, kernel: Handle, argument: int) -> int:
+        """The argument's register offset."""
+        offset: int = self._calls["xrtKernelArgOffset"](kernel, argument)
+        return offset
+
+    def read_register(self, kernel: Handle, offset: int) -> int:
+        value = c_uint32()
+        what = f"register {offset:#x} cannot be read"
+        self._check(DeviceError, what, "xrtKernelReadRegister", kernel, offset, ctypes.byref(value))
+        return value.value
+
+    def write_register(self, kernel: Handle, offset: int, value: int) -> None:
+        self._check(DeviceError, f"register {offset:#x} cannot be written", "xrtKernelWriteRegister", kernel, offset, value)
+
+    def allocate(self, device: Handle, size_bytes: int, group: int) -> Handle:
+        what = f"a buffer object of {size_bytes} bytes in memory {group} cannot be allocated"
+        return self._handle(BufferObjectError, what, "xrtBOAlloc", device, size_bytes, NORMAL, group)
+
+    def map_buffer(self, buffer: Handle, size_bytes: int) -> NDArray[np.uint8]:
+        """The buffer object's host memory, size_bytes long, no copy; must not be used after free_buffer."""
+        address = self._handle(BufferObjectError, "a buffer object cannot be mapped", "xrtBOMap", buffer)
+        return np.ctypeslib.as_array((ctypes.c_uint8 * size_bytes).from_address(address))
+
+    def buffer_address(self, buffer: Handle) -> int:
+        """The address on the card."""
+        address: int = self._calls["xrtBOAddress"](buffer)
+        return address
+
+    def sync(self, buffer: Handle, direction: int, size_bytes: int, offset: int) -> int:
+        """0, or what XRT told: an errno where it did. Does not raise, because the caller knows what to say."""
+        ctypes.set_errno(0)
+        code: int = self._calls["xrtBOSync"](buffer, direction, size_bytes, offset)
+        return _cause(code) if code else 0
+
+    def free_buffer(self, buffer: Handle) -> None:
+        self._check(BufferObjectError, "a buffer object cannot be freed", "xrtBOFree", buffer)
+
+    def open_run(self, kernel: Handle) -> Handle:
+        return self._handle(RunError, "a run cannot be opened", "xrtRunOpen", kernel)
+
+    def set_buffer(self, run: Handle, argument: int, buffer: Handle) -> None:
+        what = f"argument {argument} does not take the buffer object: is it in the right memory bank?"
+        self._check(BufferObjectError, what, "xrtRunSetArg", run, argument, c_void_p(buffer))
+
+    def set_scalar(self, run: Handle, argument: int, value: int) -> None:
+        """value: 32 bit, unsigned."""
+        ctypes.set_errno(0)
+        code = self._calls["xrtRunSetArg"](run, argument, c_uint32(value))
+        if code:
+            raise failure(RunError, f"argument {argument} does not take {value}", _cause(code))
+
+    def start(self, run: Handle) -> None:
+        ctypes.set_errno(0)
+        code = self._calls["xrtRunStart"](run)
+        if code:
+            raise failure(RunError, "a run cannot be started", _cause(code))
+
+    def wait(self, run: Handle, timeout_ms: int) -> int:
+        """ert_cmd_state after at most timeout_ms; when time ran out, some XRTs answer TIMEOUT, others the present state."""
+        state: int = self._calls["xrtRunWaitFor"](run, timeout_ms)
+        return state
+
+    def state(self, run: Handle) -> int:
+        """ert_cmd_state."""
+        state: int = self._calls["xrtRunState"](run)
+        return state
+
+    def close_run(self, run: Handle) -> None:
+        self._check(RunError, "a run cannot be closed", "xrtRunClose", run)
+
+    def _handle(self, error: type[DeviceError], what: str, name: str, *arguments: Any) -> Handle:
+        ctypes.set_errno(0)
+        handle: Handle | None = self._calls[name](*arguments)
+        if not handle:
+            raise failure(error, what, ctypes.get_errno())
+        return handle
+
+    def _check(self, error: type[DeviceError], what: str, name: str, *arguments: Any) -> None:
+        ctypes.set_errno(0)
+        code = self._calls[name](*arguments)
+        if code:
+            raise failure(error, what, _cause(code))
+
+
+def _cause(code: int) -> int:
+    """XRT answers -1 in places and leaves the cause in errno; elsewhere the answer is the errno itself."""
+    return code if code not in (-1, 1) else ctypes.get_errno() or code

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from hypersonic.firmware.errors import LinkError
+from hypersonic.firmware.link import link
+from hypersonic.firmware.platform import PLATFORMS, Target, find_platform
+from hypersonic.firmware.sections import Connection, Kind
+from hypersonic.firmware.xclbin import Xclbin
+
+U250 = find_platform("u250")
+
+
+def test_compute_unit_k_is_connected_to_bank_k_modulo_the_banks() -> None:
+    xclbin = Xclbin.parse(link("facile", Target.HW_EMU, U250, b"image", compute_units=6))
+    assert [unit.name for unit in xclbin.compute_units] == [f"facile_{k}" for k in range(1, 7)]
+    assert [unit.memories for unit in xclbin.compute_units] == [{0: bank, 1: bank} for bank in (0, 1, 2, 3, 0, 1)]
+    assert Connection(argument=1, ip=5, memory=1) in xclbin.connections
+
+
+def test_only_connected_banks_are_marked_used() -> None:
+    xclbin = Xclbin.parse(link("facile", Target.HW_EMU, U250, b"", compute_units=2))
+    assert [memory.used for memory in xclbin.memories] == [True, True, False, False]
+
+
+def test_compute_units_are_sorted_by_address_with_ap_ctrl_chain_and_their_own_interrupt() -> None:
+    xclbin = Xclbin.parse(link("facile", Target.HW_EMU, U250, b"", compute_units=3))
+    assert [ip.base_address for ip in xclbin.ips] == [0x1800000, 0x1810000, 0x1820000]
+    assert {ip.control_protocol for ip in xclbin.ips} == {1}
+    assert [ip.properties & 1 for ip in xclbin.ips] == [1, 1, 1]
+    assert [ip.properties >> 1 & 0x7F for ip in xclbin.ips] == [0, 1, 2]
+
+
+def test_metadata_and_layout_agree_on_names_and_addresses() -> None:
+    xclbin = Xclbin.parse(link("facile", Target.HW_EMU, U250, b"", compute_units=2))
+    (kernel,) = xclbin.kernels
+    assert [(unit.name, unit.base_address) for unit in kernel.instances] == [
+        (unit.name, unit.base_address) for unit in xclbin.compute_units
+    ]
+
+
+def test_groups_repeat_the_memories_so_that_group_ids_are_bank_numbers() -> None:
+    xclbin = Xclbin.parse(link("facile", Target.HW, U250, b"", compute_units=2))
+    assert xclbin.group_memories == xclbin.memories
+    assert xclbin.group_connections == xclbin.connections
+
+
+def test_the_image_travels_in_bitstream_and_the_tools_in_build_metadata() -> None:
+    xclbin = Xclbin.parse(link("facile", Target.SW_EMU, U250, b"simulator", tools={"hls4ml": "1.3.0", "da4ml": "0.6.0"}))
+    assert xclbin.bitstream == b"simulator"
+    build = json.loads(xclbin.section(Kind.BUILD_METADATA) or b"")["build_metadata"]["xclbin"]
+    assert build["generated_by"]["tools"] == {"da4ml": "0.6.0", "hls4ml": "1.3.0"}
+
+
+def test_equal_inputs_give_equal_bytes_and_any_change_another_uuid() -> None:
+    first = link("facile", Target.HW_EMU, U250, b"image", tools={"a": "1", "b": "2"})
+    assert link("facile", Target.HW_EMU, U250, b"image", tools={"b": "2", "a": "1"}) == first
+    others = [
+        link("facile", Target.HW_EMU, U250, b"imagf", tools={"a": "1", "b": "2"}),
+        link("facile", Target.SW_EMU, U250, b"image", tools={"a": "1", "b": "2"}),
+        link("facile", Target.HW_EMU, find_platform("u200"), b"image", tools={"a": "1", "b": "2"}),
+        link("facile", Target.HW_EMU, U250, b"image", compute_units=2, tools={"a": "1", "b": "2"}),
+    ]
+    assert len({Xclbin.parse(data).uuid for data in (first, *others)}) == 5
+
+
+def test_every_living_platform_can_be_linked_for() -> None:
+    for platform in PLATFORMS.values():
+        if not platform.retired:
+            assert Xclbin.parse(link("facile", Target.HW_EMU, platform, b"", compute_units=4)).vbnv == platform.vbnv
+
+
+def test_a_retired_platform_is_refused() -> None:
+    with pytest.raises(LinkError, match="aws_f1 has no memory to connect: AWS ended"):
+        link("facile", Target.HW_EMU, PLATFORMS["aws_f1"], b"")
+
+
+@pytest.mark.parametrize("name", ["", "1st", "jet tagger", "ä", "a:b", "x" * 40])
+def test_a_name_that_makes_no_kernel_is_refused(name: str) -> None:
+    with pytest.raises(LinkError, match=r"kernel name is .* expected an identifier of at most 30 characters"):
+        link(name, Target.HW_EMU, U250, b"")
+
+
+@pytest.mark.parametrize("compute_units", [0, -1, 129])
+def test_a_number_of_compute_units_out_of_range_is_refused(compute_units: int) -> None:
+    with pytest.raises(LinkError, match=f"compute units: got {compute_units}, expected 1 to 128"):
+        link("facile", Target.HW_EMU, U250, b"", compute_units=compute_units)

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from hypersonic.firmware.errors import ManifestMismatchError, PublishError
+from hypersonic.firmware.link import link
+from hypersonic.firmware.manifest import Manifest, check
+from hypersonic.firmware.platform import Target, find_platform
+from hypersonic.firmware.publish import publish, versions
+from hypersonic.hls.fixed import FixedPoint
+from hypersonic.hls.spec import TensorSpec
+
+XCLBIN = link("facile", Target.HW_EMU, find_platform("u250"), b"simulator")
+X = TensorSpec("x", (18,), FixedPoint(16, 6))
+Y = TensorSpec("y", (1,), FixedPoint(16, 6))
+MANIFEST = Manifest.of(
+    XCLBIN, model="facile", platform="u250", core="da", input=X, output=Y, ii=1, latency_cycles=1, max_batch_size=16_000
+)
+
+
+def _complete(repository: Path) -> tuple[int, ...]:
+    """The visible versions, each checked to be whole."""
+    for version in versions(repository, "facile"):
+        directory = repository / "facile" / str(version)
+        check(Manifest.read(directory / "manifest.json"), (directory / "model.xclbin").read_bytes())
+    if (repository / "facile").is_dir():
+        assert (repository / "facile" / "config.pbtxt").read_text().startswith("name")
+    return versions(repository, "facile")
+
+
+def test_the_first_build_makes_repository_model_and_version(tmp_path: Path) -> None:
+    repository = tmp_path / "new" / "models"
+    place = publish(repository, XCLBIN, MANIFEST, 'name: "facile"')
+    assert place == repository / "facile" / "1"
+    assert sorted(path.name for path in place.iterdir()) == ["manifest.json", "model.xclbin"]
+    assert (repository / "facile" / "config.pbtxt").read_text() == 'name: "facile"'
+    assert [path.name for path in repository.iterdir()] == ["facile"]
+    assert (place.stat().st_mode & 0o555, place.parent.stat().st_mode & 0o555) == (0o555, 0o555)
+
+
+def test_the_next_build_gets_the_next_version_and_replaces_the_config(tmp_path: Path) -> None:
+    for number in range(1, 4):
+        assert publish(tmp_path, XCLBIN, MANIFEST, f"name: {number}").name == str(number)
+    (tmp_path / "facile" / "backup").mkdir()
+    assert publish(tmp_path, XCLBIN, MANIFEST, "name: 4", version=10).name == "10"
+    assert publish(tmp_path, XCLBIN, MANIFEST, "name: 5").name == "11"
+    assert (tmp_path / "facile" / "config.pbtxt").read_text() == "name: 5"
+    assert _complete(tmp_path) == (1, 2, 3, 10, 11)
+
+
+def test_a_version_that_is_taken_is_refused_and_kept(tmp_path: Path) -> None:
+    publish(tmp_path, XCLBIN, MANIFEST, "name", version=7)
+    with pytest.raises(PublishError, match=r"facile/7 is there already"):
+        publish(tmp_path, XCLBIN, MANIFEST, "name", version=7)
+    assert _complete(tmp_path) == (7,)
+
+
+def test_a_manifest_of_another_xclbin_is_not_published(tmp_path: Path) -> None:
+    with pytest.raises(ManifestMismatchError, match="sha256"):
+        publish(tmp_path, XCLBIN, replace(MANIFEST, sha256="0" * 64), "name")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_tensors_under_the_same_name_are_refused(tmp_path: Path) -> None:
+    publish(tmp_path, XCLBIN, MANIFEST, "name")
+    with pytest.raises(PublishError, match=r"version 1 has input x FP32 \[18\], the new build x FP32 \[15\]"):
+        publish(tmp_path, XCLBIN, replace(MANIFEST, input=TensorSpec("x", (15,), FixedPoint(16, 6))), "name")
+    publish(tmp_path, XCLBIN, replace(MANIFEST, output=TensorSpec("y", (1,), FixedPoint(8, 3))), "name")
+    assert _complete(tmp_path) == (1, 2)
+
+
+@pytest.mark.parametrize(("model", "version"), [("../up", None), (".hidden", None), ("", None), ("facile", 0), ("facile", -3)])
+def test_names_that_make_no_directory_are_refused(tmp_path: Path, model: str, version: int | None) -> None:
+    with pytest.raises(PublishError, match="expected"):
+        publish(tmp_path, XCLBIN, replace(MANIFEST, model=model), "name", version=version)
+
+
+def _in_a_process_that_dies_at(step: int, work: Callable[[], object]) -> bool:
+    """Run work in a child whose step-th flush or rename is its end; tells whether it died there."""
+    child = os.fork()
+    if child == 0:
+        left = [step]
+
+        def dying(real: Callable[..., object]) -> Callable[..., object]:
+            def call(*arguments: object, **named: object) -> object:
+                left[0] -= 1
+                return os._exit(9) if left[0] == 0 else real(*arguments, **named)
+
+            return call
+
+        for name in ("fsync", "rename", "replace"):
+            setattr(os, name, dying(getattr(os, name)))
+        try:
+            work()
+        finally:
+            os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+
+
+@pytest.mark.parametrize("present", [0, 1])
+def test_a_crash_at_any_step_leaves_only_whole_versions(tmp_path: Path, present: int) -> None:
+    step = 0
+    died = True
+    while died:
+        step += 1
+        repository = tmp_path / str(step)
+        for _ in range(present):
+            publish(repository, XCLBIN, MANIFEST, "name: old")
+        died = _in_a_process_that_dies_at(step, partial(publish, repository, XCLBIN, MANIFEST, "name: new"))
+        seen = _complete(repository)
+        assert seen in (tuple(range(1, present + 1)), tuple(range(1, present + 2)))
+        assert publish(repository, XCLBIN, MANIFEST, "name: next").name == str(len(seen) + 1)
+    assert step > 6
+
+
+def test_a_disk_that_refuses_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        publish(tmp_path, XCLBIN, MANIFEST, "name")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_writers_at_once_get_a_version_each(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        places = list(pool.map(lambda _: publish(tmp_path, XCLBIN, MANIFEST, "name"), range(16)))
+    assert sorted(int(place.name) for place in places) == list(range(1, 17))
+    assert _complete(tmp_path) == tuple(range(1, 17))

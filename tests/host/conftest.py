@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The two things below the driver here: the emulated card with a model small enough to check by eye, and a faulty XRT."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from hypersonic.firmware.link import link
+from hypersonic.firmware.manifest import Manifest
+from hypersonic.firmware.platform import Target, find_platform
+from hypersonic.firmware.xclbin import Xclbin
+from hypersonic.hls import verilator
+from hypersonic.hls.cache import cached
+from hypersonic.hls.fixed import FixedPoint
+from hypersonic.hls.spec import TensorSpec
+from hypersonic.host.device import Device, open_device
+from hypersonic.host.library import OVERRIDE
+
+HERE = Path(__file__).parent
+DEVICE_MODEL = HERE.parents[1] / "sim" / "emu" / "device_model.h"
+
+Build = tuple[Path, Manifest]
+
+
+def _compile(source: Path, *inputs: Path) -> Path:
+    def build(directory: Path) -> None:
+        includes = [f"-I{path.parent}" for path in inputs]
+        flags = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-fvisibility=hidden"]
+        verilator.run(["gcc", *flags, *includes, "-o", directory / "built.so", source], directory)
+
+    return cached("test_host", [source, *inputs], build) / "built.so"
+
+
+def manifest_of(xclbin: bytes) -> Manifest:
+    """18 floats in, one out, as model.c computes."""
+    fixed = FixedPoint(32, 16)
+    return Manifest.of(
+        xclbin, model="facile", platform="u250", core="da", input=TensorSpec("x", (18,), fixed),
+        output=TensorSpec("y", (1,), fixed), ii=1, latency_cycles=1, max_batch_size=16_000,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def image() -> bytes:
+    """BITSTREAM for the emulated card: model.c."""
+    return _compile(HERE / "model.c", DEVICE_MODEL).read_bytes()
+
+
+@pytest.fixture(scope="session")
+def build(image: bytes, tmp_path_factory: pytest.TempPathFactory) -> Build:
+    """An xclbin for the emulated card with two compute units, and its manifest."""
+    data = link("facile", Target.SW_EMU, find_platform("u250"), image, compute_units=2)
+    path = tmp_path_factory.mktemp("build") / "model.xclbin"
+    path.write_bytes(data)
+    return path, manifest_of(data)
+
+
+@pytest.fixture
+def device(build: Build) -> Iterator[Device]:
+    """The emulated card with the build on it."""
+    with open_device(build[0]) as opened:
+        yield opened
+
+
+class FaultyXrt:
+    """faulty_xrt.c, loaded in place of XRT."""
+
+    def __init__(self, path: Path, uuid: str) -> None:
+        self._library = ctypes.CDLL(str(path))
+        self._library.faulty_journal.restype = ctypes.c_char_p
+        self._library.faulty_uuid(bytes.fromhex(uuid))
+        self.set("")
+
+    def set(self, faults: str) -> None:
+        """Faults from now on; calls are counted from here, the journal is empty."""
+        self._library.faulty_reset(faults.encode())
+
+    def journal(self) -> list[str]:
+        """What was given back, in order."""
+        return bytes(self._library.faulty_journal()).decode().split()
+
+
+@pytest.fixture
+def faulty(build: Build, monkeypatch: pytest.MonkeyPatch) -> FaultyXrt:
+    """A faulty XRT for every device opened in this test."""
+    path = _compile(HERE / "faulty_xrt.c")
+    monkeypatch.setenv(OVERRIDE, str(path))
+    return FaultyXrt(path, Xclbin.read(build[0]).uuid)
+
+
+@pytest.fixture
+def hang(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """hang("facile_1:3"): before the device is opened; that compute unit never completes its 3rd run."""
+    return lambda units: monkeypatch.setenv("HYPERSONIC_EMU_HANG", units)

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from hypersonic.firmware.platform import Target
+from hypersonic.host import library
+from hypersonic.host.errors import DeviceError, LibraryNotFoundError, failure
+from hypersonic.host.library import devices, find_devices, library_path, load_library
+
+
+@pytest.fixture(autouse=True)
+def _no_xrt_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (library.OVERRIDE, "XILINX_XRT"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize("target", Target)
+def test_the_environment_names_the_library_for_any_target(monkeypatch: pytest.MonkeyPatch, target: Target) -> None:
+    monkeypatch.setenv(library.OVERRIDE, "/somewhere/libxrt.so")
+    assert library_path(target) == "/somewhere/libxrt.so"
+
+
+def test_a_card_is_driven_by_the_xrt_that_setup_sh_names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "lib").mkdir()
+    monkeypatch.setenv("XILINX_XRT", str(tmp_path))
+    for name in ("libxrt_coreutil.so", "libxrt_coreutil.so.2"):
+        (tmp_path / "lib" / name).touch()
+        assert library_path(Target.HW) == str(tmp_path / "lib" / name)
+
+
+def test_without_a_path_the_dynamic_loader_looks_for_it() -> None:
+    assert library_path(Target.HW) in ("libxrt_coreutil.so.2", "/opt/xilinx/xrt/lib/libxrt_coreutil.so.2")
+
+
+@pytest.mark.parametrize("target", [Target.SW_EMU, Target.HW_EMU])
+def test_emulation_has_its_own_library(target: Target) -> None:
+    assert Path(library_path(target)).name == "libxrt_emu.so"
+    assert load_library(target).path == library_path(target)
+
+
+def test_an_emulated_card_that_cannot_be_made_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> Path:
+        raise RuntimeError("g++ is not on PATH")
+
+    monkeypatch.setattr(importlib, "import_module", lambda _: SimpleNamespace(library_path=broken))
+    with pytest.raises(LibraryNotFoundError, match="emulated card for target hw_emu cannot be made: g\\+\\+ is not on PATH"):
+        library_path(Target.HW_EMU)
+
+
+def test_emulation_that_is_not_installed_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "EMULATION", "hypersonic.sim.nowhere")
+    with pytest.raises(LibraryNotFoundError, match=r"No module named 'hypersonic\.sim\.nowhere'"):
+        library_path(Target.SW_EMU)
+    assert "is not installed" in find_devices()[-1].state
+
+
+@pytest.mark.parametrize("name", ["/nowhere/libxrt_coreutil.so.2", "libm.so.6", __file__])
+def test_a_file_that_is_no_xrt_says_what_to_do(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(library.OVERRIDE, name)
+    with pytest.raises(LibraryNotFoundError, match=r"install XRT .*libxrt1.* or set HYPERSONIC_XRT_LIBRARY"):
+        load_library(Target.HW)
+
+
+def test_without_xrt_the_list_of_devices_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(library, "_installed_path", lambda: "/nowhere/libxrt_coreutil.so.2")
+    card, emulated = find_devices(tmp_path)
+    assert (card.index, card.name, card.targets) == (None, "no card", (Target.HW,))
+    assert card.state.startswith("XRT is not installed: ")
+    assert (emulated.index, emulated.targets) == (0, (Target.SW_EMU, Target.HW_EMU))
+
+
+def test_cards_are_listed_with_their_address_and_shell(faulty: Any, tmp_path: Path) -> None:
+    for number, shell in (("3b", "xilinx_u250_gen3x16_base_4\n"), ("af", None)):
+        (tmp_path / f"0000:{number}:00.1" / "rom.u.1").mkdir(parents=True)
+        if shell:
+            (tmp_path / f"0000:{number}:00.1" / "rom.u.1" / "VBNV").write_text(shell)
+    (tmp_path / "bind").touch()
+    listed = find_devices(tmp_path)
+    assert [(card.index, card.name, card.state) for card in listed[:-1]] == [
+        (0, "xilinx_u250_gen3x16_base_4", "at 0000:3b:00.1"),
+        (1, "unknown shell", "at 0000:af:00.1"),
+    ]
+
+
+def test_xrt_without_a_card_is_told_apart_from_no_xrt(faulty: Any, tmp_path: Path) -> None:
+    (card, _) = find_devices(tmp_path / "no driver")
+    assert "but no card is bound to its driver" in card.state
+
+
+def test_the_list_is_printed_as_a_table(faulty: Any, tmp_path: Path) -> None:
+    (tmp_path / "0000:3b:00.1").mkdir()
+    heads, card, emulated = devices(tmp_path).splitlines()
+    assert heads.split() == ["index", "card", "targets", "state"]
+    assert card.split()[:3] == ["0", "unknown", "shell"]
+    assert card.endswith("at 0000:3b:00.1")
+    assert "sw_emu, hw_emu" in emulated
+
+
+def test_a_failure_without_an_errno_points_at_xrts_own_message() -> None:
+    for code in (0, -1):
+        assert str(failure(DeviceError, "x", code)) == "x; XRT's own message stands above on standard error"
+    assert "XRT answered EINVAL (Invalid argument)" in str(failure(DeviceError, "x", -22))

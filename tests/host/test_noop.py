@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The driver and our xclbin on AMD's own XRT 2.13 (Debian 12's libxrt1), whose noop shim is a card that computes nothing.
+
+It proves that the container is the real AXLF: XRT itself parses it, finds compute units, banks and argument offsets. Each
+test runs in a process of its own with a time limit, because XRT reads its environment once and must not take pytest down.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hypersonic.firmware.link import link
+from hypersonic.firmware.platform import Target, find_platform
+from hypersonic.firmware.xclbin import Xclbin
+
+LIBRARIES = ("libxrt_coreutil.so.2", "libxrt_core.so.2", "libxrt_noop.so.2", "libxrt_hwemu.so.2")
+#: upstream removed noop in June 2026; Debian 12 has XRT 2.13
+PLACES = tuple(Path(place) for place in ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"))
+XRT = next((place for place in PLACES if all((place / name).exists() for name in LIBRARIES)), None)
+
+pytestmark = pytest.mark.skipif(XRT is None, reason="Debian package libxrt1 (XRT 2.13 with its noop shim) is not installed")
+
+DRIVE = """
+import json, sys
+from pathlib import Path
+from hypersonic.firmware.manifest import Manifest
+from hypersonic.hls.fixed import FixedPoint
+from hypersonic.hls.spec import TensorSpec
+from hypersonic.host.device import open_device
+from hypersonic.host.instance import open_instances
+
+path = Path(sys.argv[1])
+fixed = FixedPoint(16, 6)
+manifest = Manifest.of(
+    path.read_bytes(), model="facile", platform="u250", core="da", input=TensorSpec("x", (18,), fixed),
+    output=TensorSpec("y", (1,), fixed), ii=1, latency_cycles=1, max_batch_size=16000,
+)
+with open_device(path) as device:
+    instances = open_instances(device, manifest, slot_rows=16000)
+    for instance in instances:
+        for slot in instance.slots:
+            slot.x[:] = 1
+            slot.start(16000)
+        times = [slot.finish(5000) for slot in instance.slots]
+    units = device.compute_units
+    print(json.dumps({
+        "uuid": device.uuid, "units": [unit.name for unit in units],
+        "groups": [[unit.group_id(0), unit.group_id(1)] for unit in units],
+        "busy": [instance.busy_cycles() for instance in instances], "in_order": times == sorted(times),
+    }))
+"""
+
+ASK = """
+import json, sys
+from hypersonic.firmware.platform import Target
+from hypersonic.host.errors import DeviceError
+from hypersonic.host.library import load_library
+
+library = load_library(Target.HW)
+device = library.open_device(0)
+library.load_xclbin(device, sys.argv[1])
+uuid = library.xclbin_uuid(device)
+kernel = library.open_kernel(device, uuid, "facile:{facile_2}")
+answers = {"path": library.path, "uuid": uuid, "offsets": [library.argument_offset(kernel, i) for i in range(3)]}
+for name in ("facile:{nope}", "nokernel"):
+    try:
+        library.open_kernel(device, uuid, name)
+    except DeviceError as error:
+        answers[name] = type(error).__name__
+library.close_kernel(kernel)
+library.close_device(device)
+print(json.dumps(answers))
+"""
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """XILINX_XRT as XRT wants it: the libraries under lib/, and a directory for its plugins."""
+    assert XRT is not None
+    (tmp_path / "xrt" / "lib" / "xrt" / "module").mkdir(parents=True)
+    for name in LIBRARIES:
+        (tmp_path / "xrt" / "lib" / name).symlink_to(XRT / name)
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("HYPERSONIC_", "XCL_"))}
+    return {**inherited, "XILINX_XRT": str(tmp_path / "xrt"), "XCL_EMULATION_MODE": "noop"}
+
+
+def _run(program: str, xclbin: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", program, str(xclbin)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+
+
+def _write(path: Path, target: Target, compute_units: int) -> Path:
+    path.write_bytes(link("facile", target, find_platform("u250"), b"bitstream", compute_units=compute_units))
+    return path
+
+
+def test_real_xrt_takes_our_xclbin_through_the_whole_driver(tmp_path: Path, environment: dict[str, str]) -> None:
+    xclbin = _write(tmp_path / "model.xclbin", Target.HW, 5)
+    done = _run(DRIVE, xclbin, environment)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {
+        "uuid": Xclbin.read(xclbin).uuid,
+        "units": [f"facile_{k}" for k in range(1, 6)],
+        "groups": [[0, 0], [1, 1], [2, 2], [3, 3], [0, 0]],
+        "busy": [0] * 5,
+        "in_order": True,
+    }
+
+
+@pytest.mark.parametrize("target", Target)
+def test_real_xrt_finds_kernels_and_arguments_in_every_targets_xclbin(
+    tmp_path: Path, environment: dict[str, str], target: Target
+) -> None:
+    xclbin = _write(tmp_path / "model.xclbin", target, 2)
+    done = _run(ASK, xclbin, environment)
+    assert done.returncode == 0, done.stderr
+    answers = json.loads(done.stdout)
+    assert answers["path"] == f"{environment['XILINX_XRT']}/lib/libxrt_coreutil.so.2"
+    assert answers["uuid"] == Xclbin.read(xclbin).uuid
+    assert answers["offsets"] == [0x10, 0x1C, 0x28]
+    assert (answers["facile:{nope}"], answers["nokernel"]) == ("ComputeUnitNotFoundError",) * 2
+    assert "No compute units matching 'facile:{nope}'" in done.stderr
+
+
+def test_real_xrt_refuses_what_our_reader_refuses(tmp_path: Path, environment: dict[str, str]) -> None:
+    xclbin = _write(tmp_path / "model.xclbin", Target.HW, 1)
+    data = bytearray(xclbin.read_bytes())
+    data[:8] = b"xclbin1\0"
+    xclbin.write_bytes(data)
+    done = _run(ASK, xclbin, environment)
+    assert done.returncode == 1
+    assert "cannot be loaded" in done.stderr
