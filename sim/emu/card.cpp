@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "card.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <set>
+
+#include "error.h"
+#include "options.h"
+
+namespace emu {
+
+namespace {
+
+// Every compute unit with a thread, so that the process can end while one of them simulates. Never destroyed: the
+// handler below runs at a time when objects of static storage are already being taken down.
+struct Running {
+    std::mutex mutex;
+    std::set<ComputeUnit *> units;
+};
+
+Running &running() {
+    static auto *all = new Running;
+    return *all;
+}
+
+void stop_all() {
+    const std::lock_guard lock(running().mutex);
+    for (ComputeUnit *unit : running().units) unit->stop();
+}
+
+}  // namespace
+
+Loaded::Loaded(Xclbin content) : xclbin(std::move(content)), memory(std::make_shared<Memory>(xclbin.banks)) {
+    const hypersonic_timing timing = memory_timing();
+    for (const Ip &ip : xclbin.compute_units) {
+        if (ip.control_protocol != 1)
+            throw Error(ENOTSUP, "Compute unit " + ip.compute_unit + " has control protocol " + std::to_string(ip.control_protocol) +
+                                     ", the emulated card runs ap_ctrl_chain (1) only");
+        compute_units_.push_back(std::make_unique<ComputeUnit>(ip, xclbin, memory, timing, hang_at_run(ip.compute_unit)));
+    }
+    contexts_.resize(compute_units_.size());
+    {
+        const std::lock_guard lock(running().mutex);
+        for (const auto &unit : compute_units_) running().units.insert(unit.get());
+    }
+    // After the simulators' own handlers, so it runs before them: no thread is inside a simulator that is taken down.
+    std::atexit(stop_all);
+}
+
+Loaded::~Loaded() {
+    const std::lock_guard lock(running().mutex);
+    for (const auto &unit : compute_units_) running().units.erase(unit.get());
+}
+
+std::shared_ptr<Context> Loaded::open(size_t compute_unit, Access access) {
+    const std::lock_guard lock(mutex_);
+    std::shared_ptr<Context> context = contexts_[compute_unit].lock();
+    if (!context) {
+        context = std::make_shared<Context>(Context{compute_units_[compute_unit].get(), access});
+        contexts_[compute_unit] = context;
+    }
+    if (context->access != access) throw Error(EBUSY, "Conflicting access mode for IP(" + std::to_string(compute_unit) + ")");
+    return context;
+}
+
+bool Loaded::in_use() {
+    const std::lock_guard lock(mutex_);
+    return std::any_of(contexts_.begin(), contexts_.end(), [](const auto &context) { return !context.expired(); });
+}
+
+bool Loaded::connected(const Ip &ip, size_t argument, int bank) const {
+    return std::any_of(xclbin.connections.begin(), xclbin.connections.end(), [&](const Connection &c) {
+        return c.ip == ip.layout_index && c.argument == static_cast<int>(argument) && c.memory == bank;
+    });
+}
+
+int Loaded::bank_of(const Ip &ip, size_t argument) const {
+    int bank = -1;
+    for (const Connection &c : xclbin.connections)
+        if (c.ip == ip.layout_index && c.argument == static_cast<int>(argument)) bank = std::max(bank, c.memory);
+    return bank;
+}
+
+std::shared_ptr<Card> Card::open(unsigned index) {
+    static auto *mutex = new std::mutex;
+    static auto *cards = new std::map<unsigned, std::weak_ptr<Card>>;
+    if (index >= device_count()) throw Error(ENODEV, "No such device with index '" + std::to_string(index) + "'");
+    const std::lock_guard lock(*mutex);
+    std::shared_ptr<Card> card = (*cards)[index].lock();
+    if (!card) (*cards)[index] = card = std::make_shared<Card>();
+    return card;
+}
+
+void Card::load(const std::string &path) {
+    Xclbin xclbin = read_xclbin(path);
+    if (xclbin.mode == Mode::kHardware)
+        throw Error(ENOTSUP, "'" + path + "' was built for a card (target hw); the emulated card runs sw_emu and hw_emu");
+    const std::lock_guard lock(mutex_);
+    if (loaded_ && loaded_->xclbin.uuid == xclbin.uuid) return;
+    if (loaded_ && loaded_->in_use())
+        throw Error(EBUSY, "Failed to load xclbin: kernels of xclbin " + uuid_text(loaded_->xclbin.uuid) + " are open");
+    if (loaded_ && !loaded_->memory->empty()) throw Error(EPERM, "Failed to load xclbin: buffers are still allocated");
+    loaded_ = std::make_shared<Loaded>(std::move(xclbin));
+}
+
+std::shared_ptr<Loaded> Card::loaded() const {
+    const std::lock_guard lock(mutex_);
+    if (!loaded_) throw Error(ENODEV, "No xclbin is loaded");
+    return loaded_;
+}
+
+}  // namespace emu

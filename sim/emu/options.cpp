@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "options.h"
+
+#include <cstdlib>
+#include <vector>
+
+#include "error.h"
+
+namespace emu {
+
+namespace {
+
+constexpr unsigned kDefaultDevices = 4;
+
+struct Pair {
+    std::string name;
+    uint64_t value;
+};
+
+std::string variable(const char *name) {
+    const char *value = std::getenv(name);
+    return value != nullptr ? value : "";
+}
+
+uint64_t number(const char *variable_name, const std::string &text) {
+    char *end = nullptr;
+    const unsigned long long value = std::strtoull(text.c_str(), &end, 10);
+    if (text.empty() || *end != '\0') throw Error(EINVAL, std::string(variable_name) + ": '" + text + "' is not a number");
+    return value;
+}
+
+std::vector<Pair> pairs(const char *variable_name, char separator) {
+    std::vector<Pair> found;
+    const std::string text = variable(variable_name);
+    for (size_t begin = 0; begin < text.size();) {
+        size_t end = text.find(',', begin);
+        if (end == std::string::npos) end = text.size();
+        const std::string item = text.substr(begin, end - begin);
+        const size_t middle = item.rfind(separator);
+        if (middle == std::string::npos)
+            throw Error(EINVAL, std::string(variable_name) + ": '" + item + "' is not NAME" + separator + "NUMBER");
+        found.push_back({item.substr(0, middle), number(variable_name, item.substr(middle + 1))});
+        begin = end + 1;
+    }
+    return found;
+}
+
+}  // namespace
+
+unsigned device_count() {
+    constexpr const char *kName = "HYPERSONIC_EMU_DEVICES";
+    const std::string text = variable(kName);
+    return text.empty() ? kDefaultDevices : static_cast<unsigned>(number(kName, text));
+}
+
+hypersonic_timing memory_timing() {
+    constexpr const char *kName = "HYPERSONIC_EMU_MEMORY";
+    if (variable(kName) == "ideal") return {0, 0, 256, 0, 1};
+    hypersonic_timing timing{60, 60, 64, 0, 1};
+    for (const Pair &pair : pairs(kName, '=')) {
+        const auto value = static_cast<uint32_t>(pair.value);
+        if (pair.name == "latency")
+            timing.read_latency_clocks = timing.write_latency_clocks = value;
+        else if (pair.name == "outstanding" && value >= 1 && value <= 256)
+            timing.outstanding = value;
+        else if (pair.name == "stall" && value <= 90)
+            timing.stall_percent = value;
+        else if (pair.name == "seed")
+            timing.seed = value;
+        else
+            throw Error(EINVAL, std::string(kName) + ": '" + pair.name + "=" + std::to_string(value) +
+                                    "', expected ideal or latency=CLOCKS,outstanding=1..256,stall=0..90,seed=N");
+    }
+    return timing;
+}
+
+uint64_t hang_at_run(const std::string &compute_unit) {
+    for (const Pair &pair : pairs("HYPERSONIC_EMU_HANG", ':'))
+        if (pair.name == compute_unit) return pair.value;
+    return 0;
+}
+
+}  // namespace emu

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// sw_emu: the kernel's shell in C++ around the model's own C++ (hypersonic_csim), behind device_model.h.
+//
+// It has the kernel's registers and control protocol and no clock: one row of progress counts as one clock. This file is
+// included by one that sim/simulator.py writes for each model: namespace spec from its TensorSpecs, namespace registers
+// from the kernel's register map.
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <new>
+#include <vector>
+
+#include "device_model.h"
+#include "wire.h"
+
+extern "C" int hypersonic_csim(const int64_t *x_raw, int64_t *y_raw, size_t rows);
+
+namespace {
+
+constexpr uint32_t kPollRows = 1024;
+constexpr size_t kInputs = sizeof spec::kInputExponents / sizeof spec::kInputExponents[0];
+constexpr size_t kOutputs = sizeof spec::kOutputExponents / sizeof spec::kOutputExponents[0];
+
+constexpr uint32_t kAlignment = 64;
+
+}  // namespace
+
+struct hypersonic_model {
+    explicit hypersonic_model(const hypersonic_memory &memory) : memory_(memory) {}
+
+    int write(uint32_t offset, uint32_t value) {
+        if (offset == registers::CONTROL) {
+            if (value & registers::AP_CONTINUE) done_ = false;
+            if (value & registers::AP_START) start_ = true;
+            accept();
+        } else if (is_argument(offset)) {
+            arguments_[(offset - registers::X) / 4] = value;
+        }
+        return 0;
+    }
+
+    int read(uint32_t offset, uint32_t *value) {
+        *value = offset == registers::CONTROL ? control() : status(offset);
+        return 0;
+    }
+
+    uint64_t advance(uint32_t rows) {
+        accept();
+        if (running_ && row_ < rows_) compute(std::min(rows, rows_ - row_));
+        if (running_ && row_ == rows_ && !done_) finish();
+        accept();
+        return rows_done_;
+    }
+
+private:
+    static bool is_argument(uint32_t offset) { return offset >= registers::X && offset <= registers::ROWS && offset % 4 == 0; }
+
+    uint32_t control() {
+        const uint32_t value = (start_ ? registers::AP_START : 0) | (done_ ? registers::AP_DONE : 0) |
+                               (start_ || running_ ? 0 : registers::AP_IDLE) | (ready_ ? registers::AP_READY : 0);
+        ready_ = false;
+        return value;
+    }
+
+    uint32_t status(uint32_t offset) const {
+        switch (offset) {
+            case registers::BUSY_CYCLES: return static_cast<uint32_t>(rows_done_);
+            case registers::BUSY_CYCLES + 4: return static_cast<uint32_t>(rows_done_ >> 32);
+            case registers::RUNS: return runs_;
+            case registers::RUN_CYCLES: return last_rows_;
+            case registers::AXI_ERROR: return axi_error_;
+            case registers::VERSION: return registers::MAP_VERSION;
+            case registers::ROW_IN_BYTES: return kInputs * 4;
+            case registers::ROW_OUT_BYTES: return kOutputs * 4;
+            default: return is_argument(offset) ? arguments_[(offset - registers::X) / 4] : 0;
+        }
+    }
+
+    uint64_t pointer(uint32_t offset) const {
+        const uint32_t *low = &arguments_[(offset - registers::X) / 4];
+        return low[0] | static_cast<uint64_t>(low[1]) << 32;
+    }
+
+    // Arguments are latched when a run is accepted, as in the RTL; the next run's are written meanwhile.
+    void accept() {
+        if (!start_ || running_) return;
+        start_ = false;
+        ready_ = true;
+        running_ = true;
+        x_ = pointer(registers::X);
+        y_ = pointer(registers::Y);
+        rows_ = arguments_[(registers::ROWS - registers::X) / 4];
+        row_ = 0;
+        const bool readable = map(x_, kInputs * 4, "m_axi_gmem0: read", &host_x_);
+        const bool writable = map(y_, kOutputs * 4, "m_axi_gmem1: write", &host_y_);
+        if (!readable) axi_error_ |= registers::READ_ERROR;
+        if (!writable) axi_error_ |= registers::WRITE_ERROR;
+        if (!readable || !writable) row_ = rows_;
+    }
+
+    // The whole of a run's rows must lie in one buffer object.
+    bool map(uint64_t address, uint64_t row_bytes, const char *what, uint8_t **host) {
+        if (rows_ == 0) return true;
+        const uint64_t bytes = row_bytes * rows_;
+        uint64_t extent_bytes = 0;
+        *host = memory_.resolve(memory_.card, address, &extent_bytes);
+        if (*host != nullptr && extent_bytes >= bytes && address % kAlignment == 0) return true;
+        char text[192];
+        std::snprintf(text, sizeof text, "%s of %llu bytes at 0x%llx: %s", what, static_cast<unsigned long long>(bytes),
+                      static_cast<unsigned long long>(address),
+                      *host == nullptr               ? "no buffer object is allocated there"
+                      : address % kAlignment != 0    ? "the address is not 64-byte aligned"
+                                                     : "past the end of the buffer object");
+        memory_.fault(memory_.card, text);
+        return false;
+    }
+
+    void compute(uint32_t rows) {
+        x_raw_.resize(rows * kInputs);
+        y_raw_.resize(rows * kOutputs);
+        for (size_t i = 0; i < x_raw_.size(); ++i) {
+            float x;
+            std::memcpy(&x, host_x_ + 4 * (row_ * kInputs + i), sizeof x);
+            x_raw_[i] = emu::to_raw(x, spec::kInputExponents[i % kInputs], spec::kInput);
+        }
+        if (hypersonic_csim(x_raw_.data(), y_raw_.data(), rows) != 0) {
+            memory_.fault(memory_.card, "hypersonic_csim did not return 0");
+            axi_error_ |= registers::READ_ERROR;
+        }
+        for (size_t i = 0; i < y_raw_.size(); ++i) {
+            const float y = emu::from_raw(y_raw_[i], spec::kOutputExponents[i % kOutputs], spec::kOutput);
+            std::memcpy(host_y_ + 4 * (row_ * kOutputs + i), &y, sizeof y);
+        }
+        row_ += rows;
+        rows_done_ += rows;
+    }
+
+    void finish() {
+        running_ = false;
+        done_ = true;
+        last_rows_ = rows_;
+        ++runs_;
+    }
+
+    hypersonic_memory memory_;
+    uint32_t arguments_[(registers::ROWS - registers::X) / 4 + 1] = {};
+    bool start_ = false;
+    bool ready_ = false;
+    bool running_ = false;
+    bool done_ = false;
+    uint64_t x_ = 0;
+    uint64_t y_ = 0;
+    uint8_t *host_x_ = nullptr;
+    uint8_t *host_y_ = nullptr;
+    uint32_t rows_ = 0;
+    uint32_t row_ = 0;
+    uint64_t rows_done_ = 0;
+    uint32_t runs_ = 0;
+    uint32_t last_rows_ = 0;
+    uint32_t axi_error_ = 0;
+    std::vector<int64_t> x_raw_;
+    std::vector<int64_t> y_raw_;
+};
+
+namespace {
+
+hypersonic_model *create(const hypersonic_memory *memory, const hypersonic_timing *) {
+    return new (std::nothrow) hypersonic_model(*memory);
+}
+
+void destroy(hypersonic_model *model) { delete model; }
+int write(hypersonic_model *model, uint32_t offset, uint32_t value) { return model->write(offset, value); }
+int read(hypersonic_model *model, uint32_t offset, uint32_t *value) { return model->read(offset, value); }
+uint64_t advance(hypersonic_model *model, uint32_t rows) { return model->advance(rows); }
+
+const hypersonic_device_model_api kApi = {
+    HYPERSONIC_DEVICE_MODEL_ABI, sizeof(hypersonic_device_model_api), "sw_emu", spec::kKernel, kPollRows, 0,
+    create, destroy, write, read, advance,
+};
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) const hypersonic_device_model_api *hypersonic_device_model(void) {
+    return &kApi;
+}

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The emulated card's XRT library: compiled from sim/emu when it is first asked for, then found by content hash.
+
+It exports the functions of libxrt_coreutil that host/xrt.py binds. What it does with the environment:
+
+    HYPERSONIC_EMU_DEVICES   cards in this machine (default 4)
+    HYPERSONIC_EMU_MEMORY    "ideal" or "latency=60,outstanding=64,stall=0,seed=1" (clocks, bursts, per cent), hw_emu only
+    HYPERSONIC_EMU_HANG      "facile_1:3": that compute unit never completes its 3rd run, nor any later one
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from pathlib import Path
+
+from hypersonic.hls import verilator
+from hypersonic.hls.cache import cached
+
+#: C++ of the emulated card and of the simulators
+EMU = Path(__file__).resolve().parent / "emu"
+LIBRARY_NAME = "libxrt_emu.so"
+
+_SOURCES = (
+    "xrt_emu.cpp", "objects.cpp", "card.cpp", "options.cpp", "compute_unit.cpp", "simulator.cpp", "memory.cpp", "metadata.cpp",
+    "axlf.cpp",
+)  # fmt: skip
+_FLAGS = ("-std=c++20", "-O2", "-g1", "-Wall", "-Wextra", "-Werror", "-fPIC", "-fvisibility=hidden", "-pthread")
+
+
+def library_path(flags: Sequence[str] = ()) -> Path:
+    """The library's path, built first when it is not in the cache (10 s). flags: more of g++'s, such as a sanitizer's.
+
+    Raises ToolError when there is no g++ or it fails. Several processes may ask at once.
+    """
+
+    def build(directory: Path) -> None:
+        verilator.require("g++")
+        exports = f"-Wl,--version-script={EMU / 'exports.map'}"
+        link = ("-shared", "-Wl,-z,defs", exports, "-o", directory / LIBRARY_NAME)
+        verilator.run(["g++", *_FLAGS, *flags, *(EMU / name for name in _SOURCES), *link, "-ldl"], directory)
+
+    parts: list[str | bytes | Path] = [platform.machine(), *_FLAGS, *flags, EMU]
+    return cached("xrt_emu", parts, build) / LIBRARY_NAME

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A kernel -> the simulator that travels in an xclbin's BITSTREAM section: one shared library behind sim/emu/device_model.h.
+
+hw_emu: the kernel's SystemVerilog, Verilated, with an AXI memory model. sw_emu: the model's own C++ in a C++ shell.
+"""
+
+from __future__ import annotations
+
+import platform
+import shutil
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+
+from hypersonic.firmware import registers
+from hypersonic.firmware.kernel import Kernel
+from hypersonic.firmware.platform import Target
+from hypersonic.hls import csim, verilator
+from hypersonic.hls.cache import cached, content_hash
+from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
+from hypersonic.hls.project import HlsProject
+from hypersonic.hls.spec import TensorSpec
+from hypersonic.sim.library import EMU
+
+IMAGE_NAME = "simulator.so"
+
+#: what of sim/emu goes into each simulator
+_HW_SOURCES = ("hw_model.cpp", "axi_memory.h", "device_model.h")
+_SW_SOURCES = ("sw_model.cpp", "wire.h", "device_model.h")
+
+#: a unique symbol would join two loaded simulators; -O2 for the harness, Verilator's own code has its own level
+_CFLAGS = ("-fno-gnu-unique", "-std=gnu++20")
+
+#: lint is where a warning ends the work; a user's model is built all the same
+_OPTIONS = ("-Wno-fatal",)
+
+_ROUNDING = {Rounding.TRN: "kTruncate", Rounding.RND: "kNearestUp", Rounding.RND_CONV: "kNearestEven"}
+_OVERFLOW = {Overflow.WRAP: "kWrap", Overflow.SAT: "kSaturate"}
+
+
+class SimulatorError(ValueError):
+    """No simulator can be made of this."""
+
+
+def build_simulator(
+    target: Target, project: HlsProject, kernel: Kernel | None = None, progress: Callable[[str], None] = lambda _: None
+) -> Path:
+    """The simulator of a model, found in the cache or built (FACILE: hw_emu 40 s, sw_emu 10 s).
+
+    kernel: what hw_emu simulates; sw_emu needs none. progress is told what is being built, and nothing on a cache hit.
+    Raises SimulatorError for target hw or a missing kernel, ToolError when Verilator or g++ fails.
+    """
+    if target is Target.SW_EMU:
+        return _build_software(project, progress)
+    if target is not Target.HW_EMU:
+        raise SimulatorError(f"target is {target}, expected sw_emu or hw_emu: a card needs a bitstream, not a simulator")
+    if kernel is None:
+        raise SimulatorError(f"model {project.name}: target hw_emu simulates the kernel's RTL, and there is none")
+    return build_hardware_simulator(kernel, progress)
+
+
+def build_hardware_simulator(kernel: Kernel, progress: Callable[[str], None] = lambda _: None) -> Path:
+    """hw_emu's simulator of one kernel, cached by the content of everything that goes into it."""
+
+    def build(directory: Path) -> None:
+        progress(f"Verilating kernel {kernel.name}")
+        (directory / "kernel_name.h").write_text(f'constexpr char kKernelName[] = "{kernel.name}";\n')
+        built = verilator.shared_library(
+            directory, sources=(*kernel.lint_waivers, *kernel.sources), top=kernel.top, harness=(EMU / "hw_model.cpp",),
+            output=IMAGE_NAME, prefix="Vkernel", includes=(EMU, directory), cflags=_CFLAGS, options=_OPTIONS,
+        )  # fmt: skip
+        _strip(built, directory / IMAGE_NAME)
+        shutil.rmtree(directory / "obj")
+
+    sources = (*kernel.sources, *kernel.lint_waivers, *(EMU / name for name in _HW_SOURCES))
+    return cached("simulator", ["hw_emu", *_host(), kernel.name, kernel.top, *sources], build) / IMAGE_NAME
+
+
+def _build_software(project: HlsProject, progress: Callable[[str], None]) -> Path:
+    source = _write_shell(project)
+
+    def build(directory: Path) -> None:
+        progress(f"compiling the C++ shell of {project.name}")
+        _strip(csim.compile_csim(project, extra_sources=[source], output=IMAGE_NAME), directory / IMAGE_NAME)
+
+    parts: list[str | bytes | Path] = [
+        "sw_emu",
+        *_host(),
+        project.hls / "firmware",
+        source,
+        *sorted(Path(csim.__file__).parent.glob("csim*")),
+    ]
+    return cached("simulator", parts, build) / IMAGE_NAME
+
+
+def _write_shell(project: HlsProject) -> Path:
+    """The model's shell: one C++ file, whose text changes with anything that goes into it, as compile_csim's cache wants."""
+    text = shell_source(project.name, project.input, project.output)
+
+    def build(directory: Path) -> None:
+        (directory / "shell.cpp").write_text(text)
+
+    return cached("sw_shell", [text], build) / "shell.cpp"
+
+
+def shell_source(kernel: str, x: TensorSpec, y: TensorSpec) -> str:
+    """C++ text: what sw_model.cpp must know of a model and of the register map, and sw_model.cpp itself."""
+    constants = {name: value for name, value in vars(registers).items() if name.isupper() and isinstance(value, int)}
+    lines = [
+        "// Written by sim/simulator.py.",
+        f"// Of sources {content_hash(EMU / name for name in _SW_SOURCES)}",
+        "#include <cstdint>",
+        f'#include "{EMU / "wire.h"}"',
+        "namespace registers {",
+        *(f"constexpr uint32_t {name} = {value:#x};" for name, value in constants.items()),
+        "}",
+        "namespace spec {",
+        f'constexpr char kKernel[] = "{kernel}";',
+        *_tensor("Input", x),
+        *_tensor("Output", y),
+        "}",
+        f'#include "{EMU / "sw_model.cpp"}"',
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _tensor(role: str, spec: TensorSpec) -> Iterator[str]:
+    yield f"constexpr emu::FixedPoint k{role}{{{fixed_point(spec.fixed)}}};"
+    yield f"constexpr int k{role}Exponents[] = {{{', '.join(str(e) for e in spec.exponents)}}};"
+
+
+def fixed_point(fixed: FixedPoint) -> str:
+    """The members of wire.h's FixedPoint, as C++."""
+    rounding, overflow = _ROUNDING[fixed.rounding], _OVERFLOW[fixed.overflow]
+    return f"{fixed.width}, {fixed.fraction}, {str(fixed.signed).lower()}, emu::Rounding::{rounding}, emu::Overflow::{overflow}"
+
+
+def _host() -> tuple[str, ...]:
+    """What a built simulator hangs on besides its sources."""
+    return (platform.machine(), version("verilator"), verilator.OPTIMISATION, verilator.MAKEFLAGS, *_CFLAGS, *_OPTIONS)
+
+
+def _strip(library: Path, output: Path) -> None:
+    """Symbols are half of a Verilated library, and it travels in every xclbin."""
+    verilator.run(["strip", "--strip-unneeded", "-o", output, library], output.parent)

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`hypersonic build`, FACILE from its weights to a published xclbin, and what the emulated card answers with it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from hypersonic.build import BuildError, build, build_csim, find_published
+from hypersonic.firmware import registers
+from hypersonic.firmware.errors import PlatformError
+from hypersonic.firmware.manifest import FILE_NAME, Manifest, check
+from hypersonic.firmware.platform import Target
+from hypersonic.hls.csim import Csim
+from hypersonic.hls.project import ConversionError, HlsProject
+from hypersonic.hls.zoo.facile.events import gate_rows
+from hypersonic.sim.simulator import build_simulator
+
+if TYPE_CHECKING:
+    from conftest import Xrt
+
+ROWS = 16_000
+EMULATED = (Target.HW_EMU, Target.SW_EMU)
+
+
+@pytest.fixture(scope="session")
+def repositories(tmp_path_factory: pytest.TempPathFactory) -> dict[Target, Path]:
+    """A model repository per target with FACILE in it."""
+    places = {target: tmp_path_factory.mktemp(str(target)) for target in EMULATED}
+    for target, place in places.items():
+        assert build("facile", target, repository=place) == place / "facile" / "1"
+    return places
+
+
+@pytest.fixture(scope="session")
+def rows() -> NDArray[np.float32]:
+    """An event's worth of channels, and in one of a hundred numbers a float no detector gives."""
+    x = np.resize(gate_rows(), (ROWS, 18)).astype(np.float32)
+    draw = np.random.default_rng(7)
+    odd = draw.random(x.shape) < 0.01
+    kinds = np.array([np.nan, np.inf, -np.inf, 1e-45, -1e-39, 3.4e38, -3.4e38, -0.0], dtype=np.float32)
+    x[odd] = draw.choice(kinds, odd.sum())
+    return x
+
+
+@pytest.fixture(scope="session")
+def golden(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    """hls4ml's C++ on those rows, by the golden conversions: (rows, 1) float32."""
+    project, library = build_csim("facile")
+    return project.output.from_raw(Csim(library, project).predict_raw(project.input.to_raw(rows)))
+
+
+@pytest.mark.parametrize("target", EMULATED)
+def test_a_whole_event_comes_back_with_the_bits_of_csim(
+    xrt: Xrt, repositories: dict[Target, Path], rows: NDArray[np.float32], golden: NDArray[np.float32], target: Target
+) -> None:
+    device = xrt.device(repositories[target] / "facile" / "1" / "model.xclbin")
+    kernel = xrt.kernel(device, "facile:{facile_1}", exclusive=True)
+    for count in (0, 1, 15, 16, 17, 1000, ROWS):
+        x, y = xrt.buffer(device, max(72 * count, 1)), xrt.buffer(device, 4 * count + 64)
+        y.array[:] = 0xA5
+        x.fill(rows[:count])
+        y.to_device()
+        run = xrt.run(kernel, x, y, count)
+        xrt.start(run)
+        assert xrt.finish(run, 60_000).name == "COMPLETED"
+        np.testing.assert_array_equal(y.floats(count).view(np.uint32), golden[:count, 0].view(np.uint32))
+        assert (y.array[4 * count :] == 0xA5).all()
+    assert xrt.register(kernel, registers.AXI_ERROR) == 0
+
+
+def test_an_event_costs_at_most_its_reads_and_a_little(
+    xrt: Xrt, repositories: dict[Target, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HYPERSONIC_EMU_MEMORY", "ideal")
+    device = xrt.device(repositories[Target.HW_EMU] / "facile" / "1" / "model.xclbin")
+    kernel = xrt.kernel(device, "facile:{facile_1}", exclusive=True)
+    x, outputs = xrt.buffer(device, 72 * ROWS), [xrt.buffer(device, 4 * ROWS) for _ in range(2)]
+    runs = [xrt.run(kernel, x, y, ROWS) for y in outputs]
+    for run in runs:
+        xrt.start(run)
+    for run in runs:
+        assert xrt.finish(run, 60_000).name == "COMPLETED"
+    reads = ROWS * 72 / 64
+    assert reads <= xrt.register(kernel, registers.RUN_CYCLES)
+    assert xrt.register(kernel, registers.BUSY_CYCLES) <= 2 * reads * 1.02
+
+
+def test_a_published_version_is_whole(repositories: dict[Target, Path]) -> None:
+    for target, place in repositories.items():
+        version = place / "facile" / "1"
+        manifest = Manifest.read(version / FILE_NAME)
+        xclbin = check(manifest, (version / "model.xclbin").read_bytes())
+        assert (manifest.model, manifest.target, xclbin.target) == ("facile", target, target)
+        assert manifest.core == ("da" if target is Target.HW_EMU else "csim")
+        assert 'backend: "fpga"' in (place / "facile" / "config.pbtxt").read_text()
+        assert (manifest.input.shape, manifest.output.shape) == ((18,), (1,))
+
+
+def test_a_build_that_is_there_is_found_silently_and_without_tensorflow(repositories: dict[Target, Path]) -> None:
+    code = (
+        "import sys; from pathlib import Path; from hypersonic.build import build, find_published; said = []\n"
+        "print(build('facile', sys.argv[1], repository=Path(sys.argv[2]), progress=said.append))\n"
+        "print(said, 'tensorflow' in sys.modules, 'hls4ml' in sys.modules)\n"
+    )
+    for target, place in repositories.items():
+        argv = [sys.executable, "-c", code, target, str(place)]
+        done = subprocess.run(argv, capture_output=True, text=True, check=True)
+        assert done.stdout == f"{place / 'facile' / '1'}\n[] False False\n"
+
+
+def test_another_build_of_a_model_is_its_next_version(tmp_path: Path) -> None:
+    first = build("facile", Target.SW_EMU, repository=tmp_path)
+    steps: list[str] = []
+    second = build("facile", Target.SW_EMU, repository=tmp_path, compute_units=2, progress=steps.append)
+    assert [first.name, second.name] == ["1", "2"]
+    assert steps == [f"publishing facile in {tmp_path}"]
+    assert Manifest.read(second / FILE_NAME).compute_units == ("facile_1", "facile_2")
+    assert build("facile", Target.SW_EMU, repository=tmp_path, compute_units=2) == second
+    assert build("facile", Target.SW_EMU, repository=tmp_path).name == "3"
+
+
+def test_a_damaged_version_is_not_taken_for_the_build(tmp_path: Path) -> None:
+    version = build("facile", Target.SW_EMU, repository=tmp_path)
+    manifest = Manifest.read(version / FILE_NAME)
+    assert find_published(tmp_path, manifest) == version
+    (version / "model.xclbin").write_bytes(b"xclbin2")
+    assert find_published(tmp_path, manifest) is None
+
+
+def test_what_cannot_be_built_here_says_why(tmp_path: Path) -> None:
+    with pytest.raises(
+        BuildError, match=r"target hw for u250: v\+\+ .*; sw_emu and hw_emu are built without the vendor's tools"
+    ):
+        build("facile", Target.HW, repository=tmp_path)
+    with pytest.raises(BuildError, match="core csim has no RTL to simulate"):
+        build("facile", Target.HW_EMU, core="csim", repository=tmp_path)
+    with pytest.raises(BuildError, match="target is 'hw_emulation', expected one of sw_emu, hw_emu, hw"):
+        build("facile", "hw_emulation", repository=tmp_path)
+    with pytest.raises(PlatformError, match="u251"):
+        build("facile", platform="u251", repository=tmp_path)
+    with pytest.raises(ConversionError, match="model is 'facilee', expected a zoo name"):
+        build("facilee", repository=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_building_again_tells_nothing_and_gives_the_same_simulator() -> None:
+    project, _ = build_csim("facile")
+    assert isinstance(project, HlsProject)
+    said: list[str] = []
+    first = build_simulator(Target.SW_EMU, project)
+    assert build_simulator(Target.SW_EMU, project, None, said.append) == first
+    assert not said
