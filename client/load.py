@@ -57,9 +57,13 @@ def describe_model(url: str, name: str) -> Model:
         with triton.InferenceServerClient(url) as client:
             metadata = client.get_model_metadata(name)
     except InferenceServerException as error:
-        raise InferError(f"no metadata of model {name!r} from {url}: {error.message()}; is `hypersonic serve` running there?") from error
+        raise InferError(
+            f"no metadata of model {name!r} from {url}: {error.message()}; is `hypersonic serve` running there?"
+        ) from error
     if len(metadata.inputs) != 1 or len(metadata.outputs) != 1:
-        raise InferError(f"model {name!r} has {len(metadata.inputs)} inputs and {len(metadata.outputs)} outputs, expected one of each")
+        raise InferError(
+            f"model {name!r} has {len(metadata.inputs)} inputs and {len(metadata.outputs)} outputs, expected one of each"
+        )
     shape = tuple(int(n) for n in metadata.inputs[0].shape[1:])
     return Model(name, metadata.versions[-1], metadata.inputs[0].name, shape, metadata.outputs[0].name)
 
@@ -71,11 +75,11 @@ def send_events(
     *,
     clients: int = 4,
     timeout_s: float = 60.0,
-    on_answer: Callable[[int], None] = lambda index: None,
+    on_answer: Callable[[int], None] = lambda _index: None,
 ) -> LoadResult:
     """Send every event, (rows, *input_shape) float32, once; each of `clients` threads takes the next event that is left.
 
-    A first event from each client, not counted, opens its connection. `on_answer` is called from those threads.
+    The clock starts when every client is connected. `on_answer` is called from the clients' threads.
     Raises InferError at the first event that fails, once the others in flight have ended.
     """
     outputs: list[NDArray[np.float32] | None] = [None] * len(events)
@@ -86,7 +90,7 @@ def send_events(
     def one_client() -> None:
         with triton.InferenceServerClient(url) as client:
             try:
-                _infer(client, model, events[0], timeout_s)
+                client.is_server_live()
             finally:
                 all_connected.wait()
             while (index := next(turn)) < len(events):

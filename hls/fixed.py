@@ -41,6 +41,9 @@ _SPELLING = re.compile(
 #: widest type this project computes with: raw values and their products stay inside int64 views
 MAX_WIDTH = 62
 
+#: beyond this a double is a multiple of every 2**width
+_HUGE = 2.0**1000
+
 
 @dataclass(frozen=True)
 class FixedPoint:
@@ -108,7 +111,10 @@ class FixedPoint:
         """
         values = np.asarray(x, dtype=np.float64)
         finite = np.isfinite(values)
-        scaled = np.ldexp(np.where(finite, values, 0.0), self.fraction)
+        with np.errstate(over="ignore"):
+            scaled = np.ldexp(np.where(finite, values, 0.0), self.fraction)
+        # where a double leaves its own range, the number is far outside this type's, and a multiple of it
+        scaled = np.clip(scaled, -_HUGE, _HUGE)
         whole = _ROUND[self.rounding](scaled)
         raw = self._saturate(whole) if self.overflow is Overflow.SAT else self._wrap(whole)
         raw = np.where(np.isposinf(values), self.max_raw, raw)

@@ -70,7 +70,10 @@ class TensorSpec:
 
     def from_raw(self, raw: ArrayLike) -> NDArray[np.float32]:
         """Raw integers (rows, size) -> wire numbers (rows, size) float32, rounded to nearest even as the fabric does."""
-        return np.ldexp(self.fixed.to_float(raw), -self.exponents).astype(np.float32)
+        values = np.asarray(raw, dtype=np.int64)
+        # Beyond 53 bits a double would round first and float32 again: let bit 10 stand for the ten bits below it.
+        values = np.where(np.abs(values) > 1 << 53, (values >> 10 | ((values & 1023) != 0)) << 10, values)
+        return np.ldexp(self.fixed.to_float(values), -self.exponents).astype(np.float32)
 
     def to_json(self) -> dict[str, Any]:
         return {

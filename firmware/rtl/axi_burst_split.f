@@ -1,0 +1,1 @@
+axi_burst_split.sv

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Cuts a descriptor (start address, number of beats) into AXI4 INCR bursts.
+//
+// Bursts end on multiples of MAX_BURST_BEATS beats, a power of two that divides 4 KiB: so none crosses a 4 KiB border
+// (AXI4, A3.4.1) and all but the first and the last of a descriptor are of full length. A descriptor of no beats gives one
+// burst of 0 beats, so that whoever counts descriptors behind this module sees every one of them, in order.
+//
+//   descriptor  0x0F80, 67 beats of 64 bytes  ->  0x0F80 2 beats | 0x1000 64 beats | 0x2000 1 beat, last
+//
+// The address must be a multiple of BEAT_BYTES; its lower bits are ignored.
+`default_nettype none
+
+module axi_burst_split #(
+    // bits of an address
+    parameter int ADDR_WIDTH = 64,
+    // bytes of a beat, a power of two
+    parameter int BEAT_BYTES = 64,
+    // beats of the longest burst, a power of two, at most 4 KiB in all
+    parameter int MAX_BURST_BEATS = 64,
+    // bits of a descriptor's number of beats
+    parameter int COUNT_WIDTH = 42,
+    // bits that travel unchanged from a descriptor to each of its bursts
+    parameter int USER_WIDTH = 1
+) (
+    input  logic clk,
+    input  logic rst_n,
+
+    input  logic                               s_axis_desc_tvalid,
+    output logic                               s_axis_desc_tready,
+    input  logic [             ADDR_WIDTH-1:0] s_axis_desc_address,
+    input  logic [            COUNT_WIDTH-1:0] s_axis_desc_beats,
+    input  logic [             USER_WIDTH-1:0] s_axis_desc_user,
+
+    output logic                               m_axis_burst_tvalid,
+    input  logic                               m_axis_burst_tready,
+    output logic [             ADDR_WIDTH-1:0] m_axis_burst_address,
+    output logic [$clog2(MAX_BURST_BEATS):0]   m_axis_burst_beats,
+    output logic                               m_axis_burst_last,
+    output logic [             USER_WIDTH-1:0] m_axis_burst_user
+);
+
+  if (BEAT_BYTES < 2 || (BEAT_BYTES & (BEAT_BYTES - 1)) != 0) begin : g_check_beat_bytes
+    $error("axi_burst_split %m: BEAT_BYTES is %0d, expected a power of two from 2", BEAT_BYTES);
+  end
+  if (MAX_BURST_BEATS < 2 || MAX_BURST_BEATS > 256 || (MAX_BURST_BEATS & (MAX_BURST_BEATS - 1)) != 0) begin : g_check_max_burst_beats
+    $error("axi_burst_split %m: MAX_BURST_BEATS is %0d, expected a power of two from 2 to 256", MAX_BURST_BEATS);
+  end
+  if (MAX_BURST_BEATS * BEAT_BYTES > 4096) begin : g_check_burst_bytes
+    $error("axi_burst_split %m: MAX_BURST_BEATS * BEAT_BYTES is %0d, expected at most 4096", MAX_BURST_BEATS * BEAT_BYTES);
+  end
+  if (COUNT_WIDTH <= $clog2(MAX_BURST_BEATS)) begin : g_check_count_width
+    $error("axi_burst_split %m: COUNT_WIDTH is %0d, expected more than %0d", COUNT_WIDTH, $clog2(MAX_BURST_BEATS));
+  end
+
+  localparam int BYTE_BITS = $clog2(BEAT_BYTES);
+  localparam int BURST_BITS = $clog2(MAX_BURST_BEATS);
+  localparam int BEAT_ADDR_WIDTH = ADDR_WIDTH - BYTE_BITS;
+
+  logic                       busy_q;
+  logic [BEAT_ADDR_WIDTH-1:0] beat_q;  // address of the next burst, in beats
+  logic [    COUNT_WIDTH-1:0] left_q;
+  logic [     USER_WIDTH-1:0] user_q;
+
+  logic                       burst_valid_q;
+  logic [BEAT_ADDR_WIDTH-1:0] burst_beat_q;
+  logic [       BURST_BITS:0] burst_beats_q;
+  logic                       burst_last_q;
+  logic [     USER_WIDTH-1:0] burst_user_q;
+
+  // beats to the next border of MAX_BURST_BEATS
+  wire [BURST_BITS:0] room = (BURST_BITS + 1)'(MAX_BURST_BEATS) - {1'b0, beat_q[BURST_BITS-1:0]};
+  wire                fits = left_q <= COUNT_WIDTH'(room);
+  wire [BURST_BITS:0] beats = fits ? left_q[BURST_BITS:0] : room;
+  wire                cut = busy_q && (!burst_valid_q || m_axis_burst_tready);
+
+  always_ff @(posedge clk) begin
+    if (s_axis_desc_tvalid && s_axis_desc_tready) begin
+      busy_q <= 1'b1;
+      beat_q <= s_axis_desc_address[ADDR_WIDTH-1:BYTE_BITS];
+      left_q <= s_axis_desc_beats;
+      user_q <= s_axis_desc_user;
+    end else if (cut) begin
+      busy_q <= !fits;
+      beat_q <= beat_q + BEAT_ADDR_WIDTH'(beats);
+      left_q <= left_q - COUNT_WIDTH'(beats);
+    end
+    if (cut) begin
+      burst_beat_q  <= beat_q;
+      burst_beats_q <= beats;
+      burst_last_q  <= fits;
+      burst_user_q  <= user_q;
+    end
+    if (!burst_valid_q || m_axis_burst_tready) burst_valid_q <= cut;
+    if (!rst_n) begin
+      busy_q        <= 1'b0;
+      burst_valid_q <= 1'b0;
+    end
+  end
+
+  assign s_axis_desc_tready   = !busy_q;
+  assign m_axis_burst_tvalid  = burst_valid_q;
+  assign m_axis_burst_address = {burst_beat_q, {BYTE_BITS{1'b0}}};
+  assign m_axis_burst_beats   = burst_beats_q;
+  assign m_axis_burst_last    = burst_last_q;
+  assign m_axis_burst_user    = burst_user_q;
+
+  wire unused = &{1'b0, s_axis_desc_address[BYTE_BITS-1:0]};
+
+endmodule
+
+`default_nettype wire

@@ -1,0 +1,3 @@
+../../hls/rtl/axis_fifo.sv
+axi_burst_split.sv
+axi_write_master.sv

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Writes a stream of beats to memory over AXI4, as descriptors (address, number of bytes) say.
+//
+// AW goes out only once all of its burst's data are buffered, so a slow producer never holds the interconnect; W never
+// leads its AW. The last beat of a descriptor is strobed to the byte: nothing behind the descriptor's end is written. Each
+// descriptor gives one done, in order, once the last of its B responses has come; a descriptor of 0 bytes takes no beat
+// and is done as soon as those before it are.
+//
+//   data FIFO    ====64 beats====|====64 beats====|==tail==
+//   AW                           A1               A2      A3
+//   W                             ======64======== =======64==== ==tail=
+//   B                                                 B1             B2    B3 -> done
+//
+// One ID, so the responses come in order. `error` stays set from the first BRESP that is not OKAY until reset.
+`default_nettype none
+
+module axi_write_master #(
+    // bits of an address
+    parameter int ADDR_WIDTH = 64,
+    // bits of a beat
+    parameter int DATA_WIDTH = 512,
+    // beats of the longest burst, a power of two, at most 4 KiB in all; the data FIFO holds two
+    parameter int MAX_BURST_BEATS = 64,
+    // bursts whose response has not come, a power of two
+    parameter int OUTSTANDING = 16,
+    // bits of a descriptor's number of bytes
+    parameter int BYTES_WIDTH = 48
+) (
+    input  logic clk,
+    input  logic rst_n,
+
+    input  logic                    s_axis_desc_tvalid,
+    output logic                    s_axis_desc_tready,
+    input  logic [  ADDR_WIDTH-1:0] s_axis_desc_address,
+    input  logic [ BYTES_WIDTH-1:0] s_axis_desc_bytes,
+
+    input  logic                    s_axis_tvalid,
+    output logic                    s_axis_tready,
+    input  logic [  DATA_WIDTH-1:0] s_axis_tdata,
+
+    output logic                    m_axis_done_tvalid,
+    input  logic                    m_axis_done_tready,
+
+    output logic [  ADDR_WIDTH-1:0] m_axi_awaddr,
+    output logic [             0:0] m_axi_awid,
+    output logic [             7:0] m_axi_awlen,
+    output logic [             2:0] m_axi_awsize,
+    output logic [             1:0] m_axi_awburst,
+    output logic [             3:0] m_axi_awcache,
+    output logic [             2:0] m_axi_awprot,
+    output logic                    m_axi_awvalid,
+    input  logic                    m_axi_awready,
+    output logic [  DATA_WIDTH-1:0] m_axi_wdata,
+    output logic [DATA_WIDTH/8-1:0] m_axi_wstrb,
+    output logic                    m_axi_wlast,
+    output logic                    m_axi_wvalid,
+    input  logic                    m_axi_wready,
+    input  logic [             0:0] m_axi_bid,
+    input  logic [             1:0] m_axi_bresp,
+    input  logic                    m_axi_bvalid,
+    output logic                    m_axi_bready,
+
+    output logic                    error
+);
+
+  localparam int BEAT_BYTES = DATA_WIDTH / 8;
+  localparam int BYTE_BITS = $clog2(BEAT_BYTES);
+  localparam int BURST_BITS = $clog2(MAX_BURST_BEATS);
+  localparam int COUNT_WIDTH = BYTES_WIDTH - BYTE_BITS + 1;
+  localparam int DEPTH = 2 * MAX_BURST_BEATS;
+  localparam int DEPTH_BITS = $clog2(DEPTH);
+  localparam int OUTSTANDING_BITS = $clog2(OUTSTANDING);
+
+  if (OUTSTANDING < 2 || (OUTSTANDING & (OUTSTANDING - 1)) != 0) begin : g_check_outstanding
+    $error("axi_write_master %m: OUTSTANDING is %0d, expected a power of two from 2", OUTSTANDING);
+  end
+
+  // Descriptor to bursts; the bytes of the last beat (0: all of them) travel along.
+  wire [BYTE_BITS-1:0] tail = s_axis_desc_bytes[BYTE_BITS-1:0];
+  wire [COUNT_WIDTH-1:0] beats =
+      {1'b0, s_axis_desc_bytes[BYTES_WIDTH-1:BYTE_BITS]} + COUNT_WIDTH'(tail != '0);
+
+  logic                  burst_valid;
+  logic                  burst_ready;
+  logic [ADDR_WIDTH-1:0] burst_address;
+  logic [  BURST_BITS:0] burst_beats;
+  logic                  burst_last;
+  logic [ BYTE_BITS-1:0] burst_tail;
+
+  axi_burst_split #(
+      .ADDR_WIDTH     (ADDR_WIDTH),
+      .BEAT_BYTES     (BEAT_BYTES),
+      .MAX_BURST_BEATS(MAX_BURST_BEATS),
+      .COUNT_WIDTH    (COUNT_WIDTH),
+      .USER_WIDTH     (BYTE_BITS)
+  ) u_axi_burst_split (
+      .clk                 (clk),
+      .rst_n               (rst_n),
+      .s_axis_desc_tvalid  (s_axis_desc_tvalid),
+      .s_axis_desc_tready  (s_axis_desc_tready),
+      .s_axis_desc_address (s_axis_desc_address),
+      .s_axis_desc_beats   (beats),
+      .s_axis_desc_user    (tail),
+      .m_axis_burst_tvalid (burst_valid),
+      .m_axis_burst_tready (burst_ready),
+      .m_axis_burst_address(burst_address),
+      .m_axis_burst_beats  (burst_beats),
+      .m_axis_burst_last   (burst_last),
+      .m_axis_burst_user   (burst_tail)
+  );
+
+  logic                  data_valid;
+  logic                  data_ready;
+  logic [DATA_WIDTH-1:0] data;
+
+  axis_fifo #(
+      .WIDTH(DATA_WIDTH),
+      .DEPTH(DEPTH)
+  ) u_axis_fifo_data (
+      .clk          (clk),
+      .rst_n        (rst_n),
+      .s_axis_tvalid(s_axis_tvalid),
+      .s_axis_tready(s_axis_tready),
+      .s_axis_tdata (s_axis_tdata),
+      .m_axis_tvalid(data_valid),
+      .m_axis_tready(data_ready),
+      .m_axis_tdata (data)
+  );
+
+  // Address channel: a burst leaves the splitter when its data are in the FIFO.
+  logic                      aw_valid_q;
+  logic [    ADDR_WIDTH-1:0] aw_address_q;
+  logic [               7:0] aw_len_q;
+  logic [     BYTE_BITS-1:0] aw_tail_q;
+  logic [      DEPTH_BITS:0] unclaimed_q;  // beats in the FIFO that belong to no burst yet
+  logic [OUTSTANDING_BITS:0] bursts_q;  // bursts whose response has not come
+
+  logic order_s_ready;
+  logic order_valid;
+  logic order_ready;
+  logic order_last;
+  logic order_empty;
+
+  wire buffered = unclaimed_q >= (DEPTH_BITS + 1)'(burst_beats);
+  wire below = bursts_q != (OUTSTANDING_BITS + 1)'(OUTSTANDING);
+  wire empty = burst_beats == '0;
+  wire ask = burst_valid && !empty && buffered && below && order_s_ready && (!aw_valid_q || m_axi_awready);
+  wire stored = s_axis_tvalid && s_axis_tready;
+  wire answered = m_axi_bvalid && m_axi_bready;
+
+  assign burst_ready = ask || (empty && order_s_ready);
+
+  always_ff @(posedge clk) begin
+    if (ask) begin
+      aw_address_q <= burst_address;
+      aw_len_q     <= 8'(burst_beats - 1'b1);
+      aw_tail_q    <= burst_last ? burst_tail : '0;
+    end
+    if (!aw_valid_q || m_axi_awready) aw_valid_q <= ask;
+    unclaimed_q <= unclaimed_q - (ask ? (DEPTH_BITS + 1)'(burst_beats) : '0) + (DEPTH_BITS + 1)'(stored);
+    bursts_q    <= bursts_q + (OUTSTANDING_BITS + 1)'(ask) - (OUTSTANDING_BITS + 1)'(answered);
+    if (!rst_n) begin
+      aw_valid_q  <= 1'b0;
+      unclaimed_q <= '0;
+      bursts_q    <= '0;
+    end
+  end
+
+  assign m_axi_awaddr  = aw_address_q;
+  assign m_axi_awid    = 1'b0;
+  assign m_axi_awlen   = aw_len_q;
+  assign m_axi_awsize  = 3'(BYTE_BITS);
+  assign m_axi_awburst = 2'b01;  // INCR
+  assign m_axi_awcache = 4'b0011;  // normal, bufferable: what Vitis kernels send
+  assign m_axi_awprot  = 3'b000;
+  assign m_axi_awvalid = aw_valid_q;
+
+  // Data channel: the bursts whose AW has been taken, in order.
+  logic                 w_s_ready;
+  logic                 w_valid;
+  logic                 w_ready;
+  logic [          7:0] w_len;
+  logic [BYTE_BITS-1:0] w_tail;
+  logic [          7:0] w_beat_q;
+
+  axis_fifo #(
+      .WIDTH(8 + BYTE_BITS),
+      .DEPTH(OUTSTANDING)
+  ) u_axis_fifo_w (
+      .clk          (clk),
+      .rst_n        (rst_n),
+      .s_axis_tvalid(m_axi_awvalid && m_axi_awready),
+      .s_axis_tready(w_s_ready),  // never low: it holds no more than the bursts counted in bursts_q
+      .s_axis_tdata ({aw_len_q, aw_tail_q}),
+      .m_axis_tvalid(w_valid),
+      .m_axis_tready(w_ready),
+      .m_axis_tdata ({w_len, w_tail})
+  );
+
+  assign m_axi_wvalid = w_valid && data_valid;
+  assign m_axi_wdata  = data;
+  assign m_axi_wlast  = w_beat_q == w_len;
+  assign m_axi_wstrb  = (m_axi_wlast && w_tail != '0) ? ~({BEAT_BYTES{1'b1}} << w_tail) : {BEAT_BYTES{1'b1}};
+  assign data_ready   = w_valid && m_axi_wready;
+  assign w_ready      = data_valid && m_axi_wready && m_axi_wlast;
+
+  always_ff @(posedge clk) begin
+    if (m_axi_wvalid && m_axi_wready) w_beat_q <= m_axi_wlast ? '0 : w_beat_q + 1'b1;
+    if (!rst_n) w_beat_q <= '0;
+  end
+
+  // Response channel: which responses end a descriptor, and the descriptors that wait for none.
+  axis_fifo #(
+      .WIDTH(2),
+      .DEPTH(2 * OUTSTANDING)
+  ) u_axis_fifo_order (
+      .clk          (clk),
+      .rst_n        (rst_n),
+      .s_axis_tvalid(ask || (burst_valid && empty)),
+      .s_axis_tready(order_s_ready),
+      .s_axis_tdata ({burst_last, empty}),
+      .m_axis_tvalid(order_valid),
+      .m_axis_tready(order_ready),
+      .m_axis_tdata ({order_last, order_empty})
+  );
+
+  assign m_axi_bready = order_valid && !order_empty && !m_axis_done_tvalid;
+  assign order_ready  = !m_axis_done_tvalid && (order_empty || m_axi_bvalid);
+
+  always_ff @(posedge clk) begin
+    if (order_valid && order_ready) m_axis_done_tvalid <= order_last;
+    else if (m_axis_done_tready) m_axis_done_tvalid <= 1'b0;
+    if (answered && m_axi_bresp != 2'b00) error <= 1'b1;
+    if (!rst_n) begin
+      m_axis_done_tvalid <= 1'b0;
+      error              <= 1'b0;
+    end
+  end
+
+  wire unused = &{1'b0, m_axi_bid, w_s_ready};
+
+endmodule
+
+`default_nettype wire

@@ -1,0 +1,2 @@
+fixed_to_fp32.sv
+axis_fixed_to_float.sv

@@ -1,0 +1,2 @@
+fp32_to_fixed.sv
+axis_float_to_fixed.sv

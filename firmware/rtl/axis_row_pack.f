@@ -1,0 +1,1 @@
+axis_row_pack.sv

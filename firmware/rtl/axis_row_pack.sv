@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rows of ROW_WORDS words to beats of BEAT_WORDS words, packed tightly.
+//
+// The row with tlast ends a run: its words are flushed in a last beat (tlast), zero above them, and the next run begins
+// a beat of its own.
+//
+//   3 words a row, 4 a beat, 2 rows   rows: [a2 a1 a0] [b2 b1 b0] last   beats: [b0 a2 a1 a0] [0 0 b2 b1] last
+//
+// A row is taken whenever less than a beat is held: a row in every clock or a beat in every clock, whichever is the
+// slower.
+`default_nettype none
+
+module axis_row_pack #(
+    // bits of a word
+    parameter int WORD_WIDTH = 32,
+    // words of a row
+    parameter int ROW_WORDS = 1,
+    // words of a beat, a power of two
+    parameter int BEAT_WORDS = 16
+) (
+    input  logic clk,
+    input  logic rst_n,
+
+    input  logic                             s_axis_tvalid,
+    output logic                             s_axis_tready,
+    input  logic [ ROW_WORDS*WORD_WIDTH-1:0] s_axis_tdata,
+    input  logic                             s_axis_tlast,
+
+    output logic                             m_axis_tvalid,
+    input  logic                             m_axis_tready,
+    output logic [BEAT_WORDS*WORD_WIDTH-1:0] m_axis_tdata,
+    output logic                             m_axis_tlast
+);
+
+  if (BEAT_WORDS < 1 || (BEAT_WORDS & (BEAT_WORDS - 1)) != 0) begin : g_check_beat_words
+    $error("axis_row_pack %m: BEAT_WORDS is %0d, expected a power of two", BEAT_WORDS);
+  end
+  if (ROW_WORDS < 1) begin : g_check_row_words
+    $error("axis_row_pack %m: ROW_WORDS is %0d, expected at least 1", ROW_WORDS);
+  end
+
+  // Words are counted in units of UNIT words, the greatest common divisor of a beat and a row: the lowest bit of either,
+  // as a beat is a power of two. The buffer only ever fills and drains by whole units.
+  localparam int UNIT = (BEAT_WORDS | ROW_WORDS) & -(BEAT_WORDS | ROW_WORDS);
+  localparam int BEAT_UNITS = BEAT_WORDS / UNIT;
+  localparam int ROW_UNITS = ROW_WORDS / UNIT;
+  localparam int UNITS = BEAT_UNITS - 1 + ROW_UNITS;  // a row is taken when less than a beat is held
+  localparam int UNIT_WIDTH = UNIT * WORD_WIDTH;
+  localparam int BEAT_WIDTH = BEAT_WORDS * WORD_WIDTH;
+  localparam int WIDTH = UNITS * UNIT_WIDTH;
+  localparam int FILL_BITS = $clog2(UNITS + 2);
+
+  logic [    WIDTH-1:0] held_q;  // zero above the filled units
+  logic [FILL_BITS-1:0] fill_q;
+  logic                 flush_q;  // the words held end a run
+
+  wire whole = fill_q >= FILL_BITS'(BEAT_UNITS);
+  wire ends = flush_q && fill_q <= FILL_BITS'(BEAT_UNITS);
+  wire give = m_axis_tvalid && m_axis_tready;
+  wire finish = give && ends;
+
+  wire [FILL_BITS-1:0] kept = finish ? '0 : give ? fill_q - FILL_BITS'(BEAT_UNITS) : fill_q;
+  wire                 take = s_axis_tvalid && s_axis_tready;
+
+  logic [WIDTH-1:0] rest;
+  if (WIDTH > BEAT_WIDTH) begin : gen_rest
+    assign rest = give ? {{BEAT_WIDTH{1'b0}}, held_q[WIDTH-1:BEAT_WIDTH]} : held_q;
+  end else begin : gen_no_rest
+    assign rest = give ? '0 : held_q;
+  end
+
+  always_ff @(posedge clk) begin
+    if (take) held_q <= rest | (WIDTH'(s_axis_tdata) << (32'(kept) * UNIT_WIDTH));
+    else if (give) held_q <= rest;
+    fill_q <= kept + (take ? FILL_BITS'(ROW_UNITS) : '0);
+    if (take) flush_q <= s_axis_tlast;
+    else if (finish) flush_q <= 1'b0;
+    if (!rst_n) begin
+      held_q  <= '0;  // control: a row is joined to the words held by OR
+      fill_q  <= '0;
+      flush_q <= 1'b0;
+    end
+  end
+
+  assign s_axis_tready = kept < FILL_BITS'(BEAT_UNITS) && (!flush_q || finish);
+  assign m_axis_tvalid = whole || flush_q;
+  assign m_axis_tdata  = held_q[BEAT_WIDTH-1:0];
+  assign m_axis_tlast  = ends;
+
+endmodule
+
+`default_nettype wire

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One raw fixed-point number to one FP32 number, five clocks, one a clock while `enable` is set.
+//
+//   y = raw * 2**-SHIFT, rounded once, to nearest even
+//
+// Exact up to 24 significant bits; results too large give infinity, small ones denormals, as IEEE 754 says. The reference
+// is TensorSpec.from_raw (hls/spec.py).
+`default_nettype none
+
+module fixed_to_fp32 #(
+    // bits of the raw number
+    parameter int WIDTH = 16,
+    // fraction bits plus the scale exponent of this element
+    parameter int SHIFT = 10,
+    // 1: two's complement, 0: unsigned
+    parameter bit SIGNED = 1'b1
+) (
+    input  logic             clk,
+    input  logic             enable,
+    input  logic [WIDTH-1:0] raw,
+    output logic [     31:0] y
+);
+
+  if (WIDTH < 1 || WIDTH > 62) begin : g_check_width
+    $error("fixed_to_fp32 %m: WIDTH is %0d, expected 1 to 62", WIDTH);
+  end
+  if (SHIFT < -400 || SHIFT > 400) begin : g_check_shift
+    $error("fixed_to_fp32 %m: SHIFT is %0d, expected -400 to 400", SHIFT);
+  end
+
+  localparam int NORM = (WIDTH > 32) ? 64 : 32;
+  localparam int STEPS = (WIDTH > 1) ? $clog2(WIDTH) : 1;  // the leading one moves up by at most 2**STEPS - 1
+  localparam int LATE = STEPS / 2;  // steps 0 to LATE-1 are taken in stage 3, the larger ones in stage 2
+  localparam int TOP = 127 + WIDTH - 1 - SHIFT;  // biased exponent when the leading one is the top bit
+  localparam bit MAY_UNDERFLOW = 127 - SHIFT < 1;
+  localparam bit MAY_OVERFLOW = TOP >= 254;  // 254 may still round up to 255
+
+  // 1: magnitude, its top bit moved to the top of NORM bits
+  logic            sign1_q;
+  logic [NORM-1:0] norm1_q;
+
+  wire             negative = SIGNED && raw[WIDTH-1];
+  wire [WIDTH-1:0] magnitude = negative ? -raw : raw;
+
+  always_ff @(posedge clk) begin
+    if (enable) begin
+      sign1_q <= negative;
+      norm1_q <= NORM'(magnitude) << (NORM - WIDTH);
+    end
+  end
+
+  // 2 and 3: the leading one to the top, by halves; `zeros` counts the places
+  wire [STEPS-1:0] zeros_late;
+  wire [STEPS-1:0] zeros_early;
+  wire [ NORM-1:0] norm_late;
+
+  logic             sign2_q;
+  logic [ NORM-1:0] norm2_q;
+  logic [STEPS-1:0] zeros2_q;
+  logic             sign3_q;
+  logic [ NORM-1:0] norm3_q;
+  logic [STEPS-1:0] zeros3_q;
+
+  for (genvar i = STEPS - 1; i >= 0; i--) begin : gen_step
+    localparam int PLACES = 1 << i;
+    wire [NORM-1:0] from;
+    if (i == STEPS - 1) begin : gen_from
+      assign from = norm1_q;
+    end else if (i == LATE - 1) begin : gen_from
+      assign from = norm2_q;
+    end else begin : gen_from
+      assign from = gen_step[i+1].moved;
+    end
+    wire clear = from[NORM-1-:PLACES] == '0;
+    wire [NORM-1:0] moved = clear ? from << PLACES : from;
+    assign zeros_early[i] = (i >= LATE) && clear;
+    assign zeros_late[i]  = (i < LATE) && clear;
+  end
+  if (LATE > 0) begin : gen_late
+    assign norm_late = gen_step[0].moved;
+  end else begin : gen_none_late
+    assign norm_late = norm2_q;
+  end
+
+  always_ff @(posedge clk) begin
+    if (enable) begin
+      sign2_q  <= sign1_q;
+      norm2_q  <= gen_step[LATE].moved;
+      zeros2_q <= zeros_early;
+      sign3_q  <= sign2_q;
+      norm3_q  <= norm_late;
+      zeros3_q <= zeros2_q | zeros_late;
+    end
+  end
+
+  // 4: exponent; results below the normal range are shifted down
+  logic               sign4_q;
+  logic [   NORM-1:0] norm4_q;
+  logic               sticky4_q;
+  logic signed [11:0] exponent4_q;  // biased, of the hidden one; 0 for denormals
+
+  wire signed  [11:0] exponent = 12'(TOP) - 12'(zeros3_q);
+  wire                zero = !norm3_q[NORM-1];
+
+  if (MAY_UNDERFLOW) begin : gen_underflow
+    localparam int FURTHEST = 26;  // from here on only the sticky bit is left
+    wire signed [11:0] down = 12'sd1 - exponent;
+    wire [4:0] places = down <= 0 ? 5'd0 : down > 12'(FURTHEST) ? 5'(FURTHEST) : down[4:0];
+    wire [NORM+FURTHEST-1:0] shifted = {norm3_q, {FURTHEST{1'b0}}} >> places;
+    always_ff @(posedge clk) begin
+      if (enable) begin
+        norm4_q     <= shifted[NORM+FURTHEST-1-:NORM];
+        sticky4_q   <= shifted[FURTHEST-1:0] != '0;
+        exponent4_q <= (zero || down > 0) ? 12'sd0 : exponent;
+      end
+    end
+  end else begin : gen_normal
+    always_ff @(posedge clk) begin
+      if (enable) begin
+        norm4_q     <= norm3_q;
+        sticky4_q   <= 1'b0;
+        exponent4_q <= zero ? 12'sd0 : exponent;
+      end
+    end
+  end
+  always_ff @(posedge clk) if (enable) sign4_q <= sign3_q;
+
+  // 5: round; the hidden one is added into the exponent, and a carry out of the fraction with it
+  wire [23:0] significand = norm4_q[NORM-1-:24];
+  wire        half = norm4_q[NORM-25];
+  wire        sticky = sticky4_q || norm4_q[NORM-26:0] != '0;
+  wire        up = half && (sticky || significand[0]);
+  wire [11:0] hidden = exponent4_q == '0 ? 12'd0 : exponent4_q - 12'd1;
+  wire [34:0] sum = {hidden, 23'd0} + 35'(significand) + 35'(up);
+  wire        infinite = MAY_OVERFLOW && sum[34:23] >= 12'd255;
+
+  always_ff @(posedge clk) begin
+    if (enable) y <= {sign4_q, infinite ? {8'hFF, 23'd0} : sum[30:0]};
+  end
+
+  wire unused = &{1'b0, sum[34:31]};
+
+endmodule
+
+`default_nettype wire

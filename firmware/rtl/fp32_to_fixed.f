@@ -1,0 +1,1 @@
+fp32_to_fixed.sv

@@ -1,0 +1,3 @@
+registers.svh
+../../hls/rtl/axis_fifo.sv
+kernel_control.sv

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The kernel's AXI4-Lite slave: block control by ap_ctrl_chain, arguments, status (registers.svh, docs/registers.md).
+//
+// A run is accepted when ap_start is set and fewer than MAX_RUNS runs are in flight or unacknowledged; x, y and rows are
+// latched in that clock and ap_start falls, so the host may write the next run's arguments while this one works. Runs are
+// done in order; ap_done stands until the host has written ap_continue once for every done run.
+//
+//   ap_start    __/‾‾\____/‾‾\________________        (host writes 1; accepted)
+//   run         ______A________B______________        (x, y, rows)
+//   done        _____________________A___B____
+//   ap_done     ______________________/‾‾‾‾‾‾‾‾‾‾\__  (falls with the second ap_continue)
+//
+// The interrupt follows ISR while GIE is set. ISR is toggled by writing; its done bit is set again for as long as ap_done
+// stands, so no done run is forgotten: acknowledge first, then clear ISR, as XRT does.
+`ifndef REGISTERS_SVH  // compilers that take it as a source of its own need no include path
+`include "registers.svh"
+`endif
+`default_nettype none
+
+module kernel_control #(
+    // bytes of an input row and of an output row, for the host to check
+    parameter int ROW_IN_BYTES = 72,
+    parameter int ROW_OUT_BYTES = 4,
+    // runs accepted and not yet acknowledged, a power of two
+    parameter int MAX_RUNS = 8
+) (
+    input  logic clk,
+    input  logic rst_n,
+
+    input  logic [11:0] s_axi_control_awaddr,
+    input  logic        s_axi_control_awvalid,
+    output logic        s_axi_control_awready,
+    input  logic [31:0] s_axi_control_wdata,
+    input  logic [ 3:0] s_axi_control_wstrb,
+    input  logic        s_axi_control_wvalid,
+    output logic        s_axi_control_wready,
+    output logic [ 1:0] s_axi_control_bresp,
+    output logic        s_axi_control_bvalid,
+    input  logic        s_axi_control_bready,
+    input  logic [11:0] s_axi_control_araddr,
+    input  logic        s_axi_control_arvalid,
+    output logic        s_axi_control_arready,
+    output logic [31:0] s_axi_control_rdata,
+    output logic [ 1:0] s_axi_control_rresp,
+    output logic        s_axi_control_rvalid,
+    input  logic        s_axi_control_rready,
+    output logic        irq,
+
+    output logic        m_axis_run_tvalid,
+    input  logic        m_axis_run_tready,
+    output logic [63:0] m_axis_run_x,
+    output logic [63:0] m_axis_run_y,
+    output logic [31:0] m_axis_run_rows,
+
+    input  logic        s_axis_done_tvalid,
+    output logic        s_axis_done_tready,
+
+    // one clock for each event of the status registers; the errors are levels
+    input  logic        read_error,
+    input  logic        write_error,
+    input  logic        starved,
+    input  logic        blocked
+);
+
+  if (MAX_RUNS < 2 || (MAX_RUNS & (MAX_RUNS - 1)) != 0) begin : g_check_max_runs
+    $error("kernel_control %m: MAX_RUNS is %0d, expected a power of two from 2", MAX_RUNS);
+  end
+
+  localparam int RUN_BITS = $clog2(MAX_RUNS) + 1;
+
+  // Write channel: address and data come in any order and are held until both are there.
+  logic        aw_valid_q;
+  logic [11:0] aw_address_q;
+  logic        w_valid_q;
+  logic [31:0] w_data_q;
+  logic [ 3:0] w_strb_q;
+  logic        b_valid_q;
+
+  wire         write = aw_valid_q && w_valid_q && !b_valid_q;
+  wire  [ 9:0] write_word = aw_address_q[11:2];
+  wire  [31:0] write_mask = {{8{w_strb_q[3]}}, {8{w_strb_q[2]}}, {8{w_strb_q[1]}}, {8{w_strb_q[0]}}};
+  wire  [31:0] write_ones = w_data_q & write_mask;
+
+  always_ff @(posedge clk) begin
+    if (s_axi_control_awvalid && s_axi_control_awready) begin
+      aw_valid_q   <= 1'b1;
+      aw_address_q <= s_axi_control_awaddr;
+    end else if (write) aw_valid_q <= 1'b0;
+    if (s_axi_control_wvalid && s_axi_control_wready) begin
+      w_valid_q <= 1'b1;
+      w_data_q  <= s_axi_control_wdata;
+      w_strb_q  <= s_axi_control_wstrb;
+    end else if (write) w_valid_q <= 1'b0;
+    if (write) b_valid_q <= 1'b1;
+    else if (s_axi_control_bready) b_valid_q <= 1'b0;
+    if (!rst_n) begin
+      aw_valid_q <= 1'b0;
+      w_valid_q  <= 1'b0;
+      b_valid_q  <= 1'b0;
+    end
+  end
+
+  assign s_axi_control_awready = !aw_valid_q;
+  assign s_axi_control_wready  = !w_valid_q;
+  assign s_axi_control_bvalid  = b_valid_q;
+  assign s_axi_control_bresp   = 2'b00;
+
+  // Runs: accepted, in flight, done and not yet acknowledged
+  logic                start_q;
+  logic                run_valid_q;
+  logic [RUN_BITS-1:0] flying_q;
+  logic [RUN_BITS-1:0] done_q;
+
+  wire write_control = write && write_word == registers::CONTROL;
+  wire acknowledge = write_control && write_ones[4] && done_q != '0;
+  wire room = flying_q + done_q < RUN_BITS'(MAX_RUNS);
+  wire accept = start_q && room && (!run_valid_q || m_axis_run_tready);
+  wire done = s_axis_done_tvalid;  // always taken: done_q has room for every run in flight
+
+  // Arguments
+  logic [63:0] x_q;
+  logic [63:0] y_q;
+  logic [31:0] rows_q;
+
+  always_ff @(posedge clk) begin
+    if (accept) begin
+      m_axis_run_x    <= x_q;
+      m_axis_run_y    <= y_q;
+      m_axis_run_rows <= rows_q;
+    end
+    if (!run_valid_q || m_axis_run_tready) run_valid_q <= accept;
+    if (write_control && write_ones[0]) start_q <= 1'b1;
+    else if (accept) start_q <= 1'b0;
+    flying_q <= flying_q + RUN_BITS'(accept) - RUN_BITS'(done);
+    done_q   <= done_q + RUN_BITS'(done) - RUN_BITS'(acknowledge);
+    if (!rst_n) begin
+      run_valid_q <= 1'b0;
+      start_q     <= 1'b0;
+      flying_q    <= '0;
+      done_q      <= '0;
+    end
+  end
+
+  assign m_axis_run_tvalid  = run_valid_q;
+  assign s_axis_done_tready = 1'b1;
+
+  always_ff @(posedge clk) begin
+    if (write) begin
+      unique case (write_word)
+        registers::X_LOW:   x_q[31:0] <= (x_q[31:0] & ~write_mask) | write_ones;
+        registers::X_HIGH:  x_q[63:32] <= (x_q[63:32] & ~write_mask) | write_ones;
+        registers::Y_LOW:   y_q[31:0] <= (y_q[31:0] & ~write_mask) | write_ones;
+        registers::Y_HIGH:  y_q[63:32] <= (y_q[63:32] & ~write_mask) | write_ones;
+        registers::ROWS:    rows_q <= (rows_q & ~write_mask) | write_ones;
+        default: ;
+      endcase
+    end
+    if (!rst_n) begin  // the host may read them back before it has written them
+      x_q    <= '0;
+      y_q    <= '0;
+      rows_q <= '0;
+    end
+  end
+
+  // Interrupts
+  logic       gie_q;
+  logic [1:0] ier_q;
+  logic [1:0] isr_q;
+
+  wire  [1:0] isr_set = ier_q & {accept, done_q != '0};
+  wire  [1:0] isr_toggle = (write && write_word == registers::ISR) ? write_ones[1:0] : 2'b00;
+
+  always_ff @(posedge clk) begin
+    if (write && write_word == registers::GIE && w_strb_q[0]) gie_q <= w_data_q[0];
+    if (write && write_word == registers::IER && w_strb_q[0]) ier_q <= w_data_q[1:0];
+    isr_q     <= (isr_q ^ isr_toggle) | isr_set;
+    irq <= gie_q && isr_q != '0;
+    if (!rst_n) begin
+      gie_q     <= 1'b0;
+      ier_q     <= '0;
+      isr_q     <= '0;
+      irq <= 1'b0;
+    end
+  end
+
+  // Status
+  logic [63:0] busy_cycles_q;
+  logic [31:0] busy_high_q;  // latched when the low word is read
+  logic [31:0] cycle_q;
+  logic [31:0] runs_q;
+  logic [31:0] run_cycles_q;
+  logic [31:0] starved_q;
+  logic [31:0] blocked_q;
+  logic [31:0] accepted_cycle;
+  logic        accepted_ready;
+  logic        accepted_valid;
+
+  axis_fifo #(
+      .WIDTH(32),
+      .DEPTH(MAX_RUNS)
+  ) u_axis_fifo_accepted (
+      .clk          (clk),
+      .rst_n        (rst_n),
+      .s_axis_tvalid(accept),
+      .s_axis_tready(accepted_ready),  // never low: no more than MAX_RUNS runs are in flight
+      .s_axis_tdata (cycle_q),
+      .m_axis_tvalid(accepted_valid),  // never low at done: a run takes longer than the FIFO
+      .m_axis_tready(done),
+      .m_axis_tdata (accepted_cycle)
+  );
+
+  always_ff @(posedge clk) begin
+    cycle_q <= cycle_q + 1'b1;
+    if (flying_q != '0) busy_cycles_q <= busy_cycles_q + 1'b1;
+    if (done) runs_q <= runs_q + 1'b1;
+    if (done) run_cycles_q <= cycle_q - accepted_cycle;
+    if (starved) starved_q <= starved_q + 1'b1;
+    if (blocked) blocked_q <= blocked_q + 1'b1;
+    if (!rst_n) begin
+      cycle_q       <= '0;
+      busy_cycles_q <= '0;
+      runs_q        <= '0;
+      run_cycles_q  <= '0;
+      starved_q     <= '0;
+      blocked_q     <= '0;
+    end
+  end
+
+  // Read channel
+  logic        r_valid_q;
+  logic        ready_q;
+  logic [31:0] value;
+
+  wire         read = s_axi_control_arvalid && s_axi_control_arready;
+  wire  [ 9:0] read_word = s_axi_control_araddr[11:2];
+  wire         idle = !start_q && flying_q == '0;
+
+  always_comb begin
+    unique case (read_word)
+      registers::CONTROL:          value = {28'd0, ready_q, idle, done_q != '0, start_q};
+      registers::GIE:              value = {31'd0, gie_q};
+      registers::IER:              value = {30'd0, ier_q};
+      registers::ISR:              value = {30'd0, isr_q};
+      registers::X_LOW:            value = x_q[31:0];
+      registers::X_HIGH:           value = x_q[63:32];
+      registers::Y_LOW:            value = y_q[31:0];
+      registers::Y_HIGH:           value = y_q[63:32];
+      registers::ROWS:             value = rows_q;
+      registers::BUSY_CYCLES_LOW:  value = busy_cycles_q[31:0];
+      registers::BUSY_CYCLES_HIGH: value = busy_high_q;
+      registers::RUNS:             value = runs_q;
+      registers::RUN_CYCLES:       value = run_cycles_q;
+      registers::AXI_ERROR:        value = {30'd0, write_error, read_error};
+      registers::VERSION:          value = registers::MAP_VERSION;
+      registers::ROW_IN_BYTES:  value = 32'(ROW_IN_BYTES);
+      registers::ROW_OUT_BYTES: value = 32'(ROW_OUT_BYTES);
+      registers::STARVED_CYCLES:   value = starved_q;
+      registers::BLOCKED_CYCLES:   value = blocked_q;
+      default:          value = '0;
+    endcase
+  end
+
+  always_ff @(posedge clk) begin
+    if (read) s_axi_control_rdata <= value;
+    if (read && read_word == registers::BUSY_CYCLES_LOW) busy_high_q <= busy_cycles_q[63:32];
+    if (read) r_valid_q <= 1'b1;
+    else if (s_axi_control_rready) r_valid_q <= 1'b0;
+    if (accept) ready_q <= 1'b1;
+    else if (read && read_word == registers::CONTROL) ready_q <= 1'b0;
+    if (!rst_n) begin
+      r_valid_q   <= 1'b0;
+      ready_q     <= 1'b0;
+      busy_high_q <= '0;
+    end
+  end
+
+  assign s_axi_control_arready = !r_valid_q;
+  assign s_axi_control_rvalid  = r_valid_q;
+  assign s_axi_control_rresp   = 2'b00;
+
+  wire unused = &{1'b0, aw_address_q[1:0], s_axi_control_araddr[1:0], accepted_ready, accepted_valid};
+
+endmodule
+
+`default_nettype wire

@@ -1,0 +1,3 @@
+../../hls/rtl/axis_fifo.sv
+axis_broadcast.sv
+kernel_runs.sv

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Turns each run (x, y, rows) into the three descriptors that carry it out: beats to read, rows to unpack, bytes to write.
+// Each waits in a queue of its own, deep enough for every run in flight, so reading runs ahead of writing by whole runs.
+`default_nettype none
+
+module kernel_runs #(
+    // bytes of an input row and of an output row
+    parameter int ROW_IN_BYTES = 72,
+    parameter int ROW_OUT_BYTES = 4,
+    // bytes of a beat, a power of two
+    parameter int BEAT_BYTES = 64,
+    // bits of a number of bytes
+    parameter int BYTES_WIDTH = 48,
+    // runs in flight, a power of two
+    parameter int MAX_RUNS = 8
+) (
+    input  logic clk,
+    input  logic rst_n,
+
+    input  logic        s_axis_run_tvalid,
+    output logic        s_axis_run_tready,
+    input  logic [63:0] s_axis_run_x,
+    input  logic [63:0] s_axis_run_y,
+    input  logic [31:0] s_axis_run_rows,
+
+    output logic                                    m_axis_read_tvalid,
+    input  logic                                    m_axis_read_tready,
+    output logic [63:0]                             m_axis_read_address,
+    output logic [BYTES_WIDTH-$clog2(BEAT_BYTES):0] m_axis_read_beats,
+
+    output logic        m_axis_unpack_tvalid,
+    input  logic        m_axis_unpack_tready,
+    output logic [31:0] m_axis_unpack_rows,
+
+    output logic                   m_axis_write_tvalid,
+    input  logic                   m_axis_write_tready,
+    output logic [           63:0] m_axis_write_address,
+    output logic [BYTES_WIDTH-1:0] m_axis_write_bytes
+);
+
+  localparam int BYTE_BITS = $clog2(BEAT_BYTES);
+  localparam int COUNT_WIDTH = BYTES_WIDTH - BYTE_BITS + 1;
+  localparam int MAX_ROW_BYTES = 1 << (BYTES_WIDTH - 32);
+
+  if (BYTES_WIDTH < 33 || BYTES_WIDTH > 56) begin : g_check_bytes_width
+    $error("kernel_runs %m: BYTES_WIDTH is %0d, expected 33 to 56", BYTES_WIDTH);
+  end
+  if (ROW_IN_BYTES < 1 || ROW_IN_BYTES >= MAX_ROW_BYTES) begin : g_check_row_in_bytes
+    $error("kernel_runs %m: ROW_IN_BYTES is %0d, expected 1 to %0d", ROW_IN_BYTES, MAX_ROW_BYTES - 1);
+  end
+  if (ROW_OUT_BYTES < 1 || ROW_OUT_BYTES >= MAX_ROW_BYTES) begin : g_check_row_out_bytes
+    $error("kernel_runs %m: ROW_OUT_BYTES is %0d, expected 1 to %0d", ROW_OUT_BYTES, MAX_ROW_BYTES - 1);
+  end
+
+  // One register for the products, which are constants times 32 bits
+  logic                   valid_q;
+  logic [           63:0] x_q;
+  logic [           63:0] y_q;
+  logic [           31:0] rows_q;
+  logic [BYTES_WIDTH-1:0] in_bytes_q;
+  logic [BYTES_WIDTH-1:0] out_bytes_q;
+  logic                   taken;
+
+  assign s_axis_run_tready = !valid_q || taken;
+
+  always_ff @(posedge clk) begin
+    if (s_axis_run_tready) begin
+      valid_q     <= s_axis_run_tvalid;
+      x_q         <= s_axis_run_x;
+      y_q         <= s_axis_run_y;
+      rows_q      <= s_axis_run_rows;
+      in_bytes_q  <= BYTES_WIDTH'(s_axis_run_rows) * BYTES_WIDTH'(ROW_IN_BYTES);
+      out_bytes_q <= BYTES_WIDTH'(s_axis_run_rows) * BYTES_WIDTH'(ROW_OUT_BYTES);
+    end
+    if (!rst_n) valid_q <= 1'b0;
+  end
+
+  wire [COUNT_WIDTH-1:0] in_beats =
+      {1'b0, in_bytes_q[BYTES_WIDTH-1:BYTE_BITS]} + COUNT_WIDTH'(in_bytes_q[BYTE_BITS-1:0] != '0);
+
+  logic [2:0] offer_valid;
+  logic [2:0] offer_ready;
+
+  axis_broadcast #(
+      .N(3)
+  ) u_axis_broadcast (
+      .clk          (clk),
+      .rst_n        (rst_n),
+      .s_axis_tvalid(valid_q),
+      .s_axis_tready(taken),
+      .m_axis_tvalid(offer_valid),
+      .m_axis_tready(offer_ready)
+  );
+
+  axis_fifo #(
+      .WIDTH(64 + COUNT_WIDTH),
+      .DEPTH(MAX_RUNS)
+  ) u_axis_fifo_read (
+      .clk          (clk),
+      .rst_n        (rst_n),
+      .s_axis_tvalid(offer_valid[0]),
+      .s_axis_tready(offer_ready[0]),
+      .s_axis_tdata ({x_q, in_beats}),
+      .m_axis_tvalid(m_axis_read_tvalid),
+      .m_axis_tready(m_axis_read_tready),
+      .m_axis_tdata ({m_axis_read_address, m_axis_read_beats})
+  );
+
+  axis_fifo #(
+      .WIDTH(32),
+      .DEPTH(MAX_RUNS)
+  ) u_axis_fifo_unpack (
+      .clk          (clk),
+      .rst_n        (rst_n),
+      .s_axis_tvalid(offer_valid[1]),
+      .s_axis_tready(offer_ready[1]),
+      .s_axis_tdata (rows_q),
+      .m_axis_tvalid(m_axis_unpack_tvalid),
+      .m_axis_tready(m_axis_unpack_tready),
+      .m_axis_tdata (m_axis_unpack_rows)
+  );
+
+  axis_fifo #(
+      .WIDTH(64 + BYTES_WIDTH),
+      .DEPTH(MAX_RUNS)
+  ) u_axis_fifo_write (
+      .clk          (clk),
+      .rst_n        (rst_n),
+      .s_axis_tvalid(offer_valid[2]),
+      .s_axis_tready(offer_ready[2]),
+      .s_axis_tdata ({y_q, out_bytes_q}),
+      .m_axis_tvalid(m_axis_write_tvalid),
+      .m_axis_tready(m_axis_write_tready),
+      .m_axis_tdata ({m_axis_write_address, m_axis_write_bytes})
+  );
+
+endmodule
+
+`default_nettype wire

@@ -1,0 +1,16 @@
+registers.svh
+../../hls/rtl/axis_fifo.sv
+../../hls/rtl/axis_skid.sv
+axi_burst_split.sv
+axi_read_master.sv
+axi_write_master.sv
+axis_row_unpack.sv
+axis_row_pack.sv
+fp32_to_fixed.sv
+fixed_to_fp32.sv
+axis_float_to_fixed.sv
+axis_fixed_to_float.sv
+axis_broadcast.sv
+kernel_runs.sv
+kernel_control.sv
+kernel_shell.sv

@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Everything of a kernel but its network: control, memory, and the conversion between FP32 rows and raw rows.
+//
+//   s_axi_control -> kernel_control -> kernel_runs --+-------------------+------------------------------+
+//                                                    v                   v                              v
+//   m_axi_gmem0 <-------------------------- axi_read_master -> axis_row_unpack -> float_to_fixed  axi_write_master -> m_axi_gmem1
+//                                                                                       |               ^
+//                                          m_axis_x (to the core) <---- axis_skid <-----+               |
+//                                          s_axis_y (from the core) --> axis_skid -> fixed_to_float -> axis_row_pack
+//
+// All parts work at once and on successive runs: the next run is read while this one is still being written. `done` goes
+// from the write master to the control, so a run is done when its last byte is in memory.
+`default_nettype none
+
+module kernel_shell #(
+    // elements of an input row, and their raw type; see axis_float_to_fixed
+    parameter int N_IN = 18,
+    parameter int WIDTH_IN = 16,
+    parameter int FRACTION_IN = 10,
+    parameter bit SIGNED_IN = 1'b1,
+    parameter int ROUNDING_IN = 0,
+    parameter int OVERFLOW_IN = 0,
+    parameter logic [16*N_IN-1:0] SCALES_IN = '0,
+    // elements of an output row, and their raw type; see axis_fixed_to_float
+    parameter int N_OUT = 1,
+    parameter int WIDTH_OUT = 16,
+    parameter int FRACTION_OUT = 10,
+    parameter bit SIGNED_OUT = 1'b1,
+    parameter logic [16*N_OUT-1:0] SCALES_OUT = '0,
+    // beats of the longest burst and bursts on their way, for both masters; powers of two
+    parameter int MAX_BURST_BEATS = 64,
+    parameter int OUTSTANDING = 16,
+    // runs accepted and not yet acknowledged, a power of two
+    parameter int MAX_RUNS = 8
+) (
+    input  logic         clk,
+    input  logic         rst_n,
+    output logic         irq,
+
+    input  logic [ 11:0] s_axi_control_awaddr,
+    input  logic         s_axi_control_awvalid,
+    output logic         s_axi_control_awready,
+    input  logic [ 31:0] s_axi_control_wdata,
+    input  logic [  3:0] s_axi_control_wstrb,
+    input  logic         s_axi_control_wvalid,
+    output logic         s_axi_control_wready,
+    output logic [  1:0] s_axi_control_bresp,
+    output logic         s_axi_control_bvalid,
+    input  logic         s_axi_control_bready,
+    input  logic [ 11:0] s_axi_control_araddr,
+    input  logic         s_axi_control_arvalid,
+    output logic         s_axi_control_arready,
+    output logic [ 31:0] s_axi_control_rdata,
+    output logic [  1:0] s_axi_control_rresp,
+    output logic         s_axi_control_rvalid,
+    input  logic         s_axi_control_rready,
+
+    output logic [ 63:0] m_axi_gmem0_araddr,
+    output logic [  0:0] m_axi_gmem0_arid,
+    output logic [  7:0] m_axi_gmem0_arlen,
+    output logic [  2:0] m_axi_gmem0_arsize,
+    output logic [  1:0] m_axi_gmem0_arburst,
+    output logic [  3:0] m_axi_gmem0_arcache,
+    output logic [  2:0] m_axi_gmem0_arprot,
+    output logic         m_axi_gmem0_arvalid,
+    input  logic         m_axi_gmem0_arready,
+    input  logic [511:0] m_axi_gmem0_rdata,
+    input  logic [  0:0] m_axi_gmem0_rid,
+    input  logic [  1:0] m_axi_gmem0_rresp,
+    input  logic         m_axi_gmem0_rlast,
+    input  logic         m_axi_gmem0_rvalid,
+    output logic         m_axi_gmem0_rready,
+
+    output logic [ 63:0] m_axi_gmem1_awaddr,
+    output logic [  0:0] m_axi_gmem1_awid,
+    output logic [  7:0] m_axi_gmem1_awlen,
+    output logic [  2:0] m_axi_gmem1_awsize,
+    output logic [  1:0] m_axi_gmem1_awburst,
+    output logic [  3:0] m_axi_gmem1_awcache,
+    output logic [  2:0] m_axi_gmem1_awprot,
+    output logic         m_axi_gmem1_awvalid,
+    input  logic         m_axi_gmem1_awready,
+    output logic [511:0] m_axi_gmem1_wdata,
+    output logic [ 63:0] m_axi_gmem1_wstrb,
+    output logic         m_axi_gmem1_wlast,
+    output logic         m_axi_gmem1_wvalid,
+    input  logic         m_axi_gmem1_wready,
+    input  logic [  0:0] m_axi_gmem1_bid,
+    input  logic [  1:0] m_axi_gmem1_bresp,
+    input  logic         m_axi_gmem1_bvalid,
+    output logic         m_axi_gmem1_bready,
+
+    output logic                       m_axis_x_tvalid,
+    input  logic                       m_axis_x_tready,
+    output logic [  N_IN*WIDTH_IN-1:0] m_axis_x_tdata,
+    output logic                       m_axis_x_tlast,
+
+    input  logic                       s_axis_y_tvalid,
+    output logic                       s_axis_y_tready,
+    input  logic [N_OUT*WIDTH_OUT-1:0] s_axis_y_tdata,
+    input  logic                       s_axis_y_tlast
+);
+
+  localparam int DATA_WIDTH = 512;
+  localparam int WORD_WIDTH = 32;
+  localparam int BEAT_WORDS = DATA_WIDTH / WORD_WIDTH;
+  localparam int BYTES_WIDTH = 48;
+  localparam int COUNT_WIDTH = BYTES_WIDTH - $clog2(DATA_WIDTH / 8) + 1;
+  localparam int ROW_IN_BYTES = N_IN * WORD_WIDTH / 8;
+  localparam int ROW_OUT_BYTES = N_OUT * WORD_WIDTH / 8;
+
+  logic        run_valid;
+  logic        run_ready;
+  logic [63:0] run_x;
+  logic [63:0] run_y;
+  logic [31:0] run_rows;
+  logic        done_valid;
+  logic        done_ready;
+  logic        read_error;
+  logic        write_error;
+  logic        starved;
+  logic        row_valid;
+  logic        row_ready;
+
+  kernel_control #(
+      .ROW_IN_BYTES (ROW_IN_BYTES),
+      .ROW_OUT_BYTES(ROW_OUT_BYTES),
+      .MAX_RUNS     (MAX_RUNS)
+  ) u_kernel_control (
+      .clk                  (clk),
+      .rst_n                (rst_n),
+      .s_axi_control_awaddr (s_axi_control_awaddr),
+      .s_axi_control_awvalid(s_axi_control_awvalid),
+      .s_axi_control_awready(s_axi_control_awready),
+      .s_axi_control_wdata  (s_axi_control_wdata),
+      .s_axi_control_wstrb  (s_axi_control_wstrb),
+      .s_axi_control_wvalid (s_axi_control_wvalid),
+      .s_axi_control_wready (s_axi_control_wready),
+      .s_axi_control_bresp  (s_axi_control_bresp),
+      .s_axi_control_bvalid (s_axi_control_bvalid),
+      .s_axi_control_bready (s_axi_control_bready),
+      .s_axi_control_araddr (s_axi_control_araddr),
+      .s_axi_control_arvalid(s_axi_control_arvalid),
+      .s_axi_control_arready(s_axi_control_arready),
+      .s_axi_control_rdata  (s_axi_control_rdata),
+      .s_axi_control_rresp  (s_axi_control_rresp),
+      .s_axi_control_rvalid (s_axi_control_rvalid),
+      .s_axi_control_rready (s_axi_control_rready),
+      .irq                  (irq),
+      .m_axis_run_tvalid    (run_valid),
+      .m_axis_run_tready    (run_ready),
+      .m_axis_run_x         (run_x),
+      .m_axis_run_y         (run_y),
+      .m_axis_run_rows      (run_rows),
+      .s_axis_done_tvalid   (done_valid),
+      .s_axis_done_tready   (done_ready),
+      .read_error           (read_error),
+      .write_error          (write_error),
+      .starved              (starved),
+      .blocked              (row_valid && !row_ready)
+  );
+
+  logic                   read_valid;
+  logic                   read_ready;
+  logic [           63:0] read_address;
+  logic [COUNT_WIDTH-1:0] read_beats;
+  logic                   unpack_valid;
+  logic                   unpack_ready;
+  logic [           31:0] unpack_rows;
+  logic                   write_valid;
+  logic                   write_ready;
+  logic [           63:0] write_address;
+  logic [BYTES_WIDTH-1:0] write_bytes;
+
+  kernel_runs #(
+      .ROW_IN_BYTES (ROW_IN_BYTES),
+      .ROW_OUT_BYTES(ROW_OUT_BYTES),
+      .BEAT_BYTES   (DATA_WIDTH / 8),
+      .BYTES_WIDTH  (BYTES_WIDTH),
+      .MAX_RUNS     (MAX_RUNS)
+  ) u_kernel_runs (
+      .clk                 (clk),
+      .rst_n               (rst_n),
+      .s_axis_run_tvalid   (run_valid),
+      .s_axis_run_tready   (run_ready),
+      .s_axis_run_x        (run_x),
+      .s_axis_run_y        (run_y),
+      .s_axis_run_rows     (run_rows),
+      .m_axis_read_tvalid  (read_valid),
+      .m_axis_read_tready  (read_ready),
+      .m_axis_read_address (read_address),
+      .m_axis_read_beats   (read_beats),
+      .m_axis_unpack_tvalid(unpack_valid),
+      .m_axis_unpack_tready(unpack_ready),
+      .m_axis_unpack_rows  (unpack_rows),
+      .m_axis_write_tvalid (write_valid),
+      .m_axis_write_tready (write_ready),
+      .m_axis_write_address(write_address),
+      .m_axis_write_bytes  (write_bytes)
+  );
+
+  // In: memory to raw rows
+  logic                  in_valid;
+  logic                  in_ready;
+  logic [DATA_WIDTH-1:0] in_data;
+
+  axi_read_master #(
+      .ADDR_WIDTH     (64),
+      .DATA_WIDTH     (DATA_WIDTH),
+      .MAX_BURST_BEATS(MAX_BURST_BEATS),
+      .OUTSTANDING    (OUTSTANDING),
+      .COUNT_WIDTH    (COUNT_WIDTH)
+  ) u_axi_read_master (
+      .clk                (clk),
+      .rst_n              (rst_n),
+      .s_axis_desc_tvalid (read_valid),
+      .s_axis_desc_tready (read_ready),
+      .s_axis_desc_address(read_address),
+      .s_axis_desc_beats  (read_beats),
+      .m_axis_tvalid      (in_valid),
+      .m_axis_tready      (in_ready),
+      .m_axis_tdata       (in_data),
+      .m_axi_araddr       (m_axi_gmem0_araddr),
+      .m_axi_arid         (m_axi_gmem0_arid),
+      .m_axi_arlen        (m_axi_gmem0_arlen),
+      .m_axi_arsize       (m_axi_gmem0_arsize),
+      .m_axi_arburst      (m_axi_gmem0_arburst),
+      .m_axi_arcache      (m_axi_gmem0_arcache),
+      .m_axi_arprot       (m_axi_gmem0_arprot),
+      .m_axi_arvalid      (m_axi_gmem0_arvalid),
+      .m_axi_arready      (m_axi_gmem0_arready),
+      .m_axi_rdata        (m_axi_gmem0_rdata),
+      .m_axi_rid          (m_axi_gmem0_rid),
+      .m_axi_rresp        (m_axi_gmem0_rresp),
+      .m_axi_rlast        (m_axi_gmem0_rlast),
+      .m_axi_rvalid       (m_axi_gmem0_rvalid),
+      .m_axi_rready       (m_axi_gmem0_rready),
+      .error              (read_error)
+  );
+
+  logic [N_IN*WORD_WIDTH-1:0] row_data;
+  logic                       row_last;
+
+  axis_row_unpack #(
+      .WORD_WIDTH(WORD_WIDTH),
+      .BEAT_WORDS(BEAT_WORDS),
+      .ROW_WORDS (N_IN),
+      .ROWS_WIDTH(32)
+  ) u_axis_row_unpack (
+      .clk               (clk),
+      .rst_n             (rst_n),
+      .s_axis_desc_tvalid(unpack_valid),
+      .s_axis_desc_tready(unpack_ready),
+      .s_axis_desc_rows  (unpack_rows),
+      .s_axis_tvalid     (in_valid),
+      .s_axis_tready     (in_ready),
+      .s_axis_tdata      (in_data),
+      .m_axis_tvalid     (row_valid),
+      .m_axis_tready     (row_ready),
+      .m_axis_tdata      (row_data),
+      .m_axis_tlast      (row_last),
+      .starved           (starved)
+  );
+
+  logic                     x_valid;
+  logic                     x_ready;
+  logic [N_IN*WIDTH_IN-1:0] x_data;
+  logic                     x_last;
+
+  axis_float_to_fixed #(
+      .N       (N_IN),
+      .WIDTH   (WIDTH_IN),
+      .FRACTION(FRACTION_IN),
+      .SIGNED  (SIGNED_IN),
+      .ROUNDING(ROUNDING_IN),
+      .OVERFLOW(OVERFLOW_IN),
+      .SCALES  (SCALES_IN)
+  ) u_axis_float_to_fixed (
+      .clk          (clk),
+      .rst_n        (rst_n),
+      .s_axis_tvalid(row_valid),
+      .s_axis_tready(row_ready),
+      .s_axis_tdata (row_data),
+      .s_axis_tlast (row_last),
+      .m_axis_tvalid(x_valid),
+      .m_axis_tready(x_ready),
+      .m_axis_tdata (x_data),
+      .m_axis_tlast (x_last)
+  );
+
+  axis_skid #(
+      .WIDTH(1 + N_IN * WIDTH_IN)
+  ) u_axis_skid_x (
+      .clk          (clk),
+      .rst_n        (rst_n),
+      .s_axis_tvalid(x_valid),
+      .s_axis_tready(x_ready),
+      .s_axis_tdata ({x_last, x_data}),
+      .m_axis_tvalid(m_axis_x_tvalid),
+      .m_axis_tready(m_axis_x_tready),
+      .m_axis_tdata ({m_axis_x_tlast, m_axis_x_tdata})
+  );
+
+  // Out: raw rows to memory
+  logic                       y_valid;
+  logic                       y_ready;
+  logic [N_OUT*WIDTH_OUT-1:0] y_data;
+  logic                       y_last;
+
+  axis_skid #(
+      .WIDTH(1 + N_OUT * WIDTH_OUT)
+  ) u_axis_skid_y (
+      .clk          (clk),
+      .rst_n        (rst_n),
+      .s_axis_tvalid(s_axis_y_tvalid),
+      .s_axis_tready(s_axis_y_tready),
+      .s_axis_tdata ({s_axis_y_tlast, s_axis_y_tdata}),
+      .m_axis_tvalid(y_valid),
+      .m_axis_tready(y_ready),
+      .m_axis_tdata ({y_last, y_data})
+  );
+
+  logic                        result_valid;
+  logic                        result_ready;
+  logic [N_OUT*WORD_WIDTH-1:0] result_data;
+  logic                        result_last;
+
+  axis_fixed_to_float #(
+      .N       (N_OUT),
+      .WIDTH   (WIDTH_OUT),
+      .FRACTION(FRACTION_OUT),
+      .SIGNED  (SIGNED_OUT),
+      .SCALES  (SCALES_OUT)
+  ) u_axis_fixed_to_float (
+      .clk          (clk),
+      .rst_n        (rst_n),
+      .s_axis_tvalid(y_valid),
+      .s_axis_tready(y_ready),
+      .s_axis_tdata (y_data),
+      .s_axis_tlast (y_last),
+      .m_axis_tvalid(result_valid),
+      .m_axis_tready(result_ready),
+      .m_axis_tdata (result_data),
+      .m_axis_tlast (result_last)
+  );
+
+  logic                  out_valid;
+  logic                  out_ready;
+  logic [DATA_WIDTH-1:0] out_data;
+  logic                  out_last;
+
+  axis_row_pack #(
+      .WORD_WIDTH(WORD_WIDTH),
+      .ROW_WORDS (N_OUT),
+      .BEAT_WORDS(BEAT_WORDS)
+  ) u_axis_row_pack (
+      .clk          (clk),
+      .rst_n        (rst_n),
+      .s_axis_tvalid(result_valid),
+      .s_axis_tready(result_ready),
+      .s_axis_tdata (result_data),
+      .s_axis_tlast (result_last),
+      .m_axis_tvalid(out_valid),
+      .m_axis_tready(out_ready),
+      .m_axis_tdata (out_data),
+      .m_axis_tlast (out_last)
+  );
+
+  axi_write_master #(
+      .ADDR_WIDTH     (64),
+      .DATA_WIDTH     (DATA_WIDTH),
+      .MAX_BURST_BEATS(MAX_BURST_BEATS),
+      .OUTSTANDING    (OUTSTANDING),
+      .BYTES_WIDTH    (BYTES_WIDTH)
+  ) u_axi_write_master (
+      .clk                (clk),
+      .rst_n              (rst_n),
+      .s_axis_desc_tvalid (write_valid),
+      .s_axis_desc_tready (write_ready),
+      .s_axis_desc_address(write_address),
+      .s_axis_desc_bytes  (write_bytes),
+      .s_axis_tvalid      (out_valid),
+      .s_axis_tready      (out_ready),
+      .s_axis_tdata       (out_data),
+      .m_axis_done_tvalid (done_valid),
+      .m_axis_done_tready (done_ready),
+      .m_axi_awaddr       (m_axi_gmem1_awaddr),
+      .m_axi_awid         (m_axi_gmem1_awid),
+      .m_axi_awlen        (m_axi_gmem1_awlen),
+      .m_axi_awsize       (m_axi_gmem1_awsize),
+      .m_axi_awburst      (m_axi_gmem1_awburst),
+      .m_axi_awcache      (m_axi_gmem1_awcache),
+      .m_axi_awprot       (m_axi_gmem1_awprot),
+      .m_axi_awvalid      (m_axi_gmem1_awvalid),
+      .m_axi_awready      (m_axi_gmem1_awready),
+      .m_axi_wdata        (m_axi_gmem1_wdata),
+      .m_axi_wstrb        (m_axi_gmem1_wstrb),
+      .m_axi_wlast        (m_axi_gmem1_wlast),
+      .m_axi_wvalid       (m_axi_gmem1_wvalid),
+      .m_axi_wready       (m_axi_gmem1_wready),
+      .m_axi_bid          (m_axi_gmem1_bid),
+      .m_axi_bresp        (m_axi_gmem1_bresp),
+      .m_axi_bvalid       (m_axi_gmem1_bvalid),
+      .m_axi_bready       (m_axi_gmem1_bready),
+      .error              (write_error)
+  );
+
+  wire unused = &{1'b0, out_last};
+
+endmodule
+
+`default_nettype wire

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model's name -> its HLS project and core, without TensorFlow in this process; what was built before is found again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+
+import hypersonic
+from hypersonic.hls.cache import cached
+from hypersonic.hls.core import Core
+from hypersonic.hls.description import DescriptionError, description_file, find_model, read_description
+from hypersonic.hls.project import ConversionError, HlsProject, ProjectError
+
+_ROOM = Path(__file__).resolve().parent
+_PROGRESS, _REFUSAL = "hypersonic: ", "hypersonic refuses: "  # as in hls/convert.py, which must not be imported here
+_KINDS = ("da", "csim")
+
+
+def build_project(
+    model: str, directory: Path, *, core: str = "da", progress: Callable[[str], None] = lambda _: None
+) -> tuple[HlsProject, Core | None]:
+    """Convert `model` into `directory` (replaced when it exists) and return what is there; no Core when core is "csim".
+
+    model: a zoo name, or a path to a .h5, .keras or .onnx file with a YAML beside it. progress: called with one line per step.
+    Raises ConversionError for what the user can mend (its message is the conversion's own), RuntimeError for what they cannot.
+    """
+    if core not in _KINDS:
+        raise DescriptionError(f"core is {core!r}, expected one of {', '.join(_KINDS)}")
+    model_file = find_model(model)
+    description = read_description(model_file)
+    parts = [core, *_sources(model_file), *_versions()]
+    if description.gate:
+        parts.append(description.gate.rows)
+    built = cached("project", parts, lambda scratch: _convert(model_file, scratch, core, progress))
+    _replace(directory, built)
+    return HlsProject.load(directory), Core.load(directory / "core") if core == "da" else None
+
+
+def _replace(directory: Path, built: Path) -> None:
+    if directory.exists():
+        if any(directory.iterdir()) and not (directory / "project.json").is_file():
+            raise ProjectError(f"{directory} is not empty and holds no HLS project; give another directory")
+        shutil.rmtree(directory)
+    shutil.copytree(built, directory)
+
+
+def _sources(model_file: Path) -> list[str | bytes | Path]:
+    """The model, its YAML, and every line of ours that has a part in the result."""
+    ours = sorted(file for pattern in ("*.py", "*.cpp", "rtl/*") for file in _ROOM.glob(pattern) if file.is_file())
+    beside = sorted(model_file.parent.glob("*.py")) if model_file.is_relative_to(_ROOM) else []
+    return [model_file, description_file(model_file), *ours, *beside]
+
+
+def _versions() -> list[str]:
+    return [f"{name} {version(name)}" for name in ("hls4ml", "da4ml", "qkeras", "tf-keras", "numpy")]
+
+
+def _convert(model_file: Path, directory: Path, core: str, progress: Callable[[str], None]) -> None:
+    """Run hls/convert.py to its end, passing its progress on. The project's path is read anew by HlsProject.load."""
+    argv = [sys.executable, "-m", "hypersonic.hls.convert", str(model_file), "--output", str(directory), "--core", core]
+    log: list[str] = []
+    with subprocess.Popen(
+        argv, env=_environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+    ) as process:
+        for line in process.stdout or ():
+            if line.startswith(_PROGRESS):
+                progress(line.removeprefix(_PROGRESS).rstrip())
+            log.append(line)
+    if process.returncode == 2:
+        raise ConversionError(next(line for line in reversed(log) if line.startswith(_REFUSAL)).removeprefix(_REFUSAL).strip())
+    if process.returncode:
+        raise RuntimeError(f"the conversion of {model_file} ended with {process.returncode}:\n{''.join(log[-30:])}")
+
+
+def _environment() -> dict[str, str]:
+    """This package must be found by the child even when it is not installed."""
+    paths = [str(Path(hypersonic.__file__).resolve().parent.parent), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path), "TF_USE_LEGACY_KERAS": "1"}

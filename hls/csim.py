@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""C simulation: hls4ml's C++ compiled by g++, the golden reference that every core equals integer by integer."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.hls.cache import cached
+from hypersonic.hls.project import HlsProject
+from hypersonic.hls.spec import SpecMismatchError
+from hypersonic.hls.verilator import require, run
+
+_BRIDGE = Path(__file__).resolve().parent / "csim_bridge.cpp"
+
+#: C++17, because ap_types' headers predate C++20; their warnings are theirs
+_FLAGS = (
+    "-std=c++17",
+    "-O2",
+    "-fPIC",
+    "-shared",
+    "-fno-gnu-unique",
+    "-fvisibility=hidden",
+    "-w",
+    "-Wl,-z,defs",
+    "-Wl,-Bsymbolic",
+)
+
+
+class CsimError(RuntimeError):
+    """The compiled C++ could not be loaded or failed."""
+
+
+def compile_csim(
+    project: HlsProject, *, extra_sources: Sequence[Path] = (), defines: Sequence[str] = (), output: str = "csim.so"
+) -> Path:
+    """A shared library with `int hypersonic_csim(const int64_t *x_raw, int64_t *y_raw, size_t rows)`; kept by content hash.
+
+    extra_sources: C++ compiled and linked into the same library. defines: NAME or NAME=value for all of it. The weights
+    are inside, so the library stands alone. Raises ToolError when g++ is missing or fails.
+    """
+    firmware = project.hls / "firmware"
+    macros = [
+        f'-DHYPERSONIC_HEADER="{project.name}.h"',
+        f"-DHYPERSONIC_TOP={project.name}",
+        f"-DHYPERSONIC_X_SIZE={project.input.size}",
+        f"-DHYPERSONIC_Y_SIZE={project.output.size}",
+        *(f"-D{define}" for define in defines),
+    ]
+    sources = [firmware / f"{project.name}.cpp", _BRIDGE, *extra_sources]
+
+    def build(directory: Path) -> None:
+        require("g++")
+        includes = [f"-I{firmware.resolve()}", f"-I{(firmware / 'ap_types').resolve()}"]
+        run(["g++", *_FLAGS, *macros, *includes, *(source.resolve() for source in sources), "-o", output], directory)
+
+    return cached("csim", [*_FLAGS, *macros, output, firmware, *sources], build) / output
+
+
+class Csim:
+    """The library of compile_csim(project); any thread may call it, one call at a time."""
+
+    def __init__(self, library: Path, project: HlsProject) -> None:
+        self.library = library
+        self.project = project
+        try:
+            self._function = ctypes.CDLL(str(library)).hypersonic_csim
+        except (OSError, AttributeError) as error:
+            raise CsimError(f"{library} is no csim library: {error}; build the model again") from error
+        self._function.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
+
+    def predict_raw(self, x_raw: NDArray[np.int64]) -> NDArray[np.int64]:
+        """x_raw: (rows, n_in) int64 -> (rows, n_out) int64, raw integers of input.fixed and output.fixed.
+
+        Raises SpecMismatchError for a wrong shape.
+        """
+        x = np.ascontiguousarray(x_raw, dtype=np.int64)
+        if x.ndim != 2 or x.shape[1] != self.project.input.size:
+            raise SpecMismatchError(
+                f"model {self.project.name!r}: rows have shape {x.shape}, expected (rows, {self.project.input.size})"
+            )
+        y = np.zeros((len(x), self.project.output.size), dtype=np.int64)
+        status = self._function(x.ctypes.data, y.ctypes.data, len(x))
+        if status:
+            raise CsimError(f"model {self.project.name!r}: hypersonic_csim returned {status}, expected 0")
+        return y

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Distributed arithmetic: a Network as a graph of adders, its constant matrices factored by da4ml's solver.
+
+da4ml (github.com/calad0i/da4ml) finds few adders for x @ constants; its answer is read back as exact integers, and a
+factorisation that does not multiply out to the very weights is an error, not a wrong number. What stands around the
+matrices (rounding, overflow, relu, biases) is ours, and follows hls4ml's C++.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.hls.adders import AdderGraph
+from hypersonic.hls.fixed import Overflow
+from hypersonic.hls.network import Activation, Dense, Layer, Network, Precision, Scaling, UnsupportedLayerError
+
+#: da4ml's solver holds weights as float32
+_MAX_WEIGHT_BITS = 24
+
+
+@dataclass(frozen=True)
+class Number:
+    """A node read as node * 2**-fraction."""
+
+    node: int
+    fraction: int
+
+
+@dataclass(frozen=True)
+class _Form:
+    """A node that is a linear form of the matrix's inputs: node = inputs @ coefficients * 2**-fraction."""
+
+    node: int
+    fraction: int
+    coefficients: NDArray[np.int64]
+
+
+def adder_graph(network: Network) -> AdderGraph:
+    """The whole network as one graph: inputs are raw input values, outputs raw output values.
+
+    Raises UnsupportedLayerError with the layer's name for arithmetic that adders do not do exactly.
+    """
+    graph = AdderGraph()
+    precision = network.input
+    numbers = tuple(Number(graph.input(i, precision.low, precision.high), precision.fraction) for i in range(network.n_in))
+    for layer in network.layers:
+        numbers = _apply(graph, layer, numbers)
+    return graph.finished(tuple(graph.shift(y.node, network.output.fraction - y.fraction) for y in numbers))
+
+
+def _apply(graph: AdderGraph, layer: Layer, x: tuple[Number, ...]) -> tuple[Number, ...]:
+    match layer:
+        case Dense():
+            return tuple(cast(graph, y, layer.result) for y in _dense(graph, layer, x))
+        case Scaling():
+            return tuple(cast(graph, y, layer.result) for y in _scaling(graph, layer, x))
+        case Activation(_, relu, result):
+            return tuple(cast(graph, Number(graph.clamp(y.node, 0, None), y.fraction) if relu else y, result) for y in x)
+
+
+def cast(graph: AdderGraph, x: Number, to: Precision) -> Number:
+    """x assigned to a variable of type `to`; trailing zero bits stay unwritten where nothing can overflow."""
+    node = graph.drop(x.node, x.fraction - to.fraction, to.rounding) if x.fraction > to.fraction else x.node
+    fraction = min(x.fraction, to.fraction)
+    low, high = graph.range(node)
+    missing = to.fraction - fraction
+    if to.low <= low << missing and high << missing <= to.high:
+        return Number(node, fraction)
+    if to.overflow is Overflow.WRAP:
+        return Number(graph.wrap(node, to.width - missing, signed=to.signed), fraction)
+    return Number(graph.clamp(graph.shift(node, missing), to.low, to.high), to.fraction)
+
+
+def _dense(graph: AdderGraph, layer: Dense, x: tuple[Number, ...]) -> list[Number]:
+    weight, fraction = layer.weight.raw, layer.weight.fraction
+    _check_weights(layer.name, weight)
+    _check_products(graph, layer, x)
+    sums = _matmul(graph, layer.name, x, weight, fraction)
+    bias = [layer.accum.cast(int(b), layer.bias.fraction) for b in layer.bias.raw]
+    _check_saturation(graph, layer, x, bias)
+    totals = [_plus(graph, y, b, layer.accum.fraction) for y, b in zip(sums, bias, strict=True)]
+    return [_in_accum(graph, y, layer.accum) for y in totals]
+
+
+def _in_accum(graph: AdderGraph, y: Number, accum: Precision) -> Number:
+    """A sum of numbers of the accumulator's type, in that type: _check_products leaves it nothing to round."""
+    extra = max(y.fraction - accum.fraction, 0)
+    wider = Precision(accum.width + extra, accum.fraction + extra, accum.signed, accum.rounding, Overflow.WRAP)
+    return cast(graph, y, wider)
+
+
+def _scaling(graph: AdderGraph, layer: Scaling, x: tuple[Number, ...]) -> list[Number]:
+    _check_weights(layer.name, layer.scale.raw)
+    products = [
+        _matmul(graph, layer.name, (number,), np.array([[scale]]), layer.scale.fraction)[0]
+        for number, scale in zip(x, layer.scale.raw, strict=True)
+    ]
+    return [_plus(graph, y, int(b), layer.bias.fraction) for y, b in zip(products, layer.bias.raw, strict=True)]
+
+
+def _plus(graph: AdderGraph, x: Number, raw: int, fraction: int) -> Number:
+    """x + raw * 2**-fraction, exactly."""
+    zeros = (raw & -raw).bit_length() - 1 if raw else 0
+    raw, fraction = (raw >> zeros, fraction - zeros) if raw else (0, x.fraction)
+    common = max(x.fraction, fraction)
+    return Number(graph.add(x.node, graph.constant(raw), common - x.fraction, common - fraction), common)
+
+
+def _check_weights(layer: str, weight: NDArray[np.int64]) -> None:
+    magnitude = int(np.abs(weight).max(initial=0))
+    if magnitude >= 1 << _MAX_WEIGHT_BITS:
+        raise UnsupportedLayerError(
+            f"layer {layer!r}: a weight has {magnitude.bit_length()} bits, the da core takes up to {_MAX_WEIGHT_BITS}; "
+            "give the layer's weight (scale) a narrower precision"
+        )
+
+
+def _check_products(graph: AdderGraph, layer: Dense, x: tuple[Number, ...]) -> None:
+    """hls4ml rounds each product to the accumulator's type on its own: a sum of adders cannot follow that."""
+    for number, row in zip(x, layer.weight.raw, strict=True):
+        fraction = number.fraction + layer.weight.fraction
+        lost = fraction - layer.accum.fraction
+        value = graph.value(number.node)
+        lowest = int(np.bitwise_or.reduce(row)) * (1 if value is None else value)
+        if lost > 0 and lowest & ((1 << lost) - 1):
+            raise UnsupportedLayerError(
+                f"layer {layer.name!r}: accum is {layer.accum}, {layer.accum.fraction} fraction bits, and its products have "
+                f"{fraction}: hls4ml drops the rest product by product, which the da core does not; set the layer's accum "
+                "precision to 'auto', or build with --core csim"
+            )
+
+
+def _check_saturation(graph: AdderGraph, layer: Dense, x: tuple[Number, ...], bias: list[int]) -> None:
+    """A saturating accumulator is a plain sum as long as no partial sum, in hls4ml's order, can leave its range."""
+    if layer.accum.overflow is not Overflow.SAT:
+        return
+    low = np.array(bias, dtype=object)
+    high = low.copy()
+    for number, row in zip(x, layer.weight.raw, strict=True):
+        ends = np.stack([row.astype(object) * end for end in graph.range(number.node)])
+        lost = number.fraction + layer.weight.fraction - layer.accum.fraction
+        products = np.array([[shift_exact(int(p), lost) for p in end] for end in ends], dtype=object)
+        low, high = low + products.min(axis=0), high + products.max(axis=0)
+        if min(low.min(), products.min()) < layer.accum.low or max(high.max(), products.max()) > layer.accum.high:
+            raise UnsupportedLayerError(
+                f"layer {layer.name!r}: accum is {layer.accum} and a partial sum can leave it, so the sum would depend on its "
+                "order; give accum more integer bits or AP_WRAP, or build with --core csim"
+            )
+
+
+def shift_exact(value: int, bits: int) -> int:
+    """value * 2**-bits where nothing is lost."""
+    return value >> bits if bits > 0 else value << -bits
+
+
+def _matmul(graph: AdderGraph, layer: str, x: Sequence[Number], weight: NDArray[np.int64], fraction: int) -> list[Number]:
+    """x @ weight * 2**-fraction. x: n_in numbers. weight: (n_in, n_out) int64."""
+    finest = max(number.fraction for number in x)
+    aligned = np.array([[int(w) << (finest - number.fraction) for w in row] for number, row in zip(x, weight, strict=True)])
+    varying = [i for i, number in enumerate(x) if graph.value(number.node) is None]
+    fixed = [sum(int(aligned[i, j]) * int(graph.value(x[i].node) or 0) for i in range(len(x))) for j in range(weight.shape[1])]
+    sums = (
+        _factored(graph, layer, [x[i].node for i in varying], aligned[varying]) if varying else [graph.constant(0)] * len(fixed)
+    )
+    return [_plus(graph, Number(y, finest + fraction), f, finest + fraction) for y, f in zip(sums, fixed, strict=True)]
+
+
+def _factored(graph: AdderGraph, layer: str, x: list[int], weight: NDArray[np.int64]) -> list[int]:
+    """Nodes of x @ weight, by da4ml's adders. Raises UnsupportedLayerError if those are not the weights."""
+    from da4ml.cmvm import solve
+
+    ranges = [(*map(float, graph.range(node)), 1.0) for node in x]
+    solution = solve(np.ascontiguousarray(weight, dtype=np.float32), qintervals=ranges, adder_size=1, carry_size=-1, hard_dc=2)
+    identity = np.eye(len(x), dtype=np.int64)
+    forms = [_Form(node, 0, identity[i]) for i, node in enumerate(x)]
+    bounds = _Bounds.of(graph, x)
+    for stage in solution.solutions:
+        forms = _replay(graph, stage, forms, bounds)
+    wrong = [j for j, form in enumerate(forms) if not np.array_equal(form.coefficients, weight[:, j] << form.fraction)]
+    if wrong:
+        raise UnsupportedLayerError(
+            f"layer {layer!r}: da4ml's adders do not make up the weights of outputs {wrong}; use --core csim"
+        )
+    return [graph.drop(form.node, form.fraction, Precision(1, 0).rounding) for form in forms]
+
+
+@dataclass(frozen=True)
+class _Bounds:
+    """Ranges of the matrix's inputs, for exact ranges of linear forms of them."""
+
+    low: NDArray[Any]
+    high: NDArray[Any]
+
+    @classmethod
+    def of(cls, graph: AdderGraph, x: list[int]) -> _Bounds:
+        low, high = zip(*(graph.range(node) for node in x), strict=True)
+        return cls(np.array(low, dtype=object), np.array(high, dtype=object))
+
+    def range(self, coefficients: NDArray[np.int64]) -> tuple[int, int]:
+        used = np.flatnonzero(coefficients)
+        factors = coefficients[used].astype(object)
+        ends = np.stack([factors * self.low[used], factors * self.high[used]]) if len(used) else np.zeros((2, 0), dtype=object)
+        return int(ends.min(axis=0).sum()), int(ends.max(axis=0).sum())
+
+
+def _replay(graph: AdderGraph, stage: Any, x: list[_Form], bounds: _Bounds) -> list[_Form]:
+    """The nodes of one da4ml CombLogic: its op list holds inputs (opcode -1) and adders (0: a + b*2**data, 1: a - ...)."""
+    forms: list[_Form] = []
+    for op in stage.ops:
+        if op.opcode == -1:
+            source = x[op.id0]
+            forms.append(_Form(source.node, source.fraction - stage.inp_shifts[op.id0], source.coefficients))
+        else:
+            forms.append(_added(graph, forms[op.id0], _scaled(forms[op.id1], op.data), bool(op.opcode), bounds))
+    zero = _Form(graph.constant(0), 0, np.zeros_like(x[0].coefficients))
+    outputs = zip(stage.out_idxs, stage.out_shifts, stage.out_negs, strict=True)
+    return [
+        zero if index < 0 else _signed(graph, _scaled(forms[index], shift), negative, zero, bounds)
+        for index, shift, negative in outputs
+    ]
+
+
+def _scaled(form: _Form, exponent: int) -> _Form:
+    return _Form(form.node, form.fraction - int(exponent), form.coefficients)
+
+
+def _signed(graph: AdderGraph, form: _Form, negative: bool, zero: _Form, bounds: _Bounds) -> _Form:
+    if not negative:
+        return _normal(graph, form)
+    return _normal(graph, _added(graph, _Form(zero.node, form.fraction, zero.coefficients), form, True, bounds))
+
+
+def _normal(graph: AdderGraph, form: _Form) -> _Form:
+    """The same with no negative fraction, so that coefficients are what the weights are."""
+    if form.fraction >= 0:
+        return form
+    return _Form(graph.shift(form.node, -form.fraction), 0, form.coefficients << -form.fraction)
+
+
+def _added(graph: AdderGraph, a: _Form, b: _Form, subtract: bool, bounds: _Bounds) -> _Form:
+    fraction = max(a.fraction, b.fraction)
+    shift_a, shift_b = fraction - a.fraction, fraction - b.fraction
+    right = b.coefficients << shift_b
+    coefficients = (a.coefficients << shift_a) + (-right if subtract else right)
+    before = len(graph.nodes)
+    node = graph.add(a.node, b.node, shift_a, shift_b, subtract=subtract)
+    if len(graph.nodes) > before:
+        graph.narrow(node, *bounds.range(coefficients))
+    return _Form(node, fraction, coefficients)

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The da core on disk: a Network's adders, pipelined, behind two streams."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from hypersonic.hls.core import RTL, Core
+from hypersonic.hls.da import adder_graph
+from hypersonic.hls.emit import core_module, network_module
+from hypersonic.hls.network import Network
+from hypersonic.hls.pipeline import Schedule, schedule
+from hypersonic.hls.spec import TensorSpec
+
+#: clocks a result spends in axis_fifo: its memory, its output register
+_FIFO_CYCLES = 2
+
+
+def write_core(network: Network, name: str, x: TensorSpec, y: TensorSpec, directory: Path) -> tuple[Core, dict[str, Any]]:
+    """Write <name>_core.sv, <name>_network.sv and core.json into `directory`; return the core and its figures.
+
+    Raises UnsupportedLayerError with the layer's name.
+    """
+    plan = schedule(adder_graph(network), network.output.width)
+    directory.mkdir(parents=True, exist_ok=True)
+    inner, top = f"{name}_network", f"{name}_core"
+    (directory / f"{inner}.sv").write_text(network_module(inner, plan, network.input, network.output))
+    bits = (x.size * x.fixed.width, y.size * y.fixed.width)
+    (directory / f"{top}.sv").write_text(core_module(top, inner, plan, *bits))
+    shared = [RTL / "axis_fifo.sv", RTL / "axis_free_running.sv"]
+    sources = (*shared, directory / f"{inner}.sv", directory / f"{top}.sv")
+    core = Core(name, "da", top, sources, x, y, ii=1, latency_cycles=plan.stages + _FIFO_CYCLES)
+    core.save(directory)
+    return core, _figures(core, plan)
+
+
+def _figures(core: Core, plan: Schedule) -> dict[str, Any]:
+    return {
+        "kind": core.kind,
+        "ii": core.ii,
+        "latency_cycles": core.latency_cycles,
+        "stages": plan.stages,
+        "adders": plan.adders,
+        "estimated_luts": plan.estimated_luts,
+        "register_bits": plan.register_bits,
+    }

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An adder graph as SystemVerilog: plain signed wires of explicit widths, and one block of registers per stage.
+
+`n12` is node 12 in the stage that computes it, `n12_s4` its register at the head of stage 4. Every width is written where it
+changes, as a size cast, so the text is clean under `verilator --lint-only -Wall` and reads the same in every tool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hypersonic.hls.adders import Add, Clamp, Constant, Drop, Input, Operation, Shift, Wrap
+from hypersonic.hls.fixed import Rounding
+from hypersonic.hls.network import Precision
+from hypersonic.hls.pipeline import Schedule
+
+
+def network_module(name: str, plan: Schedule, x: Precision, y: Precision) -> str:
+    """The text of module `name`: a free-running pipeline, clk, x_tdata in and y_tdata out after plan.stages clocks.
+
+    Element 0 stands in the low bits; x, y are the types of every element.
+    """
+    n_in = sum(isinstance(node.operation, Input) for node in plan.graph.nodes)
+    lines = [
+        *_HEAD.format(name=name, stages=plan.stages).splitlines(),
+        f"module {name} (",
+        "    input  logic clk,",
+        f"    input  logic [{n_in * x.width - 1}:0] x_tdata,",
+        f"    output logic [{len(plan.graph.outputs) * y.width - 1}:0] y_tdata",
+        ");",
+        *(line for stage in range(plan.stages) for line in _stage(plan, stage, x)),
+        "",
+        *_outputs(plan, y),
+        *_sink(plan, x),
+        "endmodule",
+        "",
+        "`default_nettype wire",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+_HEAD = """\
+// SPDX-License-Identifier: Apache-2.0
+//
+// {name}: the network as adders, written by hypersonic (hls/emit.py). A free-running pipeline of {stages} clocks, one row
+// per clock; it has neither valid nor reset: the core around it counts the rows.
+`default_nettype none
+"""
+
+
+def _stage(plan: Schedule, stage: int, x: Precision) -> Iterator[str]:
+    yield ""
+    yield f"  // stage {stage}"
+    yield from _registers(plan, stage, x)
+    for i, node in enumerate(plan.graph.nodes):
+        if plan.stage[i] == stage and plan.widths[i] and not isinstance(node.operation, Input | Constant):
+            width = plan.widths[i][0]
+            yield f"  logic signed [{width - 1}:0] n{i};"
+            yield f"  assign n{i} = {_expression(plan, node.operation, stage, width)};"
+
+
+def _registers(plan: Schedule, stage: int, x: Precision) -> Iterator[str]:
+    """The flops at the head of a stage: inputs in stage 0, later what an earlier stage made and this or a later one reads."""
+    moves = [*_input_moves(plan, x)] if stage == 0 else [*_moves(plan, stage)]
+    for register, width, _ in moves:
+        yield f"  logic signed [{width - 1}:0] {register};"
+    if moves:
+        yield "  always_ff @(posedge clk) begin"
+        yield from (f"    {register} <= {source};" for register, _, source in moves)
+        yield "  end"
+
+
+def _input_moves(plan: Schedule, x: Precision) -> Iterator[tuple[str, int, str]]:
+    for i, (node, widths) in enumerate(zip(plan.graph.nodes, plan.widths, strict=True)):
+        if isinstance(node.operation, Input) and widths:
+            bits = f"x_tdata[{node.operation.index * x.width} +: {min(widths[0], x.width)}]"
+            # a type without a sign gets one here, unless its reader drops that bit
+            yield f"n{i}", widths[0], f"{{1'b0, {bits}}}" if widths[0] > x.width else bits
+
+
+def _moves(plan: Schedule, stage: int) -> Iterator[tuple[str, int, str]]:
+    for i, (node, first, widths) in enumerate(zip(plan.graph.nodes, plan.stage, plan.widths, strict=True)):
+        if not isinstance(node.operation, Constant) and first < stage < first + len(widths):
+            width, before = widths[stage - first], widths[stage - first - 1]
+            source = _name(plan, i, stage - 1)
+            yield f"n{i}_s{stage}", width, source if width == before else f"{width}'({source})"
+
+
+def _name(plan: Schedule, i: int, stage: int) -> str:
+    """Node i as stage `stage` sees it."""
+    node = plan.graph.nodes[i]
+    if isinstance(node.operation, Constant):
+        return _literal(node.operation.value, node.width)
+    return f"n{i}" if plan.stage[i] == stage else f"n{i}_s{stage}"
+
+
+def _literal(value: int, width: int) -> str:
+    """A signed constant in hexadecimal, because the most negative one has no positive twin to negate."""
+    return f"{width}'sh{value & ((1 << width) - 1):x}"
+
+
+def _expression(plan: Schedule, operation: Operation, stage: int, width: int) -> str:
+    def name(i: int) -> str:
+        return _name(plan, i, stage)
+
+    match operation:
+        case Add(a, b, shift_a, shift_b, subtract):
+            return f"{_shifted(name(a), shift_a, width)} {'-' if subtract else '+'} {_shifted(name(b), shift_b, width)}"
+        case Shift(a, bits):
+            return _shifted(name(a), bits, width)
+        case Drop(a, bits, rounding):
+            return _dropped(name(a), bits, rounding, width, max(plan.graph.nodes[a].width + 1, bits + 2))
+        case Wrap(a, bits, signed):
+            return f"{width}'({name(a)})" if signed or width <= bits else f"{{1'b0, {bits}'({name(a)})}}"
+        case Clamp(a, low, high):
+            return _clamped(name(a), low, high, width, plan.graph.nodes[a].width)
+    raise AssertionError(operation)
+
+
+def _shifted(name: str, bits: int, width: int) -> str:
+    return f"({width}'({name}) <<< {bits})" if bits else f"{width}'({name})"
+
+
+def _dropped(name: str, bits: int, rounding: Rounding, width: int, wide: int) -> str:
+    """`wide` bits hold the number and half a unit together."""
+    half = 1 << (bits - 1)
+    match rounding:
+        case Rounding.TRN:
+            return f"{width}'({name} >>> {bits})"
+        case Rounding.RND:
+            return f"{width}'(({wide}'({name}) + {_literal(half, wide)}) >>> {bits})"
+        case Rounding.RND_CONV:
+            even = f"({wide}'({name} >>> {bits}) & {_literal(1, wide)})"
+            return f"{width}'(({wide}'({name}) + {_literal(half - 1, wide)} + {even}) >>> {bits})"
+
+
+def _clamped(name: str, low: int | None, high: int | None, width: int, wide: int) -> str:
+    """`wide`: bits of the number itself, which a bound inside its range fits too."""
+    if low == 0 and high is None:
+        return f"{width}'({name} & ~({name} >>> {wide - 1}))"
+    text = f"{width}'({name})"
+    if high is not None:
+        text = f"({name} > {_literal(high, wide)}) ? {_literal(high, width)} : {text}"
+    if low is not None:
+        text = f"({name} < {_literal(low, wide)}) ? {_literal(low, width)} : {text}"
+    return text
+
+
+def _outputs(plan: Schedule, y: Precision) -> Iterator[str]:
+    for j, i in enumerate(plan.graph.outputs):
+        yield f"  assign y_tdata[{j * y.width} +: {y.width}] = {y.width}'({_name(plan, i, plan.stages - 1)});"
+
+
+def _sink(plan: Schedule, x: Precision) -> Iterator[str]:
+    """Input bits that no weight reads end in a wire whose name tells lint so."""
+    unread = ["clk"] if plan.register_bits == 0 else []
+    for node, widths in zip(plan.graph.nodes, plan.widths, strict=True):
+        read = widths[0] if widths else 0
+        if isinstance(node.operation, Input) and read < x.width:
+            unread.append(f"x_tdata[{node.operation.index * x.width + read} +: {x.width - read}]")
+    if unread:
+        yield f"  logic unused_inputs;\n  assign unused_inputs = ^{{{', '.join(unread)}}};"
+
+
+def core_module(name: str, network: str, plan: Schedule, x_bits: int, y_bits: int) -> str:
+    """The text of the core's top: module `network` between two streams."""
+    return _CORE.format(name=name, network=network, x_high=x_bits - 1, y_high=y_bits - 1, y_bits=y_bits, latency=plan.stages)
+
+
+_CORE = """\
+// SPDX-License-Identifier: Apache-2.0
+//
+// {name}: module {network} as a stream, written by hypersonic (hls/emit.py). One row per beat, element 0 in the low bits.
+`default_nettype none
+
+module {name} (
+    input  logic clk,
+    input  logic rst_n,
+    input  logic s_axis_x_tvalid,
+    output logic s_axis_x_tready,
+    input  logic [{x_high}:0] s_axis_x_tdata,
+    input  logic s_axis_x_tlast,
+    output logic m_axis_y_tvalid,
+    input  logic m_axis_y_tready,
+    output logic [{y_high}:0] m_axis_y_tdata,
+    output logic m_axis_y_tlast
+);
+  logic [{y_high}:0] y_tdata;
+
+  {network} u_network (
+      .clk(clk),
+      .x_tdata(s_axis_x_tdata),
+      .y_tdata(y_tdata)
+  );
+
+  axis_free_running #(
+      .WIDTH({y_bits}),
+      .LATENCY({latency})
+  ) u_axis_free_running (
+      .clk(clk),
+      .rst_n(rst_n),
+      .s_axis_tvalid(s_axis_x_tvalid),
+      .s_axis_tready(s_axis_x_tready),
+      .s_axis_tlast(s_axis_x_tlast),
+      .pipeline_tdata(y_tdata),
+      .m_axis_tvalid(m_axis_y_tvalid),
+      .m_axis_tready(m_axis_y_tready),
+      .m_axis_tdata(m_axis_y_tdata),
+      .m_axis_tlast(m_axis_y_tlast)
+  );
+endmodule
+
+`default_nettype wire
+"""

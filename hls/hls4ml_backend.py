@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""hls4ml's own users reach the RTL core by one word, without the rest of the stack:
+
+    model = hls4ml.converters.convert_from_keras_model(keras_model, hls_config=config, backend="Hypersonic", output_dir="prj")
+    model.compile()       # writes prj/ (Vitis HLS project) and prj/core/ (SystemVerilog), and Verilates the core
+    y = model.predict(x)  # runs the RTL; equal to backend="Vitis" bit for bit
+    model.build()         # lints the core and returns its figures
+
+The project beside the core is the Vitis backend's, file by file. hls4ml's Strategy `distributed_arithmetic` and `Latency` both
+mean the da core; the C++ is written with Latency, whose bits are the same.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from hls4ml.backends import VitisBackend, VivadoBackend
+from hls4ml.model.flow import get_flow, register_flow
+from hls4ml.model.optimizer import OptimizerPass
+from hls4ml.writer import VitisWriter
+from numpy.typing import NDArray
+
+from hypersonic.hls.core import Core
+from hypersonic.hls.da_core import write_core
+from hypersonic.hls.model_graph import read_network
+from hypersonic.hls.network import edge
+from hypersonic.hls.rtl_sim import RtlCore, compile_cores
+from hypersonic.hls.spec import TensorSpec
+from hypersonic.hls.verilator import lint
+
+
+# hls4ml is untyped, which mypy --strict forbids base classes to be
+class UnrolledStrategy(OptimizerPass):  # type: ignore[misc]
+    """distributed_arithmetic -> latency for the C++: hls4ml 1.3.0's own pass wants an older da4ml than the core."""
+
+    def match(self, node: Any) -> bool:
+        return str(node.get_attr("strategy")).lower() == "distributed_arithmetic"
+
+    def transform(self, model: Any, node: Any) -> bool:  # noqa: ARG002 - hls4ml's signature
+        node.set_attr("strategy", "latency")
+        return False
+
+
+class HypersonicWriter(VitisWriter):  # type: ignore[misc]
+    """The Vitis project, and the core under core/."""
+
+    def write_hls(self, model: Any) -> None:
+        """Called by hls4ml's write flow. Raises UnsupportedLayerError with the layer's name."""
+        super().write_hls(model)
+        core_of(model)
+
+
+class HypersonicBackend(VitisBackend):  # type: ignore[misc]
+    """Vitis up to the written project; compile, predict and build work on the RTL."""
+
+    def __init__(self) -> None:
+        super(VivadoBackend, self).__init__(name="Hypersonic")
+        self._register_layer_attributes()
+        self._register_flows()
+
+    def _register_flows(self) -> None:
+        self.register_pass("unrolled_strategy", UnrolledStrategy)
+        unroll = register_flow("strategy", ["hypersonic:unrolled_strategy"], requires=["vivado:init_layers"], backend=self.name)
+        flows = get_flow("vitis:ip").requires.copy()
+        flows.insert(flows.index("vivado:init_layers") + 1, unroll)
+        self._default_flow = register_flow("ip", None, requires=flows, backend=self.name)
+        passes = ["make_stamp", "hypersonic:write_hls"]
+        self._writer_flow = register_flow("write", passes, requires=[self._default_flow], backend=self.name)
+
+    def compile(self, model: Any) -> str:
+        """Verilate the written core; the path of the shared library. Raises ToolError."""
+        return str(compile_cores([_written(model)]))
+
+    def predict(self, model: Any, x: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
+        """x: (rows, ...) float32 or float64 -> what the RTL answers, (rows, n_out) in x's dtype; one row alone gives (n_out,).
+
+        Shapes are those of hls4ml's own predict, and inputs are rounded by the input type's own modes, as its C++ does.
+        """
+        core = _written(model)
+        rows = np.asarray(x)
+        x_raw = core.input.fixed.from_float(rows.reshape(-1, core.input.size))
+        with RtlCore(core) as rtl:
+            y = core.output.fixed.to_float(rtl.predict_raw(x_raw)).astype(rows.dtype)
+        return y[0] if len(y) == 1 else y
+
+    def build(self, model: Any, **options: Any) -> dict[str, Any]:  # noqa: ARG002 - hls4ml's signature
+        """Lint the core with `verilator -Wall` and return {"CoreReport": figures}. Raises ToolError for any warning."""
+        core, figures = core_of(model)
+        lint(core.sources, core.top)
+        return {"CoreReport": figures}
+
+
+def core_of(model: Any) -> tuple[Core, dict[str, Any]]:
+    """Write the core of a ModelGraph under its output directory; the core and its figures."""
+    network = read_network(model)
+    (x,), (y,) = model.get_input_variables(), model.get_output_variables()
+    x_spec = TensorSpec(x.name, tuple(x.shape), edge(network.input, "the input"))
+    y_spec = TensorSpec(y.name, tuple(y.shape), edge(network.output, "the output"))
+    return write_core(network, network.name, x_spec, y_spec, _directory(model))
+
+
+def _written(model: Any) -> Core:
+    return Core.load(_directory(model))
+
+
+def _directory(model: Any) -> Path:
+    return Path(model.config.get_output_dir()) / "core"

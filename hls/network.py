@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A trained network after hls4ml's optimisers: layers of integers, and what is rounded where.
+
+These nouns hold what hls4ml's C++ computes (nnet_dense_latency.h, nnet_batchnorm.h, nnet_activation.h), bit for bit:
+
+    dense       product -> accum (each one), bias -> accum, sum in accum, -> result
+    scaling     data * scale + bias exactly, -> result     (BatchNormalization, ApplyAlpha)
+    activation  relu or nothing, -> result
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.hls.fixed import MAX_WIDTH, FixedPoint, Overflow, PrecisionError, Rounding
+from hypersonic.hls.project import ConversionError
+
+
+class UnsupportedLayerError(ConversionError):
+    """A layer that this project does not compute exactly: which layer, what it asks for, what to do instead."""
+
+
+@dataclass(frozen=True)
+class Precision:
+    """An ap_fixed type of any width, as between layers; the number is raw * 2**-fraction."""
+
+    width: int
+    fraction: int
+    signed: bool = True
+    rounding: Rounding = Rounding.TRN
+    overflow: Overflow = Overflow.WRAP
+
+    @property
+    def low(self) -> int:
+        """The least raw value."""
+        return -(1 << (self.width - 1)) if self.signed else 0
+
+    @property
+    def high(self) -> int:
+        """The greatest raw value."""
+        return (1 << (self.width - self.signed)) - 1
+
+    @property
+    def fixed(self) -> FixedPoint:
+        """The same as a FixedPoint. Raises PrecisionError for more than 62 bits."""
+        return FixedPoint(self.width, self.width - self.fraction, self.signed, self.rounding, self.overflow)
+
+    def __str__(self) -> str:
+        kind = "ap_fixed" if self.signed else "ap_ufixed"
+        return f"{kind}<{self.width},{self.width - self.fraction},{self.rounding},{self.overflow}>"
+
+    def cast(self, value: int, fraction: int) -> int:
+        """The raw value of value * 2**-fraction in this type, exactly as ap_fixed assigns it."""
+        return self.confine(shift_right(value, fraction - self.fraction, self.rounding))
+
+    def confine(self, raw: int) -> int:
+        """A raw value of any size brought into this type's range by its overflow mode."""
+        if self.overflow is Overflow.SAT:
+            return min(max(raw, self.low), self.high)
+        low_bits = raw & ((1 << self.width) - 1)
+        return low_bits - (1 << self.width) if low_bits > self.high else low_bits
+
+
+def shift_right(value: int, bits: int, rounding: Rounding) -> int:
+    """value * 2**-bits as an integer, by the rounding mode; a negative number of bits shifts left, exactly."""
+    if bits <= 0:
+        return value << -bits
+    half = 1 << (bits - 1)
+    match rounding:
+        case Rounding.TRN:
+            return value >> bits
+        case Rounding.RND:
+            return (value + half) >> bits
+        case Rounding.RND_CONV:
+            return (value + half - 1 + ((value >> bits) & 1)) >> bits
+
+
+@dataclass(frozen=True, eq=False)
+class Constants:
+    """Trained numbers as the C++ holds them: raw (any shape) int64, each worth raw * 2**-fraction."""
+
+    raw: NDArray[np.int64]
+    fraction: int
+
+
+@dataclass(frozen=True)
+class Dense:
+    """y = x @ weight + bias. weight: (n_in, n_out). bias: (n_out,)."""
+
+    name: str
+    weight: Constants
+    bias: Constants
+    accum: Precision
+    result: Precision
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """y = x * scale + bias, element by element; both (n,)."""
+
+    name: str
+    scale: Constants
+    bias: Constants
+    result: Precision
+
+
+@dataclass(frozen=True)
+class Activation:
+    """y = max(x, 0) when relu, else x."""
+
+    name: str
+    relu: bool
+    result: Precision
+
+
+Layer = Dense | Scaling | Activation
+
+
+@dataclass(frozen=True)
+class Network:
+    """A chain of layers from n_in numbers to n_out. input: the type of every input element."""
+
+    name: str
+    input: Precision
+    n_in: int
+    layers: tuple[Layer, ...]
+
+    @property
+    def output(self) -> Precision:
+        """The type of every output element: the last layer's result."""
+        return self.layers[-1].result
+
+    @property
+    def n_out(self) -> int:
+        return [self.n_in, *(int(layer.weight.raw.shape[1]) for layer in self.layers if isinstance(layer, Dense))][-1]
+
+
+def edge(precision: Precision, what: str) -> FixedPoint:
+    """The FixedPoint of a network's input or output. Raises UnsupportedLayerError when it is wider than a raw value."""
+    try:
+        return precision.fixed
+    except PrecisionError as error:
+        raise UnsupportedLayerError(
+            f"{what} is {precision}, {precision.width} bits; rows carry up to {MAX_WIDTH}: "
+            "give it a precision in the model's YAML"
+        ) from error

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the registers go: each node of an adder graph in the earliest stage that still has time for it.
+
+No open tool gives timing for UltraScale+, so time is counted in logic levels, not in nanoseconds: an adder, a rounding adder
+or a clamp is one level, a lone sign test (relu) half of one, wires none. LEVELS_PER_STAGE is the one knob.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hypersonic.hls.adders import Add, AdderGraph, Clamp, Constant, Drop, Input, Operation, Shift, Wrap, operands
+from hypersonic.hls.fixed import Rounding
+
+#: logic levels between two registers; three adders of 20-30 bits and their wires fit 3.3 ns with room on UltraScale+
+LEVELS_PER_STAGE = 3.0
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """stage[i]: the clock, from 0, in which node i is computed.
+
+    widths[i]: bits of node i that are read, first in its own stage, then in each later one up to its last reader. Bits that
+    every reader drops are not there: a sum that wraps needs no more of its terms than it keeps. Empty when nobody reads it.
+    """
+
+    graph: AdderGraph
+    stage: tuple[int, ...]
+    widths: tuple[tuple[int, ...], ...]
+
+    @property
+    def stages(self) -> int:
+        """Clocks from a row's registers at the input to its result."""
+        return 1 + max(self.stage[i] for i in self.graph.outputs)
+
+    @property
+    def adders(self) -> int:
+        """Two-operand and rounding adders."""
+        return sum(isinstance(node.operation, Add | Drop) and levels(node.operation) > 0 for node in self.graph.nodes)
+
+    @property
+    def register_bits(self) -> int:
+        """Bits of all pipeline registers, the input's among them."""
+        return sum(
+            sum(widths if isinstance(node.operation, Input) else widths[1:])
+            for node, widths in zip(self.graph.nodes, self.widths, strict=True)
+            if not isinstance(node.operation, Constant)
+        )
+
+    @property
+    def estimated_luts(self) -> int:
+        """One LUT per bit of an adder or a clamp: an estimate from the graph, never a placed figure."""
+        nodes = zip(self.graph.nodes, self.widths, strict=True)
+        return sum(widths[0] for node, widths in nodes if widths and levels(node.operation) > 0)
+
+
+def levels(operation: Operation) -> float:
+    """Logic levels of one operation."""
+    match operation:
+        case Add():
+            return 1.0
+        case Drop(_, _, rounding):
+            return 0.0 if rounding is Rounding.TRN else 1.0
+        case Clamp(_, low, high):
+            return 0.5 if low == 0 and high is None else 1.0
+        case _:
+            return 0.0
+
+
+def schedule(graph: AdderGraph, output_width: int, levels_per_stage: float = LEVELS_PER_STAGE) -> Schedule:
+    """As soon as possible, and every output, of `output_width` bits, in the last stage."""
+    ready: list[tuple[int, float]] = []
+    for node in graph.nodes:
+        stage, level = max((ready[i] for i in operands(node.operation)), default=(0, 0.0))
+        cost = levels(node.operation)
+        ready.append((stage, level + cost) if level + cost <= levels_per_stage else (stage + 1, cost))
+    stages = tuple(stage for stage, _ in ready)
+    return Schedule(graph, stages, _widths(graph, stages, output_width))
+
+
+def _widths(graph: AdderGraph, stages: tuple[int, ...], output_width: int) -> tuple[tuple[int, ...], ...]:
+    """From the outputs backwards: how many low bits of each node are read in which stage."""
+    last = max(stages[i] for i in graph.outputs)
+    reads: list[dict[int, int]] = [{} for _ in graph.nodes]
+    for i in graph.outputs:
+        _read(reads[i], last, min(graph.nodes[i].width, output_width))
+    for i in reversed(range(len(graph.nodes))):
+        if not reads[i]:
+            continue
+        for operand, bits in _needs(graph, i, max(reads[i].values())):
+            _read(reads[operand], stages[i], max(min(graph.nodes[operand].width, bits), 1))
+    return tuple(tuple(_per_stage(read, stage)) for read, stage in zip(reads, stages, strict=True))
+
+
+def _read(read: dict[int, int], stage: int, bits: int) -> None:
+    read[stage] = max(read.get(stage, 0), bits)
+
+
+def _per_stage(read: dict[int, int], first: int) -> Iterator[int]:
+    for stage in range(first, max(read, default=first - 1) + 1):
+        yield max(bits for at, bits in read.items() if at >= stage)
+
+
+def _needs(graph: AdderGraph, i: int, width: int) -> Iterator[tuple[int, int]]:
+    """(operand, its low bits that matter) for the `width` low bits of node i: carries only go up."""
+    match graph.nodes[i].operation:
+        case Add(a, b, shift_a, shift_b):
+            yield a, width - shift_a
+            yield b, width - shift_b
+        case Shift(a, bits):
+            yield a, width - bits
+        case Drop(a, bits):
+            yield a, width + bits
+        case Wrap(a, bits):
+            yield a, min(width, bits)
+        case Clamp(a):
+            yield a, graph.nodes[a].width

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An HLS project on disk: hls4ml's C++ and what is known about it."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hypersonic.hls.spec import TensorSpec
+
+_SCHEMA = 1
+_IDENTIFIER = re.compile(r"^[A-Za-z][A-Za-z0-9_]*$")
+
+
+class ConversionError(ValueError):
+    """A model that is refused: which part of it, why, and what to do. Every refusal of the compiler side is one of these."""
+
+
+class ProjectError(ValueError):
+    """A directory that holds no project, or one that another version wrote."""
+
+
+@dataclass(frozen=True)
+class HlsProject:
+    """A directory: path/project.json, path/hls/ (hls4ml's Vitis project), path/core/ (SystemVerilog, when there is a core).
+
+    name: an identifier, the kernel's and the model's name. input, output: per row.
+    tools: name -> version of what made it. report: the figures of the gate (csim against Keras) and of the core.
+    """
+
+    path: Path
+    name: str
+    input: TensorSpec
+    output: TensorSpec
+    part: str
+    tools: dict[str, str]
+    report: dict[str, Any] = field(default_factory=dict)
+    max_batch_size: int = 160_000
+
+    def __post_init__(self) -> None:
+        if not _IDENTIFIER.match(self.name) or "__" in self.name:
+            raise ProjectError(f"model name is {self.name!r}, expected a letter, then letters, digits and single underscores")
+
+    @property
+    def hls(self) -> Path:
+        """hls4ml's Vitis project: build_prj.tcl, firmware/, the test bench."""
+        return self.path / "hls"
+
+    @property
+    def core(self) -> Path:
+        """Where the RTL core lies when the project has one."""
+        return self.path / "core"
+
+    def save(self) -> None:
+        """Write path/project.json."""
+        value = {
+            "schema": _SCHEMA,
+            "name": self.name,
+            "input": self.input.to_json(),
+            "output": self.output.to_json(),
+            "part": self.part,
+            "tools": self.tools,
+            "report": self.report,
+            "max_batch_size": self.max_batch_size,
+        }
+        self.path.mkdir(parents=True, exist_ok=True)
+        (self.path / "project.json").write_text(json.dumps(value, indent=1, sort_keys=True) + "\n")
+
+    @classmethod
+    def load(cls, path: Path) -> HlsProject:
+        """Read path/project.json. Raises ProjectError when it is missing, malformed or of another schema."""
+        value = read_json(path / "project.json", _SCHEMA)
+        try:
+            return cls(
+                path=path,
+                name=value["name"],
+                input=TensorSpec.from_json(value["input"]),
+                output=TensorSpec.from_json(value["output"]),
+                part=value["part"],
+                tools=dict(value["tools"]),
+                report=dict(value["report"]),
+                max_batch_size=int(value["max_batch_size"]),
+            )
+        except KeyError as error:
+            raise ProjectError(f"{path / 'project.json'}: the field {error} is missing; build the model again") from error
+
+
+def read_json(file: Path, schema: int) -> dict[str, Any]:
+    """A JSON object of that schema number from `file`. Raises ProjectError."""
+    try:
+        value = json.loads(file.read_text())
+    except FileNotFoundError as error:
+        raise ProjectError(f"{file} does not exist; it is written by hypersonic build") from error
+    except ValueError as error:
+        raise ProjectError(f"{file} is not JSON: {error}; build the model again") from error
+    if not isinstance(value, dict) or value.get("schema") != schema:
+        got = value.get("schema") if isinstance(value, dict) else type(value).__name__
+        raise ProjectError(f"{file}: schema is {got}, expected {schema}; build the model again")
+    return value

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Drives Verilated cores in bulk: rows in, rows out, stalls on both sides by a seeded generator, and the promises of a stream
+// checked on every clock. The top (hls/rtl_sim.py writes it) holds one or more cores side by side; `select` names the one
+// whose streams are connected. Calls on one simulation come from one thread at a time.
+//
+//   x_raw --> pack --> s_axis_x --> [ core `select` ] --> m_axis_y --> unpack --> y_raw
+#include "Vcores.h"
+#include "verilated.h"
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+// What one run asks for; the same fields, in the same order, in hls/rtl_sim.py.
+struct Run {
+    uint64_t rows;
+    uint32_t select;
+    uint32_t n_in, width_in;
+    uint32_t n_out, width_out, signed_out;
+    uint32_t stall_in, stall_out;  // of 256 clocks, how many have no valid (no ready)
+    uint64_t seed;
+    uint64_t clock_limit;  // stop here, rows in flight or not; 0: when every row is out
+};
+
+enum Status : int { DONE = 0, STOPPED = 1, STUCK = 2, LAST_LOST = 3, UNSTABLE = 4, SURPLUS = 5 };
+
+// xorshift64*: stalls that are the same in every run with the same seed
+struct Random {
+    uint64_t state;
+    bool below(uint32_t threshold) {
+        state ^= state >> 12, state ^= state << 25, state ^= state >> 27;
+        return (state * 0x2545F4914F6CDD1DULL) >> 56 < threshold;
+    }
+};
+
+template <class Port> void assign(Port &port, const std::vector<uint32_t> &words) {
+    port = static_cast<Port>(sizeof(Port) > 4 && words.size() > 1 ? words[0] | uint64_t{words[1]} << 32 : words[0]);
+}
+template <std::size_t N> void assign(VlWide<N> &port, const std::vector<uint32_t> &words) {
+    for (std::size_t i = 0; i < N; ++i) port[i] = words[i];
+}
+template <class Port> void read(const Port &port, std::vector<uint32_t> &words) {
+    words[0] = static_cast<uint32_t>(port);
+    if (sizeof(Port) > 4) words[1] = static_cast<uint32_t>(uint64_t{port} >> 32);
+}
+template <std::size_t N> void read(const VlWide<N> &port, std::vector<uint32_t> &words) {
+    for (std::size_t i = 0; i < N; ++i) words[i] = port[i];
+}
+
+void pack(const int64_t *row, uint32_t n, uint32_t width, std::vector<uint32_t> &words) {
+    std::fill(words.begin(), words.end(), 0);
+    for (uint32_t i = 0; i < n; ++i) {
+        const uint64_t bits = static_cast<uint64_t>(row[i]) & (~uint64_t{0} >> (64 - width));
+        const uint64_t at = uint64_t{i} * width, word = at / 32, shift = at % 32;
+        words[word] |= static_cast<uint32_t>(bits << shift);
+        const unsigned __int128 rest = static_cast<unsigned __int128>(bits) << shift;
+        words[word + 1] |= static_cast<uint32_t>(rest >> 32);
+        words[word + 2] |= static_cast<uint32_t>(rest >> 64);
+    }
+}
+
+void unpack(const std::vector<uint32_t> &words, uint32_t n, uint32_t width, bool is_signed, int64_t *row) {
+    for (uint32_t i = 0; i < n; ++i) {
+        const uint64_t at = uint64_t{i} * width, word = at / 32, shift = at % 32;
+        const unsigned __int128 wide = static_cast<unsigned __int128>(words[word + 2]) << 64 |
+                                       static_cast<unsigned __int128>(words[word + 1]) << 32 | words[word];
+        const uint64_t high = static_cast<uint64_t>(wide >> shift) << (64 - width);
+        row[i] = is_signed ? static_cast<int64_t>(high) >> (64 - width) : static_cast<int64_t>(high >> (64 - width));
+    }
+}
+
+struct Simulation {
+    std::unique_ptr<VerilatedContext> context{new VerilatedContext};
+    std::unique_ptr<Vcores> top{new Vcores{context.get()}};
+    // three words more than the port: pack and unpack touch them without asking
+    std::vector<uint32_t> x_words = std::vector<uint32_t>(X_BITS / 32 + 4), y_words = std::vector<uint32_t>(Y_BITS / 32 + 4);
+    std::vector<uint32_t> held;
+
+    void clock() {
+        top->clk = 1;
+        top->eval();
+        top->clk = 0;
+        top->eval();
+    }
+
+    void reset() {
+        top->rst_n = 0;
+        top->s_axis_x_tvalid = 0;
+        top->m_axis_y_tready = 0;
+        for (int i = 0; i < 4; ++i) clock();
+        top->rst_n = 1;
+        top->eval();
+    }
+
+    int run(const Run &run, const int64_t *x, int64_t *y, uint64_t *rows_out, uint64_t *clocks) {
+        Random stalls{run.seed | 1};
+        std::vector<bool> last(run.rows);
+        uint64_t sent = 0, got = 0, idle = 0;
+        bool offered = false, was_held = false;
+        top->select = run.select;
+        int status = DONE;
+        for (*clocks = 0; got < run.rows; ++*clocks) {
+            if (run.clock_limit && *clocks == run.clock_limit) { status = STOPPED; break; }
+            if (++idle > 100000) { status = STUCK; break; }
+            // a beat once offered stays until it is taken
+            if (!offered && sent < run.rows && !stalls.below(run.stall_in)) {
+                offered = true;
+                last[sent] = sent + 1 == run.rows || stalls.below(32);
+                pack(x + sent * run.n_in, run.n_in, run.width_in, x_words);
+                assign(top->s_axis_x_tdata, x_words);
+                top->s_axis_x_tlast = last[sent];
+            }
+            top->s_axis_x_tvalid = offered;
+            top->m_axis_y_tready = !stalls.below(run.stall_out);
+            top->eval();
+            if (was_held && !still_held()) { status = UNSTABLE; break; }
+            was_held = top->m_axis_y_tvalid && !top->m_axis_y_tready;
+            if (was_held) hold();
+            if (top->m_axis_y_tvalid && top->m_axis_y_tready) {
+                if (got == sent) { status = SURPLUS; break; }
+                if (top->m_axis_y_tlast != last[got]) { status = LAST_LOST; break; }
+                read(top->m_axis_y_tdata, y_words);
+                unpack(y_words, run.n_out, run.width_out, run.signed_out, y + got++ * run.n_out);
+                idle = 0;
+            }
+            if (offered && top->s_axis_x_tready) ++sent, offered = false;
+            clock();
+        }
+        top->s_axis_x_tvalid = 0;
+        top->m_axis_y_tready = 0;
+        top->eval();
+        *rows_out = got;
+        return status;
+    }
+
+    void hold() {
+        read(top->m_axis_y_tdata, y_words);
+        held = y_words;
+        held.back() = top->m_axis_y_tlast;
+    }
+
+    bool still_held() {
+        read(top->m_axis_y_tdata, y_words);
+        const uint32_t spare = y_words.back();
+        y_words.back() = top->m_axis_y_tlast;
+        const bool same = top->m_axis_y_tvalid && y_words == held;
+        y_words.back() = spare;
+        return same;
+    }
+};
+
+}  // namespace
+
+EXPORT Simulation *hypersonic_core_open() {
+    auto *simulation = new Simulation;
+    simulation->top->clk = 0;
+    simulation->reset();
+    return simulation;
+}
+
+EXPORT void hypersonic_core_close(Simulation *simulation) {
+    simulation->top->final();
+    delete simulation;
+}
+
+EXPORT void hypersonic_core_reset(Simulation *simulation) { simulation->reset(); }
+
+EXPORT int hypersonic_core_run(Simulation *simulation, const Run *run, const int64_t *x_raw, int64_t *y_raw,
+                               uint64_t *rows_out, uint64_t *clocks) {
+    return simulation->run(*run, x_raw, y_raw, rows_out, clocks);
+}

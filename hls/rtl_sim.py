@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RTL cores, Verilated and driven in bulk: raw rows in, raw rows out, at hundreds of thousands of clocks per second.
+
+cocotb runs at ten thousand clocks per second, so it tests protocols; numbers are compared here. The same C++ drives one
+core or several side by side in one library, because compiling Verilator's runtime costs more than a small core.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.hls.cache import cached
+from hypersonic.hls.core import RTL, Core
+from hypersonic.hls.spec import SpecMismatchError
+from hypersonic.hls.verilator import shared_library
+
+_HARNESS = RTL / "core_harness.cpp"
+_LIBRARY = "libcores.so"
+_STATUS = {
+    2: "no row came out for 100000 clocks",
+    3: "tlast did not travel with its row",
+    4: "a result changed, or went away, before it was taken",
+    5: "a result came out that no row went in for",
+}
+
+
+class SimulationError(RuntimeError):
+    """The core broke a promise of its stream interface: which one, at which row and clock."""
+
+
+@dataclass(frozen=True)
+class Stalls:
+    """How often, of 256 clocks, the source offers nothing (stall_in) and the sink takes nothing (stall_out); 0: never."""
+
+    stall_in: int = 0
+    stall_out: int = 0
+    seed: int = 1
+
+
+class _Run(ctypes.Structure):
+    """struct Run of core_harness.cpp."""
+
+    _fields_ = [
+        ("rows", ctypes.c_uint64),
+        ("select", ctypes.c_uint32),
+        ("n_in", ctypes.c_uint32),
+        ("width_in", ctypes.c_uint32),
+        ("n_out", ctypes.c_uint32),
+        ("width_out", ctypes.c_uint32),
+        ("signed_out", ctypes.c_uint32),
+        ("stall_in", ctypes.c_uint32),
+        ("stall_out", ctypes.c_uint32),
+        ("seed", ctypes.c_uint64),
+        ("clock_limit", ctypes.c_uint64),
+    ]
+
+
+def compile_cores(cores: Sequence[Core], optimisation: str = "-O1") -> Path:
+    """The shared library of some cores side by side, Verilated; kept by content hash. Raises ToolError.
+
+    optimisation: g++'s level; -O1 simulates fastest, -O0 compiles fastest.
+    """
+    top = _top(cores)
+    sources = list(dict.fromkeys(source for core in cores for source in core.sources))
+
+    def build(directory: Path) -> None:
+        file = directory / "cores.sv"
+        file.write_text(top)
+        flags = [optimisation, f"-DX_BITS={max(map(_x_bits, cores))}", f"-DY_BITS={max(map(_y_bits, cores))}"]
+        built = shared_library(
+            directory, sources=[*sources, file], top="cores", harness=[_HARNESS], output=_LIBRARY, prefix="Vcores", cflags=flags
+        )
+        built.rename(directory / _LIBRARY)
+
+    return cached("rtl", [optimisation, top, _HARNESS, *sources], build) / _LIBRARY
+
+
+def _x_bits(core: Core) -> int:
+    return core.input.size * core.input.fixed.width
+
+
+def _y_bits(core: Core) -> int:
+    return core.output.size * core.output.fixed.width
+
+
+class RtlCore:
+    """One simulated core; used by one thread at a time, closed by close() or a with statement.
+
+    clocks: of the last run. beside: the cores it shares a library with, itself among them (see compile_cores).
+    """
+
+    def __init__(self, core: Core, beside: Sequence[Core] = (), optimisation: str = "-O1") -> None:
+        cores = list(beside) or [core]
+        self.core = core
+        self.clocks = 0
+        self._select = cores.index(core)
+        self._library = _load(compile_cores(cores, optimisation))
+        self._simulation = ctypes.c_void_p(self._library.hypersonic_core_open())
+
+    def predict_raw(
+        self,
+        x_raw: NDArray[np.int64],
+        stalls: Stalls = Stalls(),
+        clock_limit: int = 0,
+    ) -> NDArray[np.int64]:
+        """x_raw: (rows, n_in) int64 -> (rows, n_out) int64, as the core's registers hold them.
+
+        clock_limit: stop there with rows still inside and return those that came out; call reset() before the next run.
+        Raises SpecMismatchError for a wrong shape, SimulationError when the core breaks a promise.
+        """
+        x = np.ascontiguousarray(x_raw, dtype=np.int64)
+        source, sink = self.core.input, self.core.output
+        if x.ndim != 2 or x.shape[1] != source.size:
+            raise SpecMismatchError(f"core {self.core.name!r}: rows have shape {x.shape}, expected (rows, {source.size})")
+        y = np.zeros((len(x), sink.size), dtype=np.int64)
+        run = _Run(
+            len(x), self._select, source.size, source.fixed.width, sink.size, sink.fixed.width, sink.fixed.signed,
+            stalls.stall_in, stalls.stall_out, stalls.seed, clock_limit,
+        )  # fmt: skip
+        return y[: self._run(run, x, y)]
+
+    def _run(self, run: _Run, x: NDArray[np.int64], y: NDArray[np.int64]) -> int:
+        rows, clocks = ctypes.c_uint64(), ctypes.c_uint64()
+        status = self._library.hypersonic_core_run(
+            self._simulation, ctypes.byref(run), x.ctypes.data, y.ctypes.data, ctypes.byref(rows), ctypes.byref(clocks)
+        )
+        self.clocks = clocks.value
+        if status in _STATUS:
+            raise SimulationError(f"core {self.core.name!r}: {_STATUS[status]}, at row {rows.value}, clock {clocks.value}")
+        return rows.value
+
+    def reset(self) -> None:
+        """Hold rst_n low for four clocks: every row inside is gone."""
+        self._library.hypersonic_core_reset(self._simulation)
+
+    def close(self) -> None:
+        if self._simulation:
+            self._library.hypersonic_core_close(self._simulation)
+            self._simulation = ctypes.c_void_p()
+
+    def __enter__(self) -> RtlCore:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+def _load(file: Path) -> ctypes.CDLL:
+    library = ctypes.CDLL(str(file))
+    pointer = ctypes.c_void_p
+    library.hypersonic_core_open.restype = pointer
+    library.hypersonic_core_close.argtypes = [pointer]
+    library.hypersonic_core_close.restype = None
+    library.hypersonic_core_reset.argtypes = [pointer]
+    library.hypersonic_core_reset.restype = None
+    library.hypersonic_core_run.argtypes = [pointer] * 6
+    return library
+
+
+def _top(cores: Sequence[Core]) -> str:
+    """A module with one core's ports, as wide as the widest, and `select`."""
+    bodies = "\n".join(_INSTANCE.format(k=k, top=core.top, x=_x_bits(core), y=_y_bits(core)) for k, core in enumerate(cores))
+    cases = "\n".join(_CASE.format(k=k, width=max(map(_y_bits, cores))) for k in range(len(cores)))
+    return _TOP.format(x=max(map(_x_bits, cores)) - 1, y=max(map(_y_bits, cores)) - 1, bodies=bodies, cases=cases)
+
+
+_TOP = """\
+`default_nettype none
+/* verilator lint_off UNUSEDSIGNAL */ // a narrow core beside a wide one leaves data bits alone
+module cores (
+    input  logic clk, rst_n,
+    input  logic [31:0] select,
+    input  logic s_axis_x_tvalid,
+    output logic s_axis_x_tready,
+    input  logic [{x}:0] s_axis_x_tdata,
+    input  logic s_axis_x_tlast,
+    output logic m_axis_y_tvalid,
+    input  logic m_axis_y_tready,
+    output logic [{y}:0] m_axis_y_tdata,
+    output logic m_axis_y_tlast
+);
+{bodies}
+  always_comb begin
+    s_axis_x_tready = 1'b0;
+    m_axis_y_tvalid = 1'b0;
+    m_axis_y_tdata = '0;
+    m_axis_y_tlast = 1'b0;
+    unique case (select)
+{cases}
+      default: ;
+    endcase
+  end
+endmodule
+`default_nettype wire
+"""
+
+_INSTANCE = """\
+  logic ready_{k}, valid_{k}, last_{k};
+  logic [{y}-1:0] data_{k};
+  {top} u_{k} (
+      .clk(clk), .rst_n(rst_n),
+      .s_axis_x_tvalid(s_axis_x_tvalid && select == {k}), .s_axis_x_tready(ready_{k}),
+      .s_axis_x_tdata(s_axis_x_tdata[{x}-1:0]), .s_axis_x_tlast(s_axis_x_tlast),
+      .m_axis_y_tvalid(valid_{k}), .m_axis_y_tready(m_axis_y_tready && select == {k}),
+      .m_axis_y_tdata(data_{k}), .m_axis_y_tlast(last_{k})
+  );"""
+
+_CASE = """\
+      {k}: begin
+        s_axis_x_tready = ready_{k};
+        m_axis_y_tvalid = valid_{k};
+        m_axis_y_tdata = {width}'(data_{k});
+        m_axis_y_tlast = last_{k};
+      end"""

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the channels are: HB and HE after the Phase-1 upgrade, and the calibration channels read out with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+CHANNELS = 16_000
+DETECTOR_CHANNELS = 15_696  # HB 9 072 + HE 6 624
+
+#: |ieta| -> (first depth, last depth), CMS Phase-1 segmentation
+HB_DEPTHS = {ieta: (1, 4) for ieta in range(1, 16)} | {16: (1, 3)}
+HE_DEPTHS = (
+    {16: (4, 4), 17: (2, 3), 18: (2, 5), 19: (1, 6), 20: (1, 6)}
+    | {ieta: (1, 6) for ieta in range(21, 26)}
+    | {ieta: (1, 7) for ieta in range(26, 29)}
+    | {29: (1, 3)}
+)
+FIRST_WIDE_IETA = 21  # from here on towers are two iphi wide and numbered 1, 3, 5, ...
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """Arrays (CHANNELS,). ieta -29..29, iphi 1..72, depth 0..7; eta, phi of the tower's centre; connected: sees scintillator.
+
+    The last 304 channels are calibration channels (dark fibres that watch pedestal and dark counts): ieta 0, depth 0, all
+    one-hot depth inputs 0, never any energy. They fill the event to the 16 000 rows FACILE has always been run with.
+    """
+
+    ieta: NDArray[np.int64]
+    iphi: NDArray[np.int64]
+    depth: NDArray[np.int64]
+    eta: NDArray[np.float64]
+    phi: NDArray[np.float64]
+    connected: NDArray[np.bool_]
+
+
+def _detector() -> list[tuple[int, int, int]]:
+    towers = [(ieta, depths) for table in (HB_DEPTHS, HE_DEPTHS) for ieta, depths in table.items()]
+    return [
+        (side * ieta, iphi, depth)
+        for ieta, (first, last) in towers
+        for side in (-1, 1)
+        for depth in range(first, last + 1)
+        for iphi in range(1, 73, 2 if ieta >= FIRST_WIDE_IETA else 1)
+    ]
+
+
+@lru_cache(maxsize=1)
+def geometry() -> Geometry:
+    """The channels in the order of an event's rows."""
+    spare = [(0, 1 + i % 72, 0) for i in range(CHANNELS - DETECTOR_CHANNELS)]
+    ieta, iphi, depth = np.array(_detector() + spare, dtype=np.int64).T
+    wide = np.abs(ieta) >= FIRST_WIDE_IETA
+    eta = np.sign(ieta) * _ETA_CENTRE[np.abs(ieta)]
+    phi = (iphi - 0.5 + 0.5 * wide) * (2 * np.pi / 72)
+    return Geometry(ieta, iphi, depth, eta, phi, depth > 0)
+
+
+#: pseudorapidity of tower centres by |ieta|: 0.087 wide up to 20, then as the HE megatiles are cut
+_ETA_EDGES = np.array([1.74, 1.83, 1.93, 2.043, 2.172, 2.322, 2.5, 2.65, 2.868, 3.0])
+_ETA_CENTRE = np.concatenate([[0.0], 0.087 * (np.arange(1, 21) - 0.5), (_ETA_EDGES[:-1] + _ETA_EDGES[1:]) / 2])

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What FACILE is trained on, where it starts from, and how a dead start is told. numpy only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hypersonic.hls.zoo.facile import events, scales
+from hypersonic.hls.zoo.facile.scales import Dense, Network
+
+Float = NDArray[np.float64]
+
+HELD_OUT_SEED = 7_000  # figures are made on events of this seed and above, never trained on
+_TRAINING_SEED = 100
+#: beyond full scale, so that the network does not learn where the training energies end
+_HIGHEST_GEV = 650.0
+
+UNITS = (31, 11, 3)
+#: a batch's mean residual is taken in bins of true energy: edges in GeV
+BIAS_EDGES_GEV = np.geomspace(0.25, _HIGHEST_GEV, 24)
+BIAS_BINS = len(BIAS_EDGES_GEV) + 1
+_EMPTY_WEIGHT = 0.5
+
+
+@dataclass(frozen=True)
+class Sample:
+    """x: network inputs (n, 18) float32. target: (n, 4) float32: energy GeV, sigma GeV, weight, bias bin."""
+
+    x: NDArray[np.float32]
+    target: NDArray[np.float32]
+
+
+def sigma_gev(energy_gev: ArrayLike) -> Float:
+    """The resolution a residual is measured in: noise, photo-electrons, and a constant term."""
+    energy = np.asarray(energy_gev, np.float64)
+    return np.sqrt(0.1**2 + 0.18**2 * energy + (0.015 * energy) ** 2)
+
+
+def training_sample(log_flat: int, physics: int, seed: int) -> Sample:
+    """Log-flat events for every energy, physics events for the channels most events are made of."""
+    flat = events.log_flat_events(log_flat, _TRAINING_SEED + seed, high_gev=_HIGHEST_GEV)
+    real = events.physics_events(physics, _TRAINING_SEED + seed)
+    rows = np.concatenate([flat.rows, real.rows])
+    energy = np.concatenate([flat.energy, real.energy]).astype(np.float64)
+    weight = np.where(energy == 0.0, _EMPTY_WEIGHT, 1.0)
+    bins = np.searchsorted(BIAS_EDGES_GEV, energy)
+    target = np.stack([energy, sigma_gev(energy), weight, bins], axis=1)
+    return Sample(np.ldexp(rows, np.array(scales.INPUT_EXPONENTS)).astype(np.float32), target.astype(np.float32))
+
+
+def initial_network(sample: Sample, seed: int) -> Network:
+    """A start for training: first layer by physics, energy through one unit of each later layer, he_uniform for the rest.
+
+    Batch norms and the last layer are set by the data, so the network is near the in-time sum before its first step.
+    """
+    rng = np.random.default_rng(seed)
+    first = _first_layer(sample.x, rng)
+    hidden = _relu(first, sample.x)
+    second = _he_uniform(hidden, UNITS[1], 0.1, rng)
+    _carry(second, hidden, sample.target)
+    hidden = _relu(second, hidden)
+    third = _he_uniform(hidden, UNITS[2], 0.1, rng)
+    _carry(third, hidden, sample.target)
+    hidden = _relu(third, hidden)
+    return (first, second, third, _last_layer(hidden, sample.target))
+
+
+def _carry(layer: Dense, x: Float, target: NDArray[np.float32]) -> None:
+    """Make the layer's first unit the best linear estimate of the energy from x (n, n_in), in units of 128 GeV, plus 0.1."""
+    energy, sigma = (target[:, i].astype(np.float64) / 128.0 for i in (0, 1))
+    design = np.column_stack([x * layer.scale + layer.shift, np.ones(len(x))]) / sigma[:, None]
+    normal = design.T @ design
+    ridge = np.diag(np.append(np.full(x.shape[1], 1e-6 * np.trace(normal) / len(normal)), 0.0))
+    solution = np.linalg.solve(normal + ridge, design.T @ (energy / sigma))
+    layer.kernel[:, 0] = solution[:-1]
+    layer.bias[0] = solution[-1] + 0.1
+
+
+def _relu(layer: Dense, x: ArrayLike) -> Float:
+    return np.maximum(layer(np.asarray(x, np.float64)), 0.0)
+
+
+def _first_layer(x: NDArray[np.float32], rng: np.random.Generator) -> Dense:
+    """Units relu(charge - threshold + c * gain deviation) with thresholds log-spaced over three decades of energy.
+
+    charge times gain is a product, which a ReLU network has to build piecewise: between two thresholds the sum of
+    units with different c is a plane in charge and gain. Random templates around the in-time pulse give the units
+    different views of the arrival time.
+    """
+    thresholds = np.concatenate([np.full(7, -0.02), np.geomspace(0.3, 450.0, UNITS[0] - 7)])  # GeV
+    fc = np.ldexp(1.0, -scales.INPUT_EXPONENTS[events.FIRST_CHARGE])  # of network input 1
+    kernel = rng.normal(0.0, 0.02, (len(events.FEATURES), UNITS[0]))
+    in_time = np.array([-0.2, -0.2, -0.2, 1.0, 1.0, 0.6, 0.0, 0.0])
+    spread = np.array([0.12, 0.12, 0.12, 0.25, 0.25, 0.25, 0.12, 0.12])
+    template = in_time[:, None] + rng.normal(0.0, 1.0, (events.SLICES, UNITS[0])) * spread[:, None]
+    charge = slice(events.FIRST_CHARGE, events.FIRST_DEPTH)
+    kernel[charge] = template * events.NOMINAL_GAIN * fc
+    gain = np.ldexp(events.NOMINAL_GAIN, scales.INPUT_EXPONENTS[2])
+    kernel[2] = rng.normal(0.0, 1.0, UNITS[0]) * np.maximum(thresholds, 0.1) / gain
+    centre = np.asarray(x.mean(axis=0), np.float64)
+    centre[charge] = events.PEDESTAL_FC / fc
+    bias = -(centre @ kernel) - thresholds
+    unit = 1.0 / np.maximum(thresholds, 1.0)
+    mean, deviation = np.asarray(x.mean(axis=0), np.float64), np.asarray(x.std(axis=0), np.float64)
+    kernel, bias = kernel * unit, bias * unit
+    return Dense(kernel * deviation[:, None], bias + mean @ kernel, 1.0 / deviation, -mean / deviation)
+
+
+def _he_uniform(x: Float, units: int, bias: float, rng: np.random.Generator) -> Dense:
+    """he_uniform kernel, a positive bias that keeps ReLU units alive, and a batch norm that normalises x (n, n_in)."""
+    limit = np.sqrt(6.0 / x.shape[1])
+    deviation = x.std(axis=0) + 1e-3
+    kernel = rng.uniform(-limit, limit, (x.shape[1], units))
+    return Dense(kernel, np.full(units, bias), 1.0 / deviation, -x.mean(axis=0) / deviation)
+
+
+def _last_layer(x: Float, target: NDArray[np.float32]) -> Dense:
+    """Weighted least squares: the energy scale is right before the first step."""
+    energy, sigma = (np.ldexp(target[:, i].astype(np.float64), scales.OUTPUT_EXPONENT) for i in (0, 1))
+    design = np.column_stack([x, np.ones(len(x))]) / sigma[:, None]
+    solution = np.linalg.lstsq(design, energy / sigma, rcond=None)[0]
+    ones = np.ones(x.shape[1])
+    return Dense(solution[:-1, None], solution[-1:], ones, 0.0 * ones)
+
+
+def is_dead(output: ArrayLike) -> bool:
+    """Whether a network's outputs (n, 1) are one constant: the three ReLU units of its bottleneck never fire."""
+    values = np.asarray(output, np.float64)
+    return bool(np.ptp(values) <= 1e-6 * max(1e-30, float(np.abs(values).max())))

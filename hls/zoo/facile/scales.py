@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""FACILE's float network as plain arrays, and its exact rewriting with powers of two for the fabric.
+
+The network is batch norm - dense 31 - batch norm - dense 11 - batch norm - dense 3 - dense 1, ReLU after the first three.
+A batch norm always stands before a dense layer, so whatever part of it is no power of two moves into that layer's weights,
+exactly. What remains is a shift of each feature: wires.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hypersonic.hls.zoo.facile import events
+
+Float = NDArray[np.float64]
+
+#: network's input = wire's number * 2**exponent: every feature inside +-2 (29 in ieta, 72 in iphi, 2e-3 GeV/fC, 355 pC, 1)
+INPUT_EXPONENTS = (-5, -6, 10, *([-18] * events.SLICES), *([0] * 7))
+#: network's output = GeV * 2**exponent: 1 is 1024 GeV
+OUTPUT_EXPONENT = -10
+#: batch norms shift by at most so many places, either way: what facile.yaml gives their scales' type
+LARGEST_SHIFT = 8
+
+
+@dataclass(frozen=True)
+class Dense:
+    """One dense layer with the batch norm before it: y = (x * scale + shift) @ kernel + bias, ReLU after all but the last.
+
+    kernel (n_in, n_out); bias (n_out,); scale and shift (n_in,). All float64.
+    """
+
+    kernel: Float
+    bias: Float
+    scale: Float
+    shift: Float
+
+    def __call__(self, x: Float) -> Float:
+        return np.asarray((x * self.scale + self.shift) @ self.kernel + self.bias)
+
+
+Network = tuple[Dense, ...]
+
+
+def forward(network: Network, x: ArrayLike) -> list[Float]:
+    """Network's inputs (n, 18) -> each layer's output, ReLU applied, the last one (n, 1)."""
+    outputs = [np.asarray(x, np.float64)]
+    for layer in network[:-1]:
+        outputs.append(np.maximum(layer(outputs[-1]), 0.0))
+    return [*outputs[1:], network[-1](outputs[-1])]
+
+
+def predict(network: Network, rows: ArrayLike) -> Float:
+    """Rows as on the wire (n, 18) -> energies (n,) in GeV."""
+    x = np.ldexp(np.asarray(rows, np.float64), np.array(INPUT_EXPONENTS))
+    return np.asarray(np.ldexp(forward(network, x)[-1][:, 0], -OUTPUT_EXPONENT))
+
+
+def save(network: Network, path: Path) -> None:
+    """An .npz with kernel, bias, scale and shift of each layer, float32: the precision they were trained in."""
+    fields = ("kernel", "bias", "scale", "shift")
+    arrays = {f"{field}{i}": getattr(layer, field).astype(np.float32) for i, layer in enumerate(network) for field in fields}
+    np.savez(path, **arrays)
+
+
+def load(path: Path) -> Network:
+    with np.load(path) as stored:
+        return from_arrays(stored)
+
+
+def from_arrays(stored: Mapping[str, NDArray[np.float32]]) -> Network:
+    """What save() wrote."""
+    fields = ("kernel", "bias", "scale", "shift")
+    count = sum(name.startswith("kernel") for name in stored)
+    return tuple(Dense(*(stored[f"{field}{i}"].astype(np.float64) for field in fields)) for i in range(count))
+
+
+def fold(network: Network) -> Network:
+    """The same function with every batch norm the identity: scale and shift absorbed by the dense layer that follows."""
+    return tuple(
+        Dense(
+            layer.scale[:, None] * layer.kernel,
+            layer.bias + layer.shift @ layer.kernel,
+            np.ones(len(layer.scale)),
+            np.zeros(len(layer.scale)),
+        )
+        for layer in network
+    )
+
+
+def equalise(network: Network, x: ArrayLike, *, largest_weight: float = 1.0, headroom: float = 0.8) -> Network:
+    """The same function with ReLU outputs inside 0..1 and kernels within +-largest_weight, by powers of two only.
+
+    Each ReLU unit is scaled so that its largest output over x (n, 18) stays below headroom, or further down where its
+    kernel would not fit; each batch norm scales its features back so that the kernel's rows use the range they have.
+    Shifts are zero. Dense layers commute with positive scales through ReLU, so nothing changes but the binary points.
+    """
+    folded = fold(network)
+    largest = [output.max(axis=0) for output in forward(folded, x)]
+    pending = np.zeros(folded[0].kernel.shape[0])  # exponents by which this layer's inputs were scaled
+    layers = []
+    for i, layer in enumerate(folded):
+        kernel = np.ldexp(layer.kernel, -pending.astype(int)[:, None])
+        unit = np.zeros(kernel.shape[1]) if i == len(folded) - 1 else _exponent_below(headroom, largest[i])
+        rows = _row_exponents(np.ldexp(kernel, unit.astype(int)), largest_weight)
+        scaled = np.ldexp(kernel, unit.astype(int) - rows.astype(int)[:, None])
+        layers.append(Dense(scaled, np.ldexp(layer.bias, unit.astype(int)), np.ldexp(1.0, rows.astype(int)), layer.shift))
+        pending = unit
+    return tuple(layers)
+
+
+def _exponent_below(limit: float, largest: Float) -> Float:
+    """Largest e with largest * 2**e <= limit; a unit that never fires keeps its scale."""
+    return np.floor(np.log2(limit / np.where(largest > 0.0, largest, limit)))
+
+
+def _row_exponents(kernel: Float, largest_weight: float) -> Float:
+    """Smallest e per row with max |row| * 2**-e < largest_weight, within LARGEST_SHIFT; rows of zeros keep theirs."""
+    largest = np.abs(kernel).max(axis=1)
+    exponents = np.floor(np.log2(np.where(largest > 0.0, largest, largest_weight / 2) / largest_weight)) + 1.0
+    return np.clip(exponents, -LARGEST_SHIFT, LARGEST_SHIFT)
+
+
+def quantise(values: ArrayLike, fraction: int, width: int) -> Float:
+    """Real numbers -> the nearest signed fixed-point numbers of that width and fraction (ties to even, saturated)."""
+    raw = np.clip(np.rint(np.ldexp(np.asarray(values, np.float64), fraction)), -(2 ** (width - 1)), 2 ** (width - 1) - 1)
+    return np.asarray(np.ldexp(raw, -fraction))

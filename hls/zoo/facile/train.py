@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trains FACILE: a float network, then the same network with the fabric's numbers, and writes what the zoo ships.
+
+Runs in a process with TF_USE_LEGACY_KERAS=1: `python -m hypersonic.hls.zoo.facile.train --output DIRECTORY`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.hls.zoo.facile import events, models, recipe, report, scales
+from hypersonic.hls.zoo.facile.models import Schedule
+from hypersonic.hls.zoo.facile.recipe import Sample
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How long to train. The defaults take about 4 minutes on two cores."""
+
+    seed: int = 1
+    log_flat_events: int = 40
+    physics_events: int = 16
+    starts: int = 4  # float networks begun; the best one that is alive goes on
+    scout: Schedule = Schedule(6, 2e-3)
+    floating: Schedule = Schedule(120, 2e-3)
+    quantised: Schedule = Schedule(6, 3e-6)
+    biases: Schedule = Schedule(8, 3e-4)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """quantised: the tf_keras model with QKeras layers; floating: the float network; start: which attempt went on."""
+
+    quantised: object
+    floating: scales.Network
+    losses: tuple[float, ...]  # of each start; infinite where the network had died
+
+
+class DeadNetworkError(RuntimeError):
+    """Every start ended with a constant output: the ReLU units of the bottleneck never fire."""
+
+
+def train(settings: Settings, progress: Progress = lambda _: None) -> Trained:
+    """Raises DeadNetworkError when no start survives."""
+    sample = recipe.training_sample(settings.log_flat_events, settings.physics_events, settings.seed)
+    losses = tuple(_scout(sample, settings, start, progress) for start in range(settings.starts))
+    best = int(np.argmin(losses))
+    if not np.isfinite(losses[best]):
+        raise DeadNetworkError(f"all {settings.starts} starts died (constant output): use more starts or another seed")
+    model = models.float_model(recipe.initial_network(sample, settings.seed + best))
+    models.fit(model, sample, settings.floating, progress)
+    floating = models.network_of(model)
+    snapped = replace(sample, x=models.quantised_inputs(sample.x))
+    quantised = models.quantised_model(scales.equalise(floating, sample.x))
+    models.fit(quantised, snapped, settings.quantised, progress)
+    # rounded kernels jump from one grid point to the next as long as they train; with them at rest the biases settle
+    models.fit(quantised, snapped, settings.biases, progress, biases_only=True)
+    return Trained(quantised, floating, losses)
+
+
+def _scout(sample: Sample, settings: Settings, start: int, progress: Progress) -> float:
+    """A short training from one start: its loss, infinite when the network is dead."""
+    model = models.float_model(recipe.initial_network(sample, settings.seed + start))
+    loss = models.fit(model, sample, settings.scout)
+    dead = recipe.is_dead(scales.forward(models.network_of(model), sample.x[:20_000])[-1])
+    progress(f"start {start}: loss {loss:.3f}{', dead' if dead else ''}")
+    return float("inf") if dead else loss
+
+
+def write(trained: Trained, directory: Path) -> None:
+    """facile.h5 (QKeras), facile.yaml and facile_float.npz into the directory, each in one move."""
+    directory.mkdir(parents=True, exist_ok=True)
+    scratch = directory / ".facile.h5"
+    models.save(trained.quantised, scratch)
+    scratch.replace(directory / "facile.h5")
+    scratch = directory / ".facile_float.npz"
+    scales.save(trained.floating, scratch)
+    scratch.replace(directory / "facile_float.npz")
+
+
+def quality(trained: Trained, held_out: events.Events) -> str:
+    """The report of the float and the quantised network (its Keras form) on events not trained on, beside the baselines."""
+    predictions: dict[str, NDArray[np.float64]] = {
+        "float": scales.predict(trained.floating, held_out.rows),
+        "QKeras": models.predict(trained.quantised, held_out.rows),
+        **report.baselines(held_out.rows),
+    }
+    empty = report.empty_channels(predictions, held_out.energy)
+    return report.render(report.resolution_table(predictions, held_out.energy), empty)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="hypersonic train facile", description=__doc__)
+    parser.add_argument("--output", type=Path, required=True, help="directory for facile.h5, facile.yaml, facile_float.npz")
+    parser.add_argument("--seed", type=int, default=Settings.seed)
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+    arguments = parser.parse_args(argv)
+    settings = Settings(seed=arguments.seed)
+    trained = train(settings, (lambda _: None) if arguments.quiet else lambda line: _write_line(sys.stderr, line))
+    write(trained, arguments.output)
+    _write_line(sys.stdout, quality(trained, events.log_flat_events(10, recipe.HELD_OUT_SEED)))
+    return 0
+
+
+def _write_line(stream: object, line: str) -> None:
+    getattr(stream, "write")(line + "\n")  # noqa: B009
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The server program: bind, load, serve, drain.
+
+    SIGTERM -> not ready, new requests refused -> requests in flight end -> ports closed -> models unloaded -> exit 0
+
+A second signal, or the exit timeout, ends it at once with exit code 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import queue
+import signal
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import grpc
+
+from hypersonic.server import http, log, options
+from hypersonic.server.backend import Backend
+from hypersonic.server.backend_fpga import FpgaBackend
+from hypersonic.server.errors import ServerError, StartError
+from hypersonic.server.health import HealthServicer, health_handler
+from hypersonic.server.memory import raise_malloc_thresholds
+from hypersonic.server.metrics import Utilization
+from hypersonic.server.options import Options, add_arguments
+from hypersonic.server.repository import ModelRepository
+from hypersonic.server.service import InferenceService
+from hypersonic.server.servicer import Servicer, generic_handler
+
+__all__ = ["Options", "Server", "add_arguments", "main", "serve"]
+_LOG = logging.getLogger("hypersonic.server.app")  # also when run as __main__
+#: how long an answer that is already made may take to leave at shutdown
+_GRACE_S = 2.0
+
+
+class Signals:
+    """Termination signals as a queue. put() is safe inside a signal handler, where locks and events are not."""
+
+    def __init__(self) -> None:
+        self._received: queue.SimpleQueue[int] = queue.SimpleQueue()
+
+    def put(self, number: int) -> None:
+        self._received.put(number)
+
+    def wait(self) -> int:
+        """The next signal's number."""
+        return self._received.get()
+
+    def patience(self, seconds: float) -> bool:
+        """Wait that long for another signal; whether none came."""
+        deadline = time.monotonic() + seconds
+        while self._received.empty() and (left_s := deadline - time.monotonic()) > 0:
+            time.sleep(min(left_s, 0.05))
+        return self._received.empty()
+
+
+@contextmanager
+def _signals() -> Iterator[Signals]:
+    """SIGTERM and SIGINT go into the queue meanwhile. The main thread only."""
+    signals = Signals()
+    before = {number: signal.signal(number, lambda n, _frame: signals.put(n)) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield signals
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class Server:
+    """Repository, service and front ends of one process. Order of calls: constructor (binds), load, start, stop."""
+
+    def __init__(self, opts: Options, backends: Mapping[str, Backend] | None = None) -> None:
+        """backends: by the name config.pbtxt gives, default all there are. Raises StartError when a port cannot be had."""
+        self.options = opts
+        known = backends if backends is not None else {"fpga": FpgaBackend()}
+        self.repository = ModelRepository(opts.model_repository, known, on_lost=self._lost)
+        self.service = InferenceService(
+            self.repository, strict_readiness=opts.strict_readiness, limit_bytes=opts.max_inflight_bytes
+        )
+        self._servicer = Servicer(self.service, server_id=opts.id)
+        self._health = HealthServicer(self.service)
+        self._pool = ThreadPoolExecutor(max(1, opts.grpc_infer_thread_count), thread_name_prefix="grpc-infer")
+        self.addresses: dict[str, str] = {}
+        self._http_sockets = self._bind_http()
+        self._grpc = self._bind_grpc() if opts.allow_grpc else None
+        self._http: http.HttpServer | None = None
+
+    def _lost(self) -> None:
+        self.service.changed()
+
+    def _bind_http(self) -> dict[str, http.Listener]:
+        wanted = (
+            ("HTTPService", self.options.allow_http, self.options.http_address, self.options.http_port),
+            (
+                "Metrics Service",
+                self.options.allow_metrics,
+                self.options.metrics_address or self.options.http_address,
+                self.options.metrics_port,
+            ),
+        )
+        sockets = {name: http.listen(address, port) for name, allowed, address, port in wanted if allowed}
+        for name, listener in sockets.items():
+            address, port = listener.getsockname()[:2]
+            self.addresses[name] = _join(address, port)
+        return sockets
+
+    def _bind_grpc(self) -> grpc.Server:
+        server = grpc.server(
+            self._pool,
+            handlers=[generic_handler(self._servicer), health_handler(self._health)],
+            options=self.options.grpc_channel_options,
+        )
+        address, port = self.options.grpc_address, self.options.grpc_port
+        try:
+            bound = server.add_insecure_port(_join(address, port))
+        except RuntimeError as error:
+            http.listen(address, port).close()  # gRPC does not say why; this does
+            raise StartError(http.bind_failure(address, port, str(error))) from error
+        self.addresses["GRPCInferenceService"] = _join(address, bound)
+        return server
+
+    def load(self) -> None:
+        """Load every model. Raises StartError for a repository that cannot be read, or a failed model if that is asked for."""
+        self.repository.load_all()
+        failed = [f"{entry.name}: {entry.reason}" for entry in self.repository.index() if entry.reason]
+        if failed and self.options.exit_on_error:
+            raise StartError(f"failed to load all models: {'; '.join(failed)}")
+
+    def start(self) -> None:
+        """Open the doors and say so."""
+        utilization = Utilization(self.repository, self.options.metrics_interval_ms / 1000)
+        apps = {
+            "HTTPService": lambda: http.inference_app(self.service, self._servicer),
+            "Metrics Service": lambda: http.metrics_app(self.service, utilization),
+        }
+        self._http = http.HttpServer([(apps[name](), listener) for name, listener in self._http_sockets.items()])
+        self.service.start()
+        if self._grpc is not None:
+            self._grpc.start()
+        self._http.start()
+        for name in ("GRPCInferenceService", "HTTPService", "Metrics Service"):
+            if name in self.addresses:
+                _LOG.info("Started %s at %s", name, self.addresses[name])
+
+    def stop(self, signals: Signals) -> bool:
+        """Drain, close, unload; whether everything ended by itself."""
+        deadline = time.monotonic() + self.options.exit_timeout_secs
+        drained = self.service.drain(self.options.exit_timeout_secs, signals.patience)
+        self._health.close()
+        if self._grpc is not None:
+            self._grpc.stop(_GRACE_S).wait(_GRACE_S)
+        if self._http is not None:
+            self._http.stop(_GRACE_S)
+        return drained and self.repository.close(max(1.0, deadline - time.monotonic()))
+
+
+def _join(address: str, port: int) -> str:
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+def serve(args: argparse.Namespace) -> int:
+    """Run a server until SIGTERM or SIGINT; the process's exit code. Main thread only.
+
+    Raises StartError for what the operator has to mend. When requests are still running after the exit timeout, or a second
+    signal comes, the process ends here with exit code 1.
+    """
+    opts = Options.of(args)
+    raise_malloc_thresholds()
+    log.configure(verbose=opts.log_verbose, info=opts.log_info, warning=opts.log_warning, error=opts.log_error)
+    with _signals() as signals:
+        server = Server(opts)
+        server.load()
+        server.start()
+        _LOG.info("Signal (%d) received.", signals.wait())
+        if server.stop(signals):
+            _LOG.info("All requests are answered and all models unloaded.")
+            return 0
+    _LOG.error("Exit timeout expired or second signal received. Exiting immediately.")
+    logging.shutdown()
+    os._exit(1)  # threads still wait for a card: nothing would join them
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """`python -m hypersonic.server.app`."""
+    parser = argparse.ArgumentParser(prog="hypersonic serve", description="Triton's protocol over the cards of this host.")
+    options.add_arguments(parser)
+    try:
+        return serve(parser.parse_args(argv))
+    except ServerError as error:
+        sys.stderr.write(f"hypersonic: error: {error}\n")
+        return int(getattr(error, "exit_code", 1))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

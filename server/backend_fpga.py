@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Backend "fpga": a version directory with model.xclbin and manifest.json, run by the cards of this host.
+
+The only file of this room that knows `host` and `firmware`. config.pbtxt's parameters: slot_rows (rows of a slot), slots (per
+compute unit), timeout_ms (of a run); instance_group's gpus name the cards, by default card 0.
+"""
+
+from __future__ import annotations
+
+import platform
+import uuid
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+
+from hypersonic.firmware.errors import FirmwareError, XclbinError
+from hypersonic.firmware.manifest import Manifest
+from hypersonic.firmware.manifest import check as check_manifest
+from hypersonic.hls.spec import TensorSpec
+from hypersonic.host import device as host_device
+from hypersonic.host import instance as host_instance
+from hypersonic.host.errors import ComputeUnitTimeoutError, DeviceError
+from hypersonic.server.backend import Card, Launched
+from hypersonic.server.config import ModelConfig, TensorConfig
+from hypersonic.server.errors import BackendError, InstanceLostError, InstanceTimeoutError, ModelLoadError
+from hypersonic.server.pending import Share
+
+XCLBIN, MANIFEST = "model.xclbin", "manifest.json"
+#: what config.pbtxt's parameters default to
+SLOT_ROWS, SLOTS, TIMEOUT_MS = 16384, 2, 10_000
+
+
+class FpgaSlot:
+    """A slot of a compute unit: requests' bytes go straight into the mapped buffer object, answers come straight out of it."""
+
+    def __init__(self, owner: FpgaInstance, slot: host_instance.Slot, row_bytes: tuple[int, int], timeout_ms: int) -> None:
+        self.capacity_rows = slot.capacity_rows
+        self._owner = owner
+        self._slot = slot
+        self._row_in_bytes, self._row_out_bytes = row_bytes
+        self._timeout_ms = timeout_ms
+        self._y = slot.y.data.toreadonly()
+
+    def start(self, shares: Sequence[Share]) -> None:
+        at = rows = 0
+        for share in shares:
+            data = share.tensors[0]
+            self._slot.x[at : at + len(data)] = np.frombuffer(data, dtype=np.uint8)
+            at += len(data)
+            rows += share.rows
+        try:
+            self._slot.start(rows)
+        except DeviceError as error:
+            raise self._owner.failure(error) from error
+
+    def finish(self) -> Launched:
+        try:
+            times = self._slot.finish(self._timeout_ms)
+        except DeviceError as error:
+            raise self._owner.failure(error) from error
+        return Launched(times.launched_ns, times.done_ns)
+
+    def outputs(self, first_row: int, rows: int) -> tuple[memoryview, ...]:
+        start = first_row * self._row_out_bytes
+        return (self._y[start : start + rows * self._row_out_bytes],)
+
+    def release(self) -> None:
+        """Let go of the mapped buffer, so that it can be unmapped."""
+        self._y.release()
+
+
+class FpgaInstance:
+    """A compute unit."""
+
+    def __init__(self, instance: host_instance.ModelInstance, name: str, row_bytes: tuple[int, int], timeout_ms: int) -> None:
+        self.name = name
+        self._instance = instance
+        self.slots = tuple(FpgaSlot(self, slot, row_bytes, timeout_ms) for slot in instance.slots)
+
+    @property
+    def in_service(self) -> bool:
+        return self._instance.in_service
+
+    def busy_cycles(self) -> int:
+        return self._instance.busy_cycles()
+
+    def failure(self, error: DeviceError) -> BackendError:
+        """A card's error as the scheduler knows it: the run failed, or the instance is lost."""
+        if isinstance(error, ComputeUnitTimeoutError):
+            return InstanceTimeoutError(str(error))
+        return BackendError(str(error)) if self._instance.in_service else InstanceLostError(str(error))
+
+    def close(self) -> None:
+        for slot in self.slots:
+            slot.release()
+        self._instance.close()
+
+
+class FpgaModel:
+    """A model version on one or more cards."""
+
+    def __init__(self, instances: Sequence[FpgaInstance], cards: Sequence[Card], closing: ExitStack) -> None:
+        self.instances = tuple(instances)
+        self._cards = {instance.name: card for instance, card in zip(instances, cards, strict=True)}
+        self._closing = closing
+
+    def card(self, instance: object) -> Card | None:
+        return self._cards[instance.name] if isinstance(instance, FpgaInstance) else None
+
+    def close(self) -> None:
+        self._closing.close()
+
+
+class FpgaBackend:
+    """Loads version directories; keeps nothing."""
+
+    def load(self, directory: Path, config: ModelConfig) -> FpgaModel:
+        """Raises ModelLoadError for a truncated or foreign xclbin, a manifest or config that disagrees with it, a card that
+        is not there or refuses it."""
+        try:
+            with ExitStack() as opened:
+                manifest = Manifest.read(_inside(directory, MANIFEST))
+                xclbin = _inside(directory, XCLBIN)
+                check_manifest(manifest, xclbin.read_bytes())
+                _check_config(config, manifest)
+                model = _open(xclbin, manifest, config, opened)
+                opened.pop_all()
+                return model
+        except XclbinError as error:
+            raise ModelLoadError(f"{directory.name}/{XCLBIN}: {error}") from error
+        except (FirmwareError, DeviceError) as error:
+            raise ModelLoadError(str(error)) from error
+        except OSError as error:
+            raise ModelLoadError(f"{directory.name}/{Path(error.filename or '').name}: {error.strerror}") from error
+
+
+def _inside(directory: Path, name: str) -> Path:
+    """The file, once no symlink leads out of the model's directory. The caller has confined `directory` itself."""
+    path = (directory / name).resolve()
+    if not path.is_relative_to(directory.resolve().parent):
+        raise ModelLoadError(f"{directory.name}/{name} leads out of the model's directory")
+    return path
+
+
+def _check_config(config: ModelConfig, manifest: Manifest) -> None:
+    if config.max_batch_size < 1:
+        raise ModelLoadError(f"model '{config.name}': max_batch_size is 0, expected 1 or more: a kernel takes rows")
+    for kind, tensors, spec in (("input", config.inputs, manifest.input), ("output", config.outputs, manifest.output)):
+        if tensors != (_expected(spec),):
+            raise ModelLoadError(
+                f"model '{config.name}': config.pbtxt has {kind} {_describe(tensors)}, but the manifest has "
+                f"{_describe((_expected(spec),))}: correct config.pbtxt or publish the model again"
+            )
+
+
+def _expected(spec: TensorSpec) -> TensorConfig:
+    return TensorConfig(spec.name, spec.datatype, spec.shape)
+
+
+def _describe(tensors: Sequence[TensorConfig]) -> str:
+    return ", ".join(f"'{tensor.name}' {tensor.datatype} {list(tensor.dims)}" for tensor in tensors)
+
+
+def _open(xclbin: Path, manifest: Manifest, config: ModelConfig, opened: ExitStack) -> FpgaModel:
+    row_bytes = manifest.input.row_bytes, manifest.output.row_bytes
+    timeout_ms = config.integer("timeout_ms", TIMEOUT_MS)
+    indices = config.devices or (0,)
+    instances: list[FpgaInstance] = []
+    cards: list[Card] = []
+    for index in indices:
+        device = opened.enter_context(host_device.open_device(xclbin, index))
+        card = _card(device, index)
+        slots, slot_rows = config.integer("slots", SLOTS), config.integer("slot_rows", SLOT_ROWS)
+        for instance in host_instance.open_instances(device, manifest, slots=slots, slot_rows=slot_rows):
+            name = instance.name if len(indices) == 1 else f"{instance.name}@{index}"
+            instances.append(FpgaInstance(instance, name, row_bytes, timeout_ms))
+            cards.append(card)
+    return FpgaModel(instances, cards, opened.pop_all())
+
+
+def _card(device: host_device.Device, index: int) -> Card:
+    """Named by host, platform and place, so that the label outlives xclbins and restarts."""
+    place = uuid.uuid5(uuid.NAMESPACE_DNS, f"{platform.node()}/{device.target}/{device.name}/{index}")
+    return Card(f"FPGA-{place}", device.name)

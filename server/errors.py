@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can go wrong between a request's arrival and its answer; the edges map types to gRPC's and HTTP's codes.
+
+ServerError
+├── InvalidRequestError          the client's mistake
+│   └── InvalidTensorError       ... in a request already matched to its model
+├── NotFoundError                no such model, version or region
+├── UnavailableError             may work later or elsewhere
+│   ├── ShuttingDownError
+│   ├── QueueFullError
+│   └── QueueTimeoutError
+├── BudgetError                  too many bytes in flight
+├── CancelledError               the client went away or its deadline passed
+├── UnsupportedError             part of the protocol that this server does not do
+├── BackendError                 the model, or what it runs on, failed
+│   └── InstanceLostError        an instance is out of service, its requests may be tried elsewhere
+│       └── InstanceTimeoutError ... because a run did not end
+├── ModelLoadError               a model of the repository cannot be served
+│   └── ModelConfigError         ... because of its config.pbtxt
+└── StartError                   the program cannot start as it was asked to
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import ClassVar
+
+
+class FailureReason(StrEnum):
+    """The `reason` label of nv_inference_request_failure, Triton's words."""
+
+    REJECTED = "REJECTED"
+    CANCELED = "CANCELED"
+    BACKEND = "BACKEND"
+    OTHER = "OTHER"
+
+
+class ServerError(Exception):
+    """Root of the server room's errors; str() is the text a client sees."""
+
+    reason: ClassVar[FailureReason] = FailureReason.OTHER
+    #: whether Triton writes `[request id: ...] ` in front of the text
+    names_request: ClassVar[bool] = False
+    #: set where the request is known
+    request_id: str | None = None
+
+    @property
+    def text(self) -> str:
+        """What the client sees."""
+        if not self.names_request or self.request_id is None:
+            return str(self)
+        return f"[request id: {self.request_id or '<id_unknown>'}] {self}"
+
+
+class InvalidRequestError(ServerError):
+    """The request contradicts the protocol or the model's configuration."""
+
+
+class InvalidTensorError(InvalidRequestError):
+    """A tensor of the request does not fit the model: shape, datatype, bytes, batch, presence."""
+
+    names_request = True
+
+
+class NotFoundError(ServerError):
+    """No such model or version."""
+
+
+class UnavailableError(ServerError):
+    """The server cannot serve this now; another server, or a later try, may."""
+
+
+class ShuttingDownError(UnavailableError):
+    """The server drains and takes no new request."""
+
+    def __init__(self) -> None:
+        super().__init__("GRPC server is shutting down and has stopped accepting new requests.")
+
+
+class QueueFullError(UnavailableError):
+    """The model's queue holds max_queue_size requests already."""
+
+    reason = FailureReason.REJECTED
+    names_request = True
+
+    def __init__(self) -> None:
+        super().__init__("Exceeds maximum queue size")
+
+
+class QueueTimeoutError(UnavailableError):
+    """The request waited in the queue longer than its queue policy allows."""
+
+    reason = FailureReason.REJECTED
+
+    def __init__(self) -> None:
+        super().__init__("Request timeout expired")
+
+
+class BudgetError(ServerError):
+    """The requests in flight hold as many bytes as the server may hold."""
+
+    reason = FailureReason.REJECTED
+
+
+class CancelledError(ServerError):
+    """The client cancelled, disconnected, or its deadline passed."""
+
+    reason = FailureReason.CANCELED
+
+    def __init__(self) -> None:
+        super().__init__("request cancelled by its client, or its deadline passed")
+
+
+class UnsupportedError(ServerError):
+    """A part of the protocol that this server does not do."""
+
+
+class BackendError(ServerError):
+    """A run of the model failed."""
+
+    reason = FailureReason.BACKEND
+
+
+class InstanceLostError(BackendError):
+    """The instance is out of service for good."""
+
+
+class InstanceTimeoutError(InstanceLostError):
+    """A run did not end in time."""
+
+
+class ModelLoadError(ServerError):
+    """A model version cannot be loaded; the reason shows in RepositoryIndex."""
+
+
+class ModelConfigError(ModelLoadError):
+    """A config.pbtxt cannot be read or contradicts itself, its directory or its model."""
+
+
+class StartError(ServerError):
+    """Wrong options, a port in use, no repository: the operator's to mend."""
+
+    #: of the process
+    exit_code = 2

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""malloc, set for requests of a megabyte.
+
+glibc gives every block above 128 kB fresh pages from the kernel and takes them back at free: at a megabyte a request, page
+faults cost as much as gRPC itself. Raised thresholds keep such blocks in the heap.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+# mallopt's parameters, <malloc.h>
+_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
+_SETTINGS = ((_M_MMAP_THRESHOLD, 256 * 2**20), (_M_TRIM_THRESHOLD, 512 * 2**20), (_M_TOP_PAD, 64 * 2**20))
+_ENVIRONMENT = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_", "GLIBC_TUNABLES")
+
+
+def raise_malloc_thresholds() -> bool:
+    """Whether malloc is set now; leaves alone what the environment sets, and libraries without mallopt."""
+    if any(name in os.environ for name in _ENVIRONMENT):
+        return False
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is None:
+        return False
+    mallopt.argtypes, mallopt.restype = (ctypes.c_int, ctypes.c_int), ctypes.c_int
+    return all(mallopt(parameter, value) == 1 for parameter, value in _SETTINGS)

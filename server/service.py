@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""InferenceService: the server without its front ends. gRPC and HTTP ask it; it asks the repository."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from hypersonic.server.admission import Admission
+from hypersonic.server.errors import InvalidRequestError, ServerError
+from hypersonic.server.repository import ModelRepository
+
+_LOG = logging.getLogger(__name__)
+
+
+class InferenceService:
+    """Every thread may call it. strict_readiness: one model that is not READY makes the server not ready."""
+
+    def __init__(self, repository: ModelRepository, *, strict_readiness: bool = True, limit_bytes: int = 0) -> None:
+        self.repository = repository
+        self.admission = Admission(limit_bytes)
+        self.started_ns = time.monotonic_ns()
+        self._strict_readiness = strict_readiness
+        self._serving = False
+        self._listeners: list[Callable[[], None]] = []
+
+    @property
+    def ready(self) -> bool:
+        """Whether requests may come: loaded, not draining, and every model READY where that is asked for."""
+        return self._serving and not self.admission.closed and (not self._strict_readiness or self.repository.all_ready)
+
+    def model_ready(self, name: str, version: str) -> bool:
+        """Raises InvalidRequestError for a version that is no number; what is unknown is merely not ready."""
+        try:
+            self.repository.model(name, version)
+        except InvalidRequestError:
+            raise
+        except ServerError:
+            return False
+        return not self.admission.closed
+
+    def on_change(self, listener: Callable[[], None]) -> None:
+        """Call `listener` whenever readiness may have changed, on whichever thread noticed."""
+        self._listeners.append(listener)
+
+    def changed(self) -> None:
+        """Readiness may have changed."""
+        for listener in self._listeners:
+            listener()
+
+    def start(self) -> None:
+        """Everything is loaded; readiness may show."""
+        self._serving = True
+        self.changed()
+
+    @contextmanager
+    def admitted(self, size_bytes: int) -> Iterator[None]:
+        """For as long as a request of `size_bytes` is in the server. Raises ShuttingDownError, BudgetError."""
+        self.admission.enter(size_bytes)
+        try:
+            yield
+        finally:
+            self.admission.leave(size_bytes)
+
+    def drain(self, timeout_s: float, patience: Callable[[float], bool]) -> bool:
+        """Not ready, no new requests; whether those in flight ended within `timeout_s`.
+
+        patience(seconds) waits at most that long and says whether to go on waiting at all.
+        """
+        self.admission.close()
+        self.changed()
+        deadline = time.monotonic() + timeout_s
+        _LOG.info("Waiting for in-flight requests to complete.")
+        while (left_s := deadline - time.monotonic()) > 0:
+            _LOG.info("Timeout %.0f: Found %d in-flight requests", left_s, self.admission.requests)
+            if self._empty_within(min(1.0, left_s), patience):
+                return True
+            if not patience(0.0):
+                return False
+        return self.admission.requests == 0
+
+    def _empty_within(self, seconds: float, patience: Callable[[float], bool]) -> bool:
+        """Look every 50 ms, so that an impatient operator is heard."""
+        deadline = time.monotonic() + seconds
+        while not self.admission.wait_empty(0.05):
+            if time.monotonic() >= deadline or not patience(0.0):
+                return False
+        return True

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Triton's statistics of one model version, from the times at each border a request crosses.
+
+    arrived   enqueued   taken      launched     done        answered   finished
+       |---------|---------|-----------|-----------|-----------|----------|
+                   queue   compute_input  compute_   compute_
+                           (copy + H2D)   infer      output (D2H + copy)
+
+A request that needs several runs counts from its first run's `taken` and `launched` to its last one's `done` and `answered`,
+so the parts never add up to more than the whole. Requests refused before they are queued are in no figure, as in Triton.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from hypersonic.server.errors import FailureReason
+
+
+class RunTimes(NamedTuple):
+    """One run's borders, monotonic ns."""
+
+    taken_ns: int
+    launched_ns: int
+    done_ns: int
+    answered_ns: int
+
+
+@dataclass(slots=True)
+class Duration:
+    """Triton's StatisticDuration: how often, and how long in total."""
+
+    count: int = 0
+    ns: int = 0
+
+    def add(self, ns: int) -> None:
+        self.count += 1
+        self.ns += max(0, ns)
+
+    def copy(self) -> Duration:
+        return Duration(self.count, self.ns)
+
+
+@dataclass(slots=True)
+class BatchDurations:
+    """Of all runs of one batch size."""
+
+    compute_input: Duration = field(default_factory=Duration)
+    compute_infer: Duration = field(default_factory=Duration)
+    compute_output: Duration = field(default_factory=Duration)
+
+    def add(self, times: RunTimes) -> None:
+        self.compute_input.add(times.launched_ns - times.taken_ns)
+        self.compute_infer.add(times.done_ns - times.launched_ns)
+        self.compute_output.add(times.answered_ns - times.done_ns)
+
+    def copy(self) -> BatchDurations:
+        return BatchDurations(self.compute_input.copy(), self.compute_infer.copy(), self.compute_output.copy())
+
+
+@dataclass(slots=True)
+class Snapshot:
+    """One moment's figures. last_inference_ms: since the epoch. batches: by rows of a run."""
+
+    last_inference_ms: int = 0
+    inference_count: int = 0
+    execution_count: int = 0
+    success: Duration = field(default_factory=Duration)
+    queue: Duration = field(default_factory=Duration)
+    compute_input: Duration = field(default_factory=Duration)
+    compute_infer: Duration = field(default_factory=Duration)
+    compute_output: Duration = field(default_factory=Duration)
+    failures: dict[FailureReason, Duration] = field(default_factory=lambda: {reason: Duration() for reason in FailureReason})
+    batches: dict[int, BatchDurations] = field(default_factory=dict)
+
+    def copy(self) -> Snapshot:
+        return replace(
+            self,
+            success=self.success.copy(),
+            queue=self.queue.copy(),
+            compute_input=self.compute_input.copy(),
+            compute_infer=self.compute_infer.copy(),
+            compute_output=self.compute_output.copy(),
+            failures={reason: duration.copy() for reason, duration in self.failures.items()},
+            batches={rows: durations.copy() for rows, durations in self.batches.items()},
+        )
+
+    @property
+    def failed(self) -> Duration:
+        """All failures, whatever the reason."""
+        return Duration(sum(d.count for d in self.failures.values()), sum(d.ns for d in self.failures.values()))
+
+
+class ModelStatistics:
+    """The figures of one model version; any thread may add or read."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._figures = Snapshot()
+
+    def add_run(self, rows: int, times: RunTimes) -> None:
+        """A run of `rows` rows that completed."""
+        with self._lock:
+            figures = self._figures
+            figures.inference_count += rows
+            figures.execution_count += 1
+            figures.last_inference_ms = time.time_ns() // 1_000_000
+            figures.batches.setdefault(rows, BatchDurations()).add(times)
+
+    def add_success(self, arrived_ns: int, enqueued_ns: int, times: RunTimes, finished_ns: int) -> None:
+        """A request whose answer is ready to leave."""
+        with self._lock:
+            figures = self._figures
+            figures.success.add(finished_ns - arrived_ns)
+            figures.queue.add(times.taken_ns - enqueued_ns)
+            figures.compute_input.add(times.launched_ns - times.taken_ns)
+            figures.compute_infer.add(times.done_ns - times.launched_ns)
+            figures.compute_output.add(times.answered_ns - times.done_ns)
+
+    def add_failure(self, reason: FailureReason, duration_ns: int) -> None:
+        """A request that fitted its model and failed all the same."""
+        with self._lock:
+            self._figures.failures[reason].add(duration_ns)
+
+    def snapshot(self) -> Snapshot:
+        """A consistent copy."""
+        with self._lock:
+            return self._figures.copy()

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""axi_burst_split: descriptors in, bursts out, compared with six lines of Python."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import cocotb
+import pytest
+
+from hypersonic.firmware.kernel import rtl_sources
+from hypersonic.sim.bus import Bench, Item, Sink, Source
+from hypersonic.sim.cocotb_run import run_bench
+
+
+def bursts_of(address: int, beats: int, user: int, beat_bytes: int, max_beats: int) -> list[Item]:
+    """What the descriptor must become."""
+    result: list[Item] = []
+    while True:
+        room = max_beats - address // beat_bytes % max_beats
+        now = min(beats, room)
+        beats -= now
+        result.append({"address": address, "beats": now, "last": int(beats == 0), "user": user})
+        address += now * beat_bytes
+        if beats == 0:
+            return result
+
+
+class TB:
+    def __init__(self, dut: Any, pause_in: float, pause_out: float, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.beat_bytes, self.max_beats = int(dut.BEAT_BYTES.value), int(dut.MAX_BURST_BEATS.value)
+        self.source = Source(dut, "s_axis_desc", ("address", "beats", "user"), self.rng, pause_in)
+        self.sink = Sink(dut, "m_axis_burst", ("address", "beats", "last", "user"), self.rng, pause_out)
+        self.bench = Bench(dut, [self.source, self.sink])
+        self.expected: list[Item] = []
+
+    def send(self, address: int, beats: int) -> None:
+        user = self.rng.randrange(2)
+        self.source.send(address=address, beats=beats, user=user)
+        self.expected += bursts_of(address, beats, user, self.beat_bytes, self.max_beats)
+
+    def send_random(self) -> None:
+        page = self.rng.randrange(1 << 40) * 4096
+        self.send(
+            page + self.rng.randrange(4096 // self.beat_bytes) * self.beat_bytes, self.rng.choice([0, 1, 2, 63, 64, 65, 700])
+        )
+
+
+@cocotb.test()
+async def splits_every_descriptor_at_the_borders(dut: Any) -> None:
+    for seed, (pause_in, pause_out) in enumerate([(0.0, 0.0), (0.5, 0.0), (0.0, 0.5), (0.3, 0.3)]):
+        tb = TB(dut, pause_in, pause_out, seed)
+        await tb.bench.reset()
+        for _ in range(60):
+            tb.send_random()
+        await tb.bench.until(lambda tb=tb: len(tb.sink.received) >= len(tb.expected))
+        await tb.bench.step(8)
+        assert tb.sink.received == tb.expected
+        for burst in tb.sink.received:
+            assert burst["address"] % 4096 + burst["beats"] * tb.beat_bytes <= 4096
+
+
+@cocotb.test()
+async def a_burst_leaves_in_every_clock(dut: Any) -> None:
+    tb = TB(dut, 0.0, 0.0, 1)
+    await tb.bench.reset()
+    tb.send(0, 100 * tb.max_beats)
+    await tb.bench.until(lambda: len(tb.sink.received) == 100)
+    assert tb.bench.cycle <= 104
+
+
+@cocotb.test()
+async def reset_forgets_the_descriptor_at_work(dut: Any) -> None:
+    tb = TB(dut, 0.0, 0.6, 2)
+    await tb.bench.reset()
+    tb.send(0, 1000 * tb.max_beats)
+    await tb.bench.step(20)
+    await tb.bench.reset(1)
+    tb.sink.received.clear()
+    tb.expected.clear()
+    tb.send(4096, 3)
+    await tb.bench.step(20)
+    assert tb.sink.received == tb.expected
+
+
+@pytest.mark.parametrize("parameters", [{"BEAT_BYTES": 64, "MAX_BURST_BEATS": 64}, {"BEAT_BYTES": 8, "MAX_BURST_BEATS": 16}])
+def test_axi_burst_split(tmp_path: Path, parameters: dict[str, int]) -> None:
+    run_bench(tmp_path, "axi_burst_split", rtl_sources("axi_burst_split"), __name__, parameters=parameters)

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A da core's streams: tlast with its row, any back-pressure, full throughput, and a reset that drops what is inside.
+
+The network is a chain of x @ [[1, -1], [2, 3]] + 5 that wraps, so the bench knows every answer; numbers of real networks are
+compared in bulk, in tests/hls. DEPTH, the length of the chain, is about the number of pipeline stages.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import cocotb
+import numpy as np
+import pytest
+
+from hypersonic.hls.da_core import write_core
+from hypersonic.hls.fixed import FixedPoint
+from hypersonic.hls.network import Constants, Dense, Network, Precision
+from hypersonic.hls.spec import TensorSpec
+from hypersonic.sim.bus import Bench, Item, Sink, Source
+from hypersonic.sim.cocotb_run import run_bench
+
+WIDTH_IN, WIDTH_OUT = 8, 12
+WEIGHT = np.array([[1, -1], [2, 3]])
+
+
+def network(depth: int) -> Network:
+    dense = (
+        Dense(f"d{i}", Constants(WEIGHT, 0), Constants(np.full(2, 5), 0), Precision(40, 0), Precision(WIDTH_OUT, 0))
+        for i in range(depth)
+    )
+    return Network("bench", Precision(WIDTH_IN, 0), 2, tuple(dense))
+
+
+def answer(x: list[int], depth: int) -> list[int]:
+    y = np.array(x)
+    for _ in range(depth):
+        y = (y @ WEIGHT + 5) % (1 << WIDTH_OUT)
+    return [int(value) for value in y]
+
+
+def packed(values: list[int], width: int) -> int:
+    return sum((value & ((1 << width) - 1)) << (width * i) for i, value in enumerate(values))
+
+
+class TB:
+    def __init__(self, dut: Any, pause_in: float = 0.0, pause_out: float = 0.0, seed: int = 1) -> None:
+        self.rng, self.depth = random.Random(seed), int(os.environ["DEPTH"])
+        self.source = Source(dut, "s_axis_x", ("tdata", "tlast"), self.rng, pause_in)
+        self.sink = Sink(dut, "m_axis_y", ("tdata", "tlast"), self.rng, pause_out)
+        self.bench = Bench(dut, [self.source, self.sink])
+        self.expected: list[Item] = []
+
+    def send(self, rows: int) -> None:
+        for _ in range(rows):
+            x = [self.rng.randrange(-(1 << (WIDTH_IN - 1)), 1 << (WIDTH_IN - 1)) for _ in range(2)]
+            last = self.rng.randrange(2)
+            self.source.send(tdata=packed(x, WIDTH_IN), tlast=last)
+            self.expected.append({"tdata": packed(answer(x, self.depth), WIDTH_OUT), "tlast": last})
+
+    async def check(self) -> None:
+        await self.bench.until(lambda: len(self.sink.received) >= len(self.expected))
+        await self.bench.step(30)
+        assert self.sink.received == self.expected
+        assert self.source.idle
+
+    def forget(self) -> None:
+        self.expected.clear()
+        self.sink.received.clear()
+
+
+@cocotb.test()
+async def results_keep_their_rows_order_and_last(dut: Any) -> None:
+    for seed, (pause_in, pause_out) in enumerate([(0.0, 0.0), (0.6, 0.0), (0.0, 0.7), (0.3, 0.5)]):
+        tb = TB(dut, pause_in, pause_out, seed)
+        await tb.bench.reset()
+        tb.send(300)
+        await tb.check()
+
+
+@cocotb.test()
+async def one_row_a_clock_without_a_bubble(dut: Any) -> None:
+    tb = TB(dut)
+    await tb.bench.reset()
+    tb.send(1)
+    await tb.bench.until(lambda: len(tb.sink.received) == 1)
+    latency_cycles = tb.bench.cycle - 1
+    tb.forget()
+    before = tb.bench.cycle
+    tb.send(300)
+    await tb.bench.until(lambda: len(tb.sink.received) == 300)
+    assert tb.bench.cycle - before == 300 + latency_cycles
+
+
+@cocotb.test()
+async def a_stopped_sink_stops_the_source_and_loses_nothing(dut: Any) -> None:
+    tb = TB(dut, pause_out=1.0)
+    await tb.bench.reset()
+    tb.send(200)
+    await tb.bench.step(150)
+    assert tb.source.taken < 100
+    assert dut.s_axis_x_tready.value == 0
+    tb.sink.pause = 0.0
+    await tb.check()
+
+
+@cocotb.test()
+async def reset_in_mid_burst_leaves_nothing_behind(dut: Any) -> None:
+    tb = TB(dut, 0.1, 0.4)
+    for clocks in (1, 5, 12, 40):
+        await tb.bench.reset(1)
+        tb.send(200)
+        await tb.bench.step(clocks)
+        await tb.bench.reset(1)
+        tb.forget()
+        tb.send(60)
+        await tb.check()
+        tb.forget()
+
+
+@pytest.mark.parametrize("depth", [1, 12])
+def test_da_core(tmp_path: Path, depth: int) -> None:
+    x = TensorSpec("x", (2,), FixedPoint(WIDTH_IN, WIDTH_IN))
+    y = TensorSpec("y", (2,), FixedPoint(WIDTH_OUT, WIDTH_OUT))
+    core, _ = write_core(network(depth), "bench", x, y, tmp_path / "core")
+    run_bench(tmp_path, core.top, core.sources, __name__, environment={"DEPTH": str(depth)})

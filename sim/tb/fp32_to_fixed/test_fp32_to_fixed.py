@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""fp32_to_fixed against TensorSpec.to_raw: many types at once, each number into all of them, bit for bit.
+
+The numbers are every exponent with telling fractions, both signs, NaN, infinities, denormals; and for each type the ties,
+the ends of its range and their float32 neighbours.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import cocotb
+import numpy as np
+from cocotb.triggers import Timer
+from numpy.typing import NDArray
+
+from hypersonic.firmware.kernel import rtl_sources
+from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
+from hypersonic.hls.spec import TensorSpec
+from hypersonic.sim.cocotb_run import run_bench
+
+_LATENCY = 3
+_SPECS = "HYPERSONIC_BENCH_SPECS"
+
+
+def specs() -> list[TensorSpec]:
+    """Every rounding and overflow on telling widths, the extremes of width and shift, and random ones."""
+    shapes = [(16, 6, True, 0), (18, 8, True, -3), (8, 8, False, 2), (1, 1, True, 0), (1, 0, False, 0), (33, 5, True, 1)]
+    modes = list(itertools.product(Rounding, Overflow))
+    chosen = [(*shape, *mode) for shape in shapes for mode in modes]
+    rng = random.Random(7)
+    extreme = [
+        (62, 30, True, 0),
+        (62, 62, False, 0),
+        (16, -20, True, 0),
+        (16, 40, True, 0),
+        (12, 4, True, 392),
+        (20, 9, False, 140),
+    ]
+    extreme += [(40, 20, True, -420), (7, 3, True, 131)]
+    chosen += [(*shape, rng.choice(list(Rounding)), rng.choice(list(Overflow))) for shape in extreme]
+    for _ in range(14):
+        width = rng.randrange(1, 40)
+        chosen.append((width, rng.randrange(-10, 45), rng.random() < 0.7, rng.randrange(-30, 31), *rng.choice(modes)))
+    return [
+        TensorSpec("x", (1,), FixedPoint(width, integer, signed, rounding, overflow), scale_exponents=(scale,))
+        for width, integer, signed, scale, rounding, overflow in chosen
+    ]
+
+
+def numbers(every: list[TensorSpec]) -> NDArray[np.float32]:
+    """The float32 numbers to convert, as (n,)."""
+    rng = np.random.default_rng(11)
+    fractions = np.array([0, 1, 0x2AAAAA, 0x400000, 0x400001, 0x7FFFFF], dtype=np.uint32)
+    grid = (np.arange(256, dtype=np.uint32)[:, None] << 23 | fractions).ravel()
+    random_bits = rng.integers(0, 1 << 32, 400, dtype=np.uint32)
+    parts = [np.concatenate([grid, grid | np.uint32(1 << 31), random_bits]).view(np.float32)]
+    for spec in every:
+        low, high = spec.fixed.min_raw, spec.fixed.max_raw
+        raw = np.concatenate([[low, high, 0, 1, -1, 2, -2], rng.integers(low, high, 4, endpoint=True)]).astype(np.float64)
+        halves = np.concatenate([raw, raw + 0.5, raw - 0.5, raw + 1.0, raw - 1.0, raw * 2.0])
+        with np.errstate(over="ignore"):
+            near = np.ldexp(halves, -spec.fixed.fraction - spec.exponents[0]).astype(np.float32)
+            parts += [near, np.nextafter(near, np.float32(np.inf)), np.nextafter(near, np.float32(-np.inf))]
+    return np.concatenate(parts)
+
+
+def wrapper(every: list[TensorSpec]) -> str:
+    """All types side by side."""
+    rounding, overflow = list(Rounding), list(Overflow)
+    lanes, low = [], 0
+    for i, spec in enumerate(every):
+        fixed = spec.fixed
+        lanes.append(
+            f"  fp32_to_fixed #(.WIDTH({fixed.width}), .SHIFT({fixed.fraction + int(spec.exponents[0])}), "
+            f".SIGNED(1'b{int(fixed.signed)}), .ROUNDING({rounding.index(fixed.rounding)}), "
+            f".OVERFLOW({overflow.index(fixed.overflow)})) u_{i} "
+            f"(.clk(clk), .enable(enable), .x(x), .raw(raw[{low}+:{fixed.width}]));"
+        )
+        low += fixed.width
+    ports = f"input logic clk, input logic enable, input logic [31:0] x, output logic [{low - 1}:0] raw"
+    return "\n".join([f"module lanes ({ports});", *lanes, "endmodule", ""])
+
+
+def unpack(word: int, every: list[TensorSpec]) -> list[int]:
+    """The raw numbers of all types out of one output word."""
+    values = []
+    for spec in every:
+        low = word & ((1 << spec.fixed.width) - 1)
+        values.append(low - (1 << spec.fixed.width) if low > spec.fixed.max_raw else low)
+        word >>= spec.fixed.width
+    return values
+
+
+@cocotb.test()
+async def every_type_converts_every_number_exactly(dut: Any) -> None:
+    every = [TensorSpec.from_json(value) for value in json.loads(os.environ[_SPECS])]
+    values = numbers(every)
+    expected = np.stack([spec.to_raw(values[:, None])[:, 0] for spec in every], axis=1)
+    rng = random.Random(5)
+    words: list[int] = []
+    shown = 0
+    while len(words) < len(values):
+        enable = rng.random() < 0.9
+        dut.clk.value = 0
+        dut.enable.value = int(enable)
+        dut.x.value = int(values[min(shown, len(values) - 1) :][:1].view(np.uint32)[0])
+        await Timer(1, "ns")
+        dut.clk.value = 1
+        await Timer(1, "ns")
+        shown += enable
+        if enable and shown >= _LATENCY:
+            words.append(int(dut.raw.value))
+    got = np.array([unpack(word, every) for word in words])
+    wrong = np.argwhere(got != expected)
+    assert not wrong.size, "\n".join(
+        f"{every[j].fixed} scale {every[j].exponents[0]}: {values[i]!r} gave {got[i, j]}, expected {expected[i, j]}"
+        for i, j in wrong[:20]
+    )
+
+
+def test_fp32_to_fixed(tmp_path: Path) -> None:
+    every = specs()
+    top = tmp_path / "lanes.sv"
+    top.write_text(wrapper(every))
+    environment = {_SPECS: json.dumps([spec.to_json() for spec in every])}
+    run_bench(tmp_path / "build", "lanes", [*rtl_sources("fp32_to_fixed"), top], __name__, environment=environment)

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The whole kernel around a bench core: cocotbext-axi's AXI4-Lite master and memories, our own protocol monitors.
+
+    AxiLiteMaster -> s_axi_control | kernel | m_axi_gmem0 -> AxiRamRead  --+
+                                            | m_axi_gmem1 -> AxiRamWrite --+- one memory, compared byte for byte
+
+Every byte around an output is a canary. Expected rows come from numpy (TensorSpec and the bench core's formula).
+"""
+
+from __future__ import annotations
+
+import itertools
+import mmap
+import random
+from pathlib import Path
+from typing import Any
+
+import cocotb
+import numpy as np
+import pytest
+from cocotbext.axi import AxiRamRead, AxiRamWrite, AxiReadBus, AxiWriteBus
+from numpy.typing import NDArray
+
+from hypersonic.firmware import registers
+from hypersonic.firmware.kernel import write_kernel
+from hypersonic.sim.axi_bus import ReadMonitor, WriteMonitor
+from hypersonic.sim.bench_core import bench_core_float, bench_specs, write_bench_core
+from hypersonic.sim.bus import Bench
+from hypersonic.sim.cocotb_run import run_bench
+from hypersonic.sim.control_bus import ControlMaster
+
+_MEMORY_BYTES = 1 << 22
+_X, _Y = 0x1000, 0x200000
+
+
+class TB:
+    """rows go to memory with `put`, runs are started and finished through `control`, `check` compares one output."""
+
+    def __init__(self, dut: Any, seed: int = 1) -> None:
+        self.rng, self.generator = random.Random(seed), np.random.default_rng(seed)
+        self.n_in, self.n_out = (int(getattr(dut.u_kernel_shell, name).value) for name in ("N_IN", "N_OUT"))
+        self.x_spec, self.y_spec = bench_specs(self.n_in, self.n_out)
+        self.memory = mmap.mmap(-1, _MEMORY_BYTES)
+        self.array = np.frombuffer(self.memory, dtype=np.uint8)
+        self.array[:] = self.generator.integers(0, 256, _MEMORY_BYTES, dtype=np.uint8)
+        self.expected = self.array.copy()
+        self.reads, self.writes = ReadMonitor(dut, "m_axi_gmem0"), WriteMonitor(dut, "m_axi_gmem1")
+        self.bench = Bench(dut, [self.reads, self.writes], "ap_clk", "ap_rst_n")
+        memory = {"reset_active_level": False, "size": _MEMORY_BYTES, "mem": self.memory}
+        self.ram_read = AxiRamRead(AxiReadBus.from_prefix(dut, "m_axi_gmem0"), dut.ap_clk, dut.ap_rst_n, **memory)
+        self.ram_write = AxiRamWrite(AxiWriteBus.from_prefix(dut, "m_axi_gmem1"), dut.ap_clk, dut.ap_rst_n, **memory)
+        self.control = ControlMaster(dut, self.bench, "ap_clk", "ap_rst_n")
+
+    def pause(self, probability: float) -> None:
+        self.control.pause(probability, self.rng)
+        ram = (self.ram_read.ar_channel, self.ram_read.r_channel)
+        for channel in (*ram, self.ram_write.aw_channel, self.ram_write.w_channel, self.ram_write.b_channel):
+            channel.set_pause_generator(self.rng.random() < probability for _ in itertools.count())
+
+    def put(self, rows: int, x: int = _X, y: int = _Y) -> None:
+        """Random rows at x, and what must come of them into the expected memory at y."""
+        data = (self.generator.normal(0, 8, (rows, self.n_in))).astype(np.float32)
+        self._store(x, data)
+        self.expected[x : x + data.nbytes] = self.array[x : x + data.nbytes]
+        result = bench_core_float(data, self.x_spec, self.y_spec)
+        self.expected[y : y + result.nbytes] = result.reshape(-1).view(np.uint8)
+
+    def _store(self, address: int, data: NDArray[np.float32]) -> None:
+        self.array[address : address + data.nbytes] = data.reshape(-1).view(np.uint8)
+
+    def check(self, start: int = 0, end: int = _MEMORY_BYTES) -> None:
+        wrong = np.flatnonzero(self.array[start:end] != self.expected[start:end])
+        assert not wrong.size, f"{wrong.size} bytes are wrong, the first at {start + wrong[0]:#x}"
+
+    async def run(self, rows: int, x: int = _X, y: int = _Y) -> None:
+        self.put(rows, x, y)
+        await self.control.start(x, y, rows)
+        await self.control.finish()
+        self.check()
+
+
+@cocotb.test()
+async def any_number_of_rows_and_nothing_behind_the_last(dut: Any) -> None:
+    tb = TB(dut)
+    await tb.bench.reset()
+    for rows in (0, 1, 2, 15, 16, 17, 31, 257):
+        await tb.run(rows)
+    assert await tb.control.read(registers.RUNS) == 8
+    assert await tb.control.read(registers.AXI_ERROR) == 0
+    assert await tb.control.read(registers.CONTROL) & registers.AP_IDLE
+
+
+@cocotb.test()
+async def every_channel_may_pause_at_random(dut: Any) -> None:
+    tb = TB(dut)
+    await tb.bench.reset()
+    for probability in (0.2, 0.6):
+        tb.pause(probability)
+        for rows in (17, 1, 0, 233):
+            await tb.run(rows, _X + 64 * tb.rng.randrange(64), _Y + 64 * tb.rng.randrange(64))
+    assert tb.reads.held_back == 0
+
+
+@cocotb.test()
+async def arguments_overwritten_right_after_acceptance_do_no_harm(dut: Any) -> None:
+    tb = TB(dut)
+    await tb.bench.reset()
+    tb.put(200)
+    await tb.control.start(_X, _Y, 200)
+    await tb.control.write_arguments(0x3000, 0x300000, 77)
+    await tb.control.finish()
+    tb.check()
+
+
+@cocotb.test()
+async def queued_runs_are_done_in_order_and_each_is_whole_by_then(dut: Any) -> None:
+    tb = TB(dut)
+    await tb.bench.reset()
+    tb.pause(0.1)
+    sizes = (100, 0, 3, 250, 1, 0, 16, 40, 0, 5)
+    places = [(_X + 0x10000 * i, _Y + 0x10000 * i) for i in range(len(sizes))]
+    for rows, (x, y) in zip(sizes, places, strict=True):
+        tb.put(rows, x, y)
+    ahead = 4
+    for i in range(len(sizes) + ahead):
+        if i < len(sizes):
+            await tb.control.start(*places[i], sizes[i])
+        if (done := i - ahead) >= 0:
+            await tb.control.finish()
+            y = places[done][1]
+            tb.check(y, y + sizes[done] * tb.y_spec.row_bytes)
+    tb.check()
+    assert await tb.control.read(registers.RUNS) == len(sizes)
+
+
+@cocotb.test()
+async def reset_in_mid_run_leaves_a_working_kernel(dut: Any) -> None:
+    tb = TB(dut)
+    await tb.bench.reset()
+    for clocks in (5, 60, 150, 400):
+        tb.put(2000)
+        await tb.control.start(_X, _Y, 2000)
+        await tb.bench.step(clocks)
+        await tb.bench.reset()
+        await tb.bench.step(4)
+        assert await tb.control.read(registers.CONTROL) == registers.AP_IDLE
+        tb.expected[:] = tb.array
+        for rows in (3, 40):
+            await tb.run(rows)
+
+
+@cocotb.test()
+async def the_interrupt_tells_that_a_run_is_done(dut: Any) -> None:
+    tb = TB(dut)
+    await tb.bench.reset()
+    await tb.control.write(registers.GIE, 1)
+    await tb.control.write(registers.IER, 1)
+    tb.put(20)
+    await tb.control.start(_X, _Y, 20)
+    await tb.bench.until(lambda: dut.interrupt.value == 1, 1000)
+    tb.check()
+    await tb.control.write(registers.CONTROL, registers.AP_CONTINUE)
+    await tb.control.write(registers.ISR, await tb.control.read(registers.ISR))
+    await tb.bench.step(2)
+    assert dut.interrupt.value == 0
+
+
+@pytest.mark.parametrize(("n_in", "n_out", "ii"), [(18, 1, 1), (3, 5, 1), (1, 33, 3), (40, 2, 1)])
+def test_kernel(tmp_path: Path, n_in: int, n_out: int, ii: int) -> None:
+    core = write_bench_core(*bench_specs(n_in, n_out), tmp_path / "core", ii=ii)
+    kernel = write_kernel(core, tmp_path / "kernel")
+    run_bench(tmp_path / "build", kernel.top, kernel.sources, __name__, waivers=kernel.lint_waivers)

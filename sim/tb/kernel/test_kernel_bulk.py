@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kernel in a C++ loop: whole 16 000-row runs, clock counts, back-to-back runs, memory errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from hypersonic.firmware import registers
+from hypersonic.firmware.kernel import write_kernel
+from hypersonic.sim.bench_core import bench_core_float, bench_specs, write_bench_core
+from hypersonic.sim.direct import MemoryTiming, Simulation, SimulationError
+from hypersonic.sim.simulator import build_hardware_simulator
+
+_X, _Y = 0x1000, 0x400000
+_MEMORY_BYTES = 1 << 23
+_X_SPEC, _Y_SPEC = bench_specs(18, 1)
+
+IDEAL = MemoryTiming()
+SLOW = MemoryTiming(read_latency_clocks=60, write_latency_clocks=60)
+STALLING = MemoryTiming(read_latency_clocks=60, write_latency_clocks=20, stall_percent=30)
+
+
+@pytest.fixture(scope="module")
+def simulator(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("kernel")
+    core = write_bench_core(_X_SPEC, _Y_SPEC, directory)
+    return build_hardware_simulator(write_kernel(core, directory))
+
+
+def put(simulation: Simulation, rows: int, seed: int = 1, x: int = _X) -> NDArray[np.float32]:
+    """Random rows at x, everything else a canary; returns what must come out."""
+    data = np.random.default_rng(seed).normal(0, 50, (rows, _X_SPEC.size)).astype(np.float32)
+    simulation.memory[x : x + data.nbytes] = data.reshape(-1).view(np.uint8)
+    return bench_core_float(data, _X_SPEC, _Y_SPEC)
+
+
+def check(simulation: Simulation, expected: NDArray[np.float32], y: int = _Y) -> None:
+    got = simulation.memory[y : y + expected.nbytes].view(np.uint32)
+    np.testing.assert_array_equal(got, expected.reshape(-1).view(np.uint32))
+
+
+@pytest.mark.parametrize("timing", [IDEAL, SLOW, STALLING], ids=["ideal", "slow", "stalling"])
+def test_every_row_count_is_exact_and_writes_nothing_behind_its_end(simulator: Path, timing: MemoryTiming) -> None:
+    with Simulation(simulator, _MEMORY_BYTES, timing) as simulation:
+        for rows in (0, 1, 2, 15, 16, 17, 16_000):
+            simulation.memory[:] = 0xA5
+            expected = put(simulation, rows)
+            simulation.start(_X, _Y, rows)
+            simulation.finish()
+            check(simulation, expected)
+            assert (simulation.memory[_Y + expected.nbytes :] == 0xA5).all()
+            assert (simulation.memory[_X + rows * _X_SPEC.row_bytes : _Y] == 0xA5).all()
+
+
+@pytest.mark.parametrize(("timing", "latency"), [(IDEAL, 100), (SLOW, 250)], ids=["ideal", "slow"])
+def test_a_run_costs_its_read_beats_and_a_fixed_latency(simulator: Path, timing: MemoryTiming, latency: int) -> None:
+    with Simulation(simulator, _MEMORY_BYTES, timing) as simulation:
+        put(simulation, 16_000)
+        simulation.start(_X, _Y, 16_000)
+        cycles = simulation.finish()
+        assert 18_000 < cycles <= 18_000 + latency
+        assert simulation.read(registers.STARVED_CYCLES) <= 2_000 + 2 * latency  # 1 clock in 9 is the data's own pace
+        assert simulation.read(registers.BLOCKED_CYCLES) == 0
+
+
+def queued(simulation: Simulation, runs: int, rows: int) -> Iterator[int]:
+    """The busy clocks after each of `runs` runs that were started together."""
+    for run in range(runs):
+        simulation.start(_X, _Y + 0x20000 * run, rows)
+    for _ in range(runs):
+        simulation.finish()
+        yield simulation.read(registers.BUSY_CYCLES)
+
+
+@pytest.mark.parametrize("timing", [IDEAL, SLOW], ids=["ideal", "slow"])
+def test_back_to_back_runs_leave_no_gap(simulator: Path, timing: MemoryTiming) -> None:
+    with Simulation(simulator, _MEMORY_BYTES, timing) as simulation:
+        expected = put(simulation, 16_000)
+        *_, busy = queued(simulation, 4, 16_000)
+        single = 18_000 + 250
+        assert busy <= single + 3 * (18_000 + 32)
+        for run in range(4):
+            check(simulation, expected, _Y + 0x20000 * run)
+
+
+def test_an_address_outside_the_memory_shows_in_the_error_register(simulator: Path) -> None:
+    for x, y, error in ((_MEMORY_BYTES, _Y, registers.READ_ERROR), (_X, _MEMORY_BYTES, registers.WRITE_ERROR)):
+        with Simulation(simulator, _MEMORY_BYTES, IDEAL) as simulation:
+            simulation.start(x, y, 40)
+            with pytest.raises(SimulationError, match="no buffer object"):
+                simulation.finish()
+            simulation.faults.clear()
+            simulation.finish()  # the run ends all the same
+            assert simulation.read(registers.AXI_ERROR) == error
+
+
+def test_many_small_runs_of_mixed_sizes_never_mix_rows(simulator: Path) -> None:
+    with Simulation(simulator, _MEMORY_BYTES, STALLING) as simulation:
+        rng = np.random.default_rng(9)
+        for _ in range(20):
+            sizes = rng.integers(0, 60, registers.MAX_RUNS).tolist()
+            places = [(_X + 0x4000 * i, _Y + 0x4000 * i) for i in range(len(sizes))]
+            expected = [
+                put(simulation, rows, int(rng.integers(1 << 30)), x) for rows, (x, _) in zip(sizes, places, strict=True)
+            ]
+            for rows, (x, y) in zip(sizes, places, strict=True):
+                simulation.start(x, y, rows)
+            for rows, (_, y) in zip(expected, places, strict=True):
+                simulation.finish()
+                check(simulation, rows, y)

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The generated top, the file lists, and the rules every RTL module keeps."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hypersonic.firmware import kernel as kernel_module
+from hypersonic.firmware.kernel import PORTS, Kernel, KernelError, rtl_sources, shell_parameters, write_kernel
+from hypersonic.hls import verilator
+from hypersonic.hls.core import Core
+from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
+from hypersonic.hls.spec import TensorSpec
+from hypersonic.sim.bench_core import bench_specs, write_bench_core
+
+MODULES = sorted(file.stem for file in kernel_module.RTL.glob("*.sv"))
+
+
+@pytest.fixture
+def core(tmp_path: Path) -> Core:
+    return write_bench_core(*bench_specs(18, 1), tmp_path)
+
+
+def lint(kernel: Kernel) -> None:
+    verilator.lint([*kernel.lint_waivers, *kernel.sources], kernel.top)
+
+
+def test_the_kernel_lints_clean(core: Core, tmp_path: Path) -> None:
+    lint(write_kernel(core, tmp_path))
+
+
+TYPES = st.builds(
+    FixedPoint, st.integers(1, 62), st.integers(-8, 60), st.booleans(), st.sampled_from(Rounding), st.sampled_from(Overflow)
+)
+
+
+@st.composite
+def tensors(draw: st.DrawFn, name: str) -> TensorSpec:
+    size = draw(st.integers(1, 70))
+    return TensorSpec(name, (size,), draw(TYPES), scale_exponents=(draw(st.integers(-40, 40)),) * size)
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(x=tensors("x"), y=tensors("y"))
+def test_a_kernel_of_any_shape_and_type_lints_clean(tmp_path: Path, x: TensorSpec, y: TensorSpec) -> None:
+    lint(write_kernel(write_bench_core(x, y, tmp_path), tmp_path))
+
+
+def test_every_file_is_named_once_and_the_top_comes_last(core: Core, tmp_path: Path) -> None:
+    kernel = write_kernel(core, tmp_path)
+    assert len(set(kernel.sources)) == len(kernel.sources)
+    assert kernel.sources[-1] == (tmp_path / "bench.v").resolve()
+    assert all(source.is_file() for source in (*kernel.sources, *kernel.lint_waivers))
+    assert (kernel.name, kernel.top) == ("bench", "bench")
+
+
+def test_the_top_has_exactly_the_ports_of_a_vitis_kernel(core: Core, tmp_path: Path) -> None:
+    write_kernel(core, tmp_path)
+    header = (tmp_path / "bench.v").read_text().split(");", 1)[0]
+    found = re.findall(r"(input|output) +wire (?:\[(\d+):0\] )?(\w+)", header)
+    assert [(direction, name, int(high or 0) + 1) for direction, high, name in found] == [
+        (direction, name, abs(bits)) for direction, name, bits in PORTS
+    ]
+    names = {name for _, name, _ in PORTS}
+    assert {"ap_clk", "ap_rst_n", "interrupt", "m_axi_gmem0_rdata", "m_axi_gmem1_wstrb", "s_axi_control_araddr"} <= names
+
+
+def test_scales_and_types_reach_the_shell_as_literals(core: Core) -> None:
+    x = TensorSpec("x", (3,), FixedPoint(12, 20, False, Rounding.RND_CONV, Overflow.SAT), scale_exponents=(1, -2, 0))
+    parameters = shell_parameters(replace(core, input=x))
+    assert parameters["SCALES_IN"] == "48'h0000fffe0001"
+    assert (parameters["WIDTH_IN"], parameters["FRACTION_IN"], parameters["SIGNED_IN"]) == ("12", "-8", "1'b0")
+    assert (parameters["ROUNDING_IN"], parameters["OVERFLOW_IN"]) == ("2", "1")
+
+
+@pytest.mark.parametrize("name", ["table", "module", "axis_fifo", "kernel_shell", "bench_core"])
+def test_a_name_that_verilog_or_the_kernel_uses_is_refused(core: Core, tmp_path: Path, name: str) -> None:
+    with pytest.raises(KernelError, match=f"kernel name is '{name}'"):
+        write_kernel(replace(core, name=name), tmp_path)
+
+
+def test_a_scale_beyond_the_shell_is_refused_by_element(core: Core, tmp_path: Path) -> None:
+    y = TensorSpec("energy", (2,), FixedPoint(16, 6), scale_exponents=(0, 391))
+    with pytest.raises(KernelError, match="tensor 'energy', element 1: 10 fraction bits and scale exponent 391"):
+        write_kernel(replace(core, output=y), tmp_path)
+
+
+def test_a_row_longer_than_the_shell_counts_is_refused(core: Core, tmp_path: Path) -> None:
+    x = TensorSpec("x", (128, 128), FixedPoint(16, 6))
+    with pytest.raises(KernelError, match="a row is 65536 bytes, expected at most 65535"):
+        write_kernel(replace(core, input=x), tmp_path)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_the_file_list_of_each_module_is_complete_and_exact(module: str) -> None:
+    sources = rtl_sources(module)
+    verilator.lint(sources, module)
+    text = "".join(source.read_text() for source in sources)
+    for source in sources[:-1]:
+        assert re.search(rf"\b{source.stem}\b", text.replace(source.read_text(), "")), f"{source.name} is not used"
+
+
+def test_an_unknown_module_is_named_with_those_there_are() -> None:
+    with pytest.raises(KernelError, match="module 'nonesuch' is not part of the kernel, expected one of axi_burst_split"):
+        rtl_sources("nonesuch")
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_each_module_follows_the_rules_of_the_house(module: str) -> None:
+    text = (kernel_module.RTL / f"{module}.sv").read_text()
+    assert text.startswith("// SPDX-License-Identifier: Apache-2.0\n")
+    assert re.findall(r"^module (\w+)", text, re.MULTILINE) == [module]
+    assert "`default_nettype none" in text
+    assert not re.search(r"lint_off|lint_on|\binitial\b|always @|'x|\.\*", text)
+    assert (kernel_module.RTL / f"{module}.f").is_file()
+
+
+BAD_PARAMETERS = [
+    ("axi_burst_split", "MAX_BURST_BEATS=48", "MAX_BURST_BEATS is 48"),
+    ("axi_burst_split", "MAX_BURST_BEATS=128", "is 8192, expected at most 4096"),
+    ("axi_burst_split", "COUNT_WIDTH=6", "COUNT_WIDTH is 6"),
+    ("axi_read_master", "OUTSTANDING=3", "OUTSTANDING is 3"),
+    ("axi_write_master", "OUTSTANDING=1", "OUTSTANDING is 1"),
+    ("fp32_to_fixed", "WIDTH=63", "WIDTH is 63"),
+    ("fp32_to_fixed", "SHIFT=401", "SHIFT is 401"),
+    ("fp32_to_fixed", "ROUNDING=3", "ROUNDING is 3"),
+    ("fixed_to_fp32", "SHIFT=-401", "SHIFT is -401"),
+    ("kernel_control", "MAX_RUNS=6", "MAX_RUNS is 6"),
+    ("kernel_runs", "ROW_IN_BYTES=65536", "ROW_IN_BYTES is 65536"),
+]
+
+
+@pytest.mark.parametrize(("module", "parameter", "message"), BAD_PARAMETERS)
+def test_a_bad_parameter_stops_elaboration_by_name_and_value(module: str, parameter: str, message: str) -> None:
+    with pytest.raises(verilator.ToolError) as caught:
+        verilator.lint(rtl_sources(module), module, f"-G{parameter}")
+    assert module in str(caught.value)
+    assert message in str(caught.value)

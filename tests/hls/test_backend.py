@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plugin as hls4ml's own users meet it: found by its entry point, and equal to the Vitis backend bit for bit."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+
+from hypersonic.hls import backend
+from hypersonic.hls.core import Core
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_entry_point_names_the_register_function() -> None:
+    (found,) = entry_points(group="hls4ml.backends", name="hypersonic")
+    assert found.load() is backend.register
+
+
+def test_compile_predict_and_build_work_and_predict_equals_the_vitis_backend(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    argv = [sys.executable, str(Path(__file__).with_name("plugin_session.py")), str(tmp_path)]
+    done = subprocess.run(argv, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    session = json.loads((tmp_path / "session.json").read_text())
+    assert session["equal"] == {"Hypersonic Latency": True, "Hypersonic distributed_arithmetic": True}
+    assert session["distinct"] > 300
+    core = Core.load(tmp_path / "Hypersonic_Latency" / "core")
+    for report in session["reports"].values():
+        assert report["CoreReport"]["ii"] == 1
+        assert report["CoreReport"]["latency_cycles"] == core.latency_cycles
+    assert (tmp_path / "Hypersonic_Latency" / "build_prj.tcl").is_file()

@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a model file to a project: what comes out, what is kept, what is refused and by which name."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import yaml
+
+from hypersonic.hls import convert as conversion
+from hypersonic.hls.build import build_project
+from hypersonic.hls.core import Core
+from hypersonic.hls.csim import Csim, compile_csim
+from hypersonic.hls.description import DescriptionError, find_model, read_description
+from hypersonic.hls.network import UnsupportedLayerError
+from hypersonic.hls.project import ConversionError, HlsProject, ProjectError
+from hypersonic.hls.rtl_sim import RtlCore
+from hypersonic.hls.spec import SpecMismatchError
+from hypersonic.hls.verilator import ToolError
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+
+MAKE_MODEL = """
+import sys
+from hypersonic.hls.keras_model import use_keras_2
+use_keras_2()
+import tf_keras as keras
+from qkeras import QActivation, QDense, quantized_bits, quantized_relu
+keras.utils.set_random_seed(4)
+bits = quantized_bits(8, 1, alpha=1)
+model = keras.Sequential([
+    keras.Input((4,), name="x"),
+    QDense(6, kernel_quantizer=bits, bias_quantizer=bits, name="hidden"),
+    QActivation(quantized_relu(8, 3), name="relu"),
+    QDense(2, kernel_quantizer=bits, bias_quantizer=bits, name="out"),
+    QActivation(quantized_bits(12, 4, alpha=1), name="energy"),
+])
+model.save(sys.argv[1])
+"""
+
+DESCRIPTION = {
+    "name": "small",
+    "input": {"name": "x", "precision": "ap_fixed<12,5,AP_RND_CONV,AP_SAT>", "scale_exponents": [0, 1, -1, 2]},
+    "output": {"name": "energy", "scale_exponents": 1},
+    "hls4ml": {"Model": {"Precision": {"default": "ap_fixed<16,6>"}, "Strategy": "distributed_arithmetic"}},
+    "gate": {"rows": "tests.hls.test_convert:gate_rows", "tolerance": 1e-9},
+}
+
+
+def gate_rows() -> np.ndarray:
+    """Called by the conversion's process."""
+    return np.random.default_rng(0).normal(scale=4, size=(200, 4)).astype(np.float32)
+
+
+def python(*argv: object) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_USE_LEGACY_KERAS": "1"}
+    return subprocess.run(
+        [sys.executable, *map(str, argv)], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def model_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("model") / "small.h5"
+    done = python("-c", MAKE_MODEL, file)
+    assert file.is_file(), done.stderr
+    file.with_suffix(".yaml").write_text(yaml.safe_dump(DESCRIPTION))
+    return file
+
+
+@pytest.fixture(scope="module")
+def refusals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    directory = tmp_path_factory.mktemp("refusals")
+    done = python(HERE / "refusals.py", directory)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return dict(json.loads((directory / "messages.json").read_text()))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> object:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HYPERSONIC_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("PYTHONPATH", str(ROOT))
+        yield
+
+
+@pytest.fixture(scope="module")
+def built(model_file: Path, own_cache: object, tmp_path_factory: pytest.TempPathFactory) -> tuple[HlsProject, Core, list[str]]:
+    lines: list[str] = []
+    project, core = build_project(str(model_file), tmp_path_factory.mktemp("build") / "small", progress=lines.append)
+    assert core is not None
+    return project, core, lines
+
+
+def test_a_project_is_complete_and_says_what_it_is(built: tuple[HlsProject, Core, list[str]]) -> None:
+    project, core, lines = built
+    assert (project.name, project.part, project.max_batch_size) == ("small", "xcu250-figd2104-2L-e", 160_000)
+    assert project.input.scale_exponents == (0, 1, -1, 2)
+    assert project.output.scale_exponents == (1, 1)
+    assert str(project.output.fixed) == "ap_fixed<12,5,AP_RND_CONV,AP_SAT>"
+    assert {"hls4ml", "da4ml", "qkeras"} <= project.tools.keys()
+    for file in ("build_prj.tcl", "small_test.cpp", "firmware/small.cpp", "firmware/weights/w2.h"):
+        assert (project.hls / file).is_file(), file
+    assert project.report["core"]["ii"] == core.ii == 1
+    assert lines[:2] == ["loading small.h5", "converting with hls4ml"]
+
+
+def test_the_report_holds_the_gates_figures(built: tuple[HlsProject, Core, list[str]]) -> None:
+    gate = built[0].report["gate"]
+    assert gate["rows"] == 200
+    assert gate["max_abs_difference"] <= gate["tolerance"]
+    assert gate["fraction_exact"] == 1.0
+
+
+def test_csim_and_rtl_give_equal_integers(built: tuple[HlsProject, Core, list[str]]) -> None:
+    project, core, _ = built
+    x = project.input.to_raw(gate_rows())
+    csim = Csim(compile_csim(project), project)
+    expected = csim.predict_raw(x)
+    assert len(np.unique(expected)) > 50
+    with RtlCore(core, optimisation="-O0") as rtl:
+        np.testing.assert_array_equal(rtl.predict_raw(x), expected)
+    with pytest.raises(SpecMismatchError, match=r"shape \(200, 3\), expected \(rows, 4\)"):
+        csim.predict_raw(x[:, :3])
+
+
+def test_extra_sources_and_defines_go_into_the_same_library(built: tuple[HlsProject, Core, list[str]], tmp_path: Path) -> None:
+    import ctypes
+
+    extra = tmp_path / "extra.cpp"
+    extra.write_text('extern "C" __attribute__((visibility("default"))) int answer() { return ANSWER; }\n')
+    library = compile_csim(built[0], extra_sources=[extra], defines=["ANSWER=42"], output="model.so")
+    assert library.name == "model.so"
+    assert ctypes.CDLL(str(library)).answer() == 42
+    extra.write_text("this is not C++\n")
+    with pytest.raises(ToolError, match=r"extra\.cpp:1"):
+        compile_csim(built[0], extra_sources=[extra])
+
+
+def test_a_second_build_runs_nothing_and_replaces_only_a_project(
+    built: tuple[HlsProject, Core, list[str]], model_file: Path, tmp_path: Path
+) -> None:
+    lines: list[str] = []
+    project, core = build_project(str(model_file), tmp_path / "again", progress=lines.append)
+    assert lines == []
+    assert (project.report, core) == (built[0].report, Core.load(project.core))
+    build_project(str(model_file), tmp_path / "again")
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    (foreign / "thesis.tex").touch()
+    with pytest.raises(ProjectError, match=r"not empty and holds no HLS project"):
+        build_project(str(model_file), foreign)
+
+
+def test_a_gate_above_its_tolerance_is_a_refusal_with_both_numbers(model_file: Path, tmp_path: Path) -> None:
+    file = tmp_path / "small.h5"
+    file.write_bytes(model_file.read_bytes())
+    rough = {**DESCRIPTION, "output": {"name": "energy", "precision": "ap_fixed<6,5>"}}
+    file.with_suffix(".yaml").write_text(yaml.safe_dump(rough))
+    with pytest.raises(ConversionError, match=r"row \d+ of tests.hls.test_convert:gate_rows gives .* tolerance 1e-09"):
+        build_project(str(file), tmp_path / "out", core="csim")
+
+
+@pytest.mark.parametrize(
+    ("case", "message"),
+    [
+        ("accum_drops_bits", r"layer 'd': accum is .*, 4 fraction bits, and its products have 16"),
+        ("rounding_mode", r"layer 'd': result is .*RND_ZERO.* the modes are TRN, RND, RND_CONV and WRAP, SAT"),
+        ("overflow_mode", r"layer 'd': result is .*SAT_SYM"),
+        ("weight_out_of_range", r"layer 'd': weight runs from 1 to 1, its type .* from -0.5 to 0.49"),
+        ("sigmoid", r"layer 'd_sigmoid': activation is sigmoid"),
+        ("clipped_relu", r"layer 'r6': ReLU with max_value=6.0, which hls4ml ignores"),
+        ("leaky_relu", r"layer 'leaky': ParametrizedActivation is not in the da core"),
+        ("unknown_layer", r"layer 'unit': hls4ml's Keras front end has no UnitNormalization"),
+        ("convolution", r"layer 'x': input shape is \[4, 3\]"),
+        ("branch", r"layer '[ab]': its inputs are \['x'\], the da core takes a plain chain"),
+        ("resource", r"layer 'd': Strategy is resource"),
+        ("softmax_table", r"layer 'soft': .* 1024 entries, one every 256: all classes would come out equal"),
+        ("wide_output", r"the output is ap_fixed<70,20,.*>, 70 bits; rows carry up to 62"),
+        ("broken.h5", r"broken\.h5 holds no Keras 2 or QKeras model"),
+        ("broken.onnx", r"broken\.onnx is not an ONNX model"),
+        ("unknown_layer_name", r"hls4ml.LayerName names \['dens'\], the model has \['d',"),
+    ],
+)
+def test_what_cannot_be_faithful_is_refused_by_layer_name(refusals: dict[str, str], case: str, message: str) -> None:
+    assert re.search(message, refusals[case]), refusals[case]
+
+
+def test_an_onnx_model_becomes_a_core_of_equal_integers(tmp_path: Path) -> None:
+    file = tmp_path / "gemm.onnx"
+    write_onnx(file)
+    description = {
+        "name": "gemm",
+        "input": {"precision": "ap_fixed<10,4>"},
+        "output": {"precision": "ap_fixed<16,8,AP_RND,AP_SAT>"},
+    }
+    file.with_suffix(".yaml").write_text(yaml.safe_dump(description))
+    project, core = build_project(str(file), tmp_path / "out")
+    assert core is not None
+    assert project.report["gate"]["max_abs_difference"] < 2.0**-8
+    x = np.random.default_rng(3).integers(-512, 512, (500, 4))
+    with RtlCore(core, optimisation="-O0") as rtl:
+        np.testing.assert_array_equal(rtl.predict_raw(x), Csim(compile_csim(project), project).predict_raw(x))
+
+
+def write_onnx(file: Path) -> None:
+    """Gemm, Relu, Gemm with weights in steps of 1/8."""
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    rng = np.random.default_rng(0)
+    shapes = {"w1": (4, 5), "b1": (5,), "w2": (5, 2), "b2": (2,)}
+    constants = [
+        numpy_helper.from_array((rng.integers(-16, 16, shape) / 8).astype(np.float32), name) for name, shape in shapes.items()
+    ]
+    nodes = [
+        helper.make_node("Gemm", ["x", "w1", "b1"], ["h"], name="first"),
+        helper.make_node("Relu", ["h"], ["r"], name="relu"),
+        helper.make_node("Gemm", ["r", "w2", "b2"], ["y"], name="second"),
+    ]
+    sides = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in (("x", [1, 4]), ("y", [1, 2]))]
+    graph = helper.make_graph(nodes, "gemm", sides[:1], sides[1:], constants)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), file)
+
+
+def test_a_reuse_factor_hls4ml_has_no_function_for_is_refused() -> None:
+    attributes = {"n_in": 3, "reuse_factor": 4, "strategy": "Resource"}
+    layer = SimpleNamespace(name="conv_1", class_name="Conv1D", get_attr=attributes.get)
+    graph = SimpleNamespace(get_layers=lambda: [layer])
+    with pytest.raises(
+        UnsupportedLayerError, match=r"layer 'conv_1': ReuseFactor is 4 and n_in 3; hls4ml has no such DenseResource"
+    ):
+        conversion._check_graph(graph)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"colour": "red"}, "the fields are"),
+        ({"input": {"name": "x"}}, "input.precision is missing"),
+        ({"input": {"precision": "ap_float<16>"}}, "input.precision is 'ap_float<16>'"),
+        ({"input": {"precision": "ap_fixed<8,4>", "scale_exponents": [0.5]}}, "scale_exponents is .*, expected integers"),
+        ({"hls4ml": {"dense_1": {}}}, r"hls4ml has \['dense_1'\], expected Model"),
+        ({"gate": {"rows": "events", "tolerance": 1}}, "gate is .*, expected rows: 'module:function'"),
+        ({"output": 3}, "output is 3, expected a mapping"),
+    ],
+)
+def test_a_yaml_that_does_not_describe_a_model_is_refused_by_field(
+    tmp_path: Path, change: dict[str, object], message: str
+) -> None:
+    file = tmp_path / "m.h5"
+    file.with_suffix(".yaml").write_text(yaml.safe_dump({**DESCRIPTION, **change}))
+    with pytest.raises(DescriptionError, match=message):
+        read_description(file)
+
+
+def test_a_model_that_is_not_there_is_an_error_with_the_zoos_names(tmp_path: Path) -> None:
+    with pytest.raises(DescriptionError, match=r"model is 'facille', expected a zoo name \(.*facile.*\) or a path"):
+        find_model("facille")
+    with pytest.raises(DescriptionError, match=r"no.h5 does not exist"):
+        find_model(str(tmp_path / "no.h5"))
+    with pytest.raises(DescriptionError, match=r"core is 'quantum', expected one of da, csim"):
+        build_project("facile", tmp_path, core="quantum")
+    (tmp_path / "lonely.h5").touch()
+    with pytest.raises(DescriptionError, match=r"lonely.yaml does not exist; a model needs a YAML beside it"):
+        build_project(str(tmp_path / "lonely.h5"), tmp_path)

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The written SystemVerilog: lint-clean text, and equal to its adder graph bit for bit under stalls and resets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hypersonic.hls.core import Core
+from hypersonic.hls.da import adder_graph
+from hypersonic.hls.da_core import write_core
+from hypersonic.hls.fixed import Overflow, Rounding
+from hypersonic.hls.network import Activation, Constants, Dense, Network, Precision, Scaling
+from hypersonic.hls.project import ProjectError
+from hypersonic.hls.rtl_sim import RtlCore, Stalls
+from hypersonic.hls.spec import SpecMismatchError, TensorSpec
+from hypersonic.hls.verilator import lint
+
+
+def network(name: str, seed: int, *, signed: bool, wide: bool) -> Network:
+    """Every kind of layer, every rounding and overflow mode on the way; `wide` has sums beyond 64 bits."""
+    rng = np.random.default_rng(seed)
+
+    def constants(*shape: int) -> Constants:
+        return Constants(rng.integers(-(1 << 11), 1 << 11, shape), 6)
+
+    source = Precision(40 if wide else 9, 5, signed)
+    accum = Precision(90 if wide else 30, 11 + 6)
+    return Network(
+        name,
+        source,
+        3,
+        (
+            Scaling("bn", constants(3), constants(3), Precision(60 if wide else 14, 9, True, Rounding.RND_CONV, Overflow.SAT)),
+            Dense("wide", constants(3, 5), constants(5), accum, Precision(16, 4, True, Rounding.RND, Overflow.WRAP)),
+            Activation("relu", True, Precision(11, 3, False, Rounding.RND_CONV, Overflow.SAT)),
+            Dense(
+                "narrow", constants(5, 2), constants(2), Precision(28, 9), Precision(12, 5, signed, Rounding.TRN, Overflow.SAT)
+            ),
+        ),
+    )
+
+
+def spec(name: str, precision: Precision, size: int) -> TensorSpec:
+    return TensorSpec(name, (size,), precision.fixed)
+
+
+def written(net: Network, directory: Path) -> Core:
+    return write_core(net, net.name, spec("x", net.input, net.n_in), spec("y", net.output, net.n_out), directory / net.name)[0]
+
+
+def rows(net: Network, count: int) -> np.ndarray:
+    return np.random.default_rng(2).integers(net.input.low, net.input.high, (count, net.n_in), endpoint=True)
+
+
+NETWORKS = [network(f"net_{i}", i, signed=bool(i % 2), wide=i > 1) for i in range(4)]
+
+
+def test_rtl_equals_its_graph_under_stalls_and_after_a_reset_in_mid_run(tmp_path: Path) -> None:
+    cores = [written(net, tmp_path) for net in NETWORKS]
+    for net, core in zip(NETWORKS, cores, strict=True):
+        x = rows(net, 700)
+        expected = adder_graph(net).evaluate(x)
+        with RtlCore(core, beside=cores, optimisation="-O0") as rtl:
+            for stalls in (Stalls(), Stalls(128, 0, 3), Stalls(0, 200, 4), Stalls(90, 160, 5)):
+                np.testing.assert_array_equal(rtl.predict_raw(x, stalls), expected)
+            cut = rtl.predict_raw(x, Stalls(30, 90, 6), clock_limit=300)
+            assert 0 < len(cut) < 300
+            np.testing.assert_array_equal(cut, expected[: len(cut)])
+            rtl.reset()
+            np.testing.assert_array_equal(rtl.predict_raw(x[::-1], Stalls(30, 90, 7)), expected[::-1])
+
+
+def test_a_row_takes_the_latency_and_the_next_one_clock_each(tmp_path: Path) -> None:
+    core = written(NETWORKS[0], tmp_path)
+    with RtlCore(core, optimisation="-O0") as rtl:
+        rtl.predict_raw(rows(NETWORKS[0], 1))
+        assert rtl.clocks == core.latency_cycles + 1
+        rtl.predict_raw(rows(NETWORKS[0], 1000))
+        assert rtl.clocks == core.latency_cycles + 1000
+        with pytest.raises(SpecMismatchError, match=r"shape \(4, 2\), expected \(rows, 3\)"):
+            rtl.predict_raw(np.zeros((4, 2), dtype=np.int64))
+
+
+@pytest.mark.parametrize("net", NETWORKS, ids=lambda net: net.name)
+def test_the_text_is_clean_under_wall_without_waivers(net: Network, tmp_path: Path) -> None:
+    core = written(net, tmp_path)
+    lint(core.sources, core.top)
+    assert not any("verilator" in source.read_text() for source in core.sources)
+
+
+def test_a_network_that_ignores_its_inputs_is_still_a_core(tmp_path: Path) -> None:
+    zero = Constants(np.zeros((2, 1), np.int64), 0)
+    net = Network(
+        "deaf", Precision(4, 0), 2, (Dense("d", zero, Constants(np.array([5]), 1), Precision(8, 2), Precision(8, 2)),)
+    )
+    core = written(net, tmp_path)
+    lint(core.sources, core.top)
+    with RtlCore(core, optimisation="-O0") as rtl:
+        np.testing.assert_array_equal(rtl.predict_raw(rows(net, 5)), np.full((5, 1), 10))
+
+
+def test_a_saved_core_loads_and_a_missing_source_is_named(tmp_path: Path) -> None:
+    core = written(NETWORKS[0], tmp_path)
+    directory = tmp_path / core.name
+    assert Core.load(directory) == core
+    (directory / f"{core.top}.sv").unlink()
+    with pytest.raises(ProjectError, match=rf"{core.top}\.sv, which is not there"):
+        Core.load(directory)
+
+
+def test_a_directory_without_a_core_says_so(tmp_path: Path) -> None:
+    with pytest.raises(ProjectError, match=r"core.json does not exist"):
+        Core.load(tmp_path)
+    (tmp_path / "core.json").write_text('{"schema": 99}')
+    with pytest.raises(ProjectError, match=r"schema is 99, expected 1"):
+        Core.load(tmp_path)

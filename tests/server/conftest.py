@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A backend in memory, for tests of scheduling: y = sum of each row of x, with delays, failures and hangs on demand.
+
+The real card and the real kernel are in test_end_to_end.py.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tritonclient.grpc as triton
+
+from hypersonic.server.app import Server, Signals
+from hypersonic.server.backend import Card, Launched
+from hypersonic.server.config import ModelConfig
+from hypersonic.server.errors import BackendError, InstanceTimeoutError, ModelLoadError
+from hypersonic.server.options import Options
+from hypersonic.server.pending import Share
+
+N_IN = 3
+
+
+@dataclass
+class Script:
+    """What the instances of a model do, and what they did. batches: (rows of each share) of every run, in order of start."""
+
+    slots: int = 2
+    slot_rows: int = 64
+    instances: int = 1
+    run_s: float = 0.0
+    hang_from_run: dict[str, int] = field(default_factory=dict)
+    fail_runs: set[int] = field(default_factory=set)
+    gate: threading.Event | None = None
+    batches: list[tuple[int, ...]] = field(default_factory=list)
+    started: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    most_in_flight: int = 0
+
+
+class SumSlot:
+    """Slot of the in-memory backend; poisons its output when it is reused, so that a late reader is caught."""
+
+    def __init__(self, instance: SumInstance, capacity_rows: int) -> None:
+        self.capacity_rows = capacity_rows
+        self._instance = instance
+        self._x = np.zeros((capacity_rows, N_IN), np.float32)
+        self._y = np.zeros((capacity_rows, 1), np.float32)
+        self._rows = 0
+
+    def start(self, shares: Sequence[Share]) -> None:
+        flat = self._x.reshape(-1).view(np.uint8)
+        at = 0
+        for share in shares:
+            data = share.tensors[0]
+            flat[at : at + len(data)] = np.frombuffer(data, np.uint8)
+            at += len(data)
+        self._rows = sum(share.rows for share in shares)
+        assert at == self._rows * N_IN * 4
+        self._y[:] = np.nan
+        self._instance.start(tuple(share.rows for share in shares))
+        self._launched_ns = time.monotonic_ns()
+
+    def finish(self) -> Launched:
+        self._instance.finish()
+        self._y[: self._rows, 0] = self._x[: self._rows].sum(axis=1)
+        return Launched(self._launched_ns, time.monotonic_ns())
+
+    def outputs(self, first_row: int, rows: int) -> tuple[memoryview, ...]:
+        assert first_row + rows <= self._rows
+        return (memoryview(self._y[first_row : first_row + rows].reshape(-1).view(np.uint8)),)
+
+
+class SumInstance:
+    """Instance of the in-memory backend; checks that it is used by one thread and finished in order."""
+
+    def __init__(self, name: str, script: Script) -> None:
+        self.name = name
+        self.in_service = True
+        self.closed = False
+        self.slots = tuple(SumSlot(self, script.slot_rows) for _ in range(script.slots))
+        self._script = script
+        self._runs = self._in_flight = 0
+        self._user: int | None = None
+
+    def start(self, rows: tuple[int, ...]) -> None:
+        self._user = self._user or threading.get_ident()
+        assert self._user == threading.get_ident()
+        self._in_flight += 1
+        self._script.batches.append(rows)
+        self._script.most_in_flight = max(self._script.most_in_flight, self._in_flight)
+        self._script.started.release()
+
+    def finish(self) -> None:
+        self._runs += 1
+        self._in_flight -= 1
+        script = self._script
+        if script.gate is not None:
+            script.gate.wait(30)
+        if script.run_s:
+            time.sleep(script.run_s)
+        if 0 < script.hang_from_run.get(self.name, 0) <= self._runs:
+            self.in_service = False
+            raise InstanceTimeoutError(f"{self.name} hangs")
+        if self._runs in script.fail_runs:
+            raise BackendError(f"run {self._runs} failed")
+
+    def busy_cycles(self) -> int:
+        return 10 * self._runs
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class SumModel:
+    def __init__(self, script: Script) -> None:
+        self.instances = tuple(SumInstance(f"sum_{n + 1}", script) for n in range(script.instances))
+
+    def card(self, instance: object) -> Card | None:
+        return Card("FPGA-test", "test")
+
+    def close(self) -> None: ...
+
+
+class SumBackend:
+    """A version directory with a file `broken` does not load: its text is the reason."""
+
+    def __init__(self, script: Script) -> None:
+        self.script = script
+
+    def load(self, directory: Path, config: ModelConfig) -> SumModel:
+        broken = directory / "broken"
+        if broken.exists():
+            raise ModelLoadError(f"{broken}: {broken.read_text()}")
+        return SumModel(self.script)
+
+
+CONFIG = """
+backend: "sum"
+max_batch_size: 200
+input [ { name: "x" data_type: TYPE_FP32 dims: [ 3 ] } ]
+output [ { name: "y" data_type: TYPE_FP32 dims: [ 1 ] } ]
+"""
+
+
+def write_model(repository: Path, name: str = "m", config: str = "", versions: Sequence[int] = (1,)) -> Path:
+    """A model directory; `config` is appended to CONFIG."""
+    directory = repository / name
+    directory.mkdir(parents=True)
+    for version in versions:
+        (directory / str(version)).mkdir()
+    (directory / "config.pbtxt").write_text(CONFIG + config)
+    return directory
+
+
+@dataclass
+class Running:
+    """A server in this process with the in-memory backend."""
+
+    server: Server
+    script: Script
+
+    @property
+    def grpc(self) -> str:
+        return self.server.addresses["GRPCInferenceService"]
+
+    @property
+    def http(self) -> str:
+        return f"http://{self.server.addresses['HTTPService']}"
+
+    @property
+    def metrics(self) -> str:
+        return f"http://{self.server.addresses['Metrics Service']}/metrics"
+
+    def infer(self, x: np.ndarray, **keywords: object) -> np.ndarray:
+        """One request on a channel of its own."""
+        with triton.InferenceServerClient(self.grpc) as client:
+            return client.infer("m", [tensor(x)], **keywords).as_numpy("y")
+
+
+def tensor(x: np.ndarray, name: str = "x", datatype: str = "FP32") -> triton.InferInput:
+    given = triton.InferInput(name, list(x.shape), datatype)
+    given.set_data_from_numpy(x)
+    return given
+
+
+Serve = Callable[..., AbstractContextManager[Running]]
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Serve:
+    """serve(script, repository=..., **options) as a context: a server on free ports of the loopback interface."""
+
+    @contextmanager
+    def start(script: Script | None = None, repository: Path | None = None, **options: object) -> Iterator[Running]:
+        script = script or Script()
+        if repository is None:
+            repository = tmp_path / "models"
+            if not repository.exists():
+                write_model(repository)
+        ports = dict.fromkeys(("grpc_port", "http_port", "metrics_port"), 0)
+        addresses = dict.fromkeys(("grpc_address", "http_address"), "127.0.0.1")
+        server = Server(Options((repository,), **{**ports, **addresses, **options}), {"sum": SumBackend(script)})
+        server.load()
+        server.start()
+        try:
+            yield Running(server, script)
+        finally:
+            if script.gate is not None:
+                script.gate.set()
+            server.stop(Signals())
+
+    return start
