@@ -61,18 +61,22 @@ class PendingRequest:
     def completed(self) -> bool:
         return not self._latch.locked()
 
-    def succeed(self, outputs: Sequence[Chunks], times: RunTimes) -> None:
-        """Frame the answer and let the front end go; the outputs' buffers may be reused on return."""
+    def prepare(self, outputs: Sequence[Chunks], times: RunTimes) -> None:
+        """Frame the answer; the outputs' buffers may be reused on return. release() follows."""
         try:
             self.answer = self.frame(self.request, outputs)
         except ServerError as error:
             self.error = error
         self.times = times._replace(answered_ns=time.monotonic_ns())
+
+    def release(self) -> None:
+        """Completed: let the front end's thread go."""
         self._latch.release()
 
     def fail(self, error: ServerError) -> None:
+        """Completed without an answer."""
         self.error = error
-        self._latch.release()
+        self.release()
 
     def wait(self, timeout_ns: int = 0) -> bool:
         """Whether it is completed; waits `timeout_ns` for that, 0 = for ever."""

@@ -155,14 +155,19 @@ class Scheduler:
     def _answer(self, flight: Flight, launched: Launched) -> None:
         times = RunTimes(flight.taken_ns, launched.launched_ns, launched.done_ns, launched.done_ns)
         first_row = 0
+        ready: list[PendingRequest] = []
         for share in flight.shares:
             outputs = flight.slot.outputs(first_row, share.rows)
             first_row += share.rows
             if not share.whole:
                 share.pending.parts.append(Part(share.first_row, tuple(bytes(output) for output in outputs), times))
             if self.batcher.land(share):
-                _complete(share, outputs, times)
+                _prepare(share, outputs, times)
+                ready.append(share.pending)
+        # counted before any client knows, so that whoever asks after an answer finds it in the statistics
         self._statistics.add_run(flight.rows, times._replace(answered_ns=time.monotonic_ns()))
+        for pending in ready:
+            pending.release()
 
     def _retire(self, instance: Instance, flights: deque[Flight], error: BackendError) -> None:
         """The instance is out of service for good; what it had in flight goes to another one, if there is one."""
@@ -182,19 +187,19 @@ class Scheduler:
             self._on_lost()
 
 
-def _complete(share: Share, outputs: Sequence[memoryview], times: RunTimes) -> None:
+def _prepare(share: Share, outputs: Sequence[memoryview], times: RunTimes) -> None:
     """Frame the answer: straight from the slot, or from the parts of a request that took several runs."""
     pending = share.pending
     try:
         if share.whole:
-            pending.succeed([(output,) for output in outputs], times)
+            pending.prepare([(output,) for output in outputs], times)
         else:
             parts = sorted(pending.parts, key=lambda part: part.first_row)
             chunks = [[part.outputs[index] for part in parts] for index in range(len(outputs))]
-            pending.succeed(chunks, _span([part.times for part in parts]))
+            pending.prepare(chunks, _span([part.times for part in parts]))
     except Exception as error:  # noqa: BLE001 - one answer that cannot be framed must not take the instance down
         _LOG.exception("an answer could not be framed")
-        pending.fail(BackendError(f"the answer could not be framed: {type(error).__name__}"))
+        pending.error = BackendError(f"the answer could not be framed: {type(error).__name__}")
 
 
 def _span(times: Sequence[RunTimes]) -> RunTimes:
