@@ -29,6 +29,7 @@ from hypersonic.hls.network import UnsupportedLayerError, edge
 from hypersonic.hls.project import ConversionError, HlsProject
 from hypersonic.hls.spec import SpecMismatchError, TensorSpec
 from hypersonic.hls.trained import TrainedModel
+from hypersonic.hls.verilator import MissingToolError
 
 #: begins every line of standard output that is progress, not hls4ml's talk
 PROGRESS = "hypersonic: "
@@ -51,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     try:
         convert(find_model(arguments.model), arguments.output, core=arguments.core)
-    except (ConversionError, SpecMismatchError) as error:
+    except (ConversionError, SpecMismatchError, MissingToolError) as error:
         sys.stderr.write(f"{REFUSAL}{' '.join(str(error).split())}\n")
         return 2
     return 0
@@ -206,7 +207,7 @@ def _snap_weights(graph: Any) -> None:
             high = 2.0 ** (int(precision.integer) - bool(precision.signed)) - lsb
             snapped = np.clip(np.rint(np.asarray(variable.data, dtype=np.float64) / lsb) * lsb, low, high)
             worst = float(np.abs(snapped - variable.data).max(initial=0.0))
-            if worst > lsb:
+            if worst > lsb / 2:  # rounding moves no constant further; what is further off did not fit
                 raise UnsupportedLayerError(
                     f"layer {layer.name!r}: {name} runs from {variable.data.min():g} to {variable.data.max():g}, its type "
                     f"{precision} from {low:g} to {high:g}; give it more integer bits under "

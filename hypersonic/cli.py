@@ -37,6 +37,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
+    except OSError as error:
+        if error.filename is None:
+            raise
+        print(f"hypersonic: error: {error.filename}: {error.strerror}", file=sys.stderr)
+        return USERS
     except Exception as error:
         if not type(error).__module__.startswith("hypersonic."):
             raise

@@ -87,9 +87,10 @@ def _draw_methods(axes: Any, outcome: Outcome, value: Callable[[Resolution, floa
 def _draw_latency(axes: Any, outcome: Outcome) -> None:
     latency_ms = np.sort(outcome.load.latencies_ns) * 1e-6
     axes.step(latency_ms, np.arange(1, len(latency_ms) + 1) / len(latency_ms), where="post", lw=2)
-    for quantile in (0.5, 0.99):
-        axes.axvline(outcome.load.latency_ms(quantile), color="grey", ls=":", lw=1)
-        axes.text(outcome.load.latency_ms(quantile), 0.03, f" p{quantile * 100:g}", color="grey")
+    for quantile, height in ((0.5, 0.03), (0.99, 0.11)):
+        at = outcome.load.latency_ms(quantile)
+        axes.axvline(at, color="grey", ls=":", lw=1)
+        axes.text(at, height, f"p{quantile * 100:g}: {at:.0f} ms ", color="grey", ha="right")
     axes.set(xlabel="latency of an event, ms", ylabel="share of events", xlim=(0, None), ylim=(0, 1.02))
     axes.set_title(f"{outcome.clients} clients, simulated card: {outcome.load.events_per_s:.1f} events/s")
     axes.grid(visible=True, alpha=0.25)

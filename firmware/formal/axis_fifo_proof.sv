@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // axis_fifo, 4 beats deep: what goes in comes out, once, in order; offers stand; it holds DEPTH beats and one more.
-// A beat chosen by the solver is marked on its way in; the number of beats in front of it says where it must be.
+// A beat chosen by the solver is marked on its way in; the number of beats in front of it says when it must come out.
+// Registers and memory words of the FIFO are connected by the .sby, so that the induction can be told where a beat lies.
 `default_nettype none
 
 module axis_fifo_proof (
@@ -14,6 +15,13 @@ module axis_fifo_proof (
 );
 
   localparam int DEPTH = 4;
+
+  (* keep *) wire [2:0] inner_write;
+  (* keep *) wire [2:0] inner_read;
+  (* keep *) wire [3:0] inner_word_0;
+  (* keep *) wire [3:0] inner_word_1;
+  (* keep *) wire [3:0] inner_word_2;
+  (* keep *) wire [3:0] inner_word_3;
 
   logic       s_axis_tready;
   logic       m_axis_tvalid;
@@ -44,9 +52,10 @@ module axis_fifo_proof (
 
   wire give = m_axis_tvalid && m_axis_tready;
   wire take = s_axis_tvalid && s_axis_tready;
-  // where the marked beat lies in memory, unless it is in the output register
-  wire [2:0] stored = u_axis_fifo.write_pointer_q - u_axis_fifo.read_pointer_q;
-  wire [1:0] slot = u_axis_fifo.read_pointer_q[1:0] + front_q[1:0] - 2'(m_axis_tvalid);
+  // where the marked beat lies, unless it is in the output register
+  wire [2:0] stored = inner_write - inner_read;
+  wire [1:0] slot = inner_read[1:0] + front_q[1:0] - 2'(m_axis_tvalid);
+  wire [3:0] word = slot[1] ? (slot[0] ? inner_word_3 : inner_word_2) : (slot[0] ? inner_word_1 : inner_word_0);
 
   always_ff @(posedge clk) begin
     started_q <= 1'b1;
@@ -73,7 +82,7 @@ module axis_fifo_proof (
       assert (s_axis_tready == (stored != 3'(DEPTH)));
       if (marked_q) assert (front_q < held_q);
       if (marked_q && m_axis_tvalid && front_q == '0) assert (m_axis_tdata == data_q);
-      if (marked_q && !(m_axis_tvalid && front_q == '0)) assert (u_axis_fifo.memory[slot] == data_q);
+      if (marked_q && !(m_axis_tvalid && front_q == '0)) assert (word == data_q);
     end
     cover (started_q && rst_n && held_q == 4'(DEPTH + 1) && give);
   end

@@ -35,6 +35,8 @@ module axis_skid_proof (
 
   localparam int CAPACITY = 2;
 
+  (* keep *) wire [3:0] inner_skid_data;  // u_axis_skid.skid_data_q, connected by the .sby
+
   logic       started_q = 1'b0;
   logic [1:0] held_q;  // beats inside
   logic       marked_q;  // the marked beat is inside
@@ -69,7 +71,7 @@ module axis_skid_proof (
       assert (s_axis_tready == (held_q != 2'(CAPACITY)));
       if (marked_q) assert (front_q < held_q);
       if (marked_q && front_q == '0) assert (m_axis_tdata == data_q);
-      if (marked_q && front_q == 2'd1) assert (u_axis_skid.skid_data_q == data_q);
+      if (marked_q && front_q == 2'd1) assert (inner_skid_data == data_q);
     end
     cover (started_q && rst_n && held_q == 2'd2 && give);
   end

@@ -32,14 +32,18 @@ def test_phase_1_geometry_has_the_published_channel_counts() -> None:
 
 
 def test_an_event_is_16000_rows_of_18_float32(flat: events.Events) -> None:
-    assert flat.rows.shape == (2 * 16_000, 18) and flat.rows.dtype == np.float32
-    assert flat.energy.shape == (2 * 16_000,) and flat.energy.dtype == np.float32
-    assert len(flat) == 2 and len(events.FEATURES) == 18
+    assert flat.rows.shape == (2 * 16_000, 18)
+    assert flat.rows.dtype == np.float32
+    assert flat.energy.shape == (2 * 16_000,)
+    assert flat.energy.dtype == np.float32
+    assert len(flat) == 2
+    assert len(events.FEATURES) == 18
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(flat: events.Events) -> None:
     again, other = events.log_flat_events(2, 3), events.log_flat_events(2, 4)
-    assert again.rows.tobytes() == flat.rows.tobytes() and again.energy.tobytes() == flat.energy.tobytes()
+    assert again.rows.tobytes() == flat.rows.tobytes()
+    assert again.energy.tobytes() == flat.energy.tobytes()
     assert other.rows.tobytes() != flat.rows.tobytes()
 
 
@@ -56,13 +60,15 @@ def test_columns_are_what_their_names_say(flat: events.Events) -> None:
     np.testing.assert_array_equal(one_hot @ np.arange(1, 8), place.depth)
     np.testing.assert_array_equal(one_hot.sum(axis=1), place.connected)
     deviation = np.log(column["gain"] / events.NOMINAL_GAIN)
-    assert abs(deviation.std() / events.GAIN_SPREAD - 1) < 0.02 and abs(deviation.mean()) < 0.002
+    assert abs(deviation.std() / events.GAIN_SPREAD - 1) < 0.02
+    assert abs(deviation.mean()) < 0.002
 
 
 @given(st.floats(-60.0, 60.0))
 def test_a_pulse_is_collected_once(arrival_ns: float) -> None:
     fractions = events.slice_fractions(np.array([arrival_ns]))[0]
-    assert (fractions >= 0.0).all() and fractions.sum() <= 1.0 + 1e-12
+    assert (fractions >= 0.0).all()
+    assert fractions.sum() <= 1.0 + 1e-12
     if -50.0 < arrival_ns < 25.0:
         assert fractions.sum() > 0.999
 
@@ -110,13 +116,15 @@ def test_photo_electrons_are_poisson() -> None:
 def test_log_flat_energies_fill_every_decade_alike(flat: events.Events) -> None:
     counts = [((flat.energy >= low) & (flat.energy < 10 * low)).sum() for low in (0.5, 5.0, 50.0)]
     assert min(counts) > 0.9 * max(counts)
-    assert flat.energy.max() < 600.0 and (flat.energy == 0.0).mean() > 0.05
+    assert flat.energy.max() < 600.0
+    assert (flat.energy == 0.0).mean() > 0.05
 
 
 def test_physics_events_are_mostly_empty_and_have_jets(physics: events.Events) -> None:
     assert 0.7 < (physics.energy == 0.0).mean() < 0.95
     assert (physics.energy > 10.0).sum() > 5
-    assert (physics.energy >= 0.0).all() and np.isfinite(physics.rows).all()
+    assert (physics.energy >= 0.0).all()
+    assert np.isfinite(physics.rows).all()
 
 
 def test_calibration_channels_never_hold_energy(flat: events.Events, physics: events.Events) -> None:
@@ -132,5 +140,6 @@ def test_empty_channels_sit_on_the_pedestal(physics: events.Events) -> None:
 
 def test_gate_rows_hold_both_kinds_of_events() -> None:
     rows = events.gate_rows()
-    assert rows.shape == (4_000, 18) and rows.dtype == np.float32
+    assert rows.shape == (4_000, 18)
+    assert rows.dtype == np.float32
     assert rows[:2_000, 3:11].max() > 100e3

@@ -34,7 +34,8 @@ def test_empty_channels_are_those_without_energy() -> None:
     reco = np.concatenate([np.linspace(0.0, 1.0, 1000), np.full(10, 9.0)])
     (row,) = report.empty_channels({"linear": reco}, true)
     assert row.channels == 1000
-    assert row.quantile68_gev == pytest.approx(0.68, abs=2e-3) and row.quantile99_gev == pytest.approx(0.99, abs=2e-3)
+    assert row.quantile68_gev == pytest.approx(0.68, abs=2e-3)
+    assert row.quantile99_gev == pytest.approx(0.99, abs=2e-3)
     assert report.empty_channels({"linear": reco[-10:]}, true[-10:]) == []
 
 
@@ -48,7 +49,9 @@ def test_rendered_table_has_a_line_per_method_and_a_column_per_bin() -> None:
     predictions = {"float": true + 0.1, "in-time sum": true}
     text = report.render(report.resolution_table(predictions, true), report.empty_channels(predictions, true))
     head, *lines = text.splitlines()
-    assert "0.5-1" in head and "10-30" in head and "empty" in head
+    assert "0.5-1" in head
+    assert "10-30" in head
+    assert "empty" in head
     assert [line.split("  ")[0] for line in lines] == ["float", "in-time sum"]
     assert "+0.143 / 0.000" in lines[0]
 
@@ -67,10 +70,12 @@ def test_shipped_float_network_is_unbiased_and_better_than_the_in_time_sum() -> 
 def test_shipped_float_network_holds_its_ground_to_full_scale() -> None:
     sample = events.log_flat_events(2, recipe.HELD_OUT_SEED + 60, low_gev=400.0)
     (row,) = report.resolution_table({"float": report.float_predict(sample.rows)}, sample.energy, bins=((400.0, 500.0),))
-    assert abs(row.bias) < 0.03 and row.sigma68 < 0.03
+    assert abs(row.bias) < 0.03
+    assert row.sigma68 < 0.03
 
 
 def test_shipped_float_network_keeps_empty_channels_near_zero() -> None:
     sample = events.physics_events(2, recipe.HELD_OUT_SEED + 70)
     (row,) = report.empty_channels({"float": report.float_predict(sample.rows)}, sample.energy)
-    assert row.quantile68_gev < 0.1 and abs(row.mean_gev) < 0.1
+    assert row.quantile68_gev < 0.1
+    assert abs(row.mean_gev) < 0.1

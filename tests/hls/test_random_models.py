@@ -19,7 +19,7 @@ from hypersonic.hls.csim import Csim, compile_csim
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.rtl_sim import RtlCore, Stalls
 
-COUNT = 10
+COUNT = 8
 ROOT = Path(__file__).resolve().parents[2]
 
 

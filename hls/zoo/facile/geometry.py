@@ -13,11 +13,11 @@ CHANNELS = 16_000
 DETECTOR_CHANNELS = 15_696  # HB 9 072 + HE 6 624
 
 #: |ieta| -> (first depth, last depth), CMS Phase-1 segmentation
-HB_DEPTHS = {ieta: (1, 4) for ieta in range(1, 16)} | {16: (1, 3)}
+HB_DEPTHS = dict.fromkeys(range(1, 16), (1, 4)) | {16: (1, 3)}
 HE_DEPTHS = (
     {16: (4, 4), 17: (2, 3), 18: (2, 5), 19: (1, 6), 20: (1, 6)}
-    | {ieta: (1, 6) for ieta in range(21, 26)}
-    | {ieta: (1, 7) for ieta in range(26, 29)}
+    | dict.fromkeys(range(21, 26), (1, 6))
+    | dict.fromkeys(range(26, 29), (1, 7))
     | {29: (1, 3)}
 )
 FIRST_WIDE_IETA = 21  # from here on towers are two iphi wide and numbered 1, 3, 5, ...

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -41,12 +42,12 @@ def _keras() -> tuple[Any, Any]:
     """(tensorflow, tf_keras) on two threads."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")  # QKeras is written for Keras 2
-    import tensorflow
+    import tensorflow as tf
     import tf_keras
 
-    tensorflow.config.threading.set_intra_op_parallelism_threads(2)
-    tensorflow.config.threading.set_inter_op_parallelism_threads(1)
-    return tensorflow, tf_keras
+    tf.config.threading.set_intra_op_parallelism_threads(2)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    return tf, tf_keras
 
 
 def _add_batch_norm(model: Any, layer: Dense, name: str) -> None:
@@ -175,4 +176,6 @@ def fit(
 
 def save(model: Any, path: Path) -> None:
     """Architecture and weights as one HDF5 file, without the optimiser."""
-    model.save(path, include_optimizer=False, save_format="h5")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # that HDF5 is an old format: it is the one hls4ml and QKeras read
+        model.save(path, include_optimizer=False, save_format="h5")

@@ -104,9 +104,11 @@ def _first_layer(x: NDArray[np.float32], rng: np.random.Generator) -> Dense:
     centre[charge] = events.PEDESTAL_FC / fc
     bias = -(centre @ kernel) - thresholds
     unit = 1.0 / np.maximum(thresholds, 1.0)
-    mean, deviation = np.asarray(x.mean(axis=0), np.float64), np.asarray(x.std(axis=0), np.float64)
     kernel, bias = kernel * unit, bias * unit
-    return Dense(kernel * deviation[:, None], bias + mean @ kernel, 1.0 / deviation, -mean / deviation)
+    mean: Float = np.asarray(x.mean(axis=0), np.float64)
+    deviation: Float = np.asarray(x.std(axis=0), np.float64)
+    shifted = np.asarray(bias + mean @ kernel, np.float64)
+    return Dense(np.asarray(kernel * deviation[:, None], np.float64), shifted, 1.0 / deviation, -mean / deviation)
 
 
 def _he_uniform(x: Float, units: int, bias: float, rng: np.random.Generator) -> Dense:
@@ -121,7 +123,7 @@ def _last_layer(x: Float, target: NDArray[np.float32]) -> Dense:
     """Weighted least squares: the energy scale is right before the first step."""
     energy, sigma = (np.ldexp(target[:, i].astype(np.float64), scales.OUTPUT_EXPONENT) for i in (0, 1))
     design = np.column_stack([x, np.ones(len(x))]) / sigma[:, None]
-    solution = np.linalg.lstsq(design, energy / sigma, rcond=None)[0]
+    solution: Float = np.asarray(np.linalg.lstsq(design, energy / sigma, rcond=None)[0], np.float64)
     ones = np.ones(x.shape[1])
     return Dense(solution[:-1, None], solution[-1:], ones, 0.0 * ones)
 

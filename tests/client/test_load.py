@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The load generator against a real server: FACILE's C++ behind the emulated card."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hypersonic.build import build, build_csim
+from hypersonic.client.load import InferError, describe_model, send_events
+from hypersonic.hls.zoo.facile.events import log_flat_events
+from hypersonic.infer import WrongAnswerError, check_against_csim, kernel_cycles, served_integers
+from hypersonic.run import Served, ServerError, served
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    repository = tmp_path_factory.mktemp("models")
+    build("facile", target="sw_emu", repository=repository)
+    with served(repository) as running:
+        yield running
+
+
+def test_each_answer_belongs_to_its_event_whoever_sent_it(server: Served) -> None:
+    rng = np.random.default_rng(5)
+    rows = log_flat_events(1, seed=11).rows
+    events = [np.ascontiguousarray(rows[rng.integers(0, len(rows), rng.integers(1, 200))]) for _ in range(40)]
+    model = describe_model(server.grpc, "facile")
+    assert (model.name, model.input_shape) == ("facile", (18,))
+    seen: list[int] = []
+    load = send_events(server.grpc, model, events, clients=5, on_answer=seen.append)
+    assert sorted(seen) == list(range(40))
+    assert (load.latencies_ns > 0).all()
+    assert [len(output) for output in load.outputs] == [len(event) for event in events]
+    assert check_against_csim("facile", np.concatenate(events), np.concatenate(load.outputs)) == sum(map(len, events))
+
+
+def test_one_wrong_bit_is_found_and_named(server: Served) -> None:
+    rows = log_flat_events(1, seed=12).rows[:50]
+    output = np.array(send_events(server.grpc, describe_model(server.grpc, "facile"), [rows], clients=1).outputs[0])
+    project, _ = build_csim("facile")
+    raw = served_integers(project, output)
+    raw[17, 0] ^= 1
+    with pytest.raises(WrongAnswerError, match=r"1 of 50 answers of model 'facile' differ from csim, first in row 17"):
+        check_against_csim("facile", rows, project.output.from_raw(raw))
+    output[3, 0] += np.float32(2**-12)
+    with pytest.raises(WrongAnswerError, match="not on the grid"):
+        check_against_csim("facile", rows, output)
+
+
+def test_the_cards_clocks_are_read_from_the_metrics(server: Served) -> None:
+    url = f"http://{server.metrics}/metrics"
+    before = kernel_cycles(url, "facile")
+    rows = log_flat_events(1, seed=13).rows[:1000]
+    send_events(server.grpc, describe_model(server.grpc, "facile"), [rows], clients=1)
+    assert kernel_cycles(url, "facile") - before == 1000  # the C++ model has no clock: a row counts as one
+    assert kernel_cycles(url, "nobody") == 0
+
+
+def test_an_unknown_model_is_an_error_that_names_it(server: Served) -> None:
+    with pytest.raises(InferError, match="no metadata of model 'nobody'"):
+        describe_model(server.grpc, "nobody")
+
+
+def test_a_refused_event_is_an_error_with_the_servers_words(server: Served) -> None:
+    model = describe_model(server.grpc, "facile")
+    with pytest.raises(InferError, match=r"model 'facile' refused 2 rows: .*unexpected shape for input 'input'"):
+        send_events(server.grpc, model, [np.zeros((2, 17), np.float32)], clients=2)
+
+
+def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
+    with pytest.raises(ServerError, match="did not start"), served(tmp_path / "nowhere"):
+        pass  # never reached: the repository is missing

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line as a user meets it: what it does, and what it says when something is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def hypersonic(*argv: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "hypersonic.cli", *map(str, argv)],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def refused(done: subprocess.CompletedProcess[str], *said: str) -> None:
+    """Exit code 2 and one paragraph on standard error that holds all of `said`, no traceback."""
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "hypersonic: error: " in done.stderr
+    for text in said:
+        assert text in done.stderr
+
+
+def test_the_main_job_builds_serves_infers_checks_and_stops(tmp_path: Path) -> None:
+    done = hypersonic(
+        "run", "facile", "--target", "hw_emu", "--events", "3", "--clients", "2",
+        "--model-repository", tmp_path / "models", "--output", tmp_path / "result",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "answers equal to csim" in done.stdout
+    assert "100 - 500" in done.stdout
+    figures = json.loads((tmp_path / "result" / "figures.json").read_text())
+    assert figures["integers_equal_to_csim"] == 3 * 16_000
+    assert 16_000 * 72 / 64 <= figures["clocks_per_event"] <= 1.15 * 16_000 * 72 / 64
+    assert (tmp_path / "result" / "result.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "models" / "facile" / "1" / "model.xclbin").read_bytes().startswith(b"xclbin2\0")
+    inspected = hypersonic("inspect", tmp_path / "models" / "facile" / "1" / "model.xclbin")
+    assert inspected.returncode == 0
+    assert "facile_1" in inspected.stdout
+
+
+def test_a_second_build_of_the_same_finds_the_first(tmp_path: Path) -> None:
+    first = hypersonic("build", "facile", "--target", "sw_emu", "--model-repository", tmp_path)
+    second = hypersonic("build", "facile", "--target", "sw_emu", "--model-repository", tmp_path)
+    assert first.returncode == second.returncode == 0, first.stderr + second.stderr
+    assert first.stdout == second.stdout == f"{tmp_path / 'facile' / '1'}\n"
+
+
+def test_a_missing_compiler_is_named_with_what_to_install(tmp_path: Path) -> None:
+    done = hypersonic(
+        "build", "facile", "--model-repository", tmp_path, PATH=str(tmp_path), HYPERSONIC_CACHE=str(tmp_path / "cache")
+    )
+    refused(done, "g++ is not on PATH", "apt-get install g++ make perl")
+    assert not (tmp_path / "facile").exists()
+
+
+def test_an_unknown_model_is_refused_with_what_there_is(tmp_path: Path) -> None:
+    refused(hypersonic("build", "facil", "--model-repository", tmp_path), "facil", "facile")
+
+
+def test_an_unknown_platform_is_refused_with_what_there_is(tmp_path: Path) -> None:
+    refused(hypersonic("build", "facile", "--platform", "u999", "--model-repository", tmp_path), "u999", "u250")
+
+
+def test_a_bitstream_without_the_vendors_tools_names_what_is_missing(tmp_path: Path) -> None:
+    refused(hypersonic("build", "facile", "--target", "hw", "--model-repository", tmp_path), "v++", "Vitis")
+
+
+@pytest.mark.parametrize("content", [b"", b"xclbin2\0" + bytes(40), b"\x7fELF" + bytes(600)])
+def test_a_truncated_or_foreign_xclbin_is_refused(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "a.xclbin"
+    file.write_bytes(content)
+    refused(hypersonic("inspect", file), "xclbin")
+
+
+def test_an_xclbin_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    refused(hypersonic("inspect", tmp_path / "none.xclbin"), "none.xclbin")
+
+
+def test_infer_without_a_server_says_where_it_looked() -> None:
+    refused(hypersonic("infer", "facile", "--url", "localhost:1"), "localhost:1", "hypersonic serve")
+
+
+def test_devices_lists_what_this_host_can_reach() -> None:
+    done = hypersonic("devices")
+    assert done.returncode == 0, done.stderr
+    assert "emu" in done.stdout
