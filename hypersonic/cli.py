@@ -85,6 +85,9 @@ def _add_build_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--platform", default="u250", help="the card it is linked for")
     parser.add_argument("--core", choices=("da", "rf", "hls", "csim"), default="da", help="how the network is computed")
     parser.add_argument("--model-repository", type=Path, default=Path("models"), metavar="DIR", help="where it is published")
+    parser.add_argument(
+        "--build-directory", type=Path, default=Path("build"), metavar="DIR", help="where its HLS project and RTL go"
+    )
     parser.add_argument("--compute-units", type=int, default=1, metavar="N", help="instances of the kernel on the card")
     parser.add_argument("--quiet", action="store_true", help="no progress on the terminal")
 
@@ -105,6 +108,7 @@ def _build(args: argparse.Namespace) -> int:
             core=args.core,
             repository=args.model_repository,
             compute_units=args.compute_units,
+            directory=args.build_directory,
             progress=step,
         )
     print(version)

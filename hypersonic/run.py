@@ -48,6 +48,7 @@ def run(args: argparse.Namespace) -> int:
             core=args.core,
             repository=args.model_repository,
             compute_units=args.compute_units,
+            directory=args.build_directory,
             progress=step,
         )
         step(f"server: hypersonic serve --model-repository {args.model_repository}")

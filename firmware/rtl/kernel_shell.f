@@ -12,5 +12,7 @@ axis_float_to_fixed.sv
 axis_fixed_to_float.sv
 axis_broadcast.sv
 kernel_runs.sv
+kernel_input.sv
+kernel_output.sv
 kernel_control.sv
 kernel_shell.sv

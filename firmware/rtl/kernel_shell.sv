@@ -4,10 +4,10 @@
 //
 //   s_axi_control -> kernel_control -> kernel_runs --+-------------------+------------------------------+
 //                                                    v                   v                              v
-//   m_axi_gmem0 <-------------------------- axi_read_master -> axis_row_unpack -> float_to_fixed  axi_write_master -> m_axi_gmem1
-//                                                                                       |               ^
-//                                          m_axis_x (to the core) <---- axis_skid <-----+               |
-//                                          s_axis_y (from the core) --> axis_skid -> fixed_to_float -> axis_row_pack
+//   m_axi_gmem0 <-------------------------- axi_read_master -> kernel_input            axi_write_master -> m_axi_gmem1
+//                                                                   |                          ^
+//                                            m_axis_x (core) <------+                          |
+//                                            s_axis_y (core) ----------> kernel_output --------+
 //
 // All parts work at once and on successive runs: the next run is read while this one is still being written. `done` goes
 // from the write master to the control, so a run is done when its last byte is in memory.
@@ -120,8 +120,7 @@ module kernel_shell #(
   logic        read_error;
   logic        write_error;
   logic        starved;
-  logic        row_valid;
-  logic        row_ready;
+  logic        blocked;
 
   kernel_control #(
       .ROW_IN_BYTES (ROW_IN_BYTES),
@@ -158,7 +157,7 @@ module kernel_shell #(
       .read_error           (read_error),
       .write_error          (write_error),
       .starved              (starved),
-      .blocked              (row_valid && !row_ready)
+      .blocked              (blocked)
   );
 
   logic                   read_valid;
@@ -239,15 +238,16 @@ module kernel_shell #(
       .error              (read_error)
   );
 
-  logic [N_IN*WORD_WIDTH-1:0] row_data;
-  logic                       row_last;
-
-  axis_row_unpack #(
-      .WORD_WIDTH(WORD_WIDTH),
+  kernel_input #(
       .BEAT_WORDS(BEAT_WORDS),
-      .ROW_WORDS (N_IN),
-      .ROWS_WIDTH(32)
-  ) u_axis_row_unpack (
+      .N         (N_IN),
+      .WIDTH     (WIDTH_IN),
+      .FRACTION  (FRACTION_IN),
+      .SIGNED    (SIGNED_IN),
+      .ROUNDING  (ROUNDING_IN),
+      .OVERFLOW  (OVERFLOW_IN),
+      .SCALES    (SCALES_IN)
+  ) u_kernel_input (
       .clk               (clk),
       .rst_n             (rst_n),
       .s_axis_desc_tvalid(unpack_valid),
@@ -256,111 +256,34 @@ module kernel_shell #(
       .s_axis_tvalid     (in_valid),
       .s_axis_tready     (in_ready),
       .s_axis_tdata      (in_data),
-      .m_axis_tvalid     (row_valid),
-      .m_axis_tready     (row_ready),
-      .m_axis_tdata      (row_data),
-      .m_axis_tlast      (row_last),
-      .starved           (starved)
-  );
-
-  logic                     x_valid;
-  logic                     x_ready;
-  logic [N_IN*WIDTH_IN-1:0] x_data;
-  logic                     x_last;
-
-  axis_float_to_fixed #(
-      .N       (N_IN),
-      .WIDTH   (WIDTH_IN),
-      .FRACTION(FRACTION_IN),
-      .SIGNED  (SIGNED_IN),
-      .ROUNDING(ROUNDING_IN),
-      .OVERFLOW(OVERFLOW_IN),
-      .SCALES  (SCALES_IN)
-  ) u_axis_float_to_fixed (
-      .clk          (clk),
-      .rst_n        (rst_n),
-      .s_axis_tvalid(row_valid),
-      .s_axis_tready(row_ready),
-      .s_axis_tdata (row_data),
-      .s_axis_tlast (row_last),
-      .m_axis_tvalid(x_valid),
-      .m_axis_tready(x_ready),
-      .m_axis_tdata (x_data),
-      .m_axis_tlast (x_last)
-  );
-
-  axis_skid #(
-      .WIDTH(1 + N_IN * WIDTH_IN)
-  ) u_axis_skid_x (
-      .clk          (clk),
-      .rst_n        (rst_n),
-      .s_axis_tvalid(x_valid),
-      .s_axis_tready(x_ready),
-      .s_axis_tdata ({x_last, x_data}),
-      .m_axis_tvalid(m_axis_x_tvalid),
-      .m_axis_tready(m_axis_x_tready),
-      .m_axis_tdata ({m_axis_x_tlast, m_axis_x_tdata})
+      .m_axis_tvalid     (m_axis_x_tvalid),
+      .m_axis_tready     (m_axis_x_tready),
+      .m_axis_tdata      (m_axis_x_tdata),
+      .m_axis_tlast      (m_axis_x_tlast),
+      .starved           (starved),
+      .blocked           (blocked)
   );
 
   // Out: raw rows to memory
-  logic                       y_valid;
-  logic                       y_ready;
-  logic [N_OUT*WIDTH_OUT-1:0] y_data;
-  logic                       y_last;
-
-  axis_skid #(
-      .WIDTH(1 + N_OUT * WIDTH_OUT)
-  ) u_axis_skid_y (
-      .clk          (clk),
-      .rst_n        (rst_n),
-      .s_axis_tvalid(s_axis_y_tvalid),
-      .s_axis_tready(s_axis_y_tready),
-      .s_axis_tdata ({s_axis_y_tlast, s_axis_y_tdata}),
-      .m_axis_tvalid(y_valid),
-      .m_axis_tready(y_ready),
-      .m_axis_tdata ({y_last, y_data})
-  );
-
-  logic                        result_valid;
-  logic                        result_ready;
-  logic [N_OUT*WORD_WIDTH-1:0] result_data;
-  logic                        result_last;
-
-  axis_fixed_to_float #(
-      .N       (N_OUT),
-      .WIDTH   (WIDTH_OUT),
-      .FRACTION(FRACTION_OUT),
-      .SIGNED  (SIGNED_OUT),
-      .SCALES  (SCALES_OUT)
-  ) u_axis_fixed_to_float (
-      .clk          (clk),
-      .rst_n        (rst_n),
-      .s_axis_tvalid(y_valid),
-      .s_axis_tready(y_ready),
-      .s_axis_tdata (y_data),
-      .s_axis_tlast (y_last),
-      .m_axis_tvalid(result_valid),
-      .m_axis_tready(result_ready),
-      .m_axis_tdata (result_data),
-      .m_axis_tlast (result_last)
-  );
-
   logic                  out_valid;
   logic                  out_ready;
   logic [DATA_WIDTH-1:0] out_data;
   logic                  out_last;
 
-  axis_row_pack #(
-      .WORD_WIDTH(WORD_WIDTH),
-      .ROW_WORDS (N_OUT),
-      .BEAT_WORDS(BEAT_WORDS)
-  ) u_axis_row_pack (
+  kernel_output #(
+      .BEAT_WORDS(BEAT_WORDS),
+      .N         (N_OUT),
+      .WIDTH     (WIDTH_OUT),
+      .FRACTION  (FRACTION_OUT),
+      .SIGNED    (SIGNED_OUT),
+      .SCALES    (SCALES_OUT)
+  ) u_kernel_output (
       .clk          (clk),
       .rst_n        (rst_n),
-      .s_axis_tvalid(result_valid),
-      .s_axis_tready(result_ready),
-      .s_axis_tdata (result_data),
-      .s_axis_tlast (result_last),
+      .s_axis_tvalid(s_axis_y_tvalid),
+      .s_axis_tready(s_axis_y_tready),
+      .s_axis_tdata (s_axis_y_tdata),
+      .s_axis_tlast (s_axis_y_tlast),
       .m_axis_tvalid(out_valid),
       .m_axis_tready(out_ready),
       .m_axis_tdata (out_data),

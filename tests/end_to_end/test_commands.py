@@ -25,6 +25,11 @@ def hypersonic(*argv: str | Path, **environment: str) -> subprocess.CompletedPro
     )
 
 
+def places(directory: Path) -> list[str | Path]:
+    """Options that keep a build out of the checkout."""
+    return ["--model-repository", directory, "--build-directory", directory / "build"]
+
+
 def refused(done: subprocess.CompletedProcess[str], *said: str) -> None:
     """Exit code 2 and one paragraph on standard error that holds all of `said`, no traceback."""
     assert done.returncode == 2, done.stderr
@@ -37,7 +42,7 @@ def refused(done: subprocess.CompletedProcess[str], *said: str) -> None:
 def test_the_main_job_builds_serves_infers_checks_and_stops(tmp_path: Path) -> None:
     done = hypersonic(
         "run", "facile", "--target", "hw_emu", "--events", "3", "--clients", "2",
-        "--model-repository", tmp_path / "models", "--output", tmp_path / "result",
+        "--model-repository", tmp_path / "models", "--output", tmp_path / "result", "--build-directory", tmp_path / "build",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "answers equal to csim" in done.stdout
@@ -47,36 +52,36 @@ def test_the_main_job_builds_serves_infers_checks_and_stops(tmp_path: Path) -> N
     assert 16_000 * 72 / 64 <= figures["clocks_per_event"] <= 1.15 * 16_000 * 72 / 64
     assert (tmp_path / "result" / "result.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "models" / "facile" / "1" / "model.xclbin").read_bytes().startswith(b"xclbin2\0")
+    assert {"build_prj.tcl", "firmware"} <= {path.name for path in (tmp_path / "build" / "facile" / "hls").iterdir()}
+    assert "facile_core" in (tmp_path / "build" / "facile" / "kernel" / "facile.v").read_text()
     inspected = hypersonic("inspect", tmp_path / "models" / "facile" / "1" / "model.xclbin")
     assert inspected.returncode == 0
     assert "facile_1" in inspected.stdout
 
 
 def test_a_second_build_of_the_same_finds_the_first(tmp_path: Path) -> None:
-    first = hypersonic("build", "facile", "--target", "sw_emu", "--model-repository", tmp_path)
-    second = hypersonic("build", "facile", "--target", "sw_emu", "--model-repository", tmp_path)
+    first = hypersonic("build", "facile", "--target", "sw_emu", *places(tmp_path))
+    second = hypersonic("build", "facile", "--target", "sw_emu", *places(tmp_path))
     assert first.returncode == second.returncode == 0, first.stderr + second.stderr
     assert first.stdout == second.stdout == f"{tmp_path / 'facile' / '1'}\n"
 
 
 def test_a_missing_compiler_is_named_with_what_to_install(tmp_path: Path) -> None:
-    done = hypersonic(
-        "build", "facile", "--model-repository", tmp_path, PATH=str(tmp_path), HYPERSONIC_CACHE=str(tmp_path / "cache")
-    )
+    done = hypersonic("build", "facile", *places(tmp_path), PATH=str(tmp_path), HYPERSONIC_CACHE=str(tmp_path / "cache"))
     refused(done, "g++ is not on PATH", "apt-get install g++ make perl")
     assert not (tmp_path / "facile").exists()
 
 
 def test_an_unknown_model_is_refused_with_what_there_is(tmp_path: Path) -> None:
-    refused(hypersonic("build", "facil", "--model-repository", tmp_path), "facil", "facile")
+    refused(hypersonic("build", "facil", *places(tmp_path)), "facil", "facile")
 
 
 def test_an_unknown_platform_is_refused_with_what_there_is(tmp_path: Path) -> None:
-    refused(hypersonic("build", "facile", "--platform", "u999", "--model-repository", tmp_path), "u999", "u250")
+    refused(hypersonic("build", "facile", "--platform", "u999", *places(tmp_path)), "u999", "u250")
 
 
 def test_a_bitstream_without_the_vendors_tools_names_what_is_missing(tmp_path: Path) -> None:
-    refused(hypersonic("build", "facile", "--target", "hw", "--model-repository", tmp_path), "v++", "Vitis")
+    refused(hypersonic("build", "facile", "--target", "hw", *places(tmp_path)), "v++", "Vitis")
 
 
 @pytest.mark.parametrize("content", [b"", b"xclbin2\0" + bytes(40), b"\x7fELF" + bytes(600)])
