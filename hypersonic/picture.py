@@ -30,12 +30,13 @@ def print_table(outcome: Outcome, picture: Path) -> None:
     table.add_column("of what")
     for row in _rows(outcome):
         table.add_row(*row)
-    methods = list(dict.fromkeys(row.method for row in outcome.resolution))
+    *others, served = dict.fromkeys(row.method for row in outcome.resolution)
     table.add_section()
-    table.add_row("energy, GeV", "bias / sigma68", "reco/true; " + ", ".join(methods[:-1]))
+    table.add_row("true energy, GeV", "bias / sigma68", "  ".join(f"{method:<16}" for method in others))
+    cells = {(row.low_gev, row.high_gev, row.method): f"{row.bias:+.4f} / {row.sigma68:.4f}" for row in outcome.resolution}
     for low, high in dict.fromkeys((row.low_gev, row.high_gev) for row in outcome.resolution):
-        cells = [f"{r.bias:+.4f} / {r.sigma68:.4f}" for r in outcome.resolution if (r.low_gev, r.high_gev) == (low, high)]
-        table.add_row(f"{low:g} - {high:g}", cells[-1], "  ".join(cells[:-1]))
+        beside = "  ".join(cells[low, high, method] for method in others)
+        table.add_row(f"{low:g} - {high:g}", cells[low, high, served], beside)
     console.print(table)
     console.print(f"picture: {picture}", highlight=False)
 
@@ -87,10 +88,10 @@ def _draw_methods(axes: Any, outcome: Outcome, value: Callable[[Resolution, floa
 def _draw_latency(axes: Any, outcome: Outcome) -> None:
     latency_ms = np.sort(outcome.load.latencies_ns) * 1e-6
     axes.step(latency_ms, np.arange(1, len(latency_ms) + 1) / len(latency_ms), where="post", lw=2)
-    for quantile, height in ((0.5, 0.03), (0.99, 0.11)):
+    for quantile, line in ((0.5, "--"), (0.99, ":")):
         at = outcome.load.latency_ms(quantile)
-        axes.axvline(at, color="grey", ls=":", lw=1)
-        axes.text(at, height, f"p{quantile * 100:g}: {at:.0f} ms ", color="grey", ha="right")
+        axes.axvline(at, color="grey", ls=line, lw=1, label=f"p{quantile * 100:g}: {at:.0f} ms")
+    axes.legend(frameon=False, loc="upper left")
     axes.set(xlabel="latency of an event, ms", ylabel="share of events", xlim=(0, None), ylim=(0, 1.02))
     axes.set_title(f"{outcome.clients} clients, simulated card: {outcome.load.events_per_s:.1f} events/s")
     axes.grid(visible=True, alpha=0.25)
