@@ -11,7 +11,7 @@ STAMP  := $(VENV)/.stamp-$(shell cat requirements.lock pyproject.toml | sha256su
 MODEL    ?= facile
 PLATFORM ?= u250
 
-.PHONY: help dev run test lint serve bitstream bench lock clean
+.PHONY: help dev run test lint serve bitstream bench formal lock clean
 
 help: ## what can be made
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -50,6 +50,9 @@ bitstream: $(STAMP) ## the hw xclbin of MODEL for PLATFORM, with the vendor's to
 
 bench: $(STAMP) ## the kernel's and the server's figures
 	$(BIN)/hypersonic bench
+
+formal: $(STAMP) ## the proofs of the stream and burst modules
+	$(BIN)/python -m hypersonic.firmware.prove
 
 lock: $(STAMP) ## renew requirements.lock from pyproject.toml
 	$(BIN)/uv pip compile pyproject.toml --extra build --group dev --python-version 3.11 --generate-hashes --no-header \

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ class BenchError(RuntimeError):
 
 
 def bench(step: Step, scripts: Path = SCRIPTS) -> dict[str, Any]:
-    """Run every script of `scripts` with --json; returns {script's name: its figures}. Raises BenchError."""
+    """Run every script of `scripts` with --json, which makes it print JSON; returns {script's name: its figures}. Raises BenchError."""
     files = sorted(scripts.glob("*.py"))
     if not files:
         raise BenchError(f"no benches in {scripts}; they are in the source repository, not in the installed package")
@@ -32,10 +31,8 @@ def bench(step: Step, scripts: Path = SCRIPTS) -> dict[str, Any]:
 
 def _figures(script: Path, step: Step) -> Any:
     step(f"bench: {script.stem}")
-    with tempfile.TemporaryDirectory() as scratch:
-        result = Path(scratch) / "figures.json"
-        done = subprocess.run([sys.executable, script, "--json", result], capture_output=True, text=True, check=False)
-        if done.returncode:
-            tail = "\n".join(f"{done.stdout}\n{done.stderr}".splitlines()[-20:])
-            raise BenchError(f"{script.name} ended with {done.returncode}:\n{tail}")
-        return json.loads(result.read_text())
+    done = subprocess.run([sys.executable, script, "--json"], capture_output=True, text=True, check=False)
+    if done.returncode:
+        tail = "\n".join(done.stderr.splitlines()[-20:])
+        raise BenchError(f"{script.name} ended with {done.returncode}:\n{tail}")
+    return json.loads(done.stdout)
