@@ -18,7 +18,7 @@ help: ## what can be made
 
 dev: $(STAMP) ## the environment in .venv/, exactly as locked
 
-$(STAMP): requirements.lock pyproject.toml
+$(STAMP):
 	@rm -f $(VENV)/.stamp-*
 	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) is not here; install Python 3.11 or set PYTHON=" >&2; exit 2; }
 	@for tool in g++ make perl; do command -v $$tool >/dev/null || { echo "$$tool is not here; on Debian: apt-get install g++ make perl" >&2; exit 2; }; done

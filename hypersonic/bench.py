@@ -22,7 +22,7 @@ class BenchError(RuntimeError):
 
 
 def bench(step: Step, scripts: Path = SCRIPTS) -> dict[str, Any]:
-    """Run every script of `scripts` with --json, which makes it print JSON; returns {script's name: its figures}. Raises BenchError."""
+    """Run every script of `scripts` with --json; returns {script's name: its figures}. Raises BenchError."""
     files = sorted(scripts.glob("*.py"))
     if not files:
         raise BenchError(f"no benches in {scripts}; they are in the source repository, not in the installed package")
