@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
-PYTHON ?= python3.11
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.stamp-$(shell cat requirements.lock pyproject.toml | sha256sum | cut -c1-16)
@@ -20,7 +20,7 @@ dev: $(STAMP) ## the environment in .venv/, exactly as locked
 
 $(STAMP):
 	@rm -f $(VENV)/.stamp-*
-	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) is not here; install Python 3.11 or set PYTHON=" >&2; exit 2; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || { echo "Python 3.11 is needed, got '$(PYTHON)'; install it or set PYTHON=" >&2; exit 2; }
 	@for tool in g++ make perl; do command -v $$tool >/dev/null || { echo "$$tool is not here; on Debian: apt-get install g++ make perl" >&2; exit 2; }; done
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing the locked environment into $(VENV)/ ..."
