@@ -7,7 +7,7 @@
         `-- Run             one set of arguments, started again and again
 
 Everything is made before the first run and closed in the opposite order; close() may be called twice. A Device may be
-shared between threads; a ComputeUnit and what it owns belong to one thread at a time.
+shared between threads; a ComputeUnit is made and closed by one thread, each buffer object and each run used by one at a time.
 """
 
 from __future__ import annotations
@@ -126,6 +126,7 @@ class ComputeUnit(_Closing):
         self.name = unit.name
         self.in_service = True
         self._lock = Lock()
+        self._service_lock = Lock()
         self._library, self._device = library, device
         self._handle = library.open_kernel(device, uuid, f"{unit.kernel}:{{{unit.name}}}")
         self._closing.callback(self._release, library.close_kernel, self._handle)
@@ -159,18 +160,24 @@ class ComputeUnit(_Closing):
         with self._lock:
             super().close()
 
-    def take_out_of_service(self) -> None:
-        """For good: only a reset of the card and a new Device bring it back."""
-        self.in_service = False
+    def take_out_of_service(self) -> bool:
+        """For good: only a reset of the card and a new Device bring it back. Whether it was in service till now."""
+        with self._service_lock:
+            before, self.in_service = self.in_service, False
+        return before
 
     def require_service(self) -> None:
         """Raises DeviceClosedError or ComputeUnitOutOfServiceError when the unit cannot be used."""
         self._require_open(f"compute unit {self.name}")
         if not self.in_service:
-            raise ComputeUnitOutOfServiceError(
-                f"compute unit {self.name} is out of service since a run did not complete: "
-                "reset the card (`xrt-smi reset`) and load again"
-            )
+            raise self.out_of_service()
+
+    def out_of_service(self) -> ComputeUnitOutOfServiceError:
+        """What to say once it is."""
+        return ComputeUnitOutOfServiceError(
+            f"compute unit {self.name} is out of service since a run did not complete: "
+            "reset the card (`xrt-smi reset`) and load again"
+        )
 
     def _owns(self, closing: Callable[[], None]) -> None:
         self._closing.callback(closing)
@@ -258,7 +265,8 @@ class Run(_Closing):
         self._pending = True
 
     def wait(self, timeout_ms: int) -> RunState:
-        """The run's last state, or TIMEOUT when it did not end within timeout_ms; then it is still in flight."""
+        """The run's last state, or TIMEOUT when it did not end within timeout_ms, or not before its compute unit went out of
+        service; then it is still in flight."""
         self._require_open("the run")
         return self._wait(timeout_ms)
 
@@ -274,7 +282,7 @@ class Run(_Closing):
                 self._pending = False
                 return xrt.run_state(state)
             left_ms = (deadline - time.monotonic_ns()) // 1_000_000
-            if left_ms <= 0:
+            if left_ms <= 0 or not self._unit.in_service:
                 return RunState.TIMEOUT
 
     def _settle(self) -> None:

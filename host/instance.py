@@ -5,13 +5,15 @@
     slot 1:             x -> card        | kernel          | card -> y
 
 While one slot computes, the next one's bytes travel: start A, start B, finish A, start A, finish B, ... Runs complete in
-the order they were started. One thread at a time uses an instance.
+the order they were started. A slot belongs to one thread at a time; different slots may be started and finished by different
+threads at once. Starts wait for each other: with the bus to itself, the first one's bytes arrive soonest.
 """
 
 from __future__ import annotations
 
 import time
 from contextlib import ExitStack
+from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
@@ -58,10 +60,12 @@ class Slot:
     packed tightly. Neither may be used after the instance is closed.
     """
 
-    def __init__(self, unit: ComputeUnit, capacity_rows: int, row_in_bytes: int, row_out_bytes: int) -> None:
+    def __init__(self, unit: ComputeUnit, starting: Lock, capacity_rows: int, row_bytes: tuple[int, int]) -> None:
+        """starting: held by the one slot of the unit that is being started. row_bytes: of x and of y."""
         self.capacity_rows = capacity_rows
         self.in_flight_rows: int | None = None
-        self._unit, self._row_in_bytes, self._row_out_bytes = unit, row_in_bytes, row_out_bytes
+        self._unit, self._starting = unit, starting
+        self._row_in_bytes, self._row_out_bytes = row_in_bytes, row_out_bytes = row_bytes
         self._start_ns = self._launched_ns = 0
         with ExitStack() as opened:
             self._x = opened.enter_context(unit.allocate(capacity_rows * row_in_bytes, X))
@@ -82,24 +86,25 @@ class Slot:
             raise RunError(f"a slot of {self._unit.name} has {self.in_flight_rows} rows in flight: finish() it first")
         if not 0 <= rows <= self.capacity_rows:
             raise RunError(f"{rows} rows do not fit a slot of {self._unit.name}: expected 0 to {self.capacity_rows}")
-        self._unit.require_service()
         self._start_ns = time.monotonic_ns()
-        try:
-            self._x.sync_to_device(rows * self._row_in_bytes)
-            self._run.set_arg(ROWS, rows)
-            self._run.start()
-        except DeviceLostError:
-            self._unit.take_out_of_service()
-            raise
-        self.in_flight_rows = rows
-        self._launched_ns = time.monotonic_ns()
+        with self._starting:
+            self._unit.require_service()
+            try:
+                self._x.sync_to_device(rows * self._row_in_bytes)
+                self._run.set_arg(ROWS, rows)
+                self._run.start()
+            except DeviceLostError:
+                self._unit.take_out_of_service()
+                raise
+            self.in_flight_rows = rows
+            self._launched_ns = time.monotonic_ns()
 
     def finish(self, timeout_ms: int) -> SlotTimes:
         """Wait for the run and fetch its rows into y.
 
         Raises ComputeUnitTimeoutError when it does not complete within timeout_ms; the compute unit is out of service then
-        and this slot stays in flight. Raises ComputeUnitOutOfServiceError when another slot met that before, RunError when
-        the run failed, DeviceError.
+        and this slot stays in flight. Raises ComputeUnitOutOfServiceError when another slot met that before or meanwhile,
+        RunError when the run failed, DeviceError.
         """
         rows = self.in_flight_rows
         if rows is None:
@@ -126,7 +131,8 @@ class Slot:
         if state is not RunState.TIMEOUT:
             self.in_flight_rows = None
             return RunError(f"a run of {rows} rows on {self._unit.name} ended as {state.name}, expected COMPLETED")
-        self._unit.take_out_of_service()
+        if not self._unit.take_out_of_service():
+            return self._unit.out_of_service()
         return ComputeUnitTimeoutError(
             f"a run of {rows} rows on {self._unit.name} did not complete within {timeout_ms} ms; the compute unit is out of "
             "service and the others go on: reset the card (`xrt-smi reset`) and load the model again"
@@ -139,9 +145,10 @@ class ModelInstance:
     def __init__(self, unit: ComputeUnit, manifest: Manifest, slots: int, slot_rows: int) -> None:
         self.name = unit.name
         self._unit = unit
+        starting = Lock()
         row_bytes = manifest.input.row_bytes, manifest.output.row_bytes
         with ExitStack() as opened:
-            self.slots = tuple(_slot(opened, unit, slot_rows, *row_bytes) for _ in range(slots))
+            self.slots = tuple(_slot(opened, unit, starting, slot_rows, row_bytes) for _ in range(slots))
             self._closing = opened.pop_all()
         self._busy_at_load = self._last_busy = _busy_cycles(unit)
 
@@ -183,8 +190,8 @@ def open_instances(device: Device, manifest: Manifest, *, slots: int = 2, slot_r
     return tuple(instances)
 
 
-def _slot(opened: ExitStack, unit: ComputeUnit, capacity_rows: int, row_in_bytes: int, row_out_bytes: int) -> Slot:
-    slot = Slot(unit, capacity_rows, row_in_bytes, row_out_bytes)
+def _slot(opened: ExitStack, unit: ComputeUnit, starting: Lock, slot_rows: int, row_bytes: tuple[int, int]) -> Slot:
+    slot = Slot(unit, starting, slot_rows, row_bytes)
     opened.callback(slot.close)
     return slot
 

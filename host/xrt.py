@@ -2,7 +2,7 @@
 """XRT's C API by ctypes: prototypes, and calls that raise instead of returning codes. The only file that knows ctypes.
 
 Source: xrt/xrt_device.h, xrt/xrt_bo.h, xrt/xrt_kernel.h, the same from XRT 2.11 on. ctypes releases the GIL around each
-call, so one thread per compute unit can wait. Handles are opaque addresses; no function here keeps one.
+call, so many threads can wait, each for its run. Handles are opaque addresses; no function here keeps one.
 """
 
 from __future__ import annotations

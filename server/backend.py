@@ -2,7 +2,8 @@
 """The seam between the server and what computes: a backend loads a model version into instances with slots.
 
 A slot is the room for one run: the batch is written straight into it, and answers are framed straight out of it. Two or more
-slots let the next batch be written while a run works. One thread per instance calls its slots; nobody else does.
+slots let the next batch be written while a run works. A slot belongs to the thread that took it until its answers are framed;
+slots of one instance are in the hands of different threads at the same time, and runs end in the order they were started.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class Launched(NamedTuple):
 
 
 class Slot(Protocol):
-    """Room for one run. Called by its instance's thread only, in the order start, finish, outputs."""
+    """Room for one run. One thread at a time calls start, finish, outputs, in this order."""
 
     @property
     def capacity_rows(self) -> int: ...
@@ -33,7 +34,11 @@ class Slot(Protocol):
         """Write the shares' rows, one after another, and start the run. Raises BackendError."""
 
     def finish(self) -> Launched:
-        """Wait for the run. Raises InstanceTimeoutError when the instance hung, BackendError when the run failed."""
+        """Wait for the run, without the interpreter's lock.
+
+        Raises InstanceTimeoutError when the instance hung (once per instance), InstanceLostError soon after another slot's
+        thread met that, BackendError when the run failed.
+        """
 
     def outputs(self, first_row: int, rows: int) -> tuple[memoryview, ...]:
         """Each output's bytes of these rows of the run; good until the slot's next start."""
@@ -55,7 +60,7 @@ class Instance(Protocol):
         """Clocks the instance had a run in flight since load. Any thread may ask; it may take as long as a card's register."""
 
     def close(self) -> None:
-        """Give everything back; called after the instance's thread ended."""
+        """Give everything back; called when no thread has one of its slots."""
 
 
 @dataclass(frozen=True)

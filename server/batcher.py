@@ -9,7 +9,7 @@ A run carries at most `capacity_rows` rows (a slot). Rule, Triton's where Triton
 - otherwise a batch waits until it can grow no further or the oldest request has waited max_queue_delay; delay 0 sends
   what is there.
 
-Instances take batches when they have a free slot, so batches grow by themselves while the cards are busy.
+Batches are taken when a slot is free, so they grow by themselves while the cards are busy.
 """
 
 from __future__ import annotations
@@ -73,24 +73,44 @@ class Walk(NamedTuple):
     full: bool
 
 
+class Due(NamedTuple):
+    """A batch; or, when shares is empty, how long until one is due: 0 = not before something arrives."""
+
+    shares: tuple[Share, ...]
+    patience_ns: int
+
+
+_NOTHING = Due((), 0)
+
+
 class DynamicBatcher:
-    """Front ends' threads enqueue and withdraw; instances' threads take batches, land them or put them back."""
+    """Front ends' threads enqueue and withdraw; whoever runs batches takes them, lands them or puts them back.
+
+    lock: reentrant; guards the queue, and whatever a scheduler has to change in one step with it. changed: under this lock,
+    notified when something else than a new request may have made a batch due.
+    """
 
     def __init__(self, rule: BatchRule) -> None:
         self.rule = rule
+        self.lock = threading.RLock()
+        self.changed = threading.Condition(self.lock)
         self._queue: deque[Share] = deque()
-        self._changed = threading.Condition(threading.Lock())
         self._closed: ServerError | None = None
 
     def __len__(self) -> int:
         """Requests waiting, the one partly taken included."""
         return len(self._queue)
 
+    @property
+    def closed(self) -> bool:
+        """Whether new requests are refused."""
+        return self._closed is not None
+
     def enqueue(self, pending: PendingRequest) -> None:
         """Raises QueueFullError, or the error the batcher was closed with."""
         now = time.monotonic_ns()
         policy = self.rule.policy
-        with self._changed:
+        with self.lock:
             if self._closed is not None:
                 raise self._closed.with_traceback(None)
             if policy.max_queue_size and len(self._queue) >= policy.max_queue_size:
@@ -99,43 +119,34 @@ class DynamicBatcher:
             timeout_us = policy.timeout_of(pending.request.timeout_us)
             pending.expires_ns = now + 1000 * timeout_us if timeout_us else 0
             self._queue.insert(self._tail(), Share(pending, 0, pending.request.rows))
-            self._changed.notify()
 
     def withdraw(self, pending: PendingRequest, error: ServerError) -> None:
         """Take a request's waiting rows out of the queue; it fails with `error` unless all its rows are on their way."""
-        with self._changed:
+        with self.lock:
             waiting = [share for share in self._queue if share.pending is pending]
             if not waiting:
                 return
             for share in waiting:
                 self._queue.remove(share)
             self._fail(pending, error)
-            self._changed.notify()
+            self.changed.notify()
 
-    def take(self, *, wait: bool) -> tuple[Share, ...]:
-        """The next batch. Empty: nothing is due yet (wait=False), or the batcher is closed and its queue empty."""
-        with self._changed:
-            while True:
-                shares, patience_ns = self._next(time.monotonic_ns())
-                if shares:
-                    for share in shares:
-                        share.pending.in_flight += 1
-                    if self._queue:
-                        self._changed.notify()
-                    return shares
-                if not wait or (self._closed is not None and not self._queue):
-                    return ()
-                self._changed.wait(patience_ns / 1e9 if patience_ns else None)
+    def take(self, last: PendingRequest | None = None) -> Due:
+        """The next batch, if one is due. last: only one that this request is in to the end, with all before it."""
+        with self.lock:
+            due = self._next(time.monotonic_ns(), last)
+            for share in due.shares:
+                share.pending.in_flight += 1
+            return due
 
-    def _next(self, now_ns: int) -> tuple[tuple[Share, ...], int]:
-        """(batch, 0), or (nothing, ns until one is due; 0 = when something arrives)."""
+    def _next(self, now_ns: int, last: PendingRequest | None) -> Due:
         rule, queue = self.rule, self._queue
         if rule.policy.delay_on_timeout:
             self._delay_expired(now_ns)
         if not queue:
-            return (), 0
+            return _NOTHING
         if queue[0].rows > rule.capacity_rows:
-            return (self._cut(queue.popleft()),), 0
+            return _NOTHING if last is not None else Due((self._cut(queue.popleft()),), 0)
         walk = self._walk()
         waited_ns = now_ns - queue[0].pending.enqueued_ns
         overdue = waited_ns >= rule.max_delay_ns
@@ -143,8 +154,10 @@ class DynamicBatcher:
         if walk.preferred and not (overdue and rule.max_delay_ns):
             count = walk.preferred
         elif not (walk.full or overdue or walk.rows >= rule.most_rows or self._closed is not None):
-            return (), rule.max_delay_ns - waited_ns
-        return tuple(queue.popleft() for _ in range(count)), 0
+            return Due((), rule.max_delay_ns - waited_ns)
+        if last is not None and queue[count - 1].pending is not last:
+            return _NOTHING
+        return Due(tuple(queue.popleft() for _ in range(count)), 0)
 
     def _walk(self) -> Walk:
         """How far a batch of whole requests can reach from the head of the queue."""
@@ -184,7 +197,7 @@ class DynamicBatcher:
     def land(self, share: Share) -> bool:
         """A run with this share is over. Whether it was the request's last, so that the request is to be completed."""
         pending = share.pending
-        with self._changed:
+        with self.lock:
             pending.in_flight -= 1
             pending.rows_left -= share.rows
             if pending.error is not None:
@@ -194,7 +207,7 @@ class DynamicBatcher:
 
     def fail(self, shares: Sequence[Share], error: ServerError) -> None:
         """A run with these shares failed for good."""
-        with self._changed:
+        with self.lock:
             for share in shares:
                 share.pending.in_flight -= 1
                 for other in [other for other in self._queue if other.pending is share.pending]:
@@ -207,7 +220,7 @@ class DynamicBatcher:
         Requests that did not fare better elsewhere before fail with `error`: one of them may be what hangs the instances.
         """
         hopeless: list[Share] = []
-        with self._changed:
+        with self.lock:
             for pending in {share.pending for share in shares}:
                 pending.timeouts += 1
             for share in reversed(shares):
@@ -219,24 +232,24 @@ class DynamicBatcher:
                     continue
                 pending.in_flight -= 1
                 self._queue.appendleft(share)
-            self._changed.notify_all()
+            self.changed.notify_all()
         self.fail(hopeless, error)
 
     def close(self, error: ServerError) -> None:
         """No new requests: enqueue raises `error`. What waits is still taken."""
-        with self._changed:
+        with self.lock:
             self._closed = error
-            self._changed.notify_all()
+            self.changed.notify_all()
 
     def abandon(self, error: ServerError) -> None:
         """close(), and what waits fails with `error` too: nobody is left to take it."""
-        with self._changed:
+        with self.lock:
             self._closed = error
             waiting = [share.pending for share in self._queue]
             self._queue.clear()
             for pending in waiting:
                 self._fail(pending, error)
-            self._changed.notify_all()
+            self.changed.notify_all()
 
     def _fail(self, pending: PendingRequest, error: ServerError) -> None:
         """Record the first error; complete the request once none of its rows is on a card. The lock is held."""

@@ -29,7 +29,7 @@ class Call(Protocol):
 
 
 class ModelVersion:
-    """Front ends' threads call infer(); everything else of a request happens on the scheduler's threads."""
+    """Front ends' threads call infer(), and run batches in it: their own request's and those merged with it."""
 
     def __init__(
         self,
@@ -94,9 +94,10 @@ class ModelVersion:
         batcher = self.scheduler.batcher
         call.add_callback(lambda: batcher.withdraw(pending, CancelledError()))
         self.scheduler.submit(pending)
-        if not call.is_active():  # it ended before there was anything to withdraw
-            batcher.withdraw(pending, CancelledError())
-        self._wait(pending)
+        if not pending.completed:
+            if not call.is_active():  # it ended before there was anything to withdraw
+                batcher.withdraw(pending, CancelledError())
+            self._wait(pending)
         if pending.error is not None:
             raise pending.error.with_traceback(None)
         if pending.answer is None:

@@ -14,7 +14,7 @@ from hypersonic.server.statistics import RunTimes
 
 #: one output's bytes, in order
 Chunks = Sequence[bytes | memoryview]
-#: (request, chunks of each of the model's outputs) -> the answer as the front end sends it; called on an instance's thread
+#: (request, chunks of each of the model's outputs) -> the answer as the front end sends it; called on the thread that ran it
 Frame = Callable[[CheckedRequest, Sequence[Chunks]], bytes]
 
 
@@ -29,8 +29,8 @@ class Part(NamedTuple):
 class PendingRequest:
     """A checked request, its place in time, and the latch its front end's thread waits on.
 
-    The front end's thread makes it and waits; batcher and instances' threads do the rest: the fields below are theirs,
-    under the batcher's lock. Completed exactly once, with an answer or an error.
+    The front end's thread makes it, submits it and waits; the batcher and the thread that runs its batch do the rest: the
+    fields below are theirs, under the batcher's lock. Completed exactly once, with an answer or an error.
     """
 
     __slots__ = (

@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -87,6 +88,24 @@ def test_all_compute_units_work_side_by_side(device: Device, build: Build) -> No
     assert [instance.busy_cycles() for instance in instances] == [20 * 3 * 256] * 2
 
 
+def test_each_slot_may_be_used_by_a_thread_of_its_own(device: Device, build: Build) -> None:
+    instance = _open(device, build, slots=4)[0]
+
+    def work(slot: Slot, number: int) -> list[int]:
+        failures = []
+        for turn in range(25):
+            y = _fill(slot, 100 * number + turn)
+            slot.start(256)
+            slot.finish(5000)
+            failures += [turn] * (not np.array_equal(slot.y.view("<f4"), y))
+        return failures
+
+    with ThreadPoolExecutor(4) as pool:
+        done = [pool.submit(work, slot, number) for number, slot in enumerate(instance.slots)]
+        assert [future.result() for future in done] == [[]] * 4
+    assert instance.busy_cycles() == 4 * 25 * 256
+
+
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.integers(0, 256), min_size=1, max_size=12), st.integers(0, 2**32 - 1))
 def test_any_row_count_writes_its_rows_and_no_others(device: Device, build: Build, counts: list[int], seed: int) -> None:
@@ -162,6 +181,19 @@ def test_a_compute_unit_that_hangs_goes_out_of_service_and_the_other_goes_on(bui
         bad.close()
         good.slots[1].start(256)
         good.slots[1].finish(5000)
+
+
+def test_a_hang_that_one_thread_met_ends_the_others_waits(build: Build, hang: Callable[[str], None]) -> None:
+    hang("facile_1:1")
+    with open_device(build[0]) as device, ThreadPoolExecutor(1) as pool:
+        first, second = _open(device, build)[0].slots
+        first.start(10)
+        second.start(10)
+        patient = pool.submit(second.finish, 600_000)
+        with pytest.raises(ComputeUnitTimeoutError):
+            first.finish(60)
+        with pytest.raises(ComputeUnitOutOfServiceError):
+            patient.result(timeout=30)
 
 
 def test_the_card_serves_again_after_a_hang_was_closed_and_loaded_anew(

@@ -20,7 +20,7 @@ import tritonclient.grpc as triton
 from hypersonic.server.app import Server, Signals
 from hypersonic.server.backend import Card, Launched
 from hypersonic.server.config import ModelConfig
-from hypersonic.server.errors import BackendError, InstanceTimeoutError, ModelLoadError
+from hypersonic.server.errors import BackendError, InstanceLostError, InstanceTimeoutError, ModelLoadError
 from hypersonic.server.options import Options
 from hypersonic.server.pending import Share
 
@@ -44,16 +44,20 @@ class Script:
 
 
 class SumSlot:
-    """Slot of the in-memory backend; poisons its output when it is reused, so that a late reader is caught."""
+    """Slot of the in-memory backend; checks that the thread that starts it finishes and reads it, and poisons its output when
+    it is reused, so that a late reader is caught."""
 
     def __init__(self, instance: SumInstance, capacity_rows: int) -> None:
         self.capacity_rows = capacity_rows
         self._instance = instance
         self._x = np.zeros((capacity_rows, N_IN), np.float32)
         self._y = np.zeros((capacity_rows, 1), np.float32)
-        self._rows = 0
+        self._rows = self._run = 0
+        self._user: int | None = None
 
     def start(self, shares: Sequence[Share]) -> None:
+        assert self._user is None
+        self._user = threading.get_ident()
         flat = self._x.reshape(-1).view(np.uint8)
         at = 0
         for share in shares:
@@ -63,11 +67,13 @@ class SumSlot:
         self._rows = sum(share.rows for share in shares)
         assert at == self._rows * N_IN * 4
         self._y[:] = np.nan
-        self._instance.start(tuple(share.rows for share in shares))
+        self._run = self._instance.start(tuple(share.rows for share in shares))
         self._launched_ns = time.monotonic_ns()
 
     def finish(self) -> Launched:
-        self._instance.finish()
+        assert self._user == threading.get_ident()
+        self._user = None
+        self._instance.finish(self._run)
         self._y[: self._rows, 0] = self._x[: self._rows].sum(axis=1)
         return Launched(self._launched_ns, time.monotonic_ns())
 
@@ -77,7 +83,7 @@ class SumSlot:
 
 
 class SumInstance:
-    """Instance of the in-memory backend; checks that it is used by one thread and finished in order."""
+    """Instance of the in-memory backend: its runs work one at a time and end in the order of their start."""
 
     def __init__(self, name: str, script: Script) -> None:
         self.name = name
@@ -85,30 +91,41 @@ class SumInstance:
         self.closed = False
         self.slots = tuple(SumSlot(self, script.slot_rows) for _ in range(script.slots))
         self._script = script
-        self._runs = self._in_flight = 0
-        self._user: int | None = None
+        self._started = self._runs = 0
+        self._changed = threading.Condition()
 
-    def start(self, rows: tuple[int, ...]) -> None:
-        self._user = self._user or threading.get_ident()
-        assert self._user == threading.get_ident()
-        self._in_flight += 1
-        self._script.batches.append(rows)
-        self._script.most_in_flight = max(self._script.most_in_flight, self._in_flight)
-        self._script.started.release()
+    def start(self, rows: tuple[int, ...]) -> int:
+        """The run's number, from 1."""
+        with self._changed:
+            self._started += 1
+            self._script.batches.append(rows)
+            self._script.most_in_flight = max(self._script.most_in_flight, self._started - self._runs)
+            self._script.started.release()
+            return self._started
 
-    def finish(self) -> None:
-        self._runs += 1
-        self._in_flight -= 1
+    def finish(self, run: int) -> None:
+        with self._changed:
+            assert self._changed.wait_for(lambda: self._runs == run - 1, 30)
+        try:
+            self._work(run)
+        finally:
+            with self._changed:
+                self._runs = run
+                self._changed.notify_all()
+
+    def _work(self, run: int) -> None:
         script = self._script
+        if not self.in_service:
+            raise InstanceLostError(f"{self.name} is out of service")
         if script.gate is not None:
             script.gate.wait(30)
         if script.run_s:
             time.sleep(script.run_s)
-        if 0 < script.hang_from_run.get(self.name, 0) <= self._runs:
+        if 0 < script.hang_from_run.get(self.name, 0) <= run:
             self.in_service = False
             raise InstanceTimeoutError(f"{self.name} hangs")
-        if self._runs in script.fail_runs:
-            raise BackendError(f"run {self._runs} failed")
+        if run in script.fail_runs:
+            raise BackendError(f"run {run} failed")
 
     def busy_cycles(self) -> int:
         return 10 * self._runs

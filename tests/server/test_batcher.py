@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,8 +40,12 @@ def enqueue(target: DynamicBatcher, *rows: int) -> list[PendingRequest]:
     return requests
 
 
+def take(target: DynamicBatcher) -> tuple[Share, ...]:
+    return target.take().shares
+
+
 def taken(target: DynamicBatcher) -> list[int]:
-    return [share.rows for share in target.take(wait=False)]
+    return [share.rows for share in take(target)]
 
 
 def test_without_dynamic_batching_every_request_goes_alone() -> None:
@@ -89,7 +95,8 @@ def test_a_batch_that_the_next_request_does_not_fit_goes_at_once() -> None:
 def test_when_the_oldest_request_has_waited_long_enough_everything_goes() -> None:
     target = batcher(preferred=(2,), delay_us=1)
     enqueue(target, 2, 3)
-    assert [share.rows for share in target.take(wait=True)] == [2, 3]
+    time.sleep(0.001)
+    assert taken(target) == [2, 3]
 
 
 def test_a_request_above_the_largest_preferred_size_does_not_wait() -> None:
@@ -135,7 +142,7 @@ def test_a_withdrawn_request_is_never_taken() -> None:
 def test_a_request_withdrawn_between_two_of_its_runs_ends_when_the_first_lands() -> None:
     target = batcher(capacity=10)
     (request,) = enqueue(target, 25)
-    (share,) = target.take(wait=False)
+    (share,) = take(target)
     target.withdraw(request, CancelledError())
     assert (taken(target), request.completed) == ([], False)
     assert not target.land(share)
@@ -145,7 +152,7 @@ def test_a_request_withdrawn_between_two_of_its_runs_ends_when_the_first_lands()
 def test_requests_put_back_stand_in_front_in_their_order() -> None:
     target = batcher(capacity=10)
     enqueue(target, 10, 6, 4, 1)
-    lost = (*target.take(wait=False), *target.take(wait=False))
+    lost = (*take(target), *take(target))
     target.put_back(lost, BackendError("hung"))
     assert [taken(target), taken(target), taken(target)] == [[10], [6, 4], [1]]
 
@@ -154,7 +161,7 @@ def test_a_request_that_hung_too_many_instances_is_given_up() -> None:
     target = batcher()
     (request,) = enqueue(target, 1)
     for _ in range(MAX_TIMEOUTS):
-        target.put_back(target.take(wait=False), BackendError("hung"))
+        target.put_back(take(target), BackendError("hung"))
     assert request.completed
     assert str(request.error) == "hung"
 
@@ -162,7 +169,7 @@ def test_a_request_that_hung_too_many_instances_is_given_up() -> None:
 def test_two_runs_of_one_request_lost_together_count_once() -> None:
     target = batcher(capacity=10)
     (request,) = enqueue(target, 20)
-    lost = (*target.take(wait=False), *target.take(wait=False))
+    lost = (*take(target), *take(target))
     target.put_back(lost, BackendError("hung"))
     assert not request.completed
     assert [taken(target), taken(target)] == [[10], [10]]
@@ -171,7 +178,7 @@ def test_two_runs_of_one_request_lost_together_count_once() -> None:
 def test_a_failed_run_fails_the_whole_request_and_leaves_the_others() -> None:
     target = batcher(capacity=10)
     request, other = enqueue(target, 25, 3)
-    target.fail(target.take(wait=False), BackendError("broken"))
+    target.fail(take(target), BackendError("broken"))
     assert request.completed
     assert (taken(target), other.completed) == ([3], False)
 
@@ -180,8 +187,8 @@ def test_after_close_what_waits_is_still_taken_and_nothing_new_comes_in() -> Non
     target = batcher(delay_us=HOUR_US)
     enqueue(target, 3)
     target.close(UnavailableError("closing"))
-    assert [share.rows for share in target.take(wait=True)] == [3]
-    assert target.take(wait=True) == ()
+    assert taken(target) == [3]
+    assert target.take() == ((), 0)
     with pytest.raises(UnavailableError, match="closing"):
         enqueue(target, 1)
 
@@ -221,7 +228,7 @@ def test_every_row_is_taken_once_and_in_order(rows: list[int], capacity: int, pr
     requests = enqueue(target, *rows)
     seen: dict[int, list[tuple[int, int]]] = {id(request): [] for request in requests}
     order: list[int] = []
-    while shares := target.take(wait=False):
+    while shares := take(target):
         assert sum(share.rows for share in shares) <= capacity
         for share in shares:
             assert share.whole or share.pending.request.rows > capacity

@@ -87,7 +87,7 @@ def test_every_row_of_every_client_is_answered_to_its_owner(
 
 def test_requests_of_many_clients_share_runs(serve: Serve, tmp_path: Path) -> None:
     write_model(tmp_path / "r", config=BATCHING)
-    with serve(Script(gate=threading.Event()), tmp_path / "r") as running, ThreadPoolExecutor(9) as pool:
+    with serve(Script(slots=1, gate=threading.Event()), tmp_path / "r") as running, ThreadPoolExecutor(9) as pool:
         first = pool.submit(running.infer, rows(32))
         assert running.script.started.acquire(timeout=20)
         others = [pool.submit(running.infer, rows(4, seed)) for seed in range(7)]
@@ -108,6 +108,44 @@ def test_the_next_slot_is_started_while_the_first_run_works(serve: Serve) -> Non
         for seed, answer in enumerate(answers):
             np.testing.assert_array_equal(answer.result(), sums(rows(1, seed)))
         assert running.script.most_in_flight == 2
+
+
+def test_a_request_that_arrives_during_a_run_is_started_in_the_free_slot_before_that_run_ends(serve: Serve) -> None:
+    with serve(Script(slots=2, gate=threading.Event())) as running, ThreadPoolExecutor(2) as pool:
+        first = pool.submit(running.infer, rows(1, 1))
+        assert running.script.started.acquire(timeout=20)
+        second = pool.submit(running.infer, rows(2, 2))
+        assert running.script.started.acquire(timeout=20)
+        assert not first.done()
+        running.script.gate.set()
+        np.testing.assert_array_equal(first.result(), sums(rows(1, 1)))
+        np.testing.assert_array_equal(second.result(), sums(rows(2, 2)))
+
+
+def test_rows_of_one_large_request_and_batches_that_waited_use_the_free_slot_too(serve: Serve, tmp_path: Path) -> None:
+    write_model(tmp_path / "r", config="dynamic_batching { max_queue_delay_microseconds: 1000 }")
+    script = Script(slots=3, slot_rows=10, gate=threading.Event())
+    with serve(script, tmp_path / "r") as running, ThreadPoolExecutor(2) as pool:
+        large = pool.submit(running.infer, rows(15, 1))
+        for _ in range(2):
+            assert script.started.acquire(timeout=20)
+        small = pool.submit(running.infer, rows(2, 2))
+        assert script.started.acquire(timeout=20)
+        assert script.batches == [(10,), (5,), (2,)]
+        script.gate.set()
+        np.testing.assert_array_equal(large.result(), sums(rows(15, 1)))
+        np.testing.assert_array_equal(small.result(), sums(rows(2, 2)))
+
+
+def test_a_lone_request_is_run_by_its_own_thread() -> None:
+    script = Script()
+    scheduler = Scheduler(SumModel(script).instances, DynamicBatcher(BatchRule(64)), ModelStatistics(), label="m")
+    users: list[str] = []
+    request = CheckedRequest("", 5, (memoryview(rows(5)).cast("B"),), (0,), 0, 0)
+    pending = PendingRequest(request, lambda *_: users.append(threading.current_thread().name) or b"", 0)
+    scheduler.submit(pending)
+    assert (pending.completed, users) == (True, [threading.current_thread().name])
+    assert scheduler.close(UnavailableError("closed"), 10)
 
 
 def test_a_request_larger_than_a_slot_comes_back_whole(serve: Serve) -> None:
@@ -131,6 +169,43 @@ def test_a_hung_compute_unit_goes_out_of_service_and_its_requests_go_to_another(
             "sum_2": (True, 0),
         }
         assert running.server.service.ready
+
+
+def test_all_runs_on_a_hung_compute_unit_go_to_another_one_at_once_and_in_their_order(serve: Serve) -> None:
+    script = Script(instances=2, slots=2, hang_from_run={"sum_1": 1}, gate=threading.Event())
+    with serve(script) as running, ThreadPoolExecutor(6) as pool:
+        answers = []
+        for count in range(1, 7):  # 1 and 3 go to sum_1, 2 and 4 to sum_2, 5 and 6 wait
+            answers.append(pool.submit(running.infer, rows(count, count)))
+            if count <= 4:
+                assert script.started.acquire(timeout=20)
+            else:
+                wait_for(lambda waiting=count - 4: len(running.server.repository.model("m").scheduler.batcher) == waiting)
+        script.gate.set()
+        for count, answer in enumerate(answers, start=1):
+            np.testing.assert_array_equal(answer.result(), sums(rows(count, count)))
+        assert script.batches[:4] == [(1,), (2,), (3,), (4,)]
+        assert sorted(script.batches[4:]) == [(1,), (3,), (5,), (6,)]
+        assert script.batches[4:].index((1,)) < script.batches[4:].index((3,))
+        assert script.batches[4:].index((5,)) < script.batches[4:].index((6,))
+        figures = running.server.repository.model("m").figures
+        assert [(unit.in_service, unit.timeouts, unit.runs) for unit in figures.values()] == [(False, 1, 0), (True, 0, 6)]
+
+
+def test_a_drain_waits_for_a_run_that_may_still_come_back_to_the_queue() -> None:
+    script = Script(instances=2, slots=1, hang_from_run={"sum_1": 1}, gate=threading.Event())
+    scheduler = Scheduler(SumModel(script).instances, DynamicBatcher(BatchRule(64)), ModelStatistics(), label="m")
+    request = CheckedRequest("", 5, (memoryview(rows(5)).cast("B"),), (0,), 0, 0)
+    pending = PendingRequest(request, lambda *_: b"answer", 0)
+    with ThreadPoolExecutor(2) as pool:
+        pool.submit(scheduler.submit, pending)
+        assert script.started.acquire(timeout=20)
+        closed = pool.submit(scheduler.close, UnavailableError("closed"), 20)
+        wait_for(lambda: scheduler.batcher.closed)
+        assert script.gate is not None
+        script.gate.set()
+        assert closed.result()
+    assert (pending.answer, script.batches) == (b"answer", [(5,), (5,)])
 
 
 def test_when_no_compute_unit_is_left_requests_fail_and_the_server_is_not_ready(serve: Serve) -> None:
