@@ -9,9 +9,9 @@ from pathlib import Path
 
 from hypersonic.firmware import registers
 from hypersonic.firmware.errors import FirmwareError
-from hypersonic.firmware.keywords import KEYWORDS
 from hypersonic.hls.core import Core
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
+from hypersonic.hls.keywords import KEYWORDS
 from hypersonic.hls.spec import TensorSpec
 
 #: the kernel's own modules; beside each module lies <module>.f, the files it needs in compile order

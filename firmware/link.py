@@ -52,11 +52,16 @@ def link(
     return Xclbin.create(target, platform.vbnv, sections, platform.interface_uuid).to_bytes()
 
 
+def check_compute_units(compute_units: int) -> None:
+    """Raises LinkError for a number of compute units that no xclbin can hold."""
+    if not 1 <= compute_units <= MAX_COMPUTE_UNITS:
+        raise LinkError(f"compute units: got {compute_units}, expected 1 to {MAX_COMPUTE_UNITS}")
+
+
 def _instances(kernel_name: str, platform: Platform, compute_units: int) -> tuple[Instance, ...]:
     if not platform.memory:
         raise LinkError(f"platform {platform.name} has no memory to connect: {platform.retired or 'choose another one'}")
-    if not 1 <= compute_units <= MAX_COMPUTE_UNITS:
-        raise LinkError(f"compute units: got {compute_units}, expected 1 to {MAX_COMPUTE_UNITS}")
+    check_compute_units(compute_units)
     longest = f"{kernel_name}:{kernel_name}_{compute_units}"
     if not _IDENTIFIER.fullmatch(kernel_name) or len(longest) > 63:
         room = (61 - len(str(compute_units))) // 2

@@ -67,6 +67,15 @@ def _enter(staged: Path, place: Path, version: int | None) -> Path:
     return _rename(staged / str(version or 1), place, version)
 
 
+def check_repository(repository: Path) -> None:
+    """Raises PublishError when no build can be published there: a file stands in the way, or nothing may be written."""
+    place = next(path for path in (repository, *repository.absolute().parents) if path.exists() or path.is_symlink())
+    if not place.is_dir():
+        raise PublishError(f"model repository {repository}: {place} is no directory; choose another one")
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise PublishError(f"model repository {repository}: {place} may not be written by this user; choose another one")
+
+
 def versions(repository: Path, model: str) -> tuple[int, ...]:
     """The published versions of a model, ascending; empty when there is none."""
     place = repository / model

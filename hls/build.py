@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
@@ -16,6 +17,13 @@ from hypersonic.hls.cache import cached
 from hypersonic.hls.core import Core
 from hypersonic.hls.description import DescriptionError, description_file, find_model, read_description
 from hypersonic.hls.project import ConversionError, HlsProject, ProjectError
+
+
+class ConversionFailedError(RuntimeError):
+    """The conversion's process ended without a result or a refusal: how, its last words, and where the rest is."""
+
+    exit_code = 1
+
 
 _ROOM = Path(__file__).resolve().parent
 _PROGRESS, _REFUSAL = "hypersonic: ", "hypersonic refuses: "  # as in hls/convert.py, which must not be imported here
@@ -28,7 +36,8 @@ def build_project(
     """Convert `model` into `directory` (replaced when it exists) and return what is there; no Core when core is "csim".
 
     model: a zoo name, or a path to a .h5, .keras or .onnx file with a YAML beside it. progress: called with one line per step.
-    Raises ConversionError for what the user can mend (its message is the conversion's own), RuntimeError for what they cannot.
+    Raises ConversionError for what the user can mend (its message is the conversion's own), ConversionFailedError for what
+    they cannot.
     """
     if core not in _KINDS:
         raise DescriptionError(f"core is {core!r}, expected one of {', '.join(_KINDS)}")
@@ -68,14 +77,27 @@ def _convert(model_file: Path, directory: Path, core: str, progress: Callable[[s
     with subprocess.Popen(
         argv, env=_environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
     ) as process:
-        for line in process.stdout or ():
-            if line.startswith(_PROGRESS):
-                progress(line.removeprefix(_PROGRESS).rstrip())
-            log.append(line)
-    if process.returncode == 2:
-        raise ConversionError(next(line for line in reversed(log) if line.startswith(_REFUSAL)).removeprefix(_REFUSAL).strip())
+        try:
+            for line in process.stdout or ():
+                if line.startswith(_PROGRESS):
+                    progress(line.removeprefix(_PROGRESS).rstrip())
+                log.append(line)
+        except BaseException:  # Ctrl-C: nobody would read what it goes on to write
+            process.kill()
+            raise
+    refusal = next((line for line in reversed(log) if line.startswith(_REFUSAL)), None)
+    if process.returncode == 2 and refusal:
+        raise ConversionError(refusal.removeprefix(_REFUSAL).strip())
     if process.returncode:
-        raise RuntimeError(f"the conversion of {model_file} ended with {process.returncode}:\n{''.join(log[-30:])}")
+        raise ConversionFailedError(_failure(model_file, process.returncode, log))
+
+
+def _failure(model_file: Path, code: int, log: list[str]) -> str:
+    with tempfile.NamedTemporaryFile("w", prefix="hypersonic-convert-", suffix=".log", delete=False) as file:
+        file.writelines(log)
+    last = next((line.strip() for line in reversed(log) if line.strip()), "nothing")
+    ended = f"was killed by signal {-code}" if code < 0 else f"ended with {code}"
+    return f"the conversion of {model_file} {ended}; it said last: {last}; please report it with {file.name}"
 
 
 def _environment() -> dict[str, str]:

@@ -11,6 +11,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 
+class CacheError(RuntimeError):
+    """The directory of kept builds cannot be written: which, why, and how to choose another."""
+
+
 def cache_directory() -> Path:
     """$HYPERSONIC_CACHE, else $XDG_CACHE_HOME/hypersonic, else ~/.cache/hypersonic."""
     if named := os.environ.get("HYPERSONIC_CACHE"):
@@ -44,13 +48,13 @@ def _pieces(part: str | bytes | Path) -> Iterable[bytes]:
 def cached(kind: str, parts: Iterable[str | bytes | Path], build: Callable[[Path], None]) -> Path:
     """The directory of the build whose inputs are `parts`; `build(directory)` fills it when it is not there yet.
 
-    A build that raises leaves nothing behind; of two processes that build the same, the first to finish wins.
+    A build that raises leaves nothing behind; of two processes that build the same, the first to finish wins. Raises
+    CacheError when the cache cannot be written.
     """
     place = cache_directory() / kind / content_hash(parts)
     if place.is_dir():
         return place
-    place.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
+    scratch = _scratch(place)
     try:
         build(scratch)
         try:
@@ -61,3 +65,14 @@ def cached(kind: str, parts: Iterable[str | bytes | Path], build: Callable[[Path
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return place
+
+
+def _scratch(place: Path) -> Path:
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
+    except OSError as error:
+        raise CacheError(
+            f"builds are kept in {cache_directory()}, which cannot be written: {error.strerror}; set HYPERSONIC_CACHE to a "
+            "directory that can"
+        ) from error

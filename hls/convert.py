@@ -202,6 +202,8 @@ def _snap_weights(graph: Any) -> None:
             precision = variable.type.precision
             if not type(precision).__name__.endswith("FixedPrecisionType") or type(variable.type).__name__ == "ExponentType":
                 continue
+            if not np.isfinite(variable.data).all():
+                raise UnsupportedLayerError(f"layer {layer.name!r}: {name} holds NaN or infinity; train the model again")
             lsb = 2.0 ** (int(precision.integer) - int(precision.width))
             low = -(2.0 ** (int(precision.integer) - 1)) if precision.signed else 0.0
             high = 2.0 ** (int(precision.integer) - bool(precision.signed)) - lsb

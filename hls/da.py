@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hypersonic.hls.adders import AdderGraph
 from hypersonic.hls.fixed import Overflow
-from hypersonic.hls.network import Activation, Dense, Layer, Network, Precision, Scaling, UnsupportedLayerError
+from hypersonic.hls.network import INSTEAD, Activation, Dense, Layer, Network, Precision, Scaling, UnsupportedLayerError
 
 #: da4ml's solver holds weights as float32
 _MAX_WEIGHT_BITS = 24
@@ -131,7 +131,7 @@ def _check_products(graph: AdderGraph, layer: Dense, x: tuple[Number, ...]) -> N
             raise UnsupportedLayerError(
                 f"layer {layer.name!r}: accum is {layer.accum}, {layer.accum.fraction} fraction bits, and its products have "
                 f"{fraction}: hls4ml drops the rest product by product, which the da core does not; set the layer's accum "
-                "precision to 'auto', or build with --core csim"
+                f"precision to 'auto'; {INSTEAD}"
             )
 
 
@@ -149,7 +149,7 @@ def _check_saturation(graph: AdderGraph, layer: Dense, x: tuple[Number, ...], bi
         if min(low.min(), products.min()) < layer.accum.low or max(high.max(), products.max()) > layer.accum.high:
             raise UnsupportedLayerError(
                 f"layer {layer.name!r}: accum is {layer.accum} and a partial sum can leave it, so the sum would depend on its "
-                "order; give accum more integer bits or AP_WRAP, or build with --core csim"
+                f"order; give accum more integer bits or AP_WRAP; {INSTEAD}"
             )
 
 
@@ -183,9 +183,7 @@ def _factored(graph: AdderGraph, layer: str, x: list[int], weight: NDArray[np.in
         forms = _replay(graph, stage, forms, bounds)
     wrong = [j for j, form in enumerate(forms) if not np.array_equal(form.coefficients, weight[:, j] << form.fraction)]
     if wrong:
-        raise UnsupportedLayerError(
-            f"layer {layer!r}: da4ml's adders do not make up the weights of outputs {wrong}; use --core csim"
-        )
+        raise UnsupportedLayerError(f"layer {layer!r}: da4ml's adders do not make up the weights of outputs {wrong}; {INSTEAD}")
     return [graph.drop(form.node, form.fraction, Precision(1, 0).rounding) for form in forms]
 
 

@@ -22,19 +22,37 @@ gate:
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from hypersonic.hls.fixed import FixedPoint, PrecisionError
-from hypersonic.hls.project import ConversionError
+from hypersonic.hls.keywords import KEYWORDS
+from hypersonic.hls.project import ConversionError, is_identifier
 
 SUFFIXES = (".h5", ".keras", ".onnx")
 ZOO = Path(__file__).resolve().parent / "zoo"
 _PART = "xcu250-figd2104-2L-e"
-_FIELDS = {"name", "part", "max_batch_size", "input", "output", "hls4ml", "gate"}
+_MAX_BATCH_SIZE = 160_000
+
+#: XRT names a compute unit <name>:<name>_<number> in 63 characters, and there are up to 128 of them
+MAX_NAME_LENGTH = 29
+
+#: a factor beyond 2**300 takes every float32 out of its range or to nothing
+MAX_SCALE_EXPONENT = 300
+
+_REQUIRED = {"name", "input", "output"}
+_FIELDS = {*_REQUIRED, "part", "max_batch_size", "hls4ml", "gate"}
+_SIDE_FIELDS = {"name", "precision", "scale_exponents"}
+_HLS4ML_FIELDS = {"Model", "LayerType", "LayerName"}
+_GATE_FIELDS = {"rows", "tolerance"}
+
+#: a part's name ends in Tcl scripts that Vitis runs
+_PART_NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class DescriptionError(ConversionError):
@@ -70,7 +88,7 @@ class ModelDescription:
     input: Side
     output: Side
     part: str = _PART
-    max_batch_size: int = 160_000
+    max_batch_size: int = _MAX_BATCH_SIZE
     hls4ml: dict[str, Any] = field(default_factory=dict)
     gate: Gate | None = None
 
@@ -103,61 +121,105 @@ def description_file(model_file: Path) -> Path:
 def read_description(model_file: Path) -> ModelDescription:
     """Read the YAML beside a model file. Raises DescriptionError naming the field."""
     file = description_file(model_file)
-    try:
-        value = yaml.safe_load(file.read_text())
-    except yaml.YAMLError as error:
-        raise DescriptionError(f"{file} is not YAML: {error}") from error
-    if not isinstance(value, dict) or not {"name", "input", "output"} <= value.keys() <= _FIELDS:
-        keys = sorted(map(str, value)) if isinstance(value, dict) else type(value).__name__
-        raise DescriptionError(f"{file}: the fields are {keys}, expected name, input, output and perhaps {sorted(_FIELDS)}")
+    value = _load(file)
     source = _side(file, value, "input")
     if source.fixed is None:
         raise DescriptionError(f"{file}: input.precision is missing, expected for example ap_fixed<18,8,AP_RND_CONV,AP_SAT>")
     return ModelDescription(
         file=model_file,
-        name=str(value["name"]),
+        name=_name(file, value["name"]),
         input=source,
         output=_side(file, value, "output"),
-        part=str(value.get("part", _PART)),
-        max_batch_size=int(value.get("max_batch_size", 160_000)),
-        hls4ml=_hls4ml(file, _mapping(file, value, "hls4ml")),
-        gate=_gate(file, _mapping(file, value, "gate")),
+        part=_part(file, value.get("part", _PART)),
+        max_batch_size=_integer(f"{file}: max_batch_size", value.get("max_batch_size", _MAX_BATCH_SIZE), 1, (1 << 31) - 1),
+        hls4ml=_hls4ml(file, value),
+        gate=_gate(file, value),
     )
 
 
-def _mapping(file: Path, value: dict[str, Any], name: str) -> dict[str, Any]:
-    found = value.get(name) or {}
+def _load(file: Path) -> dict[str, Any]:
+    try:
+        value = yaml.safe_load(file.read_bytes())
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        raise DescriptionError(f"{file} is not YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(value, dict):
+        raise DescriptionError(f"{file} holds {value!r:.80}, expected the fields name, input and output")
+    _check_keys(f"{file}", value, _FIELDS)
+    if missing := _REQUIRED - value.keys():
+        raise DescriptionError(f"{file}: {', '.join(sorted(missing))} missing, expected name, input and output")
+    return value
+
+
+def _check_keys(where: str, value: dict[str, Any], known: set[str]) -> None:
+    unknown = sorted(str(key) for key in value if key not in known)
+    if unknown:
+        raise DescriptionError(f"{where}: unknown field {', '.join(unknown)}, expected {', '.join(sorted(known))}")
+
+
+def _mapping(where: str, value: Any, known: set[str] | None = None) -> dict[str, Any]:
+    """value, or {} for nothing. known: the only keys it may have. Raises DescriptionError."""
+    found = {} if value is None else value
     if not isinstance(found, dict):
-        raise DescriptionError(f"{file}: {name} is {found!r}, expected a mapping")
+        raise DescriptionError(f"{where} is {found!r}, expected a mapping")
+    if known is not None:
+        _check_keys(where, found, known)
     return found
 
 
-def _hls4ml(file: Path, options: dict[str, Any]) -> dict[str, Any]:
-    unknown = options.keys() - {"Model", "LayerType", "LayerName"}
-    if unknown:
+def _integer(where: str, value: Any, low: int, high: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise DescriptionError(f"{where} is {value!r}, expected an integer from {low} to {high}")
+    return value
+
+
+def _name(file: Path, name: Any) -> str:
+    if not isinstance(name, str) or not is_identifier(name) or len(name) > MAX_NAME_LENGTH:
         raise DescriptionError(
-            f"{file}: hls4ml has {sorted(unknown)}, expected Model, LayerType, LayerName; layers go under LayerName"
+            f"{file}: name is {name!r}, expected a letter, then letters, digits and single underscores, "
+            f"{MAX_NAME_LENGTH} characters at most: the kernel is called by it"
         )
-    return options
+    if name in KEYWORDS:
+        raise DescriptionError(f"{file}: name is {name!r}, a word of Verilog or C++; take another")
+    return name
 
 
-def _side(file: Path, value: dict[str, Any], name: str) -> Side:
-    side = _mapping(file, value, name)
-    exponents = side.get("scale_exponents", ())
-    exponents = (exponents,) if isinstance(exponents, int) else tuple(exponents)
-    if not all(isinstance(exponent, int) for exponent in exponents):
-        raise DescriptionError(f"{file}: {name}.scale_exponents is {exponents}, expected integers")
+def _part(file: Path, part: Any) -> str:
+    if not isinstance(part, str) or not _PART_NAME.fullmatch(part):
+        raise DescriptionError(f"{file}: part is {part!r}, expected an AMD part such as {_PART}")
+    return part
+
+
+def _hls4ml(file: Path, value: dict[str, Any]) -> dict[str, Any]:
+    options = _mapping(f"{file}: hls4ml", value.get("hls4ml"), _HLS4ML_FIELDS)
+    for group, content in options.items():
+        for layer, settings in _mapping(f"{file}: hls4ml.{group}", content).items():
+            if group != "Model":
+                _mapping(f"{file}: hls4ml.{group}.{layer}", settings)
+    return {group: content for group, content in options.items() if content is not None}
+
+
+def _side(file: Path, value: dict[str, Any], role: str) -> Side:
+    side = _mapping(f"{file}: {role}", value[role], _SIDE_FIELDS)
+    name = side.get("name", role)
+    if not isinstance(name, str) or not name or not name.isprintable():
+        raise DescriptionError(f"{file}: {role}.name is {name!r}, expected the tensor's name, printable text")
     try:
         fixed = FixedPoint.parse(str(side["precision"])) if side.get("precision") else None
     except PrecisionError as error:
-        raise DescriptionError(f"{file}: {name}.{error}") from error
-    return Side(str(side.get("name", name)), fixed, exponents)
+        raise DescriptionError(f"{file}: {role}.{error}") from error
+    return Side(name, fixed, _exponents(f"{file}: {role}.scale_exponents", side.get("scale_exponents", ())))
 
 
-def _gate(file: Path, gate: dict[str, Any]) -> Gate | None:
+def _exponents(where: str, value: Any) -> tuple[int, ...]:
+    values = value if isinstance(value, list | tuple) else (value,)
+    return tuple(_integer(where, exponent, -MAX_SCALE_EXPONENT, MAX_SCALE_EXPONENT) for exponent in values)
+
+
+def _gate(file: Path, value: dict[str, Any]) -> Gate | None:
+    gate = _mapping(f"{file}: gate", value.get("gate"), _GATE_FIELDS)
     if not gate:
         return None
     rows, tolerance = str(gate.get("rows", "")), gate.get("tolerance")
-    if ":" not in rows or not isinstance(tolerance, int | float):
-        raise DescriptionError(f"{file}: gate is {gate}, expected rows: 'module:function' and tolerance: a number")
+    if ":" not in rows or not isinstance(tolerance, int | float) or not 0 <= tolerance < inf:
+        raise DescriptionError(f"{file}: gate is {gate}, expected rows: 'module:function' and tolerance: a number, 0 or more")
     return Gate(rows, float(tolerance))

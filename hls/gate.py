@@ -51,8 +51,11 @@ def _rows(place: str, spec: TensorSpec) -> NDArray[np.float32]:
     module, function = place.split(":", 1)
     try:
         rows = np.asarray(getattr(import_module(module), function)(), dtype=np.float32)
-    except (ImportError, AttributeError) as error:
-        raise DescriptionError(f"gate.rows is {place!r}, which cannot be called: {error}") from error
+    except Exception as error:  # the function is the user's
+        raise DescriptionError(
+            f"gate.rows is {place!r}, which gives no rows: {type(error).__name__}: {error}; expected a function without "
+            "arguments in a module that Python finds (PYTHONPATH)"
+        ) from error
     if rows.ndim != 2 or rows.shape[1] != spec.size or not len(rows):
         raise DescriptionError(f"gate.rows {place!r} gives shape {rows.shape}, expected (rows, {spec.size})")
     return rows

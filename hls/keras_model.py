@@ -49,6 +49,10 @@ def keras_model(model: Any) -> TrainedModel:
             f"the model has {len(model.inputs)} inputs and {len(model.outputs)} outputs, expected one of each"
         )
 
+    shape = tuple(model.input_shape[1:])
+    if not shape or None in shape:
+        raise ConversionError(f"the model's input shape is {list(shape)} per row, expected every dimension as a number")
+
     def predict(x: NDArray[np.float32]) -> NDArray[np.float64]:
         y = np.asarray(model.predict(x, verbose=0, batch_size=4096), dtype=np.float64)
         return y.reshape(len(x), -1)
@@ -57,7 +61,6 @@ def keras_model(model: Any) -> TrainedModel:
         return hls4ml.converters.convert_from_keras_model(model, hls_config=config, **conversion_options(directory, name, part))
 
     config = hls4ml.utils.config_from_keras_model(model, granularity="name", backend="Vitis")
-    shape = tuple(model.input_shape[1:])
     return TrainedModel(model.input_names[0], model.output_names[0], shape, config, predict, convert, _linear(model))
 
 

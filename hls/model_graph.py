@@ -12,7 +12,17 @@ from typing import Any
 import numpy as np
 
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
-from hypersonic.hls.network import Activation, Constants, Dense, Layer, Network, Precision, Scaling, UnsupportedLayerError
+from hypersonic.hls.network import (
+    INSTEAD,
+    Activation,
+    Constants,
+    Dense,
+    Layer,
+    Network,
+    Precision,
+    Scaling,
+    UnsupportedLayerError,
+)
 
 #: hls4ml strategies that unroll a layer completely
 _UNROLLED = ("latency", "distributed_arithmetic")
@@ -24,11 +34,11 @@ def read_network(model: Any) -> Network:
     """ModelGraph -> Network. Raises UnsupportedLayerError naming the layer that does not fit the da core."""
     layers = list(model.get_layers())
     _check_chain(model, layers)
+    read = tuple(_layer(layer) for layer in layers[1:])  # first, so that a convolution is refused by its own name
     first = layers[0]
     shape = first.get_output_variable().shape
     if len(shape) != 1:
         raise UnsupportedLayerError(f"layer {first.name!r}: input shape is {list(shape)}, the da core takes one dimension")
-    read = tuple(_layer(layer) for layer in layers[1:])
     return Network(model.config.get_project_name(), _result(first), int(shape[0]), read)
 
 
@@ -65,10 +75,12 @@ def _layer(layer: Any) -> Layer:
             function = str(layer.get_attr("activation")).lower()
             if function in ("relu", "linear"):
                 return Activation(layer.name, function == "relu", _result(layer))
-            raise UnsupportedLayerError(f"layer {layer.name!r}: activation is {function}, the da core computes relu and linear")
+            raise UnsupportedLayerError(
+                f"layer {layer.name!r}: activation is {function}, the da core computes relu and linear; {INSTEAD}"
+            )
         case other:
             raise UnsupportedLayerError(
-                f"layer {layer.name!r}: {other} is not in the da core, which computes {_SUPPORTED}; build with --core csim"
+                f"layer {layer.name!r}: {other} is not in the da core, which computes {_SUPPORTED}; {INSTEAD}"
             )
 
 

@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 from hypersonic.hls.fixed import MAX_WIDTH, FixedPoint, Overflow, PrecisionError, Rounding
 from hypersonic.hls.project import ConversionError
 
+#: what is left to do with a layer that no core computes
+INSTEAD = "a build with --target sw_emu runs the model's own C++"
+
 
 class UnsupportedLayerError(ConversionError):
     """A layer that this project does not compute exactly: which layer, what it asks for, what to do instead."""

@@ -25,7 +25,12 @@ def load_onnx(file: Path) -> TrainedModel:
     from qonnx.core.modelwrapper import ModelWrapper
 
     try:
-        model = _cleaned(ModelWrapper(str(file)))
+        model = ModelWrapper(str(file))
+    except Exception as error:
+        raise ConversionError(f"{file} is not an ONNX model: {type(error).__name__}: {error}") from error
+    _settle_shapes(model.graph)
+    try:
+        model = _cleaned(model)
     except Exception as error:
         raise ConversionError(f"{file} is not an ONNX model that qonnx can clean: {type(error).__name__}: {error}") from error
     inputs, outputs = model.graph.input, model.graph.output
@@ -39,6 +44,22 @@ def load_onnx(file: Path) -> TrainedModel:
 
     config = hls4ml.utils.config_from_onnx_model(model, granularity="name", backend="Vitis")
     return TrainedModel(inputs[0].name, outputs[0].name, shape, config, lambda x: _execute(model, x), convert)
+
+
+def _settle_shapes(graph: Any) -> None:
+    """One row for whatever batch dimension the file has; every other dimension must be known. Raises ConversionError."""
+    constants = {constant.name for constant in graph.initializer}
+    for tensor in (*graph.input, *graph.output):
+        if tensor.name in constants:  # older files list their weights among the inputs
+            continue
+        batch, *sizes = tensor.type.tensor_type.shape.dim or (None,)
+        if batch is None or not sizes or min(size.dim_value for size in sizes) < 1:
+            shape = ["batch", *(size.dim_param or size.dim_value or "?" for size in sizes)] if batch else "unknown"
+            raise ConversionError(
+                f"tensor {tensor.name!r}: shape is {shape}, expected every dimension after the batch as a number; export the "
+                "model with fixed shapes"
+            )
+        batch.dim_value = max(batch.dim_value, 1)
 
 
 def _cleaned(model: Any) -> Any:

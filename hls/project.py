@@ -12,7 +12,7 @@ from typing import Any
 from hypersonic.hls.spec import TensorSpec
 
 _SCHEMA = 1
-_IDENTIFIER = re.compile(r"^[A-Za-z][A-Za-z0-9_]*$")
+_IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)*_?")
 
 
 class ConversionError(ValueError):
@@ -21,6 +21,11 @@ class ConversionError(ValueError):
 
 class ProjectError(ValueError):
     """A directory that holds no project, or one that another version wrote."""
+
+
+def is_identifier(name: str) -> bool:
+    """Whether a C++ function and a Verilog module may be called `name`: "__" is reserved in C++."""
+    return _IDENTIFIER.fullmatch(name) is not None
 
 
 @dataclass(frozen=True)
@@ -41,7 +46,7 @@ class HlsProject:
     max_batch_size: int = 160_000
 
     def __post_init__(self) -> None:
-        if not _IDENTIFIER.match(self.name) or "__" in self.name:
+        if not is_identifier(self.name):
             raise ProjectError(f"model name is {self.name!r}, expected a letter, then letters, digits and single underscores")
 
     @property

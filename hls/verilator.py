@@ -28,9 +28,13 @@ OPTIMISATION = "OPT_FAST=-O1 OPT_SLOW=-O1 OPT_GLOBAL=-O1"
 class ToolError(RuntimeError):
     """A tool is missing or failed: which, how it was called, its last lines, and what to do."""
 
+    exit_code = 1
+
 
 class MissingToolError(ToolError):
     """A tool is not on this machine: which, and what to install."""
+
+    exit_code = 2
 
 
 @cache

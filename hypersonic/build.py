@@ -9,18 +9,20 @@ Every step is kept by the hash of what goes into it, so a build that was made be
 from __future__ import annotations
 
 import hashlib
+import itertools
 import shutil
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
 from hypersonic.firmware.config_pbtxt import config_pbtxt
 from hypersonic.firmware.kernel import write_kernel
-from hypersonic.firmware.link import link
+from hypersonic.firmware.link import check_compute_units, link
 from hypersonic.firmware.manifest import FILE_NAME, Manifest
 from hypersonic.firmware.platform import Platform, Target, find_platform
-from hypersonic.firmware.publish import XCLBIN_NAME, publish, versions
+from hypersonic.firmware.publish import XCLBIN_NAME, check_repository, publish, versions
 from hypersonic.hls.build import build_project
 from hypersonic.hls.cache import cached
 from hypersonic.hls.core import Core
@@ -32,6 +34,10 @@ Progress = Callable[[str], None]
 
 #: what the manifest's `core` says when the model's own C++ computes it; it has no clock, a row counts as one cycle
 CSIM = "csim"
+
+
+#: cores the design has a name for, and what they are
+_LATER = {"rf": "resource-reusing RTL for large networks", "hls": "the IP that Vitis HLS makes of the HLS project"}
 
 
 class BuildError(ValueError):
@@ -58,10 +64,11 @@ def build(
     KernelError, PlatformError, LinkError, PublishError, ToolError.
     """
     wanted, card = _target(target), find_platform(platform)
+    _check_core(core, wanted)
     if wanted is Target.HW:
         raise BuildError(_no_vendor_tools(card))
-    if wanted is Target.HW_EMU and core == CSIM:
-        raise BuildError("core csim has no RTL to simulate: got target hw_emu, expected sw_emu, or core da")
+    check_compute_units(compute_units)
+    check_repository(repository)
     kind = CSIM if wanted is Target.SW_EMU else core
     project, rtl = _convert(model, kind, progress)
     if directory:
@@ -119,10 +126,27 @@ def _leave(project: HlsProject, core: Core | None, directory: Path) -> None:
     """
     if directory.exists() and not (directory / "project.json").is_file():
         raise BuildError(f"{directory} is there and holds no HLS project; give another --build-directory")
-    shutil.rmtree(directory, ignore_errors=True)
-    shutil.copytree(project.path, directory)
-    if core:
-        write_kernel(core, directory / "kernel")
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{directory.name}-", dir=directory.parent) as scratch:
+        fresh = Path(scratch) / "fresh"
+        shutil.copytree(project.path, fresh)
+        if core:
+            write_kernel(core, fresh / "kernel")
+        _exchange(fresh, directory, Path(scratch))
+
+
+def _exchange(fresh: Path, directory: Path, scratch: Path) -> None:
+    """Put `fresh` in directory's place, whole at every moment; of several builds that do so at once the last one stays."""
+    for attempt in itertools.count():
+        with suppress(FileNotFoundError):
+            directory.rename(scratch / f"old{attempt}")
+        try:
+            fresh.rename(directory)
+        except OSError:
+            if not directory.is_dir():
+                raise
+        else:
+            return
 
 
 def _simulate(target: Target, project: HlsProject, core: Core | None, progress: Progress) -> Path:
@@ -141,6 +165,15 @@ def _target(name: str) -> Target:
     if name not in list(Target):
         raise BuildError(f"target is {name!r}, expected one of {', '.join(Target)}")
     return Target(name)
+
+
+def _check_core(core: str, target: Target) -> None:
+    if core in _LATER:
+        raise BuildError(f"core {core} ({_LATER[core]}) is not in this version; build with --core da or --core csim")
+    if core not in ("da", CSIM):
+        raise BuildError(f"core is {core!r}, expected da or csim")
+    if target is not Target.SW_EMU and core == CSIM:
+        raise BuildError(f"core csim has no RTL: got target {target}, expected sw_emu, or core da")
 
 
 def _no_vendor_tools(platform: Platform) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -37,16 +38,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
-    except OSError as error:
-        if error.filename is None:
-            raise
-        print(f"hypersonic: error: {error.filename}: {error.strerror}", file=sys.stderr)
-        return USERS
     except Exception as error:
-        if not type(error).__module__.startswith("hypersonic."):
+        if os.environ.get("HYPERSONIC_TRACEBACK"):
             raise
-        print(f"hypersonic: error: {error}", file=sys.stderr)
-        return int(getattr(error, "exit_code", USERS))
+        text, code = _explained(error)
+        print(f"hypersonic: error: {text}", file=sys.stderr)
+        return code
+
+
+def _explained(error: Exception) -> tuple[str, int]:
+    """An error as one paragraph, and the exit code: the rooms' own errors speak for themselves, the rest are our faults."""
+    if type(error).__module__.startswith("hypersonic."):
+        return str(error), int(getattr(error, "exit_code", USERS))
+    if isinstance(error, OSError):
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error), USERS
+    report = "this is a fault of hypersonic: please report it with what the same command says under HYPERSONIC_TRACEBACK=1"
+    return f"{type(error).__name__}: {error}; {report}", OURS
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -97,6 +104,7 @@ def _add_build(commands: _Commands) -> None:
 
 
 def _build(args: argparse.Namespace) -> int:
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: what is half done is removed
     from hypersonic.build import build
     from hypersonic.progress import progress
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hypersonic.client.load import LoadResult, describe_model, send_events
+from hypersonic.client.load import InferError, LoadResult, describe_model, send_events
 from hypersonic.hls.cache import cached
 from hypersonic.hls.csim import Csim
 from hypersonic.hls.project import HlsProject
@@ -173,8 +173,11 @@ def golden_integers(project: HlsProject, library: Path, rows: NDArray[np.float32
 
 
 def kernel_cycles(metrics_url: str, model: str) -> int:
-    """Clocks in which the model's compute units had a run in flight, summed over them, from the server's metrics."""
-    with urllib.request.urlopen(metrics_url, timeout=10) as answer:  # noqa: S310 - the operator's own address
-        text = answer.read().decode()
+    """Clocks in which the model's compute units had a run in flight, summed over them; raises InferError."""
+    try:
+        with urllib.request.urlopen(metrics_url, timeout=10) as answer:  # noqa: S310 - the operator's own address
+            text = answer.read().decode()
+    except (OSError, ValueError) as error:
+        raise InferError(f"no metrics from {metrics_url}: {error}; give the server's address as --metrics-url") from error
     name, label = "fpga_compute_unit_busy_cycles_total{", f'model="{model}"'
     return sum(int(float(line.rsplit(" ", 1)[1])) for line in text.splitlines() if line.startswith(name) and label in line)

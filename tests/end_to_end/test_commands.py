@@ -3,13 +3,22 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from hypersonic import build as building
+from hypersonic import cli
+from hypersonic.build import BuildError
+from hypersonic.client.load import InferError
+from hypersonic.hls.verilator import MissingToolError, ToolError
+from hypersonic.infer import kernel_cycles
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -103,3 +112,36 @@ def test_devices_lists_what_this_host_can_reach() -> None:
     done = hypersonic("devices")
     assert done.returncode == 0, done.stderr
     assert "emu" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), 2, "No space left on device"),
+        (PermissionError(errno.EACCES, "Permission denied", "/x"), 2, "/x: Permission denied"),
+        (BuildError("got this, expected that"), 2, "got this, expected that"),
+        (ToolError("g++ ended with 1"), 1, "g++ ended with 1"),
+        (MissingToolError("g++ is not on PATH"), 2, "g++ is not on PATH"),
+        (KeyError("x"), 1, "KeyError: 'x'; this is a fault of hypersonic: please report it"),
+    ],
+)
+def test_every_error_is_a_paragraph_and_a_code_that_says_whose_it_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception, code: int, said: str
+) -> None:
+    def fail(*_args: object, **_options: object) -> None:
+        raise error
+
+    monkeypatch.setattr(building, "build", fail)
+    monkeypatch.setattr(signal, "signal", fail_never)
+    assert cli.main(["build", "facile", "--quiet"]) == code
+    assert capsys.readouterr().err.startswith(f"hypersonic: error: {said}")
+
+
+def fail_never(*_args: object) -> None:
+    """The test's process keeps its own signals."""
+
+
+def test_metrics_that_do_not_answer_are_named() -> None:
+    for url in ("http://localhost:1/metrics", "no address"):
+        with pytest.raises(InferError, match=f"no metrics from {url}: .*--metrics-url"):
+            kernel_cycles(url, "facile")

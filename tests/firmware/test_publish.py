@@ -14,7 +14,7 @@ from hypersonic.firmware.errors import ManifestMismatchError, PublishError
 from hypersonic.firmware.link import link
 from hypersonic.firmware.manifest import Manifest, check
 from hypersonic.firmware.platform import Target, find_platform
-from hypersonic.firmware.publish import publish, versions
+from hypersonic.firmware.publish import check_repository, publish, versions
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.spec import TensorSpec
 
@@ -136,3 +136,17 @@ def test_two_writers_at_once_get_a_version_each(tmp_path: Path) -> None:
         places = list(pool.map(lambda _: publish(tmp_path, XCLBIN, MANIFEST, "name"), range(16)))
     assert sorted(int(place.name) for place in places) == list(range(1, 17))
     assert _complete(tmp_path) == tuple(range(1, 17))
+
+
+def test_a_place_that_can_hold_no_repository_is_refused_and_one_that_can_is_not_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    for place in (tmp_path / "file", tmp_path / "file" / "models"):
+        with pytest.raises(PublishError, match=r"model repository .*: .*/file is no directory; choose another one"):
+            check_repository(place)
+    check_repository(tmp_path / "new" / "models")
+    assert not (tmp_path / "new").exists()
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may write everywhere
+    with pytest.raises(PublishError, match=r"may not be written by this user"):
+        check_repository(tmp_path)

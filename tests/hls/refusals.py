@@ -19,6 +19,7 @@ from hypersonic.hls.project import ConversionError
 def cases() -> dict[str, tuple[Callable[[], Any], dict[str, Any]]]:
     """name -> (model, LayerName of its YAML)."""
     from tf_keras import Input, Model, Sequential, layers
+    from tf_keras.initializers import Constant
 
     def dense(**options: Any) -> Any:
         return Sequential([Input((3,), name="x"), layers.Dense(2, name="d", kernel_initializer="ones", **options)])
@@ -36,7 +37,12 @@ def cases() -> dict[str, tuple[Callable[[], Any], dict[str, Any]]]:
     def precision(**types: str) -> dict[str, Any]:
         return {"d": {"Precision": types}}
 
+    def nan_weights() -> Any:
+        return Sequential([Input((3,), name="x"), layers.Dense(2, name="d", kernel_initializer=Constant(float("nan")))])
+
     return {
+        "nan_weights": (nan_weights, {}),
+        "unknown_shape": (lambda: with_layer(layers.ReLU(name="r"), (None,)), {}),
         "accum_drops_bits": (dense, precision(accum="ap_fixed<16,12>")),
         "rounding_mode": (dense, precision(result="ap_fixed<16,8,AP_RND_ZERO>")),
         "overflow_mode": (dense, precision(result="ap_fixed<16,8,AP_RND,AP_SAT_SYM>")),

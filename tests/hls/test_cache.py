@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hypersonic.hls.cache import cache_directory, cached, content_hash
+from hypersonic.hls.cache import CacheError, cache_directory, cached, content_hash
 
 
 @pytest.fixture(autouse=True)
@@ -65,3 +65,10 @@ def test_the_directory_follows_the_environment(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.delenv("HYPERSONIC_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert cache_directory() == tmp_path / "hypersonic"
+
+
+def test_a_cache_that_cannot_be_written_is_named_with_the_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("HYPERSONIC_CACHE", str(tmp_path / "file" / "cache"))
+    with pytest.raises(CacheError, match=r"file/cache, which cannot be written: Not a directory; set HYPERSONIC_CACHE"):
+        cached("kind", ["a"], lambda _: None)

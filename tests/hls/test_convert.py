@@ -15,11 +15,12 @@ import numpy as np
 import pytest
 import yaml
 
+from hypersonic.hls import build as building
 from hypersonic.hls import convert as conversion
-from hypersonic.hls.build import build_project
+from hypersonic.hls.build import ConversionFailedError, build_project
 from hypersonic.hls.core import Core
 from hypersonic.hls.csim import Csim, compile_csim
-from hypersonic.hls.description import DescriptionError, find_model, read_description
+from hypersonic.hls.description import DescriptionError, find_model
 from hypersonic.hls.network import UnsupportedLayerError
 from hypersonic.hls.project import ConversionError, HlsProject, ProjectError
 from hypersonic.hls.rtl_sim import RtlCore
@@ -47,8 +48,21 @@ model = keras.Sequential([
 model.save(sys.argv[1])
 """
 
+LOAD_ONNX = """
+import sys
+from pathlib import Path
+import numpy as np
+from hypersonic.hls.onnx_model import load_onnx
+from hypersonic.hls.project import ConversionError
+try:
+    trained = load_onnx(Path(sys.argv[1]))
+    print(trained.shape, trained.predict(np.zeros((7, 4), np.float32)).shape)
+except ConversionError as error:
+    print(error)
+"""
+
 DESCRIPTION = {
-    "name": "small",
+    "name": "tiny",
     "input": {"name": "x", "precision": "ap_fixed<12,5,AP_RND_CONV,AP_SAT>", "scale_exponents": [0, 1, -1, 2]},
     "output": {"name": "energy", "scale_exponents": 1},
     "hls4ml": {"Model": {"Precision": {"default": "ap_fixed<16,6>"}, "Strategy": "distributed_arithmetic"}},
@@ -103,12 +117,12 @@ def built(model_file: Path, own_cache: object, tmp_path_factory: pytest.TempPath
 
 def test_a_project_is_complete_and_says_what_it_is(built: tuple[HlsProject, Core, list[str]]) -> None:
     project, core, lines = built
-    assert (project.name, project.part, project.max_batch_size) == ("small", "xcu250-figd2104-2L-e", 160_000)
+    assert (project.name, project.part, project.max_batch_size) == ("tiny", "xcu250-figd2104-2L-e", 160_000)
     assert project.input.scale_exponents == (0, 1, -1, 2)
     assert project.output.scale_exponents == (1, 1)
     assert str(project.output.fixed) == "ap_fixed<12,5,AP_RND_CONV,AP_SAT>"
     assert {"hls4ml", "da4ml", "qkeras"} <= project.tools.keys()
-    for file in ("build_prj.tcl", "small_test.cpp", "firmware/small.cpp", "firmware/weights/w2.h"):
+    for file in ("build_prj.tcl", "tiny_test.cpp", "firmware/tiny.cpp", "firmware/weights/w2.h"):
         assert (project.hls / file).is_file(), file
     assert project.report["core"]["ii"] == core.ii == 1
     assert lines[:2] == ["loading small.h5", "converting with hls4ml"]
@@ -181,13 +195,15 @@ def test_a_gate_above_its_tolerance_is_a_refusal_with_both_numbers(model_file: P
         ("clipped_relu", r"layer 'r6': ReLU with max_value=6.0, which hls4ml ignores"),
         ("leaky_relu", r"layer 'leaky': ParametrizedActivation is not in the da core"),
         ("unknown_layer", r"layer 'unit': hls4ml's Keras front end has no UnitNormalization"),
-        ("convolution", r"layer 'x': input shape is \[4, 3\]"),
+        ("convolution", r"layer 'conv': Conv1D is not in the da core"),
         ("branch", r"layer '[ab]': its inputs are \['x'\], the da core takes a plain chain"),
         ("resource", r"layer 'd': Strategy is resource"),
         ("softmax_table", r"layer 'soft': .* 1024 entries, one every 256: all classes would come out equal"),
         ("wide_output", r"the output is ap_fixed<70,20,.*>, 70 bits; rows carry up to 62"),
         ("broken.h5", r"broken\.h5 holds no Keras 2 or QKeras model"),
         ("broken.onnx", r"broken\.onnx is not an ONNX model"),
+        ("nan_weights", r"layer 'd': weight holds NaN or infinity"),
+        ("unknown_shape", r"the model's input shape is \[None\] per row, expected every dimension as a number"),
         ("unknown_layer_name", r"hls4ml.LayerName names \['dens'\], the model has \['d',"),
     ],
 )
@@ -212,22 +228,68 @@ def test_an_onnx_model_becomes_a_core_of_equal_integers(tmp_path: Path) -> None:
         np.testing.assert_array_equal(rtl.predict_raw(x), Csim(compile_csim(project), project).predict_raw(x))
 
 
-def write_onnx(file: Path) -> None:
+@pytest.mark.parametrize(
+    ("batch", "output", "message"),
+    [
+        (None, [None, 2], r"^\(4,\) \(7, 2\)$"),
+        (-1, [0, 2], r"^\(4,\) \(7, 2\)$"),
+        (1, None, r"tensor 'y': shape is unknown, expected every dimension after the batch as a number"),
+        (1, ["batch", "n"], r"tensor 'y': shape is \['batch', 'n'\]"),
+    ],
+)
+def test_an_onnx_model_needs_every_dimension_but_the_batch(
+    tmp_path: Path, batch: int | None, output: list[object] | None, message: str
+) -> None:
+    file = tmp_path / "gemm.onnx"
+    write_onnx(file, ([batch, 4], output))
+    done = python("-c", LOAD_ONNX, file)
+    assert re.search(message, done.stdout.splitlines()[-1]), done.stdout + done.stderr
+
+
+def test_a_conversion_that_dies_leaves_its_words_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setattr(building, "_environment", lambda: {**os.environ, "PYTHONPATH": "", "PYTHONSAFEPATH": "1"})
+    monkeypatch.setattr(building.sys, "executable", "/bin/false")
+    with pytest.raises(ConversionFailedError, match=r"small.h5 ended with 1; .* please report it with (\S+\.log)$") as caught:
+        building._convert(tmp_path / "small.h5", tmp_path, "da", lambda _: None)
+    assert caught.value.exit_code == 1
+    assert list(tmp_path.glob("hypersonic-convert-*.log"))
+
+
+def test_an_interrupted_conversion_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = tmp_path / "convert"
+    said.write_text("#!/bin/sh\necho 'hypersonic: '$$\nexec sleep 60\n")
+    said.chmod(0o755)
+    monkeypatch.setattr(building.sys, "executable", str(said))
+    processes: list[int] = []
+
+    def interrupt(line: str) -> None:
+        processes.append(int(line))
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        building._convert(tmp_path / "small.h5", tmp_path, "da", interrupt)
+    with pytest.raises(ProcessLookupError):
+        os.kill(processes[0], 0)
+
+
+def write_onnx(file: Path, shapes: tuple[list[object], list[object] | None] = ([1, 4], [1, 2])) -> None:
     """Gemm, Relu, Gemm with weights in steps of 1/8."""
     import onnx
     from onnx import TensorProto, helper, numpy_helper
 
     rng = np.random.default_rng(0)
-    shapes = {"w1": (4, 5), "b1": (5,), "w2": (5, 2), "b2": (2,)}
+    weights = {"w1": (4, 5), "b1": (5,), "w2": (5, 2), "b2": (2,)}
     constants = [
-        numpy_helper.from_array((rng.integers(-16, 16, shape) / 8).astype(np.float32), name) for name, shape in shapes.items()
+        numpy_helper.from_array((rng.integers(-16, 16, shape) / 8).astype(np.float32), name) for name, shape in weights.items()
     ]
     nodes = [
         helper.make_node("Gemm", ["x", "w1", "b1"], ["h"], name="first"),
         helper.make_node("Relu", ["h"], ["r"], name="relu"),
         helper.make_node("Gemm", ["r", "w2", "b2"], ["y"], name="second"),
     ]
-    sides = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in (("x", [1, 4]), ("y", [1, 2]))]
+    sides = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in zip("xy", shapes, strict=True)]
     graph = helper.make_graph(nodes, "gemm", sides[:1], sides[1:], constants)
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), file)
 
@@ -240,27 +302,6 @@ def test_a_reuse_factor_hls4ml_has_no_function_for_is_refused() -> None:
         UnsupportedLayerError, match=r"layer 'conv_1': ReuseFactor is 4 and n_in 3; hls4ml has no such DenseResource"
     ):
         conversion._check_graph(graph)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"colour": "red"}, "the fields are"),
-        ({"input": {"name": "x"}}, "input.precision is missing"),
-        ({"input": {"precision": "ap_float<16>"}}, "input.precision is 'ap_float<16>'"),
-        ({"input": {"precision": "ap_fixed<8,4>", "scale_exponents": [0.5]}}, "scale_exponents is .*, expected integers"),
-        ({"hls4ml": {"dense_1": {}}}, r"hls4ml has \['dense_1'\], expected Model"),
-        ({"gate": {"rows": "events", "tolerance": 1}}, "gate is .*, expected rows: 'module:function'"),
-        ({"output": 3}, "output is 3, expected a mapping"),
-    ],
-)
-def test_a_yaml_that_does_not_describe_a_model_is_refused_by_field(
-    tmp_path: Path, change: dict[str, object], message: str
-) -> None:
-    file = tmp_path / "m.h5"
-    file.with_suffix(".yaml").write_text(yaml.safe_dump({**DESCRIPTION, **change}))
-    with pytest.raises(DescriptionError, match=message):
-        read_description(file)
 
 
 def test_a_model_that_is_not_there_is_an_error_with_the_zoos_names(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from hypersonic.build import BuildError, build, build_csim, find_published
 from hypersonic.firmware import registers
-from hypersonic.firmware.errors import PlatformError
+from hypersonic.firmware.errors import LinkError, PlatformError, PublishError
 from hypersonic.firmware.manifest import FILE_NAME, Manifest, check
 from hypersonic.firmware.platform import Target
 from hypersonic.hls.csim import Csim
@@ -134,13 +135,43 @@ def test_a_damaged_version_is_not_taken_for_the_build(tmp_path: Path) -> None:
     assert find_published(tmp_path, manifest) is None
 
 
+def no_work(step: str) -> None:
+    """What is wrong with the arguments is said before anything is built."""
+    raise AssertionError(step)
+
+
+def test_a_build_replaces_its_own_directory_whole_and_no_other(tmp_path: Path) -> None:
+    place = tmp_path / "build" / "facile"
+    with ThreadPoolExecutor(3) as pool:
+        made = [
+            pool.submit(build, "facile", Target.SW_EMU, repository=tmp_path / "m", directory=place.parent) for _ in range(6)
+        ]
+        for one in made:
+            one.result()
+    assert HlsProject.load(place).name == "facile"
+    assert [path.name for path in place.parent.iterdir()] == ["facile"]
+    (place / "project.json").unlink()
+    with pytest.raises(BuildError, match="facile is there and holds no HLS project; give another --build-directory"):
+        build("facile", Target.SW_EMU, repository=tmp_path / "m", directory=place.parent)
+
+
 def test_what_cannot_be_built_here_says_why(tmp_path: Path) -> None:
     with pytest.raises(
         BuildError, match=r"target hw for u250: v\+\+ .*; sw_emu and hw_emu are built without the vendor's tools"
     ):
         build("facile", Target.HW, repository=tmp_path)
-    with pytest.raises(BuildError, match="core csim has no RTL to simulate"):
+    with pytest.raises(BuildError, match="core csim has no RTL: got target hw_emu"):
         build("facile", Target.HW_EMU, core="csim", repository=tmp_path)
+    for core in ("rf", "hls"):
+        with pytest.raises(BuildError, match=rf"core {core} \(.*\) is not in this version; build with --core da"):
+            build("facile", Target.SW_EMU, core=core, repository=tmp_path)
+    for number in (0, -1, 129):
+        with pytest.raises(LinkError, match=f"compute units: got {number}, expected 1 to 128"):
+            build("facile", compute_units=number, repository=tmp_path, progress=no_work)
+    (tmp_path / "file").touch()
+    with pytest.raises(PublishError, match="file is no directory"):
+        build("facile", repository=tmp_path / "file", progress=no_work)
+    (tmp_path / "file").unlink()
     with pytest.raises(BuildError, match="target is 'hw_emulation', expected one of sw_emu, hw_emu, hw"):
         build("facile", "hw_emulation", repository=tmp_path)
     with pytest.raises(PlatformError, match="u251"):

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Words that no kernel may be named by: the reserved words of SystemVerilog (IEEE 1800-2017, annex B)."""
+"""Words that no model may be named by: a kernel is a Verilog module, and the network inside it a C++ function."""
 
 from __future__ import annotations
 
-_ANNEX_B = """
+#: IEEE 1800-2017, annex B
+_VERILOG = """
     accept_on alias always always_comb always_ff always_latch and assert assign assume automatic before begin bind
     bins binsof bit break buf bufif0 bufif1 byte case casex casez cell chandle checker class clocking cmos config
     const constraint context continue cover covergroup coverpoint cross deassign default defparam design disable
@@ -24,4 +25,14 @@ _ANNEX_B = """
     wait wait_order wand weak weak0 weak1 while wildcard wire with within wor xnor xor
 """
 
-KEYWORDS = frozenset(_ANNEX_B.split())
+#: ISO/IEC 14882:2017, 5.11, and the global names that hls4ml's headers bring with them
+_CPP = """
+    alignas alignof and_eq asm auto bitand bitor bool catch char char16_t char32_t compl const_cast constexpr decltype
+    delete double dynamic_cast explicit false float friend goto inline long mutable namespace noexcept not_eq nullptr
+    operator or_eq private public register reinterpret_cast short sizeof static_assert static_cast template
+    thread_local throw true try typeid typename using volatile wchar_t xor_eq
+    abs acos asin atan atan2 ceil cos cosh exp fabs floor fmod log log10 log2 main memcpy nnet pow rand round sin sinh
+    sqrt std strlen tan tanh time
+"""
+
+KEYWORDS = frozenset(_VERILOG.split()) | frozenset(_CPP.split())

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The YAML beside a model: what it says is taken, what it should not say is refused by field."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hypersonic.hls.description import DescriptionError, ModelDescription, read_description
+
+WHOLE: dict[str, object] = {"name": "tiny", "input": {"precision": "ap_fixed<12,5>", "scale_exponents": [0, 1]}, "output": {}}
+
+
+def read(directory: Path, content: bytes) -> ModelDescription:
+    file = directory / "m.h5"
+    file.with_suffix(".yaml").write_bytes(content)
+    return read_description(file)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"colour": "red"}, "unknown field colour, expected gate, hls4ml, input"),
+        ({"name": "../../etc/passwd"}, r"name is '../../etc/passwd', expected a letter, then letters"),
+        ({"name": "/etc/x"}, "name is '/etc/x'"),
+        ({"name": "a__b"}, "name is 'a__b'"),
+        ({"name": "q\n"}, r"name is 'q\\n'"),
+        ({"name": None}, "name is None"),
+        ({"name": 3}, "name is 3"),
+        ({"name": "a" * 30}, "29 characters at most"),
+        ({"name": "module"}, "name is 'module', a word of Verilog or C"),
+        ({"name": "main"}, "name is 'main', a word of Verilog or C"),
+        ({"part": "xcu250; exec rm"}, "part is 'xcu250; exec rm', expected an AMD part"),
+        ({"max_batch_size": 0}, "max_batch_size is 0, expected an integer from 1"),
+        ({"max_batch_size": "many"}, "max_batch_size is 'many', expected an integer from 1"),
+        ({"max_batch_size": True}, "max_batch_size is True"),
+        ({"max_batch_size": 1 << 31}, "max_batch_size is 2147483648"),
+        ({"input": {"name": "x"}}, "input.precision is missing"),
+        ({"input": {"precision": "ap_float<16>"}}, "input.precision is 'ap_float<16>'"),
+        ({"input": {"precision": "ap_fixed<8,4>", "scale": 1}}, "input: unknown field scale, expected name, precision"),
+        ({"input": {"precision": "ap_fixed<8,4>", "name": ""}}, "input.name is ''"),
+        ({"input": {"precision": "ap_fixed<8,4>", "scale_exponents": [0.5]}}, "scale_exponents is 0.5, expected an integer"),
+        ({"input": {"precision": "ap_fixed<8,4>", "scale_exponents": 1.5}}, "scale_exponents is 1.5, expected an integer"),
+        ({"input": {"precision": "ap_fixed<8,4>", "scale_exponents": 5_000_000_000}}, "expected an integer from -300 to 300"),
+        ({"output": 3}, "output is 3, expected a mapping"),
+        ({"hls4ml": {"dense_1": {}}}, "hls4ml: unknown field dense_1, expected LayerName, LayerType, Model"),
+        ({"hls4ml": {"LayerName": ["a"]}}, r"hls4ml.LayerName is \['a'\], expected a mapping"),
+        ({"hls4ml": {"LayerName": {"d": 3}}}, "hls4ml.LayerName.d is 3, expected a mapping"),
+        ({"hls4ml": {"Model": 3}}, "hls4ml.Model is 3, expected a mapping"),
+        ({"gate": {"rows": "events", "tolerance": 1}}, "gate is .*, expected rows: 'module:function'"),
+        ({"gate": {"rows": "a:b", "tolerance": float("nan")}}, "gate is .* tolerance: a number"),
+    ],
+)
+def test_a_field_that_describes_no_model_is_refused_by_name(tmp_path: Path, change: dict[str, object], message: str) -> None:
+    with pytest.raises(DescriptionError, match=message):
+        read(tmp_path, yaml.safe_dump({**WHOLE, **change}).encode())
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "holds None, expected the fields name, input and output"),
+        (b"- a\n", r"holds \['a'\], expected the fields"),
+        (b"name: q\n", "input, output missing, expected name, input and output"),
+        (b"a: [b\n  c: ", "is not YAML: while parsing"),
+        (b"\xff\xfe\x00", "is not YAML: "),
+        (b"[" * 5000, "is not YAML: "),
+    ],
+)
+def test_a_file_that_is_no_description_is_refused_in_one_line(tmp_path: Path, content: bytes, message: str) -> None:
+    with pytest.raises(DescriptionError, match=message) as caught:
+        read(tmp_path, content)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_whole_description_is_read(tmp_path: Path) -> None:
+    description = read(tmp_path, yaml.safe_dump({**WHOLE, "hls4ml": {"Model": None}, "gate": None}).encode())
+    assert (description.name, description.max_batch_size, description.gate, description.hls4ml) == ("tiny", 160_000, None, {})
+    assert description.input.exponents(2) == (0, 1)
