@@ -88,11 +88,11 @@ def send_events(
     all_connected = threading.Barrier(clients + 1)
 
     def one_client() -> None:
-        with triton.InferenceServerClient(url) as client:
-            try:
-                client.is_server_live()
-            finally:
-                all_connected.wait()
+        try:
+            client = _connect(url)
+        finally:
+            all_connected.wait()
+        with client:
             while (index := next(turn)) < len(events):
                 begin = time.perf_counter_ns()
                 outputs[index] = _infer(client, model, events[index], timeout_s)
@@ -107,6 +107,16 @@ def send_events(
             client.result()
         wall_ns = time.perf_counter_ns() - begin
     return LoadResult(tuple(output for output in outputs if output is not None), latencies_ns, wall_ns)
+
+
+def _connect(url: str) -> triton.InferenceServerClient:
+    client = triton.InferenceServerClient(url)
+    try:
+        client.is_server_live()
+    except InferenceServerException as error:
+        client.close()
+        raise InferError(f"no server answers at {url}: {error.message()}; is `hypersonic serve` running there?") from error
+    return client
 
 
 def _infer(client: triton.InferenceServerClient, model: Model, x: NDArray[np.float32], timeout_s: float) -> NDArray[np.float32]:

@@ -4,7 +4,7 @@
 DeviceError
 |-- LibraryNotFoundError          no XRT library, or one that lacks a function
 |-- DeviceNotFoundError           no card of that index
-|-- DeviceBusyError               another process holds the card (EBUSY)
+|-- DeviceBusyError               the card is used with another xclbin (EBUSY)
 |-- DeviceLostError               the card does not answer any more (ENODEV, EIO, ...)
 |-- XclbinMismatchError           the xclbin is not for this shell, or not the one the manifest describes
 |-- ComputeUnitNotFoundError      the xclbin has no such kernel or compute unit
@@ -34,7 +34,7 @@ class DeviceNotFoundError(DeviceError):
 
 
 class DeviceBusyError(DeviceError):
-    """Another process holds the card."""
+    """The card is used with another xclbin, by this process or another."""
 
 
 class DeviceLostError(DeviceError):
@@ -71,7 +71,7 @@ class DeviceClosedError(DeviceError):
 
 #: errno -> error and what to do, the same whichever call reported it
 _CAUSES: dict[int, tuple[type[DeviceError], str]] = {
-    errno.EBUSY: (DeviceBusyError, "another process uses the card with another xclbin: stop it, or see `xrt-smi examine`"),
+    errno.EBUSY: (DeviceBusyError, "it is used with another xclbin, by this process or another: `xrt-smi examine` tells"),
     errno.EOPNOTSUPP: (
         XclbinMismatchError,
         "the xclbin is built for another shell: build it for the platform `xrt-smi examine` shows, or flash that shell",

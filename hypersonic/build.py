@@ -32,7 +32,7 @@ from hypersonic.sim.simulator import build_simulator
 
 Progress = Callable[[str], None]
 
-#: what the manifest's `core` says when the model's own C++ computes it; it has no clock, a row counts as one cycle
+#: what the manifest's `core` says when the model's own C++ computes it; it has no clock
 CSIM = "csim"
 
 

@@ -21,7 +21,7 @@ from hypersonic.firmware.manifest import check as check_manifest
 from hypersonic.hls.spec import TensorSpec
 from hypersonic.host import device as host_device
 from hypersonic.host import instance as host_instance
-from hypersonic.host.errors import ComputeUnitTimeoutError, DeviceError
+from hypersonic.host.errors import ComputeUnitTimeoutError, DeviceBusyError, DeviceError, DeviceNotFoundError
 from hypersonic.server.backend import Card, Launched
 from hypersonic.server.config import ModelConfig, TensorConfig
 from hypersonic.server.errors import BackendError, InstanceLostError, InstanceTimeoutError, ModelLoadError
@@ -166,18 +166,39 @@ def _describe(tensors: Sequence[TensorConfig]) -> str:
 def _open(xclbin: Path, manifest: Manifest, config: ModelConfig, opened: ExitStack) -> FpgaModel:
     row_bytes = manifest.input.row_bytes, manifest.output.row_bytes
     timeout_ms = config.integer("timeout_ms", TIMEOUT_MS)
-    indices = config.devices or (0,)
     instances: list[FpgaInstance] = []
     cards: list[Card] = []
-    for index in indices:
-        device = opened.enter_context(host_device.open_device(xclbin, index))
+    devices = _open_devices(xclbin, config.devices, opened)
+    for index, device in devices.items():
         card = _card(device, index)
         slots, slot_rows = config.integer("slots", SLOTS), config.integer("slot_rows", SLOT_ROWS)
         for instance in host_instance.open_instances(device, manifest, slots=slots, slot_rows=slot_rows):
-            name = instance.name if len(indices) == 1 else f"{instance.name}@{index}"
+            name = instance.name if len(devices) == 1 else f"{instance.name}@{index}"
             instances.append(FpgaInstance(instance, name, row_bytes, timeout_ms))
             cards.append(card)
     return FpgaModel(instances, cards, opened.pop_all())
+
+
+def _open_devices(xclbin: Path, wanted: Sequence[int], opened: ExitStack) -> dict[int, host_device.Device]:
+    """The cards that instance_group names; where it names none, the first that takes the xclbin.
+
+    A card holds one xclbin, so the models of one server spread over its cards. Raises ModelLoadError when every card is taken.
+    """
+    if wanted:
+        return {index: opened.enter_context(host_device.open_device(xclbin, index)) for index in wanted}
+    busy: list[DeviceBusyError] = []
+    while True:
+        index = len(busy)
+        try:
+            return {index: opened.enter_context(host_device.open_device(xclbin, index))}
+        except DeviceBusyError as error:
+            busy.append(error)
+        except DeviceNotFoundError as error:
+            if not busy:
+                raise
+            raise ModelLoadError(
+                f"each of the {index} cards holds another model's xclbin; the first says: {busy[0]}"
+            ) from error
 
 
 def _card(device: host_device.Device, index: int) -> Card:

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // sw_emu: the kernel's shell in C++ around the model's own C++ (hypersonic_csim), behind device_model.h.
 //
-// It has the kernel's registers and control protocol and no clock: one row of progress counts as one clock. This file is
-// included by one that sim/simulator.py writes for each model: namespace spec from its TensorSpecs, namespace registers
-// from the kernel's register map.
+// It has the kernel's registers and control protocol and no clock: its cycle counters read 0. This file is included by one
+// that sim/simulator.py writes for each model: namespace spec from its TensorSpecs, namespace registers from the kernel's
+// register map.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -64,10 +64,7 @@ private:
 
     uint32_t status(uint32_t offset) const {
         switch (offset) {
-            case registers::BUSY_CYCLES: return static_cast<uint32_t>(rows_done_);
-            case registers::BUSY_CYCLES + 4: return static_cast<uint32_t>(rows_done_ >> 32);
             case registers::RUNS: return runs_;
-            case registers::RUN_CYCLES: return last_rows_;
             case registers::AXI_ERROR: return axi_error_;
             case registers::VERSION: return registers::MAP_VERSION;
             case registers::ROW_IN_BYTES: return kInputs * 4;
@@ -138,7 +135,6 @@ private:
     void finish() {
         running_ = false;
         done_ = true;
-        last_rows_ = rows_;
         ++runs_;
     }
 
@@ -156,7 +152,6 @@ private:
     uint32_t row_ = 0;
     uint64_t rows_done_ = 0;
     uint32_t runs_ = 0;
-    uint32_t last_rows_ = 0;
     uint32_t axi_error_ = 0;
     std::vector<int64_t> x_raw_;
     std::vector<int64_t> y_raw_;

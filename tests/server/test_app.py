@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from dataclasses import replace as replace_field
 from pathlib import Path
 
 import numpy as np
@@ -25,8 +26,10 @@ import tritonclient.grpc as triton
 from tritonclient.utils import InferenceServerException
 
 from hypersonic.firmware.config_pbtxt import config_pbtxt
+from hypersonic.firmware.link import link
+from hypersonic.firmware.platform import Target, find_platform
 from hypersonic.firmware.publish import publish
-from tests.host.conftest import Build, build, image  # noqa: F401 - fixtures: the emulated card's kernel, y = 2 * x[0] + x[1]
+from tests.host.conftest import Build, build, image, manifest_of  # noqa: F401 - fixtures: the emulated card's kernel, y = 2 * x[0] + x[1]
 
 N_IN = 18
 
@@ -320,3 +323,34 @@ def test_a_client_that_goes_away_in_mid_request_disturbs_nobody(repository: Path
         np.testing.assert_array_equal(infer(server.grpc, rows(100)), answers(rows(100)))
         server.wait_for(lambda: _in_flight(server) == 0)
         assert server.stop() == 0
+
+
+def publish_more(repository: Path, image: bytes, count: int) -> None:  # noqa: F811
+    """Models second, third, ...: the same kernel in xclbins of their own."""
+    for index, name in enumerate(("second", "third", "fourth", "fifth")[:count]):
+        data = link("facile", Target.SW_EMU, find_platform("u250"), image, compute_units=1, tools={"model": name})
+        manifest = replace_field(manifest_of(data), model=name)
+        publish(repository, data, manifest, config_pbtxt(manifest, preferred_batch_size=64 + index))
+
+
+def test_models_of_one_repository_spread_over_the_cards(repository: Path, image: bytes) -> None:  # noqa: F811
+    publish_more(repository, image, 3)
+    with program("--model-repository", str(repository)) as server, triton.InferenceServerClient(server.grpc) as client:
+        assert client.is_server_ready()
+        x = rows(70)
+        given = triton.InferInput("x", list(x.shape), "FP32")
+        given.set_data_from_numpy(x)
+        for name in ("facile", "second", "third", "fourth"):
+            np.testing.assert_array_equal(client.infer(name, [given]).as_numpy("y"), answers(x))
+        assert server.stop() == 0
+
+
+def test_a_model_for_which_no_card_is_left_says_so_and_the_others_are_served(repository: Path, image: bytes) -> None:  # noqa: F811
+    publish_more(repository, image, 1)
+    with program("--model-repository", str(repository), environment={"HYPERSONIC_EMU_DEVICES": "1"}) as server:
+        np.testing.assert_array_equal(infer(server.grpc, rows(5)), answers(rows(5)))
+        with triton.InferenceServerClient(server.grpc) as client:
+            states = {model.name: model for model in client.get_model_repository_index().models}
+        assert states["facile"].state == "READY"
+        assert states["second"].state == "UNAVAILABLE"
+        assert "each of the 1 cards holds another model's xclbin" in states["second"].reason

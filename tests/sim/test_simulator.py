@@ -95,7 +95,7 @@ def test_overlapping_runs_cost_less_than_runs_one_by_one(xrt: Xrt, pair: Pair, w
     xrt.start(runs[0])
     xrt.finish(runs[0])
     alone = xrt.register(kernel, registers.BUSY_CYCLES)
-    assert alone == xrt.register(kernel, registers.RUN_CYCLES) or alone > 4000
+    assert alone == xrt.register(kernel, registers.RUN_CYCLES) > 4000
     for run in runs:
         xrt.start(run)
     for run in runs:
