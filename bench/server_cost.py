@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a request costs the server: its CPU time against a bare raw-bytes grpcio echo server, in the same minute.
 
-    python bench/server_cost.py [--requests 2000] [--json FILE]
+    python bench/server_cost.py [--requests 2000] [--json]
 
 Both servers run in processes of their own; the card is a null device (slots in host memory that are written and read like a
 card's, and no computing), so that the ratio is the price of protocol, checks, batching, scheduling and statistics. CPU time is
@@ -222,9 +222,8 @@ def measure(requests: int, rounds: int) -> list[Cost]:
                 ratio = statistics.median(mine / bare for bare, mine in pairs)
                 bare, mine = (statistics.median(values) for values in zip(*pairs, strict=True))
                 costs.append(Cost(load.name, in_flight, round(bare, 1), round(mine, 1), round(ratio, 2)))
-                print(
-                    f"{load.name:8} {in_flight:3} in flight  echo {bare:7.1f} us  hypersonic {mine:7.1f} us  ratio {ratio:.2f}"
-                )
+                figures = f"echo {bare:7.1f} us  hypersonic {mine:7.1f} us  ratio {ratio:.2f}"
+                print(f"{load.name:8} {in_flight:3} in flight  {figures}", file=sys.stderr)
     return costs
 
 
@@ -233,7 +232,7 @@ def main() -> None:
     parser.add_argument("--serve", choices=sorted(SERVERS), help=argparse.SUPPRESS)
     parser.add_argument("--requests", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON on standard output")
     args = parser.parse_args()
     if args.serve:
         raise_malloc_thresholds()
@@ -241,7 +240,7 @@ def main() -> None:
         return
     costs = measure(args.requests, args.rounds)
     if args.json:
-        args.json.write_text(json.dumps([asdict(cost) for cost in costs], indent=2) + "\n")
+        print(json.dumps([asdict(cost) for cost in costs], indent=2))
 
 
 if __name__ == "__main__":
