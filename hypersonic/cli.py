@@ -105,20 +105,11 @@ def _add_build(commands: _Commands) -> None:
 
 def _build(args: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: what is half done is removed
-    from hypersonic.build import build
     from hypersonic.progress import progress
+    from hypersonic.run import build_as_asked
 
     with progress(quiet=args.quiet) as step:
-        version = build(
-            args.model,
-            target=args.target,
-            platform=args.platform,
-            core=args.core,
-            repository=args.model_repository,
-            compute_units=args.compute_units,
-            directory=args.build_directory,
-            progress=step,
-        )
+        version = build_as_asked(args, step)
     print(version)
     return OK
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from hypersonic.progress import progress
+from hypersonic.progress import Step, progress
 
 #: what the server prints once each port answers; Triton's own words for gRPC and HTTP
 _STARTED = re.compile(r"Started (GRPCInferenceService|HTTPService|Metrics Service) at (\S+)")
@@ -35,22 +35,28 @@ class Served:
     metrics: str
 
 
+def build_as_asked(args: argparse.Namespace, step: Step) -> Path:
+    """Build by the options that `hypersonic build` and `hypersonic run` share; returns the published version's directory."""
+    from hypersonic.build import build
+
+    return build(
+        args.model,
+        target=args.target,
+        platform=args.platform,
+        core=args.core,
+        repository=args.model_repository,
+        compute_units=args.compute_units,
+        directory=args.build_directory,
+        progress=step,
+    )
+
+
 def run(args: argparse.Namespace) -> int:
     """Build args.model, serve it on free ports of this host, send events, show what came back. Returns the exit code."""
-    from hypersonic.build import build
     from hypersonic.infer import infer
 
     with progress(quiet=args.quiet) as step:
-        build(
-            args.model,
-            target=args.target,
-            platform=args.platform,
-            core=args.core,
-            repository=args.model_repository,
-            compute_units=args.compute_units,
-            directory=args.build_directory,
-            progress=step,
-        )
+        build_as_asked(args, step)
         step(f"server: hypersonic serve --model-repository {args.model_repository}")
         with served(args.model_repository) as server:
             outcome = infer(
