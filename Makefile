@@ -55,7 +55,7 @@ formal: $(STAMP) ## the proofs of the stream and burst modules
 	$(BIN)/python -m hypersonic.firmware.prove
 
 lock: $(STAMP) ## renew requirements.lock from pyproject.toml
-	$(BIN)/uv pip compile pyproject.toml --extra build --group dev --python-version 3.11 --generate-hashes --no-header \
+	$(BIN)/uv pip compile pyproject.toml --extra build --extra onnxruntime --extra trace --extra jwt --group dev --python-version 3.11 --generate-hashes --no-header \
 	  --no-emit-index-url --no-emit-find-links --quiet --output-file requirements.lock
 
 clean: ## what was built here; the cache of long builds stays

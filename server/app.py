@@ -21,11 +21,12 @@ from contextlib import contextmanager
 
 import grpc
 
-from hypersonic.server import http, log, options
+from hypersonic.server import log, options
 from hypersonic.server.backend import Backend
-from hypersonic.server.backend_fpga import FpgaBackend
+from hypersonic.server.backends.fpga import FpgaBackend
 from hypersonic.server.errors import ServerError, StartError
 from hypersonic.server.health import HealthServicer, health_handler
+from hypersonic.server.http import app as http
 from hypersonic.server.memory import raise_malloc_thresholds
 from hypersonic.server.metrics import Utilization
 from hypersonic.server.options import Options, add_arguments
