@@ -28,6 +28,7 @@ import grpc
 import numpy as np
 from tritonclient.grpc.service_pb2 import ModelInferRequest
 
+from hypersonic.server.answer import Answer, Output
 from hypersonic.server.app import Server, Signals
 from hypersonic.server.backend import Card, Launched
 from hypersonic.server.config import ModelConfig
@@ -77,11 +78,14 @@ class NullSlot:
         self._y = np.zeros(4 * n_out * self.capacity_rows, np.uint8)
         self._row_bytes = 4 * n_out
         self._now_ns = 0
+        self._shares: Sequence[Share] = ()
 
     def start(self, shares: Sequence[Share]) -> None:
         at = 0
+        self._shares = shares
         for share in shares:
-            data = share.tensors[0]
+            (data,) = share.tensors
+            assert data is not None
             self._x[at : at + len(data)] = np.frombuffer(data, np.uint8)
             at += len(data)
         self._now_ns = time.monotonic_ns()
@@ -89,8 +93,11 @@ class NullSlot:
     def finish(self) -> Launched:
         return Launched(self._now_ns, self._now_ns)
 
-    def outputs(self, first_row: int, rows: int) -> tuple[memoryview, ...]:
-        return (self._y.data[first_row * self._row_bytes : (first_row + rows) * self._row_bytes],)
+    def answer(self, index: int) -> Answer:
+        first_row = sum(share.rows for share in self._shares[:index])
+        rows = self._shares[index].rows
+        data = self._y.data[first_row * self._row_bytes : (first_row + rows) * self._row_bytes]
+        return Answer((Output(0, "FP32", (rows, self._row_bytes // 4), (data,), len(data)),))
 
 
 class NullInstance:
@@ -103,12 +110,19 @@ class NullInstance:
     def busy_cycles(self) -> int:
         return 0
 
+    def revive(self) -> bool:
+        return False
+
     def close(self) -> None: ...
 
 
 class NullModel:
     def __init__(self, config: ModelConfig) -> None:
         self.instances = (NullInstance(config.inputs[0].dims[0], config.outputs[0].dims[0]),)
+
+    @property
+    def standby(self) -> Sequence[NullInstance]:
+        return ()
 
     def card(self, _instance: object) -> Card | None:
         return None
@@ -117,6 +131,8 @@ class NullModel:
 
 
 class NullBackend:
+    def complete(self, directory: Path, message: object) -> None: ...
+
     def load(self, _directory: Path, config: ModelConfig) -> NullModel:
         return NullModel(config)
 

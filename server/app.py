@@ -21,7 +21,8 @@ from contextlib import contextmanager
 
 import grpc
 
-from hypersonic.server import log, options
+from hypersonic.server import log
+from hypersonic.server.arguments import add_arguments
 from hypersonic.server.backend import Backend
 from hypersonic.server.backends.fpga import FpgaBackend
 from hypersonic.server.errors import ServerError, StartError
@@ -29,10 +30,13 @@ from hypersonic.server.health import HealthServicer, health_handler
 from hypersonic.server.http import app as http
 from hypersonic.server.memory import raise_malloc_thresholds
 from hypersonic.server.metrics import Utilization
-from hypersonic.server.options import Options, add_arguments
+from hypersonic.server.options import Options
 from hypersonic.server.repository import ModelRepository
+from hypersonic.server.security import asgi, rpc, tls
+from hypersonic.server.security.policies import policies
 from hypersonic.server.service import InferenceService
-from hypersonic.server.servicer import Servicer, generic_handler
+from hypersonic.server.handlers import generic_handler, rpc_handlers
+from hypersonic.server.servicer import Servicer
 
 __all__ = ["Options", "Server", "add_arguments", "main", "serve"]
 _LOG = logging.getLogger("hypersonic.server.app")  # also when run as __main__
@@ -79,6 +83,8 @@ class Server:
     def __init__(self, opts: Options, backends: Mapping[str, Backend] | None = None) -> None:
         """backends: by the name config.pbtxt gives, default all there are. Raises StartError when a port cannot be had."""
         self.options = opts
+        self._policies = policies(opts)
+        self._grpc_credentials, self._http_tls = tls.grpc_credentials(opts), tls.http_context(opts)
         known = backends if backends is not None else {"fpga": FpgaBackend()}
         self.repository = ModelRepository(opts.model_repository, known, on_lost=self._lost)
         self.service = InferenceService(
@@ -114,12 +120,19 @@ class Server:
     def _bind_grpc(self) -> grpc.Server:
         server = grpc.server(
             self._pool,
-            handlers=[generic_handler(self._servicer), health_handler(self._health)],
+            handlers=[
+                rpc.protect(handler, self._policies.grpc)
+                for handler in (generic_handler(rpc_handlers(self._servicer, self.service)), health_handler(self._health))
+            ],
             options=self.options.grpc_channel_options,
         )
         address, port = self.options.grpc_address, self.options.grpc_port
         try:
-            bound = server.add_insecure_port(_join(address, port))
+            bound = (
+                server.add_secure_port(_join(address, port), self._grpc_credentials)
+                if self._grpc_credentials
+                else server.add_insecure_port(_join(address, port))
+            )
         except RuntimeError as error:
             http.listen(address, port).close()  # gRPC does not say why; this does
             raise StartError(http.bind_failure(address, port, str(error))) from error
@@ -136,11 +149,15 @@ class Server:
     def start(self) -> None:
         """Open the doors and say so."""
         utilization = Utilization(self.repository, self.options.metrics_interval_ms / 1000)
-        apps = {
-            "HTTPService": lambda: http.inference_app(self.service, self._servicer),
-            "Metrics Service": lambda: http.metrics_app(self.service, utilization),
+        asked = {"HTTPService": self._policies.http, "Metrics Service": self._policies.metrics}
+        self.applications = {
+            "HTTPService": http.inference_app(self.service, self._servicer),
+            "Metrics Service": http.metrics_app(self.service, utilization),
         }
-        self._http = http.HttpServer([(apps[name](), listener) for name, listener in self._http_sockets.items()])
+        self._http = http.HttpServer(
+            [(asgi.protect(self.applications[name], asked[name]), listener) for name, listener in self._http_sockets.items()],
+            tls=self._http_tls,
+        )
         self.service.start()
         if self._grpc is not None:
             self._grpc.start()
@@ -190,7 +207,7 @@ def serve(args: argparse.Namespace) -> int:
 def main(argv: Sequence[str] | None = None) -> int:
     """`python -m hypersonic.server.app`."""
     parser = argparse.ArgumentParser(prog="hypersonic serve", description="Triton's protocol over the cards of this host.")
-    options.add_arguments(parser)
+    add_arguments(parser)
     try:
         return serve(parser.parse_args(argv))
     except ServerError as error:

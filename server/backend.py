@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from tritonclient.grpc import model_config_pb2
+
+from hypersonic.server.answer import Answer
 from hypersonic.server.config import ModelConfig
 from hypersonic.server.pending import Share
 
@@ -25,10 +28,11 @@ class Launched(NamedTuple):
 
 
 class Slot(Protocol):
-    """Room for one run. One thread at a time calls start, finish, outputs, in this order."""
+    """Room for one run. One thread at a time calls start, finish, answer, in this order."""
 
     @property
-    def capacity_rows(self) -> int: ...
+    def capacity_rows(self) -> int:
+        """The most rows of one run. Only a request whose dimensions are all fixed is ever cut to fit."""
 
     def start(self, shares: Sequence[Share]) -> None:
         """Write the shares' rows, one after another, and start the run. Raises BackendError."""
@@ -40,8 +44,12 @@ class Slot(Protocol):
         thread met that, BackendError when the run failed.
         """
 
-    def outputs(self, first_row: int, rows: int) -> tuple[memoryview, ...]:
-        """Each output's bytes of these rows of the run; good until the slot's next start."""
+    def answer(self, index: int) -> Answer:
+        """What the run answers to its share number `index`; its memory is good until the slot's next start.
+
+        Raises ServerError for this share alone. Not called for decoupled models: their answers go to
+        share.pending.respond() and .end(), from any thread, also after finish().
+        """
 
 
 class Instance(Protocol):
@@ -58,6 +66,12 @@ class Instance(Protocol):
 
     def busy_cycles(self) -> int:
         """Clocks the instance had a run in flight since load. Any thread may ask; it may take as long as a card's register."""
+
+    def revive(self) -> bool:
+        """Bring a lost instance back, while no thread has one of its slots; False: it is gone for good.
+
+        Raises BackendError for a try that failed; there will be another one.
+        """
 
     def close(self) -> None:
         """Give everything back; called when no thread has one of its slots."""
@@ -77,6 +91,10 @@ class LoadedModel(Protocol):
     @property
     def instances(self) -> Sequence[Instance]: ...
 
+    @property
+    def standby(self) -> Sequence[Instance]:
+        """Instances that run only when none of `instances` is left."""
+
     def card(self, instance: Instance) -> Card | None: ...
 
     def close(self) -> None:
@@ -86,5 +104,8 @@ class LoadedModel(Protocol):
 class Backend(Protocol):
     """Called from whichever thread loads a model; knows one kind of version directory."""
 
+    def complete(self, directory: Path, message: model_config_pb2.ModelConfig) -> None:
+        """Fill in what config.pbtxt leaves out and the version directory tells (auto-complete). Raises ModelLoadError."""
+
     def load(self, directory: Path, config: ModelConfig) -> LoadedModel:
-        """Raises ModelLoadError (what, got, expected) for a version that cannot be served."""
+        """directory: <repository>/<model>/<version>. Raises ModelLoadError (what, got, expected)."""

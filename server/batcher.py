@@ -3,6 +3,8 @@
 
 A run carries at most `capacity_rows` rows (a slot). Rule, Triton's where Triton has one:
 
+- what runs first is FairQueue's matter: priority levels, then clients in turn;
+- only requests of one group (equal shapes, unless ragged) share a run;
 - a request with more rows than a slot holds goes out in slots of its own, at once; its last rows are like a small request;
 - requests that fit a slot are never cut: they are merged, oldest first, as long as the sum fits;
 - the largest preferred_batch_size that some number of the oldest requests gives exactly is sent at once;
@@ -16,30 +18,35 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from hypersonic.server.config import DynamicBatching, QueuePolicy
-from hypersonic.server.errors import QueueFullError, ServerError
-from hypersonic.server.pending import PendingRequest, Share
+from hypersonic.server.errors import QueueFullError, QueueTimeoutError, ServerError
+from hypersonic.server.pending import PendingRequest, Share, Turnstile
+from hypersonic.server.queueing import FairQueue
 
 #: a request that was in this many runs whose instance hung is not tried on another one
 MAX_TIMEOUTS = 2
-#: expires_ns of a request that timeout_action DELAY has moved behind all others
-_DELAYED = -1
 
 
 @dataclass(frozen=True)
 class BatchRule:
-    """The configuration's numbers in the batcher's units. merge: whether requests share runs at all."""
+    """The configuration's numbers in the batcher's units. merge: whether requests share runs at all. levels: of priority.
+
+    policy: of the queue, and of the levels that have one of their own. keep_order: answers leave in the order of requests.
+    """
 
     capacity_rows: int
     merge: bool = False
     preferred_rows: frozenset[int] = frozenset()
     max_delay_ns: int = 0
     policy: QueuePolicy = field(default_factory=QueuePolicy)
+    levels: int = 0
+    default_level: int = 0
+    level_policies: Mapping[int, QueuePolicy] = field(default_factory=dict)
+    keep_order: bool = False
 
     @classmethod
     def of(cls, capacity_rows: int, batching: DynamicBatching | None, max_batch_size: int) -> BatchRule:
@@ -53,7 +60,18 @@ class BatchRule:
             preferred_rows=frozenset(size for size in batching.preferred_batch_sizes if size <= capacity_rows),
             max_delay_ns=1000 * batching.max_queue_delay_us,
             policy=batching.queue_policy,
+            levels=batching.priority_levels,
+            default_level=batching.default_priority_level,
+            level_policies=batching.priority_policies,
+            keep_order=batching.preserve_ordering,
         )
+
+    def level_of(self, priority: int) -> int:
+        """The level of a request that asked for `priority`: what is not a level gets the default one, as in Triton."""
+        return priority if 0 < priority <= self.levels else self.default_level
+
+    def policy_of(self, level: int) -> QueuePolicy:
+        return self.level_policies.get(level, self.policy)
 
     @property
     def most_rows(self) -> int:
@@ -65,12 +83,14 @@ class Walk(NamedTuple):
     """The oldest `requests` requests, of `rows` rows together, fit one run.
 
     preferred: that many of them make a preferred batch, 0 = none do. full: the next request does not fit any more.
+    oldest_ns: when the one that waits longest came.
     """
 
     requests: int
     rows: int
     preferred: int
     full: bool
+    oldest_ns: int
 
 
 class Due(NamedTuple):
@@ -90,11 +110,15 @@ class DynamicBatcher:
     notified when something else than a new request may have made a batch due.
     """
 
+    #: whether it minds which instance runs a batch
+    pinned = False
+
     def __init__(self, rule: BatchRule) -> None:
         self.rule = rule
         self.lock = threading.RLock()
         self.changed = threading.Condition(self.lock)
-        self._queue: deque[Share] = deque()
+        self._queue = FairQueue(fair=not rule.keep_order)
+        self._turnstile = Turnstile() if rule.keep_order else None
         self._closed: ServerError | None = None
 
     def __len__(self) -> int:
@@ -109,46 +133,72 @@ class DynamicBatcher:
     def enqueue(self, pending: PendingRequest) -> None:
         """Raises QueueFullError, or the error the batcher was closed with."""
         now = time.monotonic_ns()
-        policy = self.rule.policy
+        rule = self.rule
         with self.lock:
             if self._closed is not None:
                 raise self._closed.with_traceback(None)
-            if policy.max_queue_size and len(self._queue) >= policy.max_queue_size:
+            request = pending.request
+            level = rule.level_of(request.priority) if rule.levels else 0
+            policy = rule.policy_of(level)
+            if policy.max_queue_size and self._waiting(level) >= policy.max_queue_size:
                 raise QueueFullError
+            timeout_us = policy.timeout_of(request.timeout_us)
+            pending.level = level
             pending.enqueued_ns = now
-            timeout_us = policy.timeout_of(pending.request.timeout_us)
             pending.expires_ns = now + 1000 * timeout_us if timeout_us else 0
-            self._queue.insert(self._tail(), Share(pending, 0, pending.request.rows))
+            pending.size_bytes = request.size_bytes
+            self._queue.add(pending)
+            if self._turnstile is not None:
+                self._turnstile.enter(pending)
+
+    def _waiting(self, level: int) -> int:
+        if not self.rule.levels:
+            return len(self._queue)
+        return sum(share.pending.level == level for share in self._queue)
 
     def withdraw(self, pending: PendingRequest, error: ServerError) -> None:
         """Take a request's waiting rows out of the queue; it fails with `error` unless all its rows are on their way."""
         with self.lock:
-            waiting = [share for share in self._queue if share.pending is pending]
-            if not waiting:
-                return
-            for share in waiting:
-                self._queue.remove(share)
-            self._fail(pending, error)
-            self.changed.notify()
+            pending.cancelled = True
+            if self._queue.remove(pending):
+                self._fail(pending, error)
+                self.changed.notify()
 
-    def take(self, last: PendingRequest | None = None) -> Due:
-        """The next batch, if one is due. last: only one that this request is in to the end, with all before it."""
+    def expire(self) -> int:
+        """Refuse or delay the requests whose timeout has come; ns until the next one's comes, 0 = there is none."""
+        now_ns = time.monotonic_ns()
         with self.lock:
+            for pending in self._queue.expired(now_ns):
+                if self.rule.policy_of(pending.level).delay_on_timeout:
+                    pending.expires_ns = 0
+                    self._queue.delay(pending)
+                else:
+                    self._queue.remove(pending)
+                    self._fail(pending, QueueTimeoutError())
+            return max(1, self._queue.expires_ns - now_ns) if self._queue.expires_ns else 0
+
+    def take(self, last: PendingRequest | None = None, instance: int = 0) -> Due:  # noqa: ARG002
+        """The next batch, if one is due. last: only one that this request is in to the end, with all before it.
+
+        instance: which one would run it; any may here.
+        """
+        with self.lock:
+            expires_in_ns = self.expire() if self._queue.expires_ns else 0
             due = self._next(time.monotonic_ns(), last)
             for share in due.shares:
                 share.pending.in_flight += 1
+            if expires_in_ns and not due.shares:
+                return Due((), min(expires_in_ns, due.patience_ns or expires_in_ns))
             return due
 
     def _next(self, now_ns: int, last: PendingRequest | None) -> Due:
         rule, queue = self.rule, self._queue
-        if rule.policy.delay_on_timeout:
-            self._delay_expired(now_ns)
         if not queue:
             return _NOTHING
         if queue[0].rows > rule.capacity_rows:
-            return _NOTHING if last is not None else Due((self._cut(queue.popleft()),), 0)
+            return _NOTHING if last is not None else Due((queue.cut(rule.capacity_rows),), 0)
         walk = self._walk()
-        waited_ns = now_ns - queue[0].pending.enqueued_ns
+        waited_ns = now_ns - walk.oldest_ns
         overdue = waited_ns >= rule.max_delay_ns
         count = walk.requests
         if walk.preferred and not (overdue and rule.max_delay_ns):
@@ -157,42 +207,26 @@ class DynamicBatcher:
             return Due((), rule.max_delay_ns - waited_ns)
         if last is not None and queue[count - 1].pending is not last:
             return _NOTHING
-        return Due(tuple(queue.popleft() for _ in range(count)), 0)
+        return Due(queue.take(count), 0)
 
     def _walk(self) -> Walk:
         """How far a batch of whole requests can reach from the head of the queue."""
         rule = self.rule
         rows = preferred = count = 0
+        oldest_ns = self._queue[0].pending.enqueued_ns
+        group = self._queue[0].pending.request.group
         for share in self._queue:
-            if count and (not rule.merge or rows + share.rows > rule.capacity_rows):
-                return Walk(count, rows, preferred, full=True)
+            apart = not rule.merge or share.pending.request.group != group
+            if count and (apart or rows + share.rows > rule.capacity_rows):
+                return Walk(count, rows, preferred, full=True, oldest_ns=oldest_ns)
             if count and not preferred and rows + share.rows > rule.most_rows:
                 preferred = count
             rows += share.rows
             count += 1
+            oldest_ns = min(oldest_ns, share.pending.enqueued_ns)
             if rows in rule.preferred_rows:
                 preferred = count
-        return Walk(count, rows, preferred, full=not rule.merge)
-
-    def _cut(self, share: Share) -> Share:
-        """The first slot of a request that is larger than a slot; its rest goes back to the head of the queue."""
-        size = self.rule.capacity_rows
-        self._queue.appendleft(Share(share.pending, share.first_row + size, share.rows - size))
-        return Share(share.pending, share.first_row, size)
-
-    def _delay_expired(self, now_ns: int) -> None:
-        """timeout_action DELAY: requests past their timeout go behind all others, those yet to come included."""
-        expired = [share for share in self._queue if 0 < share.pending.expires_ns <= now_ns]
-        for share in expired:
-            share.pending.expires_ns = _DELAYED
-            self._queue.remove(share)
-        self._queue.extend(expired)
-
-    def _tail(self) -> int:
-        """Where a new request goes: the end of the queue, but before the delayed ones."""
-        if not self.rule.policy.delay_on_timeout:
-            return len(self._queue)
-        return sum(share.pending.expires_ns != _DELAYED for share in self._queue)
+        return Walk(count, rows, preferred, full=not rule.merge, oldest_ns=oldest_ns)
 
     def land(self, share: Share) -> bool:
         """A run with this share is over. Whether it was the request's last, so that the request is to be completed."""
@@ -210,28 +244,28 @@ class DynamicBatcher:
         with self.lock:
             for share in shares:
                 share.pending.in_flight -= 1
-                for other in [other for other in self._queue if other.pending is share.pending]:
-                    self._queue.remove(other)
+                self._queue.remove(share.pending)
                 self._fail(share.pending, error)
 
     def put_back(self, shares: Sequence[Share], error: ServerError) -> None:
-        """The instance hung: these shares go to the head of the queue for another one, oldest first.
+        """The instance hung: these shares go back to their places in the queue, for another one.
 
-        Requests that did not fare better elsewhere before fail with `error`: one of them may be what hangs the instances.
+        Requests that did not fare better elsewhere before fail with `error`: one of them may be what hangs the instances. So
+        do requests that were answered in part already.
         """
         hopeless: list[Share] = []
         with self.lock:
             for pending in {share.pending for share in shares}:
                 pending.timeouts += 1
-            for share in reversed(shares):
+            for share in shares:
                 pending = share.pending
                 if pending.completed:
                     continue
-                if pending.timeouts >= MAX_TIMEOUTS or pending.error is not None:
+                if pending.timeouts >= MAX_TIMEOUTS or pending.error is not None or pending.responses or pending.cancelled:
                     hopeless.append(share)
                     continue
                 pending.in_flight -= 1
-                self._queue.appendleft(share)
+                self._queue.insert(share)
             self.changed.notify_all()
         self.fail(hopeless, error)
 
@@ -245,9 +279,7 @@ class DynamicBatcher:
         """close(), and what waits fails with `error` too: nobody is left to take it."""
         with self.lock:
             self._closed = error
-            waiting = [share.pending for share in self._queue]
-            self._queue.clear()
-            for pending in waiting:
+            for pending in self._queue.clear():
                 self._fail(pending, error)
             self.changed.notify_all()
 

@@ -1,34 +1,45 @@
 # SPDX-License-Identifier: Apache-2.0
-"""config.pbtxt: Triton's model configuration, read as the whole protobuf message and checked once, at load.
+"""The nouns of a model configuration: config.pbtxt, checked, in the words of Triton's model_config.proto.
 
-The frozen nouns below are what the server works with; `ModelConfig.message` is the complete message for the ModelConfig RPC.
-Fields that do not concern this server (optimization, metric_tags, ...) are read, passed on and otherwise ignored.
+config_read.py reads them out of text or JSON, config_check.py checks them. `ModelConfig.message` is the complete message for
+the ModelConfig RPC; fields that do not concern this server (optimization, metric_tags, ...) are only there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
+from typing import Literal
 
-from google.protobuf import text_format
 from tritonclient.grpc import model_config_pb2
 
-from hypersonic.server.datatype import DATATYPES_BY_ENUM
 from hypersonic.server.errors import ModelConfigError
 
-#: a config.pbtxt is written by hand; nothing sensible is longer
-_MAX_CONFIG_BYTES = 16 * 2**20
+#: dims: -1 = any size
+Dims = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class TensorConfig:
-    """One input or output. datatype: wire name. dims: without the batch dimension, -1 = any."""
+    """One input or output. datatype: wire name. dims: without the batch dimension, -1 = any; () only with a reshape.
+
+    reshape: the dims the backend works with where they differ from those on the wire, None = the same. optional and ragged
+    (requests of different shapes may share a batch) concern inputs, label_filename (in the model's directory) outputs.
+    """
 
     name: str
     datatype: str
-    dims: tuple[int, ...]
+    dims: Dims
+    optional: bool = False
+    ragged: bool = False
+    reshape: Dims | None = None
+    label_filename: str = ""
+
+    @property
+    def model_dims(self) -> Dims:
+        """The dims the backend works with."""
+        return self.dims if self.reshape is None else self.reshape
 
 
 @dataclass(frozen=True)
@@ -52,11 +63,155 @@ class QueuePolicy:
 
 @dataclass(frozen=True)
 class DynamicBatching:
-    """preferred_batch_sizes: ascending. max_queue_delay_us: how long a batch may wait to become a preferred one."""
+    """preferred_batch_sizes: ascending. max_queue_delay_us: how long a batch may wait to become a preferred one.
+
+    priority_levels: 0 = one queue for all; else levels 1 (highest) to `priority_levels`, a request without one gets
+    `default_priority_level`. priority_policies: queue policies of the levels that have one of their own.
+    preserve_ordering: answers leave in the order the requests came in.
+    """
 
     preferred_batch_sizes: tuple[int, ...] = ()
     max_queue_delay_us: int = 0
     queue_policy: QueuePolicy = QueuePolicy()
+    preserve_ordering: bool = False
+    priority_levels: int = 0
+    default_priority_level: int = 0
+    priority_policies: Mapping[int, QueuePolicy] = field(default_factory=dict)
+
+    def level_of(self, requested: int) -> int:
+        """The level of a request that asked for `requested`: one that is not there counts as the default level."""
+        return requested if 0 < requested <= self.priority_levels else self.default_priority_level
+
+    def policy_of(self, level: int) -> QueuePolicy:
+        """The queue policy of a priority level."""
+        return self.priority_policies.get(level, self.queue_policy)
+
+
+ControlKind = Literal["START", "END", "READY", "CORRID"]
+
+
+@dataclass(frozen=True)
+class SequenceControl:
+    """An input the scheduler fills in. datatype: wire name. false_true: its two values; None for CORRID, which has none."""
+
+    kind: ControlKind
+    input_name: str
+    datatype: str
+    false_true: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class InitialState:
+    """What a sequence's state begins with: zeros, or the bytes of `data_file` under <model>/initial_state/."""
+
+    name: str
+    datatype: str
+    dims: Dims
+    data_file: str = ""
+
+
+@dataclass(frozen=True)
+class SequenceState:
+    """A tensor kept from one request of a sequence to its next: comes out as `output_name`, goes in as `input_name`."""
+
+    input_name: str
+    output_name: str
+    datatype: str
+    dims: Dims
+    initial: InitialState | None = None
+
+
+@dataclass(frozen=True)
+class SequenceBatching:
+    """max_idle_us: a sequence silent for longer is ended (Triton's default: one second).
+
+    strategy direct: each sequence has a slot of the batch; minimum_slot_utilization: 0..1, below it the batch waits up to
+    max_queue_delay_us. strategy oldest: the oldest of at most max_candidate_sequences sequences are batched dynamically.
+    """
+
+    max_idle_us: int = 1_000_000
+    strategy: Literal["direct", "oldest"] = "direct"
+    max_candidate_sequences: int = 0
+    preferred_batch_sizes: tuple[int, ...] = ()
+    max_queue_delay_us: int = 0
+    minimum_slot_utilization: float = 0.0
+    controls: tuple[SequenceControl, ...] = ()
+    states: tuple[SequenceState, ...] = ()
+    preserve_ordering: bool = False
+    iterative: bool = False
+
+    def control(self, kind: ControlKind) -> SequenceControl | None:
+        """The control of one kind, if the model has it."""
+        return next((control for control in self.controls if control.kind == kind), None)
+
+
+@dataclass(frozen=True)
+class EnsembleStep:
+    """version: -1 = the latest. input_map, output_map: the model's tensor name -> the ensemble's."""
+
+    model_name: str
+    version: int
+    input_map: Mapping[str, str]
+    output_map: Mapping[str, str]
+
+
+BatchInputKind = Literal[
+    "BATCH_ELEMENT_COUNT",
+    "BATCH_ACCUMULATED_ELEMENT_COUNT",
+    "BATCH_ACCUMULATED_ELEMENT_COUNT_WITH_ZERO",
+    "BATCH_MAX_ELEMENT_COUNT_AS_SHAPE",
+    "BATCH_ITEM_SHAPE",
+    "BATCH_ITEM_SHAPE_FLATTEN",
+]
+
+
+@dataclass(frozen=True)
+class BatchInput:
+    """A tensor made of each batch's shapes. datatype: wire name, INT32 or FP32. source_inputs: whose elements are counted."""
+
+    kind: BatchInputKind
+    target_names: tuple[str, ...]
+    datatype: str
+    source_inputs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class BatchOutput:
+    """Outputs of a ragged batch that are split among its requests as `source_inputs` were joined."""
+
+    kind: Literal["BATCH_SCATTER_WITH_INPUT_SHAPE"]
+    target_names: tuple[str, ...]
+    source_inputs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class InstanceGroup:
+    """count: instances per device (or in all, for kinds without devices). devices: card indices, () = the backend chooses."""
+
+    name: str
+    kind: Literal["KIND_AUTO", "KIND_GPU", "KIND_CPU", "KIND_MODEL"]
+    count: int
+    devices: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class WarmupInput:
+    """dims: without the batch dimension, fixed. source "file": the bytes of `file` under <model>/warmup/."""
+
+    datatype: str
+    dims: Dims
+    source: Literal["zero", "random", "file"]
+    file: str = ""
+
+
+@dataclass(frozen=True)
+class Warmup:
+    """A request sent `count` times to each instance before the model is READY. batch_size: 0 for models without batches."""
+
+    name: str
+    batch_size: int
+    inputs: Mapping[str, WarmupInput]
+    count: int = 1
 
 
 @dataclass(frozen=True)
@@ -76,7 +231,11 @@ class VersionPolicy:
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """A checked config.pbtxt. dynamic_batching is None where every request runs alone. devices: card indices, () = card 0."""
+    """A checked model configuration.
+
+    dynamic_batching and sequence are None where the model does not ask for them; ensemble: its steps, () for other models.
+    fallback: the backend that takes over when no instance is left, "" = none. max_inflight: of an ensemble, 0 = no limit.
+    """
 
     name: str
     backend: str
@@ -86,9 +245,17 @@ class ModelConfig:
     outputs: tuple[TensorConfig, ...]
     dynamic_batching: DynamicBatching | None
     versions: VersionPolicy
-    devices: tuple[int, ...]
     parameters: Mapping[str, str]
     message: model_config_pb2.ModelConfig
+    instance_groups: tuple[InstanceGroup, ...] = ()
+    sequence: SequenceBatching | None = None
+    ensemble: tuple[EnsembleStep, ...] = ()
+    max_inflight: int = 0
+    batch_inputs: tuple[BatchInput, ...] = ()
+    batch_outputs: tuple[BatchOutput, ...] = ()
+    decoupled: bool = False
+    warmups: tuple[Warmup, ...] = ()
+    fallback: str = ""
 
     @cached_property
     def input_names(self) -> tuple[str, ...]:
@@ -102,6 +269,26 @@ class ModelConfig:
     def all_outputs(self) -> tuple[int, ...]:
         """Indices of all outputs, for requests that name none."""
         return tuple(range(len(self.outputs)))
+
+    @cached_property
+    def required_inputs(self) -> int:
+        """How many inputs a request has to have."""
+        return sum(not tensor.optional for tensor in self.inputs)
+
+    @cached_property
+    def shapes_vary(self) -> bool:
+        """Whether two requests may differ in more than their batch size."""
+        return any(tensor.optional or -1 in tensor.dims for tensor in self.inputs)
+
+    @cached_property
+    def devices(self) -> tuple[int, ...]:
+        """Card indices of all instance groups, each once; () = the backend chooses."""
+        return tuple(dict.fromkeys(device for group in self.instance_groups for device in group.devices))
+
+    @cached_property
+    def host_instances(self) -> int:
+        """Instances asked for of a backend that runs on the host: all groups' counts, at least one."""
+        return max(1, sum(group.count * max(1, len(group.devices)) for group in self.instance_groups))
 
     def integer(self, parameter: str, default: int, *, minimum: int = 1) -> int:
         """An integer out of `parameters {}`. Raises ModelConfigError for text that is none, or one below `minimum`."""
@@ -117,138 +304,3 @@ class ModelConfig:
                 f"model '{self.name}': parameter {parameter} is {text!r}, expected an integer of at least {minimum}"
             )
         return value
-
-
-def read_config(path: Path, directory_name: str) -> ModelConfig:
-    """A config.pbtxt as a checked ModelConfig; the model's name is its directory's.
-
-    Raises ModelConfigError with file, line and column for text that is no inference.ModelConfig (unknown fields included), and
-    with the field's name for values that cannot be served.
-    """
-    message = parse_config(_text(path, directory_name), f"{directory_name}/{path.name}")
-    if message.name and message.name != directory_name:
-        raise ModelConfigError(
-            f"unexpected directory name '{directory_name}' for model '{message.name}', directory name must equal model name"
-        )
-    message.name = directory_name
-    return check_config(message)
-
-
-def _text(path: Path, directory_name: str) -> str:
-    try:
-        with path.open("rb") as file:
-            data = file.read(_MAX_CONFIG_BYTES + 1)
-        if len(data) > _MAX_CONFIG_BYTES:
-            raise ModelConfigError(f"{directory_name}/{path.name}: longer than {_MAX_CONFIG_BYTES} bytes")
-        return data.decode()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise ModelConfigError(f"failed to read {directory_name}/{path.name}: {reason}") from error
-
-
-def parse_config(text: str, origin: str) -> model_config_pb2.ModelConfig:
-    """Protobuf text -> message. Raises ModelConfigError starting with `origin:line:column:`."""
-    try:
-        return text_format.Parse(text, model_config_pb2.ModelConfig())
-    except text_format.ParseError as error:
-        line, column = error.GetLine(), error.GetColumn()
-        place = f"{origin}:{line}:{column}" if line is not None else origin
-        reason = str(error).split(" : ", 1)[-1] if line is not None else str(error)
-        raise ModelConfigError(f"{place}: {reason}") from error
-
-
-def check_config(message: model_config_pb2.ModelConfig) -> ModelConfig:
-    """Raises ModelConfigError naming the model and the field; fills in the defaults Triton shows in its ModelConfig RPC."""
-    name = message.name
-    _refuse_unsupported(message)
-    if message.max_batch_size < 0:
-        raise ModelConfigError(f"model '{name}': max_batch_size is {message.max_batch_size}, expected 0 or more")
-    _fill_defaults(message)
-    return ModelConfig(
-        name=name,
-        backend=message.backend,
-        platform=message.platform,
-        max_batch_size=message.max_batch_size,
-        inputs=_tensors(name, "input", message.input),
-        outputs=_tensors(name, "output", message.output),
-        dynamic_batching=_dynamic_batching(message),
-        versions=_version_policy(message),
-        devices=tuple(dict.fromkeys(index for group in message.instance_group for index in group.gpus)),
-        parameters={key: parameter.string_value for key, parameter in message.parameters.items()},
-        message=message,
-    )
-
-
-def _refuse_unsupported(message: model_config_pb2.ModelConfig) -> None:
-    kind = message.WhichOneof("scheduling_choice")
-    if kind in ("sequence_batching", "ensemble_scheduling"):
-        raise ModelConfigError(f"model '{message.name}': {kind} is not supported; expected dynamic_batching or nothing")
-    if message.model_transaction_policy.decoupled:
-        raise ModelConfigError(f"model '{message.name}': a decoupled model_transaction_policy is not supported")
-
-
-def _tensors(
-    model: str, kind: str, tensors: Sequence[model_config_pb2.ModelInput] | Sequence[model_config_pb2.ModelOutput]
-) -> tuple[TensorConfig, ...]:
-    names = [tensor.name for tensor in tensors]
-    if not tensors or not all(names) or len(set(names)) != len(names):
-        raise ModelConfigError(f"model '{model}': {kind}s are named {names}, expected one or more, each with a name of its own")
-    return tuple(_tensor(model, kind, tensor) for tensor in tensors)
-
-
-def _tensor(model: str, kind: str, tensor: model_config_pb2.ModelInput | model_config_pb2.ModelOutput) -> TensorConfig:
-    datatype = DATATYPES_BY_ENUM.get(model_config_pb2.DataType.Name(tensor.data_type))
-    if datatype is None:
-        raise ModelConfigError(f"model '{model}': {kind} '{tensor.name}' must specify 'data_type'")
-    dims = tuple(tensor.dims)
-    if not dims or any(n < 1 and n != -1 for n in dims):
-        raise ModelConfigError(
-            f"model '{model}': {kind} '{tensor.name}' has dims {list(dims)}, expected positive integers or -1 = variable"
-        )
-    return TensorConfig(tensor.name, datatype.name, dims)
-
-
-def _dynamic_batching(message: model_config_pb2.ModelConfig) -> DynamicBatching | None:
-    if not message.HasField("dynamic_batching"):
-        return None
-    batching = message.dynamic_batching
-    if message.max_batch_size == 0:
-        raise ModelConfigError(f"model '{message.name}': dynamic_batching needs a max_batch_size above 0")
-    for size in batching.preferred_batch_size:
-        if not 0 < size <= message.max_batch_size:
-            raise ModelConfigError(
-                f"model '{message.name}': dynamic batching preferred size is {size}, "
-                f"must be positive and <= max batch size {message.max_batch_size}"
-            )
-    policy = batching.default_queue_policy
-    return DynamicBatching(
-        preferred_batch_sizes=tuple(sorted(set(batching.preferred_batch_size))),
-        max_queue_delay_us=batching.max_queue_delay_microseconds,
-        queue_policy=QueuePolicy(
-            timeout_us=policy.default_timeout_microseconds,
-            allow_timeout_override=policy.allow_timeout_override,
-            delay_on_timeout=policy.timeout_action == model_config_pb2.ModelQueuePolicy.DELAY,
-            max_queue_size=policy.max_queue_size,
-        ),
-    )
-
-
-def _version_policy(message: model_config_pb2.ModelConfig) -> VersionPolicy:
-    policy = message.version_policy
-    choice = policy.WhichOneof("policy_choice")
-    if choice == "specific":
-        if not policy.specific.versions:
-            raise ModelConfigError(f"model '{message.name}': version_policy specific names no versions")
-        return VersionPolicy(specific=tuple(policy.specific.versions))
-    return VersionPolicy(latest=policy.latest.num_versions or 1) if choice == "latest" else VersionPolicy()
-
-
-def _fill_defaults(message: model_config_pb2.ModelConfig) -> None:
-    if message.version_policy.WhichOneof("policy_choice") is None:
-        message.version_policy.latest.num_versions = 1
-    batching = message.dynamic_batching
-    if message.HasField("dynamic_batching") and not batching.preferred_batch_size and message.max_batch_size > 0:
-        batching.preferred_batch_size.append(message.max_batch_size)
-    for index, group in enumerate(message.instance_group):
-        group.name = group.name or (message.name if len(message.instance_group) == 1 else f"{message.name}_{index}")
-        group.count = group.count or 1

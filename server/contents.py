@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from tritonclient.grpc.service_pb2 import InferTensorContents, ModelInferRequest
 
 from hypersonic.server.datatype import DATATYPES, DATATYPES_BY_CONTENTS, Datatype
 from hypersonic.server.errors import InvalidRequestError, UnsupportedError
-from hypersonic.server.request import InferRequest, InputTensor
+from hypersonic.server.parameters import EMPTY_FINAL_RESPONSE, sort_parameters
+from hypersonic.server.request import InferRequest, InputTensor, WantedOutput
 
-_EMPTY_FINAL_RESPONSE = "triton_enable_empty_final_response"
+if TYPE_CHECKING:
+    from hypersonic.server.shm import Span
+
+SHM_DISABLED = "Client shared memory is disabled. Start the server with '--allow-client-shm=true' to enable."
+
 #: reserved request parameters: the fields of InferParameter that may carry each
 _RESERVED = {
     "sequence_id": ("int64_param", "string_param"),
@@ -25,21 +30,35 @@ _RESERVED = {
     "sequence_end": ("bool_param",),
     "priority": ("int64_param", "uint64_param"),
     "timeout": ("int64_param",),
-    _EMPTY_FINAL_RESPONSE: ("bool_param",),
+    EMPTY_FINAL_RESPONSE: ("bool_param",),
 }
 
 
-def to_infer_request(message: ModelInferRequest, raw: Sequence[memoryview]) -> InferRequest:
+class Regions(Protocol):
+    """Shared memory as requests name it: server/shm.py, or nothing where it is not allowed."""
+
+    def read(self, name: str, offset: int, size_bytes: int) -> memoryview:
+        """A copy of these bytes. Raises ServerError."""
+
+    def span(self, name: str, offset: int, size_bytes: int) -> Span:
+        """Where an output is to go. Raises ServerError."""
+
+
+def to_infer_request(message: ModelInferRequest, raw: Sequence[memoryview], regions: Regions | None = None) -> InferRequest:
     """Raises InvalidRequestError or UnsupportedError with Triton's text; shapes and sizes are not looked at yet."""
-    parameters = _parameters(message) if message.parameters else {}
-    if raw and len(raw) > len(message.inputs):
-        raise InvalidRequestError(f"expected {len(message.inputs)} raw_input_contents, one per input, but got {len(raw)}")
+    inputs = tuple(_inputs(message, raw, regions))
+    outputs = tuple([_output(output, regions) for output in message.outputs]) if message.outputs else ()
+    if not message.parameters:
+        return InferRequest(message.id, inputs, outputs)
+    parameters = sort_parameters(_parameters(message))
     return InferRequest(
-        id=message.id,
-        inputs=tuple(_inputs(message, raw)),
-        outputs=tuple(_outputs(message)),
-        timeout_us=max(0, parameters.get("timeout", 0)),
-        priority=max(0, parameters.get("priority", 0)),
+        message.id,
+        inputs,
+        outputs,
+        timeout_us=parameters.timeout_us,
+        priority=parameters.priority,
+        sequence=parameters.sequence,
+        parameters=parameters.custom,
     )
 
 
@@ -47,10 +66,10 @@ def _parameters(message: ModelInferRequest) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for key, parameter in message.parameters.items():
         which = parameter.WhichOneof("parameter_choice")
-        if key.startswith("triton_") and key != _EMPTY_FINAL_RESPONSE:
+        if key.startswith("triton_") and key != EMPTY_FINAL_RESPONSE:
             raise InvalidRequestError(
                 "parameter keys starting with 'triton_' are reserved for Triton usage. Only the following keys starting with "
-                f"'triton_' are allowed: {_EMPTY_FINAL_RESPONSE}"
+                f"'triton_' are allowed: {EMPTY_FINAL_RESPONSE}"
             )
         if which is None:
             raise InvalidRequestError(
@@ -63,33 +82,75 @@ def _parameters(message: ModelInferRequest) -> dict[str, Any]:
     return values
 
 
-def _inputs(message: ModelInferRequest, raw: Sequence[memoryview]) -> Iterator[InputTensor]:
+def _inputs(message: ModelInferRequest, raw: Sequence[memoryview], regions: Regions | None) -> Iterator[InputTensor]:
     model = message.model_name
-    for index, tensor in enumerate(message.inputs):
+    used = 0
+    for tensor in message.inputs:
         name = tensor.name
+        data: memoryview | None = None
         if tensor.parameters and "shared_memory_region" in tensor.parameters:
-            raise UnsupportedError("Client shared memory is disabled: this server takes tensors in the request only.")
-        if raw and tensor.HasField("contents"):
-            raise InvalidRequestError(
-                f"contents field must not be specified when using raw_input_contents for '{name}' for model '{model}'"
-            )
-        if raw:
-            data = raw[index] if index < len(raw) else None
-        else:
-            data = _typed(tensor.contents, name, tensor.datatype, model) if tensor.HasField("contents") else None
+            if tensor.HasField("contents"):
+                raise InvalidRequestError(
+                    f"unexpected 'content' provided when using shared memory for input tensor '{name}' for model '{model}'"
+                )
+            shared = _regions(regions)
+            data = shared.read(*_place(tensor.parameters, name))
+        elif raw:
+            if tensor.HasField("contents"):
+                raise InvalidRequestError(
+                    f"contents field must not be specified when using raw_input_contents for '{name}' for model '{model}'"
+                )
+            if used < len(raw):
+                data = raw[used]
+                used += 1
+        elif tensor.HasField("contents"):
+            data = _typed(tensor.contents, name, tensor.datatype, model)
         if data is None:
             raise InvalidRequestError(f"unable to find data for input tensor '{name}' for model '{model}' in request.")
         yield InputTensor(name, tensor.datatype, tuple(tensor.shape), data)
+    if used < len(raw):
+        raise InvalidRequestError(f"expected {used} raw_input_contents, one per input, but got {len(raw)}")
 
 
-def _outputs(message: ModelInferRequest) -> Iterator[str]:
-    for output in message.outputs:
-        if output.parameters:
-            if "shared_memory_region" in output.parameters:
-                raise UnsupportedError("Client shared memory is disabled: this server sends tensors in the answer only.")
-            if "classification" in output.parameters:
-                raise UnsupportedError("classification is not supported; ask for the output without it and sort at the client")
-        yield output.name
+def _regions(regions: Regions | None) -> Regions:
+    if regions is None:
+        raise UnsupportedError(SHM_DISABLED)
+    return regions
+
+
+def _place(parameters: Any, name: str) -> tuple[str, int, int]:
+    """(region, offset, size in bytes). Raises InvalidRequestError."""
+    region = parameters["shared_memory_region"]
+    if region.WhichOneof("parameter_choice") != "string_param":
+        raise InvalidRequestError(
+            f"invalid value type for 'shared_memory_region' parameter for tensor '{name}', expected string_param."
+        )
+    size = _int64(parameters, "shared_memory_byte_size", name)
+    if size is None:
+        raise InvalidRequestError(f"'shared_memory_byte_size' is needed beside 'shared_memory_region' for tensor '{name}'")
+    return region.string_param, _int64(parameters, "shared_memory_offset", name) or 0, size
+
+
+def _int64(parameters: Any, key: str, name: str) -> int | None:
+    """A parameter's value, None when it is not given. Raises InvalidRequestError unless it is a non-negative int64."""
+    if key not in parameters:
+        return None
+    parameter = parameters[key]
+    if parameter.WhichOneof("parameter_choice") != "int64_param" or parameter.int64_param < 0:
+        raise InvalidRequestError(f"invalid value for '{key}' parameter for tensor '{name}', expected int64_param, 0 or more.")
+    return int(parameter.int64_param)
+
+
+def _output(output: ModelInferRequest.InferRequestedOutputTensor, regions: Regions | None) -> WantedOutput:
+    if not output.parameters:
+        return WantedOutput(output.name)
+    count = _int64(output.parameters, "classification", output.name) or 0
+    if "shared_memory_region" not in output.parameters:
+        return WantedOutput(output.name, count)
+    shared = _regions(regions)
+    if count:
+        raise InvalidRequestError("unexpected 'classification' for an output in shared memory: ask for one of them")
+    return WantedOutput(output.name, region=shared.span(*_place(output.parameters, output.name)))
 
 
 def _typed(contents: InferTensorContents, name: str, datatype: str, model: str) -> memoryview | None:

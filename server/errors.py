@@ -7,10 +7,15 @@ ServerError
 ├── NotFoundError                no such model, version or region
 ├── UnavailableError             may work later or elsewhere
 │   ├── ShuttingDownError
+│   ├── ReplacedError            this version was unloaded meanwhile: ask the repository again
 │   ├── QueueFullError
 │   └── QueueTimeoutError
 ├── BudgetError                  too many bytes in flight
 ├── CancelledError               the client went away or its deadline passed
+├── AlreadyExistsError           a name that is taken
+├── UnauthenticatedError         the client did not show who it is
+├── SharedMemoryError            a region cannot be opened, read or written            (INTERNAL in Triton)
+├── MalformedJsonError           an HTTP body is not the JSON it should be             (INTERNAL in Triton)
 ├── UnsupportedError             part of the protocol that this server does not do
 ├── BackendError                 the model, or what it runs on, failed
 │   └── InstanceLostError        an instance is out of service, its requests may be tried elsewhere
@@ -77,6 +82,13 @@ class ShuttingDownError(UnavailableError):
         super().__init__("GRPC server is shutting down and has stopped accepting new requests.")
 
 
+class ReplacedError(UnavailableError):
+    """The version was unloaded before the request was queued; the repository knows what is in its place, if anything."""
+
+    def __init__(self, model: str, version: int) -> None:
+        super().__init__(f"Request for unknown model: '{model}' version {version} is not at ready state")
+
+
 class QueueFullError(UnavailableError):
     """The model's queue holds max_queue_size requests already."""
 
@@ -109,6 +121,24 @@ class CancelledError(ServerError):
 
     def __init__(self) -> None:
         super().__init__("request cancelled by its client, or its deadline passed")
+
+
+class AlreadyExistsError(ServerError):
+    """A name that is taken already."""
+
+
+class UnauthenticatedError(ServerError):
+    """The client did not show who it is, or may not do this."""
+
+    reason = FailureReason.REJECTED
+
+
+class SharedMemoryError(ServerError):
+    """A shared memory region cannot be opened, read or written. INTERNAL, as in Triton."""
+
+
+class MalformedJsonError(ServerError):
+    """An HTTP body is not the JSON that Triton's protocol asks for. INTERNAL, as in Triton."""
 
 
 class UnsupportedError(ServerError):

@@ -17,7 +17,7 @@ import grpc
 from grpc_health.v1 import health_pb2
 
 from hypersonic.server.service import InferenceService
-from hypersonic.server.servicer import Context, on_pool
+from hypersonic.server.grpc_call import Context, on_pool
 
 SERVICE = "grpc.health.v1.Health"
 #: grpcio's way to send on a stream from any thread; None ends the stream

@@ -1,32 +1,146 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server's log on standard error, one line a record, laid out as Triton's.
+"""The server's log, one line a record: on standard error, or in the file the command line names.
 
-    I1121 09:28:00.054 7695 app] Started GRPCInferenceService at 0.0.0.0:8001
+    default   I1121 09:28:00.054123 7695 app.py:177] Started GRPCInferenceService at 0.0.0.0:8001
+    ISO8601   2026-11-21T09:28:00Z I 7695 app.py:177] Started GRPCInferenceService at 0.0.0.0:8001
+    json      {"time": "2026-11-21T09:28:00.054123Z", "level": "info", "module": "app", "message": "Started ...", ...}
 
-What came from a client cannot forge a line: control characters are escaped.
+The first two are Triton's. What came from a client cannot forge a line: control characters are escaped.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
 
-_FORMAT = "%(levelname).1s%(asctime)s.%(msecs)03d %(process)d %(module)s] %(message)s"
+from hypersonic.server.errors import InvalidRequestError, StartError
+
+FORMATS = ("default", "ISO8601", "json")
+#: whose records come here; the exporter of traces says what it cannot send
+_LOGGERS = ("hypersonic", "opentelemetry")
+_CONTEXT_KEY = "fields"
 
 
-class _Formatter(logging.Formatter):
+@dataclass(frozen=True)
+class LogSettings:
+    """What LogSettings shows and changes. Each level is on or off by itself. file: "" = standard error."""
+
+    log_file: str = ""
+    log_info: bool = True
+    log_warning: bool = True
+    log_error: bool = True
+    log_verbose_level: int = 0
+    log_format: str = "default"
+
+    def shows(self, level: int) -> bool:
+        """Whether records of this level of `logging` are written."""
+        if level >= logging.ERROR:
+            return self.log_error
+        if level >= logging.WARNING:
+            return self.log_warning
+        return self.log_info if level >= logging.INFO else self.log_verbose_level > 0
+
+    @property
+    def lowest(self) -> int:
+        """The lowest level that is written."""
+        levels = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)
+        return next((level for level in levels if self.shows(level)), logging.CRITICAL + 1)
+
+
+def _escaped(text: str) -> str:
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _moment(record: logging.LogRecord) -> datetime:
+    return datetime.fromtimestamp(record.created, UTC)
+
+
+class _TextFormatter(logging.Formatter):
+    """Triton's two. A traceback follows on lines of its own; they are ours."""
+
+    def __init__(self, *, iso8601: bool) -> None:
+        super().__init__()
+        self._iso8601 = iso8601
+
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
-        line = super().formatMessage(record)
-        return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+        level = record.levelname[0]
+        if self._iso8601:
+            head = f"{_moment(record):%Y-%m-%dT%H:%M:%SZ} {level}"
+        else:
+            head = f"{level}{datetime.fromtimestamp(record.created).astimezone():%m%d %H:%M:%S.%f}"
+        return f"{head} {record.process} {record.filename}:{record.lineno}] {_escaped(record.message)}"
 
 
-def configure(*, verbose: int, info: bool, warning: bool, error: bool) -> None:
-    """Attach standard error to this package's loggers; a level that is off takes those below it along."""
-    levels = ((verbose > 0, logging.DEBUG), (info, logging.INFO), (warning, logging.WARNING), (error, logging.ERROR))
-    level = next((level for on, level in levels if on), logging.CRITICAL)
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Formatter(_FORMAT, datefmt="%m%d %H:%M:%S"))
-    logger = logging.getLogger("hypersonic")
-    logger.handlers[:] = [handler]
-    logger.setLevel(level)
-    logger.propagate = False
+class _JsonFormatter(logging.Formatter):
+    """One object a line; `extra={"fields": {...}}` of a logging call adds its own."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields: dict[str, Any] = {
+            "time": f"{_moment(record):%Y-%m-%dT%H:%M:%S.%fZ}",
+            "level": record.levelname.lower(),
+            "module": record.module,
+            "line": record.lineno,
+            "process": record.process,
+            "thread": record.threadName,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            fields["exception"] = self.formatException(record.exc_info)
+        more = getattr(record, _CONTEXT_KEY, None)
+        fields |= {str(key): value for key, value in more.items() if key not in fields} if isinstance(more, Mapping) else {}
+        return json.dumps(fields, default=str)
+
+
+def _formatter(name: str) -> logging.Formatter:
+    return _JsonFormatter() if name == "json" else _TextFormatter(iso8601=name == "ISO8601")
+
+
+class LogControl:
+    """The log of this process and its settings. Any thread may read and change them."""
+
+    def __init__(self, settings: LogSettings) -> None:
+        """Attach the log to this package's loggers. Raises StartError for a file that cannot be written."""
+        self._lock = threading.Lock()
+        self._handler = _handler(settings.log_file)
+        self._handler.addFilter(lambda record: self.settings.shows(record.levelno))
+        self._apply(settings)
+        for name in _LOGGERS:
+            logger = logging.getLogger(name)
+            logger.handlers[:] = [self._handler]
+            logger.propagate = False
+
+    def _apply(self, settings: LogSettings) -> None:
+        self.settings = settings
+        self._handler.setFormatter(_formatter(settings.log_format))
+        for name, least in zip(_LOGGERS, (logging.NOTSET, logging.WARNING), strict=True):
+            logging.getLogger(name).setLevel(max(settings.lowest, least))
+
+    def update(self, changes: Mapping[str, Any]) -> None:
+        """Set some of the settings by their names, of their types. Raises InvalidRequestError for a format there is none of."""
+        unknown = changes.get("log_format", FORMATS[0])
+        if unknown not in FORMATS:
+            raise InvalidRequestError(f"invalid argument for log_format, got: {unknown}")
+        with self._lock:
+            self._apply(replace(self.settings, **changes))
+
+
+def _handler(file: str) -> logging.Handler:
+    if not file:
+        return logging.StreamHandler(sys.stderr)
+    try:
+        return logging.FileHandler(file, encoding="utf-8")
+    except OSError as error:
+        raise StartError(f"--log-file {file} cannot be written: {error.strerror}") from error
+
+
+def configure(
+    *, verbose: int, info: bool, warning: bool, error: bool, log_format: str = "default", log_file: str = ""
+) -> LogControl:
+    """Begin to log, as the command line says. Raises StartError."""
+    return LogControl(LogSettings(log_file, info, warning, error, verbose, log_format))

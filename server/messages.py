@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 from tritonclient.grpc import service_pb2
 
 from hypersonic.server.config import TensorConfig
-from hypersonic.server.model import ModelVersion
+from hypersonic.server.model import Model
 from hypersonic.server.repository import IndexEntry, ModelState
 from hypersonic.server.statistics import Duration, Snapshot
 
 
-def model_metadata(model: ModelVersion, versions: Iterable[int]) -> service_pb2.ModelMetadataResponse:
+def model_metadata(model: Model, versions: Iterable[int]) -> service_pb2.ModelMetadataResponse:
     """Shapes have a leading -1 where the model has a batch dimension."""
     response = service_pb2.ModelMetadataResponse(
         name=model.name, versions=[str(version) for version in versions], platform=model.config.platform or model.config.backend
@@ -31,7 +31,7 @@ def _add_tensors(
         into.add(name=tensor.name, datatype=tensor.datatype, shape=[*batch, *tensor.dims])
 
 
-def model_statistics(models: Iterable[ModelVersion]) -> service_pb2.ModelStatisticsResponse:
+def model_statistics(models: Iterable[Model]) -> service_pb2.ModelStatisticsResponse:
     """Cumulative since load."""
     response = service_pb2.ModelStatisticsResponse()
     for model in models:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from hypersonic.server.errors import FailureReason
-from hypersonic.server.model import ModelVersion
+from hypersonic.server.model import Model
 from hypersonic.server.service import InferenceService
 from hypersonic.server.statistics import Snapshot
 
@@ -53,7 +53,7 @@ def render(families: Iterable[Family]) -> str:
     return "".join(f"{line}\n" for family in families for line in family.lines())
 
 
-def _labels(model: ModelVersion) -> dict[str, str]:
+def _labels(model: Model) -> dict[str, str]:
     return {"model": model.name, "version": str(model.version)}
 
 
@@ -90,7 +90,7 @@ _INFERENCE: tuple[tuple[str, str, Callable[[Snapshot], int]], ...] = (
 )
 
 
-def inference_families(models: Iterable[ModelVersion]) -> Iterator[Family]:
+def inference_families(models: Iterable[Model]) -> Iterator[Family]:
     """nv_inference_* of every loaded version."""
     figures = [(model, model.statistics.snapshot()) for model in models]
     for name, text, value in _INFERENCE:
@@ -110,7 +110,7 @@ def inference_families(models: Iterable[ModelVersion]) -> Iterator[Family]:
         "nv_inference_pending_request_count",
         "gauge",
         "Instantaneous number of pending requests awaiting execution per-model.",
-        tuple((_labels(model), float(len(model.scheduler.batcher))) for model, _ in figures),
+        tuple((_labels(model), float(model.waiting)) for model, _ in figures),
     )
     yield Family(
         "nv_model_load_duration_secs",
@@ -120,7 +120,7 @@ def inference_families(models: Iterable[ModelVersion]) -> Iterator[Family]:
     )
 
 
-def compute_unit_families(models: Iterable[ModelVersion]) -> Iterator[Family]:
+def compute_unit_families(models: Iterable[Model]) -> Iterator[Family]:
     """fpga_compute_unit_* of every compute unit; the clocks are read from the cards now."""
     units = [
         ({**_labels(model), "compute_unit": name}, figures, cycles)
@@ -139,7 +139,7 @@ def compute_unit_families(models: Iterable[ModelVersion]) -> Iterator[Family]:
 class Utilization:
     """The share of time each card had a run in flight, over about the last interval; any thread may ask."""
 
-    def __init__(self, models: Iterable[ModelVersion], interval_s: float = 2.0) -> None:
+    def __init__(self, models: Iterable[Model], interval_s: float = 2.0) -> None:
         self._models = models
         self._interval_ns = int(interval_s * 1e9)
         self._lock = threading.Lock()

@@ -4,22 +4,35 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
+from hypersonic.server.answer import Frame
 from hypersonic.server.backend import Card, LoadedModel
 from hypersonic.server.batcher import BatchRule, DynamicBatcher
 from hypersonic.server.config import ModelConfig
-from hypersonic.server.errors import BackendError, CancelledError, QueueTimeoutError, ServerError, UnavailableError
-from hypersonic.server.pending import Chunks, Frame, PendingRequest
+from hypersonic.server.errors import (
+    BackendError,
+    CancelledError,
+    ReplacedError,
+    ServerError,
+    UnsupportedError,
+)
+from hypersonic.server.lane import InstanceFigures
+from hypersonic.server.observe.latency import Latencies
+from hypersonic.server.observe.metrics_config import MetricsConfig
+from hypersonic.server.pending import PendingRequest, Sink
 from hypersonic.server.request import CheckedRequest
-from hypersonic.server.scheduler import InstanceFigures, Scheduler
+from hypersonic.server.scheduler import Batcher, Scheduler
 from hypersonic.server.statistics import ModelStatistics
-from hypersonic.server.wire import OutputTensor, ResponseFrame
 
 
 class Call(Protocol):
     """What the request path needs to know of the connection a request came by."""
+
+    @property
+    def client(self) -> str:
+        """Whose turn a request counts as: a connection."""
 
     def is_active(self) -> bool:
         """False once the client cancelled, disconnected, or its deadline passed."""
@@ -28,7 +41,57 @@ class Call(Protocol):
         """Call back when the call ends, on any thread; False when it has ended already."""
 
 
-class ModelVersion:
+class Model(Protocol):
+    """A loaded version as front ends and monitoring see it: ScheduledModel or EnsembleModel."""
+
+    config: ModelConfig
+    version: int
+    statistics: ModelStatistics
+    load_duration_s: float
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def in_service(self) -> bool: ...
+
+    @property
+    def reason(self) -> str:
+        """Why it is not in service; empty while it is."""
+
+    @property
+    def waiting(self) -> int:
+        """Requests in its queue."""
+
+    @property
+    def figures(self) -> Mapping[str, InstanceFigures]:
+        """Per instance."""
+
+    @property
+    def on_standby(self) -> bool:
+        """Whether its fallback backend serves it, because no other instance is left."""
+
+    def busy_cycles(self) -> Mapping[str, int]:
+        """compute unit -> its clocks with a run in flight since load, asked of the card."""
+
+    def cards(self) -> Mapping[str, Card]:
+        """instance -> its card, for those on one."""
+
+    def infer(self, request: CheckedRequest, frame: Frame, call: Call, arrived_ns: int) -> Any:
+        """The answer, framed. Blocks until it is there.
+
+        Raises QueueFullError, QueueTimeoutError, CancelledError, BackendError or UnavailableError; each counts as a failure.
+        ReplacedError counts as none: resolve the model again.
+        """
+
+    def stream(self, request: CheckedRequest, frame: Frame, call: Call, arrived_ns: int, sink: Sink) -> None:
+        """Returns at once; the answers go to `sink`. Raises as infer() does for what is refused at once."""
+
+    def close(self, timeout_s: float) -> bool:
+        """Serve what waits, then give everything back; False when an instance did not end in time and was left alone."""
+
+
+class ScheduledModel:
     """Front ends' threads call infer(), and run batches in it: their own request's and those merged with it."""
 
     def __init__(
@@ -38,97 +101,128 @@ class ModelVersion:
         loaded: LoadedModel,
         *,
         load_duration_s: float = 0.0,
+        metrics: MetricsConfig = MetricsConfig(),  # noqa: B008 - frozen
         on_lost: Callable[[], None] = lambda: None,
     ) -> None:
         self.config = config
         self.version = version
         self.load_duration_s = load_duration_s
-        self.statistics = ModelStatistics()
+        self.statistics = ModelStatistics(Latencies.of(metrics, config.message))
         self._loaded = loaded
-        self._wire = ResponseFrame.of(config.name, str(version), [(o.name, o.datatype) for o in config.outputs])
-        self._dims = tuple(output.dims for output in config.outputs)
-        capacity_rows = min(slot.capacity_rows for instance in loaded.instances for slot in instance.slots)
-        rule = BatchRule.of(capacity_rows, config.dynamic_batching, config.max_batch_size)
+        self._instances = (*loaded.instances, *loaded.standby)
         self.scheduler = Scheduler(
             loaded.instances,
-            DynamicBatcher(rule),
+            self._batcher(),
             self.statistics,
             label=f"model '{config.name}' version {version}",
+            standby=loaded.standby,
+            decoupled=config.decoupled,
             on_lost=on_lost,
         )
+
+    def _batcher(self) -> Batcher:
+        config = self.config
+        capacity_rows = min(slot.capacity_rows for instance in self._instances for slot in instance.slots)
+        if config.sequence is not None:
+            from hypersonic.server.sequence import SequenceBatcher
+
+            return SequenceBatcher(config, capacity_rows, len(self._loaded.instances))
+        return DynamicBatcher(BatchRule.of(capacity_rows, config.dynamic_batching, config.max_batch_size))
 
     @property
     def name(self) -> str:
         return self.config.name
 
     @property
-    def figures(self) -> dict[str, InstanceFigures]:
-        """Per compute unit."""
+    def in_service(self) -> bool:
+        return self.scheduler.in_service
+
+    @property
+    def reason(self) -> str:
+        return self.scheduler.reason
+
+    @property
+    def waiting(self) -> int:
+        return len(self.scheduler.batcher)
+
+    @property
+    def figures(self) -> Mapping[str, InstanceFigures]:
         return self.scheduler.figures
 
+    @property
+    def on_standby(self) -> bool:
+        return self.scheduler.on_standby
+
     def busy_cycles(self) -> dict[str, int]:
-        """compute unit -> its clocks with a run in flight since load, asked of the card."""
-        return {instance.name: instance.busy_cycles() for instance in self._loaded.instances}
+        return {instance.name: instance.busy_cycles() for instance in self._instances}
 
     def cards(self) -> dict[str, Card]:
-        """compute unit -> its card, for those on one."""
-        found = ((instance.name, self._loaded.card(instance)) for instance in self._loaded.instances)
+        found = ((instance.name, self._loaded.card(instance)) for instance in self._instances)
         return {name: card for name, card in found if card is not None}
 
-    def infer(self, request: CheckedRequest, frame: Frame, call: Call, arrived_ns: int) -> bytes:
-        """The answer, framed. Blocks until it is there.
-
-        Raises QueueFullError, QueueTimeoutError, CancelledError, BackendError or UnavailableError; each counts as a failure.
-        """
-        pending = PendingRequest(request, frame, arrived_ns)
+    def infer(self, request: CheckedRequest, frame: Frame, call: Call, arrived_ns: int) -> Any:
+        if self.config.decoupled:
+            raise UnsupportedError("ModelInfer RPC doesn't support models with decoupled transaction policy")
+        pending = PendingRequest(request, frame, arrived_ns, client=call.client)
         try:
-            answer = self._serve(pending, call)
-        except ServerError as error:
-            self.statistics.add_failure(error.reason, time.monotonic_ns() - arrived_ns)
-            raise
-        if pending.times is not None:
-            self.statistics.add_success(arrived_ns, pending.enqueued_ns, pending.times, time.monotonic_ns())
-        return answer
-
-    def _serve(self, pending: PendingRequest, call: Call) -> bytes:
-        batcher = self.scheduler.batcher
-        call.add_callback(lambda: batcher.withdraw(pending, CancelledError()))
-        self.scheduler.submit(pending)
-        if not pending.completed:
-            if not call.is_active():  # it ended before there was anything to withdraw
-                batcher.withdraw(pending, CancelledError())
+            self._submit(pending, call, here=True)
             self._wait(pending)
+        except ReplacedError:
+            raise
+        except ServerError as error:
+            pending.error = error
+        self._count(pending)
         if pending.error is not None:
             raise pending.error.with_traceback(None)
-        if pending.answer is None:
-            raise BackendError("the request ended without an answer")
         return pending.answer
 
+    def stream(self, request: CheckedRequest, frame: Frame, call: Call, arrived_ns: int, sink: Sink) -> None:
+        def done(pending: PendingRequest) -> None:
+            self._count(pending)
+            if pending.error is None and not self.config.decoupled:
+                sink.respond(pending.answer)
+            sink.end(pending.error)
+
+        pending = PendingRequest(
+            request, frame, arrived_ns, client=call.client, on_done=done, sink=sink if self.config.decoupled else None
+        )
+        try:
+            self._submit(pending, call, here=False)
+        except ReplacedError:
+            raise
+        except ServerError as error:
+            pending.error = error
+            self._count(pending)
+            raise
+
+    def _submit(self, pending: PendingRequest, call: Call, *, here: bool) -> None:
+        batcher = self.scheduler.batcher
+        call.add_callback(lambda: batcher.withdraw(pending, CancelledError()))
+        self.scheduler.submit(pending, here=here)
+        if not pending.completed and not call.is_active():  # it ended before there was anything to withdraw
+            batcher.withdraw(pending, CancelledError())
+
     def _wait(self, pending: PendingRequest) -> None:
-        """Until it is completed; a request that still waits in the queue when its timeout comes is taken out."""
-        policy = self.scheduler.batcher.rule.policy
-        left_ns = pending.expires_ns - time.monotonic_ns()
-        if pending.expires_ns and not policy.delay_on_timeout and not pending.wait(max(1, left_ns)):
-            self.scheduler.batcher.withdraw(pending, QueueTimeoutError())
+        """Until it is completed; when its timeout comes while it waits in the queue, the batcher is told to look."""
+        if pending.expires_ns > 0 and not pending.completed:
+            left_ns = pending.expires_ns - time.monotonic_ns()
+            if not pending.wait(max(1, left_ns)):
+                self.scheduler.batcher.expire()
         pending.wait()
 
-    def frame(self, request: CheckedRequest, outputs: Sequence[Chunks]) -> bytes:
-        """A serialized ModelInferResponse; copies the outputs once."""
-        batch = (request.rows,) if self.config.max_batch_size else ()
-        return self._wire.fill(
-            request.id,
-            [
-                OutputTensor(index, batch + self._dims[index], outputs[index], sum(len(chunk) for chunk in outputs[index]))
-                for index in request.outputs
-            ],
-        )
+    def _count(self, pending: PendingRequest) -> None:
+        now_ns = time.monotonic_ns()
+        if pending.error is None and pending.answer is None and not self.config.decoupled:
+            pending.error = BackendError("the request ended without an answer")
+        if pending.error is not None:
+            self.statistics.add_failure(pending.error.reason, now_ns - pending.arrived_ns)
+        elif pending.times is not None:
+            self.statistics.add_success(pending.arrived_ns, pending.enqueued_ns, pending.times, now_ns)
 
     def close(self, timeout_s: float) -> bool:
-        """Serve what waits, then give everything back; False when an instance did not end in time and was left alone."""
-        gone = UnavailableError(f"Request for unknown model: '{self.name}' version {self.version} is not at ready state")
-        if not self.scheduler.close(gone, timeout_s):
+        if not self.scheduler.close(ReplacedError(self.name, self.version), timeout_s):
             return False
-        for instance in self._loaded.instances:
+        for instance in self._instances:
             instance.close()
         self._loaded.close()
         return True

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server's options, spelled as tritonserver spells them."""
+"""The server's options as one typed noun; arguments.py reads them from the command line."""
 
 from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True)
 class Options:
-    """What `add_arguments` reads, typed. Ports: 0 = any free one."""
+    """What `arguments.add_arguments` reads, typed. Ports: 0 = any free one."""
 
     model_repository: tuple[Path, ...]
     grpc_port: int = 8001
@@ -40,19 +41,43 @@ class Options:
     grpc_http2_max_pings_without_data: int = 2
     grpc_http2_min_recv_ping_interval_without_data: int = 10_000
     grpc_http2_max_ping_strikes: int = 2
+    grpc_max_message_bytes: int = 2**31 - 1
+    grpc_max_metadata_bytes: int = 16_384
+    grpc_max_concurrent_streams: int = 1024
+    grpc_max_connections: int = 16_384
+    grpc_use_ssl: bool = False
+    grpc_use_ssl_mutual: bool = False
+    grpc_server_cert: str = ""
+    grpc_server_key: str = ""
+    grpc_root_cert: str = ""
+    http_server_cert: str = ""
+    http_server_key: str = ""
+    http_root_cert: str = ""
+    grpc_restricted_protocol: tuple[str, ...] = ()
+    http_restricted_api: tuple[str, ...] = ()
+    auth_token_file: str = ""
+    auth_jwks_file: str = ""
+    auth_issuer: str = ""
+    auth_audience: tuple[str, ...] = ()
+    auth_exempt: tuple[str, ...] = ("health", "metrics")
 
     @classmethod
     def of(cls, args: argparse.Namespace) -> Options:
         """From parsed arguments."""
-        values = {field.name: getattr(args, field.name) for field in fields(cls)}
-        return cls(**{**values, "model_repository": tuple(values["model_repository"])})
+        given = ((field.name, getattr(args, field.name)) for field in fields(cls))
+        values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in given}
+        return cls(**values)
 
     @property
     def grpc_channel_options(self) -> list[tuple[str, int]]:
-        """grpc.server's options. Messages of any size: what a request may hold is the byte budget's matter."""
+        """grpc.server's options. The message limit holds for what a compressed message inflates to as well."""
         return [
-            ("grpc.max_receive_message_length", -1),
+            ("grpc.max_receive_message_length", self.grpc_max_message_bytes),
             ("grpc.max_send_message_length", -1),
+            ("grpc.max_metadata_size", self.grpc_max_metadata_bytes),
+            ("grpc.absolute_max_metadata_size", self.grpc_max_metadata_bytes),
+            ("grpc.max_concurrent_streams", self.grpc_max_concurrent_streams),
+            ("grpc.max_allowed_incoming_connections", self.grpc_max_connections),
             ("grpc.so_reuseport", int(self.reuse_grpc_port)),
             ("grpc.keepalive_time_ms", self.grpc_keepalive_time),
             ("grpc.keepalive_timeout_ms", self.grpc_keepalive_timeout),
@@ -61,102 +86,3 @@ class Options:
             ("grpc.http2.min_ping_interval_without_data_ms", self.grpc_http2_min_recv_ping_interval_without_data),
             ("grpc.http2.max_ping_strikes", self.grpc_http2_max_ping_strikes),
         ]
-
-
-#: accepted because scripts written for tritonserver give them; nothing here depends on them
-_IGNORED = (
-    "--backend-directory",
-    "--backend-config",
-    "--min-supported-compute-capability",
-    "--strict-model-config",
-    "--disable-auto-complete-config",
-    "--allow-gpu-metrics",
-    "--allow-cpu-metrics",
-)
-
-
-def boolean(text: str) -> bool:
-    """tritonserver's booleans. Raises argparse.ArgumentTypeError."""
-    word = text.lower()
-    if word in ("1", "true", "on", "yes"):
-        return True
-    if word in ("0", "false", "off", "no"):
-        return False
-    raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
-
-
-def _port(text: str) -> int:
-    if text.isdecimal() and int(text) < 1 << 16:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is no port, expected 0 to 65535 (0: any free one)")
-
-
-def _count(text: str) -> int:
-    if text.isdecimal():
-        return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a non-negative integer")
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the server's options to a parser."""
-    parser.add_argument(
-        "--model-repository", "--model-store", action="append", type=Path, required=True, metavar="DIR",
-        help="a model repository; may be given several times",
-    )  # fmt: skip
-    parser.add_argument("--model-control-mode", choices=("none",), default="none", help="all models are loaded at start")
-    _add_ports(parser)
-    _add_behaviour(parser)
-    _add_logging(parser)
-    _add_grpc(parser)
-    for name in _IGNORED:
-        parser.add_argument(name, nargs="?", const="", action="append", help=argparse.SUPPRESS)
-
-
-def _add_ports(parser: argparse.ArgumentParser) -> None:
-    for name, what, port in (("grpc", "gRPC", 8001), ("http", "HTTP", 8000), ("metrics", "Prometheus' metrics", 8002)):
-        parser.add_argument(f"--{name}-port", type=_port, default=port, metavar="N", help=f"port of {what}; 0 = any free one")
-        _add_boolean(parser, f"--allow-{name}", default=True, text=f"serve {what}")
-    parser.add_argument("--grpc-address", default=Options.grpc_address, metavar="ADDRESS", help="what gRPC listens on")
-    parser.add_argument("--http-address", default=Options.http_address, metavar="ADDRESS", help="what HTTP listens on")
-    parser.add_argument("--metrics-address", default="", metavar="ADDRESS", help="what metrics listen on (as HTTP if empty)")
-    _add_boolean(parser, "--reuse-grpc-port", default=False, text="let several servers share the gRPC port")
-
-
-def _add_behaviour(parser: argparse.ArgumentParser) -> None:
-    for name, text in (
-        ("--exit-timeout-secs", "how long requests in flight may take after SIGTERM"),
-        ("--metrics-interval-ms", "over how long utilization is averaged"),
-        ("--max-inflight-bytes", "bytes of requests held at once, 0 = no limit; more are refused with RESOURCE_EXHAUSTED"),
-        ("--grpc-infer-thread-count", "inference requests worked on or waited for at once"),
-    ):
-        _add_count(parser, name, text)
-    _add_boolean(parser, "--strict-readiness", default=True, text="not ready while a model cannot be served")
-    _add_boolean(parser, "--exit-on-error", default=False, text="exit when a model cannot be loaded at start")
-    parser.add_argument("--id", default=Options.id, metavar="NAME", help="the server's name in its metadata")
-
-
-def _add_logging(parser: argparse.ArgumentParser) -> None:
-    _add_count(parser, "--log-verbose", "0 = off")
-    for level in ("info", "warning", "error"):
-        _add_boolean(parser, f"--log-{level}", default=True, text=f"log {level} messages")
-
-
-def _add_grpc(parser: argparse.ArgumentParser) -> None:
-    for name, text in (
-        ("--grpc-keepalive-time", "ms between the server's keepalive pings"),
-        ("--grpc-keepalive-timeout", "ms to wait for a ping's answer"),
-        ("--grpc-http2-max-pings-without-data", "pings without data between them"),
-        ("--grpc-http2-min-recv-ping-interval-without-data", "ms a client must leave between pings"),
-        ("--grpc-http2-max-ping-strikes", "bad pings before the connection is closed"),
-    ):
-        _add_count(parser, name, text)
-    _add_boolean(parser, "--grpc-keepalive-permit-without-calls", default=True, text="allow clients' pings on idle connections")
-
-
-def _add_count(parser: argparse.ArgumentParser, name: str, text: str) -> None:
-    default = getattr(Options, name.removeprefix("--").replace("-", "_"))
-    parser.add_argument(name, type=_count, default=default, metavar="N", help=text)
-
-
-def _add_boolean(parser: argparse.ArgumentParser, name: str, *, default: bool, text: str) -> None:
-    parser.add_argument(name, type=boolean, nargs="?", const=True, default=default, metavar="BOOL", help=text)

@@ -5,25 +5,36 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections import deque
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
 
+from hypersonic.server.answer import Answer, Frame
 from hypersonic.server.errors import ServerError
 from hypersonic.server.request import CheckedRequest
 from hypersonic.server.statistics import RunTimes
 
-#: one output's bytes, in order
-Chunks = Sequence[bytes | memoryview]
-#: (request, chunks of each of the model's outputs) -> the answer as the front end sends it; called on the thread that ran it
-Frame = Callable[[CheckedRequest, Sequence[Chunks]], bytes]
+#: the response parameter that marks a request's last answer
+FINAL_RESPONSE = "triton_final_response"
 
 
 class Part(NamedTuple):
-    """The answered rows of one run of a request that needs several. outputs: copies, one per output of the model."""
+    """The answered rows of one run of a request that needs several. answer: a copy."""
 
     first_row: int
-    outputs: tuple[bytes, ...]
+    answer: Answer
     times: RunTimes
+
+
+class Sink(Protocol):
+    """Where answers go that nobody waits for. Both may be called on any thread, also with a model's lock held: they must not
+    call a model, only put what they get somewhere."""
+
+    def respond(self, framed: Any) -> None:
+        """One answer, in order."""
+
+    def end(self, error: ServerError | None) -> None:
+        """There will be no more. Called once, last."""
 
 
 class PendingRequest:
@@ -31,47 +42,104 @@ class PendingRequest:
 
     The front end's thread makes it, submits it and waits; the batcher and the thread that runs its batch do the rest: the
     fields below are theirs, under the batcher's lock. Completed exactly once, with an answer or an error.
+
+    client: whose turn it counts as. on_done: called once when it is completed, instead of letting a waiting thread go; on any
+    thread, perhaps with the batcher's lock held. sink: of a decoupled model's request.
     """
 
     __slots__ = (
-        "_latch", "answer", "arrived_ns", "enqueued_ns", "error", "expires_ns", "frame", "in_flight", "parts", "request",
-        "rows_left", "timeouts", "times",
+        "_claim", "_latch", "_sink", "answer", "arrived_ns", "cancelled", "client", "enqueued_ns", "error", "expires_ns", "frame",
+        "in_flight", "level", "on_done", "parts", "rank", "request", "responses", "rows_left", "size_bytes", "timeouts",
+        "times", "turn", "waiting",
     )  # fmt: skip
 
-    def __init__(self, request: CheckedRequest, frame: Frame, arrived_ns: int) -> None:
+    def __init__(
+        self,
+        request: CheckedRequest,
+        frame: Frame,
+        arrived_ns: int,
+        *,
+        client: str = "",
+        on_done: Callable[[PendingRequest], None] | None = None,
+        sink: Sink | None = None,
+    ) -> None:
         self.request = request
         self.frame = frame
         self.arrived_ns = arrived_ns
+        self.client = client
+        self.on_done = on_done
+        self._sink = sink
         self.enqueued_ns = 0
         self.expires_ns = 0
+        #: priority level, and the place in the queue: the smaller the earlier
+        self.level = 0
+        self.rank: tuple[int, int, int, int] = (0, 0, 0, 0)
+        self.size_bytes = 0
         #: rows whose run has not landed
         self.rows_left = request.rows
+        #: pieces of it in the queue
+        self.waiting = 0
         #: runs under way that carry rows of this request
         self.in_flight = 0
         #: instances that hung with rows of this request
         self.timeouts = 0
+        #: the client went away; what is under way is not worth finishing
+        self.cancelled = False
         self.parts: list[Part] = []
-        self.answer: bytes | None = None
+        #: answers of a decoupled model so far
+        self.responses = 0
+        self.answer: Any = None
         self.error: ServerError | None = None
         self.times: RunTimes | None = None
+        #: keeps answers in the order of requests, where the model wants that
+        self.turn: Turnstile | None = None
+        self._claim = threading.Lock()
         self._latch = threading.Lock()
         self._latch.acquire()
 
     @property
     def completed(self) -> bool:
-        return not self._latch.locked()
+        return self._claim.locked()
 
-    def prepare(self, outputs: Sequence[Chunks], times: RunTimes) -> None:
+    def prepare(self, answer: Answer, times: RunTimes) -> None:
         """Frame the answer; the outputs' buffers may be reused on return. release() follows."""
         try:
-            self.answer = self.frame(self.request, outputs)
+            self.answer = self.frame(self.request, answer)
         except ServerError as error:
             self.error = error
         self.times = times._replace(answered_ns=time.monotonic_ns())
 
+    def respond(self, answer: Answer, *, final: bool = False) -> None:
+        """One answer of a decoupled model; the outputs' buffers may be reused on return. final: the last one; end() follows.
+
+        Raises ServerError when it cannot be framed; does nothing once the request is completed.
+        """
+        if self._sink is None or self.completed:
+            return
+        self.responses += 1
+        answer = answer._replace(parameters={**answer.parameters, FINAL_RESPONSE: final})
+        self._sink.respond(self.frame(self.request, answer))
+
+    def end(self, error: ServerError | None = None) -> None:
+        """A decoupled model has no more answers to it; safe to call twice."""
+        self.error = self.error or error
+        self.release()
+
     def release(self) -> None:
-        """Completed: let the front end's thread go."""
-        self._latch.release()
+        """Completed: let the front end's thread go. Does nothing the second time."""
+        if not self._claim.acquire(blocking=False):
+            return
+        if self.turn is not None:
+            self.turn.leave()
+        else:
+            self.finish()
+
+    def finish(self) -> None:
+        """Tell who waits for it. Once, after it is completed."""
+        if self.on_done is not None:
+            self.on_done(self)
+        else:
+            self._latch.release()
 
     def fail(self, error: ServerError) -> None:
         """Completed without an answer."""
@@ -79,7 +147,7 @@ class PendingRequest:
         self.release()
 
     def wait(self, timeout_ns: int = 0) -> bool:
-        """Whether it is completed; waits `timeout_ns` for that, 0 = for ever."""
+        """Whether it is completed and its turn has come; waits `timeout_ns` for that, 0 = for ever."""
         acquired = self._latch.acquire(timeout=timeout_ns / 1e9 if timeout_ns else -1)
         if acquired:
             self._latch.release()
@@ -99,10 +167,32 @@ class Share(NamedTuple):
         return self.rows == self.pending.request.rows
 
     @property
-    def tensors(self) -> tuple[memoryview, ...]:
+    def tensors(self) -> tuple[memoryview | None, ...]:
         """The bytes of these rows, one view per input."""
         request = self.pending.request
         if self.whole:
             return request.tensors
         start, stop = self.first_row, self.first_row + self.rows
-        return tuple(t[start * len(t) // request.rows : stop * len(t) // request.rows] for t in request.tensors)
+        return tuple(
+            None if t is None else t[start * len(t) // request.rows : stop * len(t) // request.rows] for t in request.tensors
+        )
+
+
+class Turnstile:
+    """Lets completed requests go in the order in which they came: preserve_ordering."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting: deque[PendingRequest] = deque()
+
+    def enter(self, pending: PendingRequest) -> None:
+        """The request has been queued."""
+        pending.turn = self
+        with self._lock:
+            self._waiting.append(pending)
+
+    def leave(self) -> None:
+        """One more request is completed: let go whoever is next."""
+        with self._lock:
+            while self._waiting and self._waiting[0].completed:
+                self._waiting.popleft().finish()

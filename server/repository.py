@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hypersonic.server.backend import Backend
-from hypersonic.server.config import ModelConfig, read_config
+from hypersonic.server.config import ModelConfig
+from hypersonic.server.config_read import read_config
 from hypersonic.server.errors import (
     InvalidRequestError,
     ModelConfigError,
@@ -28,7 +29,7 @@ from hypersonic.server.errors import (
     StartError,
     UnavailableError,
 )
-from hypersonic.server.model import ModelVersion
+from hypersonic.server.model import Model, ScheduledModel
 
 _LOG = logging.getLogger(__name__)
 _VERSION_DIRECTORY = re.compile(r"[1-9][0-9]{0,17}")
@@ -56,13 +57,13 @@ class Versions:
     """What became of one model directory: versions loaded, versions failed, or the reason why there are neither."""
 
     def __init__(self, reason: str = "") -> None:
-        self.loaded: dict[int, ModelVersion] = {}
+        self.loaded: dict[int, Model] = {}
         self.failed: dict[int, str] = {}
         self.reason = reason
 
-    def latest(self) -> ModelVersion | None:
+    def latest(self) -> Model | None:
         """The highest version in service."""
-        ready = [version for version in sorted(self.loaded, reverse=True) if self.loaded[version].scheduler.in_service]
+        ready = [version for version in sorted(self.loaded, reverse=True) if self.loaded[version].in_service]
         return self.loaded[ready[0]] if ready else None
 
 
@@ -124,15 +125,15 @@ class ModelRepository:
                 _LOG.error("failed to load '%s' version %d: %s", config.name, version, result.failed[version])
         return result
 
-    def _load_version(self, config: ModelConfig, backend: Backend, version: int, directory: Path) -> ModelVersion:
+    def _load_version(self, config: ModelConfig, backend: Backend, version: int, directory: Path) -> Model:
         begin = time.monotonic()
         _LOG.info("loading: %s:%d", config.name, version)
         loaded = backend.load(directory, config)
-        model = ModelVersion(config, version, loaded, load_duration_s=time.monotonic() - begin, on_lost=self._on_lost)
+        model = ScheduledModel(config, version, loaded, load_duration_s=time.monotonic() - begin, on_lost=self._on_lost)
         _LOG.info("successfully loaded '%s' version %d in %.2f s", config.name, version, model.load_duration_s)
         return model
 
-    def model(self, name: str, version: str = "") -> ModelVersion:
+    def model(self, name: str, version: str = "") -> Model:
         """The version asked for, or the latest in service.
 
         Raises NotFoundError, UnavailableError for a version that is not READY, InvalidRequestError for a version that is no
@@ -147,11 +148,11 @@ class ModelRepository:
         model = versions.loaded.get(number)
         if model is None and number not in versions.failed:
             raise NotFoundError(f"Request for unknown model: '{name}' version {number} is not found")
-        if model is None or not model.scheduler.in_service:
+        if model is None or not model.in_service:
             raise _unavailable(name, number, model)
         return model
 
-    def __iter__(self) -> Iterator[ModelVersion]:
+    def __iter__(self) -> Iterator[Model]:
         """Every loaded version, in service or not, by name and version."""
         for name in sorted(self._models):
             loaded = self._models[name].loaded
@@ -198,7 +199,7 @@ def parse_version(text: str) -> int | None:
     return int(match[1])
 
 
-def _latest(versions: Versions, name: str) -> ModelVersion:
+def _latest(versions: Versions, name: str) -> Model:
     model = versions.latest()
     if model is not None:
         return model
@@ -208,14 +209,14 @@ def _latest(versions: Versions, name: str) -> ModelVersion:
     raise NotFoundError(f"Request for unknown model: '{name}' has no available versions")
 
 
-def _unavailable(name: str, number: int, model: ModelVersion | None) -> UnavailableError:
-    why = f": {model.scheduler.reason}" if model is not None else ""
+def _unavailable(name: str, number: int, model: Model | None) -> UnavailableError:
+    why = f": {model.reason}" if model is not None else ""
     return UnavailableError(f"Request for unknown model: '{name}' version {number} is not at ready state{why}")
 
 
 def _entry(name: str, number: int, versions: Versions) -> IndexEntry:
     model = versions.loaded.get(number)
-    reason = versions.failed[number] if model is None else model.scheduler.reason
+    reason = versions.failed[number] if model is None else model.reason
     return IndexEntry(name, str(number), ModelState.UNAVAILABLE if reason else ModelState.READY, reason)
 
 

@@ -6,13 +6,18 @@ Error texts are Triton's, word for word where its clients may look at them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hypersonic.server.config import ModelConfig, TensorConfig
 from hypersonic.server.datatype import DATATYPES
 from hypersonic.server.errors import InvalidRequestError, InvalidTensorError
+
+if TYPE_CHECKING:
+    from hypersonic.server.shm import Span
+
+ParameterValue = bool | int | float | str
 
 _BATCH_NOTE = (
     "NOTE: Setting a non-zero max_batch_size in the model config requires a batch dimension to be prepended to each input "
@@ -30,68 +35,145 @@ class InputTensor(NamedTuple):
     data: memoryview
 
 
+class SequenceMark(NamedTuple):
+    """A request's place in a sequence. id: 0 or "" is none."""
+
+    id: int | str
+    start: bool
+    end: bool
+
+
+class WantedOutput(NamedTuple):
+    """An output asked for. classification: the k best classes instead of the tensor, 0 = no. region: where it is to go."""
+
+    name: str
+    classification: int = 0
+    region: Span | None = None
+
+    @property
+    def plain(self) -> bool:
+        return not self.classification and self.region is None
+
+
+_NO_PARAMETERS: Mapping[str, ParameterValue] = {}
+
+
 class InferRequest(NamedTuple):
-    """A request as sent, not yet matched to its model. outputs: names asked for, empty = all. timeout_us: 0 = none."""
+    """A request as sent, not yet matched to its model. outputs: those asked for, empty = all. timeout_us: 0 = none.
+
+    priority: 1 is the highest, 0 = the model's default. parameters: without the reserved ones.
+    """
 
     id: str
     inputs: tuple[InputTensor, ...]
-    outputs: tuple[str, ...] = ()
+    outputs: tuple[WantedOutput, ...] = ()
     timeout_us: int = 0
     priority: int = 0
+    sequence: SequenceMark | None = None
+    parameters: Mapping[str, ParameterValue] = _NO_PARAMETERS
 
 
 class CheckedRequest(NamedTuple):
     """A request that fits its model.
 
     rows: its batch size (1 for a model without a batch dimension). tensors: the bytes of each input, in the order of the
-    configuration; row r of input i lies at r * len(tensors[i]) // rows. outputs: indices into the configuration's outputs,
-    in the order of the answer.
+    configuration, None for an optional input left out; where no dimension varies, row r of input i lies at
+    r * len(tensors[i]) // rows. shapes: as sent, with the batch dimension. outputs: indices into the configuration's outputs,
+    in the order of the answer. wanted: how they are wanted, empty = plainly. group: requests of different groups cannot share
+    a run; None where all can.
     """
 
     id: str
     rows: int
-    tensors: tuple[memoryview, ...]
+    tensors: tuple[memoryview | None, ...]
+    shapes: tuple[tuple[int, ...], ...]
     outputs: tuple[int, ...]
-    timeout_us: int
-    priority: int
+    wanted: tuple[WantedOutput, ...] = ()
+    timeout_us: int = 0
+    priority: int = 0
+    sequence: SequenceMark | None = None
+    parameters: Mapping[str, ParameterValue] = _NO_PARAMETERS
+    group: tuple[tuple[int, ...] | None, ...] | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all its tensors."""
+        return sum(len(tensor) for tensor in self.tensors if tensor is not None)
 
 
 def check(request: InferRequest, config: ModelConfig) -> CheckedRequest:
     """Raises InvalidTensorError or InvalidRequestError with Triton's text for the first thing that does not fit."""
     inputs = _by_name(request.inputs, config)
     rows = _rows(inputs, config)
-    tensors = tuple(_bytes(tensor, spec, config) for tensor, spec in inputs)
-    return CheckedRequest(request.id, rows, tensors, _outputs(request.outputs, config), request.timeout_us, request.priority)
+    tensors = tuple(None if tensor is None else _bytes(tensor, spec, config) for tensor, spec in inputs)
+    shapes = tuple(() if tensor is None else tensor.shape for tensor, _ in inputs)
+    return CheckedRequest(
+        request.id,
+        rows,
+        tensors,
+        shapes,
+        _outputs([output.name for output in request.outputs], config) if request.outputs else config.all_outputs,
+        () if all(output.plain for output in request.outputs) else request.outputs,
+        request.timeout_us,
+        request.priority,
+        request.sequence,
+        request.parameters,
+        _group(inputs, config) if config.shapes_vary else None,
+    )
 
 
-def _by_name(tensors: Sequence[InputTensor], config: ModelConfig) -> list[tuple[InputTensor, TensorConfig]]:
-    """Inputs paired with their configuration, in the configuration's order."""
+_Inputs = Sequence[tuple[InputTensor | None, TensorConfig]]
+
+
+def _group(inputs: _Inputs, config: ModelConfig) -> tuple[tuple[int, ...] | None, ...]:
+    """What has to be equal for two requests to share a run: the shapes beyond the batch, and which inputs there are."""
+    first = 1 if config.max_batch_size else 0
+    return tuple(None if tensor is None else () if spec.ragged else tensor.shape[first:] or (0,) for tensor, spec in inputs)
+
+
+def _by_name(tensors: Sequence[InputTensor], config: ModelConfig) -> _Inputs:
+    """Inputs paired with their configuration, in the configuration's order; None where an optional one was left out."""
     given = {tensor.name: tensor for tensor in tensors}
     if len(given) != len(tensors):
         twice = next(t.name for i, t in enumerate(tensors) if t.name in {other.name for other in tensors[:i]})
         raise InvalidTensorError(f"input '{twice}' already exists in request")
-    if len(given) != len(config.inputs):
-        missing = [spec.name for spec in config.inputs if spec.name not in given]
-        raise InvalidTensorError(
-            f"expected {len(config.inputs)} inputs but got {len(given)} inputs for model '{config.name}'. "
-            f"Got input(s) {_names(sorted(given))}, but missing required input(s) {_names(missing)}. "
-            "Please provide all required input(s)."
-        )
+    if not config.required_inputs <= len(given) <= len(config.inputs):
+        raise _wrong_count(given, config)
     for name in given:
         if name not in config.input_names:
             raise InvalidRequestError(f"unexpected inference input '{name}' for model '{config.name}'")
-    return [(given[spec.name], spec) for spec in config.inputs]
+    paired = [(given.get(spec.name), spec) for spec in config.inputs]
+    if any(tensor is None and not spec.optional for tensor, spec in paired):
+        raise _wrong_count(given, config)
+    return paired
+
+
+def _wrong_count(given: Mapping[str, InputTensor], config: ModelConfig) -> InvalidTensorError:
+    missing = [spec.name for spec in config.inputs if spec.name not in given and not spec.optional]
+    return InvalidTensorError(
+        f"{_expected_count(len(given), config)} for model '{config.name}'. "
+        f"Got input(s) {_names(sorted(given))}, but missing required input(s) {_names(missing)}. "
+        "Please provide all required input(s)."
+    )
+
+
+def _expected_count(given: int, config: ModelConfig) -> str:
+    if config.required_inputs == len(config.inputs):
+        return f"expected {len(config.inputs)} inputs but got {given} inputs"
+    return f"expected number of inputs between {config.required_inputs} and {len(config.inputs)} but got {given} inputs"
 
 
 def _names(names: Iterable[str]) -> str:
     return "[" + ",".join(f"'{name}'" for name in names) + "]"
 
 
-def _rows(inputs: Sequence[tuple[InputTensor, TensorConfig]], config: ModelConfig) -> int:
+def _rows(inputs: _Inputs, config: ModelConfig) -> int:
     if config.max_batch_size == 0:
         return 1
     rows: int | None = None
     for tensor, _ in inputs:
+        if tensor is None:
+            continue
         if not tensor.shape:
             raise InvalidTensorError(
                 f"input '{tensor.name}' has no shape but model requires batch dimension for '{config.name}'"
@@ -123,12 +205,45 @@ def _bytes(tensor: InputTensor, spec: TensorConfig, config: ModelConfig) -> memo
             f"got {_shape(tensor.shape)}. {_BATCH_NOTE if config.max_batch_size else ''}".rstrip()
         )
     size_bytes = DATATYPES[spec.datatype].size_bytes
-    if size_bytes and len(tensor.data) != prod(tensor.shape) * size_bytes:
+    if not size_bytes:
+        _check_strings(tensor, prod(tensor.shape), config)
+    elif len(tensor.data) != prod(tensor.shape) * size_bytes:
         raise InvalidTensorError(
             f"input byte size mismatch for input '{spec.name}' for model '{config.name}'. "
             f"Expected {prod(tensor.shape) * size_bytes}, got {len(tensor.data)}"
         )
     return tensor.data
+
+
+def _check_strings(tensor: InputTensor, count: int, config: ModelConfig) -> None:
+    """Every element of a BYTES tensor is a 4-byte little-endian length and that many bytes; `count` of them, and no more."""
+    at = found = 0
+    end = len(tensor.data)
+    while at < end:
+        at += 4
+        if found == count:
+            raise InvalidTensorError(
+                f"unexpected number of string elements {found + 1} for inference input '{tensor.name}' for model "
+                f"'{config.name}', expecting {count}"
+            )
+        if at > end:
+            raise InvalidTensorError(
+                f"incomplete string length indicator for inference input '{tensor.name}' for model '{config.name}', "
+                f"expecting 4 bytes but only {end - at + 4} bytes available. Please make sure the string length "
+                "indicator is in one buffer."
+            )
+        size = int.from_bytes(tensor.data[at - 4 : at], "little")
+        if at + size > end:
+            raise InvalidTensorError(
+                f"incomplete string data for inference input '{tensor.name}' for model '{config.name}', expecting string of "
+                f"length {size} but only {end - at} bytes available"
+            )
+        at += size
+        found += 1
+    if found != count:
+        raise InvalidTensorError(
+            f"expected {count} string elements for inference input '{tensor.name}' for model '{config.name}', got {found}"
+        )
 
 
 def _matches(shape: Sequence[int], dims: Sequence[int]) -> bool:
@@ -140,8 +255,6 @@ def _shape(shape: Iterable[int]) -> str:
 
 
 def _outputs(names: Sequence[str], config: ModelConfig) -> tuple[int, ...]:
-    if not names:
-        return config.all_outputs
     if len(set(names)) != len(names):
         twice = next(name for i, name in enumerate(names) if name in names[:i])
         raise InvalidTensorError(f"output '{twice}' already exists in request")

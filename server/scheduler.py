@@ -7,9 +7,11 @@
     compute unit:              [------ A ------][------ B ------][------ C ------]
 
 Usually that is the request's own thread: a request that makes a batch due and finds a slot free is run without a change of
-threads. Everything else (batches that wait for more requests, for a slot, or for another try; requests larger than a slot)
-is done by runners, one thread per slot, so that no free slot is ever left without a thread. Batches are taken oldest first
-by both: a request's own thread only takes a batch that leaves nobody waiting before it.
+threads. Everything else (batches that wait for more requests, for a slot, or for another try; requests larger than a slot;
+requests nobody waits for) is done by runners, one thread per slot, so that no free slot is ever left without a thread. Batches
+are taken in the queue's order by both: a request's own thread only takes a batch that leaves nobody waiting before it.
+
+An instance that is lost gives its requests back to the queue, and is brought back if its backend can do that.
 """
 
 from __future__ import annotations
@@ -18,120 +20,70 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import Protocol
 
-from hypersonic.server.backend import Instance, Launched, Slot
-from hypersonic.server.batcher import DynamicBatcher
+from hypersonic.server.backend import Instance
+from hypersonic.server.batcher import Due
 from hypersonic.server.errors import BackendError, InstanceLostError, InstanceTimeoutError, ServerError, UnavailableError
-from hypersonic.server.pending import Part, PendingRequest, Share
+from hypersonic.server.landing import prepare
+from hypersonic.server.lane import Flight, Lane
+from hypersonic.server.pending import PendingRequest, Share
 from hypersonic.server.statistics import ModelStatistics, RunTimes
 
 _LOG = logging.getLogger(__name__)
+#: seconds between the tries to bring an instance back; after the last one it is gone for good
+_REVIVE_AFTER_S = (0.05, 0.2, 1.0, 5.0, 10.0, 10.0)
 
 
-@dataclass(slots=True)
-class InstanceFigures:
-    """What one instance did since load; read by /metrics. busy_ns: with a run in flight."""
+class Batcher(Protocol):
+    """What the scheduler asks of DynamicBatcher and SequenceBatcher; see the former."""
 
-    runs: int = 0
-    timeouts: int = 0
-    busy_ns: int = 0
-    in_service: bool = True
+    lock: threading.RLock
+    changed: threading.Condition
+    pinned: bool
 
-
-@dataclass(eq=False, slots=True)
-class Flight:
-    """A batch and the slot it was given, in the hands of one thread from Lane.board() to Lane.leave().
-
-    starting: held until the run is started. before: the same of the flight taken before on this instance.
-    """
-
-    lane: Lane
-    slot: Slot
-    shares: tuple[Share, ...]
-    taken_ns: int
-    before: threading.Lock
-    starting: threading.Lock
-
-    def start(self) -> None:
-        """Start the run, after those of all batches taken before. Raises BackendError."""
-        with self.before:
-            try:
-                self.slot.start(self.shares)
-            finally:
-                self.starting.release()
-
-
-class Lane:
-    """An instance as the scheduler sees it: its free slots and its runs under way, under the batcher's lock."""
-
-    def __init__(self, instance: Instance) -> None:
-        self.name = instance.name
-        self.figures = InstanceFigures()
-        self.free = list(instance.slots)
-        #: oldest first; a flight that is not here any more has ended, or somebody else took its requests over
-        self.flights: list[Flight] = []
-        #: slots in some thread's hands
-        self.taken = 0
-        self._last_done_ns = 0
-        self._starting = threading.Lock()
-
-    def board(self, shares: tuple[Share, ...]) -> Flight:
-        """Give a free slot, the one last used: its memory may still be in the processor's cache."""
-        before, self._starting = self._starting, threading.Lock()
-        self._starting.acquire()
-        flight = Flight(self, self.free.pop(), shares, time.monotonic_ns(), before, self._starting)
-        self.flights.append(flight)
-        self.taken += 1
-        return flight
-
-    def land(self, flight: Flight) -> bool:
-        """The flight's run is over. Whether its requests are still this flight's to complete."""
-        if flight not in self.flights:
-            return False
-        self.flights.remove(flight)
-        return True
-
-    def add_run(self, launched: Launched) -> None:
-        self.figures.runs += 1
-        self.figures.busy_ns += max(0, launched.done_ns - max(launched.launched_ns, self._last_done_ns))
-        self._last_done_ns = max(self._last_done_ns, launched.done_ns)
-
-    def leave(self, flight: Flight) -> None:
-        """The slot is nobody's any more."""
-        self.taken -= 1
-        if self.figures.in_service:
-            self.free.append(flight.slot)
-
-    def retire(self) -> list[Share]:
-        """Out of service for good; what it had in flight."""
-        self.figures.in_service = False
-        shares = [share for flight in self.flights for share in flight.shares]
-        self.flights.clear()
-        self.free.clear()
-        return shares
+    @property
+    def closed(self) -> bool: ...
+    def __len__(self) -> int: ...
+    def enqueue(self, pending: PendingRequest) -> None: ...
+    def withdraw(self, pending: PendingRequest, error: ServerError) -> None: ...
+    def expire(self) -> int: ...
+    def take(self, last: PendingRequest | None = None, instance: int = 0) -> Due: ...
+    def land(self, share: Share) -> bool: ...
+    def fail(self, shares: Sequence[Share], error: ServerError) -> None: ...
+    def put_back(self, shares: Sequence[Share], error: ServerError) -> None: ...
+    def close(self, error: ServerError) -> None: ...
+    def abandon(self, error: ServerError) -> None: ...
 
 
 class Scheduler:
-    """The instances of one model version. on_lost: called on any thread when the last one went out of service."""
+    """The instances of one model version. on_lost: called on any thread when the last one went out of service.
+
+    standby: instances that run only when none of the others is left. decoupled: answers come from the backend, not from slots.
+    """
 
     def __init__(
         self,
         instances: Sequence[Instance],
-        batcher: DynamicBatcher,
+        batcher: Batcher,
         statistics: ModelStatistics,
         *,
         label: str,
+        standby: Sequence[Instance] = (),
+        decoupled: bool = False,
         on_lost: Callable[[], None] = lambda: None,
     ) -> None:
         self.batcher = batcher
-        self._lanes = tuple(Lane(instance) for instance in instances)
+        self._primary = tuple(Lane(instance, index) for index, instance in enumerate(instances))
+        self._standby = tuple(Lane(instance, len(instances) + i, standby=True) for i, instance in enumerate(standby))
+        self._lanes = self._primary + self._standby
         self.figures = {lane.name: lane.figures for lane in self._lanes}
         self._statistics = statistics
         self._label = label
+        self._decoupled = decoupled
         self._on_lost = on_lost
         self._lock, self._changed = batcher.lock, batcher.changed
-        self._lost: list[str] = []
+        self._lost: dict[str, str] = {}
         self._runners = [
             threading.Thread(target=self._run, name=f"{label}:{lane.name}:{index}", daemon=True)
             for lane in self._lanes
@@ -142,22 +94,32 @@ class Scheduler:
 
     @property
     def in_service(self) -> bool:
-        """Whether any instance can still take a request."""
-        return any(figures.in_service for figures in self.figures.values())
+        """Whether any instance takes requests, or soon will again."""
+        return any(lane.figures.in_service or lane.reviving for lane in self._lanes)
+
+    @property
+    def on_standby(self) -> bool:
+        """Whether only the instances for such cases are left."""
+        return bool(self._standby) and not any(lane.figures.in_service or lane.reviving for lane in self._primary)
 
     @property
     def reason(self) -> str:
         """Why nothing is in service; empty while something is."""
-        return "" if self.in_service else f"no compute unit is in service any more: {'; '.join(self._lost)}"
+        return "" if self.in_service else f"no compute unit is in service any more: {'; '.join(self._lost.values())}"
 
-    def submit(self, pending: PendingRequest) -> None:
-        """Queue a request; it may be completed on return, else soon: wait for it.
+    @property
+    def losses(self) -> str:
+        """What went out of service, and why."""
+        return "; ".join(self._lost.values())
+
+    def submit(self, pending: PendingRequest, *, here: bool = True) -> None:
+        """Queue a request; here: run it on this thread if it can run at once, so that it may be completed on return.
 
         Raises QueueFullError, or UnavailableError when nobody is left to serve it.
         """
         with self._lock:
             self.batcher.enqueue(pending)
-            flight, _ = self._board(pending)
+            flight = self._board(pending)[0] if here else None
             if flight is None:
                 self._call_runner()
         if flight is not None:
@@ -189,20 +151,25 @@ class Scheduler:
 
     def _board(self, last: PendingRequest | None = None) -> tuple[Flight | None, int]:
         """(a flight, 0), or (None, ns until it is worth asking again); last as for DynamicBatcher.take. The lock is held."""
-        lane = self._freest
-        if not lane.free:
-            return None, 0
-        due = self.batcher.take(last)
-        return (lane.board(due.shares), 0) if due.shares else (None, due.patience_ns)
+        patience_ns = 0
+        for lane in self._boardable():
+            due = self.batcher.take(last, lane.index)
+            if due.shares:
+                return lane.board(due.shares), 0
+            patience_ns = min(patience_ns, due.patience_ns) if patience_ns and due.patience_ns else due.patience_ns
+        return None, patience_ns
 
-    @property
-    def _freest(self) -> Lane:
-        """The instance with the most free slots."""
-        return max(self._lanes, key=lambda lane: len(lane.free))
+    def _boardable(self) -> Sequence[Lane]:
+        """Instances with a free slot: the one that has the most, or all where it matters which one."""
+        lanes = self._standby if self._standby and self.on_standby else self._primary
+        if self.batcher.pinned:
+            return [lane for lane in lanes if lane.free]
+        freest = lanes[0] if len(lanes) == 1 else max(lanes, key=lambda lane: len(lane.free))
+        return (freest,) if freest.free else ()
 
     def _call_runner(self) -> None:
         """A request waits or a slot got free: somebody has to look whether that makes a flight. The lock is held."""
-        if len(self.batcher) and self._freest.free:
+        if len(self.batcher) and self._boardable():
             self._changed.notify()
 
     @property
@@ -251,15 +218,12 @@ class Scheduler:
 
     def _answer(self, flight: Flight, times: RunTimes) -> list[PendingRequest]:
         """Frame the answers out of the slot; the requests that are complete now."""
-        first_row = 0
         ready: list[PendingRequest] = []
-        for share in flight.shares:
-            outputs = flight.slot.outputs(first_row, share.rows)
-            first_row += share.rows
-            if not share.whole:
-                share.pending.parts.append(Part(share.first_row, tuple(bytes(output) for output in outputs), times))
-            if self.batcher.land(share):
-                _prepare(share, outputs, times)
+        for index, share in enumerate(flight.shares):
+            if self._decoupled:
+                share.pending.times = times
+                self.batcher.land(share)
+            elif prepare(flight.slot, index, share, times, self.batcher):
                 ready.append(share.pending)
         return ready
 
@@ -275,11 +239,11 @@ class Scheduler:
         with self._lock:
             flight.lane.leave(flight)
             self._call_runner()
-            if self._ended:
+            if self._ended or flight.lane.reviving:
                 self._changed.notify_all()
 
     def _retire(self, lane: Lane, error: BackendError) -> None:
-        """The instance is out of service for good; what it had in flight goes to another one, if there is one.
+        """The instance is out of service; what it had in flight goes to another one, or waits until this one is back.
 
         Every thread with a run on it comes here; the first one acts for all.
         """
@@ -288,37 +252,45 @@ class Scheduler:
             if not lane.figures.in_service:
                 return
             shares = lane.retire()
-            self._lost.append(str(error))
+            lane.reviving = True
+            self._lost[lane.name] = str(error)
+            self.batcher.put_back(shares, UnavailableError(f"{self._label}: {error}"))
+        _LOG.error("%s: %s is out of service: %s; %d requests wait for another", self._label, lane.name, error, len(shares))
+        threading.Thread(target=self._revive, args=(lane,), name=f"{self._label}:{lane.name}:revive", daemon=True).start()
+
+    def _revive(self, lane: Lane) -> None:
+        """Bring an instance back, or find that it is gone for good."""
+        with self._lock:
+            self._changed.wait_for(lambda: not lane.taken)
+        for pause_s in _REVIVE_AFTER_S:
+            try:
+                alive = lane.instance.revive()
+            except BackendError as error:
+                _LOG.warning("%s: %s could not be brought back: %s", self._label, lane.name, error)
+                time.sleep(pause_s)
+                continue
+            if alive:
+                self._restore(lane)
+                return
+            break
+        self._give_up(lane)
+
+    def _restore(self, lane: Lane) -> None:
+        with self._lock:
+            lane.restore()
+            self._lost.pop(lane.name, None)
+            self._changed.notify_all()
+        _LOG.info("%s: %s is back in service", self._label, lane.name)
+
+    def _give_up(self, lane: Lane) -> None:
+        with self._lock:
+            lane.reviving = False
             last = not self.in_service
-            gone = UnavailableError(f"{self._label}: {self.reason}")
-            self.batcher.put_back(shares, gone if last else UnavailableError(f"{self._label}: {error}"))
             if last:
-                self.batcher.abandon(gone)
-        _LOG.error(
-            "%s: %s is out of service: %s; %d requests go %s",
-            *(self._label, lane.name, error, len(shares), "unanswered" if last else "to another one"),
-        )
+                self.batcher.abandon(UnavailableError(f"{self._label}: {self.reason}"))
+            self._changed.notify_all()
+        if self.on_standby and not lane.figures.standby:
+            _LOG.warning("%s: the standby instances take over: %s", self._label, self.losses)
         if last:
+            _LOG.error("%s: %s", self._label, self.reason)
             self._on_lost()
-
-
-def _prepare(share: Share, outputs: Sequence[memoryview], times: RunTimes) -> None:
-    """Frame the answer: straight from the slot, or from the parts of a request that took several runs."""
-    pending = share.pending
-    try:
-        if share.whole:
-            pending.prepare([(output,) for output in outputs], times)
-        else:
-            parts = sorted(pending.parts, key=lambda part: part.first_row)
-            chunks = [[part.outputs[index] for part in parts] for index in range(len(outputs))]
-            pending.prepare(chunks, _span([part.times for part in parts]))
-    except Exception as error:  # noqa: BLE001 - one answer that cannot be framed must not take the instance down
-        _LOG.exception("an answer could not be framed")
-        pending.error = BackendError(f"the answer could not be framed: {type(error).__name__}")
-
-
-def _span(times: Sequence[RunTimes]) -> RunTimes:
-    """From the first run's start to the last run's end."""
-    first = min(times, key=lambda t: t.taken_ns)
-    last = max(times, key=lambda t: t.done_ns)
-    return RunTimes(first.taken_ns, first.launched_ns, last.done_ns, last.answered_ns)

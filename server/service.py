@@ -7,12 +7,21 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from hypersonic.server.admission import Admission
-from hypersonic.server.errors import InvalidRequestError, ServerError
+from hypersonic.server.answer import Frame
+from hypersonic.server.errors import InvalidRequestError, ReplacedError, ServerError
+from hypersonic.server.model import Call, Model
+from hypersonic.server.pending import Sink
 from hypersonic.server.repository import ModelRepository
+from hypersonic.server.request import InferRequest, check
 
 _LOG = logging.getLogger(__name__)
+#: how often one request may meet a version that is unloaded at that moment
+_MOST_REPLACEMENTS = 8
+#: a front end's frame for one model
+Frames = Callable[[Model], Frame]
 
 
 class InferenceService:
@@ -56,13 +65,36 @@ class InferenceService:
         self.changed()
 
     @contextmanager
-    def admitted(self, size_bytes: int) -> Iterator[None]:
+    def admitted(self, size_bytes: int, client: str = "") -> Iterator[None]:
         """For as long as a request of `size_bytes` is in the server. Raises ShuttingDownError, BudgetError."""
-        self.admission.enter(size_bytes)
+        self.admission.enter(size_bytes, client)
         try:
             yield
         finally:
-            self.admission.leave(size_bytes)
+            self.admission.leave(size_bytes, client)
+
+    def infer(self, model: Model, version: str, request: InferRequest, frames: Frames, call: Call, arrived_ns: int) -> Any:
+        """One request, one answer, framed; blocks. version: as asked for. Raises ServerError."""
+        return self._through(
+            lambda model: model.infer(check(request, model.config), frames(model), call, arrived_ns), model, version
+        )
+
+    def stream(
+        self, model: Model, version: str, request: InferRequest, frames: Frames, call: Call, arrived_ns: int, sink: Sink
+    ) -> None:
+        """Returns at once, the answers go to the sink. Raises ServerError for what is refused at once."""
+        self._through(
+            lambda model: model.stream(check(request, model.config), frames(model), call, arrived_ns, sink), model, version
+        )
+
+    def _through(self, send: Callable[[Model], Any], model: Model, version: str) -> Any:
+        """Send a request to a model; when it was replaced meanwhile, to what is in its place."""
+        for _ in range(_MOST_REPLACEMENTS):
+            try:
+                return send(model)
+            except ReplacedError:
+                model = self.repository.model(model.name, version)
+        return send(model)
 
     def drain(self, timeout_s: float, patience: Callable[[float], bool]) -> bool:
         """Not ready, no new requests; whether those in flight ended within `timeout_s`.

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from hypersonic.server.errors import FailureReason
+from hypersonic.server.observe.latency import Latencies
 
 
 class RunTimes(NamedTuple):
@@ -75,6 +76,7 @@ class Snapshot:
     compute_output: Duration = field(default_factory=Duration)
     failures: dict[FailureReason, Duration] = field(default_factory=lambda: {reason: Duration() for reason in FailureReason})
     batches: dict[int, BatchDurations] = field(default_factory=dict)
+    latencies: Latencies = field(default_factory=Latencies)
 
     def copy(self) -> Snapshot:
         return replace(
@@ -86,6 +88,7 @@ class Snapshot:
             compute_output=self.compute_output.copy(),
             failures={reason: duration.copy() for reason, duration in self.failures.items()},
             batches={rows: durations.copy() for rows, durations in self.batches.items()},
+            latencies=self.latencies.copy(),
         )
 
     @property
@@ -95,11 +98,11 @@ class Snapshot:
 
 
 class ModelStatistics:
-    """The figures of one model version; any thread may add or read."""
+    """The figures of one model version; any thread may add or read. latencies: how they are to be distributed."""
 
-    def __init__(self) -> None:
+    def __init__(self, latencies: Latencies | None = None) -> None:
         self._lock = threading.Lock()
-        self._figures = Snapshot()
+        self._figures = Snapshot(latencies=latencies or Latencies())
 
     def add_run(self, rows: int, times: RunTimes) -> None:
         """A run of `rows` rows that completed."""
@@ -112,13 +115,24 @@ class ModelStatistics:
 
     def add_success(self, arrived_ns: int, enqueued_ns: int, times: RunTimes, finished_ns: int) -> None:
         """A request whose answer is ready to leave."""
+        durations_ns = (
+            finished_ns - arrived_ns,
+            times.taken_ns - enqueued_ns,
+            times.launched_ns - times.taken_ns,
+            times.done_ns - times.launched_ns,
+            times.answered_ns - times.done_ns,
+        )
         with self._lock:
             figures = self._figures
-            figures.success.add(finished_ns - arrived_ns)
-            figures.queue.add(times.taken_ns - enqueued_ns)
-            figures.compute_input.add(times.launched_ns - times.taken_ns)
-            figures.compute_infer.add(times.done_ns - times.launched_ns)
-            figures.compute_output.add(times.answered_ns - times.done_ns)
+            totals = (figures.success, figures.queue, figures.compute_input, figures.compute_infer, figures.compute_output)
+            for total, ns in zip(totals, durations_ns, strict=True):
+                total.add(ns)
+            figures.latencies.add(durations_ns, finished_ns)
+
+    def add_first_response(self, duration_ns: int) -> None:
+        """A decoupled model's first answer to a request, so long after its arrival."""
+        with self._lock:
+            self._figures.latencies.add_first_response(duration_ns)
 
     def add_failure(self, reason: FailureReason, duration_ns: int) -> None:
         """A request that fitted its model and failed all the same."""

@@ -11,18 +11,21 @@ reads it: the walk can be faster than the library, never of another opinion.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any
 
 from google.protobuf.message import DecodeError
-from tritonclient.grpc.service_pb2 import ModelInferRequest
+from tritonclient.grpc.service_pb2 import ModelInferRequest, ModelInferResponse
 
+from hypersonic.server.answer import NO_PARAMETERS, Output
 from hypersonic.server.errors import InvalidRequestError
+from hypersonic.server.request import ParameterValue
 
 #: protobuf's and gRPC's limit of one message
 MAX_MESSAGE_BYTES = 2**31 - 1
 _RAW_INPUT_CONTENTS = 0x3A  # field 7, length-delimited
+_NOWHERE: Mapping[int, Mapping[str, ParameterValue]] = {}
 _HEADER_TAGS = frozenset((0x0A, 0x12, 0x1A, 0x22, 0x2A, 0x32))  # fields 1 to 6, length-delimited
 
 
@@ -100,23 +103,16 @@ def _field(number: int, body: bytes) -> bytes:
     return varint(number << 3 | 2) + varint(len(body)) + body if body else b""
 
 
-class OutputTensor(NamedTuple):
-    """One output of an answer. position: among the model's outputs. chunks: its bytes, in order, in any number of pieces."""
-
-    position: int
-    shape: tuple[int, ...]
-    chunks: Sequence[bytes | memoryview]
-    size_bytes: int
-
-
 @dataclass(frozen=True)
 class ResponseFrame:
     """What every ModelInferResponse of one model version has in common, made once at load.
 
-    head: model_name and model_version. tensors: name and datatype of each output.
+    head: model_name and model_version. names: of the outputs. datatypes: as configured; tensors: both of them framed.
     """
 
     head: bytes
+    names: tuple[str, ...]
+    datatypes: tuple[str, ...]
     tensors: tuple[bytes, ...]
 
     @classmethod
@@ -124,21 +120,71 @@ class ResponseFrame:
         """outputs: (name, datatype) of each."""
         return cls(
             head=_field(1, model_name.encode()) + _field(2, model_version.encode()),
+            names=tuple(name for name, _ in outputs),
+            datatypes=tuple(datatype for _, datatype in outputs),
             tensors=tuple(_field(1, name.encode()) + _field(2, datatype.encode()) for name, datatype in outputs),
         )
 
-    def fill(self, request_id: str, outputs: Sequence[OutputTensor]) -> bytes:
-        """A serialized ModelInferResponse; the outputs' bytes are copied once. Raises InvalidRequestError past 2 GiB."""
-        total = sum(output.size_bytes for output in outputs)
+    def fill(
+        self,
+        request_id: str,
+        outputs: Sequence[Output],
+        parameters: Mapping[str, ParameterValue] = NO_PARAMETERS,
+        placed: Mapping[int, Mapping[str, ParameterValue]] = _NOWHERE,
+        *,
+        streamed: bool = False,
+    ) -> bytes:
+        """A serialized ModelInferResponse; the outputs' bytes are copied once. Raises InvalidRequestError past 2 GiB.
+
+        placed: parameters of outputs, by position. streamed: inside a ModelStreamInferResponse.
+        """
+        total = sum([output.size_bytes for output in outputs])
         if total > MAX_MESSAGE_BYTES - 2**16:
             raise InvalidRequestError(
                 f"Response has byte size {total} which exceeds gRPC's byte size limit {MAX_MESSAGE_BYTES}."
             )
         parts: list[bytes | memoryview] = [self.head, _field(3, request_id.encode())]
-        for output in outputs:
-            shape = b"".join([varint(n) for n in output.shape])
-            parts.append(_field(5, self.tensors[output.position] + _field(3, shape)))
+        if parameters:
+            parts.append(_parameters(ModelInferResponse(), parameters))
+        parts.extend([_field(5, self._tensor(output, placed.get(output.position, NO_PARAMETERS))) for output in outputs])
         for output in outputs:
             parts.append(b"\x32" + varint(output.size_bytes))
             parts.extend(output.chunks)
+        if streamed:
+            size = sum([len(part) for part in parts])
+            parts.insert(0, b"\x12" + varint(size))
         return b"".join(parts)
+
+    def _tensor(self, output: Output, parameters: Mapping[str, ParameterValue]) -> bytes:
+        head = self.tensors[output.position]
+        if output.datatype != self.datatypes[output.position]:
+            head = _field(1, self.names[output.position].encode()) + _field(2, output.datatype.encode())
+        head += _field(3, b"".join([varint(n) for n in output.shape]))
+        return head + _parameters(ModelInferResponse.InferOutputTensor(), parameters) if parameters else head
+
+
+def _parameters(message: Any, parameters: Mapping[str, ParameterValue]) -> bytes:
+    """The field `parameters` of a message that has nothing else. Rare, so the library may do it."""
+    for key, value in parameters.items():
+        set_parameter(message.parameters[key], value)
+    return bytes(message.SerializeToString(deterministic=True))
+
+
+def set_parameter(parameter: Any, value: ParameterValue) -> None:
+    """Set the field of an inference.InferParameter that fits the value's type."""
+    if isinstance(value, bool):
+        parameter.bool_param = value
+    elif isinstance(value, int):
+        if value < 1 << 63:
+            parameter.int64_param = value
+        else:
+            parameter.uint64_param = value
+    elif isinstance(value, str):
+        parameter.string_param = value
+    else:
+        parameter.double_param = value
+
+
+def stream_error(text: str, head: bytes = b"") -> bytes:
+    """A ModelStreamInferResponse with an error. head: of the answer it stands for, serialized."""
+    return _field(1, text.encode()) + (_field(2, head) if head else b"")

@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
+from tritonclient.grpc import model_config_pb2
 
 from hypersonic.firmware.errors import FirmwareError, XclbinError
 from hypersonic.firmware.manifest import Manifest
@@ -22,6 +23,7 @@ from hypersonic.hls.spec import TensorSpec
 from hypersonic.host import device as host_device
 from hypersonic.host import instance as host_instance
 from hypersonic.host.errors import ComputeUnitTimeoutError, DeviceBusyError, DeviceError, DeviceNotFoundError
+from hypersonic.server.answer import Answer, Output
 from hypersonic.server.backend import Card, Launched
 from hypersonic.server.config import ModelConfig, TensorConfig
 from hypersonic.server.errors import BackendError, InstanceLostError, InstanceTimeoutError, ModelLoadError
@@ -35,18 +37,21 @@ SLOT_ROWS, SLOTS, TIMEOUT_MS = 16384, 2, 10_000
 class FpgaSlot:
     """A slot of a compute unit: requests' bytes go straight into the mapped buffer object, answers come straight out of it."""
 
-    def __init__(self, owner: FpgaInstance, slot: host_instance.Slot, row_bytes: tuple[int, int], timeout_ms: int) -> None:
+    def __init__(self, owner: FpgaInstance, slot: host_instance.Slot, output: TensorSpec, timeout_ms: int) -> None:
         self.capacity_rows = slot.capacity_rows
         self._owner = owner
         self._slot = slot
-        self._row_in_bytes, self._row_out_bytes = row_bytes
+        self._datatype, self._dims, self._row_bytes = output.datatype, output.shape, output.row_bytes
         self._timeout_ms = timeout_ms
         self._y = slot.y.data.toreadonly()
+        self._shares: Sequence[Share] = ()
 
     def start(self, shares: Sequence[Share]) -> None:
         at = rows = 0
+        self._shares = shares
         for share in shares:
-            data = share.tensors[0]
+            (data,) = share.tensors
+            assert data is not None  # the input of a kernel is not optional
             self._slot.x[at : at + len(data)] = np.frombuffer(data, dtype=np.uint8)
             at += len(data)
             rows += share.rows
@@ -62,9 +67,12 @@ class FpgaSlot:
             raise self._owner.failure(error) from error
         return Launched(times.launched_ns, times.done_ns)
 
-    def outputs(self, first_row: int, rows: int) -> tuple[memoryview, ...]:
-        start = first_row * self._row_out_bytes
-        return (self._y[start : start + rows * self._row_out_bytes],)
+    def answer(self, index: int) -> Answer:
+        share = self._shares[index]
+        first_row = sum([before.rows for before in self._shares[:index]])
+        start, size = first_row * self._row_bytes, share.rows * self._row_bytes
+        output = Output(0, self._datatype, (share.rows, *self._dims), (self._y[start : start + size],), size)
+        return Answer((output,))
 
     def release(self) -> None:
         """Let go of the mapped buffer, so that it can be unmapped."""
@@ -74,10 +82,10 @@ class FpgaSlot:
 class FpgaInstance:
     """A compute unit."""
 
-    def __init__(self, instance: host_instance.ModelInstance, name: str, row_bytes: tuple[int, int], timeout_ms: int) -> None:
+    def __init__(self, instance: host_instance.ModelInstance, name: str, output: TensorSpec, timeout_ms: int) -> None:
         self.name = name
         self._instance = instance
-        self.slots = tuple(FpgaSlot(self, slot, row_bytes, timeout_ms) for slot in instance.slots)
+        self.slots = tuple(FpgaSlot(self, slot, output, timeout_ms) for slot in instance.slots)
 
     @property
     def in_service(self) -> bool:
@@ -85,6 +93,10 @@ class FpgaInstance:
 
     def busy_cycles(self) -> int:
         return self._instance.busy_cycles()
+
+    def revive(self) -> bool:
+        """A hung compute unit stays out until the card is reset."""
+        return False
 
     def failure(self, error: DeviceError) -> BackendError:
         """A card's error as the scheduler knows it: the run failed, or the instance is lost."""
@@ -106,6 +118,10 @@ class FpgaModel:
         self._cards = {instance.name: card for instance, card in zip(instances, cards, strict=True)}
         self._closing = closing
 
+    @property
+    def standby(self) -> Sequence[FpgaInstance]:
+        return ()
+
     def card(self, instance: object) -> Card | None:
         return self._cards[instance.name] if isinstance(instance, FpgaInstance) else None
 
@@ -115,6 +131,9 @@ class FpgaModel:
 
 class FpgaBackend:
     """Loads version directories; keeps nothing."""
+
+    def complete(self, directory: Path, message: model_config_pb2.ModelConfig) -> None:
+        """A published model has its config.pbtxt: there is nothing to fill in."""
 
     def load(self, directory: Path, config: ModelConfig) -> FpgaModel:
         """Raises ModelLoadError for a truncated or foreign xclbin, a manifest or config that disagrees with it, a card that
@@ -164,7 +183,6 @@ def _describe(tensors: Sequence[TensorConfig]) -> str:
 
 
 def _open(xclbin: Path, manifest: Manifest, config: ModelConfig, opened: ExitStack) -> FpgaModel:
-    row_bytes = manifest.input.row_bytes, manifest.output.row_bytes
     timeout_ms = config.integer("timeout_ms", TIMEOUT_MS)
     instances: list[FpgaInstance] = []
     cards: list[Card] = []
@@ -174,7 +192,7 @@ def _open(xclbin: Path, manifest: Manifest, config: ModelConfig, opened: ExitSta
         slots, slot_rows = config.integer("slots", SLOTS), config.integer("slot_rows", SLOT_ROWS)
         for instance in host_instance.open_instances(device, manifest, slots=slots, slot_rows=slot_rows):
             name = instance.name if len(devices) == 1 else f"{instance.name}@{index}"
-            instances.append(FpgaInstance(instance, name, row_bytes, timeout_ms))
+            instances.append(FpgaInstance(instance, name, manifest.output, timeout_ms))
             cards.append(card)
     return FpgaModel(instances, cards, opened.pop_all())
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import ssl
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -31,6 +32,7 @@ from hypersonic.server.errors import (
     UnsupportedError,
 )
 from hypersonic.server.metrics import CONTENT_TYPE, Utilization, exposition
+from hypersonic.server.security.asgi import Application
 from hypersonic.server.service import InferenceService
 from hypersonic.server.servicer import Servicer
 
@@ -115,8 +117,9 @@ Listener = socket.socket
 class HttpServer:
     """uvicorn on a thread of its own, with sockets that are bound already; signals stay the main thread's."""
 
-    def __init__(self, apps: Sequence[tuple[Starlette, Listener]]) -> None:
-        self._servers = [(_uvicorn(app), listener) for app, listener in apps]
+    def __init__(self, apps: Sequence[tuple[Application, Listener]], tls: ssl.SSLContext | None = None) -> None:
+        """tls: what all of them speak, None = plain HTTP."""
+        self._servers = [(_uvicorn(app, tls), listener) for app, listener in apps]
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)
 
     def start(self) -> None:
@@ -137,9 +140,16 @@ class HttpServer:
         await asyncio.gather(*(server.serve(sockets=[listener]) for server, listener in self._servers))
 
 
-def _uvicorn(app: Starlette) -> uvicorn.Server:
+def _uvicorn(app: Application, tls: ssl.SSLContext | None) -> uvicorn.Server:
     config = uvicorn.Config(
-        app, log_config=None, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=2, ws="none"
+        app,
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        lifespan="off",
+        timeout_graceful_shutdown=2,
+        ws="none",
+        ssl_context_factory=None if tls is None else lambda _config, _default: tls,
     )
     return uvicorn.Server(config)
 

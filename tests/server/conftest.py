@@ -16,7 +16,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tritonclient.grpc as triton
+from tritonclient.grpc import model_config_pb2
 
+from hypersonic.server.answer import Answer, Output
 from hypersonic.server.app import Server, Signals
 from hypersonic.server.backend import Card, Launched
 from hypersonic.server.config import ModelConfig
@@ -37,6 +39,7 @@ class Script:
     run_s: float = 0.0
     hang_from_run: dict[str, int] = field(default_factory=dict)
     fail_runs: set[int] = field(default_factory=set)
+    revives: bool = False
     gate: threading.Event | None = None
     batches: list[tuple[int, ...]] = field(default_factory=list)
     started: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
@@ -58,10 +61,12 @@ class SumSlot:
     def start(self, shares: Sequence[Share]) -> None:
         assert self._user is None
         self._user = threading.get_ident()
+        self._shares = shares
         flat = self._x.reshape(-1).view(np.uint8)
         at = 0
         for share in shares:
-            data = share.tensors[0]
+            (data,) = share.tensors
+            assert data is not None
             flat[at : at + len(data)] = np.frombuffer(data, np.uint8)
             at += len(data)
         self._rows = sum(share.rows for share in shares)
@@ -77,9 +82,12 @@ class SumSlot:
         self._y[: self._rows, 0] = self._x[: self._rows].sum(axis=1)
         return Launched(self._launched_ns, time.monotonic_ns())
 
-    def outputs(self, first_row: int, rows: int) -> tuple[memoryview, ...]:
+    def answer(self, index: int) -> Answer:
+        first_row = sum(share.rows for share in self._shares[:index])
+        rows = self._shares[index].rows
         assert first_row + rows <= self._rows
-        return (memoryview(self._y[first_row : first_row + rows].reshape(-1).view(np.uint8)),)
+        data = memoryview(self._y[first_row : first_row + rows].reshape(-1).view(np.uint8))
+        return Answer((Output(0, "FP32", (rows, 1), (data,), len(data)),))
 
 
 class SumInstance:
@@ -130,6 +138,11 @@ class SumInstance:
     def busy_cycles(self) -> int:
         return 10 * self._runs
 
+    def revive(self) -> bool:
+        """As a card's compute unit, unless the script says that it comes back."""
+        self.in_service = self._script.revives
+        return self.in_service
+
     def close(self) -> None:
         self.closed = True
 
@@ -137,6 +150,10 @@ class SumInstance:
 class SumModel:
     def __init__(self, script: Script) -> None:
         self.instances = tuple(SumInstance(f"sum_{n + 1}", script) for n in range(script.instances))
+
+    @property
+    def standby(self) -> Sequence[SumInstance]:
+        return ()
 
     def card(self, instance: object) -> Card | None:
         return Card("FPGA-test", "test")
@@ -149,6 +166,8 @@ class SumBackend:
 
     def __init__(self, script: Script) -> None:
         self.script = script
+
+    def complete(self, directory: Path, message: model_config_pb2.ModelConfig) -> None: ...
 
     def load(self, directory: Path, config: ModelConfig) -> SumModel:
         broken = directory / "broken"

@@ -18,8 +18,9 @@ from hypersonic.server.request import CheckedRequest
 HOUR_US = 3_600_000_000
 
 
-def pending(rows: int, timeout_us: int = 0) -> PendingRequest:
-    return PendingRequest(CheckedRequest("", rows, (memoryview(bytes(rows)),), (0,), timeout_us, 0), lambda *_: b"", 0)
+def pending(rows: int, timeout_us: int = 0, client: str = "") -> PendingRequest:
+    request = CheckedRequest("", rows, (memoryview(bytes(rows)),), ((rows,),), (0,), timeout_us=timeout_us)
+    return PendingRequest(request, lambda *_: b"", 0, client=client)
 
 
 def batcher(
@@ -202,9 +203,13 @@ def test_abandon_fails_everything_that_waits() -> None:
 
 
 def test_with_timeout_action_delay_expired_requests_go_behind_the_others() -> None:
-    target = batcher(capacity=10, policy=QueuePolicy(timeout_us=HOUR_US, delay_on_timeout=True))
-    late, _ = enqueue(target, 7, 8)
-    late.expires_ns = 1
+    policy = QueuePolicy(timeout_us=HOUR_US, allow_timeout_override=True, delay_on_timeout=True)
+    target = batcher(capacity=10, policy=policy)
+    late = pending(7, timeout_us=1)
+    target.enqueue(late)
+    enqueue(target, 8)
+    while time.monotonic_ns() < late.expires_ns:
+        time.sleep(0)
     assert taken(target) == [8]
     enqueue(target, 9)
     assert [taken(target), taken(target)] == [[9], [7]]

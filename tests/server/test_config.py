@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hypersonic.server.config import ModelConfig, QueuePolicy, VersionPolicy, check_config, parse_config, read_config
+from hypersonic.server.config import ModelConfig, QueuePolicy, VersionPolicy
+from hypersonic.server.config_check import check_config
+from hypersonic.server.config_read import parse_config, read_config
 from hypersonic.server.errors import ModelConfigError
 
 TENSORS = """

@@ -68,8 +68,8 @@ def test_every_row_of_every_client_is_answered_to_its_owner(
     def client(seed: int, sizes: list[int]) -> None:
         for index, size in enumerate(sizes):
             x = rows(size, 1000 * seed + index)
-            request = CheckedRequest("", size, (memoryview(x).cast("B"),), (0,), 0, 0)
-            pending = PendingRequest(request, lambda _, outputs: b"".join(outputs[0]), time.monotonic_ns())
+            request = CheckedRequest("", size, (memoryview(x).cast("B"),), (x.shape,), (0,))
+            pending = PendingRequest(request, lambda _, answer: b"".join(answer.outputs[0].chunks), time.monotonic_ns())
             scheduler.submit(pending)
             assert pending.wait(30 * 10**9)
             assert pending.answer is not None
@@ -307,7 +307,7 @@ def test_bytes_in_flight_are_bounded(serve: Serve) -> None:
     with serve(Script(slots=1, gate=threading.Event()), max_inflight_bytes=3000) as running, ThreadPoolExecutor(1) as pool:
         first = pool.submit(running.infer, rows(150))
         assert running.script.started.acquire(timeout=20)
-        with pytest.raises(InferenceServerException, match="exceed the limit of 3000") as caught:
+        with pytest.raises(InferenceServerException, match="exceed its share of the limit of 3000") as caught:
             running.infer(rows(150))
         assert caught.value.status() == "StatusCode.RESOURCE_EXHAUSTED"
         running.script.gate.set()

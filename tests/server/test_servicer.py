@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-import queue
 import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -157,8 +156,8 @@ ROWS = {
     ),
     "classification": (
         changed(lambda m: m.outputs.add(name="y").parameters["classification"].SetInParent()),
-        "UNIMPLEMENTED",
-        "classification is not supported",
+        "INVALID_ARGUMENT",
+        "invalid value for 'classification' parameter for tensor 'y', expected int64_param, 0 or more.",
     ),
 }
 
@@ -302,14 +301,17 @@ def test_what_is_not_there_says_so(running: Running) -> None:
         with pytest.raises(InferenceServerException, match="explicit model load / unload is not allowed") as caught:
             client.load_model("m")
         assert caught.value.status() == "StatusCode.UNAVAILABLE"
-        for call in (client.get_system_shared_memory_status, client.get_cuda_shared_memory_status, client.get_log_settings):
-            with pytest.raises(InferenceServerException) as caught:
-                call()
-            assert caught.value.status() == "StatusCode.UNIMPLEMENTED"
-        answers: queue.Queue[InferenceServerException] = queue.Queue()
-        client.start_stream(lambda result, error: answers.put(error))
-        assert "streaming inference is not supported" in str(answers.get(timeout=20))
-        client.stop_stream()
+        with pytest.raises(InferenceServerException, match="Client shared memory is disabled") as caught:
+            client.get_system_shared_memory_status()
+        assert caught.value.status() == "StatusCode.UNIMPLEMENTED"
+
+
+def test_a_server_without_gpus_says_so(running: Running) -> None:
+    with triton.InferenceServerClient(running.grpc) as client:
+        assert not client.get_cuda_shared_memory_status().regions
+        client.unregister_cuda_shared_memory()
+        with pytest.raises(InferenceServerException, match="failed to register CUDA shared memory region: 'n', GPUs not supp"):
+            client.register_cuda_shared_memory("n", b"", 0, 1)
 
 
 def test_asyncio_clients_are_served(running: Running) -> None:

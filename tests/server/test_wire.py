@@ -8,10 +8,11 @@ import pytest
 from google.protobuf.message import DecodeError
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tritonclient.grpc.service_pb2 import ModelInferRequest, ModelInferResponse
+from tritonclient.grpc.service_pb2 import ModelInferRequest, ModelInferResponse, ModelStreamInferResponse
 
+from hypersonic.server.answer import Output
 from hypersonic.server.errors import InvalidRequestError
-from hypersonic.server.wire import OutputTensor, ResponseFrame, split, varint
+from hypersonic.server.wire import ResponseFrame, split, stream_error, varint
 
 TEXT = st.text(max_size=8)
 
@@ -121,15 +122,34 @@ def test_a_framed_answer_is_byte_for_byte_the_librarys(
         expected.raw_output_contents.append(content)
         cut = data.draw(st.integers(0, len(content)))
         chunks = (memoryview(content)[:cut], content[cut:])
-        given_tensors.append(OutputTensor(position, tuple(shape), chunks, len(content)))
+        given_tensors.append(Output(position, datatype, tuple(shape), chunks, len(content)))
     frame = ResponseFrame.of(name, version, [(o[0], o[1]) for o in outputs])
     assert frame.fill(request_id, given_tensors) == expected.SerializeToString()
+    streamed = ModelStreamInferResponse.FromString(frame.fill(request_id, given_tensors, streamed=True))
+    assert streamed == ModelStreamInferResponse(infer_response=expected)
 
 
 def test_an_answer_above_the_message_limit_is_an_error_and_not_a_broken_frame() -> None:
     frame = ResponseFrame.of("m", "1", [("y", "FP32")])
     with pytest.raises(InvalidRequestError, match="exceeds gRPC's byte size limit"):
-        frame.fill("", [OutputTensor(0, (2**29, 1), (), 2**31)])
+        frame.fill("", [Output(0, "FP32", (2**29, 1), (), 2**31)])
+
+
+@given(st.dictionaries(TEXT, st.booleans() | st.integers(-(2**63), 2**64 - 1) | TEXT | st.floats(allow_nan=False)))
+def test_parameters_and_another_datatype_arrive_as_they_were_given(parameters: dict[str, bool | int | float | str]) -> None:
+    frame = ResponseFrame.of("m", "1", [("y", "FP32")])
+    wire = frame.fill("", [Output(0, "INT32", (1,), (b"1234",), 4)], parameters, {0: parameters})
+    message = ModelInferResponse.FromString(wire)
+    assert (message.outputs[0].name, message.outputs[0].datatype) == ("y", "INT32")
+    for found in (message.parameters, message.outputs[0].parameters):
+        assert {key: getattr(value, value.WhichOneof("parameter_choice")) for key, value in found.items()} == parameters
+
+
+@given(TEXT, TEXT)
+def test_an_error_on_a_stream_is_the_librarys(text: str, request_id: str) -> None:
+    head = ModelInferResponse(id=request_id)
+    message = ModelStreamInferResponse.FromString(stream_error(text, head.SerializeToString()))
+    assert (message.error_message, message.infer_response) == (text, head)
 
 
 @given(st.integers(0, 2**64 - 1))
@@ -141,5 +161,5 @@ def test_varint_is_protobufs(value: int) -> None:
 
 def test_numpy_views_can_be_framed() -> None:
     y = np.arange(4, dtype=np.float32)
-    wire = ResponseFrame.of("m", "1", [("y", "FP32")]).fill("", [OutputTensor(0, (4,), (y.view(np.uint8).data,), 16)])
+    wire = ResponseFrame.of("m", "1", [("y", "FP32")]).fill("", [Output(0, "FP32", (4,), (y.view(np.uint8).data,), 16)])
     assert ModelInferResponse.FromString(wire).raw_output_contents[0] == y.tobytes()

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The server's command line, spelled as tritonserver spells it; options.py holds the outcome."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from hypersonic.server.options import Options
+
+#: accepted because scripts written for tritonserver give them; nothing here depends on them
+_IGNORED = (
+    "--backend-directory",
+    "--backend-config",
+    "--min-supported-compute-capability",
+    "--strict-model-config",
+    "--disable-auto-complete-config",
+    "--allow-gpu-metrics",
+    "--allow-cpu-metrics",
+)
+
+
+def boolean(text: str) -> bool:
+    """tritonserver's booleans. Raises argparse.ArgumentTypeError."""
+    word = text.lower()
+    if word in ("1", "true", "on", "yes"):
+        return True
+    if word in ("0", "false", "off", "no"):
+        return False
+    raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
+
+
+def _port(text: str) -> int:
+    if text.isdecimal() and int(text) < 1 << 16:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is no port, expected 0 to 65535 (0: any free one)")
+
+
+def _count(text: str) -> int:
+    if text.isdecimal():
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a non-negative integer")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the server's options to a parser."""
+    parser.add_argument(
+        "--model-repository", "--model-store", action="append", type=Path, required=True, metavar="DIR",
+        help="a model repository; may be given several times",
+    )  # fmt: skip
+    parser.add_argument("--model-control-mode", choices=("none",), default="none", help="all models are loaded at start")
+    _add_ports(parser)
+    _add_behaviour(parser)
+    _add_logging(parser)
+    _add_grpc(parser)
+    _add_tls(parser)
+    _add_authorisation(parser)
+    _add_limits(parser)
+    for name in _IGNORED:
+        parser.add_argument(name, nargs="?", const="", action="append", help=argparse.SUPPRESS)
+
+
+def _add_ports(parser: argparse.ArgumentParser) -> None:
+    for name, what, port in (("grpc", "gRPC", 8001), ("http", "HTTP", 8000), ("metrics", "Prometheus' metrics", 8002)):
+        parser.add_argument(f"--{name}-port", type=_port, default=port, metavar="N", help=f"port of {what}; 0 = any free one")
+        _add_boolean(parser, f"--allow-{name}", default=True, text=f"serve {what}")
+    parser.add_argument("--grpc-address", default=Options.grpc_address, metavar="ADDRESS", help="what gRPC listens on")
+    parser.add_argument("--http-address", default=Options.http_address, metavar="ADDRESS", help="what HTTP listens on")
+    parser.add_argument("--metrics-address", default="", metavar="ADDRESS", help="what metrics listen on (as HTTP if empty)")
+    _add_boolean(parser, "--reuse-grpc-port", default=False, text="let several servers share the gRPC port")
+
+
+def _add_behaviour(parser: argparse.ArgumentParser) -> None:
+    for name, text in (
+        ("--exit-timeout-secs", "how long requests in flight may take after SIGTERM"),
+        ("--metrics-interval-ms", "over how long utilization is averaged"),
+        ("--max-inflight-bytes", "bytes of requests held at once, 0 = no limit; more are refused with RESOURCE_EXHAUSTED"),
+        ("--grpc-infer-thread-count", "inference requests worked on or waited for at once"),
+    ):
+        _add_count(parser, name, text)
+    _add_boolean(parser, "--strict-readiness", default=True, text="not ready while a model cannot be served")
+    _add_boolean(parser, "--exit-on-error", default=False, text="exit when a model cannot be loaded at start")
+    parser.add_argument("--id", default=Options.id, metavar="NAME", help="the server's name in its metadata")
+
+
+def _add_logging(parser: argparse.ArgumentParser) -> None:
+    _add_count(parser, "--log-verbose", "0 = off")
+    for level in ("info", "warning", "error"):
+        _add_boolean(parser, f"--log-{level}", default=True, text=f"log {level} messages")
+
+
+def _add_grpc(parser: argparse.ArgumentParser) -> None:
+    for name, text in (
+        ("--grpc-keepalive-time", "ms between the server's keepalive pings"),
+        ("--grpc-keepalive-timeout", "ms to wait for a ping's answer"),
+        ("--grpc-http2-max-pings-without-data", "pings without data between them"),
+        ("--grpc-http2-min-recv-ping-interval-without-data", "ms a client must leave between pings"),
+        ("--grpc-http2-max-ping-strikes", "bad pings before the connection is closed"),
+    ):
+        _add_count(parser, name, text)
+    _add_boolean(parser, "--grpc-keepalive-permit-without-calls", default=True, text="allow clients' pings on idle connections")
+
+
+def _add_tls(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("TLS", "PEM files, read again when they change")
+    _add_boolean(group, "--grpc-use-ssl", default=False, text="TLS on the gRPC port")
+    _add_boolean(group, "--grpc-use-ssl-mutual", default=False, text="the same, and clients must show a certificate")
+    for name, text in (
+        ("--grpc-server-cert", "the gRPC server's certificate chain"),
+        ("--grpc-server-key", "its private key, without a password"),
+        ("--grpc-root-cert", "who signs clients' certificates, for --grpc-use-ssl-mutual"),
+        ("--http-server-cert", "certificate chain of the HTTP and metrics ports; given: these speak TLS"),
+        ("--http-server-key", "its private key, without a password"),
+        ("--http-root-cert", "who signs clients' certificates; given: HTTP and metrics clients must show one"),
+    ):
+        group.add_argument(name, default="", metavar="FILE", help=text)
+
+
+def _add_authorisation(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("authorisation", "docs/security.md says what each of these asks of a client")
+    names = "health, metadata, inference, shared-memory, model-config, model-repository, statistics, trace, logging"
+    for name, header in (("--grpc-restricted-protocol", "triton-grpc-protocol-KEY"), ("--http-restricted-api", "KEY")):
+        group.add_argument(
+            name, action="append", default=[], metavar="GROUP[,GROUP]:KEY=VALUE",
+            help=f"open these protocol groups only to requests with header {header}: VALUE; groups: {names}",
+        )  # fmt: skip
+    group.add_argument(
+        "--auth-token-file", default="", metavar="FILE",
+        help="ask for a bearer token; FILE has one a line, # begins a comment, read again when it changes",
+    )  # fmt: skip
+    group.add_argument(
+        "--auth-jwks-file", default="", metavar="FILE",
+        help="ask for a JSON Web Token signed by one of these public keys (JWK set), read again when it changes",
+    )  # fmt: skip
+    group.add_argument("--auth-issuer", default="", metavar="ISSUER", help="the iss that JSON Web Tokens must have")
+    group.add_argument(
+        "--auth-audience", action="append", default=[], metavar="AUDIENCE",
+        help="an aud that JSON Web Tokens may have; may be given several times",
+    )  # fmt: skip
+    group.add_argument(
+        "--auth-exempt", type=_names, default=list(Options.auth_exempt), metavar="GROUP[,GROUP]",
+        help='groups open without a token, by default "health,metrics", so that probes and Prometheus need none; "" for none',
+    )  # fmt: skip
+
+
+def _add_limits(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("limits", "docs/security.md names those that are not options")
+    for name, text in (
+        ("--grpc-max-message-bytes", "largest gRPC message taken, also after decompression"),
+        ("--grpc-max-metadata-bytes", "largest headers of one gRPC call"),
+        ("--grpc-max-concurrent-streams", "calls at once on one gRPC connection; more wait at the client"),
+        ("--grpc-max-connections", "gRPC connections at once; more are closed"),
+    ):
+        group.add_argument(name, type=_int32, default=_default(name), metavar="N", help=text)
+
+
+def _names(text: str) -> list[str]:
+    return [name for name in text.split(",") if name]
+
+
+def _int32(text: str) -> int:
+    if text.isdecimal() and 0 < int(text) < 1 << 31:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 2147483647")
+
+
+def _default(name: str) -> int:
+    return int(getattr(Options, name.removeprefix("--").replace("-", "_")))
+
+
+def _add_count(parser: argparse.ArgumentParser, name: str, text: str) -> None:
+    parser.add_argument(name, type=_count, default=_default(name), metavar="N", help=text)
+
+
+def _add_boolean(parser: argparse._ActionsContainer, name: str, *, default: bool, text: str) -> None:
+    parser.add_argument(name, type=boolean, nargs="?", const=True, default=default, metavar="BOOL", help=text)

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""EnsembleModel: a model that is other models, its steps; tensors go from step to step in memory.
+
+    X --> embedding --> graph building --> filter --> Y          request's thread: runs step after step, each as if it were
+      \\-> features ------------------------^                     the step's own request; steps that are ready together are
+                                                                 queued with their models, and their answers waited for
+
+A step starts as soon as its inputs are there, whatever else is under way. Its model is looked up then, so a version that
+replaces another serves the next request. Texts, the steps left out for outputs nobody asked for, the conversions between
+tensors with and without a batch dimension, and what is counted: Triton's ensemble scheduler.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from queue import SimpleQueue
+from typing import Any, NamedTuple
+
+from hypersonic.server.answer import Answer, Frame, Output
+from hypersonic.server.backend import Card
+from hypersonic.server.config import Dims, EnsembleStep, ModelConfig
+from hypersonic.server.config_ensemble import check_members
+from hypersonic.server.errors import (
+    BackendError,
+    BudgetError,
+    CancelledError,
+    FailureReason,
+    InvalidRequestError,
+    ModelLoadError,
+    NotFoundError,
+    ReplacedError,
+    ServerError,
+    UnavailableError,
+    UnsupportedError,
+)
+from hypersonic.server.lane import InstanceFigures
+from hypersonic.server.model import Call, Model
+from hypersonic.server.pending import Sink
+from hypersonic.server.request import CheckedRequest, InferRequest, InputTensor, WantedOutput, check
+from hypersonic.server.statistics import ModelStatistics, RunTimes
+
+#: name and version ("" = the latest) -> model; repository.model
+Lookup = Callable[[str, str], Model]
+#: requests of streams that one ensemble works on at the same time
+_STREAM_THREADS = 16
+#: how often one step may meet a version that is unloaded at that moment
+_MOST_REPLACEMENTS = 8
+#: what a step's error becomes, by kind: the first that fits
+_KINDS = (InvalidRequestError, NotFoundError, UnavailableError, BudgetError, UnsupportedError, BackendError)
+
+
+class Tensor(NamedTuple):
+    """A tensor between steps. shape: as sent, with the batch dimension. rows: 0 where there is no batch dimension."""
+
+    datatype: str
+    shape: Dims
+    data: memoryview
+    rows: int
+
+
+class EnsembleModel:
+    """A version of an ensemble. Any thread may call infer() and stream()."""
+
+    def __init__(self, config: ModelConfig, version: int, lookup: Lookup, *, load_duration_s: float = 0.0) -> None:
+        """Raises ModelLoadError when a step's model is not there, or does not fit."""
+        _check(config, lookup)
+        self.config = config
+        self.version = version
+        self.load_duration_s = load_duration_s
+        self.statistics = ModelStatistics()
+        self._lookup = lookup
+        self._changed = threading.Condition()
+        self._in_flight = self._waiting = 0
+        self._closed = False
+        self._pool = ThreadPoolExecutor(_STREAM_THREADS, thread_name_prefix=f"ensemble {config.name}")
+        self._sequences: dict[int | str, list[Callable[[], None]]] = {}
+
+    @property
+    def name(self) -> str:
+        return self.config.name
+
+    @property
+    def in_service(self) -> bool:
+        return not self.reason
+
+    @property
+    def reason(self) -> str:
+        """The first step's model that is not ready says why."""
+        for step in self.config.ensemble:
+            try:
+                self._lookup(step.model_name, _version(step))
+            except ServerError as error:
+                return f"ensemble '{self.name}' depends on '{step.model_name}': {error}"
+        return ""
+
+    @property
+    def waiting(self) -> int:
+        return self._waiting
+
+    @property
+    def figures(self) -> Mapping[str, InstanceFigures]:
+        return {}
+
+    @property
+    def on_standby(self) -> bool:
+        return False
+
+    def busy_cycles(self) -> Mapping[str, int]:
+        return {}
+
+    def cards(self) -> Mapping[str, Card]:
+        return {}
+
+    def infer(self, request: CheckedRequest, frame: Frame, call: Call, arrived_ns: int) -> Any:
+        with self._entered():
+            return self._serve(request, frame, call, arrived_ns)
+
+    def stream(self, request: CheckedRequest, frame: Frame, call: Call, arrived_ns: int, sink: Sink) -> None:
+        """On a thread of the model's own pool; requests of one sequence one after another."""
+
+        def serve() -> None:
+            with self._changed:
+                self._waiting -= 1
+            try:
+                sink.respond(self._serve(request, frame, call, arrived_ns))
+                sink.end(None)
+            except ServerError as error:
+                sink.end(error)
+            finally:
+                self._leave()
+
+        self._enter()
+        with self._changed:
+            self._waiting += 1
+        self._in_turn(request, serve)
+
+    def _in_turn(self, request: CheckedRequest, serve: Callable[[], None]) -> None:
+        if request.sequence is None or not request.sequence.id:
+            self._pool.submit(serve)
+            return
+        with self._changed:
+            line = self._sequences.get(request.sequence.id)
+            if line is not None:
+                line.append(serve)
+                return
+            self._sequences[request.sequence.id] = [serve]
+        self._pool.submit(self._serve_line, request.sequence.id)
+
+    def _serve_line(self, sequence: int | str) -> None:
+        """Whoever waits in a sequence's line, first come first served."""
+        while True:
+            with self._changed:
+                line = self._sequences[sequence]
+                if not line:
+                    del self._sequences[sequence]
+                    return
+                serve = line.pop(0)
+            serve()
+
+    def _serve(self, request: CheckedRequest, frame: Frame, call: Call, arrived_ns: int) -> Any:
+        started_ns = time.monotonic_ns()
+        run = EnsembleRun(self.config, self._lookup, request, call)
+        error: ServerError | None = None
+        try:
+            return frame(request, run.answer())
+        except ServerError as caught:
+            error = caught
+            raise
+        finally:
+            self._count(request, run.times, arrived_ns, started_ns, call, error)
+
+    def _count(
+        self, request: CheckedRequest, runs: Sequence[RunTimes], arrived_ns: int, started_ns: int, call: Call, error: ServerError | None
+    ) -> None:
+        """As Triton does: one execution, and the sums of the steps' compute durations."""
+        now_ns, times = time.monotonic_ns(), _sum(runs, started_ns)
+        if error is None:
+            self.statistics.add_run(request.rows, times)
+            self.statistics.add_success(arrived_ns, arrived_ns, times, now_ns)
+        else:
+            cancelled = isinstance(error, CancelledError)
+            self.statistics.add_failure(FailureReason.CANCELED if cancelled else FailureReason.OTHER, now_ns - arrived_ns)
+        if call.trace is not None:
+            call.trace.end(self.version, request.id, arrived_ns, enqueued_ns=arrived_ns, times=times, error=error)
+
+    @contextmanager
+    def _entered(self) -> Iterator[None]:
+        self._enter()
+        try:
+            yield
+        finally:
+            self._leave()
+
+    def _enter(self) -> None:
+        with self._changed:
+            if self._closed:
+                raise ReplacedError(self.name, self.version)
+            self._in_flight += 1
+
+    def _leave(self) -> None:
+        with self._changed:
+            self._in_flight -= 1
+            self._changed.notify_all()
+
+    def close(self, timeout_s: float) -> bool:
+        with self._changed:
+            self._closed = True
+            ended = self._changed.wait_for(lambda: not self._in_flight, timeout_s)
+        self._pool.shutdown(wait=False)
+        return ended
+
+
+def _version(step: EnsembleStep) -> str:
+    return "" if step.version == -1 else str(step.version)
+
+
+def _check(config: ModelConfig, lookup: Lookup) -> None:
+    def member(step: EnsembleStep) -> ModelConfig:
+        try:
+            model = lookup(step.model_name, "").config if step.version == -1 else _exactly(step).config
+        except ServerError as error:
+            raise ModelLoadError(
+                f"ensemble {config.name} contains models that are not available or ambiguous: {step.model_name} ({error})"
+            ) from error
+        if model.decoupled:
+            raise ModelLoadError(
+                f"in ensemble {config.name}, step of model '{model.name}' is decoupled, which this server does not support in "
+                "ensembles: expected a model with one response per request"
+            )
+        return model
+
+    def _exactly(step: EnsembleStep) -> Model:
+        try:
+            return lookup(step.model_name, _version(step))
+        except ServerError as error:
+            raise ModelLoadError(
+                f"ensemble '{config.name}' depends on '{step.model_name}' whose required version {step.version} is not loaded."
+            ) from error
+
+    check_members(config, member)
+
+
+def _sum(runs: Sequence[RunTimes], start_ns: int) -> RunTimes:
+    """Durations of steps as if they came one after another, from `start_ns` on."""
+    launched_ns = start_ns + sum(run.launched_ns - run.taken_ns for run in runs)
+    done_ns = launched_ns + sum(run.done_ns - run.launched_ns for run in runs)
+    return RunTimes(start_ns, launched_ns, done_ns, done_ns + sum(run.answered_ns - run.done_ns for run in runs))

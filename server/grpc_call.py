@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A gRPC call as this server sees it: who asks, what it holds, and how errors end it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+
+import grpc
+
+from hypersonic.server.admission import Admission
+from hypersonic.server.errors import (
+    AlreadyExistsError,
+    BackendError,
+    BudgetError,
+    CancelledError,
+    InvalidRequestError,
+    ModelLoadError,
+    NotFoundError,
+    ServerError,
+    UnauthenticatedError,
+    UnavailableError,
+    UnsupportedError,
+)
+
+_LOG = logging.getLogger(__name__)
+#: longest error text sent: it travels in a header, and clients' names are in it
+_MAX_DETAILS = 4096
+
+#: the one place where errors become gRPC's codes; the first match counts
+STATUS: tuple[tuple[type[ServerError], grpc.StatusCode], ...] = (
+    (InvalidRequestError, grpc.StatusCode.INVALID_ARGUMENT),
+    (NotFoundError, grpc.StatusCode.NOT_FOUND),
+    (UnavailableError, grpc.StatusCode.UNAVAILABLE),
+    (AlreadyExistsError, grpc.StatusCode.ALREADY_EXISTS),
+    (UnauthenticatedError, grpc.StatusCode.UNAUTHENTICATED),
+    (BudgetError, grpc.StatusCode.RESOURCE_EXHAUSTED),
+    (CancelledError, grpc.StatusCode.CANCELLED),
+    (UnsupportedError, grpc.StatusCode.UNIMPLEMENTED),
+    (ModelLoadError, grpc.StatusCode.INTERNAL),
+    (BackendError, grpc.StatusCode.INTERNAL),
+)
+
+
+def status_of(error: ServerError) -> grpc.StatusCode:
+    """gRPC's code for an error."""
+    return next((code for kind, code in STATUS if isinstance(error, kind)), grpc.StatusCode.INTERNAL)
+
+
+class Context(Protocol):
+    """What is used of grpc.ServicerContext."""
+
+    def abort(self, code: grpc.StatusCode, details: str) -> Any: ...
+
+    def is_active(self) -> bool: ...
+
+    def add_callback(self, callback: Callable[[], None]) -> bool: ...
+
+    def peer(self) -> str: ...
+
+    def invocation_metadata(self) -> Any: ...
+
+
+class GrpcCall:
+    """A call as models see it. client: the connection."""
+
+    __slots__ = ("add_callback", "client", "is_active")
+
+    def __init__(self, context: Context) -> None:
+        self.client = context.peer()
+        self.is_active = context.is_active
+        self.add_callback = context.add_callback
+
+
+class Held:
+    """The bytes of one request, from its admission until its call has ended."""
+
+    __slots__ = ("_admission", "_client", "_size_bytes")
+
+    def __init__(self, admission: Admission, client: str, size_bytes: int) -> None:
+        admission.enter(size_bytes, client)
+        self._admission = admission
+        self._client = client
+        self._size_bytes = size_bytes
+
+    def hold(self, size_bytes: int) -> None:
+        """It holds that many bytes now, if those are more."""
+        more = size_bytes - self._size_bytes
+        if more > 0:
+            self._size_bytes = size_bytes
+            self._admission.grow(more, self._client)
+
+    def leave(self) -> None:
+        """The call has ended."""
+        self._admission.leave(self._size_bytes, self._client)
+
+
+def admit(admission: Admission, call: GrpcCall, size_bytes: int) -> Held:
+    """Let a request in until its call has ended: its answer read by the client, or given up.
+
+    Raises ShuttingDownError, BudgetError; CancelledError when the call has ended already.
+    """
+    held = Held(admission, call.client, size_bytes)
+    if not call.add_callback(held.leave):
+        held.leave()
+        raise CancelledError
+    return held
+
+
+def on_pool(handle: Any, pool: ThreadPoolExecutor) -> Any:
+    """Mark a handler for a pool of its own; grpcio looks for this attribute."""
+    handle.experimental_thread_pool = pool
+    return handle
+
+
+def printable(error: ServerError) -> str:
+    """The error's text as it may travel in a header: control characters escaped, length bounded."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in error.text[:_MAX_DETAILS])
+
+
+def abort(context: Context, error: ServerError) -> None:
+    """End the call with the error's code and text. Raises what gRPC raises."""
+    code = status_of(error)
+    if code is grpc.StatusCode.INTERNAL:
+        _LOG.error("%s", error)
+    context.abort(code, printable(error))

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The RPCs of inference.GRPCInferenceService as grpcio takes them, and the threads each kind runs on.
+
+ModelInfer runs on the server's own pool, streams on theirs, everything else on a few threads: a thousand waiting inferences
+leave room for health checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import grpc
+from google.protobuf.message import Message
+from tritonclient.grpc import service_pb2
+
+from hypersonic.server.errors import ServerError
+from hypersonic.server.grpc_call import Context, abort, on_pool
+from hypersonic.server.service import InferenceService
+from hypersonic.server.servicer import Servicer
+from hypersonic.server.stream import stream_infer
+
+SERVICE = "inference.GRPCInferenceService"
+Handlers = Mapping[str, "grpc.RpcMethodHandler[Any, Any]"]
+
+
+def rpc_handlers(
+    servicer: Servicer, service: InferenceService, *, control_threads: int = 8, stream_threads: int = 1024
+) -> Handlers:
+    """RPC -> its handler. Threads of a pool are made when they are needed."""
+    control = ThreadPoolExecutor(control_threads, thread_name_prefix="grpc-control")
+    streams = ThreadPoolExecutor(stream_threads, thread_name_prefix="grpc-stream")
+    return {
+        "ModelInfer": grpc.unary_unary_rpc_method_handler(_inferring(servicer.infer)),
+        "ModelStreamInfer": grpc.stream_stream_rpc_method_handler(_streaming(servicer, service, streams)),
+        **{name: _control(method, request, control) for name, (method, request) in _control_methods(servicer).items()},
+    }
+
+
+def generic_handler(handlers: Handlers) -> grpc.GenericRpcHandler:
+    """The service as grpc.server's `handlers` takes it."""
+    return grpc.method_handlers_generic_handler(SERVICE, dict(handlers))
+
+
+def _control_methods(servicer: Servicer) -> Mapping[str, tuple[Callable[[Any], Any], Any]]:
+    shared = servicer.shared_memory
+    return {
+        "ServerLive": (servicer.server_live, service_pb2.ServerLiveRequest),
+        "ServerReady": (servicer.server_ready, service_pb2.ServerReadyRequest),
+        "ModelReady": (servicer.model_ready, service_pb2.ModelReadyRequest),
+        "ServerMetadata": (servicer.server_metadata, service_pb2.ServerMetadataRequest),
+        "ModelMetadata": (servicer.model_metadata, service_pb2.ModelMetadataRequest),
+        "ModelConfig": (servicer.model_config, service_pb2.ModelConfigRequest),
+        "ModelStatistics": (servicer.model_statistics, service_pb2.ModelStatisticsRequest),
+        "RepositoryIndex": (servicer.repository_index, service_pb2.RepositoryIndexRequest),
+        "RepositoryModelLoad": (servicer.repository_load, service_pb2.RepositoryModelLoadRequest),
+        "RepositoryModelUnload": (servicer.repository_unload, service_pb2.RepositoryModelUnloadRequest),
+        "SystemSharedMemoryStatus": (shared.system_status, service_pb2.SystemSharedMemoryStatusRequest),
+        "SystemSharedMemoryRegister": (shared.system_register, service_pb2.SystemSharedMemoryRegisterRequest),
+        "SystemSharedMemoryUnregister": (shared.system_unregister, service_pb2.SystemSharedMemoryUnregisterRequest),
+        "CudaSharedMemoryStatus": (shared.cuda_status, service_pb2.CudaSharedMemoryStatusRequest),
+        "CudaSharedMemoryRegister": (shared.cuda_register, service_pb2.CudaSharedMemoryRegisterRequest),
+        "CudaSharedMemoryUnregister": (shared.cuda_unregister, service_pb2.CudaSharedMemoryUnregisterRequest),
+        "TraceSetting": (servicer.trace_setting, service_pb2.TraceSettingRequest),
+        "LogSettings": (servicer.log_settings, service_pb2.LogSettingsRequest),
+    }
+
+
+def _serialize(message: Message) -> bytes:
+    return message.SerializeToString()
+
+
+def _inferring(infer: Callable[[bytes, Context], bytes]) -> Callable[[bytes, Context], bytes]:
+    def handle(data: bytes, context: Context) -> bytes:
+        try:
+            return infer(data, context)
+        except ServerError as error:
+            abort(context, error)
+            raise
+
+    return handle
+
+
+def _streaming(servicer: Servicer, service: InferenceService, pool: ThreadPoolExecutor) -> Any:
+    def handle(requests: Iterator[bytes], context: Context) -> Iterator[bytes]:
+        return stream_infer(servicer, service, requests, context)
+
+    return on_pool(handle, pool)
+
+
+def _control(method: Callable[[Any], Any], request: Any, pool: ThreadPoolExecutor) -> grpc.RpcMethodHandler[Any, Any]:
+    def handle(message: Any, context: Context) -> Any:
+        try:
+            return method(message)
+        except ServerError as error:
+            abort(context, error)
+            raise
+
+    return grpc.unary_unary_rpc_method_handler(
+        on_pool(handle, pool), request_deserializer=request.FromString, response_serializer=_serialize
+    )

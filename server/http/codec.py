@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The body of an HTTP inference request -> InferRequest.
+
+    body:  {"id": .., "parameters": .., "inputs": [..], "outputs": [..]} tensor tensor ...
+           '--- JSON, Inference-Header-Content-Length bytes -----------' '--- views ---'
+
+Format: KServe's v2 protocol with Triton's binary tensor data, classification, parameters, sequence and shared memory extensions.
+Order of the checks and their texts are Triton's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from typing import Any, NamedTuple, Protocol
+
+from hypersonic.server.config import ModelConfig
+from hypersonic.server.contents import SHM_DISABLED
+from hypersonic.server.datatype import DATATYPES
+from hypersonic.server.errors import InvalidRequestError, InvalidTensorError, MalformedJsonError, UnsupportedError
+from hypersonic.server.http import jsontext, tensors
+from hypersonic.server.http.jsontext import array, boolean, member, members, optional, string, unsigned
+from hypersonic.server.parameters import sort_parameters
+from hypersonic.server.request import InferRequest, InputTensor, ParameterValue, WantedOutput
+from hypersonic.server.shm import Span
+
+_UNSIGNED = ("timeout", "priority")
+_BOOLEAN = ("sequence_start", "sequence_end", "binary_data_output")
+_INT64 = range(-(2**63), 2**64)
+
+
+class Regions(Protocol):
+    """Shared memory as requests name it."""
+
+    def read(self, name: str, offset: int, size_bytes: int) -> memoryview: ...
+
+    def span(self, name: str, offset: int, size_bytes: int) -> Span: ...
+
+
+class BinaryOutputs(NamedTuple):
+    """Which outputs leave as bytes behind the JSON. every: of a request that names no outputs."""
+
+    every: bool = False
+    names: frozenset[str] = frozenset()
+
+    def __contains__(self, name: object) -> bool:
+        return self.every or name in self.names
+
+
+class ParsedRequest(NamedTuple):
+    request: InferRequest
+    binary: BinaryOutputs
+
+
+def header_bytes(text: str | None, size_bytes: int) -> int:
+    """How much of a body of `size_bytes` is JSON, 0 = none of it. text: Inference-Header-Content-Length. Raises InvalidRequestError."""
+    if text is None:
+        return size_bytes
+    if not text.isascii() or not text.isdigit() or len(text) > 18 or int(text) > size_bytes:
+        raise InvalidRequestError(f"inference header size should be in range (0, {size_bytes}), got: {text[:64]}")
+    return int(text)
+
+
+def parse_request(
+    body: memoryview,
+    json_bytes: int,
+    config: ModelConfig,
+    regions: Regions | None,
+    headers: Mapping[str, ParameterValue],
+) -> ParsedRequest:
+    """json_bytes: how much of the body is JSON, 0 = it is one raw tensor. headers: those that become parameters.
+
+    Raises ServerError with Triton's text. Whether it fits the model is not looked at yet.
+    """
+    if json_bytes == 0:
+        return _raw_request(body, config)
+    document = jsontext.parse(body[:json_bytes])
+    request_id = string(optional(document, "id"), "id") if _has(document, "id") else ""
+    values = _parameters(document)
+    binary = _Binary(body[json_bytes:], config.name)
+    inputs = tuple([_input(value, binary, regions) for value in array(member(document, "inputs"), "inputs")])
+    binary.finish()
+    outputs = array(document["outputs"], "outputs") if _has(document, "outputs") else []
+    wanted = [_output(value, regions) for value in outputs]
+    sorted_parameters = sort_parameters({**headers, **values})
+    request = InferRequest(
+        request_id,
+        inputs,
+        tuple([output for output, _ in wanted]),
+        timeout_us=sorted_parameters.timeout_us,
+        priority=sorted_parameters.priority,
+        sequence=sorted_parameters.sequence,
+        parameters=sorted_parameters.custom,
+    )
+    every = not wanted and bool(values.get("binary_data_output", False))
+    return ParsedRequest(request, BinaryOutputs(every, frozenset(output.name for output, as_bytes in wanted if as_bytes)))
+
+
+def _has(value: Any, key: str) -> bool:
+    return isinstance(value, dict) and key in value
+
+
+def _parameters(document: Any) -> dict[str, ParameterValue]:
+    if not _has(document, "parameters"):
+        return {}
+    value = document["parameters"]
+    if not isinstance(value, dict):
+        raise MalformedJsonError("failed to get request params.: attempt to get members for non-object")
+    return {key: _parameter(key, value) for key, value in value.items()}
+
+
+def _parameter(key: str, value: Any) -> ParameterValue:
+    if key == "sequence_id":
+        return value if type(value) is int and 0 <= value < 2**64 else string(value, key)
+    if key in _BOOLEAN:
+        return boolean(value, key)
+    if key in _UNSIGNED:
+        return unsigned(value, key)
+    if key.startswith("triton_"):
+        raise InvalidRequestError(
+            "parameter keys starting with 'triton_' are reserved for Triton usage and should not be specified."
+        )
+    if not isinstance(value, bool | int | float | str):
+        raise InvalidRequestError(f"parameter '{key}' has invalid type. It should be either 'int', 'bool', or 'string'.")
+    return float(value) if type(value) is int and value not in _INT64 else value
+
+
+class _Binary:
+    """The bytes behind the JSON, handed out in the order of the inputs."""
+
+    def __init__(self, data: memoryview, model: str) -> None:
+        self._data = data
+        self._model = model
+        self._at = 0
+
+    def take(self, name: str, size_bytes: int) -> memoryview:
+        lacking = self._at + size_bytes - len(self._data)
+        if lacking > 0:
+            raise InvalidRequestError(
+                f"unexpected size for input '{name}', expecting {lacking} additional bytes for model '{self._model}'"
+            )
+        self._at += size_bytes
+        return self._data[self._at - size_bytes : self._at]
+
+    def finish(self) -> None:
+        if self._at != len(self._data):
+            raise InvalidRequestError(f"unexpected additional input data for model '{self._model}'")
+
+
+def _input(value: Any, binary: _Binary, regions: Regions | None) -> InputTensor:
+    parameters = members(optional(value, "parameters"), "")
+    given = [key for key in ("data",) if _has(value, key)]
+    given += [key for key in ("binary_data_size", "shared_memory_region") if key in parameters]
+    if len(given) != 1:
+        raise InvalidRequestError(
+            "Input must set only one of the following fields: 'data', 'binary_data_size' in 'parameters', "
+            "'shared_memory_region' in 'parameters'. But "
+            + (f"set {' '.join(f'{key!r}' for key in given)}" if given else "no field is set")
+        )
+    name = string(member(value, "name"), "name")
+    datatype = string(member(value, "datatype"), "datatype")
+    shape = tuple([unsigned(n, "shape") for n in array(member(value, "shape"), "shape")])
+    if datatype not in DATATYPES:
+        raise InvalidRequestError(f"invalid datatype for input {name}")
+    if given == ["data"]:
+        data = tensors.encode(name, DATATYPES[datatype], shape, value["data"])
+    elif given == ["binary_data_size"]:
+        data = binary.take(name, unsigned(parameters["binary_data_size"], "binary_data_size"))
+    else:
+        data = _allowed(regions).read(*_place(parameters))
+    return InputTensor(name, datatype, shape, data)
+
+
+def _place(parameters: Mapping[str, Any]) -> tuple[str, int, int]:
+    """(region, offset, size in bytes)."""
+    region = string(parameters["shared_memory_region"], "shared_memory_region")
+    offset = unsigned(parameters.get("shared_memory_offset", 0), "shared_memory_offset")
+    return region, offset, unsigned(parameters.get("shared_memory_byte_size", 0), "shared_memory_byte_size")
+
+
+def _allowed(regions: Regions | None) -> Regions:
+    if regions is None:
+        raise UnsupportedError(SHM_DISABLED)
+    return regions
+
+
+def _output(value: Any, regions: Regions | None) -> tuple[WantedOutput, bool]:
+    """(the output, whether it is wanted as bytes)."""
+    name = string(member(value, "name"), "name")
+    parameters = members(optional(value, "parameters"), "")
+    as_bytes = boolean(parameters["binary_data"], "binary_data") if "binary_data" in parameters else False
+    count = _classification(parameters)
+    if "shared_memory_region" not in parameters:
+        return WantedOutput(name, count), as_bytes
+    for key in ("classification", "binary_data"):
+        if key in parameters:
+            raise InvalidRequestError(f"Output can't set both 'shared_memory_region' and '{key}'")
+    return WantedOutput(name, region=_allowed(regions).span(*_place(parameters))), False
+
+
+def _classification(parameters: Mapping[str, Any]) -> int:
+    value = parameters.get("classification", 0)
+    if type(value) is not int or not 0 <= value < 2**64:
+        raise jsontext.wrong_type("classification", "unsigned-integer", "set")
+    return value
+
+
+def _raw_request(body: memoryview, config: ModelConfig) -> ParsedRequest:
+    """The whole body is the model's only input, one row where it batches; all outputs leave as bytes."""
+    if len(config.inputs) != 1:
+        raise InvalidTensorError(
+            f"Raw request must only have 1 input (found 1) to be deduced but got {len(config.inputs)} inputs in "
+            f"'{config.name}' model configuration"
+        )
+    spec = config.inputs[0]
+    size_bytes = DATATYPES[spec.datatype].size_bytes
+    data = body
+    if size_bytes == 0:
+        if spec.dims != (1,):
+            raise InvalidTensorError(f"For BYTE datatype raw input '{spec.name}', the model must have input shape [1]")
+        data = memoryview(len(body).to_bytes(4, "little") + body)
+    dims = _deduced(spec.name, spec.dims, len(body) // size_bytes if size_bytes else 1)
+    if size_bytes and prod(dims) * size_bytes != len(body):
+        raise InvalidTensorError(
+            f"input byte size mismatch for input 'raw_input' for model '{config.name}'. Expected {prod(dims) * size_bytes}, "
+            f"got {len(body)}"
+        )
+    shape = (1, *dims) if config.max_batch_size else dims
+    return ParsedRequest(InferRequest("", (InputTensor(spec.name, spec.datatype, shape, data),)), BinaryOutputs(every=True))
+
+
+def _deduced(name: str, dims: tuple[int, ...], elements: int) -> tuple[int, ...]:
+    """The dims with their only variable one filled in."""
+    if dims.count(-1) > 1:
+        raise InvalidTensorError(
+            f"The shape of the raw input '{name}' can not be deduced because there are more than one variable-sized dimension"
+        )
+    fixed = prod(n for n in dims if n != -1)
+    return tuple(elements // fixed if n == -1 else n for n in dims)

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JSON from the network: nesting bounded before anything is parsed, and members read with Triton's texts for what is wrong.
+
+Python's parser recurses for each bracket, so the nesting is counted first, in blocks of the text as arrays. Error texts and
+offsets are those of RapidJSON, which Triton uses.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+
+from hypersonic.server.errors import InvalidRequestError, MalformedJsonError
+
+MAX_DEPTH = 100
+_BLOCK_BYTES = 1 << 20
+_QUOTE = ord('"')
+_BRACKETS = np.zeros(256, np.int8)
+_BRACKETS[[ord("["), ord("{")]] = 1
+_BRACKETS[[ord("]"), ord("}")]] = -1
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_UINT64_MAX = 2**64 - 1
+#: Python's words for what is wrong -> RapidJSON's
+_REASONS = (
+    ("Expecting property name", "Missing a name for object member."),
+    ("Illegal trailing comma", "Missing a name for object member."),
+    ("Expecting ':'", "Missing a colon after a name of object member."),
+    ("Expecting ','", "Missing a comma or '}' after an object member."),
+    ("Unterminated string", "Missing a closing quotation mark in string."),
+    ("Invalid control character", "Invalid escape character in string."),
+    ("Invalid \\uXXXX", "Incorrect hex digit after \\u escape in string."),
+    ("Invalid \\escape", "Invalid escape character in string."),
+    ("Extra data", "The document root must not be followed by other values."),
+)
+
+
+def parse(body: bytes | bytearray | memoryview) -> Any:
+    """JSON text -> Python objects. Raises MalformedJsonError, and InvalidRequestError past MAX_DEPTH."""
+    data = bytes(body)
+    check_depth(data)
+    try:
+        value = json.loads(data.decode())
+        if _SURROGATE.search(data):  # half a pair would fail later, where text is encoded again
+            json.dumps(value, ensure_ascii=False).encode()
+    except json.JSONDecodeError as error:
+        raise _malformed(_reason(error), _offset(error)) from error
+    except UnicodeDecodeError as error:
+        raise _malformed("Invalid encoding in string.", error.start) from error
+    except UnicodeEncodeError as error:
+        raise _malformed("The surrogate pair in string is invalid.", 0) from error
+    except ValueError as error:  # an integer of thousands of digits
+        raise _malformed("Number too big to be stored in double.", 0) from error
+    return value
+
+
+def _malformed(reason: str, offset: int) -> MalformedJsonError:
+    return MalformedJsonError(f"failed to parse the request JSON buffer: {reason} at {offset}")
+
+
+def _reason(error: json.JSONDecodeError) -> str:
+    if error.msg.startswith("Expecting value") and not error.doc.strip():
+        return "The document is empty."
+    return next((text for words, text in _REASONS if error.msg.startswith(words)), "Invalid value.")
+
+
+def _offset(error: json.JSONDecodeError) -> int:
+    """In bytes."""
+    if error.msg.startswith("Unterminated string") or not error.doc.strip():
+        return len(error.doc.encode())
+    return len(error.doc[: error.pos].encode())
+
+
+def check_depth(data: bytes) -> None:
+    """Raises InvalidRequestError when brackets outside strings nest deeper than MAX_DEPTH, or may: invalid text is not judged."""
+    if data.count(b"[") + data.count(b"{") <= MAX_DEPTH:
+        return
+    if b"\\" in data:  # what is escaped is no quote: pairs first, so that of \\\" the last two go together
+        data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
+    depth, inside = 0, False
+    for start in range(0, len(data), _BLOCK_BYTES):
+        block = np.frombuffer(data, np.uint8, min(_BLOCK_BYTES, len(data) - start), start)
+        quoted = np.logical_xor.accumulate(block == _QUOTE) ^ inside
+        steps = _BRACKETS[block]
+        steps = steps[(steps != 0) & ~quoted]
+        depths = depth + np.cumsum(steps, dtype=np.int64)
+        if depths.size:
+            if depths.max() > MAX_DEPTH:
+                raise InvalidRequestError(f"JSON nested deeper than {MAX_DEPTH} levels is refused")
+            depth = int(depths[-1])
+        inside = bool(quoted[-1])
+
+
+def member(value: Any, key: str) -> Any:
+    """A member of an object. Raises MalformedJsonError when there is none."""
+    if not isinstance(value, dict) or key not in value:
+        raise MalformedJsonError(f"Unable to parse '{key}': attempt to access non-existing object member '{key}'")
+    return value[key]
+
+
+def optional(value: Any, key: str) -> Any:
+    """A member of an object, None when there is none (null is no value of Triton's)."""
+    return value.get(key, None) if isinstance(value, dict) else None
+
+
+def string(value: Any, key: str) -> str:
+    """The member `key`'s value as a string. Raises MalformedJsonError."""
+    if not isinstance(value, str):
+        raise wrong_type(key, "string")
+    return value
+
+
+def unsigned(value: Any, key: str) -> int:
+    """... as an unsigned 64-bit integer."""
+    if type(value) is not int or not 0 <= value <= _UINT64_MAX:
+        raise wrong_type(key, "unsigned-integer")
+    return value
+
+
+def boolean(value: Any, key: str) -> bool:
+    """... as a boolean."""
+    if not isinstance(value, bool):
+        raise wrong_type(key, "boolean")
+    return value
+
+
+def array(value: Any, key: str) -> list[Any]:
+    """... as an array."""
+    if not isinstance(value, list):
+        raise wrong_type(key, "array")
+    return value
+
+
+def members(value: Any, what: str) -> dict[str, Any]:
+    """An object's members, none for what is missing. Raises MalformedJsonError."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise MalformedJsonError(f"{what}attempt to get members for non-object")
+    return value
+
+
+def wrong_type(key: str, kind: str, verb: str = "parse") -> MalformedJsonError:
+    """Triton's text for a value of another type than `kind`."""
+    return MalformedJsonError(f"Unable to {verb} '{key}': attempt to access JSON non-{kind} as {kind}")

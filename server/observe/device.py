@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""nv_gpu_* and fpga_*: cards and their compute units; hypersonic_instance_*: what runs models on the host.
+
+A card appears in nv_gpu_* once, whatever runs on it: SuperSONIC counts servers by nv_gpu_utilization. Its memory, power,
+energy and temperature are not here: XRT's C interface does not tell them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+
+from hypersonic.server.observe.exposition import Family, Sample
+from hypersonic.server.observe.facts import ModelFacts, Moment, UnitFacts
+
+Row = tuple[str, str, str, Callable[[UnitFacts], float]]
+_EVERY: tuple[Row, ...] = (
+    ("runs_total", "counter", "Runs completed", lambda unit: unit.figures.runs),
+    ("timeouts_total", "counter", "Runs not completed in time", lambda unit: unit.figures.timeouts),
+    ("revived_total", "counter", "Times it was lost and brought back", lambda unit: unit.figures.revived),
+    ("in_service", "gauge", "1 while it takes runs", lambda unit: unit.figures.in_service),
+    ("busy_seconds_total", "counter", "Time with a run in flight", lambda unit: unit.figures.busy_ns / 1e9),
+)
+_CARD: tuple[Row, ...] = (
+    ("busy_cycles_total", "counter", "Kernel clocks with a run in flight", lambda unit: unit.busy_cycles),
+    ("dma_in_bytes_total", "counter", "Bytes of tensors sent to the card", lambda unit: unit.figures.bytes_in),
+    ("dma_out_bytes_total", "counter", "Bytes of tensors fetched from the card", lambda unit: unit.figures.bytes_out),
+)
+
+
+def busy_counters(moment: Moment) -> dict[str, float]:
+    """unit_key -> seconds with a run in flight so far, of every instance."""
+    return {unit_key(model, unit): unit.figures.busy_ns / 1e9 for model, unit in moment.units}
+
+
+def unit_key(model: ModelFacts, unit: UnitFacts) -> str:
+    """One instance of one version; names of models hold no slash."""
+    return f"{model.name}/{model.version}/{unit.name}"
+
+
+def device_families(moment: Moment, busy: Mapping[str, float]) -> Iterator[Family]:
+    """busy: rates of busy_counters."""
+    fractions = {key: min(1.0, rate) for key, rate in busy.items()}
+    on_card = [(model, unit) for model, unit in moment.units if unit.card is not None]
+    on_host = [(model, unit) for model, unit in moment.units if unit.card is None]
+    yield _utilization(on_card, fractions)
+    yield from _families("fpga_compute_unit", "compute_unit", on_card, (*_EVERY, *_CARD))
+    yield Family(
+        "fpga_compute_unit_busy_ratio",
+        "gauge",
+        "Share of time with a run in flight, lately [0.0 - 1.0]",
+        [Sample(_labels(m, u, "compute_unit"), fractions.get(unit_key(m, u), 0.0)) for m, u in on_card],
+    )
+    yield from _families("hypersonic_instance", "instance", on_host, _EVERY)
+    yield from _fallbacks(moment)
+
+
+def _utilization(on_card: list[tuple[ModelFacts, UnitFacts]], fractions: Mapping[str, float]) -> Family:
+    """Per card, the mean of its compute units."""
+    cards: defaultdict[str, list[float]] = defaultdict(list)
+    for model, unit in on_card:
+        if unit.card is not None:
+            cards[unit.card.gpu_uuid].append(fractions.get(unit_key(model, unit), 0.0))
+    samples = [Sample({"gpu_uuid": card}, sum(shares) / len(shares)) for card, shares in cards.items()]
+    return Family("nv_gpu_utilization", "gauge", "GPU utilization rate [0.0 - 1.0)", samples)
+
+
+def _families(prefix: str, label: str, units: list[tuple[ModelFacts, UnitFacts]], rows: tuple[Row, ...]) -> Iterator[Family]:
+    for name, kind, text, value in rows:
+        yield Family(f"{prefix}_{name}", kind, text, [Sample(_labels(m, u, label), float(value(u))) for m, u in units])
+
+
+def _labels(model: ModelFacts, unit: UnitFacts, label: str) -> dict[str, str]:
+    card = {"gpu_uuid": unit.card.gpu_uuid} if unit.card is not None else {}
+    return {"model": model.name, "version": str(model.version), label: unit.name, **card}
+
+
+def _fallbacks(moment: Moment) -> Iterator[Family]:
+    """Of models that name a fallback backend."""
+    models = [model for model in moment.models if model.has_standby]
+    active = [Sample(model.labels, model.on_standby) for model in models]
+    yield Family("fpga_fallback_active", "gauge", "1 while the fallback backend serves the model", active)
+    runs = [Sample(m.labels, sum(u.figures.runs for u in m.units if u.figures.standby)) for m in models]
+    yield Family("fpga_fallback_runs_total", "counter", "Runs the fallback backend completed", runs)

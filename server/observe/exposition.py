@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Prometheus' text format 0.0.4.
+
+Written here and not by prometheus_client, which renames every counter to *_total: dashboards, autoscalers and rate limiters ask
+for Triton's names. Format: https://prometheus.io/docs/instrumenting/exposition_formats/
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+Labels = Mapping[str, str]
+
+
+class Sample(NamedTuple):
+    """One line. extra: `le` or `quantile`, which stand behind the other labels; suffix: behind the family's name."""
+
+    labels: Labels
+    value: float
+    suffix: str = ""
+    extra: tuple[str, str] | None = None
+
+
+class Family(NamedTuple):
+    """A metric with all its series. kind: counter, gauge, histogram or summary."""
+
+    name: str
+    kind: str
+    help: str
+    samples: Sequence[Sample]
+
+    def lines(self) -> Iterator[str]:
+        """Nothing at all for a family without series, as Triton."""
+        if self.samples:
+            yield f"# HELP {self.name} {_escape(self.help, quote=False)}"
+            yield f"# TYPE {self.name} {self.kind}"
+            for sample in self.samples:
+                yield f"{self.name}{sample.suffix}{_labels(sample)} {_number(sample.value)}"
+
+
+def _labels(sample: Sample) -> str:
+    pairs = sorted(sample.labels.items())
+    if sample.extra is not None:
+        pairs.append(sample.extra)
+    return "{" + ",".join(f'{key}="{_escape(value)}"' for key, value in pairs) + "}" if pairs else ""
+
+
+def _escape(text: str, *, quote: bool = True) -> str:
+    text = text.replace("\\", "\\\\").replace("\n", "\\n")
+    return text.replace('"', '\\"') if quote else text
+
+
+def _number(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    return str(int(value)) if value == int(value) else repr(float(value))
+
+
+def render(families: Iterable[Family]) -> str:
+    """The exposition text."""
+    return "".join(f"{line}\n" for family in families for line in family.lines())
+
+
+def plain(name: str, kind: str, text: str, value: float) -> Family:
+    """A family of one series without labels."""
+    return Family(name, kind, text, (Sample({}, value),))
+
+
+def histogram_samples(labels: Labels, bounds: Sequence[float], counts: Sequence[int], total: float) -> Iterator[Sample]:
+    """Of one histogram. counts: per bucket, one more than bounds; total: the sum of all observations."""
+    below = 0
+    for bound, count in zip((*map(_number, bounds), "+Inf"), counts, strict=True):
+        below += count
+        yield Sample(labels, below, "_bucket", ("le", bound))
+    yield Sample(labels, total, "_sum")
+    yield Sample(labels, below, "_count")
+
+
+def summary_samples(labels: Labels, quantiles: Mapping[float, float], count: int, total: float) -> Iterator[Sample]:
+    """Of one summary. quantiles: NaN where nothing was observed lately."""
+    yield Sample(labels, count, "_count")
+    yield Sample(labels, total, "_sum")
+    for quantile, value in quantiles.items():
+        yield Sample(labels, value, extra=("quantile", repr(quantile)))

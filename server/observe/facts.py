@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One moment's figures of the server, read once for metrics and status page alike."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from hypersonic.server.backend import Card
+from hypersonic.server.lane import InstanceFigures
+from hypersonic.server.model import Model
+from hypersonic.server.statistics import Snapshot
+
+_LABEL_NAME = re.compile(r"[^A-Za-z0-9_]")
+
+
+class UnitFacts(NamedTuple):
+    """An instance. card: None for those on the host. busy_cycles: kernel clocks, 0 where there are none."""
+
+    name: str
+    card: Card | None
+    figures: InstanceFigures
+    busy_cycles: int
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """A loaded version. tags: config.pbtxt's metric_tags as labels."""
+
+    name: str
+    version: int
+    backend: str
+    tags: Mapping[str, str]
+    in_service: bool
+    reason: str
+    on_standby: bool
+    waiting: int
+    load_duration_s: float
+    decoupled: bool
+    response_cache: bool
+    figures: Snapshot
+    units: tuple[UnitFacts, ...]
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Of the model as such."""
+        return {**self.tags, "model": self.name, "version": str(self.version)}
+
+    @property
+    def device_labels(self) -> dict[str, str]:
+        """Of what it computes: with gpu_uuid where it is on one card. Figures of several cards are not told apart here."""
+        cards = {unit.card.gpu_uuid for unit in self.units if unit.card is not None}
+        return {**self.labels, "gpu_uuid": cards.pop()} if len(cards) == 1 else self.labels
+
+    @property
+    def has_standby(self) -> bool:
+        """Whether a fallback may take over."""
+        return any(unit.figures.standby for unit in self.units)
+
+
+class Moment(NamedTuple):
+    """All models at one moment, monotonic ns."""
+
+    at_ns: int
+    models: tuple[ModelFacts, ...]
+
+    @property
+    def units(self) -> list[tuple[ModelFacts, UnitFacts]]:
+        return [(model, unit) for model in self.models for unit in model.units]
+
+
+def look(models: Iterable[Model]) -> Moment:
+    """Now. Asks the cards for their clocks, which may take as long as a card's register does."""
+    facts = tuple(_facts(model) for model in models)
+    return Moment(time.monotonic_ns(), facts)
+
+
+def _facts(model: Model) -> ModelFacts:
+    message = model.config.message
+    return ModelFacts(
+        name=model.name,
+        version=model.version,
+        backend=model.config.backend or model.config.platform,
+        tags={f"_{_LABEL_NAME.sub('_', key)}": value for key, value in message.metric_tags.items()},
+        in_service=model.in_service,
+        reason=model.reason,
+        on_standby=model.on_standby,
+        waiting=model.waiting,
+        load_duration_s=model.load_duration_s,
+        decoupled=model.config.decoupled,
+        response_cache=message.response_cache.enable,
+        figures=model.statistics.snapshot(),
+        units=_units(model),
+    )
+
+
+def _units(model: Model) -> tuple[UnitFacts, ...]:
+    cards, cycles = model.cards(), model.busy_cycles()
+    return tuple(
+        UnitFacts(name, cards.get(name), replace(figures), cycles.get(name, 0)) for name, figures in model.figures.items()
+    )

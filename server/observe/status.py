@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the status page shows: the server, its models with live rates, cards and compute units."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from hypersonic import __version__
+from hypersonic.server.observe.device import busy_counters, unit_key
+from hypersonic.server.observe.facts import ModelFacts, Moment, UnitFacts, look
+from hypersonic.server.observe.window import Reading, Window
+from hypersonic.server.repository import IndexEntry
+from hypersonic.server.service import InferenceService
+
+#: rates are over one to thirty seconds; when nobody looked for longer, there is none at first
+_INTERVAL_NS, _FORGET_NS = 1_000_000_000, 30_000_000_000
+
+
+class ServerStatus(NamedTuple):
+    """bytes_limit: 0 = none."""
+
+    name: str
+    version: str
+    state: str
+    uptime_s: int
+    requests_in_flight: int
+    bytes_in_flight: int
+    bytes_limit: int
+    requests_refused: int
+
+
+class ModelStatus(NamedTuple):
+    """A version. Rates and means are None where nobody can tell yet: no second reading, or nothing ran."""
+
+    name: str
+    version: str
+    state: str
+    reason: str
+    backend: str
+    fallback: bool
+    waiting: int
+    inferences_per_s: float | None
+    executions_per_s: float | None
+    queue_ms: float | None
+    compute_ms: float | None
+    inferences: int
+    failures: int
+
+
+class UnitStatus(NamedTuple):
+    """An instance. card: its name and gpu_uuid, "" on the host."""
+
+    name: str
+    model: str
+    card: str
+    gpu_uuid: str
+    in_service: bool
+    standby: bool
+    busy: float | None
+    runs: int
+    timeouts: int
+
+
+class Status(NamedTuple):
+    """All of it."""
+
+    server: ServerStatus
+    models: tuple[ModelStatus, ...]
+    units: tuple[UnitStatus, ...]
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "server": self.server._asdict(),
+            "models": [model._asdict() for model in self.models],
+            "instances": [unit._asdict() for unit in self.units],
+        }
+
+
+class StatusReader:
+    """Reads a service's status. Any thread; the cards are asked nothing but their clocks."""
+
+    def __init__(self, service: InferenceService, server_name: str) -> None:
+        self._service = service
+        self._name = server_name
+        self._window = Window(_INTERVAL_NS, _reading(look(service.repository)), _FORGET_NS)
+
+    def read(self) -> Status:
+        """Now."""
+        moment = look(self._service.repository)
+        rates = self._window.rates(_reading(moment))
+        return Status(
+            self._server(),
+            tuple(_models(self._service.repository.index(), moment, rates)),
+            tuple(_unit(model, unit, rates) for model, unit in moment.units),
+        )
+
+    def _server(self) -> ServerStatus:
+        service, admission = self._service, self._service.admission
+        state = "READY" if service.ready else "DRAINING" if admission.closed else "NOT READY"
+        uptime_s = (time.monotonic_ns() - service.started_ns) // 1_000_000_000
+        held = admission.requests, admission.size_bytes, admission.limit_bytes, admission.refused
+        return ServerStatus(self._name, __version__, state, uptime_s, *held)
+
+
+def _reading(moment: Moment) -> Reading:
+    counters: dict[str, float] = busy_counters(moment)
+    for model in moment.models:
+        figures, key = model.figures, _key(model.name, str(model.version))
+        counters[f"{key}inferences"] = figures.inference_count
+        counters[f"{key}executions"] = figures.execution_count
+        counters[f"{key}successes"] = figures.success.count
+        counters[f"{key}queue_ms"] = figures.queue.ns / 1e6
+        counters[f"{key}compute_ms"] = (figures.compute_input.ns + figures.compute_infer.ns + figures.compute_output.ns) / 1e6
+    return Reading(moment.at_ns, counters)
+
+
+def _key(name: str, version: str) -> str:
+    return f"{name}/{version}//"
+
+
+def _models(index: list[IndexEntry], moment: Moment, rates: Mapping[str, float]) -> Iterator[ModelStatus]:
+    """In the order of the index, which knows what could not be loaded as well."""
+    loaded = {(model.name, str(model.version)): model for model in moment.models}
+    for entry in index:
+        model = loaded.get((entry.name, entry.version))
+        yield _not_loaded(entry) if model is None else _loaded(entry, model, rates)
+
+
+def _not_loaded(entry: IndexEntry) -> ModelStatus:
+    return ModelStatus(entry.name, entry.version, str(entry.state), entry.reason, "", False, 0, None, None, None, None, 0, 0)
+
+
+def _loaded(entry: IndexEntry, model: ModelFacts, rates: Mapping[str, float]) -> ModelStatus:
+    key = _key(entry.name, entry.version)
+    successes = rates.get(f"{key}successes", 0.0)
+    return ModelStatus(
+        name=entry.name,
+        version=entry.version,
+        state=str(entry.state),
+        reason=entry.reason,
+        backend=model.backend,
+        fallback=model.on_standby,
+        waiting=model.waiting,
+        inferences_per_s=rates.get(f"{key}inferences"),
+        executions_per_s=rates.get(f"{key}executions"),
+        queue_ms=rates[f"{key}queue_ms"] / successes if successes else None,
+        compute_ms=rates[f"{key}compute_ms"] / successes if successes else None,
+        inferences=model.figures.inference_count,
+        failures=model.figures.failed.count,
+    )
+
+
+def _unit(model: ModelFacts, unit: UnitFacts, rates: Mapping[str, float]) -> UnitStatus:
+    busy = rates.get(unit_key(model, unit))
+    return UnitStatus(
+        name=unit.name,
+        model=f"{model.name} version {model.version}",
+        card=unit.card.name if unit.card else "",
+        gpu_uuid=unit.card.gpu_uuid if unit.card else "",
+        in_service=unit.figures.in_service,
+        standby=unit.figures.standby,
+        busy=None if busy is None else min(1.0, busy),
+        runs=unit.figures.runs,
+        timeouts=unit.figures.timeouts,
+    )

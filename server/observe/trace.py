@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A trace of a request, from the times it carries anyway.
+
+    InferRequest                                    arrived .......... finished
+      <model>                                       arrived .......... finished     triton.* attributes
+        queue / compute                             enqueued - taken - finished
+          compute_input  compute_infer  compute_output
+
+Triton's spans and events, and below `compute` its three parts, and `queue`. With tracing off a request costs one look at
+`Tracing.active`; with it on, one count more for each that is not sampled.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Iterator
+from itertools import count
+from typing import NamedTuple, Protocol
+
+from hypersonic.server.errors import StartError
+from hypersonic.server.observe.trace_settings import OPENTELEMETRY, TraceControl
+from hypersonic.server.statistics import RunTimes
+
+_LOG = logging.getLogger(__name__)
+#: https://www.w3.org/TR/trace-context/: version 00 and later
+_TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
+
+
+class Parent(NamedTuple):
+    """The client's span. sampled: whether it is recorded there."""
+
+    trace_id: int
+    span_id: int
+    sampled: bool
+
+
+def parse_traceparent(text: str) -> Parent | None:
+    """A traceparent header; None when there is none, or none that is valid."""
+    match = _TRACEPARENT.fullmatch(text) if len(text) < 256 else None
+    return Parent(int(match[1], 16), int(match[2], 16), bool(int(match[3], 16) & 1)) if match else None
+
+
+class Borders(NamedTuple):
+    """What a request was and when it passed its borders, monotonic ns. enqueued_ns: 0 when it never was; times: of its run."""
+
+    model: str
+    version: int
+    request_id: str
+    arrived_ns: int
+    enqueued_ns: int
+    times: RunTimes | None
+    finished_ns: int
+    error: str = ""
+
+    def events(self) -> Iterator[tuple[str, int]]:
+        """Triton's events of the request itself, in their order."""
+        yield "REQUEST_START", self.arrived_ns
+        if self.enqueued_ns:
+            yield "QUEUE_START", self.enqueued_ns
+        yield from self.compute_events()
+        yield "REQUEST_END", self.finished_ns
+
+    def compute_events(self) -> Iterator[tuple[str, int]]:
+        """Triton's events of its run."""
+        if self.times is not None:
+            yield "COMPUTE_START", self.times.taken_ns
+            yield "COMPUTE_INPUT_END", self.times.launched_ns
+            yield "COMPUTE_OUTPUT_START", self.times.done_ns
+            yield "COMPUTE_END", self.times.answered_ns
+
+
+class Span(Protocol):
+    """A trace in an exporter's hands."""
+
+    def child(self, model: str, trace_id: int, arrived_ns: int) -> Span:
+        """Of an ensemble's step."""
+
+    def end(self, borders: Borders) -> None:
+        """Everything is known."""
+
+
+class Exporter(Protocol):
+    """Where traces go. Any thread."""
+
+    def begin(self, model: str, trace_id: int, parent: Parent | None, arrived_ns: int) -> Span: ...
+
+    def close(self, timeout_s: float) -> None:
+        """Send what is left; at most that long."""
+
+
+class Trace:
+    """A sampled request, or an ensemble's step of one."""
+
+    def __init__(self, span: Span, model: str, numbers: count[int]) -> None:
+        self._span = span
+        self._model = model
+        self._numbers = numbers
+
+    def step(self, model: str, arrived_ns: int) -> Trace:
+        """The trace of a step of this ensemble's request."""
+        return Trace(self._span.child(model, next(self._numbers), arrived_ns), model, self._numbers)
+
+    def end(
+        self,
+        version: int,
+        request_id: str,
+        arrived_ns: int,
+        *,
+        enqueued_ns: int = 0,
+        times: RunTimes | None = None,
+        error: Exception | None = None,
+    ) -> None:
+        """The request is answered, now. Raises nothing: a trace must not fail a request."""
+        borders = Borders(
+            self._model, version, request_id, arrived_ns, enqueued_ns, times, time.monotonic_ns(), str(error) if error else ""
+        )
+        try:
+            self._span.end(borders)
+        except Exception:  # noqa: BLE001 - the exporter's failure is not the request's
+            _LOG.exception("a trace could not be recorded")
+
+
+class Tracing:
+    """What front ends ask. Made at start; TraceSetting changes its control."""
+
+    def __init__(self, control: TraceControl, exporter: Exporter | None) -> None:
+        """exporter: None when nothing could be traced anyway (mode triton without a file)."""
+        self.control = control
+        self._exporter = exporter
+        self._numbers = count(1)
+
+    @property
+    def active(self) -> bool:
+        """Whether begin() is worth calling."""
+        return self.control.active
+
+    def begin(self, model: str, traceparent: str, arrived_ns: int) -> Trace | None:
+        """The trace of a request that is sampled. traceparent: the client's header, "" = none; in mode opentelemetry a client
+        that samples its own trace has its request traced, whatever the rate. Raises nothing."""
+        if self._exporter is None:
+            return None
+        parent = parse_traceparent(traceparent) if traceparent and self.control.config.mode == OPENTELEMETRY else None
+        if not self.control.sample(model, forced=parent is not None and parent.sampled):
+            return None
+        try:
+            return Trace(self._exporter.begin(model, number := next(self._numbers), parent, arrived_ns), model, self._numbers)
+        except Exception:  # noqa: BLE001 - the same
+            _LOG.exception("trace %d could not be begun", number)
+            return None
+
+    def close(self, timeout_s: float) -> None:
+        """Send what is left."""
+        if self._exporter is not None:
+            self._exporter.close(timeout_s)
+
+
+def open_tracing(control: TraceControl) -> Tracing:
+    """With the exporter of its mode. Raises StartError when that is not installed, or the file cannot be written."""
+    config = control.config
+    if "TENSORS" in config.settings.level:
+        _LOG.warning("trace level TENSORS: tensors are not traced, only timestamps are")
+    if config.mode == OPENTELEMETRY:
+        from hypersonic.server.observe.otel import OtlpExporter
+
+        return Tracing(control, OtlpExporter(config.exporter))
+    if not config.file:
+        if config.settings.enabled:
+            raise StartError("--trace-config has a level but no file, expected triton,file=<path> or mode=opentelemetry")
+        return Tracing(control, None)
+    from hypersonic.server.observe.trace_file import FileExporter
+
+    return Tracing(control, FileExporter(config.file, lambda model: control.settings(model).log_frequency))

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Request parameters, whichever front end they came through: those with a meaning of their own, and the model's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from hypersonic.server.errors import InvalidRequestError
+from hypersonic.server.request import ParameterValue, SequenceMark
+
+#: the one key of this prefix that clients may send
+EMPTY_FINAL_RESPONSE = "triton_enable_empty_final_response"
+#: parameters with a meaning of their own; a header must not become one of them
+RESERVED = frozenset(
+    (
+        "sequence_id",
+        "sequence_start",
+        "sequence_end",
+        "priority",
+        "timeout",
+        "headers",
+        "binary_data_output",
+        EMPTY_FINAL_RESPONSE,
+    )
+)
+
+
+class RequestParameters(NamedTuple):
+    """timeout_us, priority: 0 = none. custom: what the model gets to see."""
+
+    timeout_us: int
+    priority: int
+    sequence: SequenceMark | None
+    custom: Mapping[str, ParameterValue]
+
+
+def sort_parameters(values: Mapping[str, Any]) -> RequestParameters:
+    """values: of the right types already."""
+    custom = {key: value for key, value in values.items() if key not in RESERVED or key == "headers"}
+    mark = SequenceMark(
+        values.get("sequence_id", 0), bool(values.get("sequence_start", False)), bool(values.get("sequence_end", False))
+    )
+    return RequestParameters(
+        timeout_us=max(0, values.get("timeout", 0)),
+        priority=max(0, values.get("priority", 0)),
+        sequence=mark if mark.id or mark.start or mark.end else None,
+        custom=custom,
+    )
+
+
+def forwarded(headers: Iterable[tuple[str, str]], pattern: re.Pattern[str] | None) -> dict[str, ParameterValue]:
+    """The headers that --http-header-forward-pattern or its gRPC twin makes parameters.
+
+    Raises InvalidRequestError for a header whose name means something as a parameter.
+    """
+    if pattern is None:
+        return {}
+    found: dict[str, ParameterValue] = {key: value for key, value in headers if pattern.search(key)}
+    for key in found:
+        if key in RESERVED or key.startswith("triton_"):
+            raise InvalidRequestError(f"header '{key}' cannot be forwarded: '{key}' is a reserved request parameter")
+    return found

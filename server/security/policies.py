@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options' policies: one for gRPC, one for HTTP and metrics, with the same credentials."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from hypersonic.server.errors import StartError
+from hypersonic.server.options import Options
+from hypersonic.server.security.groups import Group
+from hypersonic.server.security.keys import JsonWebTokens
+from hypersonic.server.security.policy import Credentials, Policy
+from hypersonic.server.security.restrictions import grpc_restrictions, http_restrictions
+from hypersonic.server.security.tokens import BearerTokens
+
+
+class Policies(NamedTuple):
+    """What each front end asks; metrics have the credentials of HTTP and no restricted groups."""
+
+    grpc: Policy
+    http: Policy
+    metrics: Policy
+
+
+def policies(options: Options) -> Policies:
+    """Raises StartError for options that contradict each other and files that cannot be used."""
+    credentials = tuple(_credentials(options))
+    exempt = frozenset(_groups(options.auth_exempt))
+    return Policies(
+        grpc=Policy(grpc_restrictions(options.grpc_restricted_protocol), credentials, exempt),
+        http=Policy(http_restrictions(options.http_restricted_api), credentials, exempt),
+        metrics=Policy({}, credentials, exempt),
+    )
+
+
+def _credentials(options: Options) -> Iterator[Credentials]:
+    if options.auth_token_file:
+        yield BearerTokens(Path(options.auth_token_file))
+    if options.auth_jwks_file:
+        yield JsonWebTokens(Path(options.auth_jwks_file), options.auth_issuer, options.auth_audience)
+    elif options.auth_issuer or options.auth_audience:
+        raise StartError("--auth-issuer and --auth-audience say whose JSON Web Tokens count; they need --auth-jwks-file")
+
+
+def _groups(names: Sequence[str]) -> Iterator[Group]:
+    for name in names:
+        try:
+            yield Group(name)
+        except ValueError as error:
+            raise StartError(f"--auth-exempt: no protocol group {name!r}, expected some of {', '.join(Group)}") from error

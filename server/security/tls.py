@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TLS and mutual TLS of the gRPC, HTTP and metrics ports.
+
+Certificates are PEM. They are read again when the files change: a renewed certificate counts from the next handshake on.
+"""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import grpc
+
+from hypersonic.server.errors import StartError
+from hypersonic.server.options import Options
+from hypersonic.server.security.watched import WatchedFiles
+
+
+@dataclass(frozen=True)
+class TlsFiles:
+    """certificate: the server's chain. key: its private key. root: who signs clients' certificates; None: none are asked."""
+
+    certificate: Path
+    key: Path
+    root: Path | None = None
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """All of them."""
+        return (self.certificate, self.key, *((self.root,) if self.root else ()))
+
+
+def grpc_credentials(options: Options) -> grpc.ServerCredentials | None:
+    """For grpc.Server.add_secure_port; None without TLS.
+
+    Raises StartError for files that are not named, missing, unreadable, or do not belong together.
+    """
+    files = grpc_files(options)
+    return _credentials(files) if files else None
+
+
+def http_context(options: Options) -> ssl.SSLContext | None:
+    """For uvicorn; None without TLS. Raises StartError as grpc_credentials does."""
+    files = http_files(options)
+    return _renewing(files) if files else None
+
+
+def grpc_files(options: Options) -> TlsFiles | None:
+    """What --grpc-use-ssl and --grpc-use-ssl-mutual ask for. Raises StartError for what is missing."""
+    if not (options.grpc_use_ssl or options.grpc_use_ssl_mutual):
+        return None
+    option = "--grpc-use-ssl-mutual" if options.grpc_use_ssl_mutual else "--grpc-use-ssl"
+    root = _named(options.grpc_root_cert, option, "--grpc-root-cert") if options.grpc_use_ssl_mutual else None
+    return TlsFiles(
+        _named(options.grpc_server_cert, option, "--grpc-server-cert"),
+        _named(options.grpc_server_key, option, "--grpc-server-key"),
+        root,
+    )
+
+
+def http_files(options: Options) -> TlsFiles | None:
+    """What --http-server-cert, --http-server-key and --http-root-cert ask for. Raises StartError for what is missing."""
+    if not (options.http_server_cert or options.http_server_key or options.http_root_cert):
+        return None
+    return TlsFiles(
+        _named(options.http_server_cert, "TLS for HTTP", "--http-server-cert"),
+        _named(options.http_server_key, "TLS for HTTP", "--http-server-key"),
+        Path(options.http_root_cert) if options.http_root_cert else None,
+    )
+
+
+def _named(path: str, asked: str, option: str) -> Path:
+    if not path:
+        raise StartError(f"{asked} needs {option}, got none")
+    return Path(path)
+
+
+def _credentials(files: TlsFiles) -> grpc.ServerCredentials:
+    watched = WatchedFiles(files.paths, lambda contents: _pem(files, contents))
+    served = watched.value
+
+    def fetch() -> grpc.ServerCertificateConfiguration | None:
+        nonlocal served
+        before, served = served, watched.value
+        return None if served is before else _grpc_configuration(served)
+
+    return grpc.dynamic_ssl_server_credentials(_grpc_configuration(served), cast("Any", fetch), files.root is not None)
+
+
+@dataclass(frozen=True)
+class _Pem:
+    certificate: bytes
+    key: bytes
+    root: bytes | None
+
+
+def _pem(files: TlsFiles, contents: list[bytes]) -> _Pem:
+    """Raises ValueError for what OpenSSL does not take together."""
+    _context(files)
+    return _Pem(contents[0], contents[1], contents[2] if files.root else None)
+
+
+def _grpc_configuration(pem: _Pem) -> grpc.ServerCertificateConfiguration:
+    return grpc.ssl_server_certificate_configuration([(pem.key, pem.certificate)], pem.root)
+
+
+def _renewing(files: TlsFiles) -> ssl.SSLContext:
+    """A context that lets each handshake use the files as they are then."""
+    watched = WatchedFiles(files.paths, lambda _contents: _context(files))
+    context = _context(files)
+
+    def freshest(connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
+        connection.context = watched.value
+
+    context.sni_callback = freshest  # OpenSSL calls it at each handshake, with or without a name
+    return context
+
+
+def _context(files: TlsFiles) -> ssl.SSLContext:
+    """Raises ValueError saying which file OpenSSL does not take; OSError for one that cannot be read."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    _openssl(lambda: context.load_cert_chain(files.certificate, files.key, password=_no_password), files.certificate, files.key)
+    if files.root is not None:
+        root = files.root
+        _openssl(lambda: context.load_verify_locations(root), root)
+        context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
+def _openssl(load: Any, *paths: Path) -> None:
+    try:
+        load()
+    except ssl.SSLError as error:
+        raise ValueError(_reason(error, *paths)) from error
+
+
+def _reason(error: ssl.SSLError, *paths: Path) -> str:
+    names = " and ".join(map(str, paths))
+    if error.reason == "KEY_VALUES_MISMATCH":
+        return f"the key is not that of the certificate ({names})"
+    return f"{names}: not what is expected in PEM form ({error.reason or error})"
+
+
+def _no_password() -> str:
+    raise ValueError("the private key is encrypted; give one without a password, readable by the server only")

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TLS and mutual TLS with tritonclient's own switches, and what an operator reads when a file is wrong."""
+
+from __future__ import annotations
+
+import shutil
+import ssl
+import subprocess
+from pathlib import Path
+
+import grpc
+import pytest
+import tritonclient.grpc as triton
+import tritonclient.http as triton_http
+from tritonclient.utils import InferenceServerException
+
+from hypersonic.server.errors import StartError
+from hypersonic.server.options import Options
+from hypersonic.server.security import tls, watched
+from tests.server.conftest import Serve
+from tests.server.security.conftest import Certificates, fetch
+
+
+def grpc_options(certificates: Certificates, *, mutual: bool) -> dict[str, object]:
+    certificate, key = certificates.server
+    files = {"grpc_server_cert": str(certificate), "grpc_server_key": str(key), "grpc_root_cert": str(certificates.root)}
+    return {**files, "grpc_use_ssl": not mutual, "grpc_use_ssl_mutual": mutual}
+
+
+def http_options(certificates: Certificates, *, mutual: bool) -> dict[str, object]:
+    certificate, key = certificates.server
+    root = str(certificates.root) if mutual else ""
+    return {"http_server_cert": str(certificate), "http_server_key": str(key), "http_root_cert": root}
+
+
+def test_tritonclient_speaks_tls_to_grpc(serve: Serve, certificates: Certificates) -> None:
+    with serve(**grpc_options(certificates, mutual=False)) as running:
+        with triton.InferenceServerClient(running.grpc, ssl=True, root_certificates=str(certificates.root)) as client:
+            assert client.is_server_live()
+        with triton.InferenceServerClient(running.grpc) as plain, pytest.raises(InferenceServerException, match="UNAVAILABLE"):
+            plain.is_server_live(client_timeout=20)
+
+
+def test_mutual_tls_lets_in_only_clients_with_a_certificate(serve: Serve, certificates: Certificates) -> None:
+    certificate, key = certificates.client
+    known = {"ssl": True, "root_certificates": str(certificates.root)}
+    with serve(**grpc_options(certificates, mutual=True)) as running:
+        with triton.InferenceServerClient(
+            running.grpc, **known, private_key=str(key), certificate_chain=str(certificate)
+        ) as client:
+            assert client.is_server_live()
+        with triton.InferenceServerClient(running.grpc, **known) as client, pytest.raises(InferenceServerException):
+            client.is_server_live(client_timeout=20)
+
+
+def test_a_certificate_of_another_authority_is_refused(serve: Serve, certificates: Certificates, tmp_path: Path) -> None:
+    stranger, key = Certificates(tmp_path / "strangers").client
+    with serve(**grpc_options(certificates, mutual=True)) as running:
+        credentials = grpc.ssl_channel_credentials(certificates.root.read_bytes(), key.read_bytes(), stranger.read_bytes())
+        with grpc.secure_channel(running.grpc, credentials) as channel, pytest.raises(grpc.RpcError):
+            channel.unary_unary("/inference.GRPCInferenceService/ServerLive")(b"", timeout=20)
+
+
+def https(certificates: Certificates, *, client: bool) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=str(certificates.root))
+    if client:
+        context.load_cert_chain(*certificates.client)
+    return context
+
+
+def test_tritonclient_speaks_tls_to_http(serve: Serve, certificates: Certificates) -> None:
+    with serve(**http_options(certificates, mutual=False)) as running:
+        url = running.http.removeprefix("http://")
+        client = triton_http.InferenceServerClient(url, ssl=True, ssl_context_factory=lambda: https(certificates, client=False))
+        assert client.is_server_live()
+        client.close()
+        assert fetch(running.metrics.replace("http:", "https:"), context=https(certificates, client=False))[0] == 200
+
+
+def test_http_asks_for_a_client_certificate_where_a_root_is_given(serve: Serve, certificates: Certificates) -> None:
+    with serve(**http_options(certificates, mutual=True)) as running:
+        url = running.http.replace("http:", "https:") + "/v2/health/live"
+        assert fetch(url, context=https(certificates, client=True))[0] == 200
+        with pytest.raises((OSError, ssl.SSLError)):
+            fetch(url, context=https(certificates, client=False))
+
+
+def test_old_tls_is_refused(serve: Serve, certificates: Certificates) -> None:
+    context = https(certificates, client=False)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    with serve(**http_options(certificates, mutual=False)) as running:
+        assert fetch(running.http.replace("http:", "https:") + "/v2/health/live", context=context)[0] == 200
+        old = subprocess.run(
+            ["openssl", "s_client", "-tls1_1", "-cipher", "ALL:@SECLEVEL=0", "-connect", running.http.removeprefix("http://")],
+            input="", capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+        assert old.returncode != 0
+
+
+def test_a_renewed_certificate_counts_without_a_restart(
+    serve: Serve, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watched, "_INTERVAL_S", 0.0)
+    both = {**grpc_options(certificates, mutual=False), **http_options(certificates, mutual=False)}
+    with serve(**both) as running:
+        addresses = [running.grpc, running.http.removeprefix("http://")]
+        before = [served_certificate(address) for address in addresses]
+        for new, used in zip(certificates.other, certificates.server, strict=True):
+            shutil.copy(new, used)
+        after = [served_certificate(address) for address in addresses]
+    assert before[0] == before[1]
+    assert after[0] == after[1] != before[0]
+
+
+def served_certificate(address: str) -> str:
+    host, port = address.rsplit(":", 1)
+    return ssl.get_server_certificate((host, int(port)), timeout=20)
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"grpc_server_cert": ""}, "--grpc-use-ssl needs --grpc-server-cert, got none"),
+        ({"grpc_server_key": ""}, "--grpc-use-ssl needs --grpc-server-key, got none"),
+        ({"grpc_use_ssl_mutual": True, "grpc_root_cert": ""}, "--grpc-use-ssl-mutual needs --grpc-root-cert, got none"),
+        ({"grpc_server_cert": "/nowhere/a.pem"}, "cannot read /nowhere/a.pem: No such file or directory"),
+        ({"http_server_cert": "/nowhere/a.pem"}, "TLS for HTTP needs --http-server-key, got none"),
+        ({"http_root_cert": "/nowhere/a.pem"}, "TLS for HTTP needs --http-server-cert, got none"),
+    ],
+)
+def test_a_missing_file_is_said_at_start(certificates: Certificates, change: dict[str, object], text: str) -> None:
+    values = {**grpc_options(certificates, mutual=False), **change}
+    wrong = tls.http_context if any(name.startswith("http") for name in change) else tls.grpc_credentials
+    with pytest.raises(StartError) as error:
+        wrong(Options((Path(),), **values))  # type: ignore[arg-type]
+    assert str(error.value) == text
+
+
+@pytest.mark.parametrize("front", ["grpc", "http"])
+def test_files_that_do_not_belong_together_are_said_at_start(certificates: Certificates, tmp_path: Path, front: str) -> None:
+    (certificate, key), garbage = certificates.server, tmp_path / "garbage.pem"
+    garbage.write_text("not a certificate")
+    encrypted = tmp_path / "encrypted.pem"
+    subprocess.run(
+        ["openssl", "pkcs8", "-topk8", "-in", key, "-out", encrypted, "-passout", "pass:secret"],
+        check=True,
+        capture_output=True,
+    )
+    for files, text in (
+        ((certificate, certificates.other[1], certificates.root), "the key is not that of the certificate"),
+        ((garbage, key, certificates.root), "not what is expected in PEM form"),
+        ((certificate, garbage, certificates.root), "not what is expected in PEM form"),
+        ((certificate, key, garbage), "not what is expected in PEM form"),
+        ((certificate, encrypted, certificates.root), "the private key is encrypted"),
+    ):
+        names = (f"{front}_server_cert", f"{front}_server_key", f"{front}_root_cert")
+        values = {**dict(zip(names, map(str, files), strict=True)), "grpc_use_ssl_mutual": front == "grpc"}
+        opts = Options((Path(),), **values)  # type: ignore[arg-type]
+        with pytest.raises(StartError, match=text):
+            (tls.grpc_credentials if front == "grpc" else tls.http_context)(opts)
