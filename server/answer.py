@@ -25,10 +25,14 @@ class Output(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """One response of a model: outputs in any order, perhaps not all of them; parameters as a model may add them."""
+    """One response of a model: outputs in any order, perhaps not all of them; parameters as a model may add them.
+
+    fresh: its memory is the answer's own, so that it may be kept; otherwise it is good until the slot's next run.
+    """
 
     outputs: tuple[Output, ...]
     parameters: Mapping[str, ParameterValue] = NO_PARAMETERS
+    fresh: bool = False
 
     def asked(self, positions: Sequence[int]) -> tuple[Output, ...]:
         """The outputs at these positions, in this order; what the model did not answer is left out."""

@@ -26,6 +26,7 @@ from hypersonic.server.arguments import add_arguments
 from hypersonic.server.backend import Backend
 from hypersonic.server.backends.fpga import FpgaBackend
 from hypersonic.server.errors import ServerError, StartError
+from hypersonic.server.handlers import generic_handler, rpc_handlers
 from hypersonic.server.health import HealthServicer, health_handler
 from hypersonic.server.http import app as http
 from hypersonic.server.memory import raise_malloc_thresholds
@@ -35,8 +36,8 @@ from hypersonic.server.repository import ModelRepository
 from hypersonic.server.security import asgi, rpc, tls
 from hypersonic.server.security.policies import policies
 from hypersonic.server.service import InferenceService
-from hypersonic.server.handlers import generic_handler, rpc_handlers
 from hypersonic.server.servicer import Servicer
+from hypersonic.server.shm import SharedMemory
 
 __all__ = ["Options", "Server", "add_arguments", "main", "serve"]
 _LOG = logging.getLogger("hypersonic.server.app")  # also when run as __main__
@@ -90,7 +91,8 @@ class Server:
         self.service = InferenceService(
             self.repository, strict_readiness=opts.strict_readiness, limit_bytes=opts.max_inflight_bytes
         )
-        self._servicer = Servicer(self.service, server_id=opts.id)
+        regions = SharedMemory(max_read_bytes=opts.max_inflight_bytes) if opts.allow_client_shm else None
+        self._servicer = Servicer(self.service, server_id=opts.id, regions=regions)
         self._health = HealthServicer(self.service)
         self._pool = ThreadPoolExecutor(max(1, opts.grpc_infer_thread_count), thread_name_prefix="grpc-infer")
         self.addresses: dict[str, str] = {}
@@ -151,7 +153,7 @@ class Server:
         utilization = Utilization(self.repository, self.options.metrics_interval_ms / 1000)
         asked = {"HTTPService": self._policies.http, "Metrics Service": self._policies.metrics}
         self.applications = {
-            "HTTPService": http.inference_app(self.service, self._servicer),
+            "HTTPService": http.inference_app(self.service, self._servicer, http.HttpLimits.of(self.options)),
             "Metrics Service": http.metrics_app(self.service, utilization),
         }
         self._http = http.HttpServer(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 
 from hypersonic.server.options import Options
@@ -17,6 +18,7 @@ _IGNORED = (
     "--disable-auto-complete-config",
     "--allow-gpu-metrics",
     "--allow-cpu-metrics",
+    "--http-thread-count",
 )
 
 
@@ -34,6 +36,14 @@ def _port(text: str) -> int:
     if text.isdecimal() and int(text) < 1 << 16:
         return int(text)
     raise argparse.ArgumentTypeError(f"{text!r} is no port, expected 0 to 65535 (0: any free one)")
+
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {error}") from error
+    return text
 
 
 def _count(text: str) -> int:
@@ -76,8 +86,15 @@ def _add_behaviour(parser: argparse.ArgumentParser) -> None:
         ("--metrics-interval-ms", "over how long utilization is averaged"),
         ("--max-inflight-bytes", "bytes of requests held at once, 0 = no limit; more are refused with RESOURCE_EXHAUSTED"),
         ("--grpc-infer-thread-count", "inference requests worked on or waited for at once"),
+        ("--http-infer-thread-count", "the same, of those that come over HTTP"),
+        ("--http-max-input-size", "largest HTTP body in bytes, as sent and decompressed"),
     ):
         _add_count(parser, name, text)
+    parser.add_argument(
+        "--http-header-forward-pattern", type=_pattern, default="", metavar="REGEX",
+        help="HTTP headers that become request parameters",
+    )  # fmt: skip
+    _add_boolean(parser, "--allow-client-shm", default=False, text="let clients on this host register system shared memory")
     _add_boolean(parser, "--strict-readiness", default=True, text="not ready while a model cannot be served")
     _add_boolean(parser, "--exit-on-error", default=False, text="exit when a model cannot be loaded at start")
     parser.add_argument("--id", default=Options.id, metavar="NAME", help="the server's name in its metadata")

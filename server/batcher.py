@@ -22,6 +22,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from hypersonic.server.answer import Answer
 from hypersonic.server.config import DynamicBatching, QueuePolicy
 from hypersonic.server.errors import QueueFullError, QueueTimeoutError, ServerError
 from hypersonic.server.pending import PendingRequest, Share, Turnstile
@@ -100,7 +101,7 @@ class Due(NamedTuple):
     patience_ns: int
 
 
-_NOTHING = Due((), 0)
+NOTHING = Due((), 0)
 
 
 class DynamicBatcher:
@@ -194,9 +195,9 @@ class DynamicBatcher:
     def _next(self, now_ns: int, last: PendingRequest | None) -> Due:
         rule, queue = self.rule, self._queue
         if not queue:
-            return _NOTHING
+            return NOTHING
         if queue[0].rows > rule.capacity_rows:
-            return _NOTHING if last is not None else Due((queue.cut(rule.capacity_rows),), 0)
+            return NOTHING if last is not None else Due((queue.cut(rule.capacity_rows),), 0)
         walk = self._walk()
         waited_ns = now_ns - walk.oldest_ns
         overdue = waited_ns >= rule.max_delay_ns
@@ -206,7 +207,7 @@ class DynamicBatcher:
         elif not (walk.full or overdue or walk.rows >= rule.most_rows or self._closed is not None):
             return Due((), rule.max_delay_ns - waited_ns)
         if last is not None and queue[count - 1].pending is not last:
-            return _NOTHING
+            return NOTHING
         return Due(queue.take(count), 0)
 
     def _walk(self) -> Walk:
@@ -227,6 +228,9 @@ class DynamicBatcher:
             if rows in rule.preferred_rows:
                 preferred = count
         return Walk(count, rows, preferred, full=not rule.merge, oldest_ns=oldest_ns)
+
+    def keep(self, share: Share, answer: Answer) -> None:
+        """The run's answer to a share, before it lands: nothing of it is kept here."""
 
     def land(self, share: Share) -> bool:
         """A run with this share is over. Whether it was the request's last, so that the request is to be completed."""

@@ -235,6 +235,7 @@ class ModelConfig:
 
     dynamic_batching and sequence are None where the model does not ask for them; ensemble: its steps, () for other models.
     fallback: the backend that takes over when no instance is left, "" = none. max_inflight: of an ensemble, 0 = no limit.
+    labels: of outputs with a label file, by class index; read at load, see classification.py.
     """
 
     name: str
@@ -256,6 +257,7 @@ class ModelConfig:
     decoupled: bool = False
     warmups: tuple[Warmup, ...] = ()
     fallback: str = ""
+    labels: Mapping[str, tuple[bytes, ...]] = field(default_factory=dict)
 
     @cached_property
     def input_names(self) -> tuple[str, ...]:

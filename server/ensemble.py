@@ -12,66 +12,51 @@ tensors with and without a batch dimension, and what is counted: Triton's ensemb
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from queue import SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any
 
-from hypersonic.server.answer import Answer, Frame, Output
+from hypersonic.server.answer import Frame
 from hypersonic.server.backend import Card
-from hypersonic.server.config import Dims, EnsembleStep, ModelConfig
+from hypersonic.server.config import EnsembleStep, ModelConfig
 from hypersonic.server.config_ensemble import check_members
-from hypersonic.server.errors import (
-    BackendError,
-    BudgetError,
-    CancelledError,
-    FailureReason,
-    InvalidRequestError,
-    ModelLoadError,
-    NotFoundError,
-    ReplacedError,
-    ServerError,
-    UnavailableError,
-    UnsupportedError,
-)
+from hypersonic.server.ensemble_run import EnsembleRun, Lookup, trace_of, version_text
+from hypersonic.server.errors import BackendError, CancelledError, FailureReason, ModelLoadError, ReplacedError, ServerError
 from hypersonic.server.lane import InstanceFigures
 from hypersonic.server.model import Call, Model
+from hypersonic.server.observe.latency import Latencies
+from hypersonic.server.observe.metrics_config import MetricsConfig
 from hypersonic.server.pending import Sink
-from hypersonic.server.request import CheckedRequest, InferRequest, InputTensor, WantedOutput, check
+from hypersonic.server.request import CheckedRequest
 from hypersonic.server.statistics import ModelStatistics, RunTimes
 
-#: name and version ("" = the latest) -> model; repository.model
-Lookup = Callable[[str, str], Model]
+_LOG = logging.getLogger(__name__)
 #: requests of streams that one ensemble works on at the same time
 _STREAM_THREADS = 16
-#: how often one step may meet a version that is unloaded at that moment
-_MOST_REPLACEMENTS = 8
-#: what a step's error becomes, by kind: the first that fits
-_KINDS = (InvalidRequestError, NotFoundError, UnavailableError, BudgetError, UnsupportedError, BackendError)
-
-
-class Tensor(NamedTuple):
-    """A tensor between steps. shape: as sent, with the batch dimension. rows: 0 where there is no batch dimension."""
-
-    datatype: str
-    shape: Dims
-    data: memoryview
-    rows: int
 
 
 class EnsembleModel:
     """A version of an ensemble. Any thread may call infer() and stream()."""
 
-    def __init__(self, config: ModelConfig, version: int, lookup: Lookup, *, load_duration_s: float = 0.0) -> None:
+    def __init__(
+        self,
+        config: ModelConfig,
+        version: int,
+        lookup: Lookup,
+        *,
+        load_duration_s: float = 0.0,
+        metrics: MetricsConfig = MetricsConfig(),  # noqa: B008 - frozen
+    ) -> None:
         """Raises ModelLoadError when a step's model is not there, or does not fit."""
         _check(config, lookup)
         self.config = config
         self.version = version
         self.load_duration_s = load_duration_s
-        self.statistics = ModelStatistics()
+        self.statistics = ModelStatistics(Latencies.of(metrics, config.message))
         self._lookup = lookup
         self._changed = threading.Condition()
         self._in_flight = self._waiting = 0
@@ -92,7 +77,7 @@ class EnsembleModel:
         """The first step's model that is not ready says why."""
         for step in self.config.ensemble:
             try:
-                self._lookup(step.model_name, _version(step))
+                self._lookup(step.model_name, version_text(step))
             except ServerError as error:
                 return f"ensemble '{self.name}' depends on '{step.model_name}': {error}"
         return ""
@@ -130,6 +115,9 @@ class EnsembleModel:
                 sink.end(None)
             except ServerError as error:
                 sink.end(error)
+            except Exception as error:  # noqa: BLE001 - the last line of defence: the client must not wait for ever
+                _LOG.exception("ensemble '%s' failed", self.name)
+                sink.end(BackendError(f"ensemble '{self.name}' failed: {type(error).__name__}"))
             finally:
                 self._leave()
 
@@ -171,21 +159,20 @@ class EnsembleModel:
             error = caught
             raise
         finally:
-            self._count(request, run.times, arrived_ns, started_ns, call, error)
+            self._count(request, _sum(run.times, started_ns), arrived_ns, call, error)
 
-    def _count(
-        self, request: CheckedRequest, runs: Sequence[RunTimes], arrived_ns: int, started_ns: int, call: Call, error: ServerError | None
-    ) -> None:
-        """As Triton does: one execution, and the sums of the steps' compute durations."""
-        now_ns, times = time.monotonic_ns(), _sum(runs, started_ns)
+    def _count(self, request: CheckedRequest, times: RunTimes, arrived_ns: int, call: Call, error: ServerError | None) -> None:
+        """As Triton does: one execution, and the sums of the steps' compute durations; failures are of no particular reason."""
+        now_ns = time.monotonic_ns()
         if error is None:
             self.statistics.add_run(request.rows, times)
             self.statistics.add_success(arrived_ns, arrived_ns, times, now_ns)
         else:
             cancelled = isinstance(error, CancelledError)
             self.statistics.add_failure(FailureReason.CANCELED if cancelled else FailureReason.OTHER, now_ns - arrived_ns)
-        if call.trace is not None:
-            call.trace.end(self.version, request.id, arrived_ns, enqueued_ns=arrived_ns, times=times, error=error)
+        trace = trace_of(call)
+        if trace is not None:
+            trace.end(self.version, request.id, arrived_ns, enqueued_ns=arrived_ns, times=times, error=error)
 
     @contextmanager
     def _entered(self) -> Iterator[None]:
@@ -214,18 +201,11 @@ class EnsembleModel:
         return ended
 
 
-def _version(step: EnsembleStep) -> str:
-    return "" if step.version == -1 else str(step.version)
-
-
 def _check(config: ModelConfig, lookup: Lookup) -> None:
+    """Triton's texts."""
+
     def member(step: EnsembleStep) -> ModelConfig:
-        try:
-            model = lookup(step.model_name, "").config if step.version == -1 else _exactly(step).config
-        except ServerError as error:
-            raise ModelLoadError(
-                f"ensemble {config.name} contains models that are not available or ambiguous: {step.model_name} ({error})"
-            ) from error
+        model = _member(config.name, step, lookup).config
         if model.decoupled:
             raise ModelLoadError(
                 f"in ensemble {config.name}, step of model '{model.name}' is decoupled, which this server does not support in "
@@ -233,15 +213,20 @@ def _check(config: ModelConfig, lookup: Lookup) -> None:
             )
         return model
 
-    def _exactly(step: EnsembleStep) -> Model:
-        try:
-            return lookup(step.model_name, _version(step))
-        except ServerError as error:
-            raise ModelLoadError(
-                f"ensemble '{config.name}' depends on '{step.model_name}' whose required version {step.version} is not loaded."
-            ) from error
-
     check_members(config, member)
+
+
+def _member(ensemble: str, step: EnsembleStep, lookup: Lookup) -> Model:
+    try:
+        return lookup(step.model_name, version_text(step))
+    except ServerError as error:
+        if step.version >= 0:
+            raise ModelLoadError(
+                f"ensemble '{ensemble}' depends on '{step.model_name}' whose required version {step.version} is not loaded."
+            ) from error
+        raise ModelLoadError(
+            f"ensemble {ensemble} contains models that are not available or ambiguous: {step.model_name}"
+        ) from error
 
 
 def _sum(runs: Sequence[RunTimes], start_ns: int) -> RunTimes:

@@ -16,8 +16,8 @@ from typing import Any
 import grpc
 from grpc_health.v1 import health_pb2
 
-from hypersonic.server.service import InferenceService
 from hypersonic.server.grpc_call import Context, on_pool
+from hypersonic.server.service import InferenceService
 
 SERVICE = "grpc.health.v1.Health"
 #: grpcio's way to send on a stream from any thread; None ends the stream

@@ -17,6 +17,9 @@ _LOG = logging.getLogger(__name__)
 
 
 class Landing(Protocol):
+    def keep(self, share: Share, answer: Answer) -> None:
+        """What of the answer the next request needs."""
+
     def land(self, share: Share) -> bool:
         """Whether this was the request's last share under way, so that it is to be completed."""
 
@@ -26,6 +29,7 @@ def prepare(slot: Slot, index: int, share: Share, times: RunTimes, batcher: Land
     pending = share.pending
     try:
         answer = slot.answer(index)
+        batcher.keep(share, answer)
         if not share.whole:
             pending.parts.append(Part(share.first_row, _copy(answer), times))
     except Exception as error:  # noqa: BLE001 - one answer that cannot be had must not take the instance down

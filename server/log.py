@@ -125,7 +125,7 @@ class LogControl:
         """Set some of the settings by their names, of their types. Raises InvalidRequestError for a format there is none of."""
         unknown = changes.get("log_format", FORMATS[0])
         if unknown not in FORMATS:
-            raise InvalidRequestError(f"invalid argument for log_format, got: {unknown}")
+            raise InvalidRequestError(f"invalid argument for log_format, got: {unknown[:64]}")
         with self._lock:
             self._apply(replace(self.settings, **changes))
 

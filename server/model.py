@@ -24,6 +24,7 @@ from hypersonic.server.observe.metrics_config import MetricsConfig
 from hypersonic.server.pending import PendingRequest, Sink
 from hypersonic.server.request import CheckedRequest
 from hypersonic.server.scheduler import Batcher, Scheduler
+from hypersonic.server.sequence import SequenceBatcher
 from hypersonic.server.statistics import ModelStatistics
 
 
@@ -124,8 +125,6 @@ class ScheduledModel:
         config = self.config
         capacity_rows = min(slot.capacity_rows for instance in self._instances for slot in instance.slots)
         if config.sequence is not None:
-            from hypersonic.server.sequence import SequenceBatcher
-
             return SequenceBatcher(config, capacity_rows, len(self._loaded.instances))
         return DynamicBatcher(BatchRule.of(capacity_rows, config.dynamic_batching, config.max_batch_size))
 
@@ -171,14 +170,14 @@ class ScheduledModel:
             raise
         except ServerError as error:
             pending.error = error
-        self._count(pending)
+        self._count(pending, call)
         if pending.error is not None:
             raise pending.error.with_traceback(None)
         return pending.answer
 
     def stream(self, request: CheckedRequest, frame: Frame, call: Call, arrived_ns: int, sink: Sink) -> None:
         def done(pending: PendingRequest) -> None:
-            self._count(pending)
+            self._count(pending, call)
             if pending.error is None and not self.config.decoupled:
                 sink.respond(pending.answer)
             sink.end(pending.error)
@@ -192,7 +191,7 @@ class ScheduledModel:
             raise
         except ServerError as error:
             pending.error = error
-            self._count(pending)
+            self._count(pending, call)
             raise
 
     def _submit(self, pending: PendingRequest, call: Call, *, here: bool) -> None:
@@ -210,7 +209,7 @@ class ScheduledModel:
                 self.scheduler.batcher.expire()
         pending.wait()
 
-    def _count(self, pending: PendingRequest) -> None:
+    def _count(self, pending: PendingRequest, call: Call) -> None:
         now_ns = time.monotonic_ns()
         if pending.error is None and pending.answer is None and not self.config.decoupled:
             pending.error = BackendError("the request ended without an answer")
@@ -218,6 +217,14 @@ class ScheduledModel:
             self.statistics.add_failure(pending.error.reason, now_ns - pending.arrived_ns)
         elif pending.times is not None:
             self.statistics.add_success(pending.arrived_ns, pending.enqueued_ns, pending.times, now_ns)
+        trace = getattr(call, "trace", None)  # of a sampled request, and the clock of an ensemble's step
+        if trace is not None:
+            trace.end(
+                *(self.version, pending.request.id, pending.arrived_ns),
+                enqueued_ns=pending.enqueued_ns,
+                times=pending.times,
+                error=pending.error,
+            )
 
     def close(self, timeout_s: float) -> bool:
         if not self.scheduler.close(ReplacedError(self.name, self.version), timeout_s):

@@ -55,6 +55,10 @@ class Options:
     http_root_cert: str = ""
     grpc_restricted_protocol: tuple[str, ...] = ()
     http_restricted_api: tuple[str, ...] = ()
+    http_max_input_size: int = 1 << 26
+    http_infer_thread_count: int = 256
+    http_header_forward_pattern: str = ""
+    allow_client_shm: bool = False
     auth_token_file: str = ""
     auth_jwks_file: str = ""
     auth_issuer: str = ""

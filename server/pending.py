@@ -48,9 +48,9 @@ class PendingRequest:
     """
 
     __slots__ = (
-        "_claim", "_latch", "_sink", "answer", "arrived_ns", "cancelled", "client", "enqueued_ns", "error", "expires_ns", "frame",
-        "in_flight", "level", "on_done", "parts", "rank", "request", "responses", "rows_left", "size_bytes", "timeouts",
-        "times", "turn", "waiting",
+        "_claim", "_latch", "_sink", "answer", "arrived_ns", "cancelled", "client", "enqueued_ns", "error",
+        "expires_ns", "frame", "in_flight", "level", "null", "on_done", "parts", "rank", "request", "responses",
+        "rows_left", "size_bytes", "timeouts", "times", "turn", "waiting",
     )  # fmt: skip
 
     def __init__(
@@ -85,6 +85,8 @@ class PendingRequest:
         self.timeouts = 0
         #: the client went away; what is under way is not worth finishing
         self.cancelled = False
+        #: it fills a place in a run; there is nobody to answer
+        self.null = False
         self.parts: list[Part] = []
         #: answers of a decoupled model so far
         self.responses = 0

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from hypersonic.server.config import ModelConfig, TensorConfig
 from hypersonic.server.datatype import DATATYPES
 from hypersonic.server.errors import InvalidRequestError, InvalidTensorError
+from hypersonic.server.limits import check_counts
 
 if TYPE_CHECKING:
     from hypersonic.server.shm import Span
@@ -80,7 +81,7 @@ class CheckedRequest(NamedTuple):
     configuration, None for an optional input left out; where no dimension varies, row r of input i lies at
     r * len(tensors[i]) // rows. shapes: as sent, with the batch dimension. outputs: indices into the configuration's outputs,
     in the order of the answer. wanted: how they are wanted, empty = plainly. group: requests of different groups cannot share
-    a run; None where all can.
+    a run; None where all can. extra: inputs that the scheduler adds, by name (sequence controls and states).
     """
 
     id: str
@@ -94,6 +95,7 @@ class CheckedRequest(NamedTuple):
     sequence: SequenceMark | None = None
     parameters: Mapping[str, ParameterValue] = _NO_PARAMETERS
     group: tuple[tuple[int, ...] | None, ...] | None = None
+    extra: tuple[InputTensor, ...] = ()
 
     @property
     def size_bytes(self) -> int:
@@ -103,6 +105,7 @@ class CheckedRequest(NamedTuple):
 
 def check(request: InferRequest, config: ModelConfig) -> CheckedRequest:
     """Raises InvalidTensorError or InvalidRequestError with Triton's text for the first thing that does not fit."""
+    check_counts(request)
     inputs = _by_name(request.inputs, config)
     rows = _rows(inputs, config)
     tensors = tuple(None if tensor is None else _bytes(tensor, spec, config) for tensor, spec in inputs)

@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from hypersonic.server.answer import Answer
 from hypersonic.server.backend import Instance
 from hypersonic.server.batcher import Due
 from hypersonic.server.errors import BackendError, InstanceLostError, InstanceTimeoutError, ServerError, UnavailableError
@@ -49,6 +50,7 @@ class Batcher(Protocol):
     def withdraw(self, pending: PendingRequest, error: ServerError) -> None: ...
     def expire(self) -> int: ...
     def take(self, last: PendingRequest | None = None, instance: int = 0) -> Due: ...
+    def keep(self, share: Share, answer: Answer) -> None: ...
     def land(self, share: Share) -> bool: ...
     def fail(self, shares: Sequence[Share], error: ServerError) -> None: ...
     def put_back(self, shares: Sequence[Share], error: ServerError) -> None: ...
@@ -230,7 +232,7 @@ class Scheduler:
     def _release(self, flight: Flight, times: RunTimes, ready: Sequence[PendingRequest]) -> None:
         """Let the requests' threads go."""
         # counted before any client knows, so that whoever asks after an answer finds it in the statistics
-        rows = sum(share.rows for share in flight.shares)
+        rows = sum([share.rows for share in flight.shares if not share.pending.null])
         self._statistics.add_run(rows, times._replace(answered_ns=time.monotonic_ns()))
         for pending in ready:
             pending.release()

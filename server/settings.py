@@ -14,7 +14,7 @@ from typing import Any
 from tritonclient.grpc import service_pb2
 
 from hypersonic.server.errors import InvalidRequestError, UnsupportedError
-from hypersonic.server.log import LogControl
+from hypersonic.server.log import FORMATS, LogControl
 from hypersonic.server.observe.trace_settings import TraceControl
 
 _LEVELS = ("TIMESTAMPS", "TENSORS")
@@ -149,8 +149,11 @@ def http_log_settings(control: LogControl, document: Any) -> dict[str, Any]:
     level = changes.get("log_verbose_level", 0)
     if isinstance(level, bool) or not isinstance(level, int) or not 0 <= level < 1 << 32:
         raise InvalidRequestError("attempt to access JSON non-unsigned-integer as unsigned-integer")
-    if not isinstance(changes.get("log_format", ""), str):
+    log_format = changes.get("log_format", FORMATS[0])
+    if not isinstance(log_format, str):
         raise InvalidRequestError("attempt to access JSON non-string as string")
+    if log_format not in FORMATS:
+        raise InvalidRequestError(f"invalid argument for --log_format, got: {log_format[:64]}")
     control.update(changes)
     return asdict(control.settings)
 

@@ -182,7 +182,7 @@ class SharedMemory:
             raise cannot
         flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # the last: a FIFO must not make us wait
         try:
-            file = _File(os.open(os.path.join(self._directory, component), flags))
+            file = _File(os.open(f"{self._directory}/{component}", flags))
         except OSError as error:
             raise cannot from error
         if not stat.S_ISREG(os.fstat(file.descriptor).st_mode):

@@ -6,7 +6,8 @@
 
 Only the top level is walked here. Whatever is not plainly one of the message's seven length-delimited fields (groups, long
 tags, unknown fields, truncation) sends the whole message through the protobuf library, which then accepts, refuses and
-reads it: the walk can be faster than the library, never of another opinion.
+reads it: the walk can be faster than the library, never of another opinion. So does a header so long that its fields are
+counted first (limits.py).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from tritonclient.grpc.service_pb2 import ModelInferRequest, ModelInferResponse
 
 from hypersonic.server.answer import NO_PARAMETERS, Output
 from hypersonic.server.errors import InvalidRequestError
+from hypersonic.server.limits import LIMITS, check_wire
 from hypersonic.server.request import ParameterValue
 
 #: protobuf's and gRPC's limit of one message
@@ -32,13 +34,15 @@ _HEADER_TAGS = frozenset((0x0A, 0x12, 0x1A, 0x22, 0x2A, 0x32))  # fields 1 to 6,
 def split(data: bytes) -> tuple[ModelInferRequest, list[memoryview]]:
     """A serialized ModelInferRequest -> the message without raw_input_contents, and those as views into `data`.
 
-    Raises InvalidRequestError for bytes that the protobuf library refuses.
+    Raises InvalidRequestError for bytes that the protobuf library refuses, and for more of anything than limits.py allows.
     """
     try:
         walked = _walk(data)
         if walked is not None:
             header, raw = walked
+            check_wire(header)
             return ModelInferRequest.FromString(header), raw
+        check_wire(data)
         message = ModelInferRequest.FromString(data)
     except DecodeError as error:
         raise InvalidRequestError(f"Unable to parse request: {len(data)} bytes are not a ModelInferRequest") from error
@@ -64,7 +68,9 @@ def _walk(data: bytes) -> tuple[bytes, list[memoryview]] | None:
             header.append(data[kept:at])
             raw.append(view[start:stop])
             kept = stop
-        elif tag not in _HEADER_TAGS:
+            if len(raw) > LIMITS.inputs:
+                return None
+        elif tag not in _HEADER_TAGS or stop - kept > LIMITS.uncounted_bytes:
             return None
         at = stop
     return (b"".join((*header, data[kept:])) if raw else data), raw

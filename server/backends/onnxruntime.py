@@ -189,7 +189,7 @@ def _answer(outputs: Sequence[Output | ServerError]) -> Answer | ServerError:
         if isinstance(output, ServerError):
             return output
         found.append(output)
-    return Answer(tuple(found))
+    return Answer(tuple(found), fresh=True)
 
 
 def _scalar_inputs(config: ModelConfig, signature: Signature) -> set[str]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HTTP beside gRPC: health and metadata on port 8000, Prometheus' metrics on 8002.
+"""HTTP beside gRPC: Triton's HTTP paths on port 8000 (routes.py), Prometheus' metrics on 8002.
 
-Both ports are one event loop on one thread; what asks a card (metrics) runs beside it.
+Both ports are one event loop on one thread; what waits, computes or asks a card runs beside it.
 """
 
 from __future__ import annotations
@@ -11,71 +11,34 @@ import os
 import socket
 import ssl
 import threading
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import uvicorn
-from google.protobuf.json_format import MessageToDict
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
-from tritonclient.grpc import service_pb2
 
-from hypersonic.server.errors import (
-    BudgetError,
-    NotFoundError,
-    ServerError,
-    StartError,
-    UnavailableError,
-    UnsupportedError,
-)
+from hypersonic.server.errors import StartError
+from hypersonic.server.http.infer import HttpLimits
+from hypersonic.server.http.routes import Settings, inference_app, refuse
 from hypersonic.server.metrics import CONTENT_TYPE, Utilization, exposition
 from hypersonic.server.security.asgi import Application
 from hypersonic.server.service import InferenceService
-from hypersonic.server.servicer import Servicer
 
-#: Triton's map of errors to HTTP codes; what is not here is 400
-_STATUS: tuple[tuple[type[ServerError], int], ...] = (
-    (NotFoundError, 404),
-    (UnavailableError, 503),
-    (BudgetError, 503),
-    (UnsupportedError, 501),
-)
-Endpoint = Callable[[Request], Awaitable[Response]] | Callable[[Request], Response]
-
-
-def status_of(error: ServerError) -> int:
-    """HTTP's code for an error."""
-    return next((code for kind, code in _STATUS if isinstance(error, kind)), 400)
-
-
-def inference_app(service: InferenceService, servicer: Servicer) -> Starlette:
-    """Port 8000: GET /v2, /v2/health/*, /v2/models/M[/versions/V][/ready]. Errors are {"error": text}."""
-
-    async def live(_request: Request) -> Response:
-        return Response()
-
-    async def ready(_request: Request) -> Response:
-        return Response(status_code=200 if service.ready else 400)
-
-    async def model_ready(request: Request) -> Response:
-        if service.model_ready(*_model(request)):
-            return Response()
-        return JSONResponse({"error": "Model version not ready"}, 400)
-
-    async def server(_request: Request) -> Response:
-        return JSONResponse(_json(servicer.server_metadata(service_pb2.ServerMetadataRequest())))
-
-    async def model(request: Request) -> Response:
-        name, version = _model(request)
-        return JSONResponse(_json(servicer.model_metadata(service_pb2.ModelMetadataRequest(name=name, version=version))))
-
-    paths: dict[str, Endpoint] = {"/v2": server, "/v2/health/live": live, "/v2/health/ready": ready}
-    for path in ("/v2/models/{model}", "/v2/models/{model}/versions/{version}"):
-        paths |= {path: model, f"{path}/ready": model_ready}
-    return Starlette(routes=_routes(paths), exception_handlers={ServerError: _refuse, HTTPException: _refuse})
+__all__ = [
+    "HttpLimits",
+    "HttpServer",
+    "Listener",
+    "Settings",
+    "bind_failure",
+    "inference_app",
+    "listen",
+    "metrics_app",
+]
+#: an idle connection is kept this long: clients' pools expect that, and one costs nothing
+_KEEP_ALIVE_S = 600
 
 
 def metrics_app(service: InferenceService, utilization: Utilization) -> Starlette:
@@ -84,30 +47,7 @@ def metrics_app(service: InferenceService, utilization: Utilization) -> Starlett
     def metrics(_request: Request) -> Response:  # on a thread: cards' registers are read
         return Response(exposition(service, utilization), media_type=CONTENT_TYPE)
 
-    return Starlette(routes=_routes({"/metrics": metrics}), exception_handlers={HTTPException: _refuse})
-
-
-def _routes(paths: dict[str, Endpoint]) -> list[Route]:
-    return [Route(path, endpoint, methods=["GET"]) for path, endpoint in paths.items()]
-
-
-def _model(request: Request) -> tuple[str, str]:
-    return request.path_params["model"], request.path_params.get("version", "")
-
-
-def _json(message: Any) -> Any:
-    """Protobuf -> JSON as Triton writes it: its field names, shapes as numbers."""
-    fields = MessageToDict(message, preserving_proto_field_name=True)
-    for tensor in (*fields.get("inputs", ()), *fields.get("outputs", ())):
-        tensor["shape"] = [int(n) for n in tensor["shape"]]
-    return fields
-
-
-async def _refuse(_request: Request, error: Exception) -> Response:
-    if isinstance(error, ServerError):
-        return JSONResponse({"error": error.text}, status_of(error))
-    code = error.status_code if isinstance(error, HTTPException) else 500
-    return JSONResponse({"error": error.detail if isinstance(error, HTTPException) else "internal error"}, code)
+    return Starlette(routes=[Route("/metrics", metrics, methods=["GET"])], exception_handlers={HTTPException: refuse})
 
 
 #: a bound, listening socket
@@ -147,6 +87,8 @@ def _uvicorn(app: Application, tls: ssl.SSLContext | None) -> uvicorn.Server:
         log_level="warning",
         access_log=False,
         lifespan="off",
+        server_header=False,
+        timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=2,
         ws="none",
         ssl_context_factory=None if tls is None else lambda _config, _default: tls,

@@ -64,7 +64,8 @@ class Held:
 def too_large(limit_bytes: int) -> InvalidRequestError:
     """For a body that is, or becomes, longer than allowed."""
     return InvalidRequestError(
-        f"Request size exceeds the maximum allowed value of {limit_bytes} bytes. Use --http-max-input-size to increase the limit."
+        f"Request size exceeds the maximum allowed value of {limit_bytes} bytes. "
+        "Use --http-max-input-size to increase the limit."
     )
 
 

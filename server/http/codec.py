@@ -4,7 +4,7 @@
     body:  {"id": .., "parameters": .., "inputs": [..], "outputs": [..]} tensor tensor ...
            '--- JSON, Inference-Header-Content-Length bytes -----------' '--- views ---'
 
-Format: KServe's v2 protocol with Triton's binary tensor data, classification, parameters, sequence and shared memory extensions.
+Format: KServe's v2 protocol with Triton's extensions: binary tensor data, classification, parameters, sequence, shared memory.
 Order of the checks and their texts are Triton's.
 """
 
@@ -43,7 +43,7 @@ class BinaryOutputs(NamedTuple):
     every: bool = False
     names: frozenset[str] = frozenset()
 
-    def __contains__(self, name: object) -> bool:
+    def wants(self, name: str) -> bool:
         return self.every or name in self.names
 
 
@@ -53,7 +53,10 @@ class ParsedRequest(NamedTuple):
 
 
 def header_bytes(text: str | None, size_bytes: int) -> int:
-    """How much of a body of `size_bytes` is JSON, 0 = none of it. text: Inference-Header-Content-Length. Raises InvalidRequestError."""
+    """How much of a body of `size_bytes` is JSON, 0 = none of it. text: of Inference-Header-Content-Length.
+
+    Raises InvalidRequestError.
+    """
     if text is None:
         return size_bytes
     if not text.isascii() or not text.isdigit() or len(text) > 18 or int(text) > size_bytes:

@@ -33,28 +33,25 @@ class HttpFrame:
         """Copies what it keeps. Raises InvalidRequestError for an output that JSON cannot carry."""
         placed = place(request, answer, self._model.config)
         elsewhere = {want.name for want in request.wanted if want.region is not None}
-        document: dict[str, Any] = {"id": request.id} if request.id else {}
-        document |= {"model_name": self._model.name, "model_version": str(self._model.version)}
-        if answer.parameters:
-            document["parameters"] = dict(answer.parameters)
-        pieces: list[bytes | memoryview] = []
-        behind = False
-        outputs: list[dict[str, Any]] = []
+        behind: list[Output] = []
+        described = []
         for output in placed.outputs:
             name = self._model.config.outputs[output.position].name
-            described = _described(name, output, placed.parameters.get(output.position, {}))
-            outputs.append(described)
-            if name in elsewhere:
-                continue
-            if name in self._binary:
-                behind = True
-                described.setdefault("parameters", {})["binary_data_size"] = output.size_bytes
-                pieces.extend(output.chunks)
-            else:
-                described["data"] = tensors.decode(name, output)
-        document["outputs"] = outputs
-        head = to_json(document)
-        return FramedAnswer(b"".join((head, *pieces)), len(head) if behind else None)
+            item = _described(name, output, placed.parameters.get(output.position, {}))
+            if name not in elsewhere and self._binary.wants(name):
+                item.setdefault("parameters", {})["binary_data_size"] = output.size_bytes
+                behind.append(output)
+            elif name not in elsewhere:
+                item["data"] = tensors.decode(name, output)
+            described.append(item)
+        head = to_json({**self._head(request, answer), "outputs": described})
+        chunks = [chunk for output in behind for chunk in output.chunks]
+        return FramedAnswer(b"".join((head, *chunks)), len(head) if behind else None)
+
+    def _head(self, request: CheckedRequest, answer: Answer) -> dict[str, Any]:
+        head: dict[str, Any] = {"id": request.id} if request.id else {}
+        head |= {"model_name": self._model.name, "model_version": str(self._model.version)}
+        return {**head, "parameters": dict(answer.parameters)} if answer.parameters else head
 
 
 def _described(name: str, output: Output, parameters: Mapping[str, ParameterValue]) -> dict[str, Any]:

@@ -74,7 +74,7 @@ def _offset(error: json.JSONDecodeError) -> int:
 
 
 def check_depth(data: bytes) -> None:
-    """Raises InvalidRequestError when brackets outside strings nest deeper than MAX_DEPTH, or may: invalid text is not judged."""
+    """Raises InvalidRequestError when brackets outside strings nest deeper than MAX_DEPTH. Invalid text is not judged."""
     if data.count(b"[") + data.count(b"{") <= MAX_DEPTH:
         return
     if b"\\" in data:  # what is escaped is no quote: pairs first, so that of \\\" the last two go together
@@ -143,5 +143,6 @@ def members(value: Any, what: str) -> dict[str, Any]:
 
 
 def wrong_type(key: str, kind: str, verb: str = "parse") -> MalformedJsonError:
-    """Triton's text for a value of another type than `kind`."""
-    return MalformedJsonError(f"Unable to {verb} '{key}': attempt to access JSON non-{kind} as {kind}")
+    """Triton's text for a value of another type than `kind`; key "": it does not say of what."""
+    of_what = f"Unable to {verb} '{key}': " if key else ""
+    return MalformedJsonError(f"{of_what}attempt to access JSON non-{kind} as {kind}")

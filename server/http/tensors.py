@@ -48,7 +48,7 @@ def encode(name: str, datatype: Datatype, shape: tuple[int, ...], data: Any) -> 
         raise wrong_type("data", _KINDS[kind][1])
     if len(values) != prod(shape):
         raise MalformedJsonError("Unable to parse 'data': Shape does not match true shape of 'data' field")
-    return memoryview(_numbers(values, datatype, kind)).cast("B") if values else memoryview(b"")
+    return memoryview(_numbers(values, datatype, kind).tobytes())
 
 
 def _flat(data: list[Any]) -> list[Any]:

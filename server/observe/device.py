@@ -51,7 +51,7 @@ def device_families(moment: Moment, busy: Mapping[str, float]) -> Iterator[Famil
         "Share of time with a run in flight, lately [0.0 - 1.0]",
         [Sample(_labels(m, u, "compute_unit"), fractions.get(unit_key(m, u), 0.0)) for m, u in on_card],
     )
-    yield from _families("hypersonic_instance", "instance", on_host, _EVERY)
+    yield from _families("hypersonic_instance", "model_instance", on_host, _EVERY)
     yield from _fallbacks(moment)
 
 

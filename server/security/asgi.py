@@ -11,8 +11,8 @@ from typing import Any
 from hypersonic.server.security.groups import group_of_path
 from hypersonic.server.security.policy import (
     AuthorisationError,
+    CredentialsError,
     Policy,
-    UnauthenticatedError,
     authorise,
 )
 
@@ -57,12 +57,12 @@ def _judge(scope: Scope, policy: Policy) -> _Refusal | None:
 
 def status_of(error: AuthorisationError) -> int:
     """HTTP's code: Triton's for a restricted group, Envoy's for tokens."""
-    return 401 if isinstance(error, UnauthenticatedError) else 403
+    return 401 if isinstance(error, CredentialsError) else 403
 
 
 def _challenge(error: AuthorisationError) -> list[tuple[bytes, bytes]]:
     """RFC 6750, section 3: no error code for a caller that sent no credentials."""
-    if not isinstance(error, UnauthenticatedError):
+    if not isinstance(error, CredentialsError):
         return []
     return [(b"www-authenticate", b"Bearer" if error.missing else b'Bearer error="invalid_token"')]
 

@@ -51,16 +51,12 @@ RPCS: Mapping[str, Group] = {
 }
 
 _MODEL = ("/v2/models/{model}", "/v2/models/{model}/versions/{version}")
+_REPOSITORY = ("/v2/repository", "/v2/repository/{repository}")
 _SHARED_MEMORY = tuple(
-    f"/v2/{kind}sharedmemory{path}"
+    f"/v2/{kind}sharedmemory{region}/{verb}"
     for kind in ("system", "cuda")
-    for path in (
-        "/status",
-        "/unregister",
-        "/region/{region}/status",
-        "/region/{region}/register",
-        "/region/{region}/unregister",
-    )
+    for region in ("", "/region/{region}")
+    for verb in ("status", "register", "unregister")
 )
 
 #: HTTP: path template -> group, whatever the method; the first that fits counts, so literal segments stand before {names}
@@ -69,9 +65,8 @@ ROUTES: Mapping[str, Group] = {
     "/v2/health/ready": Group.HEALTH,
     "/v2": Group.METADATA,
     "/v2/models/stats": Group.STATISTICS,
-    "/v2/repository/index": Group.MODEL_REPOSITORY,
-    "/v2/repository/models/{model}/load": Group.MODEL_REPOSITORY,
-    "/v2/repository/models/{model}/unload": Group.MODEL_REPOSITORY,
+    **{f"{path}/index": Group.MODEL_REPOSITORY for path in _REPOSITORY},
+    **{f"{path}/models/{{model}}/{verb}": Group.MODEL_REPOSITORY for path in _REPOSITORY for verb in ("load", "unload")},
     **dict.fromkeys(_SHARED_MEMORY, Group.SHARED_MEMORY),
     "/v2/trace/setting": Group.TRACE,
     "/v2/models/{model}/trace/setting": Group.TRACE,

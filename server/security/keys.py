@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from hypersonic.server.errors import StartError
-from hypersonic.server.security.policy import ForbiddenError, UnauthenticatedError
+from hypersonic.server.security.policy import CredentialsError, ForbiddenError
 from hypersonic.server.security.watched import WatchedFiles
 
 #: clocks of issuer and server may differ by as much
@@ -108,7 +108,7 @@ class JsonWebTokens:
         self._keys = WatchedFiles((path,), lambda contents: KeySet(parse_jwks(contents[0])))
 
     def accept(self, token: str) -> None:
-        """Raises UnauthenticatedError, or ForbiddenError for a good token made for another audience."""
+        """Raises CredentialsError, or ForbiddenError for a good token made for another audience."""
         keys, now_s = self._keys.value, time.time()
         digest = hashlib.sha256(token.encode()).digest()
         if not keys.knows(digest, now_s):
@@ -117,11 +117,11 @@ class JsonWebTokens:
     def _verify(self, token: str, keys: KeySet) -> float:
         """When it expires, seconds since the epoch."""
         algorithm, kid = _header(token)
-        error = UnauthenticatedError("Jwks doesn't have key to match kid or alg from Jwt")
+        error = CredentialsError("Jwks doesn't have key to match kid or alg from Jwt")
         for key in keys.candidates(algorithm, kid):
             try:
                 return float(self._claims(token, key, algorithm)["exp"])
-            except UnauthenticatedError as refusal:
+            except CredentialsError as refusal:
                 error = refusal
         raise error
 
@@ -135,7 +135,7 @@ class JsonWebTokens:
         except jwt.InvalidAudienceError as error:
             raise ForbiddenError("Audiences in Jwt are not allowed") from error
         except (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError) as error:
-            raise UnauthenticatedError(_text(error, jwt)) from error
+            raise CredentialsError(_text(error, jwt)) from error
         return claims
 
 
@@ -153,30 +153,30 @@ def _text(error: Exception, jwt: Any) -> str:
 
 
 def _header(token: str) -> tuple[str, str | None]:
-    """(alg, kid) as the token claims them. Raises UnauthenticatedError."""
+    """(alg, kid) as the token claims them. Raises CredentialsError."""
     header = _json_header(token)
     algorithm, kid = header.get("alg"), header.get("kid")
     if not isinstance(algorithm, str):
-        raise UnauthenticatedError("Jwt header [alg] field is required and must be a string")
+        raise CredentialsError("Jwt header [alg] field is required and must be a string")
     if algorithm not in _SUPPORTED or "crit" in header:
-        raise UnauthenticatedError("Jwt header [alg] is not supported")
+        raise CredentialsError("Jwt header [alg] is not supported")
     if kid is not None and not isinstance(kid, str):
-        raise UnauthenticatedError("Jwt header [kid] field is not a string")
+        raise CredentialsError("Jwt header [kid] field is not a string")
     return algorithm, kid
 
 
 def _json_header(token: str) -> dict[str, Any]:
     head, dots = token.partition(".")[0], token.count(".")
     if dots != 2:
-        raise UnauthenticatedError(_FORM)
+        raise CredentialsError(_FORM)
     try:
         header = json.loads(base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)))
     except binascii.Error as error:
-        raise UnauthenticatedError("Jwt header is an invalid Base64url encoded") from error
+        raise CredentialsError("Jwt header is an invalid Base64url encoded") from error
     except (ValueError, RecursionError) as error:
-        raise UnauthenticatedError("Jwt header is an invalid JSON") from error
+        raise CredentialsError("Jwt header is an invalid JSON") from error
     if not isinstance(header, dict):
-        raise UnauthenticatedError("Jwt header is an invalid JSON")
+        raise CredentialsError("Jwt header is an invalid JSON")
     return header
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from hypersonic.server.errors import ServerError
+from hypersonic.server.errors import ServerError, UnauthenticatedError
 from hypersonic.server.security.groups import Group
 
 #: (name in lower case, value) as gRPC's metadata has them; values of `-bin` headers are bytes
@@ -27,7 +27,7 @@ class AuthorisationError(ServerError):
     """The caller may not do this; str() is what it is told."""
 
 
-class UnauthenticatedError(AuthorisationError):
+class CredentialsError(AuthorisationError, UnauthenticatedError):
     """No credentials, or none that count. missing: none were sent."""
 
     def __init__(self, text: str, *, missing: bool = False) -> None:
@@ -49,7 +49,7 @@ class Credentials(Protocol):
     missing: str
 
     def accept(self, token: str) -> None:
-        """Returns for a good token. Raises UnauthenticatedError or ForbiddenError."""
+        """Returns for a good token. Raises CredentialsError or ForbiddenError."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def authorise(policy: Policy, group: Group | None, headers: Headers) -> None:
 def _authenticate(credentials: tuple[Credentials, ...], headers: Headers) -> None:
     token = _bearer(headers)
     if token is None:
-        raise UnauthenticatedError(credentials[-1].missing, missing=True)
+        raise CredentialsError(credentials[-1].missing, missing=True)
     for kind in credentials[:-1]:
         try:
             return kind.accept(token)
@@ -109,10 +109,10 @@ def _bearer(headers: Headers) -> str | None:
     """The token of the only `authorization: Bearer ...`, None if there is no such header."""
     sent = [value for name, value in headers if name == "authorization"]
     if len(sent) > 1:  # a proxy and a server that read different ones would disagree on who calls
-        raise UnauthenticatedError("more than one authorization header")
+        raise CredentialsError("more than one authorization header")
     if not sent or not isinstance(sent[0], str) or sent[0][: len(_SCHEME)].lower() != _SCHEME:
         return None
     token = sent[0][len(_SCHEME) :].strip()
     if len(token) > MAX_TOKEN_CHARS or not token.isascii():
-        raise UnauthenticatedError(f"the bearer token is longer than {MAX_TOKEN_CHARS} characters or not ASCII")
+        raise CredentialsError(f"the bearer token is longer than {MAX_TOKEN_CHARS} characters or not ASCII")
     return token or None

@@ -19,10 +19,10 @@ import grpc
 from hypersonic.server.security.groups import RPCS
 from hypersonic.server.security.policy import (
     AuthorisationError,
+    CredentialsError,
     ForbiddenError,
     Headers,
     Policy,
-    UnauthenticatedError,
     authorise,
 )
 
@@ -36,7 +36,7 @@ def protect(handler: grpc.GenericRpcHandler, policy: Policy) -> grpc.GenericRpcH
 
 def status_of(error: AuthorisationError) -> grpc.StatusCode:
     """gRPC's code: Triton's for a restricted group, Envoy's for tokens."""
-    if isinstance(error, UnauthenticatedError):
+    if isinstance(error, CredentialsError):
         return grpc.StatusCode.UNAUTHENTICATED
     return grpc.StatusCode.PERMISSION_DENIED if isinstance(error, ForbiddenError) else grpc.StatusCode.UNAVAILABLE
 

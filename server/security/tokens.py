@@ -8,7 +8,7 @@ import hmac
 from pathlib import Path
 
 from hypersonic.server.errors import StartError
-from hypersonic.server.security.policy import UnauthenticatedError
+from hypersonic.server.security.policy import CredentialsError
 from hypersonic.server.security.watched import WatchedFiles
 
 #: shorter ones are guessed
@@ -27,10 +27,10 @@ class BearerTokens:
             raise StartError(f"{path} holds no token, expected one of {_MIN_CHARS} characters or more on a line of its own")
 
     def accept(self, token: str) -> None:
-        """Raises UnauthenticatedError."""
+        """Raises CredentialsError."""
         digest = hashlib.sha256(token.encode()).digest()
         if not sum(hmac.compare_digest(digest, known) for known in self._digests.value):
-            raise UnauthenticatedError("bearer token is not known")
+            raise CredentialsError("bearer token is not known")
 
 
 def parse_tokens(text: bytes) -> tuple[bytes, ...]:

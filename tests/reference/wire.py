@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import grpc
 import numpy as np
 from google.protobuf import json_format
-from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
@@ -114,11 +113,11 @@ class Wire:
     def begin(self, request: service_pb2.ModelInferRequest, timeout_s: float = TIMEOUT_S) -> grpc.Future:
         return self.stub.ModelInfer.future(request, timeout=timeout_s)
 
-    def rpc(self, name: str, request: Message | None = None, **fields: Any) -> dict[str, Any]:
+    def rpc(self, rpc: str, /, **fields: Any) -> dict[str, Any]:
         """Any other RPC by its name."""
-        request = getattr(service_pb2, f"{name}Request")(**fields) if request is None else request
+        request = getattr(service_pb2, f"{rpc}Request")(**fields)
         try:
-            answer = getattr(self.stub, name)(request, timeout=TIMEOUT_S)
+            answer = getattr(self.stub, rpc)(request, timeout=TIMEOUT_S)
         except grpc.RpcError as error:
             return refused(error)
         return json_format.MessageToDict(answer, preserving_proto_field_name=True)

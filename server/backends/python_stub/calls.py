@@ -6,7 +6,8 @@ from __future__ import annotations
 import itertools
 import queue
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from hypersonic.server.backends.python_stub.channel import Channel, ChannelClosedError, Message, MessageError
@@ -25,7 +26,18 @@ class Calls:
         self._waiting: dict[int, queue.SimpleQueue[Reply | None]] = {}
         self._closed = False
         self._lock = threading.Lock()
-        threading.Thread(target=self._listen, name="triton-replies", daemon=True).start()
+        self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        for work in (self._listen, self._work):
+            threading.Thread(target=work, name="triton-calls", daemon=True).start()
+
+    def later(self, job: Callable[[], None]) -> None:
+        """Do it on another thread; safe inside __del__."""
+        self._jobs.put(job)
+
+    def _work(self) -> None:
+        while True:
+            with suppress(TritonModelException):  # the server is gone: nobody to tell
+                self._jobs.get()()
 
     def tell(self, message: Message, payload: Sequence[bytes | memoryview] = ()) -> None:
         """No answer expected. Raises TritonModelException when the server is gone."""

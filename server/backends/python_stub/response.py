@@ -6,12 +6,14 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from hypersonic.server.backends.python_stub.calls import PROCESS
 from hypersonic.server.backends.python_stub.errors import TritonError, TritonModelException
 from hypersonic.server.backends.python_stub.tensor import Tensor
 
 RESPONSE_COMPLETE_FINAL = 1
+ABANDONED = "the model let go of the request without a final response"
 ParameterValue = bool | int | float | str
 
 
@@ -126,11 +128,10 @@ class InferenceResponseSender:
                 self._deliver(None if error is None else InferenceResponse(error=error), True)
 
     def __del__(self) -> None:
-        if not self.closed:
-            try:
-                self.close(TritonError("the model let go of the request without a final response"))
-            except TritonModelException:  # the server is gone: nobody to tell
-                self.closed = True
+        if not self.closed and PROCESS.calls is not None:
+            # not here: the collector may come by while this very thread holds a lock
+            self.closed = True
+            PROCESS.calls.later(partial(self._deliver, InferenceResponse(error=TritonError(ABANDONED)), True))
 
 
 def is_cancelled(key: int) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a model sees of its request, as JSON, and response parameters of every type."""
+"""What a model sees of its request, as JSON."""
 
 import json
 
@@ -23,4 +23,4 @@ class TritonPythonModel:
         }
         text = json.dumps(seen, sort_keys=True).encode()
         answer = [pb_utils.Tensor("SEEN", np.array([text], np.object_))]
-        return pb_utils.InferenceResponse(answer, parameters={"a": "text", "b": 7, "c": True})
+        return pb_utils.InferenceResponse(answer)

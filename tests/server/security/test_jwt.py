@@ -91,6 +91,24 @@ def test_a_good_token_is_accepted(tokens: JsonWebTokens, made: Callable[[], str]
     tokens.accept(given)
 
 
+def swapped(good: str, payload: dict[str, object]) -> str:
+    """Another payload under a good token's signature."""
+    head, _, signature = good.split(".")
+    return ".".join((head, b64(json.dumps(payload).encode()), signature))
+
+
+def headed(header: dict[str, object]) -> str:
+    _, payload, signature = token().split(".")
+    return ".".join((b64(json.dumps(header).encode()), payload, signature))
+
+
+def signed_with_the_public_key() -> str:
+    """The public key's text as an HMAC secret: what a verifier accepts that believes the token's own `alg`."""
+    secret = RSA_KEY.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    head, payload = b64(b'{"alg":"HS256","kid":"r"}'), b64(json.dumps(claims()).encode())
+    return f"{head}.{payload}.{b64(hmac.digest(secret, f'{head}.{payload}'.encode(), hashlib.sha256))}"
+
+
 #: what a client is told, and a token that earns it
 REFUSED: list[tuple[str, Callable[[], str]]] = [
     ("Jwt is expired", lambda: token(exp=int(time.time()) - 100)),
@@ -121,24 +139,6 @@ REFUSED: list[tuple[str, Callable[[], str]]] = [
     (FORM, lambda: "nothing"),
     (FORM, lambda: token() + ".x"),
 ]  # fmt: skip
-
-
-def swapped(good: str, payload: dict[str, object]) -> str:
-    """Another payload under a good token's signature."""
-    head, _, signature = good.split(".")
-    return ".".join((head, b64(json.dumps(payload).encode()), signature))
-
-
-def headed(header: dict[str, object]) -> str:
-    _, payload, signature = token().split(".")
-    return ".".join((b64(json.dumps(header).encode()), payload, signature))
-
-
-def signed_with_the_public_key() -> str:
-    """The public key's text as an HMAC secret: what a verifier accepts that believes the token's own `alg`."""
-    secret = RSA_KEY.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-    head, payload = b64(b'{"alg":"HS256","kid":"r"}'), b64(json.dumps(claims()).encode())
-    return f"{head}.{payload}.{b64(hmac.digest(secret, f'{head}.{payload}'.encode(), hashlib.sha256))}"
 
 
 @pytest.mark.parametrize(("text", "made"), REFUSED, ids=range(len(REFUSED)))

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""POST /v2/models/M[/versions/V]/infer.
+
+    event loop:  path, headers -> admission -> body            disconnect? -> answer out -> bytes given back
+    a thread:                            decompress -> parse -> infer -> frame -> compress
+
+A thread waits with its request: models run batches on the threads that ask. So the threads are a pool of their own, and health
+and metadata never wait for one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from hypersonic.server.errors import CancelledError, ServerError, UnsupportedError
+from hypersonic.server.http import body as bodies
+from hypersonic.server.http.body import Held
+from hypersonic.server.http.codec import ParsedRequest, header_bytes, parse_request
+from hypersonic.server.http.frame import FramedAnswer, HttpFrame
+from hypersonic.server.model import Model
+from hypersonic.server.options import Options
+from hypersonic.server.parameters import forwarded
+from hypersonic.server.service import InferenceService
+from hypersonic.server.shm import SharedMemory, Span
+
+#: JSON takes up to some twenty times its text in memory, and parsing it holds the interpreter: one such text at a time
+_LARGE_JSON_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class HttpLimits:
+    """max_input_bytes: of a body, as sent and decompressed. infer_threads: requests worked on or waited for at once.
+
+    header_pattern: request headers that become request parameters, a regular expression, "" = none.
+    """
+
+    max_input_bytes: int = 1 << 26
+    infer_threads: int = 256
+    header_pattern: str = ""
+
+    @classmethod
+    def of(cls, opts: Options) -> HttpLimits:
+        """From the server's options."""
+        return cls(opts.http_max_input_size, opts.http_infer_thread_count, opts.http_header_forward_pattern)
+
+
+class HttpCall:
+    """The connection of one request as models see it. The event loop ends it; any thread asks."""
+
+    def __init__(self, client: str) -> None:
+        self.client = client
+        self._lock = threading.Lock()
+        self._callbacks: list[Callable[[], None]] | None = []
+
+    def is_active(self) -> bool:
+        return self._callbacks is not None
+
+    def add_callback(self, callback: Callable[[], None]) -> bool:
+        with self._lock:
+            if self._callbacks is None:
+                return False
+            self._callbacks.append(callback)
+            return True
+
+    def end(self) -> None:
+        """The client went away."""
+        with self._lock:
+            callbacks, self._callbacks = self._callbacks or [], None
+        for callback in callbacks:
+            callback()
+
+
+class HeldResponse(Response):
+    """Gives the request's bytes back when the answer has been read, or the client is gone."""
+
+    def __init__(self, held: Held, content: bytes, headers: Mapping[str, str]) -> None:
+        super().__init__(content, headers=dict(headers))
+        self._held = held
+
+    async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
+        try:
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            await send({"type": "http.response.body", "body": self.body, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})  # sent when the one before has left
+        finally:
+            self._held.leave()
+
+
+class _HeldRegions:
+    """Shared memory whose bytes count as the request's."""
+
+    def __init__(self, regions: SharedMemory, held: Held) -> None:
+        self._regions = regions
+        self._held = held
+        self.span: Callable[[str, int, int], Span] = regions.span
+
+    def read(self, name: str, offset: int, size_bytes: int) -> memoryview:
+        span = self._regions.span(name, offset, size_bytes)
+        self._held.take(span.size_bytes)
+        return self._regions.read(name, offset, size_bytes)
+
+
+class _Work(NamedTuple):
+    """A request that has arrived. version: as asked for."""
+
+    model: Model
+    version: str
+    body: memoryview
+    headers: Mapping[str, str]
+    held: Held
+    call: HttpCall
+    arrived_ns: int
+
+
+class InferEndpoint:
+    """The route's endpoint, for as long as the server runs."""
+
+    def __init__(self, service: InferenceService, regions: SharedMemory | None, limits: HttpLimits) -> None:
+        self._service = service
+        self._regions = regions
+        self._limits = limits
+        self._pattern = re.compile(limits.header_pattern, re.IGNORECASE) if limits.header_pattern else None
+        self._pool = ThreadPoolExecutor(max(1, limits.infer_threads), thread_name_prefix="http-infer")
+        self._large_json = threading.Lock()
+
+    async def __call__(self, request: Request, name: str, version: str) -> Response:
+        """Raises ServerError."""
+        arrived_ns = time.monotonic_ns()
+        model = self._service.repository.model(name, version)
+        if model.config.decoupled:
+            raise UnsupportedError("HTTP end point doesn't support models with decoupled transaction policy")
+        call = HttpCall(client_of(request))
+        limit_bytes = self._limits.max_input_bytes
+        size_bytes = bodies.declared_bytes(request.headers, limit_bytes)
+        held = Held(self._service.admission, call.client, size_bytes or 0)
+        try:
+            body = await bodies.read_body(request.receive, size_bytes, limit_bytes, held)
+            work = _Work(model, version, body, request.headers, held, call, arrived_ns)
+            del body
+            content, headers = await self._attended(work, request)
+        except BaseException:
+            held.leave()
+            raise
+        return HeldResponse(held, content, headers)
+
+    async def _attended(self, work: _Work, request: Request) -> tuple[bytes, dict[str, str]]:
+        """Done on a thread, and given up when the client goes away."""
+        future = self._pool.submit(self._answer, work)
+        answer = asyncio.wrap_future(future)
+        gone = asyncio.ensure_future(_disconnected(request.receive))
+        try:
+            await asyncio.wait((answer, gone), return_when=asyncio.FIRST_COMPLETED)
+            if not answer.done():
+                work.call.end()
+                if future.cancel():  # it was still waiting for a thread
+                    raise CancelledError
+            return await answer
+        finally:
+            gone.cancel()
+            work.call.end()
+
+    def _answer(self, work: _Work) -> tuple[bytes, dict[str, str]]:
+        if not work.call.is_active():
+            raise CancelledError
+        parsed = self._parse(work)
+        try:
+            framed: FramedAnswer = self._service.infer(
+                work.model,
+                work.version,
+                parsed.request,
+                lambda model: HttpFrame(model, parsed.binary),
+                work.call,
+                work.arrived_ns,
+            )
+        except ServerError as error:
+            error.request_id = parsed.request.id
+            raise
+        work.held.add(len(framed.body))
+        return _encoded(framed, bodies.wanted_encoding(work.headers.get("accept-encoding", "")))
+
+    def _parse(self, work: _Work) -> ParsedRequest:
+        headers = work.headers
+        encoding = headers.get("content-encoding", "")
+        body = bodies.decompress(work.body, encoding, self._limits.max_input_bytes, work.held)
+        json_bytes = header_bytes(headers.get("inference-header-content-length"), len(body))
+        regions = _HeldRegions(self._regions, work.held) if self._regions is not None else None
+        parameters = forwarded(headers.items(), self._pattern)
+        with self._large_json if json_bytes > _LARGE_JSON_BYTES else nullcontext():
+            try:
+                return parse_request(body, json_bytes, work.model.config, regions, parameters)
+            except ServerError as error:
+                error.request_id = ""
+                raise
+
+
+def _encoded(framed: FramedAnswer, encoding: str) -> tuple[bytes, dict[str, str]]:
+    """The answer's body and headers."""
+    headers = {"content-type": "application/json" if framed.json_bytes is None else "application/octet-stream"}
+    if framed.json_bytes is not None:
+        headers["inference-header-content-length"] = str(framed.json_bytes)
+    if not encoding:
+        return framed.body, headers
+    return bodies.compress(framed.body, encoding), {**headers, "content-encoding": encoding}
+
+
+def client_of(request: Request) -> str:
+    """Who a request counts as: its connection."""
+    return f"{request.client.host}:{request.client.port}" if request.client is not None else ""
+
+
+async def _disconnected(receive: Callable[[], Any]) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

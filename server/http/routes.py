@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Port 8000: Triton's HTTP paths, their methods and their answers. Errors are {"error": text} with Triton's codes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+from google.protobuf.message import Message
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+from tritonclient.grpc import service_pb2
+
+from hypersonic.server.errors import (
+    BackendError,
+    BudgetError,
+    CancelledError,
+    MalformedJsonError,
+    ModelLoadError,
+    NotFoundError,
+    ServerError,
+    SharedMemoryError,
+    UnauthenticatedError,
+    UnavailableError,
+    UnsupportedError,
+)
+from hypersonic.server.http import body as bodies
+from hypersonic.server.http import control
+from hypersonic.server.http.frame import to_json as json_bytes
+from hypersonic.server.http.infer import HttpLimits, InferEndpoint, client_of
+from hypersonic.server.http.tojson import to_json
+from hypersonic.server.log import LogControl
+from hypersonic.server.observe.trace_settings import TraceControl
+from hypersonic.server.service import InferenceService
+from hypersonic.server.servicer import Servicer
+
+_LOG = logging.getLogger(__name__)
+#: Triton's map of errors to HTTP codes; what is not here is 400
+_STATUS: tuple[tuple[type[ServerError], int], ...] = (
+    (NotFoundError, 404),
+    (UnavailableError, 503),
+    (BudgetError, 503),
+    (UnsupportedError, 501),
+    (UnauthenticatedError, 401),
+    (CancelledError, 499),
+    (MalformedJsonError, 500),
+    (SharedMemoryError, 500),
+    (BackendError, 500),
+    (ModelLoadError, 500),
+)
+_OURS = (BackendError, ModelLoadError)
+_MOST_ERROR_CHARACTERS = 4096
+_LOAD_THREADS = 4
+_VERSION_DIGITS = 18
+_MODEL_PATHS = ("/v2/models/{model}", "/v2/models/{model}/versions/{version}")
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+class Json(Response):
+    """JSON as Triton writes it, NaN and Infinity included."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        return json_bytes(content)
+
+
+class Empty(Response):
+    """What a call without an answer answers."""
+
+    media_type = "application/json"
+
+
+class Settings(NamedTuple):
+    """What can be set while the server runs; what is None has no route."""
+
+    trace: TraceControl | None = None
+    log: LogControl | None = None
+
+
+def status_of(error: ServerError) -> int:
+    """HTTP's code for an error."""
+    return next((code for kind, code in _STATUS if isinstance(error, kind)), 400)
+
+
+def inference_app(
+    service: InferenceService,
+    servicer: Servicer,
+    limits: HttpLimits | None = None,
+    settings: Settings | None = None,
+    more: Sequence[BaseRoute] = (),
+) -> Starlette:
+    """The application of port 8000. more: further routes, e.g. a page for people."""
+    limits = limits or HttpLimits()
+    bounded = _Bodies(service, limits)
+    routes = [
+        *_health(service),
+        *_metadata(servicer),
+        *_inference(service, servicer, limits),
+        *_repository(servicer, bounded),
+        *_shared_memory(servicer, bounded),
+        *_settings(service, settings or Settings(), bounded),
+        *more,
+    ]
+    app = Starlette(routes=routes, exception_handlers={ServerError: refuse, HTTPException: refuse})
+    app.router.redirect_slashes = False  # a path of Triton's or none
+    return app
+
+
+class _Bodies:
+    """Control calls: their bodies read within the same bounds as those of inference, the work done on threads of its own."""
+
+    def __init__(self, service: InferenceService, limits: HttpLimits) -> None:
+        self._service = service
+        self._limits = limits
+        self._pool = ThreadPoolExecutor(_LOAD_THREADS, thread_name_prefix="http-control")
+
+    async def __call__(self, request: Request, work: Callable[[Any], Any]) -> Any:
+        """work: of the parsed body."""
+        limit_bytes = self._limits.max_input_bytes
+        size_bytes = bodies.declared_bytes(request.headers, limit_bytes)
+        held = bodies.Held(self._service.admission, client_of(request), size_bytes or 0)
+        try:
+            body = await bodies.read_body(request.receive, size_bytes, limit_bytes, held)
+            return await asyncio.get_running_loop().run_in_executor(self._pool, lambda: work(control.document_of(body)))
+        finally:
+            held.leave()
+
+
+def _route(path: str, endpoint: Endpoint, *methods: str) -> Route:
+    return Route(path, endpoint, methods=list(methods or ("GET",)))
+
+
+def model_of(request: Request) -> tuple[str, str]:
+    """(name, version) of the path. Raises HTTPException, as Triton, for a version that is no number."""
+    version = request.path_params.get("version", "")
+    if version and not (version.isascii() and version.isdigit() and len(version) <= _VERSION_DIGITS):
+        raise HTTPException(404)
+    return request.path_params["model"], version
+
+
+def _health(service: InferenceService) -> list[Route]:
+    async def live(_request: Request) -> Response:
+        return Response()
+
+    async def ready(_request: Request) -> Response:
+        return Response(status_code=200 if service.ready else 400)
+
+    async def model_ready(request: Request) -> Response:
+        if service.model_ready(*model_of(request)):
+            return Response()
+        return Json({"error": "Model version not ready"}, 400)
+
+    models = [_route(f"{path}/ready", model_ready) for path in _MODEL_PATHS]
+    return [_route("/v2/health/live", live), _route("/v2/health/ready", ready), *models]
+
+
+def _metadata(servicer: Servicer) -> list[Route]:
+    """Server, models, their configurations and statistics: messages of the gRPC service as JSON."""
+
+    def shown(make: Callable[[str, str], Message]) -> Endpoint:
+        async def endpoint(request: Request) -> Response:
+            return Json(to_json(make(*model_of(request) if "model" in request.path_params else ("", ""))))
+
+        return endpoint
+
+    def server(_name: str, _version: str) -> Message:
+        message: Message = servicer.server_metadata(service_pb2.ServerMetadataRequest())
+        return message
+
+    def model(name: str, version: str) -> Message:
+        message: Message = servicer.model_metadata(service_pb2.ModelMetadataRequest(name=name, version=version))
+        return message
+
+    def config(name: str, version: str) -> Message:
+        message: Message = servicer.model_config(service_pb2.ModelConfigRequest(name=name, version=version)).config
+        return message
+
+    def statistics(name: str, version: str) -> Message:
+        message: Message = servicer.model_statistics(service_pb2.ModelStatisticsRequest(name=name, version=version))
+        return message
+
+    routes = [_route("/v2", shown(server)), _route("/v2/models/stats", shown(statistics))]
+    for path in _MODEL_PATHS:
+        routes += [
+            _route(path, shown(model)),
+            _route(f"{path}/config", shown(config)),
+            _route(f"{path}/stats", shown(statistics)),
+        ]
+    return routes
+
+
+def _inference(service: InferenceService, servicer: Servicer, limits: HttpLimits) -> list[Route]:
+    infer = InferEndpoint(service, servicer.regions, limits)
+
+    async def endpoint(request: Request) -> Response:
+        return await infer(request, *model_of(request))
+
+    return [_route(f"{path}/infer", endpoint, "POST") for path in _MODEL_PATHS]
+
+
+def _repository(servicer: Servicer, bounded: _Bodies) -> list[Route]:
+    async def index(request: Request) -> Response:
+        return Json(await bounded(request, lambda document: control.repository_index(servicer, document)))
+
+    def changing(change: Callable[[Servicer, str, str, Any], None]) -> Endpoint:
+        async def endpoint(request: Request) -> Response:
+            repository = request.path_params.get("repository", "")
+            name = request.path_params["model"]
+            await bounded(request, lambda document: change(servicer, repository, name, document))
+            return Empty()
+
+        return endpoint
+
+    routes = []
+    for path in ("/v2/repository", "/v2/repository/{repository}"):
+        routes += [
+            _route(f"{path}/index", index, "POST"),
+            _route(f"{path}/models/{{model}}/load", changing(control.repository_load), "POST"),
+            _route(f"{path}/models/{{model}}/unload", changing(control.repository_unload), "POST"),
+        ]
+    return routes
+
+
+def _shared_memory(servicer: Servicer, bounded: _Bodies) -> list[Route]:
+    regions = servicer.regions
+
+    def showing(status: Callable[[str], Any]) -> Endpoint:
+        async def endpoint(request: Request) -> Response:
+            return Json(status(request.path_params.get("region", "")))
+
+        return endpoint
+
+    def changing(change: Callable[[str, Any], None]) -> Endpoint:
+        async def endpoint(request: Request) -> Response:
+            name = request.path_params.get("region", "")
+            await bounded(request, lambda document: change(name, document))
+            return Empty()
+
+        return endpoint
+
+    routes = []
+    for path in ("sharedmemory", "sharedmemory/region/{region}"):
+        routes += [
+            _route(f"/v2/system{path}/status", showing(lambda name: control.system_status(regions, name))),
+            _route(
+                f"/v2/system{path}/register",
+                changing(lambda name, document: control.system_register(regions, name, document)),
+                "POST",
+            ),
+            _route(f"/v2/system{path}/unregister", changing(lambda name, _: control.system_unregister(regions, name)), "POST"),
+            _route(f"/v2/cuda{path}/status", showing(control.cuda_status)),
+            _route(f"/v2/cuda{path}/register", changing(lambda name, _: control.cuda_register(name)), "POST"),
+            _route(f"/v2/cuda{path}/unregister", changing(lambda _name, _document: None), "POST"),
+        ]
+    return routes
+
+
+def _settings(service: InferenceService, settings: Settings, bounded: _Bodies) -> list[Route]:
+    def endpoint_of(show_or_set: Callable[[str, Any], Any]) -> Endpoint:
+        async def endpoint(request: Request) -> Response:
+            name = request.path_params.get("model", "")
+            if request.method != "POST":
+                return Json(show_or_set(name, None))
+            return Json(await bounded(request, lambda document: show_or_set(name, document)))
+
+        return endpoint
+
+    routes = []
+    if (trace := settings.trace) is not None:
+        known = service.repository.__contains__
+        show = endpoint_of(lambda name, document: control.trace_setting(trace, known, name, document))
+        routes += [_route(f"{path}/trace/setting", show, "GET", "POST") for path in ("/v2", "/v2/models/{model}")]
+    if (log := settings.log) is not None:
+        show = endpoint_of(lambda _, document: control.log_settings(log, document))
+        routes.append(_route("/v2/logging", show, "GET", "POST"))
+    return routes
+
+
+async def refuse(_request: Request, error: Exception) -> Response:
+    """The answer to an error: its text for the client, what is ours to mend also in the log."""
+    if isinstance(error, ServerError):
+        if isinstance(error, _OURS):
+            _LOG.error("%s", error)
+        return Json({"error": error.text[:_MOST_ERROR_CHARACTERS]}, status_of(error))
+    code = error.status_code if isinstance(error, HTTPException) else 500
+    return Json({"error": error.detail if isinstance(error, HTTPException) else "internal error"}, code)

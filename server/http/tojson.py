@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Protobuf messages as the JSON that Triton's HTTP port answers with.
+
+Unlike protobuf's own mapping: 64-bit integers are numbers, field names are those of the .proto file, and every field is there
+but messages and oneof members that are not set.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
+
+
+def to_json(message: Message) -> dict[str, Any]:
+    """A message as a JSON object."""
+    return {field.name: _field(message, field) for field in message.DESCRIPTOR.fields if _shown(message, field)}
+
+
+def _shown(message: Message, field: FieldDescriptor) -> bool:
+    return field.is_repeated or not field.has_presence or message.HasField(field.name)
+
+
+def _field(message: Message, field: FieldDescriptor) -> Any:
+    value = getattr(message, field.name)
+    if field.message_type is not None and field.message_type.GetOptions().map_entry:
+        of_value = field.message_type.fields_by_name["value"]
+        return {str(key): _value(of_value, value[key]) for key in value}
+    return [_value(field, item) for item in value] if field.is_repeated else _value(field, value)
+
+
+def _value(field: FieldDescriptor, value: Any) -> Any:
+    if field.type == FieldDescriptor.TYPE_MESSAGE:
+        return to_json(value)
+    if field.type == FieldDescriptor.TYPE_ENUM:
+        known = field.enum_type.values_by_number.get(value)
+        return known.name if known is not None else value
+    if field.type == FieldDescriptor.TYPE_BYTES:
+        return base64.b64encode(value).decode()
+    return value

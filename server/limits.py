@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How much of anything one request may hold, and a look at a serialized request before the protobuf library takes memory.
+
+Two bytes on the wire can be an input tensor of a hundred bytes in memory: a message of 2 GiB must be counted before it is
+parsed. Nothing is counted in a header of up to `Limits.uncounted_bytes`, which no amount of fields makes dangerous.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from hypersonic.server.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from hypersonic.server.request import InferRequest
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Per request. typed_elements and string_elements: of all its typed contents together. fields: of protobuf, of any kind."""
+
+    inputs: int = 1024
+    outputs: int = 1024
+    parameters: int = 1024
+    dims: int = 64
+    typed_elements: int = 2**25
+    string_elements: int = 2**20
+    fields: int = 2**21
+    uncounted_bytes: int = 65_536
+
+
+LIMITS = Limits()
+#: longest varint
+_VARINT_BYTES = 10
+
+
+def check_counts(request: InferRequest, limits: Limits = LIMITS) -> None:
+    """Whichever front end read it. Raises InvalidRequestError."""
+    _bound(len(request.inputs), limits.inputs, "inputs")
+    _bound(len(request.outputs), limits.outputs, "requested outputs")
+    _bound(len(request.parameters), limits.parameters, "parameters")
+    for tensor in request.inputs:
+        if len(tensor.shape) > limits.dims:
+            raise InvalidRequestError(f"input '{tensor.name[:256]}' has {len(tensor.shape)} dimensions, at most {limits.dims}")
+
+
+def _bound(found: int, most: int, what: str) -> None:
+    if found > most:
+        raise InvalidRequestError(f"the request has more than {most} {what}: split it")
+
+
+class _Counted(NamedTuple):
+    """A field that is counted. per_byte: how many elements a byte of its body may stand for; 0: each field is one."""
+
+    limit: str
+    what: str
+    inside: Mapping[int, _Counted] | None = None
+    per_byte: float = 0.0
+
+
+_PARAMETER = _Counted("parameters", "parameters")
+_TYPED = "elements of typed contents"
+#: InferTensorContents: varints are a byte or more each, fp32 four, fp64 eight
+_CONTENTS = {
+    **{number: _Counted("typed_elements", _TYPED, per_byte=1.0) for number in (1, 2, 3, 4, 5)},
+    6: _Counted("typed_elements", _TYPED, per_byte=0.25),
+    7: _Counted("typed_elements", _TYPED, per_byte=0.125),
+    8: _Counted("string_elements", "string elements"),
+}
+_INPUT = {
+    3: _Counted("shape_bytes", "dimensions", per_byte=1.0),
+    4: _PARAMETER,
+    5: _Counted("inputs", "contents of inputs", _CONTENTS),
+}
+#: ModelInferRequest
+_REQUEST = {
+    4: _PARAMETER,
+    5: _Counted("inputs", "inputs", _INPUT),
+    6: _Counted("outputs", "requested outputs", {2: _PARAMETER}),
+    7: _Counted("inputs", "raw_input_contents"),
+}
+
+
+def check_wire(data: bytes, limits: Limits = LIMITS) -> None:
+    """A serialized ModelInferRequest, whole or without its raw_input_contents. Raises InvalidRequestError for too much.
+
+    What is not protobuf ends the count: everything before it is within the limits, and the library refuses the rest.
+    """
+    if len(data) > limits.uncounted_bytes:
+        most = {**vars(limits), "shape_bytes": limits.inputs * limits.dims * _VARINT_BYTES}
+        _count(data, most)
+
+
+def _count(data: bytes, most: Mapping[str, int]) -> None:
+    found: dict[str, float] = {}
+    steps = iter(range(most["fields"]))
+    stack = [(_REQUEST, _fields(data, 0, len(data), steps))]
+    while stack:
+        known, fields = stack[-1]
+        field = next(fields, None)
+        if field is None:
+            stack.pop()
+            continue
+        number, start, stop = field
+        counted = known.get(number)
+        if counted is None:
+            continue
+        found[counted.what] = found.get(counted.what, 0) + ((stop - start) * counted.per_byte or 1)
+        if found[counted.what] > most[counted.limit]:
+            raise InvalidRequestError(f"the request has more than {most[counted.limit]} {counted.what}: split it")
+        if counted.inside is not None:
+            stack.append((dict(counted.inside), _fields(data, start, stop, steps)))
+
+
+def _fields(data: bytes, at: int, end: int, steps: Iterator[int]) -> Iterator[tuple[int, int, int]]:
+    """(number, first byte of the value, byte after it) of each field outside groups, as far as they are well-formed.
+
+    Each field takes a step. Raises InvalidRequestError when they run out.
+    """
+    depth = 0
+    while at < end:
+        if next(steps, None) is None:
+            raise InvalidRequestError("the request has more protobuf fields than any tensor needs: send tensors raw")
+        tag, at = _varint(data, at, end)
+        start, kind = at, tag & 7
+        if kind == 0:
+            _, at = _varint(data, at, end)
+        elif kind == 2:
+            size, start = _varint(data, at, end)
+            at = start + size
+        elif kind in _FIXED:
+            at += _FIXED[kind]
+        elif kind in _GROUPS:
+            depth += _GROUPS[kind]
+        else:
+            return
+        if at > end or depth < 0:
+            return
+        if depth == 0 and kind not in _GROUPS:
+            yield tag >> 3, start, at
+
+
+_FIXED = {1: 8, 5: 4}
+_GROUPS = {3: 1, 4: -1}
+
+
+def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
+    """(value, byte after it); a byte past the end for what is no varint."""
+    value = shift = 0
+    while at < end and shift < 70:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+    return 0, end + 1
