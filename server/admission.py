@@ -35,22 +35,34 @@ class Admission:
         with self._changed:
             if self.closed:
                 raise ShuttingDownError
-            held = self._clients.get(client, 0)
-            if self.limit_bytes and self.requests and held + size_bytes > self.limit_bytes - self.size_bytes:
-                self.refused += 1
-                raise BudgetError(
-                    f"the requests in flight hold {self.size_bytes} bytes, {held} of them this client's; {size_bytes} more "
-                    f"exceed its share of the limit of {self.limit_bytes}: send again later or to another server"
-                )
+            if self.requests:
+                self._check(size_bytes, client)
             self.requests += 1
-            self.size_bytes += size_bytes
-            self._clients[client] = held + size_bytes
+            self._add(size_bytes, client)
+
+    def _check(self, size_bytes: int, client: str) -> None:
+        held = self._clients.get(client, 0)
+        if self.limit_bytes and held + size_bytes > self.limit_bytes - self.size_bytes:
+            self.refused += 1
+            raise BudgetError(
+                f"the requests in flight hold {self.size_bytes} bytes, {held} of them this client's; {size_bytes} more "
+                f"exceed its share of the limit of {self.limit_bytes}: send again later or to another server"
+            )
+
+    def _add(self, size_bytes: int, client: str) -> None:
+        self.size_bytes += size_bytes
+        self._clients[client] = self._clients.get(client, 0) + size_bytes
+
+    def take(self, size_bytes: int, client: str = "") -> None:
+        """A request that was let in is about to hold more: decompressed, parsed. Raises BudgetError before it does."""
+        with self._changed:
+            self._check(size_bytes, client)
+            self._add(size_bytes, client)
 
     def grow(self, size_bytes: int, client: str = "") -> None:
         """A request that was let in holds more than it came with: its answer is larger."""
         with self._changed:
-            self.size_bytes += size_bytes
-            self._clients[client] = self._clients.get(client, 0) + size_bytes
+            self._add(size_bytes, client)
 
     def leave(self, size_bytes: int, client: str = "") -> None:
         """The request's bytes are free again, whatever became of it."""

@@ -14,6 +14,7 @@ import os
 import queue
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,12 +26,25 @@ from hypersonic.server import log
 from hypersonic.server.arguments import add_arguments
 from hypersonic.server.backend import Backend
 from hypersonic.server.backends.fpga import FpgaBackend
+from hypersonic.server.backends.onnxruntime import OnnxRuntimeBackend
+from hypersonic.server.backends.python import PythonBackend
+from hypersonic.server.backends.python_bls import infer_by
+from hypersonic.server.config import ModelConfig
+from hypersonic.server.control import ControlMode
+from hypersonic.server.ensemble import EnsembleModel
 from hypersonic.server.errors import ServerError, StartError
 from hypersonic.server.handlers import generic_handler, rpc_handlers
 from hypersonic.server.health import HealthServicer, health_handler
 from hypersonic.server.http import app as http
+from hypersonic.server.log import LogControl
 from hypersonic.server.memory import raise_malloc_thresholds
-from hypersonic.server.metrics import Utilization
+from hypersonic.server.model import Model
+from hypersonic.server.observe.metrics import Metrics, MetricsOptions
+from hypersonic.server.observe.metrics_config import MetricsConfig
+from hypersonic.server.observe.status import StatusReader
+from hypersonic.server.observe.status_page import status_routes
+from hypersonic.server.observe.trace import open_tracing
+from hypersonic.server.observe.trace_settings import TraceConfig, TraceControl
 from hypersonic.server.options import Options
 from hypersonic.server.repository import ModelRepository
 from hypersonic.server.security import asgi, rpc, tls
@@ -81,27 +95,57 @@ def _signals() -> Iterator[Signals]:
 class Server:
     """Repository, service and front ends of one process. Order of calls: constructor (binds), load, start, stop."""
 
-    def __init__(self, opts: Options, backends: Mapping[str, Backend] | None = None) -> None:
-        """backends: by the name config.pbtxt gives, default all there are. Raises StartError when a port cannot be had."""
+    def __init__(
+        self, opts: Options, backends: Mapping[str, Backend] | None = None, log_control: LogControl | None = None
+    ) -> None:
+        """backends: by the name config.pbtxt gives, default all there are. log_control: what LogSettings changes.
+
+        Raises StartError when a port cannot be had.
+        """
         self.options = opts
         self._policies = policies(opts)
         self._grpc_credentials, self._http_tls = tls.grpc_credentials(opts), tls.http_context(opts)
-        known = backends if backends is not None else {"fpga": FpgaBackend()}
-        self.repository = ModelRepository(opts.model_repository, known, on_lost=self._lost)
+        self._metrics_config = MetricsConfig.of(opts.metrics_config)
+        self._trace, self._log = TraceControl(TraceConfig.of(opts.trace_config)), log_control
+        self.repository = ModelRepository(
+            opts.model_repository,
+            backends if backends is not None else self._backends(),
+            self._lost,
+            control=opts.control,
+            ensembles=self._ensemble,
+            metrics=self._metrics_config,
+        )
         self.service = InferenceService(
-            self.repository, strict_readiness=opts.strict_readiness, limit_bytes=opts.max_inflight_bytes
+            self.repository,
+            strict_readiness=opts.strict_readiness,
+            limit_bytes=opts.max_inflight_bytes,
+            tracing=open_tracing(self._trace),
         )
         regions = SharedMemory(max_read_bytes=opts.max_inflight_bytes) if opts.allow_client_shm else None
-        self._servicer = Servicer(self.service, server_id=opts.id, regions=regions)
+        self._servicer = Servicer(self.service, server_id=opts.id, regions=regions, trace=self._trace, log=log_control)
         self._health = HealthServicer(self.service)
         self._pool = ThreadPoolExecutor(max(1, opts.grpc_infer_thread_count), thread_name_prefix="grpc-infer")
         self.addresses: dict[str, str] = {}
         self._http_sockets = self._bind_http()
         self._grpc = self._bind_grpc() if opts.allow_grpc else None
         self._http: http.HttpServer | None = None
+        self._stopping = threading.Event()
+
+    def _backends(self) -> Mapping[str, Backend]:
+        """All there are, by the name config.pbtxt gives."""
+
+        def lookup(name: str, version: str) -> Model:  # the backends are older than the repository
+            return self.repository.model(name, version)
+
+        return {"fpga": FpgaBackend(), "onnxruntime": OnnxRuntimeBackend(), "python": PythonBackend(infer_by(lookup))}
+
+    def _ensemble(self, config: ModelConfig, version: int, repository: ModelRepository) -> Model:
+        return EnsembleModel(config, version, repository.model, metrics=self._metrics_config)
 
     def _lost(self) -> None:
-        self.service.changed()
+        service = getattr(self, "service", None)  # the repository is older than the service
+        if service is not None:
+            service.changed()
 
     def _bind_http(self) -> dict[str, http.Listener]:
         wanted = (
@@ -150,11 +194,20 @@ class Server:
 
     def start(self) -> None:
         """Open the doors and say so."""
-        utilization = Utilization(self.repository, self.options.metrics_interval_ms / 1000)
+        opts = self.options
+        metrics_options = MetricsOptions(
+            self._metrics_config, opts.metrics_interval_ms, opts.allow_gpu_metrics, opts.allow_cpu_metrics
+        )
         asked = {"HTTPService": self._policies.http, "Metrics Service": self._policies.metrics}
         self.applications = {
-            "HTTPService": http.inference_app(self.service, self._servicer, http.HttpLimits.of(self.options)),
-            "Metrics Service": http.metrics_app(self.service, utilization),
+            "HTTPService": http.inference_app(
+                self.service,
+                self._servicer,
+                http.HttpLimits.of(opts),
+                http.Settings(self._trace, self._log),
+                status_routes(StatusReader(self.service, opts.id)),
+            ),
+            "Metrics Service": http.metrics_app(Metrics(self.service, metrics_options)),
         }
         self._http = http.HttpServer(
             [(asgi.protect(self.applications[name], asked[name]), listener) for name, listener in self._http_sockets.items()],
@@ -164,12 +217,20 @@ class Server:
         if self._grpc is not None:
             self._grpc.start()
         self._http.start()
+        if opts.control.mode is ControlMode.POLL:
+            threading.Thread(target=self._poll, name="repository-poll", daemon=True).start()
         for name in ("GRPCInferenceService", "HTTPService", "Metrics Service"):
             if name in self.addresses:
                 _LOG.info("Started %s at %s", name, self.addresses[name])
 
+    def _poll(self) -> None:
+        while not self._stopping.wait(self.options.repository_poll_secs):
+            self.repository.poll()
+            self.service.changed()
+
     def stop(self, signals: Signals) -> bool:
         """Drain, close, unload; whether everything ended by itself."""
+        self._stopping.set()
         deadline = time.monotonic() + self.options.exit_timeout_secs
         drained = self.service.drain(self.options.exit_timeout_secs, signals.patience)
         self._health.close()
@@ -177,7 +238,9 @@ class Server:
             self._grpc.stop(_GRACE_S).wait(_GRACE_S)
         if self._http is not None:
             self._http.stop(_GRACE_S)
-        return drained and self.repository.close(max(1.0, deadline - time.monotonic()))
+        closed = self.repository.close(max(1.0, deadline - time.monotonic()))
+        self.service.tracing.close(_GRACE_S)
+        return drained and closed
 
 
 def _join(address: str, port: int) -> str:
@@ -192,9 +255,16 @@ def serve(args: argparse.Namespace) -> int:
     """
     opts = Options.of(args)
     raise_malloc_thresholds()
-    log.configure(verbose=opts.log_verbose, info=opts.log_info, warning=opts.log_warning, error=opts.log_error)
+    log_control = log.configure(
+        verbose=opts.log_verbose,
+        info=opts.log_info,
+        warning=opts.log_warning,
+        error=opts.log_error,
+        log_format=opts.log_format,
+        log_file=opts.log_file,
+    )
     with _signals() as signals:
-        server = Server(opts)
+        server = Server(opts, log_control=log_control)
         server.load()
         server.start()
         _LOG.info("Signal (%d) received.", signals.wait())

@@ -7,6 +7,7 @@ import argparse
 import re
 from pathlib import Path
 
+from hypersonic.server.log import FORMATS
 from hypersonic.server.options import Options
 
 #: accepted because scripts written for tritonserver give them; nothing here depends on them
@@ -15,9 +16,6 @@ _IGNORED = (
     "--backend-config",
     "--min-supported-compute-capability",
     "--strict-model-config",
-    "--disable-auto-complete-config",
-    "--allow-gpu-metrics",
-    "--allow-cpu-metrics",
     "--http-thread-count",
 )
 
@@ -58,16 +56,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--model-repository", "--model-store", action="append", type=Path, required=True, metavar="DIR",
         help="a model repository; may be given several times",
     )  # fmt: skip
-    parser.add_argument("--model-control-mode", choices=("none",), default="none", help="all models are loaded at start")
+    _add_control(parser)
     _add_ports(parser)
     _add_behaviour(parser)
     _add_logging(parser)
+    _add_observation(parser)
     _add_grpc(parser)
     _add_tls(parser)
     _add_authorisation(parser)
     _add_limits(parser)
     for name in _IGNORED:
         parser.add_argument(name, nargs="?", const="", action="append", help=argparse.SUPPRESS)
+
+
+def _add_control(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--model-control-mode", choices=("none", "poll", "explicit"), default="none",
+        help="none: all models are loaded at start; poll: whatever the repositories hold; explicit: what clients ask for",
+    )  # fmt: skip
+    parser.add_argument(
+        "--load-model", action="append", default=[], metavar="NAME",
+        help="with explicit control, a model to load at start; may be given several times; * = all",
+    )  # fmt: skip
+    _add_count(parser, "--repository-poll-secs", "with poll control, seconds between two looks")
+    parser.add_argument(
+        "--disable-auto-complete-config", action="store_true", help="config.pbtxt has to be there, and complete"
+    )
+    _add_boolean(
+        parser, "--allow-xclbin-override", default=False, text="let clients' load requests bring what cards are loaded with"
+    )
 
 
 def _add_ports(parser: argparse.ArgumentParser) -> None:
@@ -83,7 +100,6 @@ def _add_ports(parser: argparse.ArgumentParser) -> None:
 def _add_behaviour(parser: argparse.ArgumentParser) -> None:
     for name, text in (
         ("--exit-timeout-secs", "how long requests in flight may take after SIGTERM"),
-        ("--metrics-interval-ms", "over how long utilization is averaged"),
         ("--max-inflight-bytes", "bytes of requests held at once, 0 = no limit; more are refused with RESOURCE_EXHAUSTED"),
         ("--grpc-infer-thread-count", "inference requests worked on or waited for at once"),
         ("--http-infer-thread-count", "the same, of those that come over HTTP"),
@@ -104,6 +120,22 @@ def _add_logging(parser: argparse.ArgumentParser) -> None:
     _add_count(parser, "--log-verbose", "0 = off")
     for level in ("info", "warning", "error"):
         _add_boolean(parser, f"--log-{level}", default=True, text=f"log {level} messages")
+    parser.add_argument(
+        "--log-format", choices=FORMATS, default=Options.log_format,
+        help="layout of log lines; json has one object a line",
+    )  # fmt: skip
+    parser.add_argument("--log-file", default="", metavar="FILE", help="append the log to a file, not to standard error")
+
+
+def _add_observation(parser: argparse.ArgumentParser) -> None:
+    _add_count(parser, "--metrics-interval-ms", "over how long utilization is averaged, at least")
+    _add_boolean(parser, "--allow-gpu-metrics", default=True, text="publish metrics of cards")
+    _add_boolean(parser, "--allow-cpu-metrics", default=True, text="publish metrics of the host's processors and memory")
+    for name, metavar, text in (
+        ("--metrics-config", "SETTING=VALUE", "counter_latencies, histogram_latencies, summary_latencies, summary_quantiles"),
+        ("--trace-config", "[MODE,]SETTING=VALUE", "mode, level, rate, count; triton,file; opentelemetry,url"),
+    ):
+        parser.add_argument(name, action="append", default=[], metavar=metavar, help=f"may be given several times: {text}")
 
 
 def _add_grpc(parser: argparse.ArgumentParser) -> None:

@@ -2,7 +2,8 @@
 """Triton's classification extension: an output as its k best classes, "<value>:<index>[:<label>]".
 
 Formats as Triton writes them: floats with six decimals, integers as they are, a label where the output has a label file with
-one for that index. Equal values come in the order of their indices and NaN comes last, which Triton leaves to its sort.
+one for that index. Equal values come in the order of their indices and NaN counts as the smallest: Triton
+leaves both to its sort.
 """
 
 from __future__ import annotations

@@ -23,12 +23,14 @@ from hypersonic.server.config import BatchInput, BatchInputKind, Dims, ModelConf
 from hypersonic.server.datatype import DATATYPES
 from hypersonic.server.errors import BackendError, InvalidRequestError, ServerError, UnsupportedError
 from hypersonic.server.pending import Share
+from hypersonic.server.request import InputTensor
 
 Array = NDArray[Any]
 
 
 def collect(shares: Sequence[Share], config: ModelConfig) -> dict[str, Array]:
-    """Input name -> array for one run of these shares, batch inputs included; optional inputs they left out are not there.
+    """Input name -> array for one run of these shares, batch inputs and sequences' controls and states included; optional
+    inputs they left out are not there.
 
     The shares are of one group: the scheduler lets no others share a run. A run of one whole request gets views of its bytes,
     read-only, unless they lie at an address the processor's vector units cannot take.
@@ -42,7 +44,17 @@ def collect(shares: Sequence[Share], config: ModelConfig) -> dict[str, Array]:
     for batch_input in config.batch_inputs:
         values = _batch_values(batch_input, shares, config)
         arrays.update(dict.fromkeys(batch_input.target_names, values))
+    for index, tensor in enumerate(shares[0].pending.request.extra):
+        arrays[tensor.name] = _extra([share.pending.request.extra[index] for share in shares], config)
     return arrays
+
+
+def _extra(tensors: Sequence[InputTensor], config: ModelConfig) -> Array:
+    """A control or state of a sequence: one of each request, already shaped as the model takes it."""
+    first = tensors[0]
+    elements = _elements([tensor.data for tensor in tensors], TensorConfig(first.name, first.datatype, ()))
+    rows = sum(tensor.shape[0] for tensor in tensors) if config.max_batch_size else 0
+    return elements.reshape((rows, *first.shape[1:]) if rows else first.shape)
 
 
 def _elements(pieces: Sequence[memoryview], spec: TensorConfig) -> Array:
@@ -164,9 +176,10 @@ _BATCH_INPUTS: dict[BatchInputKind, Callable[[Sequence[Dims]], Array]] = {
 def split(array: Array, position: int, shares: Sequence[Share], config: ModelConfig) -> list[Output | ServerError]:
     """What each share gets of an output's array: slices of it, without a copy; an error where the model gave too little.
 
-    position: the output's, in the configuration. Without a batch dimension the (only) share gets all of it.
+    position: the output's, in the configuration, or behind its outputs that of a sequence's state. Without a batch dimension
+    the (only) share gets all of it.
     """
-    spec = config.outputs[position]
+    spec = output_spec(position, config)
     scattered = next((b for b in config.batch_outputs if spec.name in b.target_names), None)
     if scattered is not None:
         return _scatter(array, position, config.input_names.index(scattered.source_inputs[0]), shares, config)
@@ -175,6 +188,14 @@ def split(array: Array, position: int, shares: Sequence[Share], config: ModelCon
         dims = from_model(array.shape, spec) if array.ndim else spec.dims
         return [_output(array, position, dims, spec)]
     return _by_rows(array, position, shares, spec)
+
+
+def output_spec(position: int, config: ModelConfig) -> TensorConfig:
+    """The output of the model at this position, states behind the configuration's outputs."""
+    if position < len(config.outputs) or config.sequence is None:
+        return config.outputs[position]
+    state = config.sequence.states[position - len(config.outputs)]
+    return TensorConfig(state.output_name, state.datatype, state.dims)
 
 
 def _by_rows(array: Array, position: int, shares: Sequence[Share], spec: TensorConfig) -> list[Output | ServerError]:

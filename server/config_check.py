@@ -53,7 +53,7 @@ def check_config(message: model_config_pb2.ModelConfig) -> ModelConfig:
         inputs=inputs,
         outputs=outputs,
         dynamic_batching=dynamic_batching(message),
-        versions=_version_policy(message),
+        versions=version_policy(message),
         parameters=parameters,
         message=message,
         instance_groups=_instance_groups(message),
@@ -172,15 +172,20 @@ def _label_filename(model: str, tensor: model_config_pb2.ModelOutput) -> str:
     return str(tensor.label_filename)
 
 
-def _version_policy(message: model_config_pb2.ModelConfig) -> VersionPolicy:
+def version_policy(message: model_config_pb2.ModelConfig) -> VersionPolicy:
+    """Triton's default, the latest version, where there is none. Raises ModelConfigError for one that chooses nothing."""
     policy = message.version_policy
     choice = policy.WhichOneof("policy_choice")
-    empty = (choice == "specific" and not policy.specific.versions) or (choice == "latest" and not policy.latest.num_versions)
-    if empty:
-        raise ModelConfigError(f"at least one version must be available under the version policy of model '{message.name}'")
+    if (choice == "specific" and not policy.specific.versions) or (choice == "latest" and not policy.latest.num_versions):
+        raise no_version(message.name)
     if choice == "specific":
         return VersionPolicy(specific=tuple(policy.specific.versions))
-    return VersionPolicy(latest=policy.latest.num_versions) if choice == "latest" else VersionPolicy()
+    return VersionPolicy() if choice == "all" else VersionPolicy(latest=policy.latest.num_versions or 1)
+
+
+def no_version(model: str) -> ModelConfigError:
+    """The version policy leaves nothing of what is there."""
+    return ModelConfigError(f"at least one version must be available under the version policy of model '{model}'")
 
 
 def _instance_groups(message: model_config_pb2.ModelConfig) -> tuple[InstanceGroup, ...]:

@@ -129,7 +129,9 @@ def check_members(config: ModelConfig, member: Callable[[EnsembleStep], ModelCon
     places = {tensor.name: _place(config, tensor) for tensor in (*config.inputs, *config.outputs)}
     for step in config.ensemble:
         model = member(step)
-        if model.max_batch_size < config.max_batch_size:
+        if (
+            0 < model.max_batch_size < config.max_batch_size
+        ):  # 0: it takes tensors as they are
             raise ModelConfigError(
                 f"ensemble {config.name} allows maximum batch size {config.max_batch_size}, but it contains model "
                 f"{model.name} which only allows maximum batch size to be {model.max_batch_size}"
@@ -152,7 +154,7 @@ def _mapped(ensemble: str, step: EnsembleStep, model: ModelConfig) -> Iterator[t
     for name, tensor_config in inputs.items():
         if name not in step.input_map and not tensor_config.optional:
             raise ModelConfigError(
-                f"in ensemble {ensemble}, input {name} in model {model.name} is not mapped to any ensemble tensor"
+                f"in ensemble {ensemble}, input {name} in model {model.name} is not mapped to any ensemble tensors"
             )
     for name, tensor in step.output_map.items():
         if name not in outputs:

@@ -79,6 +79,8 @@ def _parameters(message: ModelInferRequest) -> dict[str, Any]:
         if allowed and which not in allowed:
             raise InvalidRequestError(f"invalid value type for '{key}' parameter, expected {' or '.join(allowed)}.")
         values[key] = getattr(parameter, which)
+        if key == "priority" and values[key] < 0:
+            raise InvalidRequestError("invalid value for 'priority', expected value >= 0.")
     return values
 
 
@@ -141,10 +143,19 @@ def _int64(parameters: Any, key: str, name: str) -> int | None:
     return int(parameter.int64_param)
 
 
+def _classes(parameters: Any) -> int:
+    """The output parameter `classification`. Raises InvalidRequestError with Triton's texts."""
+    if parameters["classification"].WhichOneof("parameter_choice") != "int64_param":
+        raise InvalidRequestError("invalid value type for 'classification' parameter, expected int64_param")
+    if parameters["classification"].int64_param < 0:
+        raise InvalidRequestError("invalid value for 'classification' parameter, expected >= 0")
+    return int(parameters["classification"].int64_param)
+
+
 def _output(output: ModelInferRequest.InferRequestedOutputTensor, regions: Regions | None) -> WantedOutput:
     if not output.parameters:
         return WantedOutput(output.name)
-    count = _int64(output.parameters, "classification", output.name) or 0
+    count = _classes(output.parameters) if "classification" in output.parameters else 0
     if "shared_memory_region" not in output.parameters:
         return WantedOutput(output.name, count)
     shared = _regions(regions)

@@ -18,10 +18,12 @@ ServerError
 ├── MalformedJsonError           an HTTP body is not the JSON it should be             (INTERNAL in Triton)
 ├── UnsupportedError             part of the protocol that this server does not do
 ├── BackendError                 the model, or what it runs on, failed
+│   ├── UnknownError             ... and says no more than that                         (UNKNOWN in Triton)
 │   └── InstanceLostError        an instance is out of service, its requests may be tried elsewhere
 │       └── InstanceTimeoutError ... because a run did not end
 ├── ModelLoadError               a model of the repository cannot be served
-│   └── ModelConfigError         ... because of its config.pbtxt
+│   ├── ModelConfigError         ... because of its config.pbtxt
+│   └── ModelBusyError           ... because what it needs is taken, maybe by the version it is to replace
 └── StartError                   the program cannot start as it was asked to
 """
 
@@ -151,6 +153,10 @@ class BackendError(ServerError):
     reason = FailureReason.BACKEND
 
 
+class UnknownError(BackendError):
+    """A model answered with an error of the code UNKNOWN."""
+
+
 class InstanceLostError(BackendError):
     """The instance is out of service for good."""
 
@@ -165,6 +171,10 @@ class ModelLoadError(ServerError):
 
 class ModelConfigError(ModelLoadError):
     """A config.pbtxt cannot be read or contradicts itself, its directory or its model."""
+
+
+class ModelBusyError(ModelLoadError):
+    """What the version needs (a card) is taken by another. The repository unloads the version it replaces, then tries again."""
 
 
 class StartError(ServerError):

@@ -22,6 +22,7 @@ from hypersonic.server.errors import (
     ServerError,
     UnauthenticatedError,
     UnavailableError,
+    UnknownError,
     UnsupportedError,
 )
 
@@ -40,6 +41,7 @@ STATUS: tuple[tuple[type[ServerError], grpc.StatusCode], ...] = (
     (CancelledError, grpc.StatusCode.CANCELLED),
     (UnsupportedError, grpc.StatusCode.UNIMPLEMENTED),
     (ModelLoadError, grpc.StatusCode.INTERNAL),
+    (UnknownError, grpc.StatusCode.UNKNOWN),
     (BackendError, grpc.StatusCode.INTERNAL),
 )
 
@@ -66,12 +68,18 @@ class Context(Protocol):
 class GrpcCall:
     """A call as models see it. client: the connection."""
 
-    __slots__ = ("add_callback", "client", "is_active")
+    __slots__ = ("_metadata", "add_callback", "client", "is_active")
 
     def __init__(self, context: Context) -> None:
         self.client = context.peer()
         self.is_active = context.is_active
         self.add_callback = context.add_callback
+        self._metadata = context.invocation_metadata
+
+    @property
+    def traceparent(self) -> str:
+        """The client's W3C trace context, "" = none."""
+        return next((str(value) for key, value in self._metadata() or () if key == "traceparent"), "")
 
 
 class Held:

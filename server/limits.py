@@ -7,9 +7,9 @@ parsed. Nothing is counted in a header of up to `Limits.uncounted_bytes`, which 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from hypersonic.server.errors import InvalidRequestError
 
@@ -32,6 +32,7 @@ class Limits:
 
 
 LIMITS = Limits()
+_Shape = TypeVar("_Shape", bound=Sequence[object])
 #: longest varint
 _VARINT_BYTES = 10
 
@@ -42,8 +43,14 @@ def check_counts(request: InferRequest, limits: Limits = LIMITS) -> None:
     _bound(len(request.outputs), limits.outputs, "requested outputs")
     _bound(len(request.parameters), limits.parameters, "parameters")
     for tensor in request.inputs:
-        if len(tensor.shape) > limits.dims:
-            raise InvalidRequestError(f"input '{tensor.name[:256]}' has {len(tensor.shape)} dimensions, at most {limits.dims}")
+        check_dims(tensor.name, tensor.shape, limits)
+
+
+def check_dims(name: str, shape: _Shape, limits: Limits = LIMITS) -> _Shape:
+    """The shape of input `name`, before anything is multiplied. Raises InvalidRequestError."""
+    if len(shape) > limits.dims:
+        raise InvalidRequestError(f"input '{name[:256]}' has {len(shape)} dimensions, expected at most {limits.dims}")
+    return shape
 
 
 def _bound(found: int, most: int, what: str) -> None:

@@ -22,8 +22,9 @@ from typing import Any
 from hypersonic.server.errors import InvalidRequestError, StartError
 
 FORMATS = ("default", "ISO8601", "json")
-#: whose records come here; the exporter of traces says what it cannot send
-_LOGGERS = ("hypersonic", "opentelemetry")
+#: whose records come here, from which level on: the exporter of traces says what it cannot send, the two servers what their
+#: handlers raised; without a handler these would write lines of their own to standard error
+_LOGGERS = {"hypersonic": logging.NOTSET, **dict.fromkeys(("opentelemetry", "uvicorn", "grpc", "asyncio"), logging.WARNING)}
 _CONTEXT_KEY = "fields"
 
 
@@ -62,7 +63,7 @@ def _moment(record: logging.LogRecord) -> datetime:
 
 
 class _TextFormatter(logging.Formatter):
-    """Triton's two. A traceback follows on lines of its own; they are ours."""
+    """Triton's two. A traceback follows on lines of its own, indented: what an exception says may be a client's text."""
 
     def __init__(self, *, iso8601: bool) -> None:
         super().__init__()
@@ -75,6 +76,9 @@ class _TextFormatter(logging.Formatter):
         else:
             head = f"{level}{datetime.fromtimestamp(record.created).astimezone():%m%d %H:%M:%S.%f}"
         return f"{head} {record.process} {record.filename}:{record.lineno}] {_escaped(record.message)}"
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's name
+        return "\n".join(f"    {_escaped(line)}" for line in super().formatException(ei).split("\n"))
 
 
 class _JsonFormatter(logging.Formatter):
@@ -118,7 +122,7 @@ class LogControl:
     def _apply(self, settings: LogSettings) -> None:
         self.settings = settings
         self._handler.setFormatter(_formatter(settings.log_format))
-        for name, least in zip(_LOGGERS, (logging.NOTSET, logging.WARNING), strict=True):
+        for name, least in _LOGGERS.items():
             logging.getLogger(name).setLevel(max(settings.lowest, least))
 
     def update(self, changes: Mapping[str, Any]) -> None:

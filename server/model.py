@@ -217,6 +217,8 @@ class ScheduledModel:
             self.statistics.add_failure(pending.error.reason, now_ns - pending.arrived_ns)
         elif pending.times is not None:
             self.statistics.add_success(pending.arrived_ns, pending.enqueued_ns, pending.times, now_ns)
+        if pending.first_response_ns:
+            self.statistics.add_first_response(pending.first_response_ns - pending.arrived_ns)
         trace = getattr(call, "trace", None)  # of a sampled request, and the clock of an ensemble's step
         if trace is not None:
             trace.end(

@@ -8,6 +8,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from hypersonic.server.control import ControlMode, ModelControl
+from hypersonic.server.override import OverridePolicy
+
 
 @dataclass(frozen=True)
 class Options:
@@ -24,6 +27,11 @@ class Options:
     allow_http: bool = True
     allow_metrics: bool = True
     id: str = "triton"
+    model_control_mode: str = "none"
+    load_model: tuple[str, ...] = ()
+    repository_poll_secs: int = 15
+    disable_auto_complete_config: bool = False
+    allow_xclbin_override: bool = False
     exit_timeout_secs: int = 30
     exit_on_error: bool = False
     strict_readiness: bool = True
@@ -31,7 +39,13 @@ class Options:
     log_info: bool = True
     log_warning: bool = True
     log_error: bool = True
+    log_format: str = "default"
+    log_file: str = ""
     metrics_interval_ms: int = 2000
+    metrics_config: tuple[str, ...] = ()
+    allow_gpu_metrics: bool = True
+    allow_cpu_metrics: bool = True
+    trace_config: tuple[str, ...] = ()
     reuse_grpc_port: bool = False
     grpc_infer_thread_count: int = 256
     max_inflight_bytes: int = 2 << 30
@@ -64,6 +78,17 @@ class Options:
     auth_issuer: str = ""
     auth_audience: tuple[str, ...] = ()
     auth_exempt: tuple[str, ...] = ("health", "metrics")
+
+    @property
+    def control(self) -> ModelControl:
+        """Who decides what is loaded."""
+        return ModelControl(
+            ControlMode(self.model_control_mode),
+            self.load_model,
+            float(self.repository_poll_secs),
+            complete_config=not self.disable_auto_complete_config,
+            override=OverridePolicy(allow_xclbin=self.allow_xclbin_override),
+        )
 
     @classmethod
     def of(cls, args: argparse.Namespace) -> Options:

@@ -48,8 +48,8 @@ class PendingRequest:
     """
 
     __slots__ = (
-        "_claim", "_latch", "_sink", "answer", "arrived_ns", "cancelled", "client", "enqueued_ns", "error",
-        "expires_ns", "frame", "in_flight", "level", "null", "on_done", "parts", "rank", "request", "responses",
+        "_claim", "_latch", "_sink", "answer", "arrived_ns", "cancelled", "client", "enqueued_ns", "error", "expires_ns",
+        "first_response_ns", "frame", "in_flight", "level", "null", "on_done", "parts", "rank", "request", "responses",
         "rows_left", "size_bytes", "timeouts", "times", "turn", "waiting",
     )  # fmt: skip
 
@@ -90,6 +90,7 @@ class PendingRequest:
         self.parts: list[Part] = []
         #: answers of a decoupled model so far
         self.responses = 0
+        self.first_response_ns = 0
         self.answer: Any = None
         self.error: ServerError | None = None
         self.times: RunTimes | None = None
@@ -119,6 +120,8 @@ class PendingRequest:
         if self._sink is None or self.completed:
             return
         self.responses += 1
+        if self.responses == 1:
+            self.first_response_ns = time.monotonic_ns()
         answer = answer._replace(parameters={**answer.parameters, FINAL_RESPONSE: final})
         self._sink.respond(self.frame(self.request, answer))
 

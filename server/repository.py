@@ -1,255 +1,199 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ModelRepository: Triton's directory layout, and what became of each version in it.
+"""ModelRepository: the models of some directories, loaded, replaced and unloaded while others are served.
 
-    <repository>/<model>/config.pbtxt
-    <repository>/<model>/<version>/...
+    reader: repository.model(name)  -->  self._models, an immutable mapping
+    writer: lock of the name -> load beside what serves -> a new mapping, in one assignment -> drain and close what it replaced
 
-What cannot be loaded is UNAVAILABLE with its reason and disturbs nothing else. Nothing is read through a symlink that leads
-out of the repository; names that start with a dot are somebody's work in progress.
+What cannot be loaded is UNAVAILABLE with its reason and disturbs nothing else; a version that serves goes on serving when what
+should replace it fails. Where both do not fit (one card) the old one goes first, and requests wait for the new one.
 """
 
 from __future__ import annotations
 
 import logging
-import re
+import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from enum import StrEnum
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from types import MappingProxyType
 
 from hypersonic.server.backend import Backend
 from hypersonic.server.config import ModelConfig
-from hypersonic.server.config_read import read_config
-from hypersonic.server.errors import (
-    InvalidRequestError,
-    ModelConfigError,
-    ModelLoadError,
-    NotFoundError,
-    StartError,
-    UnavailableError,
-)
-from hypersonic.server.model import Model, ScheduledModel
+from hypersonic.server.control import ControlMode, ModelControl, check_requested_name
+from hypersonic.server.layout import Place, find_models, require_repositories
+from hypersonic.server.lifecycle import Lifecycle
+from hypersonic.server.loading import Loader
+from hypersonic.server.model import Model
+from hypersonic.server.model_entry import UNLOADED, IndexEntry, ModelEntry, ModelState, choose, parse_version
+from hypersonic.server.observe.metrics_config import MetricsConfig
+from hypersonic.server.override import LoadParameter, discard, read_override
+from hypersonic.server.registry import Registry
 
+__all__ = ["IndexEntry", "ModelRepository", "ModelState", "parse_version"]
 _LOG = logging.getLogger(__name__)
-_VERSION_DIRECTORY = re.compile(r"[1-9][0-9]{0,17}")
-_VERSION_TEXT = re.compile(r"\s*([+-]?[0-9]{1,18})")
-_MODEL_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
-
-
-class ModelState(StrEnum):
-    """RepositoryIndex's words."""
-
-    READY = "READY"
-    UNAVAILABLE = "UNAVAILABLE"
-
-
-class IndexEntry(NamedTuple):
-    """A row of RepositoryIndex. version: "" where the model itself is at fault."""
-
-    name: str
-    version: str
-    state: ModelState
-    reason: str
-
-
-class Versions:
-    """What became of one model directory: versions loaded, versions failed, or the reason why there are neither."""
-
-    def __init__(self, reason: str = "") -> None:
-        self.loaded: dict[int, Model] = {}
-        self.failed: dict[int, str] = {}
-        self.reason = reason
-
-    def latest(self) -> Model | None:
-        """The highest version in service."""
-        ready = [version for version in sorted(self.loaded, reverse=True) if self.loaded[version].in_service]
-        return self.loaded[ready[0]] if ready else None
+#: how long a request waits for a version whose predecessor had to go first
+REPLACEMENT_WAIT_S = 60.0
+#: an ensemble's config, version, and the repository its steps are looked up in
+Ensembles = Callable[[ModelConfig, int, "ModelRepository"], Model]
 
 
 class ModelRepository:
-    """Loaded once, by load_all(); read by every thread."""
+    """Every thread may use it; writers of one name take turns.
+
+    on_lost: called, on any thread, when what can be served may have changed. ensembles: makes the versions of ensembles.
+    """
 
     def __init__(
-        self, directories: Sequence[Path], backends: Mapping[str, Backend], on_lost: Callable[[], None] = lambda: None
+        self,
+        directories: Sequence[Path],
+        backends: Mapping[str, Backend],
+        on_lost: Callable[[], None] = lambda: None,
+        *,
+        control: ModelControl | None = None,
+        ensembles: Ensembles | None = None,
+        metrics: MetricsConfig | None = None,
     ) -> None:
+        """Raises StartError for control options that contradict each other."""
+        self.control = control or ModelControl()
+        self.control.check()
         self._directories = tuple(directories)
-        self._backends = backends
-        self._on_lost = on_lost
-        self._models: dict[str, Versions] = {}
+        self._registry = Registry(on_lost)
+        self._lifecycle = Lifecycle(
+            self._directories,
+            Loader(backends, metrics=metrics or MetricsConfig(), control=self.control, on_lost=on_lost),
+            self._registry,
+            (lambda config, version: ensembles(config, version, self)) if ensembles else None,
+            watched=self.control.mode is ControlMode.POLL,
+        )
+        self._stopping = threading.Event()
+        self._poller: threading.Thread | None = None
 
-    def load_all(self) -> None:
-        """Load every model of every directory. Raises StartError for a directory that cannot be read; nothing else."""
-        found: dict[str, list[Path]] = {}
-        for directory in self._directories:
-            for path in _model_directories(directory):
-                found.setdefault(path.name, []).append(path)
-        for name in sorted(found):
-            self._models[name] = self._load_model(found[name])
-
-    def _load_model(self, paths: Sequence[Path]) -> Versions:
-        name = paths[0].name
-        if len(paths) > 1:
-            return _refused(name, "model appears in two or more repositories")
-        if not _MODEL_NAME.fullmatch(name):
-            return _refused(name, "expected a model name of letters, digits, '_', '.' and '-', 128 at most")
-        path = paths[0]
-        try:
-            directory = _confined(path, path.parent)
-            config = read_config(_confined(path / "config.pbtxt", path.parent), name)
-            backend = self._backend(config)
-            versions = _version_directories(directory, path.parent)
-        except (ModelLoadError, OSError) as error:
-            return _refused(name, _scrub(error, path.parent))
-        return self._load_versions(config, backend, versions)
-
-    def _backend(self, config: ModelConfig) -> Backend:
-        backend = self._backends.get(config.backend)
-        if backend is None:
-            raise ModelConfigError(
-                f"model '{config.name}': backend is '{config.backend}', expected one of {sorted(self._backends)}: "
-                "this server has no other"
-            )
-        return backend
-
-    def _load_versions(self, config: ModelConfig, backend: Backend, versions: Mapping[int, Path]) -> Versions:
-        chosen = config.versions.choose(versions)
-        if not chosen:
-            return _refused(config.name, f"at least one version must be available under the version policy of '{config.name}'")
-        result = Versions()
-        for version in chosen:
-            try:
-                result.loaded[version] = self._load_version(config, backend, version, versions[version])
-            except (ModelLoadError, OSError) as error:
-                result.failed[version] = _scrub(error, versions[version].parent.parent)
-                _LOG.error("failed to load '%s' version %d: %s", config.name, version, result.failed[version])
-        return result
-
-    def _load_version(self, config: ModelConfig, backend: Backend, version: int, directory: Path) -> Model:
-        begin = time.monotonic()
-        _LOG.info("loading: %s:%d", config.name, version)
-        loaded = backend.load(directory, config)
-        model = ScheduledModel(config, version, loaded, load_duration_s=time.monotonic() - begin, on_lost=self._on_lost)
-        _LOG.info("successfully loaded '%s' version %d in %.2f s", config.name, version, model.load_duration_s)
-        return model
-
-    def model(self, name: str, version: str = "") -> Model:
-        """The version asked for, or the latest in service.
+    def model(self, name: str, version: str = "", *, wait_s: float = REPLACEMENT_WAIT_S) -> Model:
+        """The version asked for, or the latest in service. wait_s: for a model whose old version had to go first.
 
         Raises NotFoundError, UnavailableError for a version that is not READY, InvalidRequestError for a version that is no
         number; Triton's texts.
         """
         number = parse_version(version)
-        versions = self._models.get(name)
-        if versions is None or versions.reason:
-            raise NotFoundError(f"Request for unknown model: '{name}' is not found")
-        if number is None:
-            return _latest(versions, name)
-        model = versions.loaded.get(number)
-        if model is None and number not in versions.failed:
-            raise NotFoundError(f"Request for unknown model: '{name}' version {number} is not found")
-        if model is None or not model.in_service:
-            raise _unavailable(name, number, model)
-        return model
+        entry = self._registry.models.get(name)
+        if entry is not None and entry.replacing and wait_s > 0:
+            self._registry.wait_replaced(name, wait_s)
+            entry = self._registry.models.get(name)
+        return choose(entry, name, number)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether a model of that name is loaded."""
+        return isinstance(name, str) and bool(self._registry.entry(name).models)
 
     def __iter__(self) -> Iterator[Model]:
         """Every loaded version, in service or not, by name and version."""
-        for name in sorted(self._models):
-            loaded = self._models[name].loaded
-            yield from (loaded[version] for version in sorted(loaded))
+        models = self._registry.models
+        for name in sorted(models):
+            yield from models[name].models
 
     def loaded_versions(self, name: str) -> tuple[int, ...]:
         """Of one model, ascending."""
-        versions = self._models.get(name)
-        return tuple(sorted(versions.loaded)) if versions else ()
+        return tuple(model.version for model in self._registry.entry(name).models)
 
     def index(self) -> list[IndexEntry]:
-        """Every model of the repositories, by name and version."""
-        entries: list[IndexEntry] = []
-        for name in sorted(self._models):
-            versions = self._models[name]
-            if versions.reason:
-                entries.append(IndexEntry(name, "", ModelState.UNAVAILABLE, versions.reason))
-            entries.extend(_entry(name, number, versions) for number in sorted(versions.loaded.keys() | versions.failed.keys()))
-        return entries
+        """Every model of the repositories, by name and version; with explicit control those nobody asked for, too."""
+        models = dict(self._registry.models)
+        if not self.control.loads_all:
+            for name, places in self._find().items():
+                models.setdefault(name, _unasked(name, places))
+        return [row for name in sorted(models) for row in self._rows(models[name])]
+
+    def _rows(self, entry: ModelEntry) -> Iterable[IndexEntry]:
+        """An ensemble's state is its members'; while one of them is replaced, requests only wait."""
+        waiting = any(self._registry.entry(member).replacing for member in entry.members)
+        return replace(entry, replacing=True).rows() if waiting else entry.rows()
 
     @property
     def all_ready(self) -> bool:
-        """Whether nothing in the repositories is UNAVAILABLE; with no model at all it is."""
-        return all(entry.state is ModelState.READY for entry in self.index())
+        """Whether nothing is UNAVAILABLE, but for what was unloaded, or LOADING for the first time."""
+        rows = (row for entry in self._registry.models.values() for row in self._rows(entry))
+        return all(row.state in (ModelState.READY, ModelState.UNLOADING) or row.reason == UNLOADED for row in rows)
+
+    def load_all(self) -> None:
+        """Load what is to be loaded at start, and begin to poll. Raises StartError for a directory that cannot be read."""
+        require_repositories(self._directories)
+        if self.control.mode is ControlMode.POLL:
+            self.poll()
+            self._poller = threading.Thread(target=self._poll_on, name="repository poll", daemon=True)
+            self._poller.start()
+            return
+        names = sorted(self._find() if self.control.loads_all else set(self.control.load_models))
+        self._lifecycle.want(names)
+        for name in names:
+            if name not in self._registry.models:  # else an ensemble brought it
+                self._lifecycle.try_to_bring(name)
+
+    def load(self, name: str, parameters: Mapping[str, LoadParameter] = MappingProxyType({})) -> None:
+        """RepositoryModelLoad; returns when the model serves. An ensemble brings the models it names.
+
+        parameters: `config` (JSON) and `file:<version>/<name>` (bytes). Raises UnavailableError without explicit control,
+        InvalidRequestError, ModelLoadError; Triton's texts.
+        """
+        self.control.require_explicit()
+        check_requested_name(name)
+        override = read_override(parameters, self.control.override)
+        self._lifecycle.bring(name, override)
+        self._lifecycle.want((name,))
+
+    def unload(self, name: str, *, unload_dependents: bool = False) -> None:
+        """RepositoryModelUnload; returns at once, requests already there are served. An unknown name is fine.
+
+        Ensembles that name the model go with it. unload_dependents: so do an ensemble's models that nobody asked for by name.
+        Raises UnavailableError without explicit control.
+        """
+        self.control.require_explicit()
+        self._lifecycle.forget(name)
+        members = self._registry.entry(name).members
+        self._lifecycle.drop(name)
+        for member in sorted(members - self._lifecycle.wanted) if unload_dependents else ():
+            if not any(member in entry.members and entry.models for entry in self._registry.models.values()):
+                self.unload(member, unload_dependents=True)
+
+    def poll(self) -> None:
+        """Load what is new or changed since the last look, unload what is gone."""
+        try:
+            found = find_models(self._directories)
+        except OSError as error:  # a file system that is away for a moment must not unload everything
+            _LOG.warning("the model repositories are not polled: %s: %s", error.filename, error.strerror)
+            return
+        self._lifecycle.want(found)
+        for name in sorted(self._registry.models.keys() - found.keys()):
+            self._lifecycle.forget(name)
+            self._lifecycle.drop(name)
+        for name in sorted(found):
+            known = self._lifecycle.seen.get(name)
+            if known is None or known != self._lifecycle.look(found[name]):
+                self._lifecycle.try_to_bring(name)
+
+    def _poll_on(self) -> None:
+        while not self._stopping.wait(self.control.poll_s):
+            self.poll()
+
+    def _find(self) -> Mapping[str, Sequence[Place]]:
+        try:
+            return find_models(self._directories)
+        except OSError as error:
+            _LOG.warning("a model repository cannot be read: %s: %s", error.filename, error.strerror)
+            return {}
 
     def close(self, timeout_s: float) -> bool:
         """Unload everything; False when some instance did not end in time."""
         deadline = time.monotonic() + timeout_s
+        self._stopping.set()
+        if self._poller is not None:
+            self._poller.join(timeout_s)
         ended = [model.close(max(0.0, deadline - time.monotonic())) for model in self]
-        return all(ended)
+        retired = self._lifecycle.retirements.close(max(0.0, deadline - time.monotonic()))
+        for entry in self._registry.models.values():
+            discard(entry.plan.scratch if entry.plan else None)
+        return retired and all(ended)
 
 
-def parse_version(text: str) -> int | None:
-    """A request's model_version as a number, None when it is empty. Raises InvalidRequestError with Triton's text."""
-    if not text:
-        return None
-    match = _VERSION_TEXT.fullmatch(text)
-    if match is None:
-        raise InvalidRequestError(
-            f"failed to get model version from specified version string '{text}', version should be an integral value > 0"
-        )
-    if int(match[1]) < 0:
-        raise InvalidRequestError(f"invalid model version specified '{text}' , version should be an integral value > 0")
-    return int(match[1])
-
-
-def _latest(versions: Versions, name: str) -> Model:
-    model = versions.latest()
-    if model is not None:
-        return model
-    if versions.loaded:
-        number = max(versions.loaded)
-        raise _unavailable(name, number, versions.loaded[number])
-    raise NotFoundError(f"Request for unknown model: '{name}' has no available versions")
-
-
-def _unavailable(name: str, number: int, model: Model | None) -> UnavailableError:
-    why = f": {model.reason}" if model is not None else ""
-    return UnavailableError(f"Request for unknown model: '{name}' version {number} is not at ready state{why}")
-
-
-def _entry(name: str, number: int, versions: Versions) -> IndexEntry:
-    model = versions.loaded.get(number)
-    reason = versions.failed[number] if model is None else model.reason
-    return IndexEntry(name, str(number), ModelState.UNAVAILABLE if reason else ModelState.READY, reason)
-
-
-def _refused(name: str, reason: str) -> Versions:
-    _LOG.error("failed to load %r: %s", name, reason)
-    return Versions(reason)
-
-
-def _model_directories(repository: Path) -> list[Path]:
-    try:
-        return sorted(path for path in repository.iterdir() if path.is_dir() and not path.name.startswith("."))
-    except OSError as error:
-        raise StartError(
-            f"model repository {repository} cannot be read: {error.strerror}; expected a directory with one directory per model"
-        ) from error
-
-
-def _version_directories(model: Path, repository: Path) -> dict[int, Path]:
-    found = [path for path in model.iterdir() if path.is_dir() and _VERSION_DIRECTORY.fullmatch(path.name)]
-    return {int(path.name): _confined(path, repository) for path in found}
-
-
-def _confined(path: Path, repository: Path) -> Path:
-    """The path, once it is resolved and still inside its repository. Raises ModelLoadError."""
-    resolved = path.resolve()
-    if not resolved.is_relative_to(repository.resolve()):
-        raise ModelLoadError(f"{path.relative_to(repository)} leads out of its repository")
-    return resolved
-
-
-def _scrub(error: Exception, repository: Path) -> str:
-    """An error's text for clients' eyes: paths only from the repository on."""
-    text = str(error)
-    for root in (repository, repository.resolve()):
-        text = text.replace(f"{root}/", "")
-    return text
+def _unasked(name: str, places: Sequence[Place]) -> ModelEntry:
+    return ModelEntry(name, reason="model appears in two or more repositories" if len(places) > 1 else "")

@@ -202,6 +202,11 @@ def _bytes(tensor: InputTensor, spec: TensorConfig, config: ModelConfig) -> memo
         )
     shape = tensor.shape[1:] if config.max_batch_size else tensor.shape
     if shape != spec.dims and not _matches(shape, spec.dims):
+        if min(shape, default=0) < 0 and len(shape) == len(spec.dims):
+            raise InvalidTensorError(
+                f"All input dimensions should be specified for input '{spec.name}' for model '{config.name}', "
+                f"got {_shape(tensor.shape)}"
+            )
         expected = ([-1] if config.max_batch_size else []) + list(spec.dims)
         raise InvalidTensorError(
             f"unexpected shape for input '{spec.name}' for model '{config.name}'. Expected {_shape(expected)}, "
@@ -238,8 +243,8 @@ def _check_strings(tensor: InputTensor, count: int, config: ModelConfig) -> None
         size = int.from_bytes(tensor.data[at - 4 : at], "little")
         if at + size > end:
             raise InvalidTensorError(
-                f"incomplete string data for inference input '{tensor.name}' for model '{config.name}', expecting string of "
-                f"length {size} but only {end - at} bytes available"
+                f"incomplete string data for inference input '{tensor.name}', expecting string of length {size} but only "
+                f"{end - at} bytes available"
             )
         at += size
         found += 1
@@ -250,7 +255,7 @@ def _check_strings(tensor: InputTensor, count: int, config: ModelConfig) -> None
 
 
 def _matches(shape: Sequence[int], dims: Sequence[int]) -> bool:
-    return len(shape) == len(dims) and all(n == d or (d == -1 and n >= 1) for n, d in zip(shape, dims, strict=True))
+    return len(shape) == len(dims) and all(n == d or (d == -1 and n >= 0) for n, d in zip(shape, dims, strict=True))
 
 
 def _shape(shape: Iterable[int]) -> str:

@@ -13,6 +13,8 @@ from hypersonic.server.admission import Admission
 from hypersonic.server.answer import Frame
 from hypersonic.server.errors import InvalidRequestError, ReplacedError, ServerError
 from hypersonic.server.model import Call, Model
+from hypersonic.server.observe.trace import Tracing
+from hypersonic.server.observe.trace_settings import TraceConfig, TraceControl
 from hypersonic.server.pending import Sink
 from hypersonic.server.repository import ModelRepository
 from hypersonic.server.request import InferRequest, check
@@ -27,8 +29,17 @@ Frames = Callable[[Model], Frame]
 class InferenceService:
     """Every thread may call it. strict_readiness: one model that is not READY makes the server not ready."""
 
-    def __init__(self, repository: ModelRepository, *, strict_readiness: bool = True, limit_bytes: int = 0) -> None:
+    def __init__(
+        self,
+        repository: ModelRepository,
+        *,
+        strict_readiness: bool = True,
+        limit_bytes: int = 0,
+        tracing: Tracing | None = None,
+    ) -> None:
+        """limit_bytes: of requests held at once, 0 = none. tracing: None = nothing is traced."""
         self.repository = repository
+        self.tracing = tracing or Tracing(TraceControl(TraceConfig()), None)
         self.admission = Admission(limit_bytes)
         self.started_ns = time.monotonic_ns()
         self._strict_readiness = strict_readiness
@@ -75,6 +86,12 @@ class InferenceService:
 
     def infer(self, model: Model, version: str, request: InferRequest, frames: Frames, call: Call, arrived_ns: int) -> Any:
         """One request, one answer, framed; blocks. version: as asked for. Raises ServerError."""
+        if self.tracing.active:
+            with self.tracing.following(call, model.name, model.version, request.id, arrived_ns) as traced:
+                return self._infer(model, version, request, frames, traced, arrived_ns)
+        return self._infer(model, version, request, frames, call, arrived_ns)
+
+    def _infer(self, model: Model, version: str, request: InferRequest, frames: Frames, call: Call, arrived_ns: int) -> Any:
         return self._through(
             lambda model: model.infer(check(request, model.config), frames(model), call, arrived_ns), model, version
         )
@@ -83,6 +100,15 @@ class InferenceService:
         self, model: Model, version: str, request: InferRequest, frames: Frames, call: Call, arrived_ns: int, sink: Sink
     ) -> None:
         """Returns at once, the answers go to the sink. Raises ServerError for what is refused at once."""
+        if self.tracing.active:
+            with self.tracing.following(call, model.name, model.version, request.id, arrived_ns) as traced:
+                self._stream(model, version, request, frames, traced, arrived_ns, sink)
+        else:
+            self._stream(model, version, request, frames, call, arrived_ns, sink)
+
+    def _stream(
+        self, model: Model, version: str, request: InferRequest, frames: Frames, call: Call, arrived_ns: int, sink: Sink
+    ) -> None:
         self._through(
             lambda model: model.stream(check(request, model.config), frames(model), call, arrived_ns, sink), model, version
         )

@@ -29,8 +29,22 @@ from hypersonic.server.service import InferenceService
 from hypersonic.server.shm import SharedMemory
 from hypersonic.server.wire import split
 
-#: what ServerMetadata advertises: exactly what works
-EXTENSIONS = ("model_repository", "model_configuration", "parameters", "statistics")
+#: what ServerMetadata advertises, in Triton's order: exactly what works (there is no cuda_shared_memory)
+EXTENSIONS = (
+    "classification",
+    "sequence",
+    "model_repository",
+    "model_repository(unload_dependents)",
+    "schedule_policy",
+    "model_configuration",
+    "system_shared_memory",
+    "binary_tensor_data",
+    "parameters",
+    "statistics",
+    "trace",
+    "logging",
+)
+_SHARED_MEMORY = "system_shared_memory"
 
 
 class Servicer:
@@ -86,7 +100,8 @@ class Servicer:
         return service_pb2.ModelReadyResponse(ready=self._service.model_ready(request.name, request.version))
 
     def server_metadata(self, _request: Message) -> Any:
-        return service_pb2.ServerMetadataResponse(name=self._server_id, version=__version__, extensions=EXTENSIONS)
+        extensions = [name for name in EXTENSIONS if self.regions is not None or name != _SHARED_MEMORY]
+        return service_pb2.ServerMetadataResponse(name=self._server_id, version=__version__, extensions=extensions)
 
     def model_metadata(self, request: service_pb2.ModelMetadataRequest) -> Any:
         repository = self._service.repository

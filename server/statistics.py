@@ -126,7 +126,8 @@ class ModelStatistics:
             figures = self._figures
             totals = (figures.success, figures.queue, figures.compute_input, figures.compute_infer, figures.compute_output)
             for total, ns in zip(totals, durations_ns, strict=True):
-                total.add(ns)
+                total.count += 1
+                total.ns += ns
             figures.latencies.add(durations_ns, finished_ns)
 
     def add_first_response(self, duration_ns: int) -> None:

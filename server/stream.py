@@ -44,6 +44,7 @@ class Ticket:
 
     def __init__(self, stream: Stream, held: Held) -> None:
         self.client = stream.client
+        self.traceparent = stream.traceparent
         self.ended = False
         self.frames: list[bytes] = []
         #: in the order of requests; a decoupled model's answers leave at once
@@ -93,7 +94,8 @@ class Stream:
     """One ModelStreamInfer call."""
 
     def __init__(self, servicer: Servicer, service: InferenceService, context: Context) -> None:
-        self.client = GrpcCall(context).client
+        call = GrpcCall(context)
+        self.client, self.traceparent = call.client, call.traceparent
         self.open = True
         self._servicer = servicer
         self._service = service

@@ -126,6 +126,9 @@ def check(config: ModelConfig, signature: Signature) -> None:
         for name in batch_input.target_names:
             target = TensorConfig(name, batch_input.datatype, ())
             _check_datatype(target, "input", _find(target, "input", signature.inputs), config)
+    for state in config.sequence.states if config.sequence else ():
+        target = TensorConfig(state.output_name, state.datatype, state.dims)
+        _check_datatype(target, "output", _find(target, "output", signature.outputs), config)
     scattered = {name for batch_output in config.batch_outputs for name in batch_output.target_names}
     for spec in config.outputs:
         tensor = _find(spec, "output", signature.outputs)

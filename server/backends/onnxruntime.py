@@ -29,7 +29,7 @@ from hypersonic.server.answer import Answer, Output
 from hypersonic.server.backend import Card, Launched
 from hypersonic.server.backends import onnx_signature
 from hypersonic.server.backends.onnx_signature import Signature
-from hypersonic.server.collect import Array, collect, split
+from hypersonic.server.collect import Array, collect, output_spec, split
 from hypersonic.server.config import ModelConfig
 from hypersonic.server.errors import BackendError, InvalidRequestError, ModelConfigError, ModelLoadError, ServerError
 from hypersonic.server.pending import Share
@@ -42,6 +42,8 @@ _MAX_THREADS = 1024
 #: ONNX's number of the type bfloat16
 _BFLOAT16 = 16
 _GRAPH_LEVELS = {-1: "ORT_ENABLE_BASIC", 1: "ORT_ENABLE_EXTENDED", 2: "ORT_DISABLE_ALL"}
+#: the directories of an absolute path, which are no client's business
+_DIRECTORIES = re.compile(r"(?<![\w./])/(?:[^/\s\"']+/)+")
 _ORT_ERROR = re.compile(r"\[ONNXRuntimeError\] : (\d+) : \w+ : (.*)", re.DOTALL)
 
 
@@ -70,7 +72,8 @@ class Session:
         try:
             self._session = self._ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         except Exception as error:
-            raise ModelLoadError(f"failed to load {path.parent.name}/{path.name}: {_reason(error)}") from error
+            reason = _DIRECTORIES.sub("", _reason(error))
+            raise ModelLoadError(f"failed to load {path.parent.name}/{path.name}: {reason}") from error
         self._run_options = self._ort.RunOptions()
         for key, value in run_entries.items():
             self._run_options.add_run_config_entry(key, value)
@@ -133,6 +136,7 @@ class OnnxSlot:
         self.capacity_rows = max(1, config.max_batch_size)
         self._session = session
         self._config = config
+        self._states = set(range(len(config.outputs), len(config.outputs) + _state_count(config)))
         self._scalars = _scalar_inputs(config, session.signature)
         self._shares: Sequence[Share] = ()
         self._feed: dict[str, Array] = {}
@@ -171,8 +175,11 @@ class OnnxSlot:
 
     def _run(self, shares: Sequence[Share], feed: Mapping[str, Array]) -> list[Answer | ServerError]:
         config = self._config
-        positions = sorted({position for share in shares for position in share.pending.request.outputs})
-        arrays = self._session.run([config.outputs[position].name for position in positions], feed)
+        positions = sorted({position for share in shares for position in share.pending.request.outputs} | self._states)
+        names = [output_spec(position, config).name for position in positions]
+        fetched = list(dict.fromkeys(names))  # a state may be an output, too
+        found = dict(zip(fetched, self._session.run(fetched, feed), strict=True))
+        arrays = [found[name] for name in names]
         pieces = [split(array, position, shares, config) for array, position in zip(arrays, positions, strict=True)]
         return [_answer(outputs) for outputs in zip(*pieces, strict=True)]
 
@@ -181,6 +188,10 @@ class OnnxSlot:
         if isinstance(answer, ServerError):
             raise answer
         return answer
+
+
+def _state_count(config: ModelConfig) -> int:
+    return len(config.sequence.states) if config.sequence is not None else 0
 
 
 def _answer(outputs: Sequence[Output | ServerError]) -> Answer | ServerError:

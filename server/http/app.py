@@ -23,9 +23,9 @@ from starlette.routing import Route
 from hypersonic.server.errors import StartError
 from hypersonic.server.http.infer import HttpLimits
 from hypersonic.server.http.routes import Settings, inference_app, refuse
-from hypersonic.server.metrics import CONTENT_TYPE, Utilization, exposition
+from hypersonic.server.observe.exposition import CONTENT_TYPE
+from hypersonic.server.observe.metrics import Metrics
 from hypersonic.server.security.asgi import Application
-from hypersonic.server.service import InferenceService
 
 __all__ = [
     "HttpLimits",
@@ -41,13 +41,13 @@ __all__ = [
 _KEEP_ALIVE_S = 600
 
 
-def metrics_app(service: InferenceService, utilization: Utilization) -> Starlette:
+def metrics_app(metrics: Metrics) -> Starlette:
     """Port 8002: GET /metrics."""
 
-    def metrics(_request: Request) -> Response:  # on a thread: cards' registers are read
-        return Response(exposition(service, utilization), media_type=CONTENT_TYPE)
+    def send(_request: Request) -> Response:  # on a thread: cards' registers are read
+        return Response(metrics.text(), media_type=CONTENT_TYPE)
 
-    return Starlette(routes=[Route("/metrics", metrics, methods=["GET"])], exception_handlers={HTTPException: refuse})
+    return Starlette(routes=[Route("/metrics", send, methods=["GET"])], exception_handlers={HTTPException: refuse})
 
 
 #: a bound, listening socket
@@ -84,7 +84,7 @@ def _uvicorn(app: Application, tls: ssl.SSLContext | None) -> uvicorn.Server:
     config = uvicorn.Config(
         app,
         log_config=None,
-        log_level="warning",
+        log_level="error",  # what clients send wrong is no news
         access_log=False,
         lifespan="off",
         server_header=False,

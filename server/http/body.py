@@ -5,16 +5,18 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import re
 import zlib
 from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
 from typing import Any
 
 from hypersonic.server.admission import Admission
-from hypersonic.server.errors import CancelledError, InvalidRequestError, ShuttingDownError, UnsupportedError
+from hypersonic.server.errors import CancelledError, InvalidRequestError, UnsupportedError
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 #: Content-Encodings
 GZIP, DEFLATE = "gzip", "deflate"
+_ENCODING = re.compile(r"(gzip|deflate|identity)(?:\s*;\s*q=([01](?:\.[0-9]{0,3})?))?")
 _STEP_BYTES = 1 << 20
 _FEED_BYTES = 1 << 16
 _GZIP_MAGIC = b"\x1f"
@@ -34,31 +36,24 @@ class Held:
 
     def __init__(self, admission: Admission, client: str, size_bytes: int) -> None:
         """Raises what Admission.enter raises."""
+        admission.enter(size_bytes, client)
         self._admission = admission
         self._client = client
-        admission.enter(size_bytes, client)
-        self._entered = [size_bytes]
+        self._size_bytes = size_bytes
 
     def take(self, size_bytes: int) -> None:
         """Before more memory is taken. Raises BudgetError."""
-        try:
-            self._admission.enter(size_bytes, self._client)
-        except ShuttingDownError:  # it was in before the door closed
-            self._admission.grow(size_bytes, self._client)
-            self._entered[0] += size_bytes
-        else:
-            self._entered.append(size_bytes)
+        self._admission.take(size_bytes, self._client)
+        self._size_bytes += size_bytes
 
     def add(self, size_bytes: int) -> None:
         """Memory that is taken already: an answer."""
         self._admission.grow(size_bytes, self._client)
-        self._entered[0] += size_bytes
+        self._size_bytes += size_bytes
 
     def leave(self) -> None:
-        """Everything is free again."""
-        for size_bytes in self._entered:
-            self._admission.leave(size_bytes, self._client)
-        self._entered = []
+        """Everything is free again. Once."""
+        self._admission.leave(self._size_bytes, self._client)
 
 
 def too_large(limit_bytes: int) -> InvalidRequestError:
@@ -180,14 +175,11 @@ def _inflate(stream: Any, data: bytes | memoryview) -> bytes:
 
 
 def wanted_encoding(accept: str) -> str:
-    """The first of gzip and deflate in Accept-Encoding, "" for neither; as Triton, names are taken as they are."""
-    for part in accept.split(","):
-        name, _, quality = part.strip().partition(";")
-        if name in (GZIP, DEFLATE) and quality.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000"):
-            return name
-        if name == "identity":
-            return ""
-    return ""
+    """The one of gzip and deflate that Accept-Encoding prefers, "" for neither; as Triton, names are taken as they are."""
+    offers = [_ENCODING.fullmatch(part.strip()) for part in accept.split(",")]
+    known = [(float(offer[2] or 1), offer[1]) for offer in offers if offer is not None]
+    quality, name = max(known, key=lambda offer: offer[0], default=(0.0, ""))
+    return name if quality > 0 and name != "identity" else ""
 
 
 def compress(body: bytes, encoding: str) -> bytes:

@@ -20,6 +20,7 @@ from hypersonic.server.datatype import DATATYPES
 from hypersonic.server.errors import InvalidRequestError, InvalidTensorError, MalformedJsonError, UnsupportedError
 from hypersonic.server.http import jsontext, tensors
 from hypersonic.server.http.jsontext import array, boolean, member, members, optional, string, unsigned
+from hypersonic.server.limits import check_dims
 from hypersonic.server.parameters import sort_parameters
 from hypersonic.server.request import InferRequest, InputTensor, ParameterValue, WantedOutput
 from hypersonic.server.shm import Span
@@ -77,7 +78,7 @@ def parse_request(
     """
     if json_bytes == 0:
         return _raw_request(body, config)
-    document = jsontext.parse(body[:json_bytes])
+    document = jsontext.parse_request(body[:json_bytes])
     request_id = string(optional(document, "id"), "id") if _has(document, "id") else ""
     values = _parameters(document)
     binary = _Binary(body[json_bytes:], config.name)
@@ -125,7 +126,14 @@ def _parameter(key: str, value: Any) -> ParameterValue:
         )
     if not isinstance(value, bool | int | float | str):
         raise InvalidRequestError(f"parameter '{key}' has invalid type. It should be either 'int', 'bool', or 'string'.")
-    return float(value) if type(value) is int and value not in _INT64 else value
+    return _as_float(key, value) if type(value) is int and value not in _INT64 else value
+
+
+def _as_float(key: str, value: int) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise InvalidRequestError(f"parameter '{key}' is too big to be stored in double.") from None
 
 
 class _Binary:
@@ -162,7 +170,7 @@ def _input(value: Any, binary: _Binary, regions: Regions | None) -> InputTensor:
         )
     name = string(member(value, "name"), "name")
     datatype = string(member(value, "datatype"), "datatype")
-    shape = tuple([unsigned(n, "shape") for n in array(member(value, "shape"), "shape")])
+    shape = tuple([unsigned(n, "shape") for n in check_dims(name, array(member(value, "shape"), "shape"))])
     if datatype not in DATATYPES:
         raise InvalidRequestError(f"invalid datatype for input {name}")
     if given == ["data"]:
@@ -195,8 +203,8 @@ def _output(value: Any, regions: Regions | None) -> tuple[WantedOutput, bool]:
     count = _classification(parameters)
     if "shared_memory_region" not in parameters:
         return WantedOutput(name, count), as_bytes
-    for key in ("classification", "binary_data"):
-        if key in parameters:
+    for key, given in (("classification", count), ("binary_data", as_bytes)):
+        if given:
             raise InvalidRequestError(f"Output can't set both 'shared_memory_region' and '{key}'")
     return WantedOutput(name, region=_allowed(regions).span(*_place(parameters))), False
 

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from hypersonic.server.answer import Answer, Output
 from hypersonic.server.http import tensors
 from hypersonic.server.http.codec import BinaryOutputs
+from hypersonic.server.http.tensors import to_json
 from hypersonic.server.model import Model
 from hypersonic.server.placing import place
 from hypersonic.server.request import CheckedRequest, ParameterValue
@@ -34,17 +34,19 @@ class HttpFrame:
         placed = place(request, answer, self._model.config)
         elsewhere = {want.name for want in request.wanted if want.region is not None}
         behind: list[Output] = []
-        described = []
+        items: list[bytes] = []
         for output in placed.outputs:
             name = self._model.config.outputs[output.position].name
             item = _described(name, output, placed.parameters.get(output.position, {}))
-            if name not in elsewhere and self._binary.wants(name):
+            if name in elsewhere:
+                items.append(to_json(item))
+            elif self._binary.wants(name):
                 item.setdefault("parameters", {})["binary_data_size"] = output.size_bytes
+                items.append(to_json(item))
                 behind.append(output)
-            elif name not in elsewhere:
-                item["data"] = tensors.decode(name, output)
-            described.append(item)
-        head = to_json({**self._head(request, answer), "outputs": described})
+            else:
+                items.append(b'%s,"data":%s}' % (to_json(item)[:-1], tensors.decode(name, output)))
+        head = b'%s,"outputs":[%s]}' % (to_json(self._head(request, answer))[:-1], b",".join(items))
         chunks = [chunk for output in behind for chunk in output.chunks]
         return FramedAnswer(b"".join((head, *chunks)), len(head) if behind else None)
 
@@ -57,8 +59,3 @@ class HttpFrame:
 def _described(name: str, output: Output, parameters: Mapping[str, ParameterValue]) -> dict[str, Any]:
     described: dict[str, Any] = {"name": name, "datatype": output.datatype, "shape": list(output.shape)}
     return {**described, "parameters": dict(parameters)} if parameters else described
-
-
-def to_json(value: Any) -> bytes:
-    """As Triton writes it: no blanks, UTF-8, NaN and Infinity where floats are that."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="backslashreplace")

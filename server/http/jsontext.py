@@ -1,28 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON from the network: nesting bounded before anything is parsed, and members read with Triton's texts for what is wrong.
+"""JSON from the network: bounded before anything is parsed, and members read with Triton's texts for what is wrong.
 
-Python's parser recurses for each bracket, so the nesting is counted first, in blocks of the text as arrays. Error texts and
-offsets are those of RapidJSON, which Triton uses.
+Error texts and offsets are those of RapidJSON, which Triton uses.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import secrets
 from typing import Any
 
-import numpy as np
-
 from hypersonic.server.errors import InvalidRequestError, MalformedJsonError
+from hypersonic.server.http.jsonscan import SHORT_BYTES, LongArray, check_depth, malformed, outline
 
-MAX_DEPTH = 100
-_BLOCK_BYTES = 1 << 20
-_QUOTE = ord('"')
-_BRACKETS = np.zeros(256, np.int8)
-_BRACKETS[[ord("["), ord("{")]] = 1
-_BRACKETS[[ord("]"), ord("}")]] = -1
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _UINT64_MAX = 2**64 - 1
+#: outside tensors' data; a value takes up to a hundred bytes
+_MOST_VALUES = 1 << 15
+_MOST_BYTES = 1 << 18
 #: Python's words for what is wrong -> RapidJSON's
 _REASONS = (
     ("Expecting property name", "Missing a name for object member."),
@@ -38,26 +34,42 @@ _REASONS = (
 
 
 def parse(body: bytes | bytearray | memoryview) -> Any:
-    """JSON text -> Python objects. Raises MalformedJsonError, and InvalidRequestError past MAX_DEPTH."""
+    """JSON text -> Python objects. Raises MalformedJsonError; InvalidRequestError when it is nested too deep, or has too many
+    values for a text that is no tensor."""
     data = bytes(body)
     check_depth(data)
+    if data.count(b",") >= _MOST_VALUES:
+        raise InvalidRequestError(f"JSON of more than {_MOST_VALUES} values outside tensors' data is refused")
     try:
         value = json.loads(data.decode())
         if _SURROGATE.search(data):  # half a pair would fail later, where text is encoded again
             json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
-        raise _malformed(_reason(error), _offset(error)) from error
+        raise malformed(_reason(error), _offset(error)) from error
     except UnicodeDecodeError as error:
-        raise _malformed("Invalid encoding in string.", error.start) from error
+        raise malformed("Invalid encoding in string.", error.start) from error
     except UnicodeEncodeError as error:
-        raise _malformed("The surrogate pair in string is invalid.", 0) from error
+        raise malformed("The surrogate pair in string is invalid.", 0) from error
     except ValueError as error:  # an integer of thousands of digits
-        raise _malformed("Number too big to be stored in double.", 0) from error
+        raise malformed("Number too big to be stored in double.", 0) from error
     return value
 
 
-def _malformed(reason: str, offset: int) -> MalformedJsonError:
-    return MalformedJsonError(f"failed to parse the request JSON buffer: {reason} at {offset}")
+def parse_request(body: memoryview) -> Any:
+    """The same for an inference request: `data` of inputs that is long is a LongArray. The same errors."""
+    if len(body) <= SHORT_BYTES:
+        return parse(body)
+    text, arrays = outline(bytes(body), secrets.token_hex(16))
+    if len(text) > _MOST_BYTES:
+        raise InvalidRequestError(
+            f"the request's JSON holds {len(text)} bytes beside its tensors' data, expected at most {_MOST_BYTES}"
+        )
+    document = parse(text)
+    inputs = optional(document, "inputs")
+    for value in inputs if isinstance(inputs, list) else ():
+        if isinstance(value, dict) and isinstance(key := value.get("data"), str):
+            value["data"] = arrays.get(key, key)
+    return document
 
 
 def _reason(error: json.JSONDecodeError) -> str:
@@ -71,26 +83,6 @@ def _offset(error: json.JSONDecodeError) -> int:
     if error.msg.startswith("Unterminated string") or not error.doc.strip():
         return len(error.doc.encode())
     return len(error.doc[: error.pos].encode())
-
-
-def check_depth(data: bytes) -> None:
-    """Raises InvalidRequestError when brackets outside strings nest deeper than MAX_DEPTH. Invalid text is not judged."""
-    if data.count(b"[") + data.count(b"{") <= MAX_DEPTH:
-        return
-    if b"\\" in data:  # what is escaped is no quote: pairs first, so that of \\\" the last two go together
-        data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
-    depth, inside = 0, False
-    for start in range(0, len(data), _BLOCK_BYTES):
-        block = np.frombuffer(data, np.uint8, min(_BLOCK_BYTES, len(data) - start), start)
-        quoted = np.logical_xor.accumulate(block == _QUOTE) ^ inside
-        steps = _BRACKETS[block]
-        steps = steps[(steps != 0) & ~quoted]
-        depths = depth + np.cumsum(steps, dtype=np.int64)
-        if depths.size:
-            if depths.max() > MAX_DEPTH:
-                raise InvalidRequestError(f"JSON nested deeper than {MAX_DEPTH} levels is refused")
-            depth = int(depths[-1])
-        inside = bool(quoted[-1])
 
 
 def member(value: Any, key: str) -> Any:
@@ -124,6 +116,11 @@ def boolean(value: Any, key: str) -> bool:
     if not isinstance(value, bool):
         raise wrong_type(key, "boolean")
     return value
+
+
+def elements(value: Any, key: str) -> list[Any] | LongArray:
+    """... as an array, parsed or not."""
+    return value if isinstance(value, LongArray) else array(value, key)
 
 
 def array(value: Any, key: str) -> list[Any]:

@@ -32,8 +32,8 @@ from hypersonic.server.errors import (
 )
 from hypersonic.server.http import body as bodies
 from hypersonic.server.http import control
-from hypersonic.server.http.frame import to_json as json_bytes
 from hypersonic.server.http.infer import HttpLimits, InferEndpoint, client_of
+from hypersonic.server.http.tensors import to_json as json_bytes
 from hypersonic.server.http.tojson import to_json
 from hypersonic.server.log import LogControl
 from hypersonic.server.observe.trace_settings import TraceControl
@@ -108,7 +108,7 @@ def inference_app(
         *_settings(service, settings or Settings(), bounded),
         *more,
     ]
-    app = Starlette(routes=routes, exception_handlers={ServerError: refuse, HTTPException: refuse})
+    app = Starlette(routes=routes, exception_handlers={ServerError: refuse, HTTPException: refuse, Exception: refuse})
     app.router.redirect_slashes = False  # a path of Triton's or none
     return app
 

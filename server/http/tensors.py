@@ -7,8 +7,9 @@ precision: an FP32 reads as the double nearest to its text, rounded once more, a
 
 from __future__ import annotations
 
+import json
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from math import prod
 from typing import Any
 
@@ -17,11 +18,15 @@ import numpy as np
 from hypersonic.server.answer import Output
 from hypersonic.server.datatype import DATATYPES, Datatype
 from hypersonic.server.errors import InvalidRequestError, MalformedJsonError
-from hypersonic.server.http.jsontext import array, wrong_type
+from hypersonic.server.http.jsonscan import LongArray, malformed
+from hypersonic.server.http.jsontext import elements, wrong_type
 
 #: datatypes that JSON has no values for
 BINARY_ONLY = frozenset(("FP16", "BF16"))
+_PIECE_ELEMENTS = 1 << 12
+_WRONG_COUNT = "Unable to parse 'data': Shape does not match true shape of 'data' field"
 _LENGTH = struct.Struct("<I")
+_INT64 = range(-(2**63), 2**64)
 #: numpy's kind -> (what its elements may be in JSON, Triton's word for it)
 _KINDS: dict[str, tuple[frozenset[type], str]] = {
     "b": (frozenset((bool,)), "boolean"),
@@ -36,7 +41,30 @@ def encode(name: str, datatype: Datatype, shape: tuple[int, ...], data: Any) -> 
         raise InvalidRequestError(
             f"receiving {datatype.name} data via JSON is not supported. Please use the binary data format for input {name}"
         )
-    values = _flat(array(data, "data"))
+    given = elements(data, "data")
+    if isinstance(given, LongArray):
+        return _encode_pieces(datatype, prod(shape), given)
+    values = _flat(given)
+    encoded = _encode(values, datatype)
+    if datatype.size_bytes and len(values) != prod(shape):  # strings are counted when the model is known, as in Triton
+        raise MalformedJsonError(_WRONG_COUNT)
+    return memoryview(encoded)
+
+
+def _encode_pieces(datatype: Datatype, count: int, given: LongArray) -> memoryview:
+    encoded: list[bytes] = []
+    found = 0
+    for values in given.pieces():
+        found += len(values)
+        if found > count:
+            break
+        encoded.append(_encode(values, datatype))
+    if found != count:
+        raise MalformedJsonError(_WRONG_COUNT)
+    return memoryview(b"".join(encoded))
+
+
+def _encode(values: list[Any], datatype: Datatype) -> bytes:
     kinds = frozenset(map(type, values))
     if datatype.name == "BYTES":
         return _strings(values, kinds)
@@ -46,9 +74,7 @@ def encode(name: str, datatype: Datatype, shape: tuple[int, ...], data: Any) -> 
             raise MalformedJsonError("Unable to parse 'data': attempt to access JSON non-number as double")
     elif not kinds <= _KINDS[kind][0]:
         raise wrong_type("data", _KINDS[kind][1])
-    if len(values) != prod(shape):
-        raise MalformedJsonError("Unable to parse 'data': Shape does not match true shape of 'data' field")
-    return memoryview(_numbers(values, datatype, kind).tobytes())
+    return _numbers(values, datatype, kind).tobytes()
 
 
 def _flat(data: list[Any]) -> list[Any]:
@@ -71,11 +97,14 @@ def _flatten(data: list[Any], into: list[Any]) -> None:
             into.append(value)
 
 
-def _strings(values: list[Any], kinds: Iterable[type]) -> memoryview:
-    if set(kinds) - {str}:
+def _strings(values: list[Any], kinds: frozenset[type]) -> bytes:
+    if kinds - {str}:
         raise MalformedJsonError("Unable to parse JSON bytes array: attempt to access JSON non-string as string")
-    encoded = [value.encode() for value in values]
-    return memoryview(b"".join([part for value in encoded for part in (_LENGTH.pack(len(value)), value)]))
+    try:
+        encoded = [value.encode() for value in values]
+    except UnicodeEncodeError as error:
+        raise malformed("The surrogate pair in string is invalid.", 0) from error
+    return b"".join([part for value in encoded for part in (_LENGTH.pack(len(value)), value)])
 
 
 def _numbers(values: list[Any], datatype: Datatype, kind: str) -> np.ndarray[Any, Any]:
@@ -93,33 +122,50 @@ def _out_of_range(values: list[Any], datatype: Datatype, kind: str) -> Malformed
         return MalformedJsonError("failed to parse the request JSON buffer: Number too big to be stored in double.")
     low, high = int(np.iinfo(datatype.numpy).min), int(np.iinfo(datatype.numpy).max)
     worst = next(value for value in values if not low <= value <= high)
-    if datatype.size_bytes == 8 or (kind == "u" and worst < 0):
+    if datatype.size_bytes == 8 or (kind == "u" and worst < 0) or worst not in _INT64:  # what RapidJSON reads as a double
         return wrong_type("data", _KINDS[kind][1])
     return InvalidRequestError(f"Unable to parse 'data': {worst} is no {datatype.name}, which holds {low} to {high}")
 
 
-def decode(name: str, output: Output) -> list[Any]:
-    """An output's elements as JSON values, flat. Raises InvalidRequestError for what JSON cannot carry."""
+def decode(name: str, output: Output) -> bytes:
+    """An output's elements as a flat JSON array. Raises InvalidRequestError for what JSON cannot carry."""
     if output.datatype in BINARY_ONLY:
         raise InvalidRequestError(
             f"sending {output.datatype} data via JSON is not supported. Please use the binary data format for output"
         )
     data = b"".join(output.chunks)
-    if output.datatype == "BYTES":
-        return list(_texts(name, data))
-    values: list[Any] = np.frombuffer(data, DATATYPES[output.datatype].numpy).tolist()
-    return values
+    pieces = _texts(name, data) if output.datatype == "BYTES" else _values(data, output.datatype)
+    return b"[" + b",".join([to_json(piece)[1:-1] for piece in pieces if piece]) + b"]"
 
 
-def _texts(name: str, data: bytes) -> Iterator[str]:
+def _values(data: bytes, datatype: str) -> Iterator[list[Any]]:
+    """Some thousands at a time: writing numbers holds the interpreter."""
+    values = np.frombuffer(data, DATATYPES[datatype].numpy)
+    for start in range(0, len(values), _PIECE_ELEMENTS):
+        yield values[start : start + _PIECE_ELEMENTS].tolist()
+
+
+def _texts(name: str, data: bytes) -> Iterator[list[str]]:
     at = 0
     while at + _LENGTH.size <= len(data):
-        (length,) = _LENGTH.unpack_from(data, at)
-        at += _LENGTH.size + length
-        try:
-            yield data[at - length : at].decode()
-        except UnicodeDecodeError:
-            raise InvalidRequestError(
-                f"output '{name}' holds bytes that are no UTF-8 text, which JSON cannot carry. Please use the binary data "
-                "format for output"
-            ) from None
+        piece: list[str] = []
+        while at + _LENGTH.size <= len(data) and len(piece) < _PIECE_ELEMENTS:
+            (length,) = _LENGTH.unpack_from(data, at)
+            at += _LENGTH.size + length
+            piece.append(_text(name, data[at - length : at]))
+        yield piece
+
+
+def _text(name: str, data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise InvalidRequestError(
+            f"output '{name}' holds bytes that are no UTF-8 text, which JSON cannot carry. Please use the binary data format "
+            "for output"
+        ) from None
+
+
+def to_json(value: Any) -> bytes:
+    """As Triton writes it: no blanks, UTF-8, NaN and Infinity where floats are that."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="backslashreplace")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 
 from tritonclient.grpc import model_config_pb2
@@ -55,8 +56,9 @@ class Latencies:
 
     def add(self, durations_ns: Sequence[int], now_ns: int) -> None:
         """A successful request; a duration per phase."""
-        for histogram, ns in zip(self.histograms, durations_ns, strict=False):
-            histogram.add(ns)
+        for histogram, ns in zip(self.histograms, durations_ns, strict=False):  # Histogram.add, without five calls
+            histogram.counts[bisect_left(histogram.bounds_ns, ns)] += 1
+            histogram.total_ns += ns
         for summary, ns in zip(self.summaries, durations_ns, strict=False):
             summary.add(ns, now_ns)
 

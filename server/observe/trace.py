@@ -15,11 +15,12 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from hypersonic.server.errors import StartError
+from hypersonic.server.errors import ReplacedError, ServerError, StartError
 from hypersonic.server.observe.trace_settings import OPENTELEMETRY, TraceControl
 from hypersonic.server.statistics import RunTimes
 
@@ -97,6 +98,7 @@ class Trace:
         self._span = span
         self._model = model
         self._numbers = numbers
+        self._ended = False
 
     def step(self, model: str, arrived_ns: int) -> Trace:
         """The trace of a step of this ensemble's request."""
@@ -112,7 +114,10 @@ class Trace:
         times: RunTimes | None = None,
         error: Exception | None = None,
     ) -> None:
-        """The request is answered, now. Raises nothing: a trace must not fail a request."""
+        """The request is answered, now; later calls do nothing. Raises nothing: a trace must not fail a request."""
+        if self._ended:
+            return
+        self._ended = True
         borders = Borders(
             self._model, version, request_id, arrived_ns, enqueued_ns, times, time.monotonic_ns(), str(error) if error else ""
         )
@@ -120,6 +125,18 @@ class Trace:
             self._span.end(borders)
         except Exception:  # noqa: BLE001 - the exporter's failure is not the request's
             _LOG.exception("a trace could not be recorded")
+
+
+class TracedCall:
+    """A front end's call of a request that is traced."""
+
+    __slots__ = ("add_callback", "client", "is_active", "trace")
+
+    def __init__(self, call: Any, trace: Trace) -> None:
+        self.client: str = call.client
+        self.is_active: Callable[[], bool] = call.is_active
+        self.add_callback: Callable[[Callable[[], None]], bool] = call.add_callback
+        self.trace = trace
 
 
 class Tracing:
@@ -149,6 +166,22 @@ class Tracing:
         except Exception:  # noqa: BLE001 - the same
             _LOG.exception("trace %d could not be begun", number)
             return None
+
+    @contextmanager
+    def following(self, call: Any, model: str, version: int, request_id: str, arrived_ns: int) -> Iterator[Any]:
+        """The call to go on with: a TracedCall if this request is sampled. Its attribute `traceparent`, if it has one, is the
+        client's header. The model ends the trace; for a request that is refused before it gets there it ends here."""
+        trace = self.begin(model, getattr(call, "traceparent", ""), arrived_ns)
+        if trace is None:
+            yield call
+            return
+        try:
+            yield TracedCall(call, trace)
+        except ReplacedError:
+            raise
+        except ServerError as error:
+            trace.end(version, request_id, arrived_ns, error=error)
+            raise
 
     def close(self, timeout_s: float) -> None:
         """Send what is left."""

@@ -77,7 +77,7 @@ ROUTES: Mapping[str, Group] = {
     **{f"{path}/{verb}": Group.INFERENCE for path in _MODEL for verb in ("infer", "generate", "generate_stream")},
     **dict.fromkeys(_MODEL, Group.METADATA),
     "/metrics": Group.METRICS,
-    "/": Group.STATISTICS,  # the status page
+    **dict.fromkeys(("/", "/status.json", "/status.js", "/status.css"), Group.STATISTICS),  # the status page
 }
 
 

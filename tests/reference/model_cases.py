@@ -12,8 +12,8 @@ from tests.reference.infer_cases import Case, good
 from tests.reference.wire import Tensor, Wire, given, message, texts
 
 WAYS = (
-    "nothing_wrong", "exception", "error_response", "error_code", "error_cancelled", "model_exception", "too_few", "too_many", "none",
-    "none_response", "not_a_response", "wrong_dtype", "wrong_shape", "wrong_batch", "unknown_output", "no_output", "duplicate_output",
+    "nothing_wrong", "exception", "error_response", "error_code", "error_cancelled", "model_exception", "too_few", "too_many",
+    "not_a_response", "wrong_dtype", "wrong_shape", "wrong_batch", "unknown_output", "no_output", "duplicate_output",
 )  # fmt: skip
 _A = np.arange(16, dtype=np.int32).reshape(1, 16)
 

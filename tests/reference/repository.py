@@ -21,6 +21,9 @@ class Model(NamedTuple):
     files: Mapping[str, str] = {}
 
 
+Models = Mapping[str, Model]
+
+
 def tensors(kind: str, *rows: str) -> str:
     """`input [..]` or `output [..]`; a row is "NAME TYPE dims [more]"."""
     return f"{kind} [ {', '.join(map(_tensor, rows))} ]\n"
@@ -75,7 +78,7 @@ def _identity() -> Model:
 _QUEUE = "default_queue_policy { timeout_action: %s default_timeout_microseconds: %d allow_timeout_override: true max_queue_size: %d }"
 _PAIR = tensors("input", "A INT32 16", "B INT32 16")
 
-MAIN: Mapping[str, Model] = {
+MAIN: Models = {
     "addsub": addsub("FP32"),
     "addsub_int32": addsub("INT32", "dynamic_batching { }\n"),
     "addsub_string": addsub("STRING"),
@@ -143,7 +146,7 @@ MAIN: Mapping[str, Model] = {
 }  # fmt: skip
 
 #: models that do not load, beside one that does
-BROKEN: Mapping[str, Model] = {
+BROKEN: Models = {
     "good": addsub("FP32"),
     "unparsable": Model("addsub", "max_batch_size: : 8\n"),
     "unknown_field": Model("addsub", "max_batch_size: 8\nno_such_field: 1\n"),
@@ -169,7 +172,7 @@ BROKEN: Mapping[str, Model] = {
 }
 
 
-def write(repository: Path, models: Mapping[str, Model]) -> Path:
+def write(repository: Path, models: Models) -> Path:
     """The repository's directory; models that have a gate share none: each has a FIFO `<repository>.<model>.gate`."""
     repository.mkdir(parents=True, exist_ok=True)
     for name, model in models.items():

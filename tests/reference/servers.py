@@ -10,8 +10,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,6 +34,9 @@ class Served(NamedTuple):
     http: str
     metrics: str
     log: Path
+
+
+Start = Callable[..., AbstractContextManager[Served]]
 
 
 class StartError(RuntimeError):
@@ -61,6 +64,7 @@ def triton(directory: Path, repository: Path, *options: str) -> Iterator[Served]
 def hypersonic(directory: Path, repository: Path, *options: str) -> Iterator[Served]:
     """Our server; its log goes into `directory`."""
     argv = [sys.executable, "-m", "hypersonic.cli", "serve", "--grpc-port=0", "--http-port=0", "--metrics-port=0"]
+    argv += ["--allow-client-shm=true"]  # 2.51 knows no such option: there it is always on
     with _running("hypersonic", directory, [*argv, *_common(repository), *options], {}) as served:
         yield served
 

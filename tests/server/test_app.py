@@ -120,8 +120,8 @@ def test_events_are_served_and_sigterm_ends_with_zero(repository: Path) -> None:
                 np.testing.assert_array_equal(answer.result(), answers(x))
         with urllib.request.urlopen(f"http://{server.ports['Metrics Service']}/metrics", timeout=20) as metrics:
             text = metrics.read().decode()
-        assert 'nv_inference_request_success{model="facile",version="1"} 60' in text
-        cycles = re.findall(r'fpga_compute_unit_busy_cycles_total\{.*compute_unit="(\w+)"\} (\d+)', text)
+        assert re.search(r'nv_inference_request_success\{gpu_uuid="FPGA-[0-9a-f-]{36}",model="facile",version="1"\} 60\n', text)
+        cycles = re.findall(r'fpga_compute_unit_busy_cycles_total\{compute_unit="(\w+)".*\} (\d+)', text)
         assert sum(int(count) for _, count in cycles) == sum(len(x) for x, _ in sent)
         assert len(re.findall(r"nv_gpu_utilization\{gpu_uuid=\"FPGA-[0-9a-f-]{36}\"\} ", text)) == 1
         assert server.stop() == 0
@@ -186,7 +186,7 @@ def test_a_second_signal_ends_the_program_at_once(build: Build, tmp_path: Path) 
     hang = {"HYPERSONIC_EMU_HANG": "facile_1:1,facile_2:1"}
     with program("--model-repository", str(tmp_path / "m"), environment=hang) as server, ThreadPoolExecutor(1) as pool:
         stuck = pool.submit(infer, server.grpc, rows(4))
-        server.wait_for(lambda: "} 1" in _metric(server, "fpga_server_requests_in_flight") or _in_flight(server) == 1)
+        server.wait_for(lambda: "} 1" in _metric(server, "hypersonic_server_requests_in_flight") or _in_flight(server) == 1)
         server.process.send_signal(signal.SIGTERM)
         server.wait_for(lambda: "Waiting for in-flight" in server.log)
         server.process.send_signal(signal.SIGTERM)
@@ -202,7 +202,7 @@ def _metric(server: Program, name: str) -> str:
 
 
 def _in_flight(server: Program) -> int:
-    return int(_metric(server, "fpga_server_requests_in_flight").rsplit(" ", 1)[1])
+    return int(_metric(server, "hypersonic_server_requests_in_flight").rsplit(" ", 1)[1])
 
 
 def test_idle_connections_do_not_hold_up_the_end(repository: Path) -> None:

@@ -157,7 +157,7 @@ ROWS = {
     "classification": (
         changed(lambda m: m.outputs.add(name="y").parameters["classification"].SetInParent()),
         "INVALID_ARGUMENT",
-        "invalid value for 'classification' parameter for tensor 'y', expected int64_param, 0 or more.",
+        "invalid value type for 'classification' parameter, expected int64_param",
     ),
 }
 

@@ -21,7 +21,7 @@ from hypersonic.server.backends.python_stub import utils
 from hypersonic.server.backends.python_stub.autocomplete import ModelConfig
 from hypersonic.server.backends.python_stub.calls import PROCESS, Calls
 from hypersonic.server.backends.python_stub.channel import Channel, ChannelClosedError
-from hypersonic.server.backends.python_stub.errors import describe
+from hypersonic.server.backends.python_stub.errors import Refusal, describe
 from hypersonic.server.backends.python_stub.runs import Description, Runs, Window
 
 _PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
@@ -58,7 +58,7 @@ def _die_with(parent: int) -> None:
 
 def _serve(run: Channel, calls: Calls, windows: tuple[Window, Window]) -> None:
     (kind, fields, arguments), _ = run.receive()
-    description = Description(*fields)
+    description = Description(**fields)
     try:
         model_class = _import(description)
         if kind == "complete":
@@ -83,6 +83,7 @@ def _import(description: Description) -> Any:
     file = Path(description.file)
     PROCESS.model_directory = str(file.parent)
     sys.path += [str(file.parent), str(file.parent.parent)]
+    utils.__name__ = "triton_python_backend_utils"
     sys.modules["triton_python_backend_utils"] = sys.modules["c_python_backend_utils"] = utils
     module = importlib.import_module(f"{file.parent.name}.{file.stem}")
     return module.TritonPythonModel
@@ -94,14 +95,10 @@ def _complete(model_class: Any, description: Description, config: str) -> Any:
         return None
     completed = model_class.auto_complete_config(ModelConfig(config))
     if not isinstance(completed, ModelConfig):
-        raise _CompletionError(
+        raise Refusal(
             f"auto_complete_config function in model '{description.model}' must return a valid pb.ModelConfig object."
         )
     return completed.as_dict()
-
-
-class _CompletionError(Exception):
-    """Its text needs no type in front of it."""
 
 
 if __name__ == "__main__":

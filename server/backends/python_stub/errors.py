@@ -14,6 +14,10 @@ class TritonModelException(Exception):  # noqa: N818 - Triton's name
     """A model used the interface in a way that cannot work, or wants its run to fail."""
 
 
+class Refusal(Exception):  # noqa: N818 - no error of the model's code
+    """What a model returns is not as it has to be; the text says it all."""
+
+
 class ErrorCode(IntEnum):
     """TRITONSERVER_Error_Code."""
 
@@ -60,6 +64,8 @@ _OWN = str(Path(__file__).parent)
 
 def describe(error: BaseException, repository: str) -> str:
     """`Type: text`, then the places it came through, innermost first; paths only from the repository (or sys.path) on."""
+    if isinstance(error, Refusal):
+        return str(error).replace(f"{repository}/", "")
     text = f"{type(error).__name__}: {error}"
     places = "".join(f"  {_short(file, repository)}({line}): {name}\n" for file, line, name in _places(error.__traceback__))
     return (f"{text}\n\nAt:\n{places}" if places else text).replace(f"{repository}/", "")

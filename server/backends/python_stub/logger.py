@@ -25,7 +25,6 @@ class LogLevel(IntEnum):
 class Logger:
     """All static, as in Triton."""
 
-    LogLevel: ClassVar = LogLevel
     INFO: ClassVar = LogLevel.INFO
     WARNING: ClassVar = LogLevel.WARNING
     ERROR: ClassVar = LogLevel.ERROR
@@ -62,7 +61,11 @@ class Logger:
 def _log(message: str, level: LogLevel) -> None:
     if not isinstance(message, str):
         raise TypeError(f"log(message: str): got {type(message).__name__}")
-    caller = sys._getframe(2)  # noqa: SLF001 - whose line it is
+    caller = sys._getframe(2)
     if PROCESS.calls is not None:
         with suppress(TritonModelException):  # the server is gone: nobody to tell
             PROCESS.calls.tell(["log", int(level), message, Path(caller.f_code.co_filename).name, caller.f_lineno])
+
+
+# Triton's models say Logger.LogLevel; inside the class the name would hide the type
+Logger.LogLevel = LogLevel  # type: ignore[attr-defined]

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -147,7 +146,7 @@ class InferenceRequest:
             self._make_sender = None
         return self._sender
 
-    def exec(self, decoupled: bool = False) -> Any:  # noqa: FBT001, FBT002 - Triton's signature
+    def exec(self, decoupled: bool = False) -> Any:
         """Send it and wait. The response; with decoupled=True an iterator of responses.
 
         Errors of the other model are in the response. Raises TritonModelException outside execute().
@@ -155,14 +154,14 @@ class InferenceRequest:
         asked = self._send(decoupled)
         return _each(asked) if decoupled else _response(asked.only())
 
-    async def async_exec(self, decoupled: bool = False) -> Any:  # noqa: FBT001, FBT002 - Triton's signature
+    async def async_exec(self, decoupled: bool = False) -> Any:
         """The same for coroutines; with decoupled=True an asynchronous iterator."""
         asked = self._send(decoupled)
         if decoupled:
             return _each_async(asked)
-        return _response(await asyncio.to_thread(asked.only))
+        return _response(await _on_thread(asked.only))
 
-    def _send(self, decoupled: bool) -> Asked:  # noqa: FBT001
+    def _send(self, decoupled: bool) -> Asked:
         if PROCESS.calls is None or not PROCESS.may_infer:
             raise TritonModelException("BLS is only supported during the 'execute' function.")
         packed = [Packed(tensor) for tensor in self._inputs]
@@ -207,5 +206,11 @@ def _each(asked: Asked) -> Iterator[InferenceResponse]:
 
 async def _each_async(asked: Asked) -> Any:
     replies = _each(asked)
-    while (response := await asyncio.to_thread(next, replies, None)) is not None:
+    while (response := await _on_thread(next, replies, None)) is not None:
         yield response
+
+
+async def _on_thread(function: Callable[..., Any], *arguments: Any) -> Any:
+    import asyncio  # there already when this runs; most models need none of it
+
+    return await asyncio.to_thread(function, *arguments)

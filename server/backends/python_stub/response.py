@@ -98,9 +98,10 @@ class InferenceResponseSender:
         """flags: 0 or TRITONSERVER_RESPONSE_COMPLETE_FINAL. Raises TritonModelException with Triton's texts."""
         with self._lock:
             self._check(response, flags)
-            self.closed = flags == RESPONSE_COMPLETE_FINAL
+            final = flags == RESPONSE_COMPLETE_FINAL
+            self._deliver(response, final)
             self._responses += response is not None
-            self._deliver(response, self.closed)
+            self.closed = final
 
     def _check(self, response: InferenceResponse | None, flags: int) -> None:
         if flags not in (0, RESPONSE_COMPLETE_FINAL):
@@ -108,9 +109,7 @@ class InferenceResponseSender:
         if self.closed:
             raise TritonModelException("Unable to send response. Response sender has been closed.")
         if response is None and not flags:
-            raise TritonModelException(
-                "Inference Response object must be provided when the response flags is set to zero."
-            )
+            raise TritonModelException("Inference Response object must be provided when the response flags is set to zero.")
         if response is not None and not isinstance(response, InferenceResponse):
             raise TypeError(f"send: response must be an InferenceResponse, got {type(response)}")
         if response is not None and self._responses and not self._decoupled:

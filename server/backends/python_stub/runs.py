@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """One run: requests out of the input memory, execute(), responses into the output memory.
 
-    ["run", base, size, [[fields, outputs, [[input, offset, size, shape]...]]...]]     fields: InferenceRequest.received
+    ["run", base, size, [[fields, outputs, [[input, offset, size, shape]...]]...]]
     ["grow", size] -> ["grown", size] or ["refused", text]
-    ["done", kept, [[outputs, parameters] or [code, text]...]] or ["failed", text]     outputs: [position, datatype, shape, offset, size]
+    ["done", kept, [[outputs, parameters] or [code, text]...]] or ["failed", text]
 
-kept: the model holds views of the input memory, which must not be written again.
+fields: as InferenceRequest.received takes them. input: its number, or [name, datatype] of what the server added.
+outputs: [position, datatype, shape, offset, size] each. kept: the model holds views of the input memory, which must not be
+written again.
 """
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import mmap
 import sys
@@ -18,21 +19,24 @@ import threading
 import weakref
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from hypersonic.server.backends.python_stub.calls import PROCESS, Calls
 from hypersonic.server.backends.python_stub.channel import Channel, Message
-from hypersonic.server.backends.python_stub.errors import ErrorCode, TritonError, TritonModelException, describe
+from hypersonic.server.backends.python_stub.errors import ErrorCode, Refusal, TritonError, TritonModelException, describe
 from hypersonic.server.backends.python_stub.request import InferenceRequest
 from hypersonic.server.backends.python_stub.response import ABANDONED, InferenceResponse, InferenceResponseSender
 from hypersonic.server.backends.python_stub.tensor import Array, Packed, Tensor, unpack
 
+if TYPE_CHECKING:
+    import asyncio
+
 #: of the tensors in the shared memory
 ALIGN_BYTES = 64
-#: references to a run's view of the input memory when no model holds one: the local name and getrefcount's argument
-_OWN_REFERENCES = 2
+#: references to the input memory's array when no model holds a view of it: the window's, a local name, getrefcount's argument
+_OWN_REFERENCES = 3
 
 
 class Description(NamedTuple):
@@ -74,7 +78,7 @@ class Late:
         self.response: InferenceResponse | None = None
         self.closed = threading.Event()
 
-    def deliver(self, response: InferenceResponse | None, final: bool) -> None:  # noqa: FBT001 - a Deliver
+    def deliver(self, response: InferenceResponse | None, final: bool) -> None:
         self.response = response or self.response
         if final:
             self.closed.set()
@@ -83,10 +87,15 @@ class Late:
 class Runs:
     """Executes the model's runs, one after another, on the main thread."""
 
-    def __init__(self, model: Any, description: Description, run: Channel, calls: Calls, windows: tuple[Window, Window]) -> None:
+    def __init__(
+        self, model: Any, description: Description, run: Channel, calls: Calls, windows: tuple[Window, Window]
+    ) -> None:
         self._model = model
         self._description = description
-        self._positions = {name: position for position, name in enumerate(description.outputs)}
+        #: a kept state may be an output as well
+        self._positions: dict[str, list[int]] = {}
+        for position, name in enumerate(description.outputs):
+            self._positions.setdefault(name, []).append(position)
         self._run = run
         self._calls = calls
         self._inputs, self._outputs = windows
@@ -98,7 +107,7 @@ class Runs:
         PROCESS.may_infer = True
         _, base, size_bytes, requests = message
         self._inputs.show(base, size_bytes)
-        view = self._inputs.flat.copy() if self._copying else self._inputs.flat[:]
+        view = self._inputs.flat.copy() if self._copying else self._inputs.flat
         answer = self._decoupled(view, requests) if self._description.decoupled else self._plain(view, requests)
         kept = not self._copying and sys.getrefcount(view) > _OWN_REFERENCES
         # a model that keeps one input may keep them all: from now on each run gets a copy of its own
@@ -123,7 +132,8 @@ class Runs:
         return self._write(responses, [each[1] for each in fields])
 
     def _response(self, given: InferenceResponse | None, late: Late | None) -> InferenceResponse:
-        if late is not None:
+        """The sender's response counts before the returned one, as in Triton."""
+        if late is not None and (given is None or late.closed.is_set()):
             late.closed.wait()
             return late.response or InferenceResponse()
         return given or InferenceResponse(error=TritonError(ABANDONED))
@@ -145,17 +155,13 @@ class Runs:
         del sender
         senders.clear()
         try:
-            if self._execute(requests) is not None:
-                raise _Refused(
-                    f"Python model '{self._description.instance}' is using the decoupled mode and the execute function must "
-                    "return None."
-                )
+            self._check_none(self._execute(requests))
         except BaseException as error:  # noqa: BLE001 - the same
             _close(watched, self._failure(error))
         return ["done", False, []]
 
     def _failure(self, error: BaseException) -> str:
-        text = str(error) if isinstance(error, _Refused) else describe(error, self._description.repository)
+        text = describe(error, self._description.repository)
         return f"Failed to process the request(s) for model '{self._description.instance}', message: {text}"
 
     def _request(self, view: Array, each: Sequence[Any], make_sender: Any) -> InferenceRequest:
@@ -166,25 +172,29 @@ class Runs:
             fields, inputs, names or description.outputs, (description.model, description.version), make_sender
         )
 
-    def _tensor(self, view: Array, index: int, offset: int, size_bytes: int, shape: Sequence[int]) -> Tensor:
-        name, datatype = self._description.inputs[index]
+    def _tensor(self, view: Array, which: Any, offset: int, size_bytes: int, shape: Sequence[int]) -> Tensor:
+        name, datatype = self._description.inputs[which] if isinstance(which, int) else which
         dims = tuple(shape)
         return Tensor.received(name, datatype, dims, partial(unpack, datatype, dims, view[offset : offset + size_bytes]))
 
     def _execute(self, requests: Sequence[InferenceRequest]) -> Any:
         if not hasattr(self._model, "execute"):
-            raise _Refused(f"Python model {self._description.file} does not implement `execute` method.")
+            raise Refusal(f"Python model {self._description.file} does not implement `execute` method.")
         result = self._model.execute(list(requests))
         if not inspect.iscoroutine(result):
             return result
         return self._background(result, requests) if self._description.decoupled else self._until_done(result)
 
     def _until_done(self, coroutine: Any) -> Any:
+        import asyncio  # most models need none of it
+
         self._loop = self._loop or asyncio.new_event_loop()
         return self._loop.run_until_complete(coroutine)
 
     def _background(self, coroutine: Any, requests: Sequence[InferenceRequest]) -> None:
         """Coroutines of a decoupled model go on while the next execute() runs."""
+        import asyncio
+
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
             threading.Thread(target=self._loop.run_forever, name="triton-coroutines", daemon=True).start()
@@ -198,17 +208,24 @@ class Runs:
 
         asyncio.run_coroutine_threadsafe(supervised(), self._loop)
 
+    def _check_none(self, result: Any) -> None:
+        if result is not None:
+            raise Refusal(
+                f"Python model '{self._description.instance}' is using the decoupled mode and the execute function must return "
+                "None."
+            )
+
     def _check(self, result: Any, requests: int) -> None:
         if not isinstance(result, list):
-            raise _Refused(f"Expected a list in the execute return, found type '{type(result)}'.")
+            raise Refusal(f"Expected a list in the execute return, found type '{type(result)}'.")
         if len(result) != requests:
-            raise _Refused(
+            raise Refusal(
                 "Number of InferenceResponse objects do not match the number of InferenceRequest objects. "
                 f"InferenceRequest(s) size is:{requests}, and InferenceResponse(s) size is:{len(result)}\n"
             )
         for response in result:
             if response is not None and not isinstance(response, InferenceResponse):
-                raise _Refused(
+                raise Refusal(
                     "Expected an 'InferenceResponse' object in the execute function return list, found type "
                     f"'{type(response)}'."
                 )
@@ -237,7 +254,8 @@ class Runs:
                 continue
             outputs = []
             for tensor in packed:
-                outputs.append([self._positions[tensor.name], tensor.datatype, tensor.shape, at, tensor.size_bytes])
+                where = [tensor.datatype, tensor.shape, at, tensor.size_bytes]
+                outputs += [[position, *where] for position in self._positions[tensor.name]]
                 pieces.append((at, tensor.data))
                 at += -(-tensor.size_bytes // ALIGN_BYTES) * ALIGN_BYTES
             answers.append([outputs, response.parameter_values])
@@ -258,7 +276,7 @@ class Runs:
             self._outputs.show(0, what)
         return ""
 
-    def _deliver(self, key: int, names: Sequence[str] | None, response: InferenceResponse | None, final: bool) -> None:  # noqa: FBT001
+    def _deliver(self, key: int, names: Sequence[str] | None, response: InferenceResponse | None, final: bool) -> None:
         """A decoupled model's response, or only the end."""
         error = None if response is None else response.error()
         if response is None or error is not None:
@@ -272,11 +290,7 @@ class Runs:
         )
 
     def _meta(self, tensor: Packed) -> list[Any]:
-        return [self._positions[tensor.name], tensor.datatype, tensor.shape, tensor.size_bytes]
-
-
-class _Refused(Exception):
-    """Something about execute() is not as it has to be; its text needs no type in front of it."""
+        return [self._positions[tensor.name][0], tensor.datatype, tensor.shape, tensor.size_bytes]
 
 
 def _close(watched: Sequence[weakref.ref[InferenceResponseSender]], text: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -29,11 +29,6 @@ def datatype_of(dtype: np.dtype[Any]) -> str:
     if name is None:
         raise TritonModelException("NumPy dtype is not supported.")
     return name
-
-
-class _Exporter(Protocol):
-    def __dlpack__(self) -> object: ...
-    def __dlpack_device__(self) -> tuple[int, int]: ...
 
 
 class Tensor:
@@ -98,7 +93,7 @@ class Tensor:
     @staticmethod
     def from_dlpack(name: str, exporter: object) -> Tensor:
         """exporter: a capsule, or an object with __dlpack__; in CPU memory, C order. Raises TritonModelException."""
-        source = exporter if hasattr(exporter, "__dlpack__") else _Capsule(exporter)
+        source: Any = exporter if hasattr(exporter, "__dlpack__") else _Capsule(exporter)
         if source.__dlpack_device__()[0] != 1:
             raise TritonModelException("from_dlpack: the tensor is in GPU memory, this server takes CPU memory only")
         try:
@@ -135,14 +130,14 @@ class Packed:
         self.name = tensor.name()
         self.datatype = datatype_of(array.dtype)
         self.shape = array.shape
-        self.data = memoryview(_bytes_of(array))
+        self.data = _bytes_of(array)
         self.size_bytes = len(self.data)
 
 
-def _bytes_of(array: Array) -> bytes | memoryview:
+def _bytes_of(array: Array) -> memoryview:
     if array.dtype.kind in "OS":
-        return serialize_byte_tensor(array) or b""
-    return memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8)) if array.size else b""
+        return memoryview(serialize_byte_tensor(array) or b"")
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data if array.size else memoryview(b"")
 
 
 def serialize_byte_tensor(input_tensor: Array) -> bytes | tuple[()] | None:
@@ -180,6 +175,6 @@ def deserialize_bytes_tensor(encoded_tensor: bytes | memoryview) -> Array:
 def unpack(datatype: str, shape: tuple[int, ...], data: Array | memoryview) -> Array:
     """Bytes -> array, without a copy but for BYTES. data: flat uint8."""
     if datatype == "BYTES":
-        return deserialize_bytes_tensor(memoryview(data)).reshape(shape)
+        return deserialize_bytes_tensor(data.data if isinstance(data, np.ndarray) else data).reshape(shape)
     flat = data if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
     return flat.view(NUMPY[datatype]).reshape(shape)

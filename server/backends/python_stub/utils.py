@@ -74,7 +74,7 @@ TRITON_STRING_TO_NUMPY: dict[str, type[Any]] = {
 
 
 def triton_string_to_numpy(triton_type_string: str) -> type[Any]:
-    """"TYPE_FP32" -> numpy.float32. Raises KeyError."""
+    """ "TYPE_FP32" -> numpy.float32. Raises KeyError."""
     return TRITON_STRING_TO_NUMPY[triton_type_string]
 
 

@@ -31,7 +31,7 @@ DEFAULTS = {
 
 @pytest.fixture(autouse=True)
 def _restored() -> Iterator[None]:
-    loggers = [logging.getLogger(name) for name in ("hypersonic", "opentelemetry")]
+    loggers = [logging.getLogger(name) for name in ("hypersonic", "opentelemetry", "uvicorn", "grpc", "asyncio")]
     before = [(logger.handlers[:], logger.level, logger.propagate) for logger in loggers]
     yield
     for logger, (handlers, level, propagate) in zip(loggers, before, strict=True):
@@ -64,10 +64,7 @@ def test_iso8601_is_tritons(tmp_path: Path) -> None:
 def test_json_is_one_object_a_line_with_the_callers_fields(tmp_path: Path) -> None:
     log(tmp_path, log_format="json")
     LOGGER.error("model %s\nis gone", "m", extra={"fields": {"model": "m", "rows": 3, "level": "forged", "path": Path("x")}})
-    try:
-        raise ValueError("why")
-    except ValueError:
-        LOGGER.exception("it failed")
+    LOGGER.error("it failed", exc_info=ValueError("why"))
     first, second = (json.loads(line) for line in lines(tmp_path))
     assert (first["level"], first["module"], first["message"]) == ("error", "test_log", "model m\nis gone")
     assert (first["model"], first["rows"], first["path"]) == ("m", 3, "x")
@@ -108,7 +105,7 @@ def test_the_exporters_warnings_come_here_and_its_chatter_does_not(tmp_path: Pat
 
 
 def test_a_log_file_that_cannot_be_written_ends_the_start(tmp_path: Path) -> None:
-    with pytest.raises(StartError, match="--log-file .* cannot be written"):
+    with pytest.raises(StartError, match=r"--log-file .* cannot be written"):
         LogControl(LogSettings(log_file=str(tmp_path / "no" / "log")))
 
 

@@ -165,7 +165,8 @@ def test_mode_triton_writes_tritons_file(tmp_path: Path) -> None:
         {"id": 2, "model_name": "m", "model_version": 3},
     ]
     assert names(file, 1) == [
-        "REQUEST_START", "QUEUE_START", "COMPUTE_START", "COMPUTE_INPUT_END", "COMPUTE_OUTPUT_START", "COMPUTE_END", "REQUEST_END",
+        "REQUEST_START", "QUEUE_START", "COMPUTE_START", "COMPUTE_INPUT_END", "COMPUTE_OUTPUT_START", "COMPUTE_END",
+        "REQUEST_END",
     ]  # fmt: skip
     assert {"id": 1, "timestamps": [{"name": "QUEUE_START", "ns": 110}]} in objects
 

@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Business logic scripting: a model's request to another model of the same server.
+
+["infer", call, model, version, decoupled, id, correlation id, flags, timeout us, priority, parameters, outputs,
+ [[name, datatype, shape, size]...]] and the inputs' bytes
+-> ["reply", call, more, [code, text] or None, parameters, [[name, datatype, shape, size]...]] and the outputs' bytes
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple, Protocol
+
+from hypersonic.server.answer import Answer, Frame
+from hypersonic.server.backends.python_answer import parameters_of, printable
+from hypersonic.server.backends.python_stub.channel import Channel, ChannelClosedError, Message
+from hypersonic.server.config import ModelConfig
+from hypersonic.server.errors import BackendError, NotFoundError, ReplacedError, ServerError, UnavailableError
+from hypersonic.server.pending import FINAL_RESPONSE
+from hypersonic.server.request import (
+    CheckedRequest,
+    InferRequest,
+    InputTensor,
+    ParameterValue,
+    SequenceMark,
+    WantedOutput,
+    check,
+)
+
+_LOG = logging.getLogger(__name__)
+_SEQUENCE_START, _SEQUENCE_END = 1, 2
+#: the code of every error that comes back to a model, as in Triton
+_INTERNAL = 1
+
+
+class ModelCall(NamedTuple):
+    """number: the process's. version: "" = the latest. caller: the instance that asks."""
+
+    number: int
+    model: str
+    version: str
+    decoupled: bool
+    request: InferRequest
+    caller: str
+
+    @classmethod
+    def of(cls, message: Message, payload: memoryview, caller: str) -> ModelCall:
+        """Raises ValueError, TypeError, LookupError."""
+        (
+            _,
+            number,
+            model,
+            version,
+            decoupled,
+            request_id,
+            correlation,
+            flags,
+            timeout_us,
+            priority,
+            parameters,
+            outputs,
+            inputs,
+        ) = message
+        sequence = (
+            SequenceMark(correlation, bool(flags & _SEQUENCE_START), bool(flags & _SEQUENCE_END)) if correlation else None
+        )
+        request = InferRequest(
+            printable(request_id),
+            tuple(_inputs(inputs, payload)),
+            tuple(WantedOutput(printable(name)) for name in outputs),
+            _count(timeout_us),
+            _count(priority),
+            sequence,
+            parameters_of(parameters),
+        )
+        return cls(number, printable(model), "" if version == -1 else str(version), bool(decoupled), request, caller)
+
+
+def _count(value: Any) -> int:
+    if not isinstance(value, int) or value < 0:
+        raise ValueError(f"{value!r} is no count")
+    return value
+
+
+def _inputs(inputs: Any, payload: memoryview) -> Iterator[InputTensor]:
+    at = 0
+    for name, datatype, shape, size_bytes in inputs:
+        if at + _count(size_bytes) > len(payload):
+            raise ValueError(f"input {name!r} of {size_bytes!r} bytes")
+        yield InputTensor(printable(name), str(datatype), tuple(int(n) for n in shape), payload[at : at + size_bytes])
+        at += size_bytes
+
+
+class NamedAnswer(NamedTuple):
+    """One response of the other model, copied. final: there will be no more."""
+
+    tensors: tuple[InputTensor, ...]
+    parameters: Mapping[str, ParameterValue]
+    final: bool
+
+
+#: a model's request -> the other model's responses: one, or any number from a decoupled model. Raises ServerError.
+Infer = Callable[[ModelCall], Iterator[NamedAnswer]]
+
+
+class Model(Protocol):
+    """What is needed of a loaded model."""
+
+    config: ModelConfig
+
+    def infer(self, request: CheckedRequest, frame: Frame, call: Any, arrived_ns: int) -> Any: ...
+
+    def stream(self, request: CheckedRequest, frame: Frame, call: Any, arrived_ns: int, sink: Any) -> None: ...
+
+
+def infer_by(models: Callable[[str, str], Model]) -> Infer:
+    """models: (name, version) -> the loaded model, as ModelRepository.model. Error texts are Triton's."""
+
+    def infer(call: ModelCall) -> Iterator[NamedAnswer]:
+        while True:
+            with suppress(ReplacedError):  # unloaded meanwhile, before it was queued: what is there now?
+                yield from _infer(call, models)
+                return
+
+    return infer
+
+
+def _infer(call: ModelCall, models: Callable[[str, str], Model]) -> Iterator[NamedAnswer]:
+    prefix = f"Model {call.model} - Error when running inference: "
+    try:
+        model = models(call.model, call.version)
+    except (NotFoundError, UnavailableError) as error:
+        text = f"{prefix}Failed for execute the inference request. Model '{call.model}' is not ready."
+        raise BackendError(text) from error
+    if model.config.decoupled and not call.decoupled:
+        raise BackendError(
+            f"{prefix}Model {call.model} is using the decoupled. The current BLS request call doesn't support models using the "
+            "decoupled transaction policy. Please use 'decoupled=True' argument to the 'exec' or 'async_exec' calls for "
+            "decoupled models.'"
+        )
+    try:
+        request = check(call.request, model.config)
+    except ServerError as error:
+        raise BackendError(f"{prefix}{error}") from error
+    caller, now_ns = _Caller(call.caller), time.monotonic_ns()
+    frame = _frame(model.config)
+    if not model.config.decoupled:
+        yield model.infer(request, frame, caller, now_ns)
+        return
+    responses = _Responses()
+    model.stream(request, frame, caller, now_ns, responses)
+    yield from responses
+
+
+def _frame(config: ModelConfig) -> Frame:
+    def frame(request: CheckedRequest, answer: Answer) -> NamedAnswer:
+        tensors = tuple(
+            InputTensor(config.outputs[o.position].name, o.datatype, o.shape, memoryview(b"".join(o.chunks)))
+            for o in answer.asked(request.outputs)
+        )
+        parameters = {name: value for name, value in answer.parameters.items() if name != FINAL_RESPONSE}
+        final = bool(answer.parameters.get(FINAL_RESPONSE, not config.decoupled))
+        return NamedAnswer(tensors, parameters, final)
+
+    return frame
+
+
+class _Caller:
+    """A model as the one who asks: a client of its own, as far as fairness goes; it never hangs up."""
+
+    def __init__(self, client: str) -> None:
+        self.client = client
+
+    def is_active(self) -> bool:
+        return True
+
+    def add_callback(self, callback: Callable[[], None]) -> bool:
+        del callback
+        return True
+
+
+class _Responses:
+    """A sink that hands on, in the caller's thread."""
+
+    def __init__(self) -> None:
+        self._queue: queue.SimpleQueue[NamedAnswer | ServerError | None] = queue.SimpleQueue()
+
+    def respond(self, framed: Any) -> None:
+        self._queue.put(framed)
+
+    def end(self, error: ServerError | None) -> None:
+        self._queue.put(error)
+
+    def __iter__(self) -> Iterator[NamedAnswer]:
+        """An end that comes alone is an empty response, as in Triton."""
+        final = False
+        while isinstance(response := self._queue.get(), NamedAnswer):
+            final = response.final
+            yield response
+        if response is not None:
+            raise response
+        if not final:
+            yield NamedAnswer((), {}, final=True)
+
+
+def _refuse(_: ModelCall) -> Iterator[NamedAnswer]:
+    raise BackendError("this server lets models ask no other models")
+
+
+def serve_call(infer: Infer | None, call: ModelCall, events: Channel) -> None:
+    """Answer one call of a process. Raises nothing: nobody would see it."""
+    with suppress(ChannelClosedError):
+        try:
+            for answer in (infer or _refuse)(call):
+                _reply(events, call, answer)
+        except ServerError as error:
+            events.send(["reply", call.number, False, [_INTERNAL, error.text], {}, []])
+        except Exception as error:  # noqa: BLE001 - the model waits for an answer, whatever it is
+            _LOG.exception("%s: a request to model '%s' failed", call.caller, call.model)
+            events.send(["reply", call.number, False, [_INTERNAL, f"the request failed: {type(error).__name__}"], {}, []])
+
+
+def _reply(events: Channel, call: ModelCall, answer: NamedAnswer) -> None:
+    meta = [[tensor.name, tensor.datatype, tensor.shape, len(tensor.data)] for tensor in answer.tensors]
+    events.send(
+        ["reply", call.number, not answer.final, None, dict(answer.parameters), meta],
+        [tensor.data for tensor in answer.tensors],
+    )

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a model's process says besides its runs' answers; the other end of python_stub/calls.py.
+
+["log", level, text, file, line]
+["response", key, final, error or None, parameters, outputs]         a decoupled model's
+["cancelled", call, key]                                             -> ["reply", call, bool]
+["infer", call, ...]                                                 -> python_bls.py
+["family", call, name, description, kind]                            -> ["reply", call, error or None, value]
+["metric", call, family, labels, how, value]                         -> the same
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+from hypersonic.server.backends.python_answer import model_error, packed_answer
+from hypersonic.server.backends.python_bls import Infer, ModelCall, serve_call
+from hypersonic.server.backends.python_metrics import CustomMetrics
+from hypersonic.server.backends.python_process import ModelProcess
+from hypersonic.server.backends.python_stub.channel import ChannelClosedError, Message, MessageError
+from hypersonic.server.config import ModelConfig
+from hypersonic.server.errors import BackendError, InvalidRequestError, ServerError
+from hypersonic.server.pending import PendingRequest, Share
+
+_LOG = logging.getLogger(__name__)
+#: Logger's levels in their order
+_LEVELS = (logging.INFO, logging.WARNING, logging.ERROR, logging.DEBUG)
+#: requests to other models under way at a time, of one instance
+_MOST_CALLS = 32
+
+
+class Events:
+    """Of one instance, whichever process it has. Requests are known to the process by their keys."""
+
+    def __init__(self, name: str, config: ModelConfig, infer: Infer | None, metrics: CustomMetrics) -> None:
+        self._name = name
+        self._config = config
+        self._infer = infer
+        self._metrics = metrics
+        self._keys = itertools.count()
+        self._lock = threading.Lock()
+        self._open: dict[int, PendingRequest] = {}
+        self._calls: ThreadPoolExecutor | None = None
+        self._answers = {
+            "log": self._log,
+            "response": self._respond,
+            "cancelled": self._cancelled,
+            "infer": self._call,
+            "family": self._family,
+            "metric": self._metric,
+        }
+
+    def open(self, shares: Sequence[Share]) -> list[int]:
+        """Keys for a run's requests."""
+        with self._lock:
+            keys = [next(self._keys) for _ in shares]
+            self._open.update(zip(keys, (share.pending for share in shares), strict=True))
+        return keys
+
+    def forget(self, keys: Sequence[int]) -> None:
+        """These are answered."""
+        with self._lock:
+            for key in keys:
+                self._open.pop(key, None)
+
+    def heard(self, process: ModelProcess, message: Message, payload: memoryview) -> None:
+        answer = self._answers.get(message[0])
+        if answer is None:
+            raise MessageError(f"a message of kind {message[0][:40]!r}")
+        # a process that dies meanwhile is found dead by its own thread
+        with suppress(ChannelClosedError):
+            answer(process, message, payload)
+
+    def ended(self) -> None:
+        """The process is dead: nobody answers what is open of a decoupled model. Runs' requests go another way."""
+        if self._calls is not None:
+            self._calls.shutdown(wait=False, cancel_futures=True)
+            self._calls = None
+        with self._lock:
+            pending = list(self._open.values())
+            self._open.clear()
+        if self._config.decoupled:
+            for each in pending:
+                each.end(BackendError(f"Stub process '{self._name}' is not healthy."))
+
+    def _log(self, _: ModelProcess, message: Message, __: memoryview) -> None:
+        _, level, text, file, line = message
+        if not isinstance(level, int) or not 0 <= level < len(_LEVELS):
+            raise ValueError(f"log level {level!r}")
+        _LOG.log(_LEVELS[level], "%s: %s:%s: %s", self._name, file, line, text)
+
+    def _respond(self, _: ModelProcess, message: Message, payload: memoryview) -> None:
+        """An error ends the request; so does the final flag."""
+        _, key, final, error, parameters, outputs = message
+        pending = self._open.get(key)
+        if pending is None:  # ended by an error before, or withdrawn
+            return
+        failure = None
+        try:
+            if error is not None:
+                failure = model_error(*error)
+            elif outputs is not None:
+                pending.respond(packed_answer(outputs, parameters, self._config, payload), final=bool(final))
+        except ServerError as refused:  # the front end cannot send it
+            failure = refused
+        if final or failure is not None:
+            self.forget([key])
+            pending.end(failure)
+
+    def _cancelled(self, process: ModelProcess, message: Message, _: memoryview) -> None:
+        _, call, key = message
+        pending = self._open.get(key)
+        process.events.send(["reply", call, pending is None or pending.cancelled or pending.completed])
+
+    def _call(self, process: ModelProcess, message: Message, payload: memoryview) -> None:
+        """On a thread of its own: the answer may take long, and may come from this very model."""
+        call = ModelCall.of(message, payload, self._name)
+        if self._calls is None:
+            self._calls = ThreadPoolExecutor(_MOST_CALLS, thread_name_prefix=f"bls:{self._name}")
+        self._calls.submit(serve_call, self._infer, call, process.events)
+
+    def _family(self, process: ModelProcess, message: Message, _: memoryview) -> None:
+        _, call, name, description, kind = message
+        error = None
+        try:
+            self._metrics.add_family(name, description, kind)
+        except InvalidRequestError as refused:
+            error = str(refused)
+        process.events.send(["reply", call, error, 0.0])
+
+    def _metric(self, process: ModelProcess, message: Message, _: memoryview) -> None:
+        _, call, name, labels, how, change = message
+        value, error = 0.0, None
+        try:
+            value = self._metrics.change(name, labels, how, change)
+        except InvalidRequestError as refused:
+            error = str(refused)
+        process.events.send(["reply", call, error, value])

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Model control: who decides what is loaded (--model-control-mode), and the texts of what is refused."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from hypersonic.server.errors import InvalidRequestError, ModelLoadError, ServerError, StartError, UnavailableError
+from hypersonic.server.layout import NOT_FOUND
+from hypersonic.server.override import OverridePolicy
+
+_TRAVERSAL = re.compile(r"[/\\\0]|\.\.|^\.+$")
+
+
+class ControlMode(StrEnum):
+    """NONE: all models, once. POLL: whatever the repositories hold at the moment. EXPLICIT: what clients ask for."""
+
+    NONE = "none"
+    POLL = "poll"
+    EXPLICIT = "explicit"
+
+
+@dataclass(frozen=True)
+class ModelControl:
+    """load_models: at start, with EXPLICIT; "*" = all. complete_config: backends fill in what config.pbtxt leaves out."""
+
+    mode: ControlMode = ControlMode.NONE
+    load_models: tuple[str, ...] = ()
+    poll_s: float = 15.0
+    complete_config: bool = True
+    override: OverridePolicy = field(default_factory=OverridePolicy)
+
+    @property
+    def loads_all(self) -> bool:
+        """Whether every model found at start is loaded."""
+        return self.mode is not ControlMode.EXPLICIT or "*" in self.load_models
+
+    def check(self) -> None:
+        """Raises StartError for options that contradict each other."""
+        if self.load_models and self.mode is not ControlMode.EXPLICIT:
+            raise StartError("Error: Use of '--load-model' requires setting '--model-control-mode=explicit' as well.")
+        if "*" in self.load_models and len(self.load_models) > 1:
+            raise StartError("Error: Wildcard character '*' must be the ONLY startup model if specified at all.")
+        if self.mode is ControlMode.POLL and self.poll_s <= 0:
+            raise StartError("--repository-poll-secs is 0, expected 1 or more with --model-control-mode=poll")
+
+    def require_explicit(self) -> None:
+        """Raises UnavailableError where clients do not decide."""
+        if self.mode is not ControlMode.EXPLICIT:
+            raise UnavailableError("explicit model load / unload is not allowed if polling is enabled")
+
+
+def check_requested_name(name: str) -> None:
+    """Of a load request. Raises InvalidRequestError."""
+    if not name:
+        raise InvalidRequestError("Model name cannot be empty.")
+    if _TRAVERSAL.search(name):
+        shown = name[:128].encode("unicode_escape").decode()
+        raise InvalidRequestError(f"invalid model name '{shown}', model name must not contain path traversal characters")
+
+
+def poll_failure(name: str, reason: str) -> ServerError:
+    """A model that could not even be tried, as a load request's error (INTERNAL)."""
+    shown = name[:128].encode("unicode_escape").decode()
+    text = f"failed to load '{shown}', failed to poll from model repository"
+    return ModelLoadError(text if reason == NOT_FOUND else f"{text}: {reason}")
+
+
+def load_failure(name: str, reason: str) -> ServerError:
+    """A model that was tried and failed, as a load request's error (INVALID_ARGUMENT)."""
+    return InvalidRequestError(f"load failed for model '{name}': {reason}\n")

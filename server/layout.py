@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Triton's directory layout, looked at and never written.
+
+    <repository>/<model>/config.pbtxt
+    <repository>/<model>/<version>/...
+
+Nothing is read through a symlink that leads out of the repository; names that start with a dot are somebody's work in progress.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from hypersonic.server.errors import ModelLoadError, StartError
+
+CONFIG = "config.pbtxt"
+#: the reason of a name that no repository has
+NOT_FOUND = "model not found in any model repository."
+_VERSION_DIRECTORY = re.compile(r"[1-9][0-9]{0,17}")
+_MODEL_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
+#: of one path component, in bytes
+_MAX_FILE_NAME = 255
+#: files of one model whose changes are looked for
+_MAX_WATCHED = 100_000
+
+#: what tells one state of a directory tree from another: path, mtime in ns, size, inode of each file
+Signature = tuple[tuple[str, int, int, int], ...]
+
+
+class Place(NamedTuple):
+    """A model's directory, and the repository it lies in."""
+
+    path: Path
+    repository: Path
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+
+def is_model_name(name: str) -> bool:
+    """Whether a model may bear this name: letters, digits, '_', '.' and '-', 128 at most, no dot in front."""
+    return _MODEL_NAME.fullmatch(name) is not None
+
+
+def find_models(repositories: Sequence[Path]) -> dict[str, tuple[Place, ...]]:
+    """Every model directory, by name; more than one place for a name that several repositories have. Raises OSError."""
+    found: dict[str, tuple[Place, ...]] = {}
+    for repository in repositories:
+        for path in sorted(repository.iterdir()):
+            if path.is_dir() and not path.name.startswith("."):
+                found[path.name] = (*found.get(path.name, ()), Place(path, repository))
+    return found
+
+
+def require_repositories(repositories: Sequence[Path]) -> None:
+    """Raises StartError for a directory that cannot be read."""
+    for repository in repositories:
+        try:
+            next(repository.iterdir(), None)
+        except OSError as error:
+            raise StartError(
+                f"model repository {repository} cannot be read: {error.strerror}; "
+                "expected a directory with one directory per model"
+            ) from error
+
+
+def find_model(repositories: Sequence[Path], name: str) -> tuple[Place, ...]:
+    """The places of one model; () for a name that none has, or that is none of a directory in a repository."""
+    if not name or name.startswith(".") or "/" in name or "\0" in name or len(name.encode()) > _MAX_FILE_NAME:
+        return ()
+    return tuple(Place(repository / name, repository) for repository in repositories if (repository / name).is_dir())
+
+
+def check_place(places: Sequence[Place]) -> Place:
+    """The one place a model has, resolved. Raises ModelLoadError with the reason RepositoryIndex shows."""
+    if not places:
+        raise ModelLoadError(NOT_FOUND)
+    if len(places) > 1:
+        raise ModelLoadError("model appears in two or more repositories")
+    if not is_model_name(places[0].name):
+        raise ModelLoadError("expected a model name of letters, digits, '_', '.' and '-', 128 at most")
+    confined(places[0].path, places[0].repository)
+    return places[0]
+
+
+def version_directories(place: Place) -> dict[int, Path]:
+    """Number -> resolved directory, of 1, 2, ... without leading zeros. Raises ModelLoadError, OSError."""
+    model = confined(place.path, place.repository)
+    found = [path for path in model.iterdir() if path.is_dir() and _VERSION_DIRECTORY.fullmatch(path.name)]
+    return {int(path.name): confined(path, place.repository) for path in found}
+
+
+def is_version(text: str) -> bool:
+    """Whether a directory of that name is a version."""
+    return _VERSION_DIRECTORY.fullmatch(text) is not None
+
+
+def confined(path: Path, repository: Path) -> Path:
+    """The path, once it is resolved and still inside its repository. Raises ModelLoadError."""
+    resolved = path.resolve()
+    if not resolved.is_relative_to(repository.resolve()):
+        raise ModelLoadError(f"{path.relative_to(repository)} leads out of its repository")
+    return resolved
+
+
+def scrub(text: str, roots: Sequence[Path]) -> str:
+    """An error's text for clients' eyes: paths only from the repository on."""
+    for root in roots:
+        for known in (root, root.resolve()):
+            text = text.replace(f"{known}/", "")
+    return text
+
+
+def signature(place: Place) -> Signature:
+    """Of every file below a model's directory; () for one that is gone. Follows links to versions, no others."""
+    return tuple(sorted(_watched(place.path.resolve())))
+
+
+def part_below(whole: Signature, directory: Path) -> Signature:
+    """What a signature says of one directory in the model's."""
+    prefix = f"{directory}/"
+    return tuple(row for row in whole if row[0].startswith(prefix))
+
+
+def _watched(model: Path) -> Iterator[tuple[str, int, int, int]]:
+    count = 0
+    for root in (model, *_linked_versions(model)):
+        for directory, names, files in os.walk(root):
+            names.sort()
+            for name in (".", *files):
+                path = os.path.join(directory, name)  # noqa: PTH118 - many paths, and Path is slow
+                try:
+                    status = os.stat(path)  # noqa: PTH116
+                except OSError:
+                    continue  # gone meanwhile: the next look sees what came of it
+                count += 1
+                if count > _MAX_WATCHED:
+                    return
+                yield path, status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def _linked_versions(model: Path) -> list[Path]:
+    try:
+        return [path.resolve() for path in model.iterdir() if path.is_symlink() and path.is_dir()]
+    except OSError:
+        return []

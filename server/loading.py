@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a model's directory to its loaded versions: configuration, completion, backend, labels, warm-up."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from tritonclient.grpc import model_config_pb2
+
+from hypersonic.server.backend import Backend, LoadedModel
+from hypersonic.server.classification import with_labels
+from hypersonic.server.config import ModelConfig
+from hypersonic.server.config_check import check_config, no_version, version_policy
+from hypersonic.server.config_read import infer_backend, parse_json_config, read_message
+from hypersonic.server.control import ModelControl
+from hypersonic.server.errors import ModelBusyError, ModelConfigError, ModelLoadError
+from hypersonic.server.fallback import close, with_fallback
+from hypersonic.server.layout import CONFIG, NOT_FOUND, Place, Signature, confined, scrub, version_directories
+from hypersonic.server.model import Model, ScheduledModel
+from hypersonic.server.model_entry import ModelState, Plan, VersionRecord
+from hypersonic.server.observe.metrics_config import MetricsConfig
+from hypersonic.server.override import Override, check_backend, discard, stage
+from hypersonic.server.warmup import warm_up
+
+_LOG = logging.getLogger(__name__)
+
+
+class Loader:
+    """Any thread may use it; it keeps nothing."""
+
+    def __init__(
+        self,
+        backends: Mapping[str, Backend],
+        *,
+        metrics: MetricsConfig,
+        control: ModelControl,
+        on_lost: Callable[[], None],
+    ) -> None:
+        self._policy = control.override
+        self._backends = backends
+        self._metrics = metrics
+        self._complete = control.complete_config
+        self._on_lost = on_lost
+
+    def plan(self, place: Place, signature: Signature = ()) -> Plan:
+        """What the directory asks for. Raises ModelLoadError, with a text for clients, for a model that cannot be tried."""
+        return self._plan_repository(place, lambda: self._message(place), signature)
+
+    def _plan_repository(self, place: Place, read: Callable[[], model_config_pb2.ModelConfig], signature: Signature) -> Plan:
+        try:
+            return self._planned(read(), version_directories(place), signature)
+        except (ModelLoadError, OSError) as error:
+            raise ModelLoadError(scrub(_text(error), (place.repository,))) from error
+
+    def _message(self, place: Place) -> model_config_pb2.ModelConfig:
+        path = confined(place.path / CONFIG, place.repository)
+        if self._complete and not path.exists():
+            return model_config_pb2.ModelConfig(name=place.name)
+        return read_message(path, place.name)
+
+    def plan_override(self, name: str, place: Place | None, override: Override) -> Plan:
+        """What a load request asks for: its configuration, and its files or (where it brings none) the repository's.
+
+        Raises ModelLoadError, or InvalidRequestError for files that may not come this way.
+        """
+        try:
+            message = parse_json_config(override.config, name)
+        except ModelConfigError as error:
+            raise ModelConfigError(f"Invalid config override: {error}") from error
+        if not override.files:
+            if place is None:
+                raise ModelLoadError(NOT_FOUND)
+            return self._plan_repository(place, lambda: message, ())
+        infer_backend(message, {file.name for file in override.files})
+        for backend in (message.backend, *(parameter.string_value for parameter in message.parameters.values())):
+            check_backend(backend, self._policy)
+        return self._plan_files(name, message, override)
+
+    def _plan_files(self, name: str, message: model_config_pb2.ModelConfig, override: Override) -> Plan:
+        scratch = stage(name, override)
+        try:
+            plan = self._planned(message, version_directories(Place(scratch / name, scratch)))
+        except (ModelLoadError, OSError) as error:
+            discard(scratch)
+            raise ModelLoadError(scrub(_text(error), (scratch,))) from error
+        return plan._replace(scratch=scratch)
+
+    def _planned(self, message: model_config_pb2.ModelConfig, versions: Mapping[int, Path], signature: Signature = ()) -> Plan:
+        """A configuration that contradicts itself is each version's error, as in Triton's index."""
+        name = message.name
+        chosen = version_policy(message).choose(versions)
+        for missing in set(message.version_policy.specific.versions) - set(chosen):
+            _LOG.warning("version %d is specified for model '%s', but the version directory is not present", missing, name)
+        if not chosen:
+            raise no_version(name)
+        directories = {version: versions[version] for version in chosen}
+        try:
+            config = self._completed(message, directories[chosen[-1]])
+        except (ModelLoadError, OSError) as error:
+            return Plan(None, directories, signature, error=reason_of(error, directories[chosen[-1]]))
+        return Plan(config, directories, signature)
+
+    def _completed(self, message: model_config_pb2.ModelConfig, latest: Path) -> ModelConfig:
+        infer_backend(message, {path.name for path in latest.iterdir()})
+        if message.platform != "ensemble" and not message.HasField("ensemble_scheduling"):
+            backend = self._backend(message)
+            if self._complete:
+                backend.complete(latest, message)
+        return check_config(message)
+
+    def _backend(self, message: model_config_pb2.ModelConfig) -> Backend:
+        if not message.backend and message.platform:
+            raise ModelConfigError(f"unexpected platform type '{message.platform}' for {message.name}")
+        if not message.backend:
+            raise ModelConfigError(
+                f"Invalid model name: Could not determine backend for model '{message.name}' with no backend in model "
+                f"configuration, expected one of {sorted(self._backends)}"
+            )
+        backend = self._backends.get(message.backend)
+        if backend is None:
+            raise ModelConfigError(
+                f"unable to find backend library for backend '{message.backend}', expected one of {sorted(self._backends)}"
+            )
+        return backend
+
+    def load(self, plan: Plan, version: int, *, insist: bool) -> VersionRecord:
+        """One version, READY or UNAVAILABLE with its reason. insist: ModelBusyError is raised, not recorded."""
+        directory, config = plan.directories[version], plan.config
+        if config is None:
+            return VersionRecord(ModelState.UNAVAILABLE, plan.error)
+        try:
+            return VersionRecord(ModelState.READY, model=self._load(config, version, directory, insist=insist))
+        except ModelBusyError as error:
+            if insist:
+                raise
+            return _failed(config.name, version, reason_of(error, directory))
+        except (ModelLoadError, OSError) as error:
+            return _failed(config.name, version, reason_of(error, directory))
+        except Exception as error:  # noqa: BLE001 - one model's failure stays its own
+            _LOG.exception("failed to load '%s' version %d", config.name, version)
+            return _failed(config.name, version, f"Internal: the backend failed: {type(error).__name__}")
+
+    def labelled(self, plan: Plan) -> ModelConfig:
+        """An ensemble's configuration with the labels of its outputs. Raises ModelLoadError."""
+        if plan.config is None:
+            raise ModelLoadError(plan.error)
+        return with_labels(plan.config, next(iter(plan.directories.values())).parent)
+
+    def _load(self, config: ModelConfig, version: int, directory: Path, *, insist: bool) -> Model:
+        begin = time.monotonic()
+        _LOG.info("loading: %s:%d", config.name, version)
+        labelled = with_labels(config, directory.parent)
+        backend = with_fallback(self._backends[config.backend], labelled, self._backends, insist=insist)
+        loaded = backend.load(directory, labelled)
+        model = self._served(labelled, version, directory, loaded, begin)
+        _LOG.info("successfully loaded '%s' version %d in %.2f s", config.name, version, model.load_duration_s)
+        return model
+
+    def _served(self, config: ModelConfig, version: int, directory: Path, loaded: LoadedModel, begin: float) -> Model:
+        try:
+            warm_up(config, directory.parent, loaded)
+        except BaseException:
+            close(loaded)
+            raise
+        took_s = time.monotonic() - begin
+        return ScheduledModel(config, version, loaded, load_duration_s=took_s, metrics=self._metrics, on_lost=self._on_lost)
+
+
+def _failed(name: str, version: int, reason: str) -> VersionRecord:
+    _LOG.error("failed to load '%s' version %d: %s", name, version, reason)
+    return VersionRecord(ModelState.UNAVAILABLE, reason)
+
+
+def _text(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return f"{error.strerror}: {error.filename}"
+    return str(error)
+
+
+def reason_of(error: Exception, directory: Path) -> str:
+    """A version's reason: Triton's word for the kind of error, and the text without what lies above the repository."""
+    kind = "Invalid argument" if isinstance(error, ModelConfigError) else "Internal"
+    return f"{kind}: {scrub(_text(error), (directory.parent.parent,))}"

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What became of each model of the repository: immutable records that every thread may read while others replace them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple
+
+from hypersonic.server.config import ModelConfig
+from hypersonic.server.errors import InvalidRequestError, NotFoundError, UnavailableError
+from hypersonic.server.layout import Signature
+from hypersonic.server.model import Model
+
+_VERSION_TEXT = re.compile(r"\s*([+-]?[0-9]{1,18})")
+#: the reason of a version that somebody unloaded; such a version is no sign of trouble
+UNLOADED = "unloaded"
+
+
+class ModelState(StrEnum):
+    """RepositoryIndex's words. UNKNOWN: in a repository, and nobody has asked for it yet."""
+
+    UNKNOWN = ""
+    READY = "READY"
+    UNAVAILABLE = "UNAVAILABLE"
+    LOADING = "LOADING"
+    UNLOADING = "UNLOADING"
+
+
+class IndexEntry(NamedTuple):
+    """A row of RepositoryIndex. version: "" where the model itself is meant."""
+
+    name: str
+    version: str
+    state: ModelState
+    reason: str
+
+
+class Plan(NamedTuple):
+    """What is to be loaded: the chosen versions' directories. error: why none of them can be, found before any was tried.
+
+    scratch: a private directory with files that came over the network, removed with the last version.
+    """
+
+    config: ModelConfig | None
+    directories: Mapping[int, Path]
+    signature: Signature = ()
+    scratch: Path | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class VersionRecord:
+    """model: while it serves or drains. reason: of UNAVAILABLE, or of a READY version why its successor failed."""
+
+    state: ModelState
+    reason: str = ""
+    model: Model | None = None
+
+    @property
+    def serving(self) -> Model | None:
+        """The model, unless it is being unloaded or out of service."""
+        return self.model if self.state is ModelState.READY and self.model and self.model.in_service else None
+
+
+@dataclass(frozen=True)
+class ModelEntry:
+    """One name. state and reason: of the model itself, where it has no versions or a change of it failed.
+
+    replacing: its old versions had to go before the new ones could come; requests wait.
+    plan: what the versions in service were loaded from.
+    """
+
+    name: str
+    versions: Mapping[int, VersionRecord] = field(default_factory=dict)
+    state: ModelState = ModelState.UNKNOWN
+    reason: str = ""
+    replacing: bool = False
+    plan: Plan | None = None
+
+    @property
+    def models(self) -> tuple[Model, ...]:
+        """Loaded versions, in service or not, ascending."""
+        records = (self.versions[version] for version in sorted(self.versions))
+        return tuple(record.model for record in records if record.model is not None and record.state is ModelState.READY)
+
+    @property
+    def config(self) -> ModelConfig | None:
+        """Of what is, or was last, loaded."""
+        return self.plan.config if self.plan else None
+
+    @property
+    def members(self) -> frozenset[str]:
+        """The models an ensemble names."""
+        return frozenset(step.model_name for step in self.config.ensemble) if self.config else frozenset()
+
+    @property
+    def tried(self) -> bool:
+        """Whether any version of it was ever loaded, or tried."""
+        return bool(self.versions)
+
+    def failures(self) -> str:
+        """Triton's words for the versions that could not be loaded."""
+        failed = {number: record for number, record in sorted(self.versions.items()) if _failed(record)}
+        return "".join(f"version {number} is at UNAVAILABLE state: {record.reason};" for number, record in failed.items())
+
+    def without(self, reason: str) -> ModelEntry:
+        """The same, its loaded versions UNLOADING."""
+        return replace(self, versions={number: _leaving(record) for number, record in self.versions.items()}, reason=reason)
+
+    def settled(self, ended: Collection[Model]) -> ModelEntry:
+        """The same, once these models have ended."""
+        return replace(self, versions={number: _left(record, ended) for number, record in self.versions.items()})
+
+    def rows(self) -> Iterator[IndexEntry]:
+        """Of RepositoryIndex."""
+        if not self.versions or (self.reason and not self.models):
+            state = ModelState.UNAVAILABLE if self.reason else self.state
+            yield IndexEntry(self.name, "", state, self.reason)
+        for number in sorted(self.versions):
+            yield self._row(number, self.versions[number])
+
+    def _row(self, number: int, record: VersionRecord) -> IndexEntry:
+        if record.state is not ModelState.READY or record.model is None:
+            return IndexEntry(self.name, str(number), record.state, record.reason)
+        lost = "" if self.replacing else record.model.reason
+        state = ModelState.UNAVAILABLE if lost else ModelState.READY
+        return IndexEntry(self.name, str(number), state, lost or self.reason)
+
+
+def _failed(record: VersionRecord) -> bool:
+    return record.state is ModelState.UNAVAILABLE and record.reason != UNLOADED
+
+
+def _leaving(record: VersionRecord) -> VersionRecord:
+    return replace(record, state=ModelState.UNLOADING) if record.model is not None else record
+
+
+def _left(record: VersionRecord, ended: Collection[Model]) -> VersionRecord:
+    gone = record.state is ModelState.UNLOADING and any(record.model is model for model in ended)
+    return VersionRecord(ModelState.UNAVAILABLE, UNLOADED) if gone else record
+
+
+def choose(entry: ModelEntry | None, name: str, number: int | None) -> Model:
+    """The version asked for, or the latest in service. Raises NotFoundError, UnavailableError: Triton's texts."""
+    if entry is None or not entry.tried:
+        raise NotFoundError(f"Request for unknown model: '{name}' is not found")
+    if number is None:
+        return _latest(entry)
+    record = entry.versions.get(number)
+    if record is None:
+        raise NotFoundError(f"Request for unknown model: '{name}' version {number} is not found")
+    return record.serving or _refuse(name, number, record)
+
+
+def _latest(entry: ModelEntry) -> Model:
+    serving = [record.serving for _, record in sorted(entry.versions.items()) if record.serving]
+    if serving and serving[-1] is not None:
+        return serving[-1]
+    loaded = [number for number, record in entry.versions.items() if record.state is ModelState.READY]
+    if loaded:
+        _refuse(entry.name, max(loaded), entry.versions[max(loaded)])
+    raise NotFoundError(f"Request for unknown model: '{entry.name}' has no available versions")
+
+
+def _refuse(name: str, number: int, record: VersionRecord) -> Model:
+    why = f": {record.model.reason}" if record.model is not None and record.state is ModelState.READY else ""
+    raise UnavailableError(f"Request for unknown model: '{name}' version {number} is not at ready state{why}")
+
+
+def parse_version(text: str) -> int | None:
+    """A request's model_version as a number, None when it is empty. Raises InvalidRequestError with Triton's text."""
+    if not text:
+        return None
+    match = _VERSION_TEXT.fullmatch(text)
+    if match is None:
+        raise InvalidRequestError(
+            f"failed to get model version from specified version string '{text}', version should be an integral value > 0"
+        )
+    if int(match[1]) < 0:
+        raise InvalidRequestError(f"invalid model version specified '{text}' , version should be an integral value > 0")
+    return int(match[1])

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The status page in a real browser (Debian's chromium, headless), and without one."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import threading
+import urllib.request
+from collections.abc import Iterator
+from email.message import Message
+from pathlib import Path
+
+import numpy as np
+import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
+
+from tests.server.conftest import Running, Script, Serve, serve, write_model  # noqa: F401 - serve is a fixture
+
+ARGUMENTS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--window-size=1400,900",
+)  # fmt: skip
+EVIL = '<script>document.title = "owned"</script><img src=x onerror="document.title=1">'
+X = np.ones((5, 3), np.float32)
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[webdriver.Chrome]:
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if chromium is None or driver is None:
+        pytest.skip("Debian's chromium and chromium-driver are not installed")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for argument in (*ARGUMENTS, f"--user-data-dir={tmp_path}/profile"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    opened = webdriver.Chrome(options, Service(driver))
+    try:
+        yield opened
+    finally:
+        opened.quit()
+
+
+def page(running: Running, path: str = "/") -> tuple[str, Message]:
+    with urllib.request.urlopen(f"{running.http}{path}", timeout=20) as answer:
+        return answer.read().decode(), answer.headers
+
+
+def cells(browser: webdriver.Chrome, table: str) -> dict[str, list[str]]:
+    """First column -> the other columns; read in one go, as the page may exchange its rows at any moment."""
+    script = "return [...document.querySelectorAll(`#${arguments[0]} tbody tr`)].map(r => [...r.cells].map(c => c.innerText))"
+    return {first: rest for first, *rest in browser.execute_script(script, table)}
+
+
+def number(text: str) -> float:
+    return float(text.replace(",", "")) if re.fullmatch(r"[0-9.,]+", text) else -1.0
+
+
+def test_a_browser_shows_models_with_live_rates_and_nothing_named_is_markup(
+    serve: Serve,  # noqa: F811
+    browser: webdriver.Chrome,
+    tmp_path: Path,
+) -> None:
+    write_model(tmp_path / "models")
+    write_model(tmp_path / "models", name=EVIL.replace("/", "\\"))
+    broken = write_model(tmp_path / "models", name="broken")
+    (broken / "1" / "broken").write_text(EVIL)
+    stop = threading.Event()
+    with serve(Script(instances=2), repository=tmp_path / "models", strict_readiness=False) as running:
+
+        def load() -> None:
+            while not stop.wait(0.02):
+                running.infer(X)
+
+        sending = threading.Thread(target=load)
+        sending.start()
+        try:
+            browser.get(f"{running.http}/")
+            waiting = WebDriverWait(browser, 60, 0.25)
+            waiting.until(lambda b: number(cells(b, "models")["m"][3]) > 0)
+            models = cells(browser, "models")
+            assert models["m"][:3] == ["1", "READY", "sum"]
+            assert number(models["m"][4]) > 0
+            assert "UNAVAILABLE" in models["broken"][1]
+            assert EVIL in models["broken"][1]
+            waiting.until(lambda b: any(number(row[4]) > 0 for row in cells(b, "instances").values()))
+            assert cells(browser, "instances")["sum_1"][2] == "IN SERVICE"
+            assert EVIL.replace("/", "\\") in models
+            assert browser.title == "triton: READY"
+            assert not browser.find_elements(By.CSS_SELECTOR, "main script, main img")
+            before = number(cells(browser, "models")["m"][8])
+            waiting.until(lambda b: number(cells(b, "models")["m"][8]) > before)
+        finally:
+            stop.set()
+            sending.join()
+        assert not [entry for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
+    WebDriverWait(browser, 60, 0.25).until(lambda b: b.find_element(By.ID, "stale").is_displayed())
+
+
+def test_the_page_is_whole_without_scripts_and_loads_nothing_from_elsewhere(serve: Serve) -> None:  # noqa: F811
+    with serve() as running:
+        running.infer(X)
+        html, headers = page(running)
+        for path, kind in (("/status.js", "text/javascript"), ("/status.css", "text/css")):
+            text, about = page(running, path)
+            assert about["Content-Type"].startswith(kind)
+            assert "http:" not in text
+            assert "https:" not in text
+            assert about["X-Content-Type-Options"] == "nosniff"
+    assert "default-src 'none'" in headers["Content-Security-Policy"]
+    assert "unsafe" not in headers["Content-Security-Policy"]
+    assert re.findall(r'(?:src|href)="([^"]*)"', html) == [
+        "data:,", "status.css", "status.js", "status.json", "v2", "v2/models/stats",
+    ]  # fmt: skip
+    assert '<th scope="row">m</th>' in html
+    assert "READY" in html
+    assert "style=" not in html
+
+
+def test_the_page_as_json(serve: Serve) -> None:  # noqa: F811
+    with serve() as running:
+        running.infer(X)
+        text, headers = page(running, "/status.json")
+    found = json.loads(text)
+    assert headers["Cache-Control"] == "no-store"
+    assert (found["server"]["name"], found["server"]["state"]) == ("triton", "READY")
+    (model,) = found["models"]
+    assert (model["name"], model["version"], model["state"], model["inferences"]) == ("m", "1", "READY", 5)
+    assert [unit["name"] for unit in found["instances"]] == ["sum_1"]
+
+
+def test_a_server_that_drains_or_lost_its_units_says_so(serve: Serve) -> None:  # noqa: F811
+    with serve(Script(hang_from_run={"sum_1": 1})) as running:
+        with pytest.raises(Exception, match=r"UNAVAILABLE|out of service"):
+            running.infer(X)
+        html, _ = page(running)
+        assert "NOT READY" in html
+        assert "OUT OF SERVICE" in html
+        running.server.service.admission.close()
+        assert "DRAINING" in page(running)[0]
+
+
+def test_a_server_without_models_has_a_page(serve: Serve, tmp_path: Path) -> None:  # noqa: F811
+    (tmp_path / "empty").mkdir()
+    with serve(repository=tmp_path / "empty") as running:
+        assert "There is no model." in page(running)[0]

@@ -1,0 +1,412 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JSON and tensors: every datatype there and back, Triton's texts for what is wrong, and depth counted before parsing."""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from hypersonic.server.answer import Output
+from hypersonic.server.config import ModelConfig
+from hypersonic.server.config_check import check_config
+from hypersonic.server.config_read import parse_config
+from hypersonic.server.datatype import DATATYPES
+from hypersonic.server.errors import InvalidRequestError, MalformedJsonError, ServerError
+from hypersonic.server.http import jsonscan, jsontext, tensors
+from hypersonic.server.http.codec import header_bytes, parse_request
+from hypersonic.server.http.tensors import to_json
+
+NUMERIC = [name for name, datatype in DATATYPES.items() if name not in ("BYTES", *tensors.BINARY_ONLY)]
+SHAPES = arrays.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=4)
+
+
+def model_config(inputs: dict[str, tuple[str, tuple[int, ...]]], max_batch_size: int = 0) -> ModelConfig:
+    """name -> (datatype, dims); outputs are y and z."""
+    tensors = {"input": inputs, "output": {"y": ("FP32", (1,)), "z": ("FP32", (1,))}}
+    text = "".join(
+        f'{kind} {{ name: "{name}" data_type: TYPE_{datatype.replace("BYTES", "STRING")} dims: {list(dims)} }}\n'
+        for kind, named in tensors.items()
+        for name, (datatype, dims) in named.items()
+    )
+    return check_config(parse_config(f'name: "m" backend: "sum" max_batch_size: {max_batch_size}\n{text}', "config.pbtxt"))
+
+
+CONFIG = model_config({"x": ("FP32", (3,))}, max_batch_size=4)
+
+
+def as_output(data: bytes, datatype: str, shape: tuple[int, ...]) -> Output:
+    half = len(data) // 2
+    return Output(0, datatype, shape, (data[:half], memoryview(data)[half:]), len(data))
+
+
+@pytest.mark.parametrize("name", NUMERIC)
+@given(data=st.data())
+def test_a_tensor_survives_json(name: str, data: st.DataObject) -> None:
+    datatype = DATATYPES[name]
+    values = data.draw(arrays.arrays(np.dtype(datatype.numpy), data.draw(SHAPES)))
+    decoded = json.loads(tensors.decode("y", as_output(values.tobytes(), name, values.shape)))
+    for nested in (decoded, np.array(decoded, object).reshape(values.shape).tolist()):
+        again = tensors.encode("x", datatype, values.shape, nested)
+        np.testing.assert_array_equal(np.frombuffer(again, datatype.numpy).reshape(values.shape), values)
+
+
+@given(st.lists(st.text()))
+def test_strings_survive_json(texts: list[str]) -> None:
+    texts = [text.encode(errors="ignore").decode() for text in texts]
+    data = bytes(tensors.encode("x", DATATYPES["BYTES"], (len(texts),), texts))
+    assert data == b"".join(struct.pack("<I", len(text.encode())) + text.encode() for text in texts)
+    assert json.loads(tensors.decode("y", as_output(data, "BYTES", (len(texts),)))) == texts
+
+
+@pytest.mark.parametrize("name", sorted(tensors.BINARY_ONLY))
+def test_half_floats_travel_as_bytes_only(name: str) -> None:
+    with pytest.raises(InvalidRequestError, match=f"receiving {name} data via JSON is not supported.*for input x$"):
+        tensors.encode("x", DATATYPES[name], (1,), [1.5])
+    with pytest.raises(InvalidRequestError, match=f"sending {name} data via JSON is not supported"):
+        tensors.decode("y", as_output(b"ab", name, (1,)))
+
+
+def test_bytes_that_are_no_text_travel_as_bytes_only() -> None:
+    with pytest.raises(InvalidRequestError, match="output 'y' holds bytes that are no UTF-8 text"):
+        tensors.decode("y", as_output(struct.pack("<I", 2) + b"\xff\xfe", "BYTES", (1,)))
+
+
+WRONG = [
+    ("FP32", ["a"], "attempt to access JSON non-number as double"),
+    ("FP64", [True], "attempt to access JSON non-number as double"),
+    ("FP32", [None], "attempt to access JSON non-number as double"),
+    ("FP32", [{}], "attempt to access JSON non-number as double"),
+    ("FP64", [10**400], "Number too big to be stored in double."),
+    ("BOOL", [1], "attempt to access JSON non-boolean as boolean"),
+    ("INT8", [1.0], "attempt to access JSON non-signed-integer as signed-integer"),
+    ("INT64", [2**63], "attempt to access JSON non-signed-integer as signed-integer"),
+    ("INT64", [-(2**63) - 1], "attempt to access JSON non-signed-integer as signed-integer"),
+    ("UINT64", [2**64], "attempt to access JSON non-unsigned-integer as unsigned-integer"),
+    ("UINT8", [-1], "attempt to access JSON non-unsigned-integer as unsigned-integer"),
+    ("INT32", [True], "attempt to access JSON non-signed-integer as signed-integer"),
+    ("BYTES", [1], "Unable to parse JSON bytes array: attempt to access JSON non-string as string"),
+    ("FP32", "abc", "Unable to parse 'data': attempt to access JSON non-array as array"),
+    ("FP32", [1, 2], "Unable to parse 'data': Shape does not match true shape of 'data' field"),
+    ("FP32", [], "Unable to parse 'data': Shape does not match true shape of 'data' field"),
+    ("INT8", [128], "128 is no INT8, which holds -128 to 127"),
+    ("UINT16", [65536], "65536 is no UINT16, which holds 0 to 65535"),
+    ("INT32", [10**5000], "attempt to access JSON non-signed-integer as signed-integer"),
+]
+
+
+@pytest.mark.parametrize(("datatype", "data", "text"), WRONG)
+def test_values_of_another_type_are_refused(datatype: str, data: Any, text: str) -> None:
+    with pytest.raises(ServerError) as caught:
+        tensors.encode("x", DATATYPES[datatype], (1,), data)
+    assert text in str(caught.value)
+
+
+def test_floats_beyond_fp32_are_infinite_as_in_triton() -> None:
+    data = tensors.encode("x", DATATYPES["FP32"], (3,), jsontext.parse(b"[1e39, -Infinity, NaN]"))
+    np.testing.assert_array_equal(np.frombuffer(data, "<f4"), np.array([np.inf, -np.inf, np.nan], "f4"))
+
+
+def test_floats_are_written_as_the_double_they_equal() -> None:
+    data = np.array([0.1, np.nan, -np.inf, -0.0, 1e20], np.float32).tobytes()
+    assert (
+        tensors.decode("y", as_output(data, "FP32", (5,))) == b"[0.10000000149011612,NaN,-Infinity,-0.0,1.0000000200408773e+20]"
+    )
+
+
+# the text
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (b"", "The document is empty. at 0"),
+        (b"  ", "The document is empty. at 2"),
+        (b"x", "Invalid value. at 0"),
+        (b'{"inputs":[', "Invalid value. at 11"),
+        (b'{"inputs":[]} x', "The document root must not be followed by other values. at 14"),
+        (b'{"inputs":[],}', "Missing a name for object member. at 13"),
+        (b"{'id':1}", "Missing a name for object member. at 1"),
+        (b'{"id":"abc', "Missing a closing quotation mark in string. at 10"),
+        (b'{"id" 3}', "Missing a colon after a name of object member. at 6"),
+        (b'{"id":"3" "a":2}', "Missing a comma or '}' after an object member. at 10"),
+        (b'{"id":"a\x01b"}', "Invalid escape character in string. at 8"),
+        (b'{"id":"\\x"}', "Invalid escape character in string. at 7"),
+        (b'{"id":"\\u12"}', "Incorrect hex digit after \\u escape in string. at 8"),
+        (b'{"id":"\xff"}', "Invalid encoding in string. at 7"),
+        (b'{"id":"\\ud800"}', "The surrogate pair in string is invalid. at 0"),
+        (b"[" + b"9" * 5000 + b"]", "Number too big to be stored in double. at 0"),
+        ('{"é":x}'.encode(), "Invalid value. at 6"),
+    ],
+)
+def test_text_that_is_no_json_is_refused_in_tritons_words(text: bytes, reason: str) -> None:
+    with pytest.raises(MalformedJsonError) as caught:
+        jsontext.parse(text)
+    assert str(caught.value) == f"failed to parse the request JSON buffer: {reason}"
+
+
+@pytest.mark.parametrize("opening", [b"[", b'{"a":'])
+def test_nesting_is_counted_before_anything_is_parsed(opening: bytes) -> None:
+    closing = b"]" if opening == b"[" else b"}"
+    jsontext.parse(opening * 100 + b"1" + closing * 100)
+    for depth in (101, 200_000):
+        with pytest.raises(InvalidRequestError, match="nested deeper than 100 levels"):
+            jsontext.parse(opening * depth + b"1" + closing * depth)
+        with pytest.raises(InvalidRequestError, match="nested deeper than 100 levels"):
+            jsontext.parse(opening * depth)
+
+
+def test_brackets_in_strings_are_no_nesting() -> None:
+    inner = "[{" * 300 + '\\"[' * 300 + "\\\\"
+    value = [inner, inner[::-1], "[" * 101] * 50
+    assert jsontext.parse(to_json(value)) == value
+
+
+def test_nesting_is_followed_across_blocks() -> None:
+    filling = b'"' + b"[" * (1 << 20) + b'",'
+    with pytest.raises(InvalidRequestError, match="nested deeper than 100 levels"):
+        jsontext.parse((b"[" + filling) * 60 + b"[" * 41)
+    jsonscan.check_depth(b"[" + b"[[1],[2]]," * 300_000 + b"1]")
+
+
+@pytest.mark.parametrize("value", ["1", '""', "{}", "[]", "[1,2]"])
+def test_many_values_are_refused_before_they_are_parsed(value: str) -> None:
+    values = ",".join([value] * 100_000).encode()
+    with pytest.raises(InvalidRequestError, match="JSON of more than 32768 values outside tensors' data is refused"):
+        jsontext.parse(b"[" + values + b"]")
+    with pytest.raises(InvalidRequestError, match=r"beside its tensors' data|outside tensors' data"):
+        jsontext.parse_request(memoryview(b'{"a":[' + values + b"]}"))
+
+
+LONG = st.sampled_from(["FP32", "FP64", "INT64", "INT8", "BOOL", "BYTES"])
+
+
+@given(LONG, st.integers(0, 2**32), st.sampled_from([(70_000,), (7, 100, 100), (35_000, 2), (2, 1, 35_000)]), st.booleans())
+@settings(max_examples=20, deadline=None)
+def test_long_tensors_are_what_short_ones_are(name: str, seed: int, shape: tuple[int, ...], blanks: bool) -> None:
+    random = np.random.default_rng(seed)
+    if name == "BYTES":
+        words = ['a,b"]', "[", "\\", '\\"', "é{", "", "x" * 300]
+        values = np.array(words, object)[random.integers(0, len(words), shape)]
+    elif name == "BOOL":
+        values = random.random(shape) < 0.5
+    else:
+        values = (random.standard_normal(shape) * 100).astype(DATATYPES[name].numpy)
+    inputs = [{"name": "x", "shape": list(shape), "datatype": name, "data": values.tolist()}, {"name": "z", "data": [1]}]
+    text = json.dumps({"id": "i", "inputs": inputs}, indent=1 if blanks else None).encode()
+    parsed = jsontext.parse_request(memoryview(text))
+    assert isinstance(parsed["inputs"][0]["data"], jsonscan.LongArray)
+    assert parsed["inputs"][1] == inputs[1]
+    encoded = tensors.encode("x", DATATYPES[name], shape, parsed["inputs"][0]["data"])
+    assert encoded == tensors.encode("x", DATATYPES[name], shape, values.tolist())
+
+
+FILL = "1.5," * 30_000
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        FILL,  # a comma at the end
+        FILL + " ",
+        "," + FILL + "1",
+        FILL + ",1",
+        FILL + "1 2",
+        FILL + "x",
+        FILL + "[1][2]",
+        FILL + "[1]2",
+        FILL + "3[1]",
+        FILL + "[1,]",
+        FILL + "[,1]",
+        FILL + "[[]]",
+        FILL + "{}",
+        FILL + '{"a":1}',
+        FILL + '"a"',
+        FILL + '"a',
+        FILL + "null",
+        FILL + "[1}",
+        FILL + "9" * 5000,
+        FILL + "ÿ",
+        FILL + "1]",
+        FILL + "[1",
+        FILL + "1,2",  # one more than the shape says
+        FILL[:-1],  # one less
+        "1,[" + FILL + "1],]",
+    ],
+)
+def test_long_tensors_are_refused_as_short_ones_are(data: str) -> None:
+    text = f'{{"inputs":[{{"name":"x","shape":[30001],"datatype":"FP32","data":[{data}]}}]}}'.encode("latin-1")
+    with pytest.raises(ServerError):
+        parse_request(memoryview(text), len(text), CONFIG, None, {})
+
+
+def test_arrays_elsewhere_stay_what_they_are() -> None:
+    for text in (b'{"inputs":3}', b'{"inputs":[3]}', b'{"inputs":{"data":[1]}}', b"[]", b'{"inputs":[{"data":3}]}'):
+        padded = text + b" " * 70_000
+        assert jsontext.parse_request(memoryview(padded)) == json.loads(text)
+
+
+@given(
+    st.recursive(st.none() | st.text('[]{}",\\ab\n'), lambda inner: st.lists(inner) | st.dictionaries(st.text("[{\\"), inner))
+)
+def test_depth_is_what_the_parsed_value_has(value: Any) -> None:
+    wrapped: Any = [[value] * 20] * 6  # enough brackets for the count to begin
+    for _ in range(100 - depth_of(wrapped)):
+        wrapped = [wrapped]
+    assert jsontext.parse(json.dumps(wrapped).encode()) == wrapped
+    with pytest.raises(InvalidRequestError):
+        jsontext.parse(json.dumps([wrapped]).encode())
+
+
+def depth_of(value: Any) -> int:
+    if isinstance(value, list | dict):
+        inner = value.values() if isinstance(value, dict) else value
+        return 1 + max(map(depth_of, inner), default=0)
+    return 0
+
+
+# requests
+
+
+def request(document: dict[str, Any], blob: bytes = b"", regions: Any = None) -> Any:
+    head = to_json(document)
+    return parse_request(memoryview(head + blob), len(head), CONFIG, regions, {})
+
+
+def x(**changes: Any) -> dict[str, Any]:
+    given = {"name": "x", "shape": [1, 3], "datatype": "FP32", "data": [1, 2, 3]} | changes
+    return {key: value for key, value in given.items() if value is not ...}
+
+
+def test_binary_inputs_are_views_into_the_body() -> None:
+    inputs = [x(data=..., parameters={"binary_data_size": 4}), x(), x(data=..., parameters={"binary_data_size": 8})]
+    head = to_json({"inputs": inputs})
+    body = memoryview(bytearray(head + b"abcdefghijkl"))
+    parsed = parse_request(body, len(head), CONFIG, None, {})
+    assert [bytes(tensor.data) for tensor in parsed.request.inputs][::2] == [b"abcd", b"efghijkl"]
+    assert parsed.request.inputs[0].data.obj is body.obj
+
+
+def test_parameters_go_where_they_belong() -> None:
+    parameters = {"timeout": 5, "priority": 2, "sequence_id": "s", "sequence_start": True, "custom": 1.5, "headers": "h"}
+    parsed = request({"id": "i", "inputs": [x()], "parameters": parameters | {"big": 2**70}}).request
+    assert (parsed.id, parsed.timeout_us, parsed.priority, parsed.sequence) == ("i", 5, 2, ("s", True, False))
+    assert parsed.parameters == {"custom": 1.5, "headers": "h", "big": float(2**70)}
+
+
+@pytest.mark.parametrize(
+    ("document", "wanted"),
+    [
+        ({}, [False, False]),
+        ({"parameters": {"binary_data_output": True}}, [True, True]),
+        ({"outputs": [{"name": "y", "parameters": {"binary_data": True}}, {"name": "z"}]}, [True, False]),
+        ({"outputs": [{"name": "y"}, {"name": "z"}], "parameters": {"binary_data_output": True}}, [False, False]),
+    ],
+)
+def test_outputs_leave_as_bytes_where_they_are_asked_to(document: dict[str, Any], wanted: list[bool]) -> None:
+    binary = request({"inputs": [x()], **document}).binary
+    assert [binary.wants(name) for name in ("y", "z")] == wanted
+
+
+REFUSED = [
+    ([], "Unable to parse 'inputs': attempt to access non-existing object member 'inputs'"),
+    ({}, "Unable to parse 'inputs': attempt to access non-existing object member 'inputs'"),
+    ({"inputs": {}}, "Unable to parse 'inputs': attempt to access JSON non-array as array"),
+    ({"inputs": [3]}, "But no field is set"),
+    ({"id": 3, "inputs": []}, "Unable to parse 'id': attempt to access JSON non-string as string"),
+    ({"id": None, "inputs": []}, "Unable to parse 'id': attempt to access JSON non-string as string"),
+    ({"inputs": [x(name=...)]}, "Unable to parse 'name': attempt to access non-existing object member 'name'"),
+    ({"inputs": [x(shape=3)]}, "Unable to parse 'shape': attempt to access JSON non-array as array"),
+    (
+        {"inputs": [x(shape=[-1, 3])]},
+        "Unable to parse 'shape': attempt to access JSON non-unsigned-integer as unsigned-integer",
+    ),
+    (
+        {"inputs": [x(shape=[1.0, 3])]},
+        "Unable to parse 'shape': attempt to access JSON non-unsigned-integer as unsigned-integer",
+    ),
+    ({"inputs": [x(shape=[True, 3])]}, "Unable to parse 'shape': attempt to access JSON non-unsigned-integer"),
+    ({"inputs": [x(shape=[2**40, 2**40])]}, "Shape does not match true shape"),
+    ({"inputs": [x(datatype="FOO")]}, "invalid datatype for input x"),
+    ({"inputs": [x(parameters={"binary_data_size": 4})]}, "But set 'data' 'binary_data_size'"),
+    ({"inputs": [x(parameters={"shared_memory_region": "r"})]}, "But set 'data' 'shared_memory_region'"),
+    ({"inputs": [x(parameters=3)]}, "attempt to get members for non-object"),
+    (
+        {"inputs": [x(data=..., parameters={"binary_data_size": 4})]},
+        "unexpected size for input 'x', expecting 4 additional bytes",
+    ),
+    ({"inputs": [x(data=..., parameters={"binary_data_size": -1})]}, "Unable to parse 'binary_data_size'"),
+    ({"inputs": [x(data=..., parameters={"binary_data_size": 2**63})]}, "expecting 9223372036854775808 additional bytes"),
+    ({"inputs": [x(data=..., parameters={"shared_memory_region": "r"})]}, "Client shared memory is disabled."),
+    ({"inputs": [x()], "outputs": "y"}, "Unable to parse 'outputs': attempt to access JSON non-array as array"),
+    ({"inputs": [x()], "outputs": ["y"]}, "Unable to parse 'name': attempt to access non-existing object member 'name'"),
+    ({"inputs": [x()], "outputs": [{"name": "y", "parameters": {"binary_data": 1}}]}, "JSON non-boolean as boolean"),
+    ({"inputs": [x()], "outputs": [{"name": "y", "parameters": {"classification": -1}}]}, "Unable to set 'classification'"),
+    ({"inputs": [x()], "parameters": []}, "failed to get request params.: attempt to get members for non-object"),
+    ({"inputs": [x()], "parameters": {"triton_foo": 1}}, "reserved for Triton usage and should not be specified."),
+    (
+        {"inputs": [x()], "parameters": {"timeout": -5}},
+        "Unable to parse 'timeout': attempt to access JSON non-unsigned-integer",
+    ),
+    ({"inputs": [x()], "parameters": {"priority": "1"}}, "Unable to parse 'priority'"),
+    ({"inputs": [x()], "parameters": {"sequence_id": -5}}, "'sequence_id': attempt to access JSON non-string as string"),
+    ({"inputs": [x()], "parameters": {"sequence_start": 1}}, "'sequence_start': attempt to access JSON non-boolean"),
+    ({"inputs": [x()], "parameters": {"custom": [1]}}, "It should be either 'int', 'bool', or 'string'."),
+]
+
+
+@pytest.mark.parametrize(("document", "text"), REFUSED)
+def test_what_triton_refuses_is_refused_in_its_words(document: Any, text: str) -> None:
+    with pytest.raises(ServerError) as caught:
+        request(document)
+    assert text in str(caught.value)
+
+
+def test_bytes_behind_the_last_input_are_refused() -> None:
+    with pytest.raises(InvalidRequestError, match=f"^unexpected additional input data for model '{CONFIG.name}'$"):
+        request({"inputs": [x()]}, b"abc")
+
+
+@pytest.mark.parametrize("text", ["-1", "5", "abc", "", "1x", "1.5", "+1", "²", str(2**64), "9" * 5000])
+def test_the_header_size_lies_within_the_body(text: str) -> None:
+    with pytest.raises(InvalidRequestError, match=r"^inference header size should be in range \(0, 4\), got: "):
+        header_bytes(text, 4)
+
+
+def test_a_body_without_a_header_is_the_models_only_input() -> None:
+    parsed = parse_request(memoryview(b"\0" * 12), 0, CONFIG, None, {})
+    assert parsed.request.inputs[0][:3] == ("x", "FP32", (1, 3))
+    assert parsed.binary.wants("y")
+    with pytest.raises(
+        InvalidRequestError, match=r"input byte size mismatch for input 'raw_input' for model 'm'\. Expected 12, got 8"
+    ):
+        parse_request(memoryview(b"\0" * 8), 0, CONFIG, None, {})
+
+
+@pytest.mark.parametrize(
+    ("inputs", "size_bytes", "expected"),
+    [
+        ({"x": ("INT16", (2, -1))}, 12, (2, 3)),
+        ({"x": ("INT16", (2, -1))}, 10, "input byte size mismatch for input 'raw_input'"),
+        ({"x": ("INT16", (-1, -1))}, 12, "can not be deduced because there are more than one variable-sized dimension"),
+        ({"x": ("BYTES", (1,))}, 12, (1,)),
+        ({"x": ("BYTES", (2,))}, 12, "For BYTE datatype raw input 'x', the model must have input shape [1]"),
+        ({"x": ("FP32", (1,)), "w": ("FP32", (1,))}, 4, "Raw request must only have 1 input (found 1) to be deduced but got 2"),
+    ],
+)
+def test_a_raw_inputs_shape_is_deduced(inputs: Any, size_bytes: int, expected: Any) -> None:
+    config = model_config(inputs)
+    if isinstance(expected, tuple):
+        tensor = parse_request(memoryview(b"a" * size_bytes), 0, config, None, {}).request.inputs[0]
+        assert tensor.shape == expected
+        assert len(tensor.data) == size_bytes + (4 if tensor.datatype == "BYTES" else 0)
+    else:
+        with pytest.raises(InvalidRequestError) as caught:
+            parse_request(memoryview(b"a" * size_bytes), 0, config, None, {})
+        assert expected in str(caught.value)
