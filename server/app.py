@@ -238,9 +238,9 @@ class Server:
             self._grpc.stop(_GRACE_S).wait(_GRACE_S)
         if self._http is not None:
             self._http.stop(_GRACE_S)
-        closed = self.repository.close(max(1.0, deadline - time.monotonic()))
+        closed = drained and self.repository.close(max(1.0, deadline - time.monotonic()))
         self.service.tracing.close(_GRACE_S)
-        return drained and closed
+        return closed
 
 
 def _join(address: str, port: int) -> str:

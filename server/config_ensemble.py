@@ -129,9 +129,7 @@ def check_members(config: ModelConfig, member: Callable[[EnsembleStep], ModelCon
     places = {tensor.name: _place(config, tensor) for tensor in (*config.inputs, *config.outputs)}
     for step in config.ensemble:
         model = member(step)
-        if (
-            0 < model.max_batch_size < config.max_batch_size
-        ):  # 0: it takes tensors as they are
+        if 0 < model.max_batch_size < config.max_batch_size:  # 0: it takes tensors as they are
             raise ModelConfigError(
                 f"ensemble {config.name} allows maximum batch size {config.max_batch_size}, but it contains model "
                 f"{model.name} which only allows maximum batch size to be {model.max_batch_size}"

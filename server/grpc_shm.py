@@ -39,7 +39,9 @@ class SharedMemoryRpcs:
         self._allowed().unregister(request.name)
         return service_pb2.SystemSharedMemoryUnregisterResponse()
 
-    def cuda_status(self, _request: Message) -> Any:
+    def cuda_status(self, request: service_pb2.CudaSharedMemoryStatusRequest) -> Any:
+        if request.name:
+            raise NotFoundError(f"Unable to find cuda shared memory region: '{request.name}'")
         return service_pb2.CudaSharedMemoryStatusResponse()
 
     def cuda_register(self, request: service_pb2.CudaSharedMemoryRegisterRequest) -> Any:

@@ -12,11 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import grpc
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 from tritonclient.grpc import service_pb2
 
-from hypersonic.server.errors import ServerError
+from hypersonic.server.errors import InvalidRequestError, ServerError
 from hypersonic.server.grpc_call import Context, abort, on_pool
+from hypersonic.server.limits import check_control
 from hypersonic.server.service import InferenceService
 from hypersonic.server.servicer import Servicer
 from hypersonic.server.stream import stream_infer
@@ -90,13 +91,20 @@ def _streaming(servicer: Servicer, service: InferenceService, pool: ThreadPoolEx
 
 
 def _control(method: Callable[[Any], Any], request: Any, pool: ThreadPoolExecutor) -> grpc.RpcMethodHandler[Any, Any]:
-    def handle(message: Any, context: Context) -> Any:
+    def handle(data: bytes, context: Context) -> Any:
         try:
-            return method(message)
+            return method(_parsed(data, request))
         except ServerError as error:
             abort(context, error)
             raise
 
-    return grpc.unary_unary_rpc_method_handler(
-        on_pool(handle, pool), request_deserializer=request.FromString, response_serializer=_serialize
-    )
+    return grpc.unary_unary_rpc_method_handler(on_pool(handle, pool), response_serializer=_serialize)
+
+
+def _parsed(data: bytes, request: Any) -> Any:
+    """Here and not as gRPC's deserializer, which logs a traceback for a client's mistake. Raises InvalidRequestError."""
+    check_control(data, carries_files=request is service_pb2.RepositoryModelLoadRequest)
+    try:
+        return request.FromString(data)
+    except DecodeError as error:
+        raise InvalidRequestError(f"Unable to parse request: {len(data)} bytes are not a {request.__name__}") from error

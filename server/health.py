@@ -81,9 +81,9 @@ def _response(ready: bool) -> Any:
 
 
 def health_handler(servicer: HealthServicer) -> grpc.GenericRpcHandler:
-    """The service as grpc.Server.add_generic_rpc_handlers takes it, on threads of its own."""
+    """The service as grpc.Server.add_generic_rpc_handlers takes it, on threads of its own. Requests are not even parsed."""
     pool = ThreadPoolExecutor(2, thread_name_prefix="grpc-health")
-    request, response = health_pb2.HealthCheckRequest.FromString, health_pb2.HealthCheckResponse.SerializeToString
+    request, response = None, health_pb2.HealthCheckResponse.SerializeToString
     return grpc.method_handlers_generic_handler(
         SERVICE,
         {

@@ -102,8 +102,9 @@ class Lifecycle:
             raise poll_failure(name, str(error)) from error
 
     def _plan_place(self, name: str, places: Sequence[Place]) -> Plan:
-        known = self.look(places) if self._watched else ()
-        self.seen[name] = known
+        known: Signature = ()
+        if self._watched:
+            known = self.seen[name] = self.look(places)
         return self._loader.plan(check_place(places), known)
 
     def look(self, places: Sequence[Place]) -> Signature:
@@ -259,15 +260,32 @@ class Lifecycle:
         return choose(self._registry.entry(name), name, version if version >= 0 else None).config
 
     def drop(self, name: str, reason: str = "") -> None:
-        """Unload a model and the ensembles that name it; requests that are there already are served in the background."""
+        """Unload a model and the ensembles that name it; requests that are there already are served in the background.
+
+        An ensemble's last requests still need the model: it goes when they have ended.
+        """
+        ensembles = [entry.name for entry in self._dependents(name) if entry.models]
+        for ensemble in ensembles:
+            self.drop(ensemble)
+        models = self._registry.entry(name).models
+        if not ensembles:
+            self._drop_alone(name, models, reason)
+            return
+
+        def go() -> None:
+            for ensemble in ensembles:
+                self.retirements.finish(ensemble)
+            self._drop_alone(name, models, reason)
+
+        self.retirements.start(f"{name} after its ensembles", (), go)
+
+    def _drop_alone(self, name: str, models: Sequence[Model], reason: str) -> None:
+        """models: what was to be unloaded; what somebody loaded in its place meanwhile stays."""
         with self._turns.of(name):
             entry = self._registry.entry(name)
-            if not entry.models and not entry.reason:
-                return
-            self._registry.put(entry.without(reason))
-            self._retire(name, entry.models, entry.plan)
-        for dependent in self._dependents(name):
-            self.drop(dependent.name)
+            if name in self._registry.models and list(entry.models) == list(models):
+                self._registry.put(entry.without(reason))
+                self._retire(name, models, entry.plan)
 
 
 def _unchanged(old: ModelEntry, plan: Plan, version: int) -> VersionRecord | None:

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Limits:
-    """Per request. typed_elements and string_elements: of all its typed contents together. fields: of protobuf, of any kind."""
+    """Per request. typed_elements and string_elements: of all its typed contents together. fields: of protobuf, of any kind.
+
+    control_bytes: of a message that carries no tensors and no files.
+    """
 
     inputs: int = 1024
     outputs: int = 1024
@@ -29,6 +32,7 @@ class Limits:
     string_elements: int = 2**20
     fields: int = 2**21
     uncounted_bytes: int = 65_536
+    control_bytes: int = 2**20
 
 
 LIMITS = Limits()
@@ -98,6 +102,15 @@ def check_wire(data: bytes, limits: Limits = LIMITS) -> None:
     if len(data) > limits.uncounted_bytes:
         most = {**vars(limits), "shape_bytes": limits.inputs * limits.dims * _VARINT_BYTES}
         _count(data, most)
+
+
+def check_control(data: bytes, *, carries_files: bool, limits: Limits = LIMITS) -> None:
+    """A serialized request of any other RPC. carries_files: RepositoryModelLoad. Raises InvalidRequestError."""
+    if carries_files:
+        for count, _ in enumerate(_fields(data, 0, len(data), iter(range(limits.fields)))):
+            _bound(count, limits.parameters + 2, "parameters")  # beside them there are two names
+    elif len(data) > limits.control_bytes:
+        raise InvalidRequestError(f"the request has {len(data)} bytes, expected at most {limits.control_bytes}")
 
 
 def _count(data: bytes, most: Mapping[str, int]) -> None:

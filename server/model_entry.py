@@ -15,7 +15,7 @@ from hypersonic.server.errors import InvalidRequestError, NotFoundError, Unavail
 from hypersonic.server.layout import Signature
 from hypersonic.server.model import Model
 
-_VERSION_TEXT = re.compile(r"\s*([+-]?[0-9]{1,18})")
+_VERSION_TEXT = re.compile(r"\s*([+-]?[0-9]{1,19})")
 #: the reason of a version that somebody unloaded; such a version is no sign of trouble
 UNLOADED = "unloaded"
 
@@ -176,9 +176,10 @@ def parse_version(text: str) -> int | None:
     if not text:
         return None
     match = _VERSION_TEXT.fullmatch(text)
-    if match is None:
+    if match is None or abs(int(match[1])) >= 1 << 63:
         raise InvalidRequestError(
-            f"failed to get model version from specified version string '{text}', version should be an integral value > 0"
+            f"failed to get model version from specified version string '{text}' (details: stol), "
+            "version should be an integral value > 0"
         )
     if int(match[1]) < 0:
         raise InvalidRequestError(f"invalid model version specified '{text}' , version should be an integral value > 0")

@@ -112,7 +112,8 @@ class ModelRepository:
     @property
     def all_ready(self) -> bool:
         """Whether nothing is UNAVAILABLE, but for what was unloaded, or LOADING for the first time."""
-        rows = (row for entry in self._registry.models.values() for row in self._rows(entry))
+        entries = (entry for entry in self._registry.models.values() if not entry.replacing)
+        rows = (row for entry in entries for row in self._rows(entry))
         return all(row.state in (ModelState.READY, ModelState.UNLOADING) or row.reason == UNLOADED for row in rows)
 
     def load_all(self) -> None:

@@ -201,16 +201,16 @@ def _bytes(tensor: InputTensor, spec: TensorConfig, config: ModelConfig) -> memo
             f"inference input '{spec.name}' data-type is '{got}', but model '{config.name}' expects '{spec.datatype}'"
         )
     shape = tensor.shape[1:] if config.max_batch_size else tensor.shape
-    if shape != spec.dims and not _matches(shape, spec.dims):
-        if min(shape, default=0) < 0 and len(shape) == len(spec.dims):
-            raise InvalidTensorError(
-                f"All input dimensions should be specified for input '{spec.name}' for model '{config.name}', "
-                f"got {_shape(tensor.shape)}"
-            )
+    if not _matches(shape, spec.dims):
         expected = ([-1] if config.max_batch_size else []) + list(spec.dims)
         raise InvalidTensorError(
             f"unexpected shape for input '{spec.name}' for model '{config.name}'. Expected {_shape(expected)}, "
-            f"got {_shape(tensor.shape)}. {_BATCH_NOTE if config.max_batch_size else ''}".rstrip()
+            f"got {_shape(tensor.shape)}. {_BATCH_NOTE if config.max_batch_size else ''}"
+        )
+    if min(shape, default=0) < 0:
+        raise InvalidTensorError(
+            f"All input dimensions should be specified for input '{spec.name}' for model '{config.name}', "
+            f"got {_shape(tensor.shape)}"
         )
     size_bytes = DATATYPES[spec.datatype].size_bytes
     if not size_bytes:
@@ -255,7 +255,7 @@ def _check_strings(tensor: InputTensor, count: int, config: ModelConfig) -> None
 
 
 def _matches(shape: Sequence[int], dims: Sequence[int]) -> bool:
-    return len(shape) == len(dims) and all(n == d or (d == -1 and n >= 0) for n, d in zip(shape, dims, strict=True))
+    return len(shape) == len(dims) and all(d in (n, -1) for n, d in zip(shape, dims, strict=True))
 
 
 def _shape(shape: Iterable[int]) -> str:

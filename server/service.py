@@ -54,7 +54,7 @@ class InferenceService:
     def model_ready(self, name: str, version: str) -> bool:
         """Raises InvalidRequestError for a version that is no number; what is unknown is merely not ready."""
         try:
-            self.repository.model(name, version)
+            self.repository.model(name, version, wait_s=0.0)
         except InvalidRequestError:
             raise
         except ServerError:

@@ -17,6 +17,7 @@ from tritonclient.grpc import service_pb2
 from hypersonic import __version__
 from hypersonic.server import messages, settings
 from hypersonic.server.contents import to_infer_request
+from hypersonic.server.control import unload_dependents
 from hypersonic.server.errors import InvalidRequestError, ServerError, UnsupportedError
 from hypersonic.server.grpc_call import Context, GrpcCall, admit
 from hypersonic.server.grpc_frame import GrpcFrame
@@ -106,7 +107,8 @@ class Servicer:
     def model_metadata(self, request: service_pb2.ModelMetadataRequest) -> Any:
         repository = self._service.repository
         model = repository.model(request.name, request.version)
-        return messages.model_metadata(model, repository.loaded_versions(request.name))
+        versions = [model.version] if request.version else repository.loaded_versions(request.name)
+        return messages.model_metadata(model, versions)
 
     def model_config(self, request: service_pb2.ModelConfigRequest) -> Any:
         model = self._service.repository.model(request.name, request.version)
@@ -140,7 +142,7 @@ class Servicer:
     def repository_unload(self, request: service_pb2.RepositoryModelUnloadRequest) -> Any:
         _only_repository(request.repository_name)
         parameters = {key: _parameter(parameter) for key, parameter in request.parameters.items()}
-        self._service.repository.unload(request.model_name, unload_dependents=bool(parameters.get("unload_dependents")))
+        self._service.repository.unload(request.model_name, unload_dependents=unload_dependents(parameters))
         return service_pb2.RepositoryModelUnloadResponse()
 
     def trace_setting(self, request: service_pb2.TraceSettingRequest) -> Any:

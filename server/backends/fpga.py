@@ -26,7 +26,7 @@ from hypersonic.host.errors import ComputeUnitTimeoutError, DeviceBusyError, Dev
 from hypersonic.server.answer import Answer, Output
 from hypersonic.server.backend import Card, Launched
 from hypersonic.server.config import ModelConfig, TensorConfig
-from hypersonic.server.errors import BackendError, InstanceLostError, InstanceTimeoutError, ModelLoadError
+from hypersonic.server.errors import BackendError, InstanceLostError, InstanceTimeoutError, ModelBusyError, ModelLoadError
 from hypersonic.server.pending import Share
 
 XCLBIN, MANIFEST = "model.xclbin", "manifest.json"
@@ -149,6 +149,8 @@ class FpgaBackend:
                 return model
         except XclbinError as error:
             raise ModelLoadError(f"{directory.name}/{XCLBIN}: {error}") from error
+        except DeviceBusyError as error:
+            raise ModelBusyError(str(error)) from error
         except (FirmwareError, DeviceError) as error:
             raise ModelLoadError(str(error)) from error
         except OSError as error:
@@ -214,7 +216,7 @@ def _open_devices(xclbin: Path, wanted: Sequence[int], opened: ExitStack) -> dic
         except DeviceNotFoundError as error:
             if not busy:
                 raise
-            raise ModelLoadError(
+            raise ModelBusyError(
                 f"each of the {index} cards holds another model's xclbin; the first says: {busy[0]}"
             ) from error
 

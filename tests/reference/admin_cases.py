@@ -10,7 +10,16 @@ from tests.reference.repository import MAIN
 from tests.reference.wire import Wire
 
 #: model and version as asked
-ASKED = (("addsub", ""), ("addsub", "1"), ("addsub", "2"), ("addsub", "x"), ("versions", ""), ("versions", "1"), ("nope", ""), ("", ""))
+ASKED = (
+    ("addsub", ""),
+    ("addsub", "1"),
+    ("addsub", "2"),
+    ("addsub", "x"),
+    ("versions", ""),
+    ("versions", "1"),
+    ("nope", ""),
+    ("", ""),
+)
 
 
 def cases() -> dict[str, Case]:

@@ -18,7 +18,6 @@ import numpy as np
 from tests.reference.repository import gate
 from tests.reference.wire import TIMEOUT_S, Wire, given, message, plain, refused
 
-
 DURATIONS = ("success", "fail", "queue", "compute_input", "compute_infer", "compute_output", "cache_hit", "cache_miss")
 
 
@@ -137,11 +136,19 @@ SCENARIOS: dict[str, tuple[str, Sequence[Queued], int]] = {
     "requests that expire": ("expiring", [Queued(expires_ms=600)] * 2, 1),
     "a timeout of its own": ("expiring", [Queued(parameters={"timeout": 100_000}, expires_ms=300)], 1),
     "a timeout longer than the model's": ("expiring", [Queued(parameters={"timeout": 60_000_000}, expires_ms=600)], 1),
-    "expired requests wait behind the others": ("delaying", [Queued(4, expires_ms=600), Queued(parameters={"timeout": 100_000}), _Q], 1),
+    "expired requests wait behind the others": (
+        "delaying",
+        [Queued(4, expires_ms=600), Queued(parameters={"timeout": 100_000}), _Q],
+        1,
+    ),
     "shapes apart": ("grouping", [Queued(row=(2,)), Queued(row=(3,)), Queued(row=(3,)), Queued(row=(2,))], 1),
     "shapes apart, first ones alike": ("grouping", [Queued(row=(2,)), Queued(row=(2,)), Queued(row=(3,)), Queued(row=(3,))], 1),
     "ragged": ("ragged", [Queued(row=(2,)), Queued(row=(3,)), Queued(row=(5,)), Queued(row=(2,))], 1),
-    "priorities": ("priority", [Queued(parameters={"priority": p}) for p in (3, 2, 1)] + [_Q, Queued(parameters={"priority": 1})], 1),
+    "priorities": (
+        "priority",
+        [Queued(parameters={"priority": p}) for p in (3, 2, 1)] + [_Q, Queued(parameters={"priority": 1})],
+        1,
+    ),
     "priority no level": ("priority", [Queued(parameters={"priority": 4})], 1),
     "a full level": ("priority", [Queued(parameters={"priority": 3})] * 2, 1),
 }

@@ -49,10 +49,14 @@ def controlled(reference: environment.Program, tmp_path_factory: pytest.TempPath
     """Both on repository.BROKEN, every model loaded on demand; nothing but `good` works."""
     options = ("--model-control-mode=explicit", "--load-model=*", "--strict-readiness=true")
     with ExitStack() as stack:
-        yield Pair(*(_side(stack, s, tmp_path_factory, repository.BROKEN, *options) for s in (servers.triton, servers.hypersonic)))
+        yield Pair(
+            *(_side(stack, s, tmp_path_factory, repository.BROKEN, *options) for s in (servers.triton, servers.hypersonic))
+        )
 
 
-def _side(stack: ExitStack, start: servers.Start, factory: pytest.TempPathFactory, models: repository.Models, *options: str) -> Side:
+def _side(
+    stack: ExitStack, start: servers.Start, factory: pytest.TempPathFactory, models: repository.Models, *options: str
+) -> Side:
     directory = factory.mktemp(start.__name__)
     written = repository.write(directory / "models", models)
     served = stack.enter_context(start(directory, written, *options))

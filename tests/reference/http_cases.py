@@ -161,11 +161,15 @@ def _inference() -> dict[str, Row]:
 
 def _values() -> dict[str, Row]:
     """Datatypes in JSON."""
+
     def post(name: str, shape: list[int], data: Any) -> Row:
         datatype = "BYTES" if name == "STRING" else name
         return "POST", "/v2/models/identity/infer", inputs(f"IN_{name}", datatype, shape, data)
 
-    found = {f"{name} values": post(name, [3], [0, 1, 1]) for name in ("UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32", "INT64", "BOOL")}
+    found = {
+        f"{name} values": post(name, [3], [0, 1, 1])
+        for name in ("UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32", "INT64", "BOOL")
+    }
     found |= {f"{name} values": post(name, [4], [0.5, -1.0, 1e30, 3.0]) for name in ("FP32", "FP64")}
     return found | {
         "FP16 values": post("FP16", [1], [1.0]), "BF16 values": post("BF16", [1], [1.0]),
@@ -180,7 +184,12 @@ def _values() -> dict[str, Row]:
 
 def _binary() -> dict[str, Row]:
     def described(size: int = 64, **more: Any) -> dict[str, Any]:
-        return {"inputs": [{"name": n, "datatype": "FP32", "shape": [1, 16], "parameters": {"binary_data_size": size}} for n in ("INPUT0", "INPUT1")]} | more
+        return {
+            "inputs": [
+                {"name": n, "datatype": "FP32", "shape": [1, 16], "parameters": {"binary_data_size": size}}
+                for n in ("INPUT0", "INPUT1")
+            ]
+        } | more
 
     def post(header: Any, *tensors: bytes, **headers: str) -> Row:
         body, own = binary(header, *tensors)
@@ -188,7 +197,9 @@ def _binary() -> dict[str, Row]:
 
     data = bytes(range(64))
     strings = texts(b"ab", b"\xff\0")
-    text = {"inputs": [{"name": "IN_STRING", "datatype": "BYTES", "shape": [2], "parameters": {"binary_data_size": len(strings)}}]}
+    text = {
+        "inputs": [{"name": "IN_STRING", "datatype": "BYTES", "shape": [2], "parameters": {"binary_data_size": len(strings)}}]
+    }
     body, own = binary(text, strings)
     return {
         "binary": post(described(), data, data),

@@ -36,7 +36,9 @@ def good() -> list[Tensor]:
 
 def cases() -> dict[str, Case]:
     """All of them, by name."""
-    return {name: _sent(request, keywords) for name, request, keywords in (*_named(), *_shaped(), *_filled(), *_marked(), *_typed())}
+    return {
+        name: _sent(request, keywords) for name, request, keywords in (*_named(), *_shaped(), *_filled(), *_marked(), *_typed())
+    }
 
 
 def _sent(request: Any, keywords: dict[str, Any]) -> Case:
@@ -124,7 +126,9 @@ def _filled() -> Iterator[Row]:
         yield _row(name, "identity", [Tensor("IN_STRING", "BYTES", [2], data)], id="s")
     yield _row("typed strings", "identity", [Tensor("IN_STRING", "BYTES", [2], None, ("bytes_contents", [b"a", b"\xff\0"]))])
     yield _row("too few typed strings", "identity", [Tensor("IN_STRING", "BYTES", [2], None, ("bytes_contents", [b"a"]))])
-    yield _row("strings in a batch", "addsub_string", [Tensor(n, "BYTES", [1, 16], texts(*[b"3"] * 16)) for n in ("INPUT0", "INPUT1")])
+    yield _row(
+        "strings in a batch", "addsub_string", [Tensor(n, "BYTES", [1, 16], texts(*[b"3"] * 16)) for n in ("INPUT0", "INPUT1")]
+    )
 
 
 def _marked() -> Iterator[Row]:
@@ -151,7 +155,13 @@ def _marked() -> Iterator[Row]:
     ints = Tensor("XI", "INT32", [1, 3], np.array([3, -7, 5], np.int32).tobytes())
     yield _row("classes of integers", "classes", [given("X", x, "FP32"), ints], ["YI"], classification=2)
     yield _row("classes of a batch", "classes", [given("X", np.concatenate([x, -x, x * 0]), "FP32")], ["Y"], classification=2)
-    yield _row("classes of no finite values", "classes", [given("X", np.array([[np.inf, 1e30, -np.inf, 1e-9]], np.float32), "FP32")], ["Y"], classification=4)
+    yield _row(
+        "classes of no finite values",
+        "classes",
+        [given("X", np.array([[np.inf, 1e30, -np.inf, 1e-9]], np.float32), "FP32")],
+        ["Y"],
+        classification=4,
+    )
     wrong = message("classes", [given("X", x, "FP32")], ["Y"])
     wrong.outputs[0].parameters["classification"].string_param = "2"
     yield "classification that is no number", wrong, {}
@@ -177,6 +187,12 @@ def _typed() -> Iterator[Row]:
             yield _row(f"typed {datatype}", "identity", [typed])
     yield _row("raw BF16", "identity", [Tensor("IN_BF16", "BF16", [3], b"\x80\x3f\x00\x40\x40\x40")])
     yield _row("typed FP16", "identity", [Tensor("IN_FP16", "FP16", [1], None, ("fp32_contents", [1.0]))])
-    yield _row("typed values that do not fit INT8", "identity", [Tensor("IN_INT8", "INT8", [2], None, ("int_contents", [300, -200]))])
-    yield _row("typed values that do not fit UINT16", "identity", [Tensor("IN_UINT16", "UINT16", [1], None, ("uint_contents", [70000]))])
+    yield _row(
+        "typed values that do not fit INT8", "identity", [Tensor("IN_INT8", "INT8", [2], None, ("int_contents", [300, -200]))]
+    )
+    yield _row(
+        "typed values that do not fit UINT16",
+        "identity",
+        [Tensor("IN_UINT16", "UINT16", [1], None, ("uint_contents", [70000]))],
+    )
     yield _row("booleans that are neither 0 nor 1", "identity", [Tensor("IN_BOOL", "BOOL", [2], b"\x02\xff")])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tests.reference.infer_cases import Case, good
-from tests.reference.wire import Tensor, Wire, given, message, texts
+from tests.reference.wire import Tensor, given, message, texts
 
 WAYS = (
     "nothing_wrong", "exception", "error_response", "error_code", "error_cancelled", "model_exception", "too_few", "too_many",
@@ -28,7 +28,9 @@ def chain(outputs: Sequence[str] = (), **keywords: Any) -> Any:
 
 def step(model: str, value: int, sequence: int | str, start: bool = False, end: bool = False, **keywords: Any) -> Any:
     x = np.array([[value]], np.int32)
-    marks: dict[str, Any] = {"sequence_id": sequence} | ({"sequence_start": True} if start else {}) | ({"sequence_end": True} if end else {})
+    marks: dict[str, Any] = (
+        {"sequence_id": sequence} | ({"sequence_start": True} if start else {}) | ({"sequence_end": True} if end else {})
+    )
     return message(model, [given("X", x, "INT32")], **marks, **keywords)
 
 
@@ -39,7 +41,10 @@ def repeat(*values: int, **keywords: Any) -> Any:
 def cases() -> dict[str, Case]:
     """All of them, by name."""
     found: dict[str, Case] = {f"model: {way}": _infer(failing(way)) for way in WAYS}
-    found |= {f"ensemble of a model: {way}": _infer(failing(way, "failing_chain")) for way in ("nothing_wrong", "exception", "error_code", "no_output")}
+    found |= {
+        f"ensemble of a model: {way}": _infer(failing(way, "failing_chain"))
+        for way in ("nothing_wrong", "exception", "error_code", "no_output")
+    }
     found |= _ensembles() | _sequences() | _streams() | _decoupled()
     return found
 
@@ -85,16 +90,24 @@ def _sequences() -> dict[str, Case]:
 def _streams() -> dict[str, Case]:
     return {
         "stream of plain requests": _stream(*[message("addsub", good(), id=str(i)) for i in range(3)]),
-        "stream with a bad request": _stream(message("addsub", good(), id="1"), message("nope", good(), id="2"), message("addsub", good(), id="3")),
-        "stream with a bad shape": _stream(message("addsub", [Tensor("INPUT0", "FP32", [1], bytes(4))], id="2"), message("addsub", good(), id="3")),
+        "stream with a bad request": _stream(
+            message("addsub", good(), id="1"), message("nope", good(), id="2"), message("addsub", good(), id="3")
+        ),
+        "stream with a bad shape": _stream(
+            message("addsub", [Tensor("INPUT0", "FP32", [1], bytes(4))], id="2"), message("addsub", good(), id="3")
+        ),
         "stream with a failing model": _stream(failing("exception"), failing("error_code"), failing("nothing_wrong")),
-        "stream of a sequence": _stream(step("direct", 1, 21, start=True), step("direct", 2, 21), step("direct", 4, 21, end=True)),
+        "stream of a sequence": _stream(
+            step("direct", 1, 21, start=True), step("direct", 2, 21), step("direct", 4, 21, end=True)
+        ),
         "stream with a wrong parameter": _stream(message("addsub", good(), triton_foo="x"), message("addsub", good())),
         "stream of nothing": _stream(),
         "stream that ends with its first error": _stream(
             message("nope", good(), id="2"), message("addsub", good(), id="3"), metadata=(("triton_grpc_error", "true"),)
         ),
-        "stream with an empty final response": _stream(message("addsub", good(), id="1", triton_enable_empty_final_response=True)),
+        "stream with an empty final response": _stream(
+            message("addsub", good(), id="1", triton_enable_empty_final_response=True)
+        ),
         "stream of an ensemble": _stream(chain(id="e")),
     }
 

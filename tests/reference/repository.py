@@ -9,7 +9,22 @@ from pathlib import Path
 from typing import NamedTuple
 
 MODELS = Path(__file__).parent / "models"
-DATATYPES = ("BOOL", "UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32", "INT64", "FP16", "FP32", "FP64", "STRING", "BF16")
+DATATYPES = (
+    "BOOL",
+    "UINT8",
+    "UINT16",
+    "UINT32",
+    "UINT64",
+    "INT8",
+    "INT16",
+    "INT32",
+    "INT64",
+    "FP16",
+    "FP32",
+    "FP64",
+    "STRING",
+    "BF16",
+)
 
 
 class Model(NamedTuple):
@@ -61,7 +76,11 @@ def sequence(strategy: str, max_batch_size: int = 4, more: str = "") -> Model:
 
 def step(model: str, inputs: Mapping[str, str], outputs: Mapping[str, str], version: int = -1) -> str:
     """One step of an ensemble."""
-    maps = [f'{kind}_map {{ key: "{k}" value: "{v}" }}' for kind, m in (("input", inputs), ("output", outputs)) for k, v in m.items()]
+    maps = [
+        f'{kind}_map {{ key: "{k}" value: "{v}" }}'
+        for kind, m in (("input", inputs), ("output", outputs))
+        for k, v in m.items()
+    ]
     return f'{{ model_name: "{model}" model_version: {version} {" ".join(maps)} }}'
 
 
@@ -154,7 +173,7 @@ BROKEN: Models = {
     "no_version": addsub("FP32")._replace(versions=()),
     "raising": Model("broken", "max_batch_size: 8\n" + tensors("input", "X FP32 1") + tensors("output", "Y FP32 1")),
     "no_such_backend": Model("addsub", 'backend: "nosuch"\nmax_batch_size: 8\n'),
-    "no_backend": Model("", 'max_batch_size: 8\n'),
+    "no_backend": Model("", "max_batch_size: 8\n"),
     "negative_batch": Model("addsub", "max_batch_size: -1\n"),
     "no_dims": Model("addsub", 'max_batch_size: 8\ninput [ { name: "X" data_type: TYPE_FP32 } ]\n'),
     "no_datatype": Model("addsub", 'max_batch_size: 8\ninput [ { name: "X" dims: [ 1 ] } ]\n'),

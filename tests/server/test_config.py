@@ -47,7 +47,7 @@ def test_everything_that_scheduling_uses_is_read(tmp_path: Path) -> None:
             timeout_action: DELAY default_timeout_microseconds: 5 allow_timeout_override: true max_queue_size: 9
           }
         }
-        instance_group [ { kind: KIND_MODEL count: 1 gpus: [ 1, 0, 1 ] } ]
+        instance_group [ { kind: KIND_GPU count: 1 gpus: [ 1, 0, 1 ] } ]
         parameters { key: "slots" value { string_value: "4" } }
         """,
     )
@@ -76,19 +76,19 @@ def test_fields_that_do_not_concern_this_server_are_passed_on(tmp_path: Path) ->
         ("max_batch_size: 8\nbackend: fpga {", r"m/config\.pbtxt:2:10: "),
         ("max_batch_size: eight", r"m/config\.pbtxt:1:17: "),
         ('name: "other"' + TENSORS, "unexpected directory name 'm' for model 'other', directory name must equal model name"),
-        ("max_batch_size: -1" + TENSORS, "max_batch_size is -1, expected 0 or more"),
-        ("max_batch_size: 4", "inputs are named"),
-        (TENSORS.replace('"y"', '""'), "outputs are named"),
+        ("max_batch_size: -1" + TENSORS, "'max_batch_size' must be non-negative value for m"),
+        ("max_batch_size: 4", "model 'm' has 0 inputs"),
+        (TENSORS.replace('"y"', '""'), "model output must specify 'name' for m"),
         (TENSORS.replace("TYPE_FP32", "TYPE_INVALID"), "input 'x' must specify 'data_type'"),
-        (TENSORS.replace("[ 3 ]", "[ 0 ]"), r"input 'x' has dims \[0\], expected positive integers or -1"),
-        (TENSORS.replace("[ 3 ]", "[ ]"), r"input 'x' has dims \[\]"),
-        (TENSORS + "dynamic_batching { }", "dynamic_batching needs a max_batch_size above 0"),
-        (TENSORS + "max_batch_size: 4 dynamic_batching { preferred_batch_size: 5 }", "preferred size is 5, must be positive"),
-        (TENSORS + "max_batch_size: 4 dynamic_batching { preferred_batch_size: 0 }", "preferred size is 0"),
-        (TENSORS + "sequence_batching { }", "sequence_batching is not supported"),
-        (TENSORS + "ensemble_scheduling { }", "ensemble_scheduling is not supported"),
-        (TENSORS + "model_transaction_policy { decoupled: true }", "decoupled"),
-        (TENSORS + "version_policy { specific { } }", "specific names no versions"),
+        (TENSORS.replace("[ 3 ]", "[ 0 ]"), "input 'x' dimension must be integer >= 1, or -1"),
+        (TENSORS.replace("[ 3 ]", "[ ]"), "input 'x' must specify 'dims'"),
+        (
+            TENSORS + "max_batch_size: 4 dynamic_batching { preferred_batch_size: 5 }",
+            "preferred size must be <= max batch size for m",
+        ),
+        (TENSORS + "max_batch_size: 4 dynamic_batching { preferred_batch_size: 0 }", "preferred size must be positive for m"),
+        (TENSORS + "ensemble_scheduling { }", "ensemble scheduling cannot be set for model 'm' whose platform is not ensemble"),
+        (TENSORS + "version_policy { specific { } }", "at least one version must be available under the version policy"),
     ],
 )
 def test_a_config_that_cannot_be_served_is_refused_with_its_reason(tmp_path: Path, text: str, reason: str) -> None:

@@ -39,7 +39,7 @@ def test_health_and_metadata(running: Running) -> None:
 
 def test_errors_are_json_with_tritons_codes(running: Running) -> None:
     assert get(f"{running.http}/v2/models/n") == (404, '{"error":"Request for unknown model: \'n\' is not found"}')
-    assert get(f"{running.http}/v2/models/m/versions/x")[0] == 400
+    assert get(f"{running.http}/v2/models/m/versions/x")[0] == 404  # as Triton's routes: a version is digits
     assert get(f"{running.http}/nothing") == (404, '{"error":"Not Found"}')
     assert get(running.metrics.replace("/metrics", "/v2/health/live"))[0] == 404
 

@@ -41,6 +41,11 @@ def address(running: Running) -> str:
     return running.http.removeprefix("http://")
 
 
+def connected(running: Running) -> socket.socket:
+    host, port = address(running).split(":")
+    return socket.create_connection((host, int(port)), timeout=60)
+
+
 def post(
     running: Running, body: bytes | dict[str, Any], headers: Mapping[str, str] | None = None, path: str = INFER
 ) -> tuple[int, Mapping[str, str], bytes]:
@@ -221,18 +226,16 @@ def test_a_body_that_becomes_too_large_is_refused(serve: Serve) -> None:
 
 
 def test_a_chunked_body_that_becomes_too_large_is_refused(serve: Serve) -> None:
-    with serve(http_max_input_size=100_000) as running:
-        with socket.create_connection(address(running).split(":"), timeout=60) as connection:
-            connection.sendall(f"POST {INFER} HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
-            connection.sendall((b"%x\r\n" % 60_000 + bytes(60_000) + b"\r\n") * 2)  # and no end
-            assert connection.recv(4096).startswith(b"HTTP/1.1 400 ")
+    with serve(http_max_input_size=100_000) as running, connected(running) as connection:
+        connection.sendall(f"POST {INFER} HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
+        connection.sendall((b"%x\r\n" % 60_000 + bytes(60_000) + b"\r\n") * 2)  # and no end
+        assert connection.recv(4096).startswith(b"HTTP/1.1 400 ")
 
 
 def test_a_body_is_refused_before_it_is_sent(serve: Serve) -> None:
-    with serve(http_max_input_size=100_000) as running:
-        with socket.create_connection(address(running).split(":"), timeout=60) as connection:
-            connection.sendall(f"POST {INFER} HTTP/1.1\r\nHost: h\r\nContent-Length: 100001\r\n\r\n".encode())
-            assert connection.recv(4096).startswith(b"HTTP/1.1 400 ")
+    with serve(http_max_input_size=100_000) as running, connected(running) as connection:
+        connection.sendall(f"POST {INFER} HTTP/1.1\r\nHost: h\r\nContent-Length: 100001\r\n\r\n".encode())
+        assert connection.recv(4096).startswith(b"HTTP/1.1 400 ")
 
 
 def test_the_budget_is_asked_before_a_body_is_read(serve: Serve) -> None:
@@ -240,7 +243,7 @@ def test_the_budget_is_asked_before_a_body_is_read(serve: Serve) -> None:
     with serve(Script(gate=gate), max_inflight_bytes=20_000) as running, ThreadPoolExecutor(1) as pool:
         first = pool.submit(post, running, document())
         eventually(lambda: bool(running.script.batches))
-        with socket.create_connection(address(running).split(":"), timeout=60) as connection:
+        with connected(running) as connection:
             connection.sendall(f"POST {INFER} HTTP/1.1\r\nHost: h\r\nContent-Length: 19990\r\n\r\n".encode())
             answer = connection.recv(4096)
             assert answer.startswith(b"HTTP/1.1 503 ")
@@ -271,7 +274,7 @@ def test_a_client_that_goes_away_gives_its_request_up(serve: Serve) -> None:
         admission, statistics = running.server.service.admission, running.server.repository.model("m").statistics
         first = pool.submit(post, running, document())
         eventually(lambda: bool(running.script.batches))
-        queued, threadless = (socket.create_connection(address(running).split(":"), timeout=60) for _ in range(2))
+        queued, threadless = (connected(running) for _ in range(2))
         queued.sendall(request)
         eventually(lambda: running.server.repository.model("m").waiting == 1)
         threadless.sendall(request)
@@ -287,7 +290,7 @@ def test_a_client_that_goes_away_gives_its_request_up(serve: Serve) -> None:
 
 
 def test_a_body_that_ends_early_is_nobodys(running: Running) -> None:
-    connection = socket.create_connection(address(running).split(":"), timeout=60)
+    connection = connected(running)
     connection.sendall(f"POST {INFER} HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\nabc".encode())
     eventually(lambda: running.server.service.admission.requests == 1)
     connection.close()

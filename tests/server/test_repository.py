@@ -43,7 +43,7 @@ def test_when_the_latest_version_fails_the_next_one_answers(tmp_path: Path) -> N
     (directory / "2" / "broken").write_text("no card")
     repository = loaded(tmp_path)
     assert repository.model("m").version == 1
-    assert index(repository) == [("m", "1", "READY", ""), ("m", "2", "UNAVAILABLE", "m/2/broken: no card")]
+    assert index(repository) == [("m", "1", "READY", ""), ("m", "2", "UNAVAILABLE", "Internal: m/2/broken: no card")]
     with pytest.raises(UnavailableError, match="'m' version 2 is not at ready state"):
         repository.model("m", "2")
     assert not repository.all_ready
@@ -68,7 +68,7 @@ def test_a_model_without_versions_is_unavailable(tmp_path: Path) -> None:
     write_model(tmp_path, versions=())
     assert index(loaded(tmp_path))[0][2:] == (
         "UNAVAILABLE",
-        "at least one version must be available under the version policy of 'm'",
+        "at least one version must be available under the version policy of model 'm'",
     )
 
 

@@ -106,8 +106,8 @@ class InferenceRequest:
         return self._model_version
 
     def parameters(self) -> str:
-        """JSON, an empty text without any."""
-        return json.dumps(self._parameters, separators=(",", ":")) if self._parameters else ""
+        """JSON."""
+        return json.dumps(self._parameters, separators=(",", ":"))
 
     def flags(self) -> int:
         """TRITONSERVER_REQUEST_FLAG_SEQUENCE_START, _END, or both."""

@@ -414,8 +414,7 @@ def test_a_hanging_execute_is_killed_after_timeout_ms_with_all_it_started(tmp_pa
                 file.write(str(child.pid))
             time.sleep(600)
         """
-        + "\n        "
-        + DOUBLE
+        "\n        " + DOUBLE
     )
     config = FLOATS + 'parameters { key: "timeout_ms" value { string_value: "1500" } }'
     with loaded(tmp_path, code, config) as model:

@@ -81,6 +81,15 @@ def test_a_message_that_would_grow_in_memory_is_refused_before_it_does(server: P
         assert (code, text in details) == ("INVALID_ARGUMENT", True), details
 
 
+def test_a_control_message_of_very_many_parameters_is_refused_before_it_grows(server: Program) -> None:
+    many = b"".join(field(2, b"\x0a\x03" + b"%03x" % (n % 4096)) for n in range(500_000))
+    with harmless(server) as channel:
+        code, text = call(channel, "/inference.GRPCInferenceService/RepositoryModelLoad", many)
+        assert (code, text) == ("INVALID_ARGUMENT", "the request has more than 1026 parameters: split it")
+        code, text = call(channel, "/inference.GRPCInferenceService/TraceSetting", many)
+        assert (code, "expected at most 1048576" in text) == ("INVALID_ARGUMENT", True)
+
+
 def test_a_compressed_grpc_message_is_refused_at_the_limit_of_what_it_inflates_to(server: Program) -> None:
     with harmless(server) as channel:
         infer = channel.unary_unary(INFER)
