@@ -15,7 +15,6 @@ _IGNORED = (
     "--backend-directory",
     "--backend-config",
     "--min-supported-compute-capability",
-    "--strict-model-config",
     "--http-thread-count",
 )
 
@@ -82,6 +81,7 @@ def _add_control(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--disable-auto-complete-config", action="store_true", help="config.pbtxt has to be there, and complete"
     )
+    _add_boolean(parser, "--strict-model-config", default=False, text="the same, its older spelling")
     _add_boolean(
         parser, "--allow-xclbin-override", default=False, text="let clients' load requests bring what cards are loaded with"
     )

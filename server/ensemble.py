@@ -102,22 +102,20 @@ class EnsembleModel:
 
     def infer(self, request: CheckedRequest, frame: Frame, call: Call, arrived_ns: int) -> Any:
         with self._entered():
-            return self._serve(request, frame, call, arrived_ns)
+            return self._serve(request, frame, call, arrived_ns, time.monotonic_ns())
 
     def stream(self, request: CheckedRequest, frame: Frame, call: Call, arrived_ns: int, sink: Sink) -> None:
         """On a thread of the model's own pool; requests of one sequence one after another."""
+        enqueued_ns = time.monotonic_ns()
 
         def serve() -> None:
             with self._changed:
                 self._waiting -= 1
             try:
-                sink.respond(self._serve(request, frame, call, arrived_ns))
+                sink.respond(self._serve(request, frame, call, arrived_ns, enqueued_ns))
                 sink.end(None)
             except ServerError as error:
                 sink.end(error)
-            except Exception as error:  # noqa: BLE001 - the last line of defence: the client must not wait for ever
-                _LOG.exception("ensemble '%s' failed", self.name)
-                sink.end(BackendError(f"ensemble '{self.name}' failed: {type(error).__name__}"))
             finally:
                 self._leave()
 
@@ -149,30 +147,36 @@ class EnsembleModel:
                 serve = line.pop(0)
             serve()
 
-    def _serve(self, request: CheckedRequest, frame: Frame, call: Call, arrived_ns: int) -> Any:
+    def _serve(self, request: CheckedRequest, frame: Frame, call: Call, arrived_ns: int, enqueued_ns: int) -> Any:
         started_ns = time.monotonic_ns()
         run = EnsembleRun(self.config, self._lookup, request, call)
+        framed: Any = None
         error: ServerError | None = None
         try:
-            return frame(request, run.answer())
+            framed = frame(request, run.answer())
         except ServerError as caught:
             error = caught
-            raise
-        finally:
-            self._count(request, _sum(run.times, started_ns), arrived_ns, call, error)
+        except Exception as caught:  # noqa: BLE001 - the last line of defence: the client must not wait for ever
+            _LOG.exception("ensemble '%s' failed", self.name)
+            error = BackendError(f"ensemble '{self.name}' failed: {type(caught).__name__}")
+        times = _sum(run.times, started_ns)
+        self._count(request.rows, arrived_ns, enqueued_ns, times, error)
+        trace = trace_of(call)
+        if trace is not None:
+            trace.end(self.version, request.id, arrived_ns, enqueued_ns=enqueued_ns, times=times, error=error)
+        if error is not None:
+            raise error.with_traceback(None)
+        return framed
 
-    def _count(self, request: CheckedRequest, times: RunTimes, arrived_ns: int, call: Call, error: ServerError | None) -> None:
+    def _count(self, rows: int, arrived_ns: int, enqueued_ns: int, times: RunTimes, error: ServerError | None) -> None:
         """As Triton does: one execution, and the sums of the steps' compute durations; failures are of no particular reason."""
         now_ns = time.monotonic_ns()
         if error is None:
-            self.statistics.add_run(request.rows, times)
-            self.statistics.add_success(arrived_ns, arrived_ns, times, now_ns)
+            self.statistics.add_run(rows, times)
+            self.statistics.add_success(arrived_ns, enqueued_ns, times, now_ns)
         else:
             cancelled = isinstance(error, CancelledError)
             self.statistics.add_failure(FailureReason.CANCELED if cancelled else FailureReason.OTHER, now_ns - arrived_ns)
-        trace = trace_of(call)
-        if trace is not None:
-            trace.end(self.version, request.id, arrived_ns, enqueued_ns=arrived_ns, times=times, error=error)
 
     @contextmanager
     def _entered(self) -> Iterator[None]:

@@ -191,6 +191,8 @@ class EnsembleRun:
         except CancelledError:
             raise
         except ServerError as error:
+            if error.request_id is None:
+                error.request_id = self._request.id
             kind = next((kind for kind in _KINDS if isinstance(error, kind)), BackendError)
             raise kind(f"in ensemble '{self._config.name}', {error.text}") from error
 

@@ -125,7 +125,9 @@ def on_pool(handle: Any, pool: ThreadPoolExecutor) -> Any:
 
 def printable(error: ServerError) -> str:
     """The error's text as it may travel in a header: control characters but line ends escaped, length bounded."""
-    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in error.text[:_MAX_DETAILS])
+    return "".join(
+        c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in error.text[:_MAX_DETAILS]
+    )
 
 
 def abort(context: Context, error: ServerError) -> None:

@@ -9,7 +9,7 @@ from google.protobuf.message import Message
 from tritonclient.grpc import service_pb2
 
 from hypersonic.server.contents import SHM_DISABLED
-from hypersonic.server.errors import InvalidRequestError, UnsupportedError
+from hypersonic.server.errors import InvalidRequestError, NotFoundError, UnsupportedError
 from hypersonic.server.shm import SharedMemory
 
 

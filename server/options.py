@@ -31,6 +31,7 @@ class Options:
     load_model: tuple[str, ...] = ()
     repository_poll_secs: int = 15
     disable_auto_complete_config: bool = False
+    strict_model_config: bool = False
     allow_xclbin_override: bool = False
     exit_timeout_secs: int = 30
     exit_on_error: bool = False
@@ -86,7 +87,7 @@ class Options:
             ControlMode(self.model_control_mode),
             self.load_model,
             float(self.repository_poll_secs),
-            complete_config=not self.disable_auto_complete_config,
+            complete_config=not (self.disable_auto_complete_config or self.strict_model_config),
             override=OverridePolicy(allow_xclbin=self.allow_xclbin_override),
         )
 

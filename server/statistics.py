@@ -115,20 +115,18 @@ class ModelStatistics:
 
     def add_success(self, arrived_ns: int, enqueued_ns: int, times: RunTimes, finished_ns: int) -> None:
         """A request whose answer is ready to leave."""
-        durations_ns = (
-            finished_ns - arrived_ns,
-            times.taken_ns - enqueued_ns,
-            times.launched_ns - times.taken_ns,
-            times.done_ns - times.launched_ns,
-            times.answered_ns - times.done_ns,
-        )
+        request_ns, queue_ns = finished_ns - arrived_ns, times.taken_ns - enqueued_ns
+        input_ns, infer_ns = times.launched_ns - times.taken_ns, times.done_ns - times.launched_ns
+        output_ns = times.answered_ns - times.done_ns
         with self._lock:
             figures = self._figures
-            totals = (figures.success, figures.queue, figures.compute_input, figures.compute_infer, figures.compute_output)
-            for total, ns in zip(totals, durations_ns, strict=True):
-                total.count += 1
-                total.ns += ns
-            figures.latencies.add(durations_ns, finished_ns)
+            figures.success.add(request_ns)
+            figures.queue.add(queue_ns)
+            figures.compute_input.add(input_ns)
+            figures.compute_infer.add(infer_ns)
+            figures.compute_output.add(output_ns)
+            if figures.latencies.kept:
+                figures.latencies.add((request_ns, queue_ns, input_ns, infer_ns, output_ns), finished_ns)
 
     def add_first_response(self, duration_ns: int) -> None:
         """A decoupled model's first answer to a request, so long after its arrival."""

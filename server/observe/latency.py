@@ -26,7 +26,7 @@ _MOST_BUCKETS = 256
 class Latencies:
     """Of one model version, under its statistics' lock. What is not published is not kept."""
 
-    __slots__ = ("_phases", "first_response", "histograms", "summaries")
+    __slots__ = ("first_response", "histograms", "kept", "summaries")
 
     def __init__(
         self,
@@ -38,6 +38,8 @@ class Latencies:
         self.histograms = tuple(histograms)
         self.summaries = tuple(summaries)
         self.first_response = first_response
+        #: whether add() does anything
+        self.kept = bool(self.histograms or self.summaries)
 
     @classmethod
     def of(cls, config: MetricsConfig, message: model_config_pb2.ModelConfig) -> Latencies:

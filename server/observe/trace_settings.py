@@ -179,12 +179,6 @@ class TraceControl:
             self._put(model, own, kept)
             self.active = any(s.settings.enabled for s in (self._global, *self._samplers.values()))
 
-    def forget(self, model: str) -> None:
-        """A model that is gone has no setting of its own any more."""
-        with self._lock:
-            self._models.pop(model, None)
-            self._samplers.pop(model, None)
-
     def _sampler(self, model: str) -> Sampler | None:
         return self._samplers.get(model) if model else self._global
 

@@ -125,9 +125,12 @@ def test_what_was_sampled_before_the_end_is_sent_at_the_end(serve: Serve) -> Non
 
 
 def test_log_settings_need_a_log(serve: Serve) -> None:  # noqa: F811
-    with serve() as running, triton.InferenceServerClient(running.grpc) as client:
-        with pytest.raises(InferenceServerException, match="log"):  # this server writes none of its own
-            client.get_log_settings()
+    with (
+        serve() as running,
+        triton.InferenceServerClient(running.grpc) as client,
+        pytest.raises(InferenceServerException, match="log"),  # this server writes none of its own
+    ):
+        client.get_log_settings()
 
 
 def test_the_program_takes_its_options_from_the_command_line(tmp_path: Path) -> None:

@@ -34,10 +34,16 @@ def binary(header: Any, *tensors: bytes) -> tuple[bytes, dict[str, str]]:
 def cases() -> dict[str, Case]:
     """All of them, by name."""
     rows = _pages() | _inference() | _values() | _binary() | _packed()
-    return {f"HTTP {name}": _ask(*row) for name, row in rows.items()}
+    asked = {f"HTTP {name}": _ask(*row) for name, row in rows.items()}
+    types = {"nothing": "/v2/health/live", "no such page": "/v2/nothing", "an unknown model": "/v2/models/nope"}
+    return asked | {f"HTTP content type of {what}": _type_of(path) for what, path in types.items()}
 
 
 Row = tuple[Any, ...]
+
+
+def _type_of(path: str) -> Case:
+    return lambda wire: wire.http("GET", path).headers.get("content-type")
 
 
 def _ask(method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Case:
@@ -54,8 +60,8 @@ def shown(reply: Reply) -> Any:
         body = {**body, "version": bool(body["version"])}
     if isinstance(body, list):
         body = sorted(map(str, body))
-    kept = ("content-type", "inference-header-content-length", "content-encoding", "allow")
-    return reply.status, {key: value for key, value in reply.headers.items() if key in kept}, body
+    kept = ["inference-header-content-length", "content-encoding", *(["content-type"] if reply.status == 200 and body != b"" else [])]
+    return reply.status, {key: reply.headers[key] for key in kept if key in reply.headers}, body
 
 
 def _pages() -> dict[str, Row]:
@@ -207,7 +213,7 @@ def _binary() -> dict[str, Row]:
         "binary, too few bytes": post(described(), data, data[:5]),
         "binary, too many bytes": post(described(), data, data, b"x"),
         "binary, no bytes": post(described()),
-        "binary, size wrong": post(described(60), data[:60], data[:60]),
+        "binary, sizes wrong": post(described(60), data[:60], data[:60]),
         "binary, size negative": post(described(-1), data),
         "binary, size a text": post({"inputs": [{"name": "INPUT0", "datatype": "FP32", "shape": [1, 16], "parameters": {"binary_data_size": "64"}}]}, data),
         "binary, header longer than the body": post(described(), data, data, Inference_Header_Content_Length="100000"),

@@ -24,10 +24,9 @@ _CONTENTS = {
 }  # fmt: skip
 
 
-def sum_of(shape: Sequence[int], size_bytes: int | None = None, datatype: str = "FP32") -> list[Tensor]:
-    """Both inputs of addsub; so many zero bytes if not as many as the shape says."""
-    size = 4 * int(np.prod(shape)) if size_bytes is None else size_bytes
-    return [Tensor(name, datatype, shape, bytes(size)) for name in ("INPUT0", "INPUT1")]
+def rows(shape: Sequence[int], size_bytes: int = 8, datatype: str = "FP32") -> list[Tensor]:
+    """The only input of `plain`, [-1, 2]: so many zero bytes, whatever the shape says."""
+    return [Tensor("X", datatype, shape, bytes(size_bytes))]
 
 
 def good() -> list[Tensor]:
@@ -85,16 +84,19 @@ def _named() -> Iterator[Row]:
 
 def _shaped() -> Iterator[Row]:
     """Shapes, batches, datatypes."""
-    for shape in ([8, 16], [9, 16], [16], [], [1, 15], [1, 16, 1], [2, 2**62], [1, 0], [1, -16], [-1, -16]):
-        yield _row(f"shape {shape}", "addsub", sum_of(shape, 64))
-    yield _row("batch of no rows", "addsub", sum_of([0, 16]), id="a")
-    yield _row("batch of minus one rows", "addsub", sum_of([-1, 16], 64))
-    yield _row("batch of 2^63 - 1 rows", "addsub", sum_of([2**63 - 1, 16], 64))
-    yield _row("batch too big with an id", "addsub", sum_of([9, 16]), id="a")
-    yield _row("batches that differ", "addsub", [sum_of([2, 16])[0], sum_of([1, 16])[1]])
-    yield _row("rows that differ in shape", "addsub", [sum_of([1, 16])[0], sum_of([1, 8])[1]])
+    for shape in ([2], [], [1, 1], [1, 3], [1, 2, 1], [2, 2**62], [1, 0], [1, -2], [-1, -2]):
+        yield _row(f"shape {shape}", "plain", rows(shape))
+    yield _row("the largest batch", "plain", rows([4, 2], 32))
+    yield _row("batch too big", "plain", rows([5, 2], 40))
+    yield _row("batch too big with an id", "plain", rows([5, 2], 40), id="a")
+    yield _row("batch of no rows", "plain", rows([0, 2], 0))
+    yield _row("batch of minus one rows", "plain", rows([-1, 2]))
+    yield _row("batch of 2^63 - 1 rows", "plain", rows([2**63 - 1, 2]))
+    yield _row("batches that differ", "addsub", [Tensor("INPUT0", "FP32", [2, 16], bytes(128)), good()[1]])
+    yield _row("rows that differ in shape", "addsub", [good()[0], Tensor("INPUT1", "FP32", [1, 8], bytes(32))])
+    yield _row("two inputs wrong", "addsub", [Tensor(name, "INT32", [1, 16], bytes(64)) for name in ("INPUT0", "INPUT1")])
     for datatype in ("INT32", "FP64", "FOO", "", "fp32", "TYPE_FP32", "BYTES", "BF16"):
-        yield _row(f"datatype {datatype!r}", "addsub", sum_of([1, 16], datatype=datatype))
+        yield _row(f"datatype {datatype!r}", "plain", rows([1, 2], datatype=datatype))
     yield _row("no batch dimension", "single", [given("X", _ONE[0, :2], "FP32")])
     yield _row("batch dimension where there is none", "single", [given("X", _ONE[:, :2], "FP32")])
     yield _row("variable shape", "variable", [given("X", _ONE.reshape(1, 8, 2), "FP32")])
@@ -108,16 +110,16 @@ def _shaped() -> Iterator[Row]:
 
 def _filled() -> Iterator[Row]:
     """Contents: how many bytes, where they lie."""
-    for size in (0, 5, 63, 65, 128):
-        yield _row(f"{size} bytes of 64", "addsub", sum_of([1, 16], size))
+    for size in (0, 5, 7, 9, 16):
+        yield _row(f"{size} bytes of 8", "plain", rows([1, 2], size))
     yield _row("no contents", "addsub", [t._replace(data=None) for t in good()])
     yield _row("contents of one input of two", "addsub", [good()[0], good()[1]._replace(data=None)])
     yield _row("more raw contents than inputs", "addsub", good(), extra=[bytes(64)])
     yield _row("raw and typed", "addsub", [good()[0]._replace(typed=("fp32_contents", [1.0])), good()[1]])
     yield _row("typed in the wrong field", "addsub", [t._replace(data=None, typed=("int_contents", [1] * 16)) for t in good()])
-    for count in (0, 1, 17):
-        tensors = [t._replace(data=None, typed=("fp32_contents", [1.0] * count)) for t in good()]
-        yield _row(f"{count} typed values of 16", "addsub", tensors)
+    for count in (0, 1, 2, 3):
+        tensors = [Tensor("X", "FP32", [1, 2], None, ("fp32_contents", [1.0] * count))]
+        yield _row(f"{count} typed values of 2", "plain", tensors)
     for name, data in (
         ("strings", texts(b"12", b"")), ("string of zero bytes", texts(b"\0", b"\0\0")), ("too few strings", texts(b"a")),
         ("too many strings", texts(b"a", b"b", b"c")), ("string cut off", texts(b"a", b"bcd")[:-1]), ("string length cut off", texts(b"a") + b"\1\0"),

@@ -57,7 +57,7 @@ def _ensembles() -> dict[str, Case]:
         "ensemble, first step's output": _infer(chain(["SUM"])),
         "ensemble, an inner tensor": _infer(chain(["difference"])),
         "ensemble, input missing": _infer(message("chain", [a])),
-        "ensemble, wrong shape": _infer(message("chain", [given("A", _A[:, :8], "INT32"), given("B", _A[:, :8], "INT32")])),
+        "ensemble, wrong shape": _infer(message("chain", [given("A", _A, "INT32"), given("B", _A[:, :8], "INT32")])),
         "ensemble, batch too big": _infer(message("chain", [Tensor(n, "INT32", [9, 16], bytes(576)) for n in "AB"])),
         "ensemble, unknown version": _infer(chain(version="2")),
         "ensemble of another step of a sequence": _infer(chain(sequence_id=3)),

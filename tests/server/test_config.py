@@ -10,9 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hypersonic.server.config import ModelConfig, QueuePolicy, VersionPolicy
+from hypersonic.server.config import (
+    BatchInput,
+    BatchOutput,
+    InstanceGroup,
+    ModelConfig,
+    QueuePolicy,
+    TensorConfig,
+    VersionPolicy,
+    Warmup,
+    WarmupInput,
+)
 from hypersonic.server.config_check import check_config
-from hypersonic.server.config_read import parse_config, read_config
+from hypersonic.server.config_read import infer_backend, parse_config, parse_json_config, read_config
 from hypersonic.server.errors import ModelConfigError
 
 TENSORS = """
@@ -77,23 +87,184 @@ def test_fields_that_do_not_concern_this_server_are_passed_on(tmp_path: Path) ->
         ("max_batch_size: eight", r"m/config\.pbtxt:1:17: "),
         ('name: "other"' + TENSORS, "unexpected directory name 'm' for model 'other', directory name must equal model name"),
         ("max_batch_size: -1" + TENSORS, "'max_batch_size' must be non-negative value for m"),
-        ("max_batch_size: 4", "model 'm' has 0 inputs"),
+        ("max_batch_size: 4", "model 'm' has 0 inputs, expected 1 to 4096"),
         (TENSORS.replace('"y"', '""'), "model output must specify 'name' for m"),
-        (TENSORS.replace("TYPE_FP32", "TYPE_INVALID"), "input 'x' must specify 'data_type'"),
-        (TENSORS.replace("[ 3 ]", "[ 0 ]"), "input 'x' dimension must be integer >= 1, or -1"),
-        (TENSORS.replace("[ 3 ]", "[ ]"), "input 'x' must specify 'dims'"),
+        (TENSORS + TENSORS, "model 'm': input 'x' is specified more than once"),
+        (TENSORS.replace("TYPE_FP32", "TYPE_INVALID"), "model input 'x' must specify 'data_type' for m"),
         (
-            TENSORS + "max_batch_size: 4 dynamic_batching { preferred_batch_size: 5 }",
-            "preferred size must be <= max batch size for m",
+            TENSORS.replace("[ 3 ]", "[ 0 ]"),
+            "model input 'x' dimension must be integer >= 1, or -1 to indicate a var",
         ),
-        (TENSORS + "max_batch_size: 4 dynamic_batching { preferred_batch_size: 0 }", "preferred size must be positive for m"),
-        (TENSORS + "ensemble_scheduling { }", "ensemble scheduling cannot be set for model 'm' whose platform is not ensemble"),
+        (TENSORS.replace("[ 3 ]", "[ ]"), "model input 'x' must specify 'dims' for m"),
+        (
+            TENSORS.replace("[ 3 ]", "[ 3 ] is_shape_tensor: true"),
+            "shape tensors are only supported for TensorRT platform",
+        ),
+        (TENSORS.replace("[ 3 ]", "[ 3 ] format: FORMAT_NHWC"), "model input NHWC/NCHW require 3 dims for m"),
+        (
+            "max_batch_size: 4" + TENSORS.replace("[ 3 ]", "[ -1, 2 ] reshape { shape: [ 2, -1 ] }"),
+            "model input 'x' has different size for dims and reshape for m",
+        ),
+        (
+            TENSORS.replace("[ 3 ]", "[ 1 ] reshape { }"),
+            "model input 'x' cannot have empty reshape for non-batching model as scalar tensors are not supported for m",
+        ),
+        (
+            TENSORS.replace("[ 1 ]", '[ 1 ] label_filename: "../l"'),
+            "model output 'y' label_filename leads out of its",
+        ),
         (TENSORS + "version_policy { specific { } }", "at least one version must be available under the version policy"),
+        (TENSORS + "version_policy { latest { } }", "at least one version must be available under the version policy"),
+        (TENSORS + 'platform: "nope"', "unexpected platform type 'nope' for m"),
+        (
+            TENSORS + 'backend: "python" instance_group { kind: KIND_GPU }',
+            "instance group m_0 of model m has kind KIND_GPU but no GPUs are available",
+        ),
+        (
+            TENSORS + "instance_group { kind: KIND_CPU gpus: 0 }",
+            "instance group m_0 of model m has kind KIND_CPU but specifies one or more GPUs",
+        ),
+        (
+            TENSORS + "instance_group { count: 2000000000 }",
+            "instance_group asks for 2000000000 instances, expected 1024",
+        ),
+        (TENSORS + "batch_input { kind: BATCH_ELEMENT_COUNT }", "batch input data type must be TYPE_INT32 or TYPE_FP32 for m"),
+        (
+            TENSORS + 'batch_input { kind: BATCH_ELEMENT_COUNT target_name: "c" data_type: TYPE_FP32 }',
+            "batch input kind 'BATCH_ELEMENT_COUNT' expects 1 source input, got 0 for m",
+        ),
+        (
+            TENSORS + 'batch_input { kind: BATCH_ITEM_SHAPE target_name: "c" data_type: TYPE_FP32 source_input: "q" }',
+            "unknown source input name 'q' for m",
+        ),
+        (TENSORS + 'batch_output { target_name: "q" source_input: "x" }', "unknown target output name 'q' for m"),
+        (
+            TENSORS + 'batch_output { target_name: [ "y", "y" ] source_input: "x" }',
+            "target output name 'y' can only be specified once for m",
+        ),
+        (
+            TENSORS + 'max_batch_size: 4 model_warmup { name: "w" batch_size: 9 }',
+            "failed to run warmup sample 'w': batch size 9 for 'm', max allowed is 4",
+        ),
+        (
+            TENSORS + 'model_warmup { inputs { key: "x" value { data_type: TYPE_FP32 dims: -1 zero_data: true } } }',
+            "warmup setting expects all variable-size dimensions are specified for input 'x'",
+        ),
+        (
+            TENSORS + 'model_warmup { inputs { key: "x" value { data_type: TYPE_FP32 dims: 3 } } }',
+            "warmup setting expects input 'x' to have input_data_type set",
+        ),
+        (
+            TENSORS + 'model_warmup { inputs { key: "x" value { data_type: TYPE_FP32 dims: 3 input_data_file: "/etc/x" } } }',
+            "warmup input 'x' input_data_file leads out of its directory",
+        ),
+        (
+            TENSORS + "model_transaction_policy { decoupled: true } response_cache { enable: true }",
+            "Response Cache does not currently support model m with 'decoupled' transaction policy",
+        ),
+        (
+            TENSORS + 'backend: "python" parameters { key: "fallback_backend" value { string_value: "python" } }',
+            "fallback_backend is 'python', expected a backend other than the model's own",
+        ),
+        ("parameters { " * 101 + "}" * 101, r"m/config\.pbtxt:1:1312: nested deeper than 100"),
     ],
 )
 def test_a_config_that_cannot_be_served_is_refused_with_its_reason(tmp_path: Path, text: str, reason: str) -> None:
     with pytest.raises(ModelConfigError, match=reason):
         read(tmp_path, text)
+
+
+def test_every_noun_of_a_tensor_is_read(tmp_path: Path) -> None:
+    config = read(
+        tmp_path,
+        """
+        max_batch_size: 4
+        input { name: "s" data_type: TYPE_STRING dims: -1 optional: true allow_ragged_batch: true }
+        input { name: "z" data_type: TYPE_BF16 dims: 1 reshape { } }
+        output { name: "y" data_type: TYPE_INT64 dims: [ 2, 3 ] reshape { shape: 6 } label_filename: "labels.txt" }
+        """,
+    )
+    assert config.inputs[0] == TensorConfig("s", "BYTES", (-1,), optional=True, ragged=True)
+    assert (config.inputs[1].dims, config.inputs[1].model_dims) == ((1,), ())
+    assert config.outputs == (TensorConfig("y", "INT64", (2, 3), reshape=(6,), label_filename="labels.txt"),)
+    assert config.outputs[0].model_dims == (6,)
+
+
+def test_what_batches_and_warms_up_is_read(tmp_path: Path) -> None:
+    config = read(
+        tmp_path,
+        TENSORS
+        + """
+        max_batch_size: 4
+        batch_input { kind: BATCH_ITEM_SHAPE target_name: "c" data_type: TYPE_INT32 source_input: "x" }
+        batch_output { kind: BATCH_SCATTER_WITH_INPUT_SHAPE target_name: "y" source_input: "x" }
+        model_transaction_policy { decoupled: true }
+        model_warmup {
+          name: "w" batch_size: 2 count: 3
+          inputs { key: "x" value { data_type: TYPE_FP32 dims: 3 input_data_file: "sample" } }
+        }
+        parameters { key: "fallback_backend" value { string_value: "onnxruntime" } }
+        """,
+    )
+    assert config.batch_inputs == (BatchInput("BATCH_ITEM_SHAPE", ("c",), "INT32", ("x",)),)
+    assert config.batch_outputs == (BatchOutput("BATCH_SCATTER_WITH_INPUT_SHAPE", ("y",), ("x",)),)
+    assert config.warmups == (Warmup("w", 2, {"x": WarmupInput("FP32", (3,), "file", "sample")}, 3),)
+    assert (config.decoupled, config.fallback) == (True, "onnxruntime")
+
+
+@pytest.mark.parametrize(
+    ("given", "files", "backend", "platform", "file"),
+    [
+        ('platform: "onnxruntime_onnx"', (), "onnxruntime", "onnxruntime_onnx", "model.onnx"),
+        ('backend: "onnxruntime"', (), "onnxruntime", "onnxruntime_onnx", "model.onnx"),
+        ("", ("model.onnx",), "onnxruntime", "onnxruntime_onnx", "model.onnx"),
+        ("", ("model.py", "weights"), "python", "", "model.py"),
+        ("", ("model.xclbin", "manifest.json"), "fpga", "", "model.xclbin"),
+        ('default_model_filename: "model.py"', (), "python", "", "model.py"),
+        ('backend: "python" default_model_filename: "other.py"', (), "python", "", "other.py"),
+        ('platform: "ensemble"', ("model.py",), "", "ensemble", ""),
+        ("", ("weights",), "", "", ""),
+    ],
+)
+def test_backend_platform_and_file_follow_from_each_other(
+    given: str, files: tuple[str, ...], backend: str, platform: str, file: str
+) -> None:
+    message = parse_config(given, "m/config.pbtxt")
+    infer_backend(message, files)
+    assert (message.backend, message.platform, message.default_model_filename) == (backend, platform, file)
+
+
+def test_instance_groups_are_named_and_placed_as_tritons(tmp_path: Path) -> None:
+    groups = read(tmp_path, TENSORS + 'backend: "python" instance_group [ { }, { count: 2 kind: KIND_CPU } ]').instance_groups
+    assert groups == (InstanceGroup("m_0", "KIND_CPU", 1), InstanceGroup("m_1", "KIND_CPU", 2))
+    assert read(tmp_path, TENSORS + 'backend: "python"').instance_groups == (InstanceGroup("m", "KIND_CPU", 1),)
+    assert read(tmp_path, TENSORS + 'backend: "fpga"').instance_groups == (InstanceGroup("m", "KIND_MODEL", 1),)
+
+
+def test_the_json_form_takes_integers_as_strings() -> None:
+    text = """{"backend": "sum", "maxBatchSize": "8", "input": [{"name": "x", "data_type": "TYPE_FP32", "dims": ["3", -1]}],
+               "output": [{"name": "y", "data_type": "TYPE_FP32", "dims": [1]}]}"""
+    config = check_config(parse_json_config(text, "m"))
+    assert (config.name, config.max_batch_size, config.inputs[0].dims) == ("m", 8, (3, -1))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "failed to parse the model configuration"),
+        ("[]", "no JSON object"),
+        ("null", "no JSON object"),
+        ('{"foo": 1}', 'no field named "foo"'),
+        ('{"max_batch_size": 3000000000}', "failed to parse the model configuration"),
+        ('{"max_batch_size": 1e400}', "failed to parse the model configuration"),
+        ('{"name": "other"}', "unexpected directory name 'm' for model 'other'"),
+        ('{"a":' * 5000 + "1" + "}" * 5000, "nested deeper than 100"),
+        ("[" * 100_000, "nested deeper than 100"),
+    ],
+)
+def test_json_that_is_no_model_configuration_is_refused(text: str, reason: str) -> None:
+    with pytest.raises(ModelConfigError, match=reason):
+        parse_json_config(text, "m")
 
 
 def test_a_missing_config_is_refused(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -362,10 +363,43 @@ def test_a_step_that_the_tensors_do_not_fit_names_the_request(models: Models) ->
     ensemble = models.ensemble(graph(step("repeat", {"x": "X"}, {"y": "Y"})))
     with pytest.raises(InvalidRequestError) as raised:
         infer(ensemble, X=A)
-    assert raised.value.text == (
+    assert raised.value.text.rstrip() == (
         "in ensemble 'e', [request id: <id_unknown>] unexpected shape for input 'x' for model 'repeat'. "
         "Expected [-1], got [2,2]."
     )
+
+
+def test_a_full_queue_of_a_step_names_the_request(models: Models) -> None:
+    entered, go_on = threading.Event(), threading.Event()
+
+    def block(arrays: Mapping[str, Array]) -> Mapping[str, Array]:
+        entered.set()
+        assert go_on.wait(PATIENCE_S)
+        return {"y": arrays["x"]}
+
+    models.add("busy", block, extra="dynamic_batching { default_queue_policy { max_queue_size: 1 } }")
+    ensemble, sink = models.ensemble(graph(step("busy", {"x": "X"}, {"y": "Y"}))), Collected()
+    stream(ensemble, sink, X=A)
+    assert entered.wait(PATIENCE_S)
+    for number in range(2):  # one waits, the other finds the queue full
+        stream(ensemble, sink, InferRequest(f"r{number}", ()), X=A)
+    assert sink.ended.acquire(timeout=PATIENCE_S)
+    (refused,) = sink.errors
+    assert refused is not None
+    assert re.fullmatch(r"in ensemble 'e', \[request id: r[01]\] Exceeds maximum queue size", refused.text)
+    go_on.set()
+
+
+def test_an_exception_nobody_foresaw_is_an_error_and_no_success(models: Models) -> None:
+    ensemble = chain(models)
+
+    def frame(_request: CheckedRequest, _answer: Answer) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(BackendError, match="ensemble 'e' failed: ZeroDivisionError"):
+        ensemble.infer(request_of(ensemble, X=A), frame, FakeCall(), time.monotonic_ns())
+    figures = ensemble.statistics.snapshot()
+    assert (figures.success.count, figures.failed.count) == (0, 1)
 
 
 def test_the_first_error_withdraws_what_waits(models: Models) -> None:

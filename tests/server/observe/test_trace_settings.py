@@ -78,9 +78,6 @@ def test_what_is_set_for_a_model_stays_and_the_rest_follows_the_global_setting()
     assert (rpc(tracing, "m")["trace_rate"], rpc(tracing, "m")["log_frequency"]) == (["7"], ["2"])
     assert rpc(tracing, "other")["trace_rate"] == ["9"]
     assert rpc(tracing, "m", trace_rate=[])["trace_rate"] == ["9"]
-    rpc(tracing, "m", trace_rate=["4"])
-    tracing.forget("m")
-    assert rpc(tracing, "m")["trace_rate"] == ["9"]
 
 
 def test_what_is_no_setting_is_ignored() -> None:
