@@ -147,7 +147,7 @@ def _classes(parameters: Any) -> int:
     """The output parameter `classification`. Raises InvalidRequestError with Triton's texts."""
     if parameters["classification"].WhichOneof("parameter_choice") != "int64_param":
         raise InvalidRequestError("invalid value type for 'classification' parameter, expected int64_param")
-    if parameters["classification"].int64_param < 0:
+    if parameters["classification"].int64_param < 1:  # 0 too, for all that the text says
         raise InvalidRequestError("invalid value for 'classification' parameter, expected >= 0")
     return int(parameters["classification"].int64_param)
 
