@@ -107,9 +107,11 @@ class Server:
         self._grpc_credentials, self._http_tls = tls.grpc_credentials(opts), tls.http_context(opts)
         self._metrics_config = MetricsConfig.of(opts.metrics_config)
         self._trace, self._log = TraceControl(TraceConfig.of(opts.trace_config)), log_control
+        known = backends if backends is not None else self._backends()
+        self._custom_metrics = [backend.metrics.families for backend in known.values() if isinstance(backend, PythonBackend)]
         self.repository = ModelRepository(
             opts.model_repository,
-            backends if backends is not None else self._backends(),
+            known,
             self._lost,
             control=opts.control,
             ensembles=self._ensemble,
@@ -207,7 +209,7 @@ class Server:
                 http.Settings(self._trace, self._log),
                 status_routes(StatusReader(self.service, opts.id)),
             ),
-            "Metrics Service": http.metrics_app(Metrics(self.service, metrics_options)),
+            "Metrics Service": http.metrics_app(Metrics(self.service, metrics_options, self._custom_metrics)),
         }
         self._http = http.HttpServer(
             [(asgi.protect(self.applications[name], asked[name]), listener) for name, listener in self._http_sockets.items()],

@@ -21,10 +21,15 @@ from hypersonic.server.pending import Share
 
 
 class Launched(NamedTuple):
-    """A finished run's borders, monotonic ns: launched when its input was on the card, done when the kernel was."""
+    """A finished run's borders, monotonic ns: launched when its input was on the card, done when the kernel was.
+
+    bytes_in, bytes_out: sent to a card and fetched from it; 0 on the host.
+    """
 
     launched_ns: int
     done_ns: int
+    bytes_in: int = 0
+    bytes_out: int = 0
 
 
 class Slot(Protocol):

@@ -14,7 +14,7 @@ from hypersonic.server.pending import Share
 @dataclass(slots=True)
 class InstanceFigures:
     """What one instance did since load; read by /metrics. busy_ns: with a run in flight. standby: runs only when no other
-    instance is left. revived: how often it was lost and brought back. bytes_in, bytes_out: of the tensors of its runs."""
+    instance is left. revived: how often it was lost and brought back. bytes_in, bytes_out: over its card's bus."""
 
     runs: int = 0
     timeouts: int = 0
@@ -85,6 +85,8 @@ class Lane:
 
     def add_run(self, launched: Launched) -> None:
         self.figures.runs += 1
+        self.figures.bytes_in += launched.bytes_in
+        self.figures.bytes_out += launched.bytes_out
         self.figures.busy_ns += max(0, launched.done_ns - max(launched.launched_ns, self._last_done_ns))
         self._last_done_ns = max(self._last_done_ns, launched.done_ns)
 

@@ -262,22 +262,38 @@ class Lifecycle:
     def drop(self, name: str, reason: str = "") -> None:
         """Unload a model and the ensembles that name it; requests that are there already are served in the background.
 
-        An ensemble's last requests still need the model: it goes when they have ended.
+        An ensemble's last requests still need its models: those go when the ensemble has ended.
         """
-        ensembles = [entry.name for entry in self._dependents(name) if entry.models]
-        for ensemble in ensembles:
-            self.drop(ensemble)
-        models = self._registry.entry(name).models
-        if not ensembles:
-            self._drop_alone(name, models, reason)
-            return
+        first, *rest = self._levels(name)
+        for top, models in first:
+            self._drop_alone(top, models, reason if top == name else "")
 
         def go() -> None:
-            for ensemble in ensembles:
-                self.retirements.finish(ensemble)
-            self._drop_alone(name, models, reason)
+            ended = [other for other, _ in first]
+            for level in rest:
+                for other in ended:
+                    self.retirements.finish(other)
+                for other, models in level:
+                    self._drop_alone(other, models, reason if other == name else "")
+                ended = [other for other, _ in level]
 
-        self.retirements.start(f"{name} after its ensembles", (), go)
+        if rest:
+            self.retirements.start(f"{name} after its ensembles", (), go)
+
+    def _levels(self, name: str) -> list[list[tuple[str, tuple[Model, ...]]]]:
+        """What goes with a model, itself last: first the ensembles that nothing loaded names, then what only those name, ..."""
+        heights = {name: 0}
+        waiting = [name]
+        while waiting:
+            lower = waiting.pop()
+            for entry in self._dependents(lower):
+                if entry.models and heights.get(entry.name, 0) <= heights[lower]:
+                    heights[entry.name] = heights[lower] + 1
+                    waiting.append(entry.name)
+        levels: list[list[tuple[str, tuple[Model, ...]]]] = [[] for _ in range(max(heights.values()) + 1)]
+        for other, height in heights.items():
+            levels[-1 - height].append((other, self._registry.entry(other).models))
+        return levels
 
     def _drop_alone(self, name: str, models: Sequence[Model], reason: str) -> None:
         """models: what was to be unloaded; what somebody loaded in its place meanwhile stays."""

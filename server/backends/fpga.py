@@ -45,6 +45,7 @@ class FpgaSlot:
         self._timeout_ms = timeout_ms
         self._y = slot.y.data.toreadonly()
         self._shares: Sequence[Share] = ()
+        self._rows = self._bytes_in = 0
 
     def start(self, shares: Sequence[Share]) -> None:
         at = rows = 0
@@ -55,6 +56,7 @@ class FpgaSlot:
             self._slot.x[at : at + len(data)] = np.frombuffer(data, dtype=np.uint8)
             at += len(data)
             rows += share.rows
+        self._rows, self._bytes_in = rows, at
         try:
             self._slot.start(rows)
         except DeviceError as error:
@@ -65,7 +67,7 @@ class FpgaSlot:
             times = self._slot.finish(self._timeout_ms)
         except DeviceError as error:
             raise self._owner.failure(error) from error
-        return Launched(times.launched_ns, times.done_ns)
+        return Launched(times.launched_ns, times.done_ns, self._bytes_in, self._rows * self._row_bytes)
 
     def answer(self, index: int) -> Answer:
         share = self._shares[index]

@@ -88,7 +88,7 @@ class PythonBackend:
         except (BackendError, OSError) as error:
             for instance in instances:
                 instance.close()
-            raise ModelLoadError(f"Internal: {error}") from error
+            raise ModelLoadError(str(error)) from error
         return PythonModel(instances)
 
 
@@ -170,11 +170,11 @@ def _ask(command: list[Any], name: str) -> Any:
             process.wait()
             process.run.close()
     except (ChannelClosedError, MessageError, ValueError, BackendError) as error:
-        raise ModelLoadError(f"Internal: Stub process '{name}' is not healthy.") from error
+        raise ModelLoadError(f"Stub process '{name}' is not healthy.") from error
     finally:
         memory.close()
     if verdict != "completed":
-        raise ModelLoadError(f"Internal: {what}")
+        raise ModelLoadError(str(what))
     return what
 
 
@@ -183,9 +183,7 @@ def _merge(completed: Any, message: model_config_pb2.ModelConfig) -> None:
     try:
         parsed = json_format.ParseDict(wanted, model_config_pb2.ModelConfig())
     except json_format.ParseError as error:
-        raise ModelLoadError(
-            f"Internal: model '{message.name}': auto_complete_config gives no configuration: {error}"
-        ) from error
+        raise ModelLoadError(f"model '{message.name}': auto_complete_config gives no configuration: {error}") from error
     for key in wanted:
         if key != "dynamic_batching" or message.WhichOneof("scheduling_choice") is None:
             message.ClearField(key)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models' own metrics (MetricFamily, Metric), kept in the server, as Prometheus text."""
+"""Models' own metrics (MetricFamily, Metric), kept in the server."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any
 
+from hypersonic.server.backends.python_answer import printable
 from hypersonic.server.errors import InvalidRequestError
+from hypersonic.server.observe.exposition import Family, Sample
 
 _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]{0,199}")
 _LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,199}")
@@ -49,7 +51,7 @@ class CustomMetrics:
             if family is None and len(self._families) >= _MOST:
                 raise InvalidRequestError(f"there are {_MOST} metric families already")
             if family is None:
-                self._families[name] = _Family(" ".join(str(description).split()), _KINDS[kind])
+                self._families[name] = _Family(printable(" ".join(str(description).split())), _KINDS[kind])
 
     def change(self, name: Any, labels: Any, how: Any, value: Any) -> float:
         """how: "increment" or "set". The value after it. Raises InvalidRequestError."""
@@ -62,28 +64,24 @@ class CustomMetrics:
                 raise InvalidRequestError(f"metric {name} has {_MOST} sets of labels already")
             if family.kind == "counter" and (how == "set" or value < 0):
                 raise InvalidRequestError(f"metric {name} is a counter: it can only be incremented")
-            family.values[key] = value if how == "set" else family.values.get(key, 0.0) + value
-            return family.values[key]
+            result = value if how == "set" else family.values.get(key, 0.0) + value
+            if not math.isfinite(result):
+                raise InvalidRequestError(f"metric {name} overflows")
+            family.values[key] = result
+            return result
 
-    def text(self) -> str:
-        """Prometheus' text format, "" without any."""
+    def families(self) -> list[Family]:
+        """By name, as /metrics shows them."""
         with self._lock:
-            lines = [line for name in sorted(self._families) for line in _lines(name, self._families[name])]
-        return "".join(f"{line}\n" for line in lines)
+            return [
+                Family(
+                    name, family.kind, family.description, [Sample(dict(key), value) for key, value in family.values.items()]
+                )
+                for name, family in sorted(self._families.items())
+            ]
 
 
 def _labels(labels: Any) -> Labels:
     if not isinstance(labels, dict) or not all(_LABEL.fullmatch(name) and isinstance(labels[name], str) for name in labels):
         raise InvalidRequestError(f"metric labels are {labels!r}, expected names of letters, digits and '_', and text")
-    return tuple(sorted(labels.items()))
-
-
-def _lines(name: str, family: _Family) -> list[str]:
-    head = [f"# HELP {name} {family.description}".replace("\\", r"\\"), f"# TYPE {name} {family.kind}"]
-    return head + [f"{name}{_shown(key)} {value:.17g}" for key, value in family.values.items()]
-
-
-def _shown(labels: Labels) -> str:
-    escaped = (value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n") for _, value in labels)
-    inside = ",".join(f'{name}="{value}"' for (name, _), value in zip(labels, escaped, strict=True))
-    return f"{{{inside}}}" if inside else ""
+    return tuple(sorted((name, printable(value)) for name, value in labels.items()))

@@ -22,6 +22,7 @@ from starlette.routing import Route
 
 from hypersonic.server.errors import StartError
 from hypersonic.server.http.infer import HttpLimits
+from hypersonic.server.http.protocol import BoundedProtocol
 from hypersonic.server.http.routes import Settings, inference_app, refuse
 from hypersonic.server.observe.exposition import CONTENT_TYPE
 from hypersonic.server.observe.metrics import Metrics
@@ -83,6 +84,7 @@ class HttpServer:
 def _uvicorn(app: Application, tls: ssl.SSLContext | None) -> uvicorn.Server:
     config = uvicorn.Config(
         app,
+        http=BoundedProtocol,
         log_config=None,
         log_level="error",  # what clients send wrong is no news
         access_log=False,
@@ -100,9 +102,12 @@ def listen(address: str, port: int) -> Listener:
     """A listening socket; port 0 picks a free one. Raises StartError when the address cannot be had."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
-        return socket.create_server((address, port), family=family, backlog=512)
+        listener = socket.create_server((address, port), family=family, backlog=512)
     except OSError as error:
         raise StartError(bind_failure(address, port, os.strerror(error.errno or 0))) from error
+    # connections inherit it; asyncio sets it only on sockets that name their protocol, and answers are several writes
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
 
 
 def bind_failure(address: str, port: int, reason: str) -> str:

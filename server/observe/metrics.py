@@ -9,7 +9,7 @@ nv_gpu_power_*, nv_energy_consumption (see device.py).
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from hypersonic.server.observe.device import busy_counters, device_families
@@ -35,7 +35,14 @@ class MetricsOptions:
 class Metrics:
     """The exposition of one service. Any thread may ask."""
 
-    def __init__(self, service: InferenceService, options: MetricsOptions | None = None) -> None:
+    def __init__(
+        self,
+        service: InferenceService,
+        options: MetricsOptions | None = None,
+        custom: Sequence[Callable[[], Iterable[Family]]] = (),
+    ) -> None:
+        """custom: what models count themselves."""
+        self._custom = custom
         self._service = service
         self._options = options or MetricsOptions()
         interval_ns = self._options.interval_ms * 1_000_000
@@ -56,6 +63,8 @@ class Metrics:
         if self._options.cpu:
             yield from host_families(self._processors.rates(read_processors(time.monotonic_ns())))
         yield from _server_families(self._service, moment)
+        for families in self._custom:
+            yield from families()
 
 
 def _server_families(service: InferenceService, moment: Moment) -> Iterator[Family]:

@@ -105,7 +105,7 @@ def prometheus(directory: Path, target: str) -> Iterator[Prometheus]:
             server.stop()
 
 
-def test_prometheus_scrapes_the_server_and_evaluates_supersonics_query(serve: Serve, tmp_path: Path) -> None:  # noqa: F811
+def test_prometheus_scrapes_the_server_and_evaluates_supersonics_query(serve: Serve, tmp_path: Path) -> None:
     with (
         serve(metrics_config=("summary_latencies=true",)) as running,
         prometheus(tmp_path, running.server.addresses["Metrics Service"]) as scraping,
@@ -124,7 +124,7 @@ def test_prometheus_scrapes_the_server_and_evaluates_supersonics_query(serve: Se
         assert not scraping.query("rate(nv_inference_request_success[30s]) < 0")
 
 
-def test_promtool_parses_the_exposition(serve: Serve, tmp_path: Path) -> None:  # noqa: F811
+def test_promtool_parses_the_exposition(serve: Serve, tmp_path: Path) -> None:
     with serve(metrics_config=("summary_latencies=true",)) as running:
         running.infer(np.ones((5, 3), np.float32))
         with urllib.request.urlopen(running.metrics, timeout=20) as answer:

@@ -62,7 +62,7 @@ def number(text: str) -> float:
 
 
 def test_a_browser_shows_models_with_live_rates_and_nothing_named_is_markup(
-    serve: Serve,  # noqa: F811
+    serve: Serve,
     browser: webdriver.Chrome,
     tmp_path: Path,
 ) -> None:
@@ -102,7 +102,7 @@ def test_a_browser_shows_models_with_live_rates_and_nothing_named_is_markup(
     WebDriverWait(browser, 60, 0.25).until(lambda b: b.find_element(By.ID, "stale").is_displayed())
 
 
-def test_the_page_is_whole_without_scripts_and_loads_nothing_from_elsewhere(serve: Serve) -> None:  # noqa: F811
+def test_the_page_is_whole_without_scripts_and_loads_nothing_from_elsewhere(serve: Serve) -> None:
     with serve() as running:
         running.infer(X)
         html, headers = page(running)
@@ -122,7 +122,7 @@ def test_the_page_is_whole_without_scripts_and_loads_nothing_from_elsewhere(serv
     assert "style=" not in html
 
 
-def test_the_page_as_json(serve: Serve) -> None:  # noqa: F811
+def test_the_page_as_json(serve: Serve) -> None:
     with serve() as running:
         running.infer(X)
         text, headers = page(running, "/status.json")
@@ -134,7 +134,7 @@ def test_the_page_as_json(serve: Serve) -> None:  # noqa: F811
     assert [unit["name"] for unit in found["instances"]] == ["sum_1"]
 
 
-def test_a_server_that_drains_or_lost_its_units_says_so(serve: Serve) -> None:  # noqa: F811
+def test_a_server_that_drains_or_lost_its_units_says_so(serve: Serve) -> None:
     with serve(Script(hang_from_run={"sum_1": 1})) as running:
         with pytest.raises(Exception, match=r"UNAVAILABLE|out of service"):
             running.infer(X)
@@ -145,7 +145,7 @@ def test_a_server_that_drains_or_lost_its_units_says_so(serve: Serve) -> None:  
         assert "DRAINING" in page(running)[0]
 
 
-def test_a_server_without_models_has_a_page(serve: Serve, tmp_path: Path) -> None:  # noqa: F811
+def test_a_server_without_models_has_a_page(serve: Serve, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with serve(repository=tmp_path / "empty") as running:
         assert "There is no model." in page(running)[0]

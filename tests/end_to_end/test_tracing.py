@@ -47,7 +47,7 @@ def nested(collector: Collector, trace_id: bytes) -> None:
         assert before.end_time_unix_nano <= after.start_time_unix_nano
 
 
-def test_each_sampled_request_is_a_trace_of_nested_spans(serve: Serve) -> None:  # noqa: F811
+def test_each_sampled_request_is_a_trace_of_nested_spans(serve: Serve) -> None:
     with collecting() as collector, serve(trace_config=config(collector, "rate=2")) as running:
         for n in range(6):
             running.infer(X, request_id=f"r{n}")
@@ -81,7 +81,7 @@ def over_http(running: Running) -> None:
 
 
 @pytest.mark.parametrize("send", [over_grpc, over_a_stream, over_http])
-def test_the_clients_trace_goes_on_in_the_server(serve: Serve, send: Any) -> None:  # noqa: F811
+def test_the_clients_trace_goes_on_in_the_server(serve: Serve, send: Any) -> None:
     with collecting() as collector, serve(trace_config=config(collector, "rate=1000")) as running:
         running.infer(X)
         send(running)
@@ -91,7 +91,7 @@ def test_the_clients_trace_goes_on_in_the_server(serve: Serve, send: Any) -> Non
         nested(collector, root.trace_id)
 
 
-def test_a_request_that_is_refused_is_a_trace_with_its_error(serve: Serve) -> None:  # noqa: F811
+def test_a_request_that_is_refused_is_a_trace_with_its_error(serve: Serve) -> None:
     with collecting() as collector, serve(trace_config=config(collector, "rate=1")) as running:
         with pytest.raises(InferenceServerException):
             running.infer(np.ones((5, 7), np.float32))
@@ -100,7 +100,7 @@ def test_a_request_that_is_refused_is_a_trace_with_its_error(serve: Serve) -> No
         assert "unexpected shape for input 'x'" in root.status.message
 
 
-def test_trace_setting_switches_tracing_on_for_one_model_and_off_again(serve: Serve) -> None:  # noqa: F811
+def test_trace_setting_switches_tracing_on_for_one_model_and_off_again(serve: Serve) -> None:
     with collecting() as collector:
         with (
             serve(trace_config=config(collector, "level=OFF")) as running,
@@ -117,14 +117,14 @@ def test_trace_setting_switches_tracing_on_for_one_model_and_off_again(serve: Se
     assert [found["triton.request_id"] for found in models_spans(collector)] == ["traced"]
 
 
-def test_what_was_sampled_before_the_end_is_sent_at_the_end(serve: Serve) -> None:  # noqa: F811
+def test_what_was_sampled_before_the_end_is_sent_at_the_end(serve: Serve) -> None:
     with collecting() as collector:
         with serve(trace_config=config(collector, "rate=1", "opentelemetry,bsp_schedule_delay=60000")) as running:
             running.infer(X)
         assert collector.names.count("InferRequest") == 1
 
 
-def test_log_settings_need_a_log(serve: Serve) -> None:  # noqa: F811
+def test_log_settings_need_a_log(serve: Serve) -> None:
     with (
         serve() as running,
         triton.InferenceServerClient(running.grpc) as client,

@@ -141,7 +141,6 @@ SCENARIOS: dict[str, tuple[str, Sequence[Queued], int]] = {
         [Queued(4, expires_ms=600), Queued(parameters={"timeout": 100_000}), _Q],
         1,
     ),
-    "shapes apart": ("grouping", [Queued(row=(2,)), Queued(row=(3,)), Queued(row=(3,)), Queued(row=(2,))], 1),
     "shapes apart, first ones alike": ("grouping", [Queued(row=(2,)), Queued(row=(2,)), Queued(row=(3,)), Queued(row=(3,))], 1),
     "ragged": ("ragged", [Queued(row=(2,)), Queued(row=(3,)), Queued(row=(5,)), Queued(row=(2,))], 1),
     "priorities": (

@@ -47,7 +47,7 @@ def pair(reference: environment.Program, tmp_path_factory: pytest.TempPathFactor
 @pytest.fixture(scope="session")
 def controlled(reference: environment.Program, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     """Both on repository.BROKEN, every model loaded on demand; nothing but `good` works."""
-    options = ("--model-control-mode=explicit", "--load-model=*", "--strict-readiness=true")
+    options = ("--model-control-mode=explicit", "--load-model=*")
     with ExitStack() as stack:
         yield Pair(
             *(_side(stack, s, tmp_path_factory, repository.BROKEN, *options) for s in (servers.triton, servers.hypersonic))

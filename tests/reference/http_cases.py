@@ -60,7 +60,11 @@ def shown(reply: Reply) -> Any:
         body = {**body, "version": bool(body["version"])}
     if isinstance(body, list):
         body = sorted(map(str, body))
-    kept = ["inference-header-content-length", "content-encoding", *(["content-type"] if reply.status == 200 and body != b"" else [])]
+    kept = [
+        "inference-header-content-length",
+        "content-encoding",
+        *(["content-type"] if reply.status == 200 and body != b"" else []),
+    ]
     return reply.status, {key: reply.headers[key] for key in kept if key in reply.headers}, body
 
 

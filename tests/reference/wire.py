@@ -115,7 +115,10 @@ class Wire:
 
     def rpc(self, rpc: str, /, **fields: Any) -> dict[str, Any]:
         """Any other RPC by its name."""
-        request = getattr(service_pb2, f"{rpc}Request")(**fields)
+        return self.call(rpc, getattr(service_pb2, f"{rpc}Request")(**fields))
+
+    def call(self, rpc: str, request: Any) -> dict[str, Any]:
+        """The answer as plain values, or code and text."""
         try:
             answer = getattr(self.stub, rpc)(request, timeout=TIMEOUT_S)
         except grpc.RpcError as error:

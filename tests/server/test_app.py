@@ -89,7 +89,7 @@ def program(*options: str, environment: Mapping[str, str] | None = None, started
 
 
 @pytest.fixture
-def repository(build: Build, tmp_path: Path) -> Path:  # noqa: F811
+def repository(build: Build, tmp_path: Path) -> Path:
     """facile, two compute units, 8 slots' worth of rows small enough to be split."""
     xclbin, manifest = build
     text = config_pbtxt(manifest, preferred_batch_size=64, parameters={"slot_rows": "64", "timeout_ms": "2000"})
@@ -123,6 +123,9 @@ def test_events_are_served_and_sigterm_ends_with_zero(repository: Path) -> None:
         assert re.search(r'nv_inference_request_success\{gpu_uuid="FPGA-[0-9a-f-]{36}",model="facile",version="1"\} 60\n', text)
         cycles = re.findall(r'fpga_compute_unit_busy_cycles_total\{compute_unit="(\w+)".*\} (\d+)', text)
         assert sum(int(count) for _, count in cycles) == sum(len(x) for x, _ in sent)
+        for name, row_bytes in (("in", 4 * N_IN), ("out", 4)):
+            moved = re.findall(rf"fpga_compute_unit_dma_{name}_bytes_total\{{.*\}} (\d+)", text)
+            assert sum(map(int, moved)) == sum(len(x) for x, _ in sent) * row_bytes
         assert len(re.findall(r"nv_gpu_utilization\{gpu_uuid=\"FPGA-[0-9a-f-]{36}\"\} ", text)) == 1
         assert server.stop() == 0
         assert "Waiting for in-flight requests to complete." in server.log
@@ -180,7 +183,7 @@ def test_sigterm_lets_requests_in_flight_end_and_refuses_new_ones(repository: Pa
         assert server.process.wait(60) == 0
 
 
-def test_a_second_signal_ends_the_program_at_once(build: Build, tmp_path: Path) -> None:  # noqa: F811
+def test_a_second_signal_ends_the_program_at_once(build: Build, tmp_path: Path) -> None:
     xclbin, manifest = build
     publish(tmp_path / "m", xclbin.read_bytes(), manifest, config_pbtxt(manifest, parameters={"timeout_ms": "60000"}))
     hang = {"HYPERSONIC_EMU_HANG": "facile_1:1,facile_2:1"}
@@ -328,7 +331,7 @@ def test_a_client_that_goes_away_in_mid_request_disturbs_nobody(repository: Path
         assert server.stop() == 0
 
 
-def publish_more(repository: Path, image: bytes, count: int) -> None:  # noqa: F811
+def publish_more(repository: Path, image: bytes, count: int) -> None:
     """Models second, third, ...: the same kernel in xclbins of their own."""
     for index, name in enumerate(("second", "third", "fourth", "fifth")[:count]):
         data = link("facile", Target.SW_EMU, find_platform("u250"), image, compute_units=1, tools={"model": name})
@@ -336,7 +339,7 @@ def publish_more(repository: Path, image: bytes, count: int) -> None:  # noqa: F
         publish(repository, data, manifest, config_pbtxt(manifest, preferred_batch_size=64 + index))
 
 
-def test_models_of_one_repository_spread_over_the_cards(repository: Path, image: bytes) -> None:  # noqa: F811
+def test_models_of_one_repository_spread_over_the_cards(repository: Path, image: bytes) -> None:
     publish_more(repository, image, 3)
     with program("--model-repository", str(repository)) as server, triton.InferenceServerClient(server.grpc) as client:
         assert client.is_server_ready()
@@ -348,7 +351,7 @@ def test_models_of_one_repository_spread_over_the_cards(repository: Path, image:
         assert server.stop() == 0
 
 
-def test_a_model_for_which_no_card_is_left_says_so_and_the_others_are_served(repository: Path, image: bytes) -> None:  # noqa: F811
+def test_a_model_for_which_no_card_is_left_says_so_and_the_others_are_served(repository: Path, image: bytes) -> None:
     publish_more(repository, image, 1)
     with program("--model-repository", str(repository), environment={"HYPERSONIC_EMU_DEVICES": "1"}) as server:
         np.testing.assert_array_equal(infer(server.grpc, rows(5)), answers(rows(5)))

@@ -6,14 +6,17 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import socket
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 import tritonclient.http
+from tritonclient.grpc import service_pb2
 from tritonclient.utils import InferenceServerException
 
+from hypersonic.server.http.app import listen
 from hypersonic.server.http.tojson import to_json
 from tests.server.conftest import Running, Script, Serve, write_model
 
@@ -114,8 +117,6 @@ def test_the_configuration_is_whole_and_its_integers_are_numbers(client: Any) ->
 
 
 def test_messages_become_json_as_triton_writes_it() -> None:
-    from tritonclient.grpc import service_pb2
-
     message = service_pb2.ModelStatisticsResponse()
     statistics = message.model_stats.add(name="m", last_inference=2**63)
     statistics.response_stats["0"].success.ns = 5
@@ -272,3 +273,13 @@ def test_headers_become_parameters_where_that_is_asked_for(serve: Serve, monkeyp
             assert seen == [{"x-user": "me", "custom": 3}]
             with pytest.raises(InferenceServerException, match="'timeout' is a reserved request parameter"):
                 client.infer("m", [given], headers={"Timeout": "5"})
+
+
+def test_answers_leave_at_once() -> None:
+    """Without TCP_NODELAY an answer of several writes waits for the client's delayed acknowledgement, 40 ms."""
+    with (
+        listen("127.0.0.1", 0) as listener,
+        socket.create_connection(listener.getsockname()),
+        listener.accept()[0] as accepted,
+    ):
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
 import http.client
 import json
@@ -229,6 +230,29 @@ def test_a_chunked_body_that_becomes_too_large_is_refused(serve: Serve) -> None:
     with serve(http_max_input_size=100_000) as running, connected(running) as connection:
         connection.sendall(f"POST {INFER} HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
         connection.sendall((b"%x\r\n" % 60_000 + bytes(60_000) + b"\r\n") * 2)  # and no end
+        assert connection.recv(4096).startswith(b"HTTP/1.1 400 ")
+
+
+@pytest.mark.parametrize("answered", [False, True])
+def test_a_body_in_tiny_chunks_is_refused(running: Running, answered: bool) -> None:
+    path = "/v2/models/n/infer" if answered else INFER  # an unknown model is answered before its body is there
+    with connected(running) as connection:
+        connection.sendall(f"POST {path} HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
+        received = connection.recv(4096) if answered else b""
+        with contextlib.suppress(ConnectionError):  # it is closed while we send
+            for _ in range(100):
+                connection.sendall(b"1\r\nx\r\n" * 1000)
+            while piece := connection.recv(4096):
+                received += piece
+        assert received.startswith(b"HTTP/1.1 404 " if answered else b"")
+        assert received.count(b"HTTP/1.1") <= 1
+    eventually(lambda: running.server.service.admission.requests == 0)
+    assert post(running, document())[0] == 200
+
+
+def test_headers_are_bounded(running: Running) -> None:
+    with connected(running) as connection:
+        connection.sendall(f"POST {INFER} HTTP/1.1\r\nHost: h\r\nX-Long: {'x' * 100_000}".encode())
         assert connection.recv(4096).startswith(b"HTTP/1.1 400 ")
 
 

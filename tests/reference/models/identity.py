@@ -9,7 +9,7 @@ class TritonPythonModel:
         return [pb_utils.InferenceResponse([self.copy(tensor) for tensor in request.inputs()]) for request in requests]
 
     def copy(self, tensor):
-        name = "OUT" + tensor.name().removeprefix("IN")
+        name = tensor.name().replace("IN", "OUT", 1)
         if name.endswith("BF16"):
             return pb_utils.Tensor.from_dlpack(name, tensor.to_dlpack())
         return pb_utils.Tensor(name, tensor.as_numpy())

@@ -15,6 +15,7 @@ from hypersonic.server.errors import (
     NotFoundError,
     UnknownError,
 )
+from hypersonic.server.observe.exposition import render
 from tests.server.python_models import (
     DOUBLE,
     FLOATS,
@@ -243,7 +244,7 @@ def test_metrics_of_a_model_are_prometheus_text(tmp_path: Path) -> None:
     )
     with loaded(tmp_path, code, backend=backend) as model:
         model.run(X, X)
-        assert backend.metrics.text() == (
+        assert render(backend.metrics.families()) == (
             "# HELP my_level Level\n# TYPE my_level gauge\nmy_level -1.5\n"
             '# HELP my_requests What I served\n# TYPE my_requests counter\nmy_requests{model="a\\"b"} 2\n'
         )

@@ -69,23 +69,20 @@ def test_a_model_finds_files_and_modules_beside_it(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("__pycache__"))
 
 
-NO_BLS = (
-    "Internal: TritonModelException: BLS is only supported during the 'execute' function.\n\n"
-    "At:\n  m/1/model.py(19): initialize\n"
-)
+NO_BLS = "TritonModelException: BLS is only supported during the 'execute' function.\n\nAt:\n  m/1/model.py(19): initialize\n"
 
 
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
-        ("def f(:\n", "Internal: SyntaxError: invalid syntax (model.py, line 1)"),
-        ("x = 1\n", "Internal: AttributeError: module '1.model' has no attribute 'TritonPythonModel'"),
-        ("raise OSError('no é')\n", "Internal: OSError: no é\n\nAt:\n  m/1/model.py(1): <module>\n"),
+        ("def f(:\n", "SyntaxError: invalid syntax (model.py, line 1)"),
+        ("x = 1\n", "AttributeError: module '1.model' has no attribute 'TritonPythonModel'"),
+        ("raise OSError('no é')\n", "OSError: no é\n\nAt:\n  m/1/model.py(1): <module>\n"),
         (
             source(DOUBLE, "raise pb_utils.TritonModelException('not today')"),
-            "Internal: TritonModelException: not today\n\nAt:\n  m/1/model.py(19): initialize\n",
+            "TritonModelException: not today\n\nAt:\n  m/1/model.py(19): initialize\n",
         ),
-        (source(DOUBLE, "os._exit(3)"), "Internal: Stub process 'm_0' is not healthy."),
+        (source(DOUBLE, "os._exit(3)"), "Stub process 'm_0' is not healthy."),
         (
             source(DOUBLE, "pb_utils.InferenceRequest(model_name='m', requested_output_names=['y'], inputs=[]).exec()"),
             NO_BLS,

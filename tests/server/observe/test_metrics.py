@@ -4,18 +4,22 @@
 from __future__ import annotations
 
 import math
+import queue
 import re
 import threading
+import time
 import urllib.request
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import tritonclient.grpc as triton
 
+from hypersonic.server.backend import Launched
 from hypersonic.server.observe.exposition import Family, Sample, render
 from hypersonic.server.observe.host import memory_bytes, processor_counters
-from tests.server.conftest import Running, Script, Serve, write_model
+from tests.server.conftest import Running, Script, Serve, SumSlot, tensor, write_model
 
 #: name -> (type, HELP) of tritonserver 2.51's /metrics, in its order; started with a python model
 TRITON = {
@@ -213,8 +217,10 @@ def test_a_model_with_a_run_in_flight_counts_as_busy_and_waiting_requests_as_pen
         for thread in threads:
             thread.start()
         assert script.started.acquire(timeout=30)
+        deadline = time.monotonic() + 30
         while samples(running)[f"nv_inference_pending_request_count{{{LOOSE}}}"] != 2:
-            pass
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
         assert samples(running)["hypersonic_server_requests_in_flight"] == 3
         assert script.gate is not None
         script.gate.set()
@@ -262,3 +268,33 @@ def test_the_hosts_figures_are_those_of_proc() -> None:
     text = "MemTotal:       1000 kB\nMemFree:  1 kB\nMemAvailable:    400 kB\nHugePages_Total:       0\n"
     assert memory_bytes(text) == (1_024_000, 614_400)
     assert processor_counters("cpu  1 2 3 40 5 6 7 8 9 10\ncpu0 1 2\n") == {"all": 72.0, "idle": 45.0}
+
+
+def test_a_decoupled_models_first_answer_is_in_the_histogram_of_first_responses(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finish = SumSlot.finish
+
+    def answer_twice(slot: SumSlot) -> Launched:
+        launched = finish(slot)
+        for index, share in enumerate(slot._shares):
+            for _ in range(2):
+                share.pending.respond(slot.answer(index))
+            share.pending.end()
+        return launched
+
+    monkeypatch.setattr(SumSlot, "finish", answer_twice)
+    write_model(tmp_path / "models", config="model_transaction_policy { decoupled: true }")
+    name = "nv_inference_first_response_histogram_ms"
+    answers: queue.SimpleQueue[object] = queue.SimpleQueue()
+    with serve(repository=tmp_path / "models") as running:
+        before = samples(running)
+        with triton.InferenceServerClient(running.grpc) as client:
+            client.start_stream(lambda result, error: answers.put(error))
+            for _ in range(2):
+                client.async_stream_infer("m", [tensor(np.ones((2, 3), np.float32))])
+            assert [answers.get(timeout=30) for _ in range(4)] == [None] * 4
+            client.stop_stream()
+        found = samples(running)
+    assert before[f"{name}_count{{{MODEL}}}"] == before[f'{name}_bucket{{{MODEL},le="100"}}'] == 0
+    assert found[f"{name}_count{{{MODEL}}}"] == found[f'{name}_bucket{{{MODEL},le="5000"}}'] == 2
