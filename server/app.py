@@ -46,7 +46,7 @@ from hypersonic.server.observe.status_page import status_routes
 from hypersonic.server.observe.trace import open_tracing
 from hypersonic.server.observe.trace_settings import TraceConfig, TraceControl
 from hypersonic.server.options import Options
-from hypersonic.server.repository import ModelRepository
+from hypersonic.server.repository import ModelRepository, ModelState
 from hypersonic.server.security import asgi, rpc, tls
 from hypersonic.server.security.policies import policies
 from hypersonic.server.service import InferenceService
@@ -190,7 +190,7 @@ class Server:
     def load(self) -> None:
         """Load every model. Raises StartError for a repository that cannot be read, or a failed model if that is asked for."""
         self.repository.load_all()
-        failed = [f"{entry.name}: {entry.reason}" for entry in self.repository.index() if entry.reason]
+        failed = [f"{entry.name}: {entry.reason}" for entry in self.repository.index() if entry.state is ModelState.UNAVAILABLE]
         if failed and self.options.exit_on_error:
             raise StartError(f"failed to load all models: {'; '.join(failed)}")
 

@@ -39,8 +39,8 @@ def region(client: Any, name: str, size_bytes: int) -> Iterator[Any]:
     try:
         client.register_system_shared_memory(name, key, size_bytes)
         yield handle
-        client.unregister_system_shared_memory(name)
     finally:
+        client.unregister_system_shared_memory(name)
         shm.destroy_shared_memory_region(handle)
 
 

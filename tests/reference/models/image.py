@@ -14,7 +14,8 @@ class TritonPythonModel:
         return pb_utils.InferenceResponse([pb_utils.Tensor("PIXELS", np.stack([self.pixels(file) for file in files]))])
 
     def pixels(self, file):
-        kind, width, height, _, data = file.split(maxsplit=4)
+        head, _, data = file.partition(b"\n")
+        kind, width, height, _ = head.split()
         if kind != b"P6":
             raise pb_utils.TritonModelException("IMAGE is no binary PPM file")
         shape = (int(height), int(width), 3)
