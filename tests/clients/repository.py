@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The models the published examples ask for, by the names they use; the same again as ONNX graphs where ONNX has the operators."""
+"""The models the published examples ask for, by the names they use, and as ONNX graphs where ONNX has the operators."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ import onnx
 from onnx import TensorProto, helper
 
 from tests.reference.repository import Model, Models, addsub, ensemble, sequence, step, tensors, write
+
+_IMAGE, _PIXELS = tensors("input", "IMAGE STRING 1"), "PIXELS FP32 3,4,4"
+_SCORES = tensors("output", 'SCORES FP32 3 label_filename:"labels.txt"')
+_LABELS = {"labels.txt": "red\ngreen\nblue\n"}
 
 PYTHON: Models = {
     "simple": addsub("INT32", "dynamic_batching { }\n"),
@@ -25,17 +29,13 @@ PYTHON: Models = {
         + tensors("input", "IN INT32 -1")
         + tensors("output", "OUT INT32 1", "IDX UINT32 1"),
     ),
-    "image": Model("image", "max_batch_size: 4\n" + tensors("input", "IMAGE STRING 1") + tensors("output", "PIXELS FP32 3,4,4")),
-    "channels": Model(
-        "channels",
-        "max_batch_size: 4\n" + tensors("input", "PIXELS FP32 3,4,4") + tensors("output", 'SCORES FP32 3 label_filename:"labels.txt"'),
-        files={"labels.txt": "red\ngreen\nblue\n"},
-    ),
+    "image": Model("image", "max_batch_size: 4\n" + _IMAGE + tensors("output", _PIXELS)),
+    "channels": Model("channels", "max_batch_size: 4\n" + tensors("input", _PIXELS) + _SCORES, files=_LABELS),
     "image_channels": ensemble(
-        "max_batch_size: 4\n" + tensors("input", "IMAGE STRING 1") + tensors("output", 'SCORES FP32 3 label_filename:"labels.txt"'),
+        "max_batch_size: 4\n" + _IMAGE + _SCORES,
         step("image", {"IMAGE": "IMAGE"}, {"PIXELS": "pixels"}),
         step("channels", {"PIXELS": "pixels"}, {"SCORES": "SCORES"}),
-    )._replace(files={"labels.txt": "red\ngreen\nblue\n"}),
+    )._replace(files=_LABELS),
     "slow": Model("slow", "max_batch_size: 1\n" + tensors("input", "INPUT0 INT32 1") + tensors("output", "OUTPUT0 INT32 1")),
     "facile": Model(
         "facile",
@@ -57,9 +57,8 @@ def write_both(directory: Path) -> Path:
     save(directory / "simple_onnx", addsub_graph(TensorProto.INT32), "max_batch_size: 8\ndynamic_batching { }\n")
     save(directory / "simple_int8_onnx", addsub_graph(TensorProto.INT8), "max_batch_size: 8\n")
     save(directory / "simple_identity_onnx", identity_graph(), "max_batch_size: 8\n")
-    labelled = "max_batch_size: 4\n" + tensors("output", 'SCORES FP32 3 label_filename:"labels.txt"')
-    save(directory / "channels_onnx", channels_graph(), labelled)
-    (directory / "channels_onnx" / "labels.txt").write_text("red\ngreen\nblue\n")
+    save(directory / "channels_onnx", channels_graph(), "max_batch_size: 4\n" + _SCORES)
+    (directory / "channels_onnx" / "labels.txt").write_text(_LABELS["labels.txt"])
     return directory
 
 

@@ -238,6 +238,10 @@ def steps(values: list[int]) -> list[tuple[int, bool, bool]]:
     return [(value, i == 0, i == len(values) - 1) for i, value in enumerate(values)]
 
 
+def marks(identity: int, start: bool, end: bool) -> dict[str, Any]:
+    return {"sequence_id": identity, "sequence_start": start, "sequence_end": end}
+
+
 def item(value: int) -> list[Any]:
     return [tensor("X", np.array([[value]], np.int32), "INT32")]
 
@@ -284,9 +288,7 @@ def test_sequences_by_aio_stream(server: Served, model: str) -> None:
     async def main() -> list[int]:
         async def requests() -> Any:
             for value, start, end in steps(VALUES):
-                yield {
-                    "model_name": model, "inputs": item(value), "sequence_id": 3001, "sequence_start": start, "sequence_end": end,
-                }  # fmt: skip
+                yield {"model_name": model, "inputs": item(value), **marks(3001, start, end)}
 
         async with aio.InferenceServerClient(server.grpc) as client:
             seen = []

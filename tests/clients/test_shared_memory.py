@@ -13,7 +13,7 @@ import pytest
 import tritonclient.grpc
 import tritonclient.http
 import tritonclient.utils.shared_memory as shm
-from tritonclient.utils import InferenceServerException, serialized_byte_size
+from tritonclient.utils import InferenceServerException, serialize_byte_tensor, serialized_byte_size
 
 from tests.clients.conftest import Asked
 from tests.clients.test_grpc_programs import A, B
@@ -74,7 +74,7 @@ def test_strings(simple_identity: Asked, module: Any) -> None:
         region(client, "strings", size) as given,
         region(client, "answer", size) as wanted,
     ):
-        shm.set_shared_memory_region(given, [x])
+        shm.set_shared_memory_region(given, [serialize_byte_tensor(x)])
         put, get = module.InferInput("INPUT0", [1, 16], "BYTES"), module.InferRequestedOutput("OUTPUT0")
         put.set_shared_memory("strings", size)
         get.set_shared_memory("answer", size)

@@ -47,14 +47,15 @@ def _install(requirements: Path, directory: Path) -> None:
             raise UnavailableError(f"{requirements.name} cannot be installed: {done.stderr.strip()}")
 
 
-def _site_packages(directory: Path) -> Path:
+def site_packages(directory: Path) -> Path:
+    """Where an environment keeps its packages."""
     return directory / "lib" / f"python{PYTHON}" / "site-packages"
 
 
 def tritonserver() -> Program:
     """The real server, 2.51, with its python backend. Raises UnavailableError."""
     directory = environment("tritonserver")
-    site = _site_packages(directory)
+    site = site_packages(directory)
     wheel = site / "pytriton" / "tritonserver"
     backends = cached("reference-backends", [HERE / "tritonserver.txt", PYTHON], lambda d: _backends(wheel, d))
     libraries = [str(site / "nvidia_pytriton.libs"), str(sysconfig.get_config_var("LIBDIR"))]
@@ -76,7 +77,7 @@ def _backends(wheel: Path, directory: Path) -> None:
 
 def perf_analyzer() -> Program:
     """perf_analyzer 2.51 of tritonclient's wheel; libb64 and libcudart come from tritonserver's. Raises UnavailableError."""
-    libraries = _site_packages(environment("tritonserver")) / "nvidia_pytriton.libs"
+    libraries = site_packages(environment("tritonserver")) / "nvidia_pytriton.libs"
     parts = [HERE / "tritonserver.txt", HERE / "perf_analyzer.txt"]
     links = cached("reference-libraries", parts, lambda directory: _libraries(libraries, directory))
     argv = (str(environment("perf_analyzer") / "bin" / "perf_analyzer"),)
