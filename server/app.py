@@ -29,11 +29,12 @@ from hypersonic.server.backends.fpga import FpgaBackend
 from hypersonic.server.backends.onnxruntime import OnnxRuntimeBackend
 from hypersonic.server.backends.python import PythonBackend
 from hypersonic.server.backends.python_bls import infer_by
+from hypersonic.server.call_queue import CallQueue, take_calls
 from hypersonic.server.config import ModelConfig
 from hypersonic.server.control import ControlMode
 from hypersonic.server.ensemble import EnsembleModel
 from hypersonic.server.errors import ServerError, StartError
-from hypersonic.server.handlers import generic_handler, rpc_handlers
+from hypersonic.server.handlers import INFER, generic_handler, rpc_handlers
 from hypersonic.server.health import HealthServicer, health_handler
 from hypersonic.server.http import app as http
 from hypersonic.server.log import LogControl
@@ -129,6 +130,7 @@ class Server:
         self._pool = ThreadPoolExecutor(max(1, opts.grpc_infer_thread_count), thread_name_prefix="grpc-infer")
         self.addresses: dict[str, str] = {}
         self._http_sockets = self._bind_http()
+        self._calls: CallQueue | None = None
         self._grpc = self._bind_grpc() if opts.allow_grpc else None
         self._http: http.HttpServer | None = None
         self._stopping = threading.Event()
@@ -166,14 +168,12 @@ class Server:
         return sockets
 
     def _bind_grpc(self) -> grpc.Server:
-        server = grpc.server(
-            self._pool,
-            handlers=[
-                rpc.protect(handler, self._policies.grpc)
-                for handler in (generic_handler(rpc_handlers(self._servicer, self.service)), health_handler(self._health))
-            ],
-            options=self.options.grpc_channel_options,
-        )
+        handlers = [
+            rpc.protect(handler, self._policies.grpc)
+            for handler in (generic_handler(rpc_handlers(self._servicer, self.service)), health_handler(self._health))
+        ]
+        server = grpc.server(self._pool, handlers=handlers, options=self.options.grpc_channel_options)
+        self._calls = take_calls(server, INFER, handlers[0], max(1, self.options.grpc_infer_thread_count))
         address, port = self.options.grpc_address, self.options.grpc_port
         try:
             bound = (
@@ -218,6 +218,8 @@ class Server:
         self.service.start()
         if self._grpc is not None:
             self._grpc.start()
+        if self._calls is not None:
+            self._calls.start()
         self._http.start()
         if opts.control.mode is ControlMode.POLL:
             threading.Thread(target=self._poll, name="repository-poll", daemon=True).start()
@@ -238,6 +240,8 @@ class Server:
         self._health.close()
         if self._grpc is not None:
             self._grpc.stop(_GRACE_S).wait(_GRACE_S)
+        if self._calls is not None:
+            self._calls.close()
         if self._http is not None:
             self._http.stop(_GRACE_S)
         closed = drained and self.repository.close(max(1.0, deadline - time.monotonic()))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The RPCs of inference.GRPCInferenceService as grpcio takes them, and the threads each kind runs on.
 
-ModelInfer runs on the server's own pool, streams on theirs, everything else on a few threads: a thousand waiting inferences
-leave room for health checks.
+ModelInfer runs on the threads of call_queue.py (else the server's own pool), streams on theirs, everything else on a few
+threads: a thousand waiting inferences leave room for health checks.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from hypersonic.server.servicer import Servicer
 from hypersonic.server.stream import stream_infer
 
 SERVICE = "inference.GRPCInferenceService"
+#: the one RPC in a hurry
+INFER = f"/{SERVICE}/ModelInfer"
 Handlers = Mapping[str, "grpc.RpcMethodHandler[Any, Any]"]
 
 

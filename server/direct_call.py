@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Call: one call of a CallQueue, on gRPC core's own terms, and the context its handler sees."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import grpc
+
+_LOG = logging.getLogger(__name__)
+#: gRPC core as Cython shows it; it has no type hints
+cygrpc: Any = import_module("grpc._cython.cygrpc")
+_NO_FLAGS = 0
+
+
+class CallDetails(NamedTuple):
+    """grpc.HandlerCallDetails: what a handler is looked up by."""
+
+    method: str
+    invocation_metadata: Any
+
+
+class AbortedError(Exception):
+    """What abort() raises: the call's code and details are known, its handler has nothing more to say."""
+
+
+class Call:
+    """The part of grpc.ServicerContext that a unary call needs; its handler's thread and the queue's threads use it.
+
+    Ends when core has said that it is closed and all operations begun on it are over; then the callbacks are called.
+    """
+
+    __slots__ = ("_call", "_callbacks", "_cancelled", "_code", "_deadline", "_details", "_due", "_handler", "_lock", "_message",
+                 "_metadata", "_method", "_statused")  # fmt: skip
+
+    def __init__(self, event: Any, method: str, handler: grpc.GenericRpcHandler) -> None:
+        self._call = event.call
+        self._deadline: float | None = event.call_details.deadline
+        self._metadata = event.invocation_metadata
+        self._method = method
+        self._lock = threading.Lock()
+        self._cancelled = self._statused = False
+        self._callbacks: list[Callable[[], None]] | None = []
+        self._message: bytes | None = None
+        self._code = grpc.StatusCode.UNKNOWN
+        self._details = ""
+        #: operations begun and not over
+        self._due = 1
+        self._call.start_server_batch((cygrpc.ReceiveCloseOnServerOperation(_NO_FLAGS),), self._close)
+        self._handler = self._look_up(handler)
+
+    def _look_up(self, handler: grpc.GenericRpcHandler) -> Any:
+        try:
+            return handler.service(CallDetails(self._method, self._metadata))  # type: ignore[arg-type]  # the same fields
+        except Exception:  # noqa: BLE001 - one call's headers must not end the thread that serves all
+            _LOG.exception("no handler for %s", self._method)
+            return None
+
+    def read(self) -> None:
+        """Ask for the message: an event whose tag gives this call, ready to run."""
+        self._begin((cygrpc.ReceiveMessageOperation(_NO_FLAGS),), self._receive)
+
+    def run(self) -> None:
+        """Call the handler and send what it gives. Raises nothing."""
+        message, self._message = self._message, None
+        try:
+            answer = self._answer(message)
+        except AbortedError:
+            self._send(self._code, self._details)
+        except Exception as error:  # noqa: BLE001 - as grpcio does: the handler's fault is told to the client
+            _LOG.exception("a handler of %s failed", self._method)
+            self._send(grpc.StatusCode.UNKNOWN, f"Exception calling application: {error}")
+        else:
+            self._send(grpc.StatusCode.OK, "", answer)
+
+    def _answer(self, message: bytes | None) -> bytes:
+        handler = self._handler
+        if handler is None:
+            self.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
+        if handler.request_streaming:
+            next(iter(handler.stream_stream(iter(()), self) or ()), None)
+            self.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
+        if message is None:
+            self.abort(grpc.StatusCode.UNIMPLEMENTED, f'"{self._method}" requires exactly one request message.')
+        answer = handler.unary_unary(message, self)
+        if not isinstance(answer, bytes):
+            self.abort(grpc.StatusCode.INTERNAL, "Failed to serialize response!")
+        return answer  # type: ignore[no-any-return]
+
+    def _send(self, code: grpc.StatusCode, details: str, answer: bytes | None = None) -> None:
+        if self._cancelled:
+            return
+        self._statused = True
+        status = cygrpc.SendStatusFromServerOperation(None, code.value[0], details.encode(), _NO_FLAGS)
+        metadata = cygrpc.SendInitialMetadataOperation(None, _NO_FLAGS)
+        if answer is None:
+            self._begin((status, metadata), self._over)
+        else:
+            self._begin((status, metadata, cygrpc.SendMessageOperation(answer, _NO_FLAGS)), self._over)
+
+    def _begin(self, operations: tuple[Any, ...], tag: Callable[[Any], Call | None]) -> None:
+        with self._lock:
+            self._due += 1
+        self._call.start_server_batch(operations, tag)
+
+    def _close(self, event: Any) -> None:
+        """Core: the client has its answer, or gave up."""
+        self._cancelled = event.batch_operations[0].cancelled()
+        self._over(event)
+
+    def _receive(self, event: Any) -> Call:
+        """Core: the message is here, or (None) there is none."""
+        self._message = event.batch_operations[0].message()
+        self._over(event)
+        return self
+
+    def _over(self, _event: Any) -> None:
+        """Core: an operation is over."""
+        with self._lock:
+            self._due -= 1
+            if self._due:
+                return
+            callbacks, self._callbacks = self._callbacks, None
+        for callback in callbacks or ():
+            try:
+                callback()
+            except Exception:  # noqa: BLE001 - the others have to be called too
+                _LOG.exception("a callback of %s failed", self._method)
+
+    def abort(self, code: grpc.StatusCode, details: str) -> Any:
+        """Raises AbortedError."""
+        self._code, self._details = code, details
+        raise AbortedError
+
+    def is_active(self) -> bool:
+        """False once the client cancelled, disconnected, or its deadline passed, and once the call has its status."""
+        return not self._cancelled and not self._statused
+
+    def add_callback(self, callback: Callable[[], None]) -> bool:
+        """Call back when the call has ended, on any thread; False when it has ended already."""
+        with self._lock:
+            if self._callbacks is None:
+                return False
+            self._callbacks.append(callback)
+            return True
+
+    def peer(self) -> str:
+        """The client's address, as gRPC writes it."""
+        peer: bytes = self._call.peer()
+        return peer.decode("utf-8", "replace")
+
+    def invocation_metadata(self) -> Any:
+        """The client's headers: (key, value) pairs."""
+        return self._metadata
+
+    def time_remaining(self) -> float | None:
+        """Seconds until the client's deadline, None without one."""
+        return None if self._deadline is None else max(0.0, self._deadline - time.time())
