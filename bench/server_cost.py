@@ -32,7 +32,7 @@ from hypersonic.server.answer import Answer, Output
 from hypersonic.server.app import Server, Signals
 from hypersonic.server.backend import Card, Launched
 from hypersonic.server.config import ModelConfig
-from hypersonic.server.memory import raise_malloc_thresholds
+from hypersonic.server.memory import copy_into, raise_malloc_thresholds
 from hypersonic.server.options import Options
 from hypersonic.server.pending import Share
 
@@ -74,8 +74,8 @@ class NullSlot:
     capacity_rows = 16384
 
     def __init__(self, n_in: int, n_out: int) -> None:
-        self._x = np.zeros(4 * n_in * self.capacity_rows, np.uint8)
-        self._y = np.zeros(4 * n_out * self.capacity_rows, np.uint8)
+        self._x = np.zeros(4 * n_in * self.capacity_rows, np.uint8).data
+        self._y = np.zeros(4 * n_out * self.capacity_rows, np.uint8).data
         self._row_bytes = 4 * n_out
         self._now_ns = 0
         self._shares: Sequence[Share] = ()
@@ -86,8 +86,7 @@ class NullSlot:
         for share in shares:
             (data,) = share.tensors
             assert data is not None
-            self._x[at : at + len(data)] = np.frombuffer(data, np.uint8)
-            at += len(data)
+            at = copy_into(self._x, at, data)
         self._now_ns = time.monotonic_ns()
 
     def finish(self) -> Launched:
@@ -96,7 +95,7 @@ class NullSlot:
     def answer(self, index: int) -> Answer:
         first_row = sum(share.rows for share in self._shares[:index])
         rows = self._shares[index].rows
-        data = self._y.data[first_row * self._row_bytes : (first_row + rows) * self._row_bytes]
+        data = self._y[first_row * self._row_bytes : (first_row + rows) * self._row_bytes]
         return Answer((Output(0, "FP32", (rows, self._row_bytes // 4), (data,), len(data)),))
 
 

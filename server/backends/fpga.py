@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-import numpy as np
 from tritonclient.grpc import model_config_pb2
 
 from hypersonic.firmware.errors import FirmwareError, XclbinError
@@ -27,6 +26,7 @@ from hypersonic.server.answer import Answer, Output
 from hypersonic.server.backend import Card, Launched
 from hypersonic.server.config import ModelConfig, TensorConfig
 from hypersonic.server.errors import BackendError, InstanceLostError, InstanceTimeoutError, ModelBusyError, ModelLoadError
+from hypersonic.server.memory import copy_into
 from hypersonic.server.pending import Share
 
 XCLBIN, MANIFEST = "model.xclbin", "manifest.json"
@@ -43,6 +43,7 @@ class FpgaSlot:
         self._slot = slot
         self._datatype, self._dims, self._row_bytes = output.datatype, output.shape, output.row_bytes
         self._timeout_ms = timeout_ms
+        self._x = slot.x.data
         self._y = slot.y.data.toreadonly()
         self._shares: Sequence[Share] = ()
         self._rows = self._bytes_in = 0
@@ -53,8 +54,7 @@ class FpgaSlot:
         for share in shares:
             (data,) = share.tensors
             assert data is not None  # the input of a kernel is not optional
-            self._slot.x[at : at + len(data)] = np.frombuffer(data, dtype=np.uint8)
-            at += len(data)
+            at = copy_into(self._x, at, data)
             rows += share.rows
         self._rows, self._bytes_in = rows, at
         try:
@@ -77,7 +77,8 @@ class FpgaSlot:
         return Answer((output,))
 
     def release(self) -> None:
-        """Let go of the mapped buffer, so that it can be unmapped."""
+        """Let go of the mapped buffers, so that they can be unmapped."""
+        self._x.release()
         self._y.release()
 
 
