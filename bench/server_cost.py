@@ -78,23 +78,24 @@ class NullSlot:
         self._y = np.zeros(4 * n_out * self.capacity_rows, np.uint8).data
         self._row_bytes = 4 * n_out
         self._now_ns = 0
-        self._shares: Sequence[Share] = ()
+        self._rows: list[tuple[int, int]] = []
 
     def start(self, shares: Sequence[Share]) -> None:
-        at = 0
-        self._shares = shares
+        at = rows = 0
+        self._rows.clear()
         for share in shares:
             (data,) = share.tensors
             assert data is not None
             at = copy_into(self._x, at, data)
+            self._rows.append((rows, share.rows))
+            rows += share.rows
         self._now_ns = time.monotonic_ns()
 
     def finish(self) -> Launched:
         return Launched(self._now_ns, self._now_ns)
 
     def answer(self, index: int) -> Answer:
-        first_row = sum(share.rows for share in self._shares[:index])
-        rows = self._shares[index].rows
+        first_row, rows = self._rows[index]
         data = self._y[first_row * self._row_bytes : (first_row + rows) * self._row_bytes]
         return Answer((Output(0, "FP32", (rows, self._row_bytes // 4), (data,), len(data)),))
 

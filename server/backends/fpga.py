@@ -45,18 +45,20 @@ class FpgaSlot:
         self._timeout_ms = timeout_ms
         self._x = slot.x.data
         self._y = slot.y.data.toreadonly()
-        self._shares: Sequence[Share] = ()
-        self._rows = self._bytes_in = 0
+        #: (first row, rows) of each share; the requests themselves are let go, with the megabytes they came with
+        self._rows: list[tuple[int, int]] = []
+        self._bytes_in = 0
 
     def start(self, shares: Sequence[Share]) -> None:
         at = rows = 0
-        self._shares = shares
+        self._rows.clear()
         for share in shares:
             (data,) = share.tensors
             assert data is not None  # the input of a kernel is not optional
             at = copy_into(self._x, at, data)
+            self._rows.append((rows, share.rows))
             rows += share.rows
-        self._rows, self._bytes_in = rows, at
+        self._bytes_in = at
         try:
             self._slot.start(rows)
         except DeviceError as error:
@@ -67,13 +69,12 @@ class FpgaSlot:
             times = self._slot.finish(self._timeout_ms)
         except DeviceError as error:
             raise self._owner.failure(error) from error
-        return Launched(times.launched_ns, times.done_ns, self._bytes_in, self._rows * self._row_bytes)
+        return Launched(times.launched_ns, times.done_ns, self._bytes_in, sum(rows for _, rows in self._rows) * self._row_bytes)
 
     def answer(self, index: int) -> Answer:
-        share = self._shares[index]
-        first_row = sum([before.rows for before in self._shares[:index]])
-        start, size = first_row * self._row_bytes, share.rows * self._row_bytes
-        output = Output(0, self._datatype, (share.rows, *self._dims), (self._y[start : start + size],), size)
+        first_row, rows = self._rows[index]
+        start, size = first_row * self._row_bytes, rows * self._row_bytes
+        output = Output(0, self._datatype, (rows, *self._dims), (self._y[start : start + size],), size)
         return Answer((output,))
 
     def release(self) -> None:
