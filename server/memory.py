@@ -2,7 +2,10 @@
 """Memory for requests of a megabyte: malloc's thresholds, and copies.
 
 glibc gives every block above 128 kB fresh pages from the kernel and takes them back at free: at a megabyte a request, page
-faults cost as much as gRPC itself. Raised thresholds keep such blocks in the heap.
+faults cost as much as gRPC itself. Raised thresholds keep such blocks in the heap. One heap for all threads, instead of eight
+per core, lets a request have the block that the last one gave back, still in the processor's cache, whichever thread that was;
+and memory does not grow with the number of threads. What is small comes from the interpreter's own pools and malloc's caches of
+each thread: nobody waits for the heap.
 """
 
 from __future__ import annotations
@@ -13,9 +16,9 @@ import os
 import numpy as np
 
 # mallopt's parameters, <malloc.h>
-_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
-_SETTINGS = ((_M_MMAP_THRESHOLD, 256 * 2**20), (_M_TRIM_THRESHOLD, 512 * 2**20), (_M_TOP_PAD, 64 * 2**20))
-_ENVIRONMENT = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_", "GLIBC_TUNABLES")
+_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -2, -3, -8
+_SETTINGS = ((_M_MMAP_THRESHOLD, 256 * 2**20), (_M_TRIM_THRESHOLD, 512 * 2**20), (_M_TOP_PAD, 64 * 2**20), (_M_ARENA_MAX, 1))
+_ENVIRONMENT = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_", "MALLOC_ARENA_MAX", "GLIBC_TUNABLES")
 
 
 def raise_malloc_thresholds() -> bool:
