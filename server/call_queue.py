@@ -142,7 +142,10 @@ class CallQueue:
     def _run(self, call: Call) -> None:
         """Run a call's handler while another thread waits for events; then be one of those that do, or without work."""
         self._let_follow()
-        call.run()
+        try:
+            call.run()
+        except Exception:  # noqa: BLE001 - no memory, say: this call is lost, not the thread that serves all
+            _LOG.exception("an answer of %s could not be sent", self._method)
         following, parking = self._hand_over()
         if following is not None:
             following.read()
