@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.firmware.platform import Target
+from hypersonic.firmware.sections import MEMORY_KINDS
 from hypersonic.firmware.xclbin import ComputeUnit as Instance
 from hypersonic.firmware.xclbin import Xclbin
 from hypersonic.host import xrt
@@ -41,6 +42,8 @@ from hypersonic.host.xrt import Handle, Library, RunState
 
 __all__ = ["BufferObject", "ComputeUnit", "Device", "Run", "devices", "open_device"]
 
+#: kinds of MEM_TOPOLOGY that are memory of the card, and not of the chip or the host
+_BANKS = frozenset(MEMORY_KINDS.index(kind) for kind in ("DDR3", "DDR4", "DRAM", "HBM"))
 #: one call into XRT waits this long at most, so that signals are seen
 WAIT_SLICE_MS = 20
 #: how long close() waits for a run in flight before it leaves its buffers to the card
@@ -87,12 +90,14 @@ class Device(_Closing):
     name: str  # the platform, as the xclbin names it
     target: Target
     kernel_clock_mhz: int  # what ap_clk was built for; 0 when the xclbin does not say
+    memory_bytes: int  # of all memory banks, as the xclbin names them
     compute_units: tuple[ComputeUnit, ...]
 
     def __init__(self, library: Library, contents: Xclbin, path: Path, index: int) -> None:
         super().__init__()
         self.uuid, self.name, self.target = contents.uuid, contents.vbnv, contents.target
         self.kernel_clock_mhz = next((clock.frequency_mhz for clock in contents.clocks if clock.kind == 1), 0)
+        self.memory_bytes = sum(memory.size_kib * 1024 for memory in contents.memories if memory.kind in _BANKS)
         with ExitStack() as opened:
             handle = library.open_device(index)
             opened.callback(library.close_device, handle)

@@ -85,11 +85,20 @@ def _cards(driver: Path) -> tuple[DeviceInfo, ...]:
         library = load_library(Target.HW)
     except DeviceError as error:
         return (DeviceInfo(None, "no card", only, f"XRT is not installed: {error}"),)
-    addresses = sorted(entry for entry in driver.glob("*:*:*.*")) if driver.is_dir() else []
+    addresses = sorted(driver.glob("*:*:*.*"), key=lambda entry: (not is_ready(entry), entry)) if driver.is_dir() else []
     if not addresses:
         state = f"XRT is installed ({library.path}), but no card is bound to its driver {driver.name}"
         return (DeviceInfo(None, "no card", only, state),)
     return tuple(DeviceInfo(index, _shell(entry), only, f"at {entry.name}") for index, entry in enumerate(addresses))
+
+
+def is_ready(entry: Path) -> bool:
+    """Whether the driver has a card ready, which XRT counts before those it has not. No such file: it has not."""
+    try:
+        with (entry / "ready").open("rb") as file:
+            return int(file.read(16).decode("ascii", "replace"), 0) != 0
+    except (OSError, ValueError):
+        return False
 
 
 def _shell(entry: Path) -> str:

@@ -8,9 +8,11 @@ call, so many threads can wait, each for its run. Handles are opaque addresses; 
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Callable
 from ctypes import c_char_p, c_int, c_size_t, c_uint, c_uint32, c_uint64, c_void_p
 from enum import IntEnum
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,7 @@ from hypersonic.host.errors import (
     RunError,
     failure,
 )
+from hypersonic.host.version import OLDEST, Version, file_version, text
 
 Handle = int
 
@@ -95,17 +98,23 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
 class Library:
     """A loaded XRT library, real or emulated. Safe to share between threads, as XRT's C API is."""
 
+    version: Version | None  # None where the library does not tell, such as the emulated card's
+
     def __init__(self, path: str) -> None:
-        """Raises LibraryNotFoundError when `path` cannot be loaded or is not XRT."""
+        """Raises LibraryNotFoundError when `path` cannot be loaded, is not XRT, or an XRT that is too old."""
         self.path = path
         try:
-            # Functions are called thousands of times per second: bind each once.
             self._library = ctypes.CDLL(path, use_errno=True)
+        except OSError as error:
+            raise _unusable(path, str(error)) from error
+        self.version = _version(self._library)
+        if self.version and self.version < OLDEST:
+            raise _unusable(path, f"it is XRT {text(self.version)}, expected {text(OLDEST)} or newer")
+        try:
+            # Functions are called thousands of times per second: bind each once.
             self._calls = {name: self._declare(name, *prototype) for name, prototype in _PROTOTYPES.items()}
-        except (OSError, AttributeError) as error:
-            raise LibraryNotFoundError(
-                f"XRT library {path}: {error}; install XRT (Debian: libxrt1) or set HYPERSONIC_XRT_LIBRARY to another one"
-            ) from error
+        except AttributeError as error:
+            raise _unusable(path, f"{error} (its version: {text(self.version) if self.version else 'unknown'})") from error
 
     def _declare(self, name: str, result: Any, arguments: tuple[Any, ...]) -> Callable[..., Any]:
         function = getattr(self._library, name)
@@ -231,3 +240,33 @@ class Library:
 def _cause(code: int) -> int:
     """XRT answers -1 in places and leaves the cause in errno; elsewhere the answer is the errno itself."""
     return code if code not in (-1, 1) else ctypes.get_errno() or code
+
+
+def _unusable(path: str, why: str) -> LibraryNotFoundError:
+    advice = "install XRT (Debian: libxrt1) or set HYPERSONIC_XRT_LIBRARY to another one"
+    return LibraryNotFoundError(f"XRT library {path}: {why}; {advice}")
+
+
+class _SymbolInfo(ctypes.Structure):
+    """Dl_info of dlfcn.h."""
+
+    _fields_ = [("file", c_char_p), ("base", c_void_p), ("symbol", c_char_p), ("address", c_void_p)]
+
+
+def _version(library: ctypes.CDLL) -> Version | None:
+    """Newer XRTs have functions for it (experimental/xrt_version.h); of older ones the loaded file tells."""
+    try:
+        return library.xrtVersionMajor(), library.xrtVersionMinor(), library.xrtVersionPatch()
+    except AttributeError:
+        path = _loaded_file(library)
+        return file_version(path) if path else None
+
+
+def _loaded_file(library: ctypes.CDLL) -> Path | None:
+    """The file the dynamic loader took, wherever it found it."""
+    info = _SymbolInfo()
+    try:
+        found = ctypes.CDLL(None).dladdr(library.xrtDeviceOpen, ctypes.byref(info))
+    except AttributeError:
+        return None
+    return Path(os.fsdecode(info.file)) if found and info.file else None

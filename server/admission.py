@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 
-from hypersonic.server.errors import BudgetError, ShuttingDownError
+from hypersonic.server.errors import BudgetError, CancelledError, ClientShareError, ShuttingDownError
 
 
 class Admission:
@@ -44,7 +44,8 @@ class Admission:
         held = self._clients.get(client, 0)
         if self.limit_bytes and held + size_bytes > self.limit_bytes - self.size_bytes:
             self.refused += 1
-            raise BudgetError(
+            kind = BudgetError if size_bytes > self.limit_bytes - self.size_bytes else ClientShareError
+            raise kind(
                 f"the requests in flight hold {self.size_bytes} bytes, {held} of them this client's; {size_bytes} more "
                 f"exceed its share of the limit of {self.limit_bytes}: send again later or to another server"
             )
@@ -64,16 +65,24 @@ class Admission:
         with self._changed:
             self._add(size_bytes, client)
 
+    def shrink(self, size_bytes: int, client: str = "") -> None:
+        """What take() or grow() added is free again."""
+        with self._changed:
+            self._subtract(size_bytes, client)
+
+    def _subtract(self, size_bytes: int, client: str) -> None:
+        self.size_bytes -= size_bytes
+        held = self._clients.get(client, 0) - size_bytes
+        if held > 0:
+            self._clients[client] = held
+        else:
+            self._clients.pop(client, None)
+
     def leave(self, size_bytes: int, client: str = "") -> None:
         """The request's bytes are free again, whatever became of it."""
         with self._changed:
             self.requests -= 1
-            self.size_bytes -= size_bytes
-            held = self._clients.get(client, 0) - size_bytes
-            if held > 0:
-                self._clients[client] = held
-            else:
-                self._clients.pop(client, None)
+            self._subtract(size_bytes, client)
             if self.closed and not self.requests:
                 self._changed.notify_all()
 
@@ -86,3 +95,51 @@ class Admission:
         """Whether everybody left in time."""
         with self._changed:
             return self._changed.wait_for(lambda: not self.requests, timeout_s)
+
+
+class Held:
+    """The bytes that one request holds, from its admission until leave(). Any thread: a call may end while it is worked on."""
+
+    __slots__ = ("_admission", "_client", "_left", "_lock", "_size_bytes")
+
+    def __init__(self, admission: Admission, client: str, size_bytes: int) -> None:
+        """Raises what Admission.enter raises."""
+        admission.enter(size_bytes, client)
+        self._admission = admission
+        self._client = client
+        self._size_bytes = size_bytes
+        self._left = False
+        self._lock = threading.Lock()
+
+    @property
+    def client(self) -> str:
+        """Whose they are."""
+        return self._client
+
+    def take(self, size_bytes: int) -> None:
+        """Before more memory is taken. Raises BudgetError, CancelledError once it has left."""
+        with self._lock:
+            if self._left:
+                raise CancelledError
+            self._admission.take(size_bytes, self._client)
+            self._size_bytes += size_bytes
+
+    def add(self, size_bytes: int) -> None:
+        """Memory that is taken already: an answer beside its request."""
+        with self._lock:
+            if not self._left:  # else nobody would give it back
+                self._admission.grow(size_bytes, self._client)
+                self._size_bytes += size_bytes
+
+    def hold(self, size_bytes: int) -> None:
+        """It holds that many bytes now, if those are more: an answer in place of its request."""
+        if size_bytes > self._size_bytes:
+            self.add(size_bytes - self._size_bytes)
+
+    def leave(self) -> None:
+        """Everything is free again."""
+        with self._lock:
+            if self._left:
+                return
+            self._left = True
+            self._admission.leave(self._size_bytes, self._client)

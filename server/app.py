@@ -14,11 +14,11 @@ import os
 import queue
 import signal
 import sys
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 
 import grpc
 
@@ -31,17 +31,18 @@ from hypersonic.server.backends.python import PythonBackend
 from hypersonic.server.backends.python_bls import infer_by
 from hypersonic.server.call_queue import CallQueue, take_calls
 from hypersonic.server.config import ModelConfig
-from hypersonic.server.control import ControlMode
+from hypersonic.server.descriptors import raise_descriptor_limit
 from hypersonic.server.ensemble import EnsembleModel
 from hypersonic.server.errors import ServerError, StartError
-from hypersonic.server.handlers import INFER, generic_handler, rpc_handlers
-from hypersonic.server.health import HealthServicer, health_handler
+from hypersonic.server.handlers import CONTROL_THREADS, INFER, control_methods, generic_handler, rpc_handlers
+from hypersonic.server.health import CHECK, HealthServicer, health_handler
 from hypersonic.server.http import app as http
 from hypersonic.server.log import LogControl
 from hypersonic.server.memory import raise_malloc_thresholds
 from hypersonic.server.model import Model
 from hypersonic.server.observe.metrics import Metrics, MetricsOptions
 from hypersonic.server.observe.metrics_config import MetricsConfig
+from hypersonic.server.observe.refusals import Protocol
 from hypersonic.server.observe.status import StatusReader
 from hypersonic.server.observe.status_page import status_routes
 from hypersonic.server.observe.trace import open_tracing
@@ -58,6 +59,8 @@ __all__ = ["Options", "Server", "add_arguments", "main", "serve"]
 _LOG = logging.getLogger("hypersonic.server.app")  # also when run as __main__
 #: how long an answer that is already made may take to leave at shutdown
 _GRACE_S = 2.0
+#: health checks whose request is being read, at a time: they are answered as soon as it has come
+_HEALTH_CALLS = 256
 
 
 class Signals:
@@ -123,6 +126,7 @@ class Server:
             strict_readiness=opts.strict_readiness,
             limit_bytes=opts.max_inflight_bytes,
             tracing=open_tracing(self._trace),
+            client_timeout_s=opts.client_timeout_secs,
         )
         regions = SharedMemory(max_read_bytes=opts.max_inflight_bytes) if opts.allow_client_shm else None
         self._servicer = Servicer(self.service, server_id=opts.id, regions=regions, trace=self._trace, log=log_control)
@@ -130,10 +134,9 @@ class Server:
         self._pool = ThreadPoolExecutor(max(1, opts.grpc_infer_thread_count), thread_name_prefix="grpc-infer")
         self.addresses: dict[str, str] = {}
         self._http_sockets = self._bind_http()
-        self._calls: CallQueue | None = None
+        self._calls: list[CallQueue] = []
         self._grpc = self._bind_grpc() if opts.allow_grpc else None
         self._http: http.HttpServer | None = None
-        self._stopping = threading.Event()
 
     def _backends(self) -> Mapping[str, Backend]:
         """All there are, by the name config.pbtxt gives."""
@@ -168,12 +171,19 @@ class Server:
         return sockets
 
     def _bind_grpc(self) -> grpc.Server:
+        rpcs = rpc_handlers(self._servicer, self.service)
         handlers = [
-            rpc.protect(handler, self._policies.grpc)
-            for handler in (generic_handler(rpc_handlers(self._servicer, self.service)), health_handler(self._health))
+            rpc.protect(handler, self._policies.grpc, partial(self.service.refusals.add, Protocol.GRPC))
+            for handler in (generic_handler(rpcs), health_handler(self._health))
         ]
         server = grpc.server(self._pool, handlers=handlers, options=self.options.grpc_channel_options)
-        self._calls = take_calls(server, INFER, handlers[0], max(1, self.options.grpc_infer_thread_count))
+        for methods, handler, threads in (
+            ([INFER], handlers[0], max(1, self.options.grpc_infer_thread_count)),
+            (control_methods(rpcs), handlers[0], CONTROL_THREADS),
+            ([CHECK], handlers[1], _HEALTH_CALLS),
+        ):
+            if (calls := take_calls(server, methods, handler, threads, self.service.clients)) is not None:
+                self._calls.append(calls)
         address, port = self.options.grpc_address, self.options.grpc_port
         try:
             bound = (
@@ -201,6 +211,11 @@ class Server:
             self._metrics_config, opts.metrics_interval_ms, opts.allow_gpu_metrics, opts.allow_cpu_metrics
         )
         asked = {"HTTPService": self._policies.http, "Metrics Service": self._policies.metrics}
+        self.service.ports.update(
+            (front_end, int(self.addresses[name].rpartition(":")[2]))
+            for front_end, name in (("grpc", "GRPCInferenceService"), ("http", "HTTPService"), ("metrics", "Metrics Service"))
+            if name in self.addresses
+        )
         self.applications = {
             "HTTPService": http.inference_app(
                 self.service,
@@ -211,41 +226,39 @@ class Server:
             ),
             "Metrics Service": http.metrics_app(Metrics(self.service, metrics_options, self._custom_metrics)),
         }
+        refused = partial(self.service.refusals.add, Protocol.HTTP)
         self._http = http.HttpServer(
-            [(asgi.protect(self.applications[name], asked[name]), listener) for name, listener in self._http_sockets.items()],
+            [
+                (asgi.protect(self.applications[name], asked[name], refused), listener)
+                for name, listener in self._http_sockets.items()
+            ],
             tls=self._http_tls,
+            clients=self.service.clients,
         )
         self.service.start()
         if self._grpc is not None:
             self._grpc.start()
-        if self._calls is not None:
-            self._calls.start()
+        for calls in self._calls:
+            calls.start()
         self._http.start()
-        if opts.control.mode is ControlMode.POLL:
-            threading.Thread(target=self._poll, name="repository-poll", daemon=True).start()
         for name in ("GRPCInferenceService", "HTTPService", "Metrics Service"):
             if name in self.addresses:
                 _LOG.info("Started %s at %s", name, self.addresses[name])
 
-    def _poll(self) -> None:
-        while not self._stopping.wait(self.options.repository_poll_secs):
-            self.repository.poll()
-            self.service.changed()
-
     def stop(self, signals: Signals) -> bool:
         """Drain, close, unload; whether everything ended by itself."""
-        self._stopping.set()
         deadline = time.monotonic() + self.options.exit_timeout_secs
         drained = self.service.drain(self.options.exit_timeout_secs, signals.patience)
         self._health.close()
         if self._grpc is not None:
             self._grpc.stop(_GRACE_S).wait(_GRACE_S)
-        if self._calls is not None:
-            self._calls.close()
+        for calls in self._calls:
+            calls.close()
         if self._http is not None:
             self._http.stop(_GRACE_S)
         closed = drained and self.repository.close(max(1.0, deadline - time.monotonic()))
         self.service.tracing.close(_GRACE_S)
+        self.service.clients.close()
         return closed
 
 
@@ -269,6 +282,7 @@ def serve(args: argparse.Namespace) -> int:
         log_format=opts.log_format,
         log_file=opts.log_file,
     )
+    raise_descriptor_limit()
     with _signals() as signals:
         server = Server(opts, log_control=log_control)
         server.load()

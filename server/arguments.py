@@ -16,6 +16,24 @@ _IGNORED = (
     "--backend-config",
     "--min-supported-compute-capability",
     "--http-thread-count",
+    "--grpc-infer-allocation-pool-size",
+    "--grpc-infer-response-compression-level",
+    "--buffer-manager-thread-count",
+    "--model-load-thread-count",
+    "--model-load-retry-count",
+    "--model-load-gpu-limit",
+    "--pinned-memory-pool-byte-size",
+    "--cuda-memory-pool-byte-size",
+    "--cuda-virtual-address-size",
+    "--enable-peer-access",
+    "--host-policy",
+    "--repoagent-directory",
+    "--cache-config",
+    "--cache-directory",
+    "--response-cache-byte-size",
+    "--rate-limit",
+    "--rate-limit-resource",
+    "--rate-limit-priority",
 )
 
 
@@ -101,6 +119,10 @@ def _add_behaviour(parser: argparse.ArgumentParser) -> None:
     for name, text in (
         ("--exit-timeout-secs", "how long requests in flight may take after SIGTERM"),
         ("--max-inflight-bytes", "bytes of requests held at once, 0 = no limit; more are refused with RESOURCE_EXHAUSTED"),
+        (
+            "--client-timeout-secs",
+            "how long a client may neither send the rest of its request nor read its answer, 0 = for ever",
+        ),
         ("--grpc-infer-thread-count", "inference requests worked on or waited for at once"),
         ("--http-infer-thread-count", "the same, of those that come over HTTP"),
         ("--http-max-input-size", "largest HTTP body in bytes, as sent and decompressed"),
@@ -199,6 +221,7 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         ("--grpc-max-metadata-bytes", "largest headers of one gRPC call"),
         ("--grpc-max-concurrent-streams", "calls at once on one gRPC connection; more wait at the client"),
         ("--grpc-max-connections", "gRPC connections at once; more are closed"),
+        ("--model-load-override-limit-bytes", "largest files that one load request may bring, all together"),
     ):
         group.add_argument(name, type=_int32, default=_default(name), metavar="N", help=text)
 

@@ -8,9 +8,10 @@ slots of one instance are in the hands of different threads at the same time, an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from tritonclient.grpc import model_config_pb2
@@ -82,12 +83,31 @@ class Instance(Protocol):
         """Give everything back; called when no thread has one of its slots."""
 
 
+class CardReadings(NamedTuple):
+    """What a card tells of itself just now; None, or no entry, where it does not. temperatures_c: sensor -> degrees Celsius.
+
+    xclbin_reloads: how often this server loaded an xclbin to it after the first one.
+    """
+
+    temperatures_c: Mapping[str, float] = MappingProxyType({})
+    power_w: float | None = None
+    power_limit_w: float | None = None
+    xclbin_reloads: int | None = None
+
+
 @dataclass(frozen=True)
 class Card:
-    """A card as monitoring sees it. gpu_uuid: Triton's label; stable as long as the card stays in its slot."""
+    """A card as monitoring sees it. gpu_uuid: Triton's label; stable as long as the card stays in its slot.
+
+    memory_bytes: of all its banks, 0 = not known; held_bytes: of them in this model version's buffers. read(max_age_s): any
+    thread may ask, it gives what was read within that many seconds or reads again, and never takes long.
+    """
 
     gpu_uuid: str
     name: str
+    memory_bytes: int = 0
+    held_bytes: int = 0
+    read: Callable[[float], CardReadings] = field(default=lambda _max_age_s: CardReadings(), compare=False)
 
 
 class LoadedModel(Protocol):

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """ensemble_scheduling: the graph of an ensemble, and whether it fits the models it names. The texts are Triton's.
 
+max_inflight_requests bounds how many requests of one step are under way for one request to the ensemble. Any bound is kept:
+a step has one at a time (ensemble_phases.py).
+
 An ensemble tensor is a name in the values of the steps' maps: the ensemble's inputs, its outputs, and what lies between.
 """
 

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import grpc
 
+from hypersonic.server.slow_clients import Fault, SlowClients
+
 _LOG = logging.getLogger(__name__)
 #: gRPC core as Cython shows it; it has no type hints
 cygrpc: Any = import_module("grpc._cython.cygrpc")
@@ -35,14 +37,18 @@ class Call:
     Ends when core has said that it is closed and all operations begun on it are over; then the callbacks are called.
     """
 
-    __slots__ = ("_call", "_callbacks", "_cancelled", "_code", "_deadline", "_details", "_due", "_handler", "_lock", "_message",
-                 "_metadata", "_method", "_statused")  # fmt: skip
+    __slots__ = ("_call", "_callbacks", "_cancelled", "_clients", "_code", "_deadline", "_details", "_due", "_handler", "_lock",
+                 "_message", "_metadata", "_statused", "client", "method")  # fmt: skip
 
-    def __init__(self, event: Any, method: str, handler: grpc.GenericRpcHandler) -> None:
+    def __init__(self, event: Any, method: str, handler: grpc.GenericRpcHandler, clients: SlowClients) -> None:
         self._call = event.call
+        self._clients = clients
+        peer: bytes = event.call.peer()
+        #: the connection, as gRPC writes addresses
+        self.client = peer.decode("utf-8", "replace")
         self._deadline: float | None = event.call_details.deadline
         self._metadata = event.invocation_metadata
-        self._method = method
+        self.method = method
         self._lock = threading.Lock()
         self._cancelled = self._statused = False
         self._callbacks: list[Callable[[], None]] | None = []
@@ -56,13 +62,14 @@ class Call:
 
     def _look_up(self, handler: grpc.GenericRpcHandler) -> Any:
         try:
-            return handler.service(CallDetails(self._method, self._metadata))  # type: ignore[arg-type]  # the same fields
+            return handler.service(CallDetails(self.method, self._metadata))  # type: ignore[arg-type]  # the same fields
         except Exception:  # noqa: BLE001 - one call's headers must not end the thread that serves all
-            _LOG.exception("no handler for %s", self._method)
+            _LOG.exception("no handler for %s", self.method)
             return None
 
     def read(self) -> None:
         """Ask for the message: an event whose tag gives this call, ready to run."""
+        self._clients.sending(self)
         self._begin((cygrpc.ReceiveMessageOperation(_NO_FLAGS),), self._receive)
 
     def run(self) -> None:
@@ -73,7 +80,7 @@ class Call:
         except AbortedError:
             self._send(self._code, self._details)
         except Exception as error:  # noqa: BLE001 - as grpcio does: the handler's fault is told to the client
-            _LOG.exception("a handler of %s failed", self._method)
+            _LOG.exception("a handler of %s failed", self.method)
             self._send(grpc.StatusCode.UNKNOWN, f"Exception calling application: {error}")
         else:
             self._send(grpc.StatusCode.OK, "", answer)
@@ -86,7 +93,7 @@ class Call:
             next(iter(handler.stream_stream(iter(()), self) or ()), None)
             self.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
         if message is None:
-            self.abort(grpc.StatusCode.UNIMPLEMENTED, f'"{self._method}" requires exactly one request message.')
+            self.abort(grpc.StatusCode.UNIMPLEMENTED, f'"{self.method}" requires exactly one request message.')
         answer = handler.unary_unary(message, self)
         if not isinstance(answer, bytes):
             self.abort(grpc.StatusCode.INTERNAL, "Failed to serialize response!")
@@ -96,6 +103,7 @@ class Call:
         if self._cancelled:
             return
         self._statused = True
+        self._clients.reading(self, len(answer or b""))
         status = cygrpc.SendStatusFromServerOperation(None, code.value[0], details.encode(), _NO_FLAGS)
         metadata = cygrpc.SendInitialMetadataOperation(None, _NO_FLAGS)
         if answer is None:
@@ -115,6 +123,7 @@ class Call:
 
     def _receive(self, event: Any) -> Call:
         """Core: the message is here, or (None) there is none."""
+        self._clients.forget(self)
         self._message = event.batch_operations[0].message()
         self._over(event)
         return self
@@ -126,11 +135,12 @@ class Call:
             if self._due:
                 return
             callbacks, self._callbacks = self._callbacks, None
+        self._clients.forget(self)
         for callback in callbacks or ():
             try:
                 callback()
             except Exception:  # noqa: BLE001 - the others have to be called too
-                _LOG.exception("a callback of %s failed", self._method)
+                _LOG.exception("a callback of %s failed", self.method)
 
     def abort(self, code: grpc.StatusCode, details: str) -> Any:
         """Raises AbortedError."""
@@ -149,10 +159,13 @@ class Call:
             self._callbacks.append(callback)
             return True
 
+    def cut_off(self, fault: Fault, text: str) -> None:  # noqa: ARG002
+        """The client has been slow for too long."""
+        self._call.cancel(grpc.StatusCode.DEADLINE_EXCEEDED.value[0], text.encode())
+
     def peer(self) -> str:
         """The client's address, as gRPC writes it."""
-        peer: bytes = self._call.peer()
-        return peer.decode("utf-8", "replace")
+        return self.client
 
     def invocation_metadata(self) -> Any:
         """The client's headers: (key, value) pairs."""

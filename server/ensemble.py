@@ -17,22 +17,36 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from typing import Any
+
+from tritonclient.grpc import model_config_pb2
 
 from hypersonic.server.answer import Frame
 from hypersonic.server.backend import Card
 from hypersonic.server.config import EnsembleStep, ModelConfig
 from hypersonic.server.config_ensemble import check_members
-from hypersonic.server.ensemble_run import EnsembleRun, Lookup, trace_of, version_text
-from hypersonic.server.errors import BackendError, CancelledError, FailureReason, ModelLoadError, ReplacedError, ServerError
+from hypersonic.server.ensemble_phases import DecoupledRun, Phase, phases_of
+from hypersonic.server.ensemble_run import EnsembleRun, Lookup, version_text
+from hypersonic.server.errors import (
+    BackendError,
+    CancelledError,
+    FailureReason,
+    ModelLoadError,
+    ReplacedError,
+    ReplacingError,
+    ServerError,
+    UnsupportedError,
+)
 from hypersonic.server.lane import InstanceFigures
 from hypersonic.server.model import Call, Model
 from hypersonic.server.observe.latency import Latencies
 from hypersonic.server.observe.metrics_config import MetricsConfig
-from hypersonic.server.pending import Sink
+from hypersonic.server.pending import FINAL_RESPONSE, Sink
 from hypersonic.server.request import CheckedRequest
 from hypersonic.server.statistics import ModelStatistics, RunTimes
+from hypersonic.server.step_trace import trace_of
 
 _LOG = logging.getLogger(__name__)
 #: requests of streams that one ensemble works on at the same time
@@ -52,8 +66,8 @@ class EnsembleModel:
         metrics: MetricsConfig = MetricsConfig(),  # noqa: B008 - frozen
     ) -> None:
         """Raises ModelLoadError when a step's model is not there, or does not fit."""
-        _check(config, lookup)
-        self.config = config
+        self._phases = _check(config, lookup)
+        self.config = _with_policy(config, decoupled=len(self._phases) > 1)
         self.version = version
         self.load_duration_s = load_duration_s
         self.statistics = ModelStatistics(Latencies.of(metrics, config.message))
@@ -74,10 +88,12 @@ class EnsembleModel:
 
     @property
     def reason(self) -> str:
-        """The first step's model that is not ready says why."""
+        """The first step's model that is not ready says why. One that is being replaced is no reason: requests wait for it."""
         for step in self.config.ensemble:
             try:
-                self._lookup(step.model_name, version_text(step))
+                self._lookup(step.model_name, version_text(step), wait_s=0.0)
+            except ReplacingError:
+                continue
             except ServerError as error:
                 return f"ensemble '{self.name}' depends on '{step.model_name}': {error}"
         return ""
@@ -101,18 +117,30 @@ class EnsembleModel:
         return {}
 
     def infer(self, request: CheckedRequest, frame: Frame, call: Call, arrived_ns: int) -> Any:
+        if self.config.decoupled:
+            raise UnsupportedError("ModelInfer RPC doesn't support models with decoupled transaction policy")
         with self._entered():
-            return self._serve(request, frame, call, arrived_ns, time.monotonic_ns())
+            return self._serve(request, call, arrived_ns, time.monotonic_ns(), lambda run: frame(request, run.answer()))
 
     def stream(self, request: CheckedRequest, frame: Frame, call: Call, arrived_ns: int, sink: Sink) -> None:
         """On a thread of the model's own pool; requests of one sequence one after another."""
         enqueued_ns = time.monotonic_ns()
 
+        def deliver(run: EnsembleRun) -> None:
+            if not isinstance(run, DecoupledRun):
+                sink.respond(frame(request, run.answer()))
+                return
+            with closing(run.answers()) as answers:
+                for number, answer in enumerate(answers):
+                    if not number:
+                        self.statistics.add_first_response(time.monotonic_ns() - arrived_ns)
+                    sink.respond(frame(request, answer._replace(parameters={**answer.parameters, FINAL_RESPONSE: False})))
+
         def serve() -> None:
             with self._changed:
                 self._waiting -= 1
             try:
-                sink.respond(self._serve(request, frame, call, arrived_ns, enqueued_ns))
+                self._serve(request, call, arrived_ns, enqueued_ns, deliver)
                 sink.end(None)
             except ServerError as error:
                 sink.end(error)
@@ -147,13 +175,20 @@ class EnsembleModel:
                 serve = line.pop(0)
             serve()
 
-    def _serve(self, request: CheckedRequest, frame: Frame, call: Call, arrived_ns: int, enqueued_ns: int) -> Any:
+    def _run(self, request: CheckedRequest, call: Call) -> EnsembleRun:
+        if self.config.decoupled:
+            return DecoupledRun(self.config, self._lookup, request, call, self._phases)
+        return EnsembleRun(self.config, self._lookup, request, call)
+
+    def _serve(
+        self, request: CheckedRequest, call: Call, arrived_ns: int, enqueued_ns: int, deliver: Callable[[EnsembleRun], Any]
+    ) -> Any:
         started_ns = time.monotonic_ns()
-        run = EnsembleRun(self.config, self._lookup, request, call)
+        run = self._run(request, call)
         framed: Any = None
         error: ServerError | None = None
         try:
-            framed = frame(request, run.answer())
+            framed = deliver(run)
         except ServerError as caught:
             error = caught
         except Exception as caught:  # noqa: BLE001 - the last line of defence: the client must not wait for ever
@@ -205,19 +240,24 @@ class EnsembleModel:
         return ended
 
 
-def _check(config: ModelConfig, lookup: Lookup) -> None:
+def _check(config: ModelConfig, lookup: Lookup) -> tuple[Phase, ...]:
     """Triton's texts."""
 
     def member(step: EnsembleStep) -> ModelConfig:
-        model = _member(config.name, step, lookup).config
-        if model.decoupled:
-            raise ModelLoadError(
-                f"in ensemble {config.name}, step of model '{model.name}' is decoupled, which this server does not support in "
-                "ensembles: expected a model with one response per request"
-            )
-        return model
+        return _member(config.name, step, lookup).config
 
     check_members(config, member)
+    return phases_of(config, member)
+
+
+def _with_policy(config: ModelConfig, *, decoupled: bool) -> ModelConfig:
+    """An ensemble is decoupled when a step is, whatever its own configuration says."""
+    if config.decoupled == decoupled:
+        return config
+    message = model_config_pb2.ModelConfig()
+    message.CopyFrom(config.message)
+    message.model_transaction_policy.decoupled = decoupled
+    return replace(config, decoupled=decoupled, message=message)
 
 
 def _member(ensemble: str, step: EnsembleStep, lookup: Lookup) -> Model:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Any, NamedTuple, Protocol
 
@@ -31,9 +32,8 @@ from hypersonic.server.errors import (
 from hypersonic.server.model import Call, Model
 from hypersonic.server.request import CheckedRequest, InferRequest, InputTensor, WantedOutput, check
 from hypersonic.server.statistics import RunTimes
+from hypersonic.server.step_trace import StepTrace, inputs_of, trace_of
 
-#: name and version ("" = the latest) -> model; repository.model
-Lookup = Callable[[str, str], Model]
 #: how often one step may meet a version that is unloaded at that moment
 _MOST_REPLACEMENTS = 8
 #: what a step's error becomes: the first kind that fits
@@ -53,35 +53,18 @@ class Tensor(NamedTuple):
 Tensors = Mapping[str, Tensor | None]
 
 
+class Lookup(Protocol):
+    """repository.model. version: "" = the latest. wait_s: for a model that is being replaced. Raises ServerError."""
+
+    def __call__(self, name: str, version: str, *, wait_s: float = ...) -> Model: ...
+
+
 class Ended(NamedTuple):
     """A step's outcome: tensors or an error."""
 
     step: EnsembleStep
     tensors: Tensors
     error: ServerError | None = None
-
-
-class StepTrace(Protocol):
-    """What a Trace (observe/trace.py) is to an ensemble; server/model.py calls end() when a request is completed."""
-
-    def step(self, model: str, arrived_ns: int) -> StepTrace: ...
-
-    def end(
-        self,
-        version: int,
-        request_id: str,
-        arrived_ns: int,
-        *,
-        enqueued_ns: int = 0,
-        times: RunTimes | None = None,
-        error: Exception | None = None,
-    ) -> None: ...
-
-
-def trace_of(call: Call) -> StepTrace | None:
-    """The trace of the request that came by this call, if it is sampled."""
-    trace: StepTrace | None = getattr(call, "trace", None)
-    return trace
 
 
 class _Clock:
@@ -94,6 +77,13 @@ class _Clock:
     def step(self, model: str, arrived_ns: int) -> StepTrace:
         """Of an ensemble in an ensemble; its own clock does the counting."""
         return _Clock([], self._trace.step(model, arrived_ns) if self._trace else None)
+
+    def received(self, tensors: Sequence[InputTensor]) -> None:
+        if self._trace is not None:
+            self._trace.received(tensors)
+
+    def framing(self, frame: Frame, config: ModelConfig) -> Frame:
+        return frame if self._trace is None else self._trace.framing(frame, config)
 
     def end(
         self,
@@ -185,9 +175,14 @@ class EnsembleRun:
 
     def answer(self) -> Answer:
         """Raises ServerError, its text beginning with the ensemble's name as Triton's does."""
-        try:
+        with self._naming():
             self._drive()
             return self._answer()
+
+    @contextmanager
+    def _naming(self) -> Iterator[None]:
+        try:
+            yield
         except CancelledError:
             raise
         except ServerError as error:
@@ -259,20 +254,24 @@ class EnsembleRun:
     def _infer(self, step: EnsembleStep, model: Model, request: CheckedRequest) -> Tensors:
         """On this thread."""
         now_ns = time.monotonic_ns()
-        tensors: Tensors = model.infer(request, _framing(step, model.config), self._call(model, now_ns), now_ns)
+        call = self._call(model, request, now_ns)
+        tensors: Tensors = model.infer(request, call.trace.framing(framing(step, model.config), model.config), call, now_ns)
         return tensors
 
     def _queue(self, step: EnsembleStep, model: Model, request: CheckedRequest) -> Tensors:
         """With its model; the answer comes to `_ended`."""
         if model.config.decoupled:
-            raise UnsupportedError(f"step of model '{model.name}' is decoupled, which ensembles do not support")
+            raise UnsupportedError(f"model '{model.name}' has become decoupled: load the ensemble again")
         now_ns = time.monotonic_ns()
-        sink = _StepSink(step, self._ended)
-        model.stream(request, _framing(step, model.config), self._call(model, now_ns), now_ns, sink)
+        call, sink = self._call(model, request, now_ns), _StepSink(step, self._ended)
+        model.stream(request, call.trace.framing(framing(step, model.config), model.config), call, now_ns, sink)
         return {}
 
-    def _call(self, model: Model, now_ns: int) -> StepCall:
-        trace = self._trace.step(model.name, now_ns) if self._trace is not None else None
+    def _call(self, model: Model, request: CheckedRequest, now_ns: int) -> StepCall:
+        trace = None
+        if self._trace is not None:
+            trace = self._trace.step(model.name, now_ns)
+            trace.received(inputs_of(model.config, request))
         return StepCall(self._ending, self._client, _Clock(self.times, trace))
 
     def _step_request(self, step: EnsembleStep, config: ModelConfig) -> CheckedRequest:
@@ -346,7 +345,7 @@ def _inputs(config: ModelConfig, request: CheckedRequest) -> dict[str, Tensor | 
     }
 
 
-def _framing(step: EnsembleStep, config: ModelConfig) -> Frame:
+def framing(step: EnsembleStep, config: ModelConfig) -> Frame:
     """Answer -> its tensors by their names in the ensemble; copied where the memory is not the answer's own."""
 
     def frame(request: CheckedRequest, answer: Answer) -> Tensors:

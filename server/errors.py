@@ -3,14 +3,17 @@
 
 ServerError
 ├── InvalidRequestError          the client's mistake
+│   ├── TooLargeError            ... more bytes than a request may have
 │   └── InvalidTensorError       ... in a request already matched to its model
 ├── NotFoundError                no such model, version or region
 ├── UnavailableError             may work later or elsewhere
 │   ├── ShuttingDownError
 │   ├── ReplacedError            this version was unloaded meanwhile: ask the repository again
+│   ├── ReplacingError           the next version is on its way: a request would wait
 │   ├── QueueFullError
 │   └── QueueTimeoutError
 ├── BudgetError                  too many bytes in flight
+│   └── ClientShareError         ... this client's
 ├── CancelledError               the client went away or its deadline passed
 ├── AlreadyExistsError           a name that is taken
 ├── UnauthenticatedError         the client did not show who it is
@@ -50,6 +53,9 @@ class ServerError(Exception):
     names_request: ClassVar[bool] = False
     #: set where the request is known
     request_id: str | None = None
+    model_name: str = ""
+    #: whether a model raised it, which has counted it then
+    of_model: bool = False
 
     @property
     def text(self) -> str:
@@ -61,6 +67,10 @@ class ServerError(Exception):
 
 class InvalidRequestError(ServerError):
     """The request contradicts the protocol or the model's configuration."""
+
+
+class TooLargeError(InvalidRequestError):
+    """More bytes than a request may have."""
 
 
 class InvalidTensorError(InvalidRequestError):
@@ -91,6 +101,10 @@ class ReplacedError(UnavailableError):
         super().__init__(f"Request for unknown model: '{model}' version {version} is not at ready state")
 
 
+class ReplacingError(UnavailableError):
+    """The model's old version had to go before its new one could come; a request waits for that, a look does not."""
+
+
 class QueueFullError(UnavailableError):
     """The model's queue holds max_queue_size requests already."""
 
@@ -114,6 +128,10 @@ class BudgetError(ServerError):
     """The requests in flight hold as many bytes as the server may hold."""
 
     reason = FailureReason.REJECTED
+
+
+class ClientShareError(BudgetError):
+    """There is room, but not for this client: it holds its share already."""
 
 
 class CancelledError(ServerError):

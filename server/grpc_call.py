@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import grpc
 
-from hypersonic.server.admission import Admission
+from hypersonic.server.admission import Admission, Held
 from hypersonic.server.errors import (
     AlreadyExistsError,
     BackendError,
@@ -25,6 +25,7 @@ from hypersonic.server.errors import (
     UnknownError,
     UnsupportedError,
 )
+from hypersonic.server.log import log_failure
 
 _LOG = logging.getLogger(__name__)
 #: longest error text sent: it travels in a header, and clients' names are in it
@@ -82,29 +83,6 @@ class GrpcCall:
         return next((str(value) for key, value in self._metadata() or () if key == "traceparent"), "")
 
 
-class Held:
-    """The bytes of one request, from its admission until its call has ended."""
-
-    __slots__ = ("_admission", "_client", "_size_bytes")
-
-    def __init__(self, admission: Admission, client: str, size_bytes: int) -> None:
-        admission.enter(size_bytes, client)
-        self._admission = admission
-        self._client = client
-        self._size_bytes = size_bytes
-
-    def hold(self, size_bytes: int) -> None:
-        """It holds that many bytes now, if those are more."""
-        more = size_bytes - self._size_bytes
-        if more > 0:
-            self._size_bytes = size_bytes
-            self._admission.grow(more, self._client)
-
-    def leave(self) -> None:
-        """The call has ended."""
-        self._admission.leave(self._size_bytes, self._client)
-
-
 def admit(admission: Admission, call: GrpcCall, size_bytes: int) -> Held:
     """Let a request in until its call has ended: its answer read by the client, or given up.
 
@@ -130,9 +108,18 @@ def printable(error: ServerError) -> str:
     )
 
 
+def cancel(context: Any, code: grpc.StatusCode, details: str) -> None:
+    """End a call from any thread, also while its own waits to send. Where grpcio does not let us say why: CANCELLED."""
+    call = getattr(getattr(context, "_rpc_event", None), "call", None)
+    if call is not None:
+        call.cancel(code.value[0], details.encode())
+    else:
+        context.cancel()
+
+
 def abort(context: Context, error: ServerError) -> None:
     """End the call with the error's code and text. Raises what gRPC raises."""
     code = status_of(error)
     if code is grpc.StatusCode.INTERNAL:
-        _LOG.error("%s", error)
+        log_failure(_LOG, error, context.peer())
     context.abort(code, printable(error))

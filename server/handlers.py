@@ -9,15 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import grpc
 from google.protobuf.message import DecodeError, Message
 from tritonclient.grpc import service_pb2
 
-from hypersonic.server.errors import InvalidRequestError, ServerError
+from hypersonic.server.admission import Admission
+from hypersonic.server.errors import BudgetError, InvalidRequestError, ServerError
 from hypersonic.server.grpc_call import Context, abort, on_pool
 from hypersonic.server.limits import check_control
+from hypersonic.server.observe.refusals import Protocol, Refusals
 from hypersonic.server.service import InferenceService
 from hypersonic.server.servicer import Servicer
 from hypersonic.server.stream import stream_infer
@@ -25,20 +28,30 @@ from hypersonic.server.stream import stream_infer
 SERVICE = "inference.GRPCInferenceService"
 #: the one RPC in a hurry
 INFER = f"/{SERVICE}/ModelInfer"
+#: control calls run at a time; loading a model takes one for as long as it takes
+CONTROL_THREADS = 32
 Handlers = Mapping[str, "grpc.RpcMethodHandler[Any, Any]"]
 
 
 def rpc_handlers(
-    servicer: Servicer, service: InferenceService, *, control_threads: int = 8, stream_threads: int = 1024
+    servicer: Servicer, service: InferenceService, *, control_threads: int = CONTROL_THREADS, stream_threads: int = 1024
 ) -> Handlers:
     """RPC -> its handler. Threads of a pool are made when they are needed."""
     control = ThreadPoolExecutor(control_threads, thread_name_prefix="grpc-control")
     streams = ThreadPoolExecutor(stream_threads, thread_name_prefix="grpc-stream")
     return {
-        "ModelInfer": grpc.unary_unary_rpc_method_handler(_inferring(servicer.infer)),
-        "ModelStreamInfer": grpc.stream_stream_rpc_method_handler(_streaming(servicer, service, streams)),
-        **{name: _control(method, request, control) for name, (method, request) in _control_methods(servicer).items()},
+        "ModelInfer": grpc.unary_unary_rpc_method_handler(_inferring(servicer.infer, service.refusals)),
+        "ModelStreamInfer": grpc.stream_stream_rpc_method_handler(_streaming(servicer, service, streams, stream_threads)),
+        **{
+            name: _control(method, request, control, service.refusals)
+            for name, (method, request) in _control_methods(servicer).items()
+        },
     }
+
+
+def control_methods(handlers: Handlers) -> list[str]:
+    """The full names of all RPCs but inference."""
+    return [f"/{SERVICE}/{name}" for name in handlers if name not in ("ModelInfer", "ModelStreamInfer")]
 
 
 def generic_handler(handlers: Handlers) -> grpc.GenericRpcHandler:
@@ -70,37 +83,49 @@ def _control_methods(servicer: Servicer) -> Mapping[str, tuple[Callable[[Any], A
     }
 
 
-def _serialize(message: Message) -> bytes:
-    return message.SerializeToString()
-
-
-def _inferring(infer: Callable[[bytes, Context], bytes]) -> Callable[[bytes, Context], bytes]:
+def _inferring(infer: Callable[[bytes, Context], bytes], refusals: Refusals) -> Callable[[bytes, Context], bytes]:
     def handle(data: bytes, context: Context) -> bytes:
         try:
             return infer(data, context)
         except ServerError as error:
+            refusals.add(Protocol.GRPC, error)
             abort(context, error)
             raise
 
     return handle
 
 
-def _streaming(servicer: Servicer, service: InferenceService, pool: ThreadPoolExecutor) -> Any:
+def _streaming(servicer: Servicer, service: InferenceService, pool: ThreadPoolExecutor, threads: int) -> Any:
+    """A stream holds a thread; as with bytes (see Admission), a client may have as many as are still free."""
+    places = Admission(threads)
+
     def handle(requests: Iterator[bytes], context: Context) -> Iterator[bytes]:
+        client = context.peer()
+        try:
+            places.enter(1, client)
+        except BudgetError:
+            text = f"the server has {places.requests} of {threads} streams open, too many of them are this client's: close some"
+            abort(context, BudgetError(text))
+        if not context.add_callback(partial(places.leave, 1, client)):
+            places.leave(1, client)
         return stream_infer(servicer, service, requests, context)
 
     return on_pool(handle, pool)
 
 
-def _control(method: Callable[[Any], Any], request: Any, pool: ThreadPoolExecutor) -> grpc.RpcMethodHandler[Any, Any]:
-    def handle(data: bytes, context: Context) -> Any:
+def _control(
+    method: Callable[[Any], Any], request: Any, pool: ThreadPoolExecutor, refusals: Refusals
+) -> grpc.RpcMethodHandler[Any, Any]:
+    def handle(data: bytes, context: Context) -> bytes:
         try:
-            return method(_parsed(data, request))
+            answer: Message = method(_parsed(data, request))
         except ServerError as error:
+            refusals.add(Protocol.GRPC, error)
             abort(context, error)
             raise
+        return answer.SerializeToString()
 
-    return grpc.unary_unary_rpc_method_handler(on_pool(handle, pool), response_serializer=_serialize)
+    return grpc.unary_unary_rpc_method_handler(on_pool(handle, pool))
 
 
 def _parsed(data: bytes, request: Any) -> Any:

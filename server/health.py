@@ -20,6 +20,7 @@ from hypersonic.server.grpc_call import Context, on_pool
 from hypersonic.server.service import InferenceService
 
 SERVICE = "grpc.health.v1.Health"
+CHECK = f"/{SERVICE}/Check"
 #: grpcio's way to send on a stream from any thread; None ends the stream
 Send = Callable[[Any], None]
 
@@ -34,11 +35,11 @@ class HealthServicer:
         self._teller = ThreadPoolExecutor(1, thread_name_prefix="grpc-health-watch")
         service.on_change(self.refresh)
 
-    def check(self, _request: Any, _context: Context) -> Any:
+    def check(self, _request: bytes, _context: Context) -> bytes:
         return _response(self._service.ready)
 
-    def watch(self, _request: Any, context: Context, send: Send) -> None:
-        """Send the present state now, every other one when it comes."""
+    def watch(self, _requests: Any, context: Context, send: Send) -> None:
+        """Send the present state now, every other one when it comes. The request is not waited for: nothing depends on it."""
         with self._lock:
             self._watchers[send] = None
         if not context.add_callback(partial(self._forget, send)):
@@ -75,20 +76,20 @@ class HealthServicer:
             self._watchers.pop(send, None)
 
 
-def _response(ready: bool) -> Any:
+def _response(ready: bool) -> bytes:
     status = health_pb2.HealthCheckResponse.SERVING if ready else health_pb2.HealthCheckResponse.NOT_SERVING
-    return health_pb2.HealthCheckResponse(status=status)
+    message: bytes = health_pb2.HealthCheckResponse(status=status).SerializeToString()
+    return message
 
 
 def health_handler(servicer: HealthServicer) -> grpc.GenericRpcHandler:
     """The service as grpc.Server.add_generic_rpc_handlers takes it, on threads of its own. Requests are not even parsed."""
     pool = ThreadPoolExecutor(2, thread_name_prefix="grpc-health")
-    request, response = None, health_pb2.HealthCheckResponse.SerializeToString
     return grpc.method_handlers_generic_handler(
         SERVICE,
         {
-            "Check": grpc.unary_unary_rpc_method_handler(on_pool(partial(servicer.check), pool), request, response),
-            "Watch": grpc.unary_stream_rpc_method_handler(on_pool(_non_blocking(servicer.watch), pool), request, response),
+            "Check": grpc.unary_unary_rpc_method_handler(on_pool(partial(servicer.check), pool)),
+            "Watch": grpc.stream_stream_rpc_method_handler(on_pool(_non_blocking(servicer.watch), pool)),
         },
     )
 

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from hypersonic.server.config import ModelConfig
+from hypersonic.server.config import EnsembleStep, ModelConfig
 from hypersonic.server.config_ensemble import check_members
 from hypersonic.server.control import load_failure, poll_failure
+from hypersonic.server.ensemble_phases import phases_of
 from hypersonic.server.errors import ModelBusyError, ModelLoadError, ServerError
 from hypersonic.server.layout import NOT_FOUND, Place, Signature, check_place, find_model, part_below, signature
 from hypersonic.server.loading import Loader
@@ -250,11 +251,19 @@ class Lifecycle:
         config = self._registry.entry(name).config
         if config is None:
             return
+
+        def member(step: EnsembleStep) -> ModelConfig:
+            return self._member(step.model_name, step.version)
+
         try:
-            check_members(config, lambda step: self._member(step.model_name, step.version))
+            check_members(config, member)
+            decoupled = len(phases_of(config, member)) > 1
         except ServerError as error:
             _LOG.error("'%s' is unloaded: %s", name, error)
             self.drop(name, str(error))
+            return
+        if any(model.config.decoupled != decoupled for model in self._registry.entry(name).models):
+            self.try_to_bring(name)
 
     def _member(self, name: str, version: int) -> ModelConfig:
         return choose(self._registry.entry(name), name, version if version >= 0 else None).config

@@ -72,13 +72,15 @@ class _Counted(NamedTuple):
 
 
 _PARAMETER = _Counted("parameters", "parameters")
-_TYPED = "elements of typed contents"
+_TYPED, _STRINGS = "elements of typed contents", "string elements"
+#: measured: what an element takes in protobuf's arrays, which may be half empty, and in the tensor made of them
+_NUMBER_BYTES, _STRING_BYTES = 24, 48
 #: InferTensorContents: varints are a byte or more each, fp32 four, fp64 eight
 _CONTENTS = {
     **{number: _Counted("typed_elements", _TYPED, per_byte=1.0) for number in (1, 2, 3, 4, 5)},
     6: _Counted("typed_elements", _TYPED, per_byte=0.25),
     7: _Counted("typed_elements", _TYPED, per_byte=0.125),
-    8: _Counted("string_elements", "string elements"),
+    8: _Counted("string_elements", _STRINGS),
 }
 _INPUT = {
     3: _Counted("shape_bytes", "dimensions", per_byte=1.0),
@@ -94,14 +96,18 @@ _REQUEST = {
 }
 
 
-def check_wire(data: bytes, limits: Limits = LIMITS) -> None:
+def check_wire(data: bytes, limits: Limits = LIMITS) -> int:
     """A serialized ModelInferRequest, whole or without its raw_input_contents. Raises InvalidRequestError for too much.
 
-    What is not protobuf ends the count: everything before it is within the limits, and the library refuses the rest.
+    Returns the bytes that its typed contents take in memory beside the message, parsed and as tensors. What is no protobuf
+    ends the count: everything before it is within the limits, and the library refuses the rest.
     """
-    if len(data) > limits.uncounted_bytes:
-        most = {**vars(limits), "shape_bytes": limits.inputs * limits.dims * _VARINT_BYTES}
-        _count(data, most)
+    if len(data) <= limits.uncounted_bytes:
+        return 0
+    most = {**vars(limits), "shape_bytes": limits.inputs * limits.dims * _VARINT_BYTES}
+    found = _count(data, most)
+    numbers, strings = int(found.get(_TYPED, 0)), int(found.get(_STRINGS, 0))
+    return _NUMBER_BYTES * numbers + _STRING_BYTES * strings + (2 * len(data) if strings else 0)
 
 
 def check_control(data: bytes, *, carries_files: bool, limits: Limits = LIMITS) -> None:
@@ -113,7 +119,8 @@ def check_control(data: bytes, *, carries_files: bool, limits: Limits = LIMITS) 
         raise InvalidRequestError(f"the request has {len(data)} bytes, expected at most {limits.control_bytes}")
 
 
-def _count(data: bytes, most: Mapping[str, int]) -> None:
+def _count(data: bytes, most: Mapping[str, int]) -> Mapping[str, float]:
+    """How much there is of what is counted. Raises InvalidRequestError for too much of it."""
     found: dict[str, float] = {}
     steps = iter(range(most["fields"]))
     stack = [(_REQUEST, _fields(data, 0, len(data), steps))]
@@ -132,6 +139,7 @@ def _count(data: bytes, most: Mapping[str, int]) -> None:
             raise InvalidRequestError(f"the request has more than {most[counted.limit]} {counted.what}: split it")
         if counted.inside is not None:
             stack.append((dict(counted.inside), _fields(data, start, stop, steps)))
+    return found
 
 
 def _fields(data: bytes, at: int, end: int, steps: Iterator[int]) -> Iterator[tuple[int, int, int]]:

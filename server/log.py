@@ -10,22 +10,27 @@ The first two are Triton's. What came from a client cannot forge a line: control
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
+import os
 import sys
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
-from hypersonic.server.errors import InvalidRequestError, StartError
+from hypersonic.server.errors import InvalidRequestError, ServerError, StartError
 
 FORMATS = ("default", "ISO8601", "json")
 #: whose records come here, from which level on: the exporter of traces says what it cannot send, the two servers what their
 #: handlers raised; without a handler these would write lines of their own to standard error
 _LOGGERS = {"hypersonic": logging.NOTSET, **dict.fromkeys(("opentelemetry", "uvicorn", "grpc", "asyncio"), logging.WARNING)}
 _CONTEXT_KEY = "fields"
+#: of what a client named
+_MOST_FIELD_CHARACTERS = 256
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,17 @@ def _escaped(text: str) -> str:
 
 def _moment(record: logging.LogRecord) -> datetime:
     return datetime.fromtimestamp(record.created, UTC)
+
+
+def log_failure(logger: logging.Logger, error: ServerError, client: str, *, request_id: str = "") -> None:
+    """What is ours to mend: the error with whose request it was, as fields too where the log is JSON.
+
+    request_id: where the error does not know it itself.
+    """
+    known = {"model": error.model_name, "request_id": error.request_id or request_id, "client": client}
+    fields = {name: value[:_MOST_FIELD_CHARACTERS] for name, value in known.items() if value}
+    about = ", ".join(f"{name.replace('_', ' ')} {value!r}" for name, value in fields.items())
+    logger.error("%s%s", error, f" ({about})" if about else "", extra={_CONTEXT_KEY: fields})
 
 
 class _TextFormatter(logging.Formatter):
@@ -98,7 +114,10 @@ class _JsonFormatter(logging.Formatter):
             fields["exception"] = self.formatException(record.exc_info)
         more = getattr(record, _CONTEXT_KEY, None)
         fields |= {str(key): value for key, value in more.items() if key not in fields} if isinstance(more, Mapping) else {}
-        return json.dumps(fields, default=str)
+        try:
+            return json.dumps(fields, default=str, allow_nan=False)
+        except (TypeError, ValueError):  # a NaN, or a key that is no text, would make a line that is no JSON
+            return json.dumps({key: str(value) for key, value in fields.items()})
 
 
 def _formatter(name: str) -> logging.Formatter:
@@ -134,11 +153,51 @@ class LogControl:
             self._apply(replace(self.settings, **changes))
 
 
+class _FileHandler(logging.Handler):
+    """Appends to a file, a line a write. While the disk is full lines go to standard error, after one that says why."""
+
+    def __init__(self, path: str) -> None:
+        """Raises OSError."""
+        super().__init__()
+        self._path = path
+        self._file = Path(path).open("ab", buffering=0)  # noqa: SIM115 - closed with the handler
+        #: the last line is not whole
+        self._torn = False
+        self._failed = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            line = self.format(record)
+        except Exception:  # noqa: BLE001 - as every handler of logging does
+            self.handleError(record)
+            return
+        try:
+            self._append(f"{line}\n".encode(errors="backslashreplace"))
+            self._failed = False
+        except OSError as error:
+            if not self._failed:
+                sys.stderr.write(
+                    f"log file {self._path} cannot be written: {error.strerror}; its lines follow here until it can\n"
+                )
+            self._failed = True
+            sys.stderr.write(f"{line}\n")
+
+    def _append(self, data: bytes) -> None:
+        written = self._file.write(b"\n" + data if self._torn else data) - self._torn
+        self._torn = written < len(data)
+        if self._torn:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
 def _handler(file: str) -> logging.Handler:
     if not file:
         return logging.StreamHandler(sys.stderr)
     try:
-        return logging.FileHandler(file, encoding="utf-8")
+        return _FileHandler(file)
     except OSError as error:
         raise StartError(f"--log-file {file} cannot be written: {error.strerror}") from error
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
@@ -26,6 +27,7 @@ from hypersonic.server.request import CheckedRequest
 from hypersonic.server.scheduler import Batcher, Scheduler
 from hypersonic.server.sequence import SequenceBatcher
 from hypersonic.server.statistics import ModelStatistics
+from hypersonic.server.step_trace import trace_of
 
 
 class Call(Protocol):
@@ -170,20 +172,32 @@ class ScheduledModel:
             raise
         except ServerError as error:
             pending.error = error
-        self._count(pending, call)
+        self._count(pending)
         if pending.error is not None:
             raise pending.error.with_traceback(None)
         return pending.answer
 
     def stream(self, request: CheckedRequest, frame: Frame, call: Call, arrived_ns: int, sink: Sink) -> None:
+        counted = threading.Lock()
+
+        def count(pending: PendingRequest) -> None:
+            # a decoupled model's last answer and the end of its run come in either order, on two threads
+            over = pending.completed and (pending.times is not None or not self.config.decoupled)
+            if (over or pending.error is not None) and counted.acquire(blocking=False):
+                self._count(pending)
+
         def done(pending: PendingRequest) -> None:
-            self._count(pending, call)
+            count(pending)
             if pending.error is None and not self.config.decoupled:
                 sink.respond(pending.answer)
             sink.end(pending.error)
 
         pending = PendingRequest(
-            request, frame, arrived_ns, client=call.client, on_done=done, sink=sink if self.config.decoupled else None
+            *(request, frame, arrived_ns),
+            client=call.client,
+            on_done=done,
+            on_run=count,
+            sink=sink if self.config.decoupled else None,
         )
         try:
             self._submit(pending, call, here=False)
@@ -191,11 +205,12 @@ class ScheduledModel:
             raise
         except ServerError as error:
             pending.error = error
-            self._count(pending, call)
+            self._count(pending)
             raise
 
     def _submit(self, pending: PendingRequest, call: Call, *, here: bool) -> None:
         batcher = self.scheduler.batcher
+        pending.trace = trace_of(call)
         call.add_callback(lambda: batcher.withdraw(pending, CancelledError()))
         self.scheduler.submit(pending, here=here)
         if not pending.completed and not call.is_active():  # it ended before there was anything to withdraw
@@ -209,7 +224,7 @@ class ScheduledModel:
                 self.scheduler.batcher.expire()
         pending.wait()
 
-    def _count(self, pending: PendingRequest, call: Call) -> None:
+    def _count(self, pending: PendingRequest) -> None:
         now_ns = time.monotonic_ns()
         if pending.error is None and pending.answer is None and not self.config.decoupled:
             pending.error = BackendError("the request ended without an answer")
@@ -219,9 +234,8 @@ class ScheduledModel:
             self.statistics.add_success(pending.arrived_ns, pending.enqueued_ns, pending.times, now_ns)
         if pending.first_response_ns:
             self.statistics.add_first_response(pending.first_response_ns - pending.arrived_ns)
-        trace = getattr(call, "trace", None)  # of a sampled request, and the clock of an ensemble's step
-        if trace is not None:
-            trace.end(
+        if pending.trace is not None:  # of a sampled request, and the clock of an ensemble's step
+            pending.trace.end(
                 *(self.version, pending.request.id, pending.arrived_ns),
                 enqueued_ns=pending.enqueued_ns,
                 times=pending.times,

@@ -33,6 +33,7 @@ class Options:
     disable_auto_complete_config: bool = False
     strict_model_config: bool = False
     allow_xclbin_override: bool = False
+    model_load_override_limit_bytes: int = 1 << 30
     exit_timeout_secs: int = 30
     exit_on_error: bool = False
     strict_readiness: bool = True
@@ -50,6 +51,7 @@ class Options:
     reuse_grpc_port: bool = False
     grpc_infer_thread_count: int = 256
     max_inflight_bytes: int = 2 << 30
+    client_timeout_secs: int = 60
     grpc_keepalive_time: int = 7_200_000
     grpc_keepalive_timeout: int = 20_000
     grpc_keepalive_permit_without_calls: bool = True
@@ -88,7 +90,7 @@ class Options:
             self.load_model,
             float(self.repository_poll_secs),
             complete_config=not (self.disable_auto_complete_config or self.strict_model_config),
-            override=OverridePolicy(allow_xclbin=self.allow_xclbin_override),
+            override=OverridePolicy(self.model_load_override_limit_bytes, self.allow_xclbin_override),
         )
 
     @classmethod

@@ -84,8 +84,8 @@ def _file_of(key: str) -> OverrideFile:
     version, _, name = key.removeprefix(_PREFIX).partition("/")
     if not is_version(version) or not _FILE_NAME.fullmatch(name):
         raise InvalidRequestError(
-            f"invalid load parameter '{_shown(key)}', expected 'file:<version>/<file name>': a version from 1 on and a name of "
-            "letters, digits, '_', '.' and '-', without directories"
+            f"Invalid file path: invalid load parameter '{_shown(key)}', expected 'file:<version>/<file name>': a version "
+            "from 1 on and a name of at most 128 letters, digits, '_', '.' and '-', without directories"
         )
     return OverrideFile(version, name)
 
@@ -99,7 +99,7 @@ def _check_files(files: Mapping[OverrideFile, bytes], policy: OverridePolicy) ->
     if len(files) > _MAX_FILES or size_bytes > policy.limit_bytes:
         raise InvalidRequestError(
             f"the load request brings {len(files)} files of {size_bytes} bytes, expected at most {_MAX_FILES} files "
-            f"of {policy.limit_bytes} bytes together"
+            f"of {policy.limit_bytes} bytes together (--model-load-override-limit-bytes)"
         )
     for file in files:
         if file.name.lower().endswith(".xclbin"):

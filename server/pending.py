@@ -13,6 +13,7 @@ from hypersonic.server.answer import Answer, Frame
 from hypersonic.server.errors import ServerError
 from hypersonic.server.request import CheckedRequest
 from hypersonic.server.statistics import RunTimes
+from hypersonic.server.step_trace import StepTrace
 
 #: the response parameter that marks a request's last answer
 FINAL_RESPONSE = "triton_final_response"
@@ -44,13 +45,14 @@ class PendingRequest:
     fields below are theirs, under the batcher's lock. Completed exactly once, with an answer or an error.
 
     client: whose turn it counts as. on_done: called once when it is completed, instead of letting a waiting thread go; on any
-    thread, perhaps with the batcher's lock held. sink: of a decoupled model's request.
+    thread, perhaps with the batcher's lock held. sink: of a decoupled model's request. on_run: called when the run that carried
+    such a request is over, perhaps after on_done: answers leave as the model gives them.
     """
 
     __slots__ = (
         "_claim", "_latch", "_sink", "answer", "arrived_ns", "cancelled", "client", "enqueued_ns", "error", "expires_ns",
-        "first_response_ns", "frame", "in_flight", "level", "null", "on_done", "parts", "rank", "request", "responses",
-        "rows_left", "size_bytes", "timeouts", "times", "turn", "waiting",
+        "first_response_ns", "frame", "in_flight", "level", "null", "on_done", "on_run", "parts", "rank", "request",
+        "responses", "rows_left", "size_bytes", "timeouts", "times", "trace", "turn", "waiting",
     )  # fmt: skip
 
     def __init__(
@@ -61,6 +63,7 @@ class PendingRequest:
         *,
         client: str = "",
         on_done: Callable[[PendingRequest], None] | None = None,
+        on_run: Callable[[PendingRequest], None] | None = None,
         sink: Sink | None = None,
     ) -> None:
         self.request = request
@@ -68,6 +71,7 @@ class PendingRequest:
         self.arrived_ns = arrived_ns
         self.client = client
         self.on_done = on_done
+        self.on_run = on_run
         self._sink = sink
         self.enqueued_ns = 0
         self.expires_ns = 0
@@ -94,6 +98,8 @@ class PendingRequest:
         self.answer: Any = None
         self.error: ServerError | None = None
         self.times: RunTimes | None = None
+        #: of a sampled request; what its model asks other models belongs to it
+        self.trace: StepTrace | None = None
         #: keeps answers in the order of requests, where the model wants that
         self.turn: Turnstile | None = None
         self._claim = threading.Lock()
@@ -129,6 +135,12 @@ class PendingRequest:
         """A decoupled model has no more answers to it; safe to call twice."""
         self.error = self.error or error
         self.release()
+
+    def ran(self, times: RunTimes) -> None:
+        """The run that carried a decoupled model's request is over; its last answer has left before, or is still to come."""
+        self.times = times
+        if self.on_run is not None:
+            self.on_run(self)
 
     def release(self) -> None:
         """Completed: let the front end's thread go. Does nothing the second time."""

@@ -13,14 +13,14 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
 from hypersonic.server.backend import Backend
 from hypersonic.server.config import ModelConfig
 from hypersonic.server.control import ControlMode, ModelControl, check_requested_name
+from hypersonic.server.errors import NotFoundError, ReplacingError, UnavailableError
 from hypersonic.server.layout import Place, find_models, require_repositories
 from hypersonic.server.lifecycle import Lifecycle
 from hypersonic.server.loading import Loader
@@ -72,15 +72,20 @@ class ModelRepository:
     def model(self, name: str, version: str = "", *, wait_s: float = REPLACEMENT_WAIT_S) -> Model:
         """The version asked for, or the latest in service. wait_s: for a model whose old version had to go first.
 
-        Raises NotFoundError, UnavailableError for a version that is not READY, InvalidRequestError for a version that is no
-        number; Triton's texts.
+        Raises NotFoundError, UnavailableError for a version that is not READY (ReplacingError for one that will be),
+        InvalidRequestError for a version that is no number; Triton's texts.
         """
         number = parse_version(version)
         entry = self._registry.models.get(name)
         if entry is not None and entry.replacing and wait_s > 0:
             self._registry.wait_replaced(name, wait_s)
             entry = self._registry.models.get(name)
-        return choose(entry, name, number)
+        try:
+            return choose(entry, name, number)
+        except (NotFoundError, UnavailableError) as error:
+            if entry is not None and entry.replacing:
+                raise ReplacingError(str(error)) from error
+            raise
 
     def __contains__(self, name: object) -> bool:
         """Whether a model of that name is loaded."""
@@ -102,18 +107,13 @@ class ModelRepository:
         if not self.control.loads_all:
             for name, places in self._find().items():
                 models.setdefault(name, _unasked(name, places))
-        return [row for name in sorted(models) for row in self._rows(models[name])]
-
-    def _rows(self, entry: ModelEntry) -> Iterable[IndexEntry]:
-        """An ensemble's state is its members'; while one of them is replaced, requests only wait."""
-        waiting = any(self._registry.entry(member).replacing for member in entry.members)
-        return replace(entry, replacing=True).rows() if waiting else entry.rows()
+        return [row for name in sorted(models) for row in models[name].rows()]
 
     @property
     def all_ready(self) -> bool:
         """Whether nothing is UNAVAILABLE, but for what was unloaded, or LOADING for the first time."""
         entries = (entry for entry in self._registry.models.values() if not entry.replacing)
-        rows = (row for entry in entries for row in self._rows(entry))
+        rows = (row for entry in entries for row in entry.rows())
         return all(row.state in (ModelState.READY, ModelState.UNLOADING) or row.reason == UNLOADED for row in rows)
 
     def load_all(self) -> None:

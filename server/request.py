@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from hypersonic.server.shm import Span
 
 ParameterValue = bool | int | float | str
+#: of a tensor that holds none at all
+_MOST_ELEMENTS = 2**31 - 1
 
 _BATCH_NOTE = (
     "NOTE: Setting a non-zero max_batch_size in the model config requires a batch dimension to be prepended to each input "
@@ -220,7 +222,18 @@ def _bytes(tensor: InputTensor, spec: TensorConfig, config: ModelConfig) -> memo
             f"input byte size mismatch for input '{spec.name}' for model '{config.name}'. "
             f"Expected {prod(tensor.shape) * size_bytes}, got {len(tensor.data)}"
         )
+    if not len(tensor.data):
+        _check_emptiness(tensor, config)
     return tensor.data
+
+
+def _check_emptiness(tensor: InputTensor, config: ModelConfig) -> None:
+    """No bytes suffice for any shape with a 0 in it, but not every such shape is one that arrays can have."""
+    if prod([max(n, 1) for n in tensor.shape]) > _MOST_ELEMENTS:
+        raise InvalidTensorError(
+            f"input '{tensor.name}' for model '{config.name}' has shape {_shape(tensor.shape)}; expected dimensions that, but "
+            f"for those of 0, multiply to at most {_MOST_ELEMENTS}"
+        )
 
 
 def _check_strings(tensor: InputTensor, count: int, config: ModelConfig) -> None:

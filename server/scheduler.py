@@ -223,7 +223,7 @@ class Scheduler:
         ready: list[PendingRequest] = []
         for index, share in enumerate(flight.shares):
             if self._decoupled:
-                share.pending.times = times
+                share.pending.ran(times)
                 self.batcher.land(share)
             elif prepare(flight.slot, index, share, times, self.batcher):
                 ready.append(share.pending)
@@ -233,7 +233,10 @@ class Scheduler:
         """Let the requests' threads go."""
         # counted before any client knows, so that whoever asks after an answer finds it in the statistics
         rows = sum([share.rows for share in flight.shares if not share.pending.null])
-        self._statistics.add_run(rows, times._replace(answered_ns=time.monotonic_ns()))
+        last = ready[-1].times if ready else None
+        # a run of one request counts what the request counts
+        answered_ns = last.answered_ns if last is not None else time.monotonic_ns()
+        self._statistics.add_run(rows, times._replace(answered_ns=answered_ns))
         for pending in ready:
             pending.release()
 

@@ -11,19 +11,31 @@ from typing import Any
 
 from hypersonic.server.admission import Admission
 from hypersonic.server.answer import Frame
-from hypersonic.server.errors import InvalidRequestError, ReplacedError, ServerError
+from hypersonic.server.errors import InvalidRequestError, ReplacedError, ServerError, UnsupportedError
 from hypersonic.server.model import Call, Model
+from hypersonic.server.observe.refusals import Refusals
 from hypersonic.server.observe.trace import Tracing
 from hypersonic.server.observe.trace_settings import TraceConfig, TraceControl
 from hypersonic.server.pending import Sink
 from hypersonic.server.repository import ModelRepository
 from hypersonic.server.request import InferRequest, check
+from hypersonic.server.slow_clients import SlowClients
+from hypersonic.server.step_trace import trace_of
 
 _LOG = logging.getLogger(__name__)
 #: how often one request may meet a version that is unloaded at that moment
 _MOST_REPLACEMENTS = 8
 #: a front end's frame for one model
 Frames = Callable[[Model], Frame]
+
+
+def _noting(frames: Frames, call: Call, request: InferRequest) -> Frames:
+    """Frames whose outputs are traced, if the request's tensors are; its inputs are noted here."""
+    trace = trace_of(call)
+    if trace is None:
+        return frames
+    trace.received(request.inputs)
+    return lambda model: trace.framing(frames(model), model.config)
 
 
 class InferenceService:
@@ -36,11 +48,21 @@ class InferenceService:
         strict_readiness: bool = True,
         limit_bytes: int = 0,
         tracing: Tracing | None = None,
+        client_timeout_s: float = 0.0,
     ) -> None:
-        """limit_bytes: of requests held at once, 0 = none. tracing: None = nothing is traced."""
+        """limit_bytes: of requests held at once, 0 = none. tracing: None = nothing is traced.
+
+        client_timeout_s: how long a client may neither send the rest of its request nor read its answer, 0 = for ever.
+        """
         self.repository = repository
         self.tracing = tracing or Tracing(TraceControl(TraceConfig()), None)
         self.admission = Admission(limit_bytes)
+        self.clients = SlowClients(client_timeout_s)
+        #: front end -> the port it listens on
+        self.ports: dict[str, int] = {}
+        #: calls refused before a model saw them, and the streams that are open
+        self.refusals = Refusals()
+        self.streams: set[object] = set()
         self.started_ns = time.monotonic_ns()
         self._strict_readiness = strict_readiness
         self._serving = False
@@ -73,6 +95,7 @@ class InferenceService:
     def start(self) -> None:
         """Everything is loaded; readiness may show."""
         self._serving = True
+        self.clients.start()
         self.changed()
 
     @contextmanager
@@ -88,13 +111,21 @@ class InferenceService:
         """One request, one answer, framed; blocks. version: as asked for. Raises ServerError."""
         if self.tracing.active:
             with self.tracing.following(call, model.name, model.version, request.id, arrived_ns) as traced:
-                return self._infer(model, version, request, frames, traced, arrived_ns)
+                return self._infer(model, version, request, _noting(frames, traced, request), traced, arrived_ns)
         return self._infer(model, version, request, frames, call, arrived_ns)
 
     def _infer(self, model: Model, version: str, request: InferRequest, frames: Frames, call: Call, arrived_ns: int) -> Any:
-        return self._through(
-            lambda model: model.infer(check(request, model.config), frames(model), call, arrived_ns), model, version
-        )
+        def send(model: Model) -> Any:
+            if model.config.decoupled:  # whatever is wrong with the request besides
+                raise UnsupportedError("ModelInfer RPC doesn't support models with decoupled transaction policy")
+            checked, frame = check(request, model.config), frames(model)
+            try:
+                return model.infer(checked, frame, call, arrived_ns)
+            except ServerError as error:
+                error.of_model = True
+                raise
+
+        return self._through(send, model, version)
 
     def stream(
         self, model: Model, version: str, request: InferRequest, frames: Frames, call: Call, arrived_ns: int, sink: Sink
@@ -102,16 +133,22 @@ class InferenceService:
         """Returns at once, the answers go to the sink. Raises ServerError for what is refused at once."""
         if self.tracing.active:
             with self.tracing.following(call, model.name, model.version, request.id, arrived_ns) as traced:
-                self._stream(model, version, request, frames, traced, arrived_ns, sink)
+                self._stream(model, version, request, _noting(frames, traced, request), traced, arrived_ns, sink)
         else:
             self._stream(model, version, request, frames, call, arrived_ns, sink)
 
     def _stream(
         self, model: Model, version: str, request: InferRequest, frames: Frames, call: Call, arrived_ns: int, sink: Sink
     ) -> None:
-        self._through(
-            lambda model: model.stream(check(request, model.config), frames(model), call, arrived_ns, sink), model, version
-        )
+        def send(model: Model) -> None:
+            checked, frame = check(request, model.config), frames(model)
+            try:
+                model.stream(checked, frame, call, arrived_ns, sink)
+            except ServerError as error:
+                error.of_model = True
+                raise
+
+        self._through(send, model, version)
 
     def _through(self, send: Callable[[Model], Any], model: Model, version: str) -> Any:
         """Send a request to a model; when it was replaced meanwhile, to what is in its place."""

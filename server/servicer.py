@@ -16,6 +16,7 @@ from tritonclient.grpc import service_pb2
 
 from hypersonic import __version__
 from hypersonic.server import messages, settings
+from hypersonic.server.admission import Held
 from hypersonic.server.contents import to_infer_request
 from hypersonic.server.control import unload_dependents
 from hypersonic.server.errors import InvalidRequestError, ServerError, UnsupportedError
@@ -27,7 +28,7 @@ from hypersonic.server.model import Model
 from hypersonic.server.observe.trace_settings import TraceConfig, TraceControl
 from hypersonic.server.repository import parse_version
 from hypersonic.server.service import InferenceService
-from hypersonic.server.shm import SharedMemory
+from hypersonic.server.shm import HeldRegions, SharedMemory
 from hypersonic.server.wire import split
 
 #: what ServerMetadata advertises, in Triton's order: exactly what works (there is no cuda_shared_memory)
@@ -68,6 +69,10 @@ class Servicer:
         self.shared_memory = SharedMemoryRpcs(regions)
         self._frames: WeakKeyDictionary[Model, GrpcFrame] = WeakKeyDictionary()
 
+    def regions_of(self, held: Held) -> HeldRegions | None:
+        """Clients' shared memory as one request sees it, None where it is not allowed."""
+        return HeldRegions(self.regions, held) if self.regions is not None else None
+
     def frame(self, model: Model) -> GrpcFrame:
         """The model's frame, made once."""
         frame = self._frames.get(model)
@@ -80,13 +85,13 @@ class Servicer:
         arrived_ns = time.monotonic_ns()
         call = GrpcCall(context)
         held = admit(self._service.admission, call, len(data))
-        message, raw = split(data)
+        message, raw = split(data, held.take)
         try:
             model = self._service.repository.model(message.model_name, message.model_version)
-            request = to_infer_request(message, raw, self.regions)
+            request = to_infer_request(message, raw, self.regions_of(held))
             answer: bytes = self._service.infer(model, message.model_version, request, self.frame, call, arrived_ns)
         except ServerError as error:
-            error.request_id = message.id
+            error.request_id, error.model_name = message.id, message.model_name
             raise
         held.hold(len(answer))
         return answer

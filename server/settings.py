@@ -13,7 +13,7 @@ from typing import Any
 
 from tritonclient.grpc import service_pb2
 
-from hypersonic.server.errors import InvalidRequestError, UnsupportedError
+from hypersonic.server.errors import InvalidRequestError, MalformedJsonError, UnsupportedError
 from hypersonic.server.log import FORMATS, LogControl
 from hypersonic.server.observe.trace_settings import TraceControl
 
@@ -49,7 +49,10 @@ def trace_setting(
 
 
 def http_trace_setting(control: TraceControl, known: Known, model: str, document: Any) -> dict[str, Any]:
-    """The twin: document is the parsed body of a POST, None for a GET; null = back to what is inherited. The same errors."""
+    """The twin: document is the parsed body of a POST, None for a GET; null = back to what is inherited.
+
+    Raises MalformedJsonError for values of another kind, and the same.
+    """
     _require_model(known, model)
     _update(control, model, _document_settings(document), "got:")
     shown = control.shown(model)
@@ -67,9 +70,9 @@ def _values(name: str, value: Any) -> list[str] | None:
     if name != "trace_level":
         value = [value]
     elif not isinstance(value, list):
-        raise InvalidRequestError("attempt to access JSON non-array as array")
+        raise MalformedJsonError("attempt to access JSON non-array as array")
     if not all(isinstance(one, str) for one in value):
-        raise InvalidRequestError("attempt to access JSON non-string as string")
+        raise MalformedJsonError("attempt to access JSON non-string as string")
     return value or None if name == "trace_level" else value
 
 
@@ -140,18 +143,21 @@ def _log_response(control: LogControl) -> service_pb2.LogSettingsResponse:
 
 
 def http_log_settings(control: LogControl, document: Any) -> dict[str, Any]:
-    """The twin: document is the parsed body of a POST, None for a GET; null leaves a setting as it is. The same errors."""
+    """The twin: document is the parsed body of a POST, None for a GET; null leaves a setting as it is.
+
+    Raises MalformedJsonError for values of another kind, and the same.
+    """
     sent = {name: value for name, value in document.items() if value is not None} if isinstance(document, dict) else {}
     _refuse_log_file(sent)
     changes = {name: sent[name] for name in (*_SWITCHES, "log_verbose_level", "log_format") if name in sent}
     if not all(isinstance(changes.get(name, True), bool) for name in _SWITCHES):
-        raise InvalidRequestError("attempt to access JSON non-boolean as boolean")
+        raise MalformedJsonError("attempt to access JSON non-boolean as boolean")
     level = changes.get("log_verbose_level", 0)
     if isinstance(level, bool) or not isinstance(level, int) or not 0 <= level < 1 << 32:
-        raise InvalidRequestError("attempt to access JSON non-unsigned-integer as unsigned-integer")
+        raise MalformedJsonError("attempt to access JSON non-unsigned-integer as unsigned-integer")
     log_format = changes.get("log_format", FORMATS[0])
     if not isinstance(log_format, str):
-        raise InvalidRequestError("attempt to access JSON non-string as string")
+        raise MalformedJsonError("attempt to access JSON non-string as string")
     if log_format not in FORMATS:
         raise InvalidRequestError(f"invalid argument for --log_format, got: {log_format[:64]}")
     control.update(changes)

@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
+from hypersonic.server.admission import Held
 from hypersonic.server.answer import Output
 from hypersonic.server.errors import (
     AlreadyExistsError,
@@ -227,6 +228,23 @@ class SharedMemory:
                 "that this server reads at once"
             )
         return span.read()
+
+
+class HeldRegions:
+    """The regions as one request sees them: what it reads of them counts as its own."""
+
+    def __init__(self, regions: SharedMemory, held: Held) -> None:
+        self._regions = regions
+        self._held = held
+
+    def read(self, name: str, offset: int, size_bytes: int) -> memoryview:
+        """As SharedMemory.read. Raises BudgetError before memory is taken."""
+        self._held.take(self.span(name, offset, size_bytes).size_bytes)
+        return self._regions.read(name, offset, size_bytes)
+
+    def span(self, name: str, offset: int, size_bytes: int) -> Span:
+        """As SharedMemory.span."""
+        return self._regions.span(name, offset, size_bytes)
 
 
 def _is_component(name: str) -> bool:

@@ -4,11 +4,14 @@
     client --> reader thread --> models (they answer on threads of their own) --> queue --> handler's thread --> client
 
 Answers of ordinary models leave in the order of their requests, as they do from Triton; those of decoupled models when they
-come. A request's bytes are held (see Admission) until its last answer has been handed to gRPC, which waits for the client.
+come. A request's bytes are held (see Admission) until its last answer has been handed to gRPC, which waits for the client; so
+are those of answers. A client that reads more slowly than its models answer loses the stream when it holds too much, one that
+reads nothing when its time is up: models never wait for a client, other clients' requests are behind this one's.
 """
 
 from __future__ import annotations
 
+import logging
 import queue
 import threading
 import time
@@ -17,24 +20,32 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 
+import grpc
 from tritonclient.grpc.service_pb2 import ModelInferResponse
 
+from hypersonic.server.admission import Held
 from hypersonic.server.answer import Answer
 from hypersonic.server.contents import to_infer_request
 from hypersonic.server.errors import BudgetError, ServerError
-from hypersonic.server.grpc_call import Context, GrpcCall, Held, abort, printable
+from hypersonic.server.grpc_call import Context, GrpcCall, abort, cancel, printable, status_of
+from hypersonic.server.log import log_failure
 from hypersonic.server.model import Model
+from hypersonic.server.observe.refusals import Protocol
 from hypersonic.server.parameters import EMPTY_FINAL_RESPONSE
 from hypersonic.server.pending import FINAL_RESPONSE
 from hypersonic.server.request import CheckedRequest
 from hypersonic.server.service import InferenceService
 from hypersonic.server.servicer import Servicer
+from hypersonic.server.slow_clients import Fault
 from hypersonic.server.wire import split, stream_error
 
+_LOG = logging.getLogger(__name__)
 #: requests of one stream that are not answered yet; the next one is read when one of them is
 _MOST_REQUESTS = 1024
 #: answers of one stream that its client has not read
 _MOST_UNREAD_BYTES = 256 * 2**20
+#: what the least answer takes
+_ANSWER_BYTES = 256
 #: the client's metadata by which errors end the stream with a gRPC status
 _GRPC_ERRORS = "triton_grpc_error"
 
@@ -51,6 +62,8 @@ class Ticket:
         self.ordered = True
         self.empty_final: bytes | None = None
         self.error_head = b""
+        #: the model's name and the request's id, for the log
+        self.about = ("", "")
         self._stream = stream
         self._held = held
         self._final = False
@@ -69,8 +82,9 @@ class Ticket:
             callback()
 
     def respond(self, framed: bytes) -> None:
-        self.frames.append(framed)
-        self._stream.moved(self)
+        if self._stream.accept(framed):
+            self.frames.append(framed)
+            self._stream.moved(self)
 
     def mark_final(self) -> None:
         """The last answer says itself that it is the last."""
@@ -78,10 +92,20 @@ class Ticket:
 
     def end(self, error: ServerError | None) -> None:
         if error is not None:
-            self._stream.failed(error)
-            self.frames.append(stream_error(printable(error), self.error_head))
+            self._stream.failed(error, *self.about)
+            self._last(stream_error(printable(error), self.error_head))
         elif self.empty_final is not None and not self._final:
-            self.frames.append(self.empty_final)
+            self._last(self.empty_final)
+        else:
+            self._last()
+
+    def refuse(self, framed: bytes) -> None:
+        """It did not get as far as its model."""
+        self._last(framed)
+
+    def _last(self, framed: bytes = b"") -> None:
+        if framed and self._stream.accept(framed):
+            self.frames.append(framed)
         self.ended = True
         self._stream.moved(self)
 
@@ -104,8 +128,11 @@ class Stream:
         self._tickets: set[Ticket] = set()
         self._order: deque[Ticket] = deque()
         self._out: queue.SimpleQueue[bytes | Ticket | ServerError | None] = queue.SimpleQueue()
+        self._context = context
+        #: answers that the client has not read, with what each takes besides its bytes
         self._unread_bytes = 0
-        self._overflow: ServerError | None = None
+        self._unread_lock = threading.Lock()
+        self._overrun = False
         self._room = threading.Semaphore(_MOST_REQUESTS)
         self._read_all = False
 
@@ -131,16 +158,17 @@ class Stream:
         try:
             held = Held(self._service.admission, self.client, len(data))
             ticket = self._add(Ticket(self, held))
-            message, raw = split(data)
+            message, raw = split(data, held.take)
             request_id = message.id
             model = self._service.repository.model(message.model_name, message.model_version)
-            request = to_infer_request(message, raw, self._servicer.regions)
+            request = to_infer_request(message, raw, self._servicer.regions_of(held))
             wants_final = EMPTY_FINAL_RESPONSE in message.parameters and message.parameters[EMPTY_FINAL_RESPONSE].bool_param
             self._describe(ticket, model, request_id, empty_final=wants_final)
             frames = partial(self._frame, ticket)
             self._service.stream(model, message.model_version, request, frames, ticket, arrived_ns, ticket)
         except ServerError as error:
             error.request_id = request_id
+            self._service.refusals.add(Protocol.GRPC, error)
             self._refuse(ticket, stream_error(printable(error), ModelInferResponse(id=request_id).SerializeToString()))
 
     def _add(self, ticket: Ticket) -> Ticket:
@@ -154,6 +182,7 @@ class Stream:
         head = ModelInferResponse(model_name=model.name, id=request_id)
         head.parameters[FINAL_RESPONSE].bool_param = True
         ticket.error_head = head.SerializeToString()
+        ticket.about = (model.name, request_id)
         if not model.config.decoupled:
             return
         if empty_final:
@@ -178,16 +207,18 @@ class Stream:
         """A request that did not get as far as its model."""
         if ticket is None:  # not even let in
             self._room.release()
-            self._put(framed)
+            if self.accept(framed):
+                self._out.put(framed)
             return
-        ticket.frames.append(framed)
-        ticket.ended = True
-        self.moved(ticket)
+        ticket.refuse(framed)
 
-    def failed(self, error: ServerError) -> None:
+    def failed(self, error: ServerError, model: str, request_id: str) -> None:
         """A model failed a request: the end of the stream, if the client asked for that."""
+        error.model_name = error.model_name or model
         if self._status:
             self._out.put(error)
+        elif status_of(error) is grpc.StatusCode.INTERNAL:
+            log_failure(_LOG, error, self.client, request_id=request_id)
 
     def moved(self, ticket: Ticket) -> None:
         """A ticket has an answer, or has ended: send what may be sent."""
@@ -200,20 +231,49 @@ class Stream:
 
     def _send(self, ticket: Ticket) -> None:
         for framed in ticket.frames:
-            self._put(framed)
+            self._out.put(framed)
         ticket.frames = []
         if ticket.ended and ticket in self._tickets:
             self._tickets.remove(ticket)
             self._out.put(ticket)
 
-    def _put(self, framed: bytes) -> None:
-        self._unread_bytes += len(framed)
-        if self._unread_bytes > max(_MOST_UNREAD_BYTES, len(framed)):
-            self._overflow = BudgetError(
-                f"the client has not read {self._unread_bytes} bytes of answers: read faster, or ask for less"
-            )
+    def accept(self, framed: bytes) -> bool:
+        """Whether there is room for one more answer; where there is not, the stream ends. Any thread, with any locks."""
+        size_bytes = len(framed) + _ANSWER_BYTES
+        with self._unread_lock:
+            if self._overrun or not self.open:
+                return False
+            try:
+                self._check_unread(size_bytes)
+            except BudgetError as error:
+                self._overrun = True
+                text = f"the client reads its answers too slowly: {error}"
+                self._service.clients.cut_off(self, Fault.READS_TOO_LITTLE, text)
+                return False
+            self._unread_bytes += size_bytes
+        return True
+
+    def _check_unread(self, size_bytes: int) -> None:
+        """Take the bytes of an answer; one that is alone goes whatever its size, it is in memory already."""
+        admission, unread = self._service.admission, self._unread_bytes
+        if not unread:
+            admission.grow(size_bytes, self.client)
+        elif unread + size_bytes > _MOST_UNREAD_BYTES:
+            raise BudgetError(f"{unread} bytes wait for it, expected at most {_MOST_UNREAD_BYTES}")
         else:
-            self._out.put(framed)
+            admission.take(size_bytes, self.client)
+
+    def _left(self, size_bytes: int) -> None:
+        """So many unread bytes are the client's now."""
+        with self._unread_lock:
+            if self.open:
+                self._unread_bytes -= size_bytes
+                self._service.admission.shrink(size_bytes, self.client)
+
+    def cut_off(self, fault: Fault, text: str) -> None:
+        """The client has been slow for too long. close() follows: gRPC tells the callbacks."""
+        slow = fault is Fault.READS_TOO_LITTLE
+        cancel(self._context, grpc.StatusCode.RESOURCE_EXHAUSTED if slow else grpc.StatusCode.DEADLINE_EXCEEDED, text)
 
     def _end_if_done(self) -> None:
         if self._read_all and not self._tickets:
@@ -225,18 +285,24 @@ class Stream:
             if isinstance(item, Ticket):
                 item.sent()
                 self._room.release()
-            elif self._overflow is not None:
-                abort(context, self._overflow)
             elif isinstance(item, ServerError):
                 abort(context, item)
             else:
-                self._unread_bytes -= len(item)
-                yield item
+                self._service.clients.reading(self, len(item))
+                try:
+                    yield item
+                finally:
+                    self._service.clients.forget(self)
+                    self._left(len(item) + _ANSWER_BYTES)
 
     def close(self) -> None:
         """The call has ended: let go of what is under way."""
-        with self._lock:
+        self._service.streams.discard(self)
+        with self._unread_lock:
             self.open = False
+            self._service.admission.shrink(self._unread_bytes, self.client)
+            self._unread_bytes = 0
+        with self._lock:
             left = list(self._tickets)
             self._tickets.clear()
             self._order.clear()
@@ -259,7 +325,9 @@ class Stream:
 def stream_infer(servicer: Servicer, service: InferenceService, requests: Iterator[bytes], context: Context) -> Iterator[bytes]:
     """The RPC: serialized ModelInferRequest in, serialized ModelStreamInferResponse out."""
     stream = Stream(servicer, service, context)
+    service.streams.add(stream)
     if not context.add_callback(stream.close):
+        service.streams.discard(stream)
         return
     threading.Thread(target=stream.read, args=(requests,), name="grpc-stream-reader", daemon=True).start()
     yield from stream.answers(context)

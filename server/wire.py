@@ -12,7 +12,7 @@ counted first (limits.py).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,18 +31,21 @@ _NOWHERE: Mapping[int, Mapping[str, ParameterValue]] = {}
 _HEADER_TAGS = frozenset((0x0A, 0x12, 0x1A, 0x22, 0x2A, 0x32))  # fields 1 to 6, length-delimited
 
 
-def split(data: bytes) -> tuple[ModelInferRequest, list[memoryview]]:
+def split(data: bytes, take: Callable[[int], object] = int) -> tuple[ModelInferRequest, list[memoryview]]:
     """A serialized ModelInferRequest -> the message without raw_input_contents, and those as views into `data`.
 
+    take: called with the bytes of memory it is about to need beside `data`, where they are worth the word; may raise.
     Raises InvalidRequestError for bytes that the protobuf library refuses, and for more of anything than limits.py allows.
     """
     try:
         walked = _walk(data)
         if walked is not None:
             header, raw = walked
-            check_wire(header)
+            if more := check_wire(header):
+                take(more)
             return ModelInferRequest.FromString(header), raw
-        check_wire(data)
+        if more := check_wire(data):
+            take(more)
         message = ModelInferRequest.FromString(data)
     except DecodeError as error:
         raise InvalidRequestError(f"Unable to parse request: {len(data)} bytes are not a ModelInferRequest") from error

@@ -8,9 +8,12 @@ compute unit), timeout_ms (of a run); instance_group's gpus name the cards, by d
 from __future__ import annotations
 
 import platform
+import threading
 import uuid
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from tritonclient.grpc import model_config_pb2
@@ -21,9 +24,10 @@ from hypersonic.firmware.manifest import check as check_manifest
 from hypersonic.hls.spec import TensorSpec
 from hypersonic.host import device as host_device
 from hypersonic.host import instance as host_instance
+from hypersonic.host import telemetry
 from hypersonic.host.errors import ComputeUnitTimeoutError, DeviceBusyError, DeviceError, DeviceNotFoundError
 from hypersonic.server.answer import Answer, Output
-from hypersonic.server.backend import Card, Launched
+from hypersonic.server.backend import Card, CardReadings, Launched
 from hypersonic.server.config import ModelConfig, TensorConfig
 from hypersonic.server.errors import BackendError, InstanceLostError, InstanceTimeoutError, ModelBusyError, ModelLoadError
 from hypersonic.server.memory import copy_into
@@ -133,8 +137,38 @@ class FpgaModel:
         self._closing.close()
 
 
+class CardRegister:
+    """The cards this server has used: their sensors, and the xclbins it loaded to each. Any thread."""
+
+    def __init__(self, sysfs: Path = telemetry.SYSFS) -> None:
+        self._sysfs = sysfs
+        self._lock = threading.Lock()
+        self._loads: Counter[str] = Counter()
+        self._sensors: dict[str, telemetry.CardSensors] = {}
+
+    def loaded(self, device: host_device.Device, index: int, held_bytes: int) -> Card:
+        """The card, to which an xclbin has just been loaded. Named by host, platform and place, so that the label outlives
+        xclbins and restarts."""
+        place = uuid.uuid5(uuid.NAMESPACE_DNS, f"{platform.node()}/{device.target}/{device.name}/{index}")
+        name = f"FPGA-{place}"
+        address = None if device.target.emulated else telemetry.card_address(index, self._sysfs)
+        with self._lock:
+            self._loads[name] += 1
+            if address is not None and name not in self._sensors:
+                self._sensors[name] = telemetry.CardSensors(partial(telemetry.read_telemetry, address, self._sysfs))
+        return Card(name, device.name, device.memory_bytes, held_bytes, partial(self._read, name))
+
+    def _read(self, name: str, max_age_s: float) -> CardReadings:
+        sensors = self._sensors.get(name)
+        read = sensors.latest(max_age_s) if sensors is not None else telemetry.NOTHING
+        return CardReadings(read.temperatures_c, read.power_w, read.power_limit_w, self._loads[name] - 1)
+
+
 class FpgaBackend:
-    """Loads version directories; keeps nothing."""
+    """Loads version directories; keeps of them what monitoring asks of their cards."""
+
+    def __init__(self, cards: CardRegister | None = None) -> None:
+        self._cards = cards or CardRegister()
 
     def complete(self, directory: Path, message: model_config_pb2.ModelConfig) -> None:
         """A published model has its config.pbtxt: there is nothing to fill in."""
@@ -148,7 +182,7 @@ class FpgaBackend:
                 xclbin = _inside(directory, XCLBIN)
                 check_manifest(manifest, xclbin.read_bytes())
                 _check_config(config, manifest)
-                model = _open(xclbin, manifest, config, opened)
+                model = _open(xclbin, manifest, config, opened, self._cards)
                 opened.pop_all()
                 return model
         except XclbinError as error:
@@ -188,15 +222,17 @@ def _describe(tensors: Sequence[TensorConfig]) -> str:
     return ", ".join(f"'{tensor.name}' {tensor.datatype} {list(tensor.dims)}" for tensor in tensors)
 
 
-def _open(xclbin: Path, manifest: Manifest, config: ModelConfig, opened: ExitStack) -> FpgaModel:
+def _open(xclbin: Path, manifest: Manifest, config: ModelConfig, opened: ExitStack, register: CardRegister) -> FpgaModel:
     timeout_ms = config.integer("timeout_ms", TIMEOUT_MS)
     instances: list[FpgaInstance] = []
     cards: list[Card] = []
     devices = _open_devices(xclbin, config.devices, opened)
     for index, device in devices.items():
-        card = _card(device, index)
         slots, slot_rows = config.integer("slots", SLOTS), config.integer("slot_rows", SLOT_ROWS)
-        for instance in host_instance.open_instances(device, manifest, slots=slots, slot_rows=slot_rows):
+        opened_instances = host_instance.open_instances(device, manifest, slots=slots, slot_rows=slot_rows)
+        held_bytes = sum(slot.x.nbytes + slot.y.nbytes for instance in opened_instances for slot in instance.slots)
+        card = register.loaded(device, index, held_bytes)
+        for instance in opened_instances:
             name = instance.name if len(devices) == 1 else f"{instance.name}@{index}"
             instances.append(FpgaInstance(instance, name, manifest.output, timeout_ms))
             cards.append(card)
@@ -223,9 +259,3 @@ def _open_devices(xclbin: Path, wanted: Sequence[int], opened: ExitStack) -> dic
             raise ModelBusyError(
                 f"each of the {index} cards holds another model's xclbin; the first says: {busy[0]}"
             ) from error
-
-
-def _card(device: host_device.Device, index: int) -> Card:
-    """Named by host, platform and place, so that the label outlives xclbins and restarts."""
-    place = uuid.uuid5(uuid.NAMESPACE_DNS, f"{platform.node()}/{device.target}/{device.name}/{index}")
-    return Card(f"FPGA-{place}", device.name)

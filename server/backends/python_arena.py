@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from hypersonic.server.errors import BackendError
+
 _PAGE_BYTES = mmap.ALLOCATIONGRANULARITY
 _SMALLEST_BYTES = 16 * _PAGE_BYTES
 
@@ -35,12 +37,18 @@ class Arena:
         return len(self.flat)
 
     def fit(self, size_bytes: int) -> bool:
-        """Whether so many bytes fit now; grows to the next power of two, up to the limit. Old views stay good."""
+        """Whether so many bytes fit now; grows to the next power of two, up to the limit. Old views stay good.
+
+        Raises BackendError when the limit allows it and the system does not.
+        """
         if size_bytes <= self.size_bytes:
             return True
         if size_bytes > self._limit_bytes:
             return False
-        self._map(max(_pages(size_bytes), min(1 << (size_bytes - 1).bit_length(), _pages(self._limit_bytes))))
+        try:
+            self._map(max(_pages(size_bytes), min(1 << (size_bytes - 1).bit_length(), _pages(self._limit_bytes))))
+        except OSError as error:
+            raise BackendError(f"no shared memory for the {size_bytes} bytes of a run's tensors: {error.strerror}") from error
         return True
 
     def leave(self) -> None:

@@ -2,8 +2,10 @@
 """Business logic scripting: a model's request to another model of the same server.
 
 ["infer", call, model, version, decoupled, id, correlation id, flags, timeout us, priority, parameters, outputs,
- [[name, datatype, shape, size]...]] and the inputs' bytes
+ [[name, datatype, shape, size]...], trace] and the inputs' bytes
 -> ["reply", call, more, [code, text] or None, parameters, [[name, datatype, shape, size]...]] and the outputs' bytes
+
+trace: the key of the request whose trace this one belongs to, -1 = none.
 """
 
 from __future__ import annotations
@@ -30,15 +32,18 @@ from hypersonic.server.request import (
     WantedOutput,
     check,
 )
+from hypersonic.server.step_trace import StepTrace
 
 _LOG = logging.getLogger(__name__)
 _SEQUENCE_START, _SEQUENCE_END = 1, 2
+#: how often one request may meet a version that is unloaded at that moment
+_MOST_REPLACEMENTS = 8
 #: the code of every error that comes back to a model, as in Triton
 _INTERNAL = 1
 
 
 class ModelCall(NamedTuple):
-    """number: the process's. version: "" = the latest. caller: the instance that asks."""
+    """number: the process's. version: "" = the latest. caller: the instance that asks. trace: of whose request."""
 
     number: int
     model: str
@@ -46,10 +51,13 @@ class ModelCall(NamedTuple):
     decoupled: bool
     request: InferRequest
     caller: str
+    trace: StepTrace | None = None
 
     @classmethod
-    def of(cls, message: Message, payload: memoryview, caller: str) -> ModelCall:
-        """Raises ValueError, TypeError, LookupError."""
+    def of(
+        cls, message: Message, payload: memoryview, caller: str, traces: Callable[[int], StepTrace | None] = lambda _: None
+    ) -> ModelCall:
+        """traces: key of a request -> its trace. Raises ValueError, TypeError, LookupError."""
         (
             _,
             number,
@@ -64,6 +72,7 @@ class ModelCall(NamedTuple):
             parameters,
             outputs,
             inputs,
+            trace,
         ) = message
         sequence = (
             SequenceMark(correlation, bool(flags & _SEQUENCE_START), bool(flags & _SEQUENCE_END)) if correlation else None
@@ -77,7 +86,10 @@ class ModelCall(NamedTuple):
             sequence,
             parameters_of(parameters),
         )
-        return cls(number, printable(model), "" if version == -1 else str(version), bool(decoupled), request, caller)
+        return cls(
+            *(number, printable(model), "" if version == -1 else str(version), bool(decoupled), request, caller),
+            trace=None if trace == -1 else traces(trace),
+        )
 
 
 def _count(value: Any) -> int:
@@ -121,33 +133,45 @@ def infer_by(models: Callable[[str, str], Model]) -> Infer:
     """models: (name, version) -> the loaded model, as ModelRepository.model. Error texts are Triton's."""
 
     def infer(call: ModelCall) -> Iterator[NamedAnswer]:
-        while True:
+        for _ in range(_MOST_REPLACEMENTS):
             with suppress(ReplacedError):  # unloaded meanwhile, before it was queued: what is there now?
                 yield from _infer(call, models)
                 return
+        raise _not_ready(call)
 
     return infer
 
 
+def _prefix(call: ModelCall) -> str:
+    return f"Model {call.model} - Error when running inference: "
+
+
+def _not_ready(call: ModelCall) -> BackendError:
+    return BackendError(f"{_prefix(call)}Failed for execute the inference request. Model '{call.model}' is not ready.")
+
+
 def _infer(call: ModelCall, models: Callable[[str, str], Model]) -> Iterator[NamedAnswer]:
-    prefix = f"Model {call.model} - Error when running inference: "
     try:
         model = models(call.model, call.version)
     except (NotFoundError, UnavailableError) as error:
-        text = f"{prefix}Failed for execute the inference request. Model '{call.model}' is not ready."
-        raise BackendError(text) from error
+        raise _not_ready(call) from error
     if model.config.decoupled and not call.decoupled:
         raise BackendError(
-            f"{prefix}Model {call.model} is using the decoupled. The current BLS request call doesn't support models using the "
-            "decoupled transaction policy. Please use 'decoupled=True' argument to the 'exec' or 'async_exec' calls for "
-            "decoupled models.'"
+            f"{_prefix(call)}Model {call.model} is using the decoupled. The current BLS request call doesn't support models "
+            "using the decoupled transaction policy. Please use 'decoupled=True' argument to the 'exec' or 'async_exec' calls "
+            "for decoupled models.'"
         )
     try:
         request = check(call.request, model.config)
     except ServerError as error:
-        raise BackendError(f"{prefix}{error}") from error
-    caller, now_ns = _Caller(call.caller), time.monotonic_ns()
-    frame = _frame(model.config)
+        raise BackendError(f"{_prefix(call)}{error}") from error
+    now_ns = time.monotonic_ns()
+    frame, trace = _frame(model.config), None
+    if call.trace is not None:
+        trace = call.trace.step(call.model, now_ns)
+        trace.received(call.request.inputs)
+        frame = trace.framing(frame, model.config)
+    caller = _Caller(call.caller, trace)
     if not model.config.decoupled:
         yield model.infer(request, frame, caller, now_ns)
         return
@@ -172,8 +196,9 @@ def _frame(config: ModelConfig) -> Frame:
 class _Caller:
     """A model as the one who asks: a client of its own, as far as fairness goes; it never hangs up."""
 
-    def __init__(self, client: str) -> None:
+    def __init__(self, client: str, trace: StepTrace | None) -> None:
         self.client = client
+        self.trace = trace
 
     def is_active(self) -> bool:
         return True

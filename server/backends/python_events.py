@@ -26,6 +26,7 @@ from hypersonic.server.backends.python_stub.channel import ChannelClosedError, M
 from hypersonic.server.config import ModelConfig
 from hypersonic.server.errors import BackendError, InvalidRequestError, ServerError
 from hypersonic.server.pending import PendingRequest, Share
+from hypersonic.server.step_trace import StepTrace
 
 _LOG = logging.getLogger(__name__)
 #: Logger's levels in their order
@@ -119,10 +120,14 @@ class Events:
 
     def _call(self, process: ModelProcess, message: Message, payload: memoryview) -> None:
         """On a thread of its own: the answer may take long, and may come from this very model."""
-        call = ModelCall.of(message, payload, self._name)
+        call = ModelCall.of(message, payload, self._name, self._trace)
         if self._calls is None:
             self._calls = ThreadPoolExecutor(_MOST_CALLS, thread_name_prefix=f"bls:{self._name}")
         self._calls.submit(serve_call, self._infer, call, process.events)
+
+    def _trace(self, key: int) -> StepTrace | None:
+        pending = self._open.get(key)
+        return pending.trace if pending is not None else None
 
     def _family(self, process: ModelProcess, message: Message, _: memoryview) -> None:
         _, call, name, description, kind = message

@@ -84,9 +84,9 @@ class ModelProcess:
             self.kill()
         self._thread.join()
 
-    def wait(self) -> None:
-        """Until it is dead and heard to the end."""
-        self._thread.join()
+    def wait(self, patience_s: float | None = None) -> None:
+        """Until it is dead and heard to the end, or for so long."""
+        self._thread.join(patience_s)
 
     @property
     def pid(self) -> int:

@@ -29,6 +29,8 @@ _LOG = logging.getLogger(__name__)
 _ALIGN_BYTES = 64
 #: how long a model may take to finalize
 _STOP_S = 10.0
+#: between the end of a process's channel and its death: the kernel closes files first
+_DYING_S = 1.0
 _SEQUENCE_START, _SEQUENCE_END = 1, 2
 _NONSENSE = (MessageError, ValueError, TypeError, LookupError, AttributeError)
 
@@ -75,9 +77,11 @@ class PythonInstance:
         """Triton's text for a process that is not there any more."""
         return f"Stub process '{self.name}' is not healthy."
 
-    def lost(self) -> InstanceLostError:
-        """The process is of no use any more, whatever it did."""
+    def lost(self, *, dying: bool = False) -> InstanceLostError:
+        """The process is of no use any more, whatever it did. dying: by itself; then the log says of what."""
         self.in_service = False
+        if dying:
+            self.process.wait(_DYING_S)
         self.process.kill()
         self.process.wait()
         return InstanceLostError(self.unhealthy)
@@ -135,7 +139,7 @@ class PythonSlot:
         try:
             owner.process.run.send(message)
         except ChannelClosedError as error:
-            raise owner.lost() from error
+            raise owner.lost(dying=True) from error
         self._launched_ns = time.monotonic_ns()
 
     def finish(self) -> Launched:
@@ -149,7 +153,7 @@ class PythonSlot:
             text = f"Stub process '{self._owner.name}' did not answer within {self._timeout_ms} ms (timeout_ms) and was killed."
             raise InstanceTimeoutError(text) from error
         except ChannelClosedError as error:
-            raise self._owner.lost() from error
+            raise self._owner.lost(dying=True) from error
         except _NONSENSE as error:
             _LOG.error("%s: its process answered what makes no sense and is killed: %s", self._owner.name, error)
             raise self._owner.lost() from error
@@ -221,11 +225,12 @@ class PythonSlot:
             _, size_bytes = message
             if not isinstance(size_bytes, int) or size_bytes < 0:
                 raise ValueError(f"room for {size_bytes!r} bytes")
-            if owner.outputs.fit(size_bytes):
-                owner.process.run.send(["grown", owner.outputs.size_bytes])
-            else:
-                text = f"the outputs need {size_bytes} bytes, more than shm_max_bytes"
-                owner.process.run.send(["refused", text])
+            text = f"the outputs need {size_bytes} bytes, more than shm_max_bytes"
+            try:
+                fits = owner.outputs.fit(size_bytes)
+            except BackendError as error:
+                fits, text = False, str(error)
+            owner.process.run.send(["grown", owner.outputs.size_bytes] if fits else ["refused", text])
 
     def _take(self, message: Message) -> None:
         """Check the answers. Raises BackendError for a run that failed."""

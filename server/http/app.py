@@ -12,6 +12,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Sequence
+from functools import partial
 
 import uvicorn
 from starlette.applications import Starlette
@@ -27,6 +28,7 @@ from hypersonic.server.http.routes import Settings, inference_app, refuse
 from hypersonic.server.observe.exposition import CONTENT_TYPE
 from hypersonic.server.observe.metrics import Metrics
 from hypersonic.server.security.asgi import Application
+from hypersonic.server.slow_clients import SlowClients
 
 __all__ = [
     "HttpLimits",
@@ -40,6 +42,8 @@ __all__ = [
 ]
 #: an idle connection is kept this long: clients' pools expect that, and one costs nothing
 _KEEP_ALIVE_S = 600
+#: connections that wait to be accepted; the kernel takes at most net.core.somaxconn
+_BACKLOG = 4096
 
 
 def metrics_app(metrics: Metrics) -> Starlette:
@@ -58,9 +62,14 @@ Listener = socket.socket
 class HttpServer:
     """uvicorn on a thread of its own, with sockets that are bound already; signals stay the main thread's."""
 
-    def __init__(self, apps: Sequence[tuple[Application, Listener]], tls: ssl.SSLContext | None = None) -> None:
-        """tls: what all of them speak, None = plain HTTP."""
-        self._servers = [(_uvicorn(app, tls), listener) for app, listener in apps]
+    def __init__(
+        self,
+        apps: Sequence[tuple[Application, Listener]],
+        tls: ssl.SSLContext | None = None,
+        clients: SlowClients | None = None,
+    ) -> None:
+        """tls: what all of them speak, None = plain HTTP. clients: who looks after clients that stop, None = nobody."""
+        self._servers = [(_uvicorn(app, tls, clients or SlowClients()), listener) for app, listener in apps]
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)
 
     def start(self) -> None:
@@ -81,10 +90,10 @@ class HttpServer:
         await asyncio.gather(*(server.serve(sockets=[listener]) for server, listener in self._servers))
 
 
-def _uvicorn(app: Application, tls: ssl.SSLContext | None) -> uvicorn.Server:
+def _uvicorn(app: Application, tls: ssl.SSLContext | None, clients: SlowClients) -> uvicorn.Server:
     config = uvicorn.Config(
         app,
-        http=BoundedProtocol,
+        http=partial(BoundedProtocol, clients=clients),  # type: ignore[arg-type]  # called as the class would be
         log_config=None,
         log_level="error",  # what clients send wrong is no news
         access_log=False,
@@ -102,7 +111,7 @@ def listen(address: str, port: int) -> Listener:
     """A listening socket; port 0 picks a free one. Raises StartError when the address cannot be had."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
-        listener = socket.create_server((address, port), family=family, backlog=512)
+        listener = socket.create_server((address, port), family=family, backlog=_BACKLOG)
     except OSError as error:
         raise StartError(bind_failure(address, port, os.strerror(error.errno or 0))) from error
     # connections inherit it; asyncio sets it only on sockets that name their protocol, and answers are several writes

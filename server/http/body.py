@@ -10,8 +10,9 @@ import zlib
 from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
 from typing import Any
 
-from hypersonic.server.admission import Admission
-from hypersonic.server.errors import CancelledError, InvalidRequestError, UnsupportedError
+from hypersonic.server.admission import Held
+from hypersonic.server.errors import CancelledError, InvalidRequestError, TooLargeError, UnsupportedError
+from hypersonic.server.slow_clients import SLOWEST_BYTES_PER_S, Fault, SlowClients
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 #: Content-Encodings
@@ -21,9 +22,6 @@ _STEP_BYTES = 1 << 20
 _FEED_BYTES = 1 << 16
 _GZIP_MAGIC = b"\x1f"
 _MOST_MEMBERS = 1024
-#: how long a client may send nothing, and how slowly it may send
-_IDLE_S = 60.0
-_SLOWEST_BYTES_PER_S = 16_384
 _EITHER = zlib.MAX_WBITS | 32  # zlib finds out whether it is gzip or zlib, as Triton's does
 
 
@@ -31,34 +29,9 @@ class TooSlowError(InvalidRequestError):
     """The client took too long to send its body."""
 
 
-class Held:
-    """The bytes that one request holds of the server's budget; grows as they come, until leave()."""
-
-    def __init__(self, admission: Admission, client: str, size_bytes: int) -> None:
-        """Raises what Admission.enter raises."""
-        admission.enter(size_bytes, client)
-        self._admission = admission
-        self._client = client
-        self._size_bytes = size_bytes
-
-    def take(self, size_bytes: int) -> None:
-        """Before more memory is taken. Raises BudgetError."""
-        self._admission.take(size_bytes, self._client)
-        self._size_bytes += size_bytes
-
-    def add(self, size_bytes: int) -> None:
-        """Memory that is taken already: an answer."""
-        self._admission.grow(size_bytes, self._client)
-        self._size_bytes += size_bytes
-
-    def leave(self) -> None:
-        """Everything is free again. Once."""
-        self._admission.leave(self._size_bytes, self._client)
-
-
-def too_large(limit_bytes: int) -> InvalidRequestError:
+def too_large(limit_bytes: int) -> TooLargeError:
     """For a body that is, or becomes, longer than allowed."""
-    return InvalidRequestError(
+    return TooLargeError(
         f"Request size exceeds the maximum allowed value of {limit_bytes} bytes. "
         "Use --http-max-input-size to increase the limit."
     )
@@ -76,16 +49,24 @@ def declared_bytes(headers: Mapping[str, str], limit_bytes: int) -> int | None:
     return int(text)
 
 
-async def read_body(receive: Receive, size_bytes: int | None, limit_bytes: int, held: Held) -> memoryview:
+async def read_body(receive: Receive, size_bytes: int | None, limit_bytes: int, held: Held, clients: SlowClients) -> memoryview:
     """The whole body; what is declared was admitted, what comes in chunks is admitted step by step.
 
     Raises InvalidRequestError, BudgetError, CancelledError when the client goes away.
     """
-    if size_bytes is not None:
-        return await _read_declared(receive, size_bytes)
+    try:
+        if size_bytes is not None:
+            return await _read_declared(receive, size_bytes, clients.timeout_s)
+        return await _read_chunked(receive, limit_bytes, held, clients.timeout_s)
+    except TooSlowError as error:
+        clients.note(Fault.SENDS_NOTHING, held.client, str(error))
+        raise
+
+
+async def _read_chunked(receive: Receive, limit_bytes: int, held: Held, idle_s: float) -> memoryview:
     body = bytearray()
     admitted = 0
-    async for chunk in _chunks(receive, limit_bytes):
+    async for chunk in _chunks(receive, limit_bytes, idle_s):
         if len(body) + len(chunk) > limit_bytes:
             raise too_large(limit_bytes)
         if len(body) + len(chunk) > admitted:
@@ -96,11 +77,11 @@ async def read_body(receive: Receive, size_bytes: int | None, limit_bytes: int, 
     return memoryview(body)
 
 
-async def _read_declared(receive: Receive, size_bytes: int) -> memoryview:
+async def _read_declared(receive: Receive, size_bytes: int, idle_s: float) -> memoryview:
     first: bytes = b""
     body: bytearray | None = None
     done = 0
-    async for chunk in _chunks(receive, size_bytes):
+    async for chunk in _chunks(receive, size_bytes, idle_s):
         if done == 0 and len(chunk) == size_bytes:
             first = chunk  # all in one piece: nothing to put together
         else:
@@ -112,14 +93,16 @@ async def _read_declared(receive: Receive, size_bytes: int) -> memoryview:
     return memoryview(first if body is None else body)
 
 
-async def _chunks(receive: Receive, most_bytes: int) -> Any:
-    """Raises CancelledError when the client goes away, TooSlowError when it all but stops sending."""
+async def _chunks(receive: Receive, most_bytes: int, idle_s: float) -> Any:
+    """idle_s: how long the client may send nothing.
+
+    Raises CancelledError when the client goes away, TooSlowError when it all but stops sending."""
     loop = asyncio.get_running_loop()
-    deadline = loop.time() + _IDLE_S + most_bytes / _SLOWEST_BYTES_PER_S
+    deadline = loop.time() + idle_s + most_bytes / SLOWEST_BYTES_PER_S
     more = True
     while more:
         try:
-            async with asyncio.timeout_at(min(deadline, loop.time() + _IDLE_S)):
+            async with asyncio.timeout_at(min(deadline, loop.time() + idle_s)):
                 message = await receive()
         except TimeoutError:
             raise TooSlowError("the request's body did not arrive in time") from None

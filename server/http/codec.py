@@ -200,10 +200,9 @@ def _output(value: Any, regions: Regions | None) -> tuple[WantedOutput, bool]:
     name = string(member(value, "name"), "name")
     parameters = members(optional(value, "parameters"), "")
     as_bytes = boolean(parameters["binary_data"], "binary_data") if "binary_data" in parameters else False
-    count = _classification(parameters)
     if "shared_memory_region" not in parameters:
-        return WantedOutput(name, count), as_bytes
-    for key, given in (("classification", count), ("binary_data", as_bytes)):
+        return WantedOutput(name, _classification(parameters)), as_bytes
+    for key, given in (("classification", "classification" in parameters), ("binary_data", as_bytes)):
         if given:
             raise InvalidRequestError(f"Output can't set both 'shared_memory_region' and '{key}'")
     return WantedOutput(name, region=_allowed(regions).span(*_place(parameters))), False

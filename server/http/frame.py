@@ -16,7 +16,7 @@ from hypersonic.server.request import CheckedRequest, ParameterValue
 
 
 class FramedAnswer(NamedTuple):
-    """json_bytes: Inference-Header-Content-Length, None when the body is nothing but JSON."""
+    """json_bytes: Inference-Header-Content-Length, None when no bytes follow the JSON."""
 
     body: bytes
     json_bytes: int | None
@@ -48,7 +48,7 @@ class HttpFrame:
                 items.append(b'%s,"data":%s}' % (to_json(item)[:-1], tensors.decode(name, output)))
         head = b'%s,"outputs":[%s]}' % (to_json(self._head(request, answer))[:-1], b",".join(items))
         chunks = [chunk for output in behind for chunk in output.chunks]
-        return FramedAnswer(b"".join((head, *chunks)), len(head) if behind else None)
+        return FramedAnswer(b"".join((head, *chunks)), len(head) if any(output.size_bytes for output in behind) else None)
 
     def _head(self, request: CheckedRequest, answer: Answer) -> dict[str, Any]:
         head: dict[str, Any] = {"id": request.id} if request.id else {}

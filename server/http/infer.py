@@ -23,16 +23,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from hypersonic.server.errors import CancelledError, ServerError, UnsupportedError
+from hypersonic.server.admission import Held
+from hypersonic.server.errors import CancelledError, ReplacingError, ServerError, UnsupportedError
 from hypersonic.server.http import body as bodies
-from hypersonic.server.http.body import Held
 from hypersonic.server.http.codec import ParsedRequest, header_bytes, parse_request
 from hypersonic.server.http.frame import FramedAnswer, HttpFrame
 from hypersonic.server.model import Model
 from hypersonic.server.options import Options
 from hypersonic.server.parameters import forwarded
 from hypersonic.server.service import InferenceService
-from hypersonic.server.shm import SharedMemory, Span
+from hypersonic.server.shm import HeldRegions, SharedMemory
 
 #: a tensor of JSON takes up to four times its text (`1,` as INT64) beside it, the text is copied once
 _JSON_GROWTH = 5
@@ -99,20 +99,6 @@ class HeldResponse(Response):
             self._held.leave()
 
 
-class _HeldRegions:
-    """Shared memory whose bytes count as the request's."""
-
-    def __init__(self, regions: SharedMemory, held: Held) -> None:
-        self._regions = regions
-        self._held = held
-        self.span: Callable[[str, int, int], Span] = regions.span
-
-    def read(self, name: str, offset: int, size_bytes: int) -> memoryview:
-        span = self._regions.span(name, offset, size_bytes)
-        self._held.take(span.size_bytes)
-        return self._regions.read(name, offset, size_bytes)
-
-
 class _Work(NamedTuple):
     """A request that has arrived. version: as asked for."""
 
@@ -138,7 +124,7 @@ class InferEndpoint:
     async def __call__(self, request: Request, name: str, version: str) -> Response:
         """Raises ServerError."""
         arrived_ns = time.monotonic_ns()
-        model = self._service.repository.model(name, version)
+        model = await self._model(name, version)
         if model.config.decoupled:
             raise UnsupportedError("HTTP end point doesn't support models with decoupled transaction policy")
         call = HttpCall(client_of(request), request.headers.get("traceparent", ""))
@@ -146,7 +132,7 @@ class InferEndpoint:
         size_bytes = bodies.declared_bytes(request.headers, limit_bytes)
         held = Held(self._service.admission, call.client, size_bytes or 0)
         try:
-            body = await bodies.read_body(request.receive, size_bytes, limit_bytes, held)
+            body = await bodies.read_body(request.receive, size_bytes, limit_bytes, held, self._service.clients)
             work = _Work(model, version, body, request.headers, held, call, arrived_ns)
             del body
             content, headers = await self._attended(work, request)
@@ -154,6 +140,14 @@ class InferEndpoint:
             held.leave()
             raise
         return HeldResponse(held, content, headers)
+
+    async def _model(self, name: str, version: str) -> Model:
+        """While it is being replaced, waited for on a thread."""
+        repository = self._service.repository
+        try:
+            return repository.model(name, version, wait_s=0.0)
+        except ReplacingError:
+            return await asyncio.get_running_loop().run_in_executor(self._pool, repository.model, name, version)
 
     async def _attended(self, work: _Work, request: Request) -> tuple[bytes, dict[str, str]]:
         """Done on a thread, and given up when the client goes away."""
@@ -195,7 +189,7 @@ class InferEndpoint:
         encoding = headers.get("content-encoding", "")
         body = bodies.decompress(work.body, encoding, self._limits.max_input_bytes, work.held)
         json_bytes = header_bytes(headers.get("inference-header-content-length"), len(body))
-        regions = _HeldRegions(self._regions, work.held) if self._regions is not None else None
+        regions = HeldRegions(self._regions, work.held) if self._regions is not None else None
         parameters = forwarded(headers.items(), self._pattern)
         work.held.take(_JSON_GROWTH * json_bytes)
         try:

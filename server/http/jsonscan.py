@@ -9,6 +9,7 @@ piece. What is scanned here is scanned in blocks, as arrays.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -31,6 +32,8 @@ _STEPS[[ord("["), ord("{")]] = 1
 _STEPS[[ord("]"), ord("}")]] = -1
 #: brackets that do not nest arrays as JSON does, in a text whose strings are masked
 _MISPLACED = re.compile(rb"[^\[,\s]\s*\[|\]\s*[^\],\s]|\[\s*[\],]|,\s*\]")
+#: numbers that may be past the largest double
+_LARGE = re.compile(r"[eE]\+?[0-9]{3}")
 _SHAPE = "Unable to parse 'data': Shape does not match true shape of 'data' field"
 
 
@@ -116,14 +119,28 @@ class LongArray:
             size *= 2
 
 
+def loads(text: str) -> Any:
+    """JSON text -> Python objects; a number past the largest double is no infinity. Raises ValueError, JSONDecodeError."""
+    if ("e" in text or "E" in text) and _LARGE.search(text):
+        return json.loads(text, parse_float=_double)
+    return json.loads(text)
+
+
+def _double(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError("number too big")
+    return value
+
+
 def _elements(text: bytes, at: int) -> list[Any]:
     try:
-        values: list[Any] = json.loads(f"[{text.decode()}]")
+        values: list[Any] = loads(f"[{text.decode()}]")
     except UnicodeDecodeError as error:
         raise malformed("Invalid encoding in string.", at + error.start) from error
     except json.JSONDecodeError as error:
         raise malformed("Invalid value.", at + error.pos - 1) from error
-    except ValueError as error:  # an integer of thousands of digits
+    except ValueError as error:  # or an integer of thousands of digits
         raise malformed("Number too big to be stored in double.", at) from error
     if not values:
         raise malformed("Invalid value.", at)

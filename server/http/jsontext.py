@@ -12,7 +12,7 @@ import secrets
 from typing import Any
 
 from hypersonic.server.errors import InvalidRequestError, MalformedJsonError
-from hypersonic.server.http.jsonscan import SHORT_BYTES, LongArray, check_depth, malformed, outline
+from hypersonic.server.http.jsonscan import SHORT_BYTES, LongArray, check_depth, loads, malformed, outline
 
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _UINT64_MAX = 2**64 - 1
@@ -41,7 +41,7 @@ def parse(body: bytes | bytearray | memoryview) -> Any:
     if data.count(b",") >= _MOST_VALUES:
         raise InvalidRequestError(f"JSON of more than {_MOST_VALUES} values outside tensors' data is refused")
     try:
-        value = json.loads(data.decode())
+        value = loads(data.decode())
         if _SURROGATE.search(data):  # half a pair would fail later, where text is encoded again
             json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
@@ -50,7 +50,7 @@ def parse(body: bytes | bytearray | memoryview) -> Any:
         raise malformed("Invalid encoding in string.", error.start) from error
     except UnicodeEncodeError as error:
         raise malformed("The surrogate pair in string is invalid.", 0) from error
-    except ValueError as error:  # an integer of thousands of digits
+    except ValueError as error:  # or an integer of thousands of digits
         raise malformed("Number too big to be stored in double.", 0) from error
     return value
 

@@ -1,16 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HTTP/1.1 as uvicorn and h11 speak it, with chunks counted.
+"""HTTP/1.1 as uvicorn and h11 speak it, with chunks counted and clients that stop cut off.
 
 A chunk of one byte costs the event loop as much as one of 64 KiB, so a client that sends millions of them holds up everybody's
 health checks. Headers are bounded by h11.
+
+    connected ... a request begins ... headers here ... body here ... answer out ... idle ... the next begins
+    |-- keep-alive --|-- headers' time ---|- read_body -|            |- any byte -|- keep-alive -|
 """
 
 from __future__ import annotations
 
+import asyncio
+import math
 from typing import Any
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from hypersonic.server.slow_clients import Fault, SlowClients
 
 #: all headers of a request together
 HEADER_BYTES = 65_536
@@ -46,9 +53,68 @@ class BoundedConnection(h11.Connection):
 class BoundedProtocol(H11Protocol):
     """uvicorn's protocol on a BoundedConnection."""
 
-    def __init__(self, *args: Any, **keywords: Any) -> None:
+    def __init__(self, *args: Any, clients: SlowClients, **keywords: Any) -> None:
         super().__init__(*args, **keywords)
         self.conn = BoundedConnection(h11.SERVER, HEADER_BYTES)
+        self._clients = clients
+        #: while the client owes us bytes that nobody waits for, and while it has not taken enough of ours
+        self._sending: asyncio.TimerHandle | None = None
+        self._reading: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Nothing may come for as long as between two requests; uvicorn would wait for ever."""
+        super().connection_made(transport)
+        self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._sending, self._reading = _stopped(self._sending), _stopped(self._reading)
+        self._unset_keepalive_if_required()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if not self._owes():
+            self._sending = _stopped(self._sending)
+        elif self._sending is None and not self.transport.is_closing():
+            self._sending = self._after(self._cut_off, Fault.SENDS_NOTHING, "its request's headers did not come in time")
+
+    def _owes(self) -> bool:
+        """Whether it is in the middle of headers, or of a body that is answered already: nothing reads those with a timeout."""
+        headers = self.conn.their_state is h11.IDLE and bool(self.conn.trailing_data[0])
+        return headers or (self.conn.their_state is h11.SEND_BODY and self.conn.our_state is h11.DONE)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._watch()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._reading = _stopped(self._reading)
+
+    def _watch(self) -> None:
+        self._reading = self._after(self._look, self.transport.get_write_buffer_size())
+
+    def _look(self, unread_bytes: int) -> None:
+        """Whether it has taken anything since the last look."""
+        if self.transport.get_write_buffer_size() < unread_bytes:
+            self._watch()
+        else:
+            self._cut_off(Fault.READS_NOTHING, f"it read nothing of its answer for {self._clients.timeout_s:g} s")
+
+    def _after(self, call: Any, *args: Any) -> asyncio.TimerHandle | None:
+        timeout_s = self._clients.timeout_s
+        return None if math.isinf(timeout_s) else self.loop.call_later(timeout_s, call, *args)
+
+    def _cut_off(self, fault: Fault, text: str) -> None:
+        self._clients.note(fault, "{}:{}".format(*(self.client or ("", 0))), text)
+        self.transport.abort()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """An idle connection is closed; one whose client has left a small answer unread has to be cut."""
+        super().timeout_keep_alive_handler()
+        self._reading = _stopped(self._reading)
+        if self.transport.get_write_buffer_size():
+            self._watch()
 
     def send_400_response(self, msg: str) -> None:
         """Say so where nothing has been said yet, and close."""
@@ -56,3 +122,10 @@ class BoundedProtocol(H11Protocol):
             super().send_400_response(msg)
         else:
             self.transport.close()
+
+
+def _stopped(timer: asyncio.TimerHandle | None) -> asyncio.TimerHandle | None:
+    """No timer any more."""
+    if timer is not None:
+        timer.cancel()
+    return None

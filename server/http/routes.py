@@ -17,10 +17,10 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from tritonclient.grpc import service_pb2
 
+from hypersonic.server.admission import Held
 from hypersonic.server.errors import (
     BackendError,
     BudgetError,
-    CancelledError,
     MalformedJsonError,
     ModelLoadError,
     NotFoundError,
@@ -28,6 +28,7 @@ from hypersonic.server.errors import (
     SharedMemoryError,
     UnauthenticatedError,
     UnavailableError,
+    UnknownError,
     UnsupportedError,
 )
 from hypersonic.server.http import body as bodies
@@ -35,7 +36,8 @@ from hypersonic.server.http import control
 from hypersonic.server.http.infer import HttpLimits, InferEndpoint, client_of
 from hypersonic.server.http.tensors import to_json as json_bytes
 from hypersonic.server.http.tojson import to_json
-from hypersonic.server.log import LogControl
+from hypersonic.server.log import LogControl, log_failure
+from hypersonic.server.observe.refusals import Protocol, Refusal
 from hypersonic.server.observe.trace_settings import TraceControl
 from hypersonic.server.service import InferenceService
 from hypersonic.server.servicer import Servicer
@@ -48,15 +50,17 @@ _STATUS: tuple[tuple[type[ServerError], int], ...] = (
     (BudgetError, 503),
     (UnsupportedError, 501),
     (UnauthenticatedError, 401),
-    (CancelledError, 499),
     (MalformedJsonError, 500),
     (SharedMemoryError, 500),
+    (UnknownError, 400),
     (BackendError, 500),
     (ModelLoadError, 500),
 )
 _OURS = (BackendError, ModelLoadError)
 _MOST_ERROR_CHARACTERS = 4096
 _LOAD_THREADS = 4
+#: clients that ask for the metadata of a model while it is replaced
+_METADATA_THREADS = 32
 _VERSION_DIGITS = 18
 _MODEL_PATHS = ("/v2/models/{model}", "/v2/models/{model}/versions/{version}")
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -108,7 +112,15 @@ def inference_app(
         *_settings(service, settings or Settings(), bounded),
         *more,
     ]
-    app = Starlette(routes=routes, exception_handlers={ServerError: refuse, HTTPException: refuse, Exception: refuse})
+
+    async def counted(request: Request, error: Exception) -> Response:
+        if isinstance(error, ServerError):
+            service.refusals.add(Protocol.HTTP, error)
+        elif isinstance(error, HTTPException):
+            service.refusals.count(Protocol.HTTP, Refusal.BAD_REQUEST)
+        return await refuse(request, error)
+
+    app = Starlette(routes=routes, exception_handlers={ServerError: counted, HTTPException: counted, Exception: counted})
     app.router.redirect_slashes = False  # a path of Triton's or none
     return app
 
@@ -125,9 +137,9 @@ class _Bodies:
         """work: of the parsed body."""
         limit_bytes = self._limits.max_input_bytes
         size_bytes = bodies.declared_bytes(request.headers, limit_bytes)
-        held = bodies.Held(self._service.admission, client_of(request), size_bytes or 0)
+        held = Held(self._service.admission, client_of(request), size_bytes or 0)
         try:
-            body = await bodies.read_body(request.receive, size_bytes, limit_bytes, held)
+            body = await bodies.read_body(request.receive, size_bytes, limit_bytes, held, self._service.clients)
             return await asyncio.get_running_loop().run_in_executor(self._pool, lambda: work(control.document_of(body)))
         finally:
             held.leave()
@@ -164,9 +176,19 @@ def _health(service: InferenceService) -> list[Route]:
 def _metadata(servicer: Servicer) -> list[Route]:
     """Server, models, their configurations and statistics: messages of the gRPC service as JSON."""
 
+    pool = ThreadPoolExecutor(_METADATA_THREADS, thread_name_prefix="http-metadata")
+
     def shown(make: Callable[[str, str], Message]) -> Endpoint:
         async def endpoint(request: Request) -> Response:
             return Json(to_json(make(*model_of(request) if "model" in request.path_params else ("", ""))))
+
+        return endpoint
+
+    def awaited(make: Callable[[str, str], Message]) -> Endpoint:
+        """On a thread: a model that is being replaced is waited for."""
+
+        async def endpoint(request: Request) -> Response:
+            return Json(to_json(await asyncio.get_running_loop().run_in_executor(pool, make, *model_of(request))))
 
         return endpoint
 
@@ -189,8 +211,8 @@ def _metadata(servicer: Servicer) -> list[Route]:
     routes = [_route("/v2", shown(server)), _route("/v2/models/stats", shown(statistics))]
     for path in _MODEL_PATHS:
         routes += [
-            _route(path, shown(model)),
-            _route(f"{path}/config", shown(config)),
+            _route(path, awaited(model)),
+            _route(f"{path}/config", awaited(config)),
             _route(f"{path}/stats", shown(statistics)),
         ]
     return routes
@@ -283,11 +305,12 @@ def _settings(service: InferenceService, settings: Settings, bounded: _Bodies) -
     return routes
 
 
-async def refuse(_request: Request, error: Exception) -> Response:
+async def refuse(request: Request, error: Exception) -> Response:
     """The answer to an error: its text for the client, what is ours to mend also in the log."""
     if isinstance(error, ServerError):
         if isinstance(error, _OURS):
-            _LOG.error("%s", error)
+            error.model_name = error.model_name or str(request.path_params.get("model", ""))
+            log_failure(_LOG, error, client_of(request))
         return Json({"error": error.text[:_MOST_ERROR_CHARACTERS]}, status_of(error))
     code = error.status_code if isinstance(error, HTTPException) else 500
     return Json({"error": error.detail if isinstance(error, HTTPException) else "internal error"}, code)

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """nv_gpu_* and fpga_*: cards and their compute units; hypersonic_instance_*: what runs models on the host.
 
-A card appears in nv_gpu_* once, whatever runs on it: SuperSONIC counts servers by nv_gpu_utilization. Its memory, power,
-energy and temperature are not here: XRT's C interface does not tell them.
+A card appears in nv_gpu_* once, whatever runs on it: SuperSONIC counts servers by nv_gpu_utilization. What a card does not tell
+has no series: an emulated one has neither temperature nor power, and none counts the energy it used (nv_energy_consumption).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from hypersonic.server.observe.exposition import Family, Sample
-from hypersonic.server.observe.facts import ModelFacts, Moment, UnitFacts
+from hypersonic.server.observe.facts import CardFacts, ModelFacts, Moment, UnitFacts
 
 Row = tuple[str, str, str, Callable[[UnitFacts], float]]
 _EVERY: tuple[Row, ...] = (
@@ -25,6 +25,25 @@ _CARD: tuple[Row, ...] = (
     ("busy_cycles_total", "counter", "Kernel clocks with a run in flight", lambda unit: unit.busy_cycles),
     ("dma_in_bytes_total", "counter", "Bytes of tensors sent to the card", lambda unit: unit.figures.bytes_in),
     ("dma_out_bytes_total", "counter", "Bytes of tensors fetched from the card", lambda unit: unit.figures.bytes_out),
+)
+#: of a card: None = it does not tell
+_OF_CARD: tuple[tuple[str, str, str, Callable[[CardFacts], float | None]], ...] = (
+    ("nv_gpu_memory_total_bytes", "gauge", "GPU total memory, in bytes", lambda card: card.memory_bytes or None),
+    (
+        "nv_gpu_memory_used_bytes",
+        "gauge",
+        "GPU used memory, in bytes",
+        lambda card: card.held_bytes if card.memory_bytes else None,
+    ),
+    ("nv_gpu_power_usage", "gauge", "GPU power usage in watts", lambda card: card.readings.power_w),
+    ("nv_gpu_power_limit", "gauge", "GPU power management limit in watts", lambda card: card.readings.power_limit_w),
+    ("fpga_card_power_watts", "gauge", "Power the card takes, in watts", lambda card: card.readings.power_w),
+    (
+        "fpga_card_xclbin_reloads_total",
+        "counter",
+        "Times an xclbin was loaded to the card after the first one",
+        lambda card: card.readings.xclbin_reloads,
+    ),
 )
 
 
@@ -44,6 +63,7 @@ def device_families(moment: Moment, busy: Mapping[str, float]) -> Iterator[Famil
     on_card = [(model, unit) for model, unit in moment.units if unit.card is not None]
     on_host = [(model, unit) for model, unit in moment.units if unit.card is None]
     yield _utilization(on_card, fractions)
+    yield from _cards(moment.cards)
     yield from _families("fpga_compute_unit", "compute_unit", on_card, (*_EVERY, *_CARD))
     yield Family(
         "fpga_compute_unit_busy_ratio",
@@ -63,6 +83,25 @@ def _utilization(on_card: list[tuple[ModelFacts, UnitFacts]], fractions: Mapping
             cards[unit.card.gpu_uuid].append(fractions.get(unit_key(model, unit), 0.0))
     samples = [Sample({"gpu_uuid": card}, sum(shares) / len(shares)) for card, shares in cards.items()]
     return Family("nv_gpu_utilization", "gauge", "GPU utilization rate [0.0 - 1.0)", samples)
+
+
+def _cards(cards: Sequence[CardFacts]) -> Iterator[Family]:
+    """What belongs to a card as such; series only of those that tell."""
+    for name, kind, text, value in _OF_CARD:
+        told = ((card, value(card)) for card in cards)
+        yield Family(
+            name, kind, text, [Sample({"gpu_uuid": card.gpu_uuid}, found) for card, found in told if found is not None]
+        )
+    yield Family(
+        "fpga_card_temperature_celsius",
+        "gauge",
+        "Temperature by sensor, in degrees Celsius",
+        [
+            Sample({"gpu_uuid": card.gpu_uuid, "sensor": sensor}, celsius)
+            for card in cards
+            for sensor, celsius in sorted(card.readings.temperatures_c.items())
+        ],
+    )
 
 
 def _families(prefix: str, label: str, units: list[tuple[ModelFacts, UnitFacts]], rows: tuple[Row, ...]) -> Iterator[Family]:

@@ -37,15 +37,19 @@ class Family(NamedTuple):
         if self.samples:
             yield f"# HELP {self.name} {_escape(self.help, quote=False)}"
             yield f"# TYPE {self.name} {self.kind}"
+            labels, shown = None, ""
             for sample in self.samples:
-                yield f"{self.name}{sample.suffix}{_labels(sample)} {_number(sample.value)}"
+                if sample.labels is not labels:  # the buckets of a histogram share theirs
+                    labels = sample.labels
+                    shown = ",".join(f'{key}="{_escape(value)}"' for key, value in sorted(labels.items()))
+                yield f"{self.name}{sample.suffix}{_braced(shown, sample.extra)} {_number(sample.value)}"
 
 
-def _labels(sample: Sample) -> str:
-    pairs = sorted(sample.labels.items())
-    if sample.extra is not None:
-        pairs.append(sample.extra)
-    return "{" + ",".join(f'{key}="{_escape(value)}"' for key, value in pairs) + "}" if pairs else ""
+def _braced(labels: str, extra: tuple[str, str] | None) -> str:
+    if extra is not None:
+        name, value = extra
+        labels = f'{labels},{name}="{value}"' if labels else f'{name}="{value}"'
+    return f"{{{labels}}}" if labels else ""
 
 
 def _escape(text: str, *, quote: bool = True) -> str:

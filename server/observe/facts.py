@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from hypersonic.server.backend import Card
+from hypersonic.server.backend import Card, CardReadings
 from hypersonic.server.lane import InstanceFigures
 from hypersonic.server.model import Model
 from hypersonic.server.statistics import Snapshot
@@ -61,21 +62,55 @@ class ModelFacts:
         return any(unit.figures.standby for unit in self.units)
 
 
+class CardFacts(NamedTuple):
+    """A card that some model uses. memory_bytes: all of it, 0 = not known; held_bytes: in this server's buffers.
+
+    in_service, out_of_service: its compute units.
+    """
+
+    gpu_uuid: str
+    name: str
+    memory_bytes: int
+    held_bytes: int
+    in_service: int
+    out_of_service: int
+    readings: CardReadings
+
+
 class Moment(NamedTuple):
-    """All models at one moment, monotonic ns."""
+    """All models and the cards they use at one moment, monotonic ns."""
 
     at_ns: int
     models: tuple[ModelFacts, ...]
+    cards: tuple[CardFacts, ...] = ()
 
     @property
     def units(self) -> list[tuple[ModelFacts, UnitFacts]]:
         return [(model, unit) for model in self.models for unit in model.units]
 
 
-def look(models: Iterable[Model]) -> Moment:
-    """Now. Asks the cards for their clocks, which may take as long as a card's register does."""
+def look(models: Iterable[Model], max_age_s: float = 1.0) -> Moment:
+    """Now. Asks the cards for their clocks, which may take as long as a card's register does; what their sensors said may be
+    max_age_s old."""
     facts = tuple(_facts(model) for model in models)
-    return Moment(time.monotonic_ns(), facts)
+    return Moment(time.monotonic_ns(), facts, tuple(_cards(facts, max_age_s)))
+
+
+def _cards(models: Iterable[ModelFacts], max_age_s: float) -> Iterator[CardFacts]:
+    """By gpu_uuid. Each version that uses a card has a Card of its own, which says what it holds there."""
+    units: defaultdict[str, list[tuple[Card, UnitFacts]]] = defaultdict(list)
+    for model in models:
+        for unit in model.units:
+            if unit.card is not None:
+                units[unit.card.gpu_uuid].append((unit.card, unit))
+    for name, found in sorted(units.items()):
+        cards = {id(card): card for card, _ in found}.values()
+        card = next(iter(cards))
+        in_service = sum(unit.figures.in_service for _, unit in found)
+        held_bytes = sum(card.held_bytes for card in cards)
+        yield CardFacts(
+            name, card.name, card.memory_bytes, held_bytes, in_service, len(found) - in_service, card.read(max_age_s)
+        )
 
 
 def _facts(model: Model) -> ModelFacts:

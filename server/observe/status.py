@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from hypersonic import __version__
 from hypersonic.server.observe.device import busy_counters, unit_key
-from hypersonic.server.observe.facts import ModelFacts, Moment, UnitFacts, look
+from hypersonic.server.observe.facts import CardFacts, ModelFacts, Moment, UnitFacts, look
+from hypersonic.server.observe.traffic import look_at_traffic
 from hypersonic.server.observe.window import Reading, Window
 from hypersonic.server.repository import IndexEntry
 from hypersonic.server.service import InferenceService
@@ -19,7 +21,7 @@ _INTERVAL_NS, _FORGET_NS = 1_000_000_000, 30_000_000_000
 
 
 class ServerStatus(NamedTuple):
-    """bytes_limit: 0 = none."""
+    """bytes_limit: 0 = none. connections: by front end; calls_refused: by reason, those that occurred."""
 
     name: str
     version: str
@@ -29,6 +31,10 @@ class ServerStatus(NamedTuple):
     bytes_in_flight: int
     bytes_limit: int
     requests_refused: int
+    connections: dict[str, int]
+    streams: int
+    calls_refused: dict[str, int]
+    clients_cut_off: int
 
 
 class ModelStatus(NamedTuple):
@@ -63,11 +69,28 @@ class UnitStatus(NamedTuple):
     timeouts: int
 
 
+class CardStatus(NamedTuple):
+    """A card that some model uses. units_in_service: of `units` compute units; busy: their mean. None: it does not tell."""
+
+    name: str
+    gpu_uuid: str
+    units: int
+    units_in_service: int
+    busy: float | None
+    memory_bytes: int | None
+    held_bytes: int
+    power_w: float | None
+    power_limit_w: float | None
+    temperatures_c: dict[str, float]
+    xclbin_reloads: int | None
+
+
 class Status(NamedTuple):
     """All of it."""
 
     server: ServerStatus
     models: tuple[ModelStatus, ...]
+    cards: tuple[CardStatus, ...]
     units: tuple[UnitStatus, ...]
 
     def document(self) -> dict[str, Any]:
@@ -75,6 +98,7 @@ class Status(NamedTuple):
         return {
             "server": self.server._asdict(),
             "models": [model._asdict() for model in self.models],
+            "cards": [card._asdict() for card in self.cards],
             "instances": [unit._asdict() for unit in self.units],
         }
 
@@ -94,6 +118,7 @@ class StatusReader:
         return Status(
             self._server(),
             tuple(_models(self._service.repository.index(), moment, rates)),
+            tuple(_card(card, moment, rates) for card in moment.cards),
             tuple(_unit(model, unit, rates) for model, unit in moment.units),
         )
 
@@ -102,7 +127,17 @@ class StatusReader:
         state = "READY" if service.ready else "DRAINING" if admission.closed else "NOT READY"
         uptime_s = (time.monotonic_ns() - service.started_ns) // 1_000_000_000
         held = admission.requests, admission.size_bytes, admission.limit_bytes, admission.refused
-        return ServerStatus(self._name, __version__, state, uptime_s, *held)
+        traffic = look_at_traffic(service)
+        refused: Counter[str] = Counter()
+        for (_, reason), count in traffic.refused.items():
+            refused[str(reason)] += count
+        return ServerStatus(
+            *(self._name, __version__, state, uptime_s, *held),
+            connections=dict(traffic.connections),
+            streams=traffic.streams,
+            calls_refused=dict(+refused),
+            clients_cut_off=sum(traffic.cut_off.values()),
+        )
 
 
 def _reading(moment: Moment) -> Reading:
@@ -150,6 +185,24 @@ def _loaded(entry: IndexEntry, model: ModelFacts, rates: Mapping[str, float]) ->
         compute_ms=rates[f"{key}compute_ms"] / successes if successes else None,
         inferences=model.figures.inference_count,
         failures=model.figures.failed.count,
+    )
+
+
+def _card(card: CardFacts, moment: Moment, rates: Mapping[str, float]) -> CardStatus:
+    keys = [unit_key(model, unit) for model, unit in moment.units if unit.card and unit.card.gpu_uuid == card.gpu_uuid]
+    shares = [min(1.0, rates[key]) for key in keys if key in rates]
+    return CardStatus(
+        name=card.name,
+        gpu_uuid=card.gpu_uuid,
+        units=card.in_service + card.out_of_service,
+        units_in_service=card.in_service,
+        busy=sum(shares) / len(shares) if shares else None,
+        memory_bytes=card.memory_bytes or None,
+        held_bytes=card.held_bytes,
+        power_w=card.readings.power_w,
+        power_limit_w=card.readings.power_limit_w,
+        temperatures_c=dict(sorted(card.readings.temperatures_c.items())),
+        xclbin_reloads=card.readings.xclbin_reloads,
     )
 
 

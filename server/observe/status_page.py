@@ -6,15 +6,15 @@ Whatever a client or a repository named is text here, never markup.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from html import escape
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape as _markup
 from importlib.resources import files
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from hypersonic.server.observe.status import ModelStatus, ServerStatus, Status, StatusReader, UnitStatus
+from hypersonic.server.observe.status import CardStatus, ModelStatus, ServerStatus, Status, StatusReader, UnitStatus
 
 #: nothing but what this server sends is loaded; the icon is an empty one, so that none is asked for
 _POLICY = (
@@ -29,6 +29,12 @@ HEADERS = {
 }
 _STATIC = {"status.js": "text/javascript", "status.css": "text/css"}
 _NONE = "\N{EN DASH}"
+
+
+def _text(text: str) -> str:
+    """Text as markup. What does not print, or turns the direction of writing, is shown as its escape: a name is not to pass for
+    another."""
+    return _markup("".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text))
 
 
 def status_routes(reader: StatusReader) -> list[Route]:
@@ -58,7 +64,7 @@ def _static(name: str, kind: str) -> Route:
 
 def render(status: Status) -> str:
     """The whole page."""
-    title = escape(f"{status.server.name}: {status.server.state}")
+    title = _text(f"{status.server.name}: {status.server.state}")
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -73,8 +79,9 @@ def render(status: Status) -> str:
 <body>
 <p id="stale" role="alert" hidden>The server does not answer. Shown is what it last said.</p>
 <main>
-{_server(status.server)}
+{_server(status.server, status.models)}
 {_models(status.models)}
+{_cards(status.cards)}
 {_units(status.units)}
 </main>
 <footer><a href="status.json">this page as JSON</a> <a href="v2">/v2</a> <a href="v2/models/stats">statistics</a></footer>
@@ -83,23 +90,33 @@ def render(status: Status) -> str:
 """
 
 
-def _server(server: ServerStatus) -> str:
+def _server(server: ServerStatus, models: Sequence[ModelStatus]) -> str:
     limit = f" of {_bytes(server.bytes_limit)}" if server.bytes_limit else ""
     facts = (
         ("version", server.version),
         ("up", _duration(server.uptime_s)),
+        ("model versions ready", f"{sum(model.state == 'READY' for model in models):,} of {len(models):,}"),
         ("requests in flight", f"{server.requests_in_flight:,}"),
         ("bytes in flight", f"{_bytes(server.bytes_in_flight)}{limit}"),
-        ("refused for their bytes", f"{server.requests_refused:,}"),
+        ("connections", _listed(server.connections)),
+        ("open streams", f"{server.streams:,}"),
+        ("refused calls", _listed(server.calls_refused)),
+        ("clients cut off", f"{server.clients_cut_off:,}"),
     )
-    listed = "".join(f"<div><dt>{name}</dt><dd>{escape(value)}</dd></div>" for name, value in facts)
-    return f"<h1>{escape(server.name)} {_state(server.state, server.state == 'READY')}</h1>\n<dl>{listed}</dl>"
+    listed = "".join(f"<div><dt>{name}</dt><dd>{_text(value)}</dd></div>" for name, value in facts)
+    return f"<h1>{_text(server.name)} {_state(server.state, server.state == 'READY')}</h1>\n<dl>{listed}</dl>"
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    """`0`, or each with its name."""
+    return ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in counts.items()) or "0"
 
 
 _MODEL_HEAD = (
     "model", "version", "state", "backend", "inferences/s", "executions/s", "queue, ms", "compute, ms", "waiting",
     "inferences", "failures",
 )  # fmt: skip
+_CARD_HEAD = ("card", "state", "temperature", "busy", "power", "memory", "xclbin reloads")
 _UNIT_HEAD = ("instance", "model", "card", "state", "busy", "runs", "timeouts")
 
 
@@ -112,31 +129,57 @@ def _model_row(model: ModelStatus) -> str:
     if model.fallback:
         state += " " + _state("ON FALLBACK", good=False)
     if model.reason:
-        state += f'<span class="reason">{escape(model.reason)}</span>'
+        state += f'<span class="reason">{_text(model.reason)}</span>'
     figures = (
         _figure(model.inferences_per_s), _figure(model.executions_per_s), _figure(model.queue_ms, 3),
         _figure(model.compute_ms, 3), f"{model.waiting:,}", f"{model.inferences:,}", f"{model.failures:,}",
     )  # fmt: skip
-    return _row([escape(model.name), escape(model.version or _NONE), state, escape(model.backend or _NONE)], figures)
+    return _row(_MODEL_HEAD, [_text(model.name), _text(model.version or _NONE), state, _text(model.backend or _NONE)], figures)
+
+
+def _cards(cards: Sequence[CardStatus]) -> str:
+    """Nothing at all on a server without a card."""
+    return _table("cards", "Cards", _CARD_HEAD, 3, map(_card_row, cards), "") if cards else ""
+
+
+def _card_row(card: CardStatus) -> str:
+    lost = card.units - card.units_in_service
+    state = _state(
+        "LOST" if not card.units_in_service else f"{lost} OF {card.units} UNITS LOST" if lost else "IN SERVICE", not lost
+    )
+    hottest = sorted(card.temperatures_c.items(), key=lambda item: -item[1])
+    temperature = "<br>".join(f"{_text(sensor.replace('_', ' '))} {celsius:.0f} °C" for sensor, celsius in hottest) or _NONE
+    power = _NONE if card.power_w is None else f"{card.power_w:.0f} W"
+    if card.power_w is not None and card.power_limit_w is not None:
+        power += f" of {card.power_limit_w:.0f} W"
+    memory = _NONE if card.memory_bytes is None else f"{_bytes(card.held_bytes)} of {_bytes(card.memory_bytes)}"
+    reloads = _NONE if card.xclbin_reloads is None else f"{card.xclbin_reloads:,}"
+    name = f'{_text(card.name)}<span class="reason">{_text(card.gpu_uuid)}</span>'
+    return _row(_CARD_HEAD, [name, state, temperature], (_meter(card.busy), power, memory, reloads))
 
 
 def _units(units: Sequence[UnitStatus]) -> str:
-    return _table("instances", "Cards and compute units", _UNIT_HEAD, 4, map(_unit_row, units), "There is no instance.")
+    return _table("instances", "Compute units and instances", _UNIT_HEAD, 4, map(_unit_row, units), "There is no instance.")
 
 
 def _unit_row(unit: UnitStatus) -> str:
-    card = f'{escape(unit.card)}<span class="reason">{escape(unit.gpu_uuid)}</span>' if unit.card else "host"
+    card = f'{_text(unit.card)}<span class="reason">{_text(unit.gpu_uuid)}</span>' if unit.card else "host"
     state = _state("IN SERVICE" if unit.in_service else "OUT OF SERVICE", unit.in_service)
     if unit.standby:
         state += " standby"
-    busy = unit.busy or 0.0
-    shown = f'<meter min="0" max="1" value="{busy:.3f}"></meter> {100 * busy:.0f} %' if unit.busy is not None else _NONE
-    return _row([escape(unit.name), escape(unit.model), card, state], (shown, f"{unit.runs:,}", f"{unit.timeouts:,}"))
+    figures = (_meter(unit.busy), f"{unit.runs:,}", f"{unit.timeouts:,}")
+    return _row(_UNIT_HEAD, [_text(unit.name), _text(unit.model), card, state], figures)
+
+
+def _meter(busy: float | None) -> str:
+    return _NONE if busy is None else f'<meter min="0" max="1" value="{busy:.3f}"></meter> {100 * busy:.0f} %'
 
 
 def _table(name: str, caption: str, head: Sequence[str], texts: int, rows: Iterable[str], nothing: str) -> str:
     """texts: so many columns come before the figures."""
-    titles = "".join(f'<th scope="col"{"" if n < texts else _FIGURE}>{title}</th>' for n, title in enumerate(head))
+    titles = "".join(
+        f'<th scope="col"{_class(title, "" if n < texts else _FIGURE)}>{title}</th>' for n, title in enumerate(head)
+    )
     body = "\n".join(rows) or f'<tr><td colspan="{len(head)}">{nothing}</td></tr>'
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{caption}"><table id="{name}">'
@@ -144,18 +187,28 @@ def _table(name: str, caption: str, head: Sequence[str], texts: int, rows: Itera
     )
 
 
-_FIGURE = ' class="figure"'
+_FIGURE = "figure"
 
 
-def _row(texts: Sequence[str], figures: Sequence[str]) -> str:
-    """All of them markup already."""
+def _row(head: Sequence[str], texts: Sequence[str], figures: Sequence[str]) -> str:
+    """All of them markup already. head: what a narrow screen writes before each."""
     first, *rest = texts
-    cells = "".join(f"<td>{text}</td>" for text in rest) + "".join(f"<td{_FIGURE}>{figure}</td>" for figure in figures)
-    return f'<tr><th scope="row">{first}</th>{cells}</tr>'
+    cells = [(text, "") for text in rest] + [(figure, _FIGURE) for figure in figures]
+    row = "".join(
+        f'<td{_class(text, kind)} data-head="{title}">{text}</td>' for title, (text, kind) in zip(head[1:], cells, strict=True)
+    )
+    return f'<tr><th scope="row">{first}</th>{row}</tr>'
+
+
+def _class(text: str, kind: str) -> str:
+    """Cells with nothing to say are left out on a narrow screen."""
+    names = [kind] if kind else []
+    names += ["none"] if text == _NONE else []
+    return f' class="{" ".join(names)}"' if names else ""
 
 
 def _state(text: str, good: bool) -> str:
-    return f'<span class="state {"good" if good else "bad"}">{escape(text)}</span>'
+    return f'<span class="state {"good" if good else "bad"}">{_text(text)}</span>'
 
 
 def _figure(value: float | None, digits: int = 1) -> str:

@@ -15,13 +15,17 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from typing import Any, NamedTuple, Protocol
 
+from hypersonic.server.answer import Frame
+from hypersonic.server.config import ModelConfig
 from hypersonic.server.errors import ReplacedError, ServerError, StartError
-from hypersonic.server.observe.trace_settings import OPENTELEMETRY, TraceControl
+from hypersonic.server.observe.trace_settings import OPENTELEMETRY, TENSORS, TIMESTAMPS, TRITON, TraceControl
+from hypersonic.server.observe.trace_tensors import TensorLog, TracedTensor
+from hypersonic.server.request import InputTensor
 from hypersonic.server.statistics import RunTimes
 
 _LOG = logging.getLogger(__name__)
@@ -54,6 +58,10 @@ class Borders(NamedTuple):
     times: RunTimes | None
     finished_ns: int
     error: str = ""
+    #: for level TENSORS
+    tensors: Sequence[TracedTensor] = ()
+    #: whether level TIMESTAMPS is on
+    timed: bool = True
 
     def events(self) -> Iterator[tuple[str, int]]:
         """Triton's events of the request itself, in their order."""
@@ -94,15 +102,26 @@ class Exporter(Protocol):
 class Trace:
     """A sampled request, or an ensemble's step of one."""
 
-    def __init__(self, span: Span, model: str, numbers: count[int]) -> None:
+    def __init__(self, span: Span, model: str, numbers: count[int], level: Sequence[str] = (TIMESTAMPS,)) -> None:
         self._span = span
         self._model = model
         self._numbers = numbers
+        self._level = level
+        self._tensors = TensorLog() if TENSORS in level else None
         self._ended = False
 
     def step(self, model: str, arrived_ns: int) -> Trace:
-        """The trace of a step of this ensemble's request."""
-        return Trace(self._span.child(model, next(self._numbers), arrived_ns), model, self._numbers)
+        """The trace of a step of this ensemble's request, or of what this model asks another."""
+        return Trace(self._span.child(model, next(self._numbers), arrived_ns), model, self._numbers, self._level)
+
+    def received(self, tensors: Sequence[InputTensor]) -> None:
+        """The request's inputs; does nothing without level TENSORS."""
+        if self._tensors is not None:
+            self._tensors.received(tensors)
+
+    def framing(self, frame: Frame, config: ModelConfig) -> Frame:
+        """The frame, which notes what it frames with level TENSORS."""
+        return frame if self._tensors is None else self._tensors.framing(frame, config)
 
     def end(
         self,
@@ -119,7 +138,10 @@ class Trace:
             return
         self._ended = True
         borders = Borders(
-            self._model, version, request_id, arrived_ns, enqueued_ns, times, time.monotonic_ns(), str(error) if error else ""
+            *(self._model, version, request_id, arrived_ns, enqueued_ns, times, time.monotonic_ns()),
+            error=str(error) if error else "",
+            tensors=self._tensors.tensors if self._tensors else (),
+            timed=TIMESTAMPS in self._level,
         )
         try:
             self._span.end(borders)
@@ -162,7 +184,8 @@ class Tracing:
         if not self.control.sample(model, forced=parent is not None and parent.sampled):
             return None
         try:
-            return Trace(self._exporter.begin(model, number := next(self._numbers), parent, arrived_ns), model, self._numbers)
+            span = self._exporter.begin(model, number := next(self._numbers), parent, arrived_ns)
+            return Trace(span, model, self._numbers, self._level(model))
         except Exception:  # noqa: BLE001 - the same
             _LOG.exception("trace %d could not be begun", number)
             return None
@@ -183,6 +206,11 @@ class Tracing:
             trace.end(version, request_id, arrived_ns, error=error)
             raise
 
+    def _level(self, model: str) -> Sequence[str]:
+        """Tensors go into Triton's files only, as in Triton; spans are nothing but times."""
+        config = self.control.config
+        return self.control.settings(model).level if config.mode == TRITON else (TIMESTAMPS,)
+
     def close(self, timeout_s: float) -> None:
         """Send what is left."""
         if self._exporter is not None:
@@ -192,8 +220,8 @@ class Tracing:
 def open_tracing(control: TraceControl) -> Tracing:
     """With the exporter of its mode. Raises StartError when that is not installed, or the file cannot be written."""
     config = control.config
-    if "TENSORS" in config.settings.level:
-        _LOG.warning("trace level TENSORS: tensors are not traced, only timestamps are")
+    if TENSORS in config.settings.level and config.mode == OPENTELEMETRY:
+        _LOG.warning("trace level TENSORS: tensors are not traced in mode opentelemetry, only times are")
     if config.mode == OPENTELEMETRY:
         from hypersonic.server.observe.otel import OtlpExporter
 

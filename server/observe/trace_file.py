@@ -3,6 +3,8 @@
 
     [{"id":1,"model_name":"m","model_version":1,"request_id":"a"},{"id":1,"timestamps":[{"name":"REQUEST_START","ns":1}]},...]
 
+With level TENSORS, {"id":1,"activity":"TENSOR_QUEUE_INPUT","tensor":{...}} as well: trace_tensors.py. An ensemble's steps and
+what a model asks another are traces of their own, with the first one's number as "parent_id".
 With log_frequency N, each N traces go to a file of their own, <file>.0, <file>.1, ...
 """
 
@@ -43,8 +45,10 @@ def _objects(borders: Borders, number: int, parent_id: int) -> Iterator[Mapping[
     if parent_id:
         head["parent_id"] = parent_id
     yield head
-    for name, ns in borders.events():
+    for name, ns in borders.events() if borders.timed else ():
         yield {"id": number, "timestamps": [{"name": name, "ns": ns}]}
+    for tensor in borders.tensors:
+        yield {"id": number, **tensor.entry()}
 
 
 class FileExporter:

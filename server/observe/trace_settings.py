@@ -15,7 +15,8 @@ from typing import Any
 from hypersonic.server.errors import InvalidRequestError, StartError
 
 TRITON, OPENTELEMETRY = "triton", "opentelemetry"
-_LEVELS = ("OFF", "TIMESTAMPS", "TENSORS")
+TIMESTAMPS, TENSORS = "TIMESTAMPS", "TENSORS"
+_LEVELS = ("OFF", TIMESTAMPS, TENSORS)
 #: settings of mode opentelemetry: name -> default shown, as Triton's
 _BATCH = {"bsp_max_queue_size": "2048", "bsp_schedule_delay": "5000", "bsp_max_export_batch_size": "512"}
 #: what TraceSetting changes -> None: back to what is inherited

@@ -23,13 +23,15 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
-def protect(app: Application, policy: Policy) -> Application:
+def protect(
+    app: Application, policy: Policy, on_refused: Callable[[AuthorisationError], None] = lambda _error: None
+) -> Application:
     """The application behind the policy; the application itself when the policy asks nothing."""
     if not policy.active:
         return app
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
-        refusal = _judge(scope, policy)
+        refusal = _judge(scope, policy, on_refused)
         if refusal is None:
             await app(scope, receive, send)
         else:
@@ -42,7 +44,7 @@ def protect(app: Application, policy: Policy) -> Application:
 _Refusal = tuple[int, str, list[tuple[bytes, bytes]]]
 
 
-def _judge(scope: Scope, policy: Policy) -> _Refusal | None:
+def _judge(scope: Scope, policy: Policy, on_refused: Callable[[AuthorisationError], None]) -> _Refusal | None:
     if scope["type"] == "lifespan":
         return None
     group = group_of_path(scope["path"]) if scope["type"] == "http" else None
@@ -51,6 +53,7 @@ def _judge(scope: Scope, policy: Policy) -> _Refusal | None:
         authorise(policy, group, headers)
     except AuthorisationError as error:
         _LOG.debug("refused %s %s: %s", scope.get("method"), scope["path"], error)
+        on_refused(error)
         return status_of(error), error.text, _challenge(error)
     return (404, "Not Found", []) if group is None else None
 

@@ -29,9 +29,11 @@ from hypersonic.server.security.policy import (
 _LOG = logging.getLogger(__name__)
 
 
-def protect(handler: grpc.GenericRpcHandler, policy: Policy) -> grpc.GenericRpcHandler:
+def protect(
+    handler: grpc.GenericRpcHandler, policy: Policy, on_refused: Callable[[AuthorisationError], None] = lambda _error: None
+) -> grpc.GenericRpcHandler:
     """The handler behind the policy; the handler itself when the policy asks nothing."""
-    return _Guard(handler, policy) if policy.active else handler
+    return _Guard(handler, policy, on_refused) if policy.active else handler
 
 
 def status_of(error: AuthorisationError) -> grpc.StatusCode:
@@ -42,9 +44,10 @@ def status_of(error: AuthorisationError) -> grpc.StatusCode:
 
 
 class _Guard(grpc.GenericRpcHandler):
-    def __init__(self, inner: grpc.GenericRpcHandler, policy: Policy) -> None:
+    def __init__(self, inner: grpc.GenericRpcHandler, policy: Policy, on_refused: Callable[[AuthorisationError], None]) -> None:
         self._inner = inner
         self._policy = policy
+        self._on_refused = on_refused
         self._pool = ThreadPoolExecutor(2, thread_name_prefix="grpc-refusal")
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[Any, Any] | None:
@@ -60,6 +63,7 @@ class _Guard(grpc.GenericRpcHandler):
                 authorise(self._policy, group, cast("Headers", handler_call_details.invocation_metadata or ()))
         except AuthorisationError as error:
             _LOG.debug("refused %s: %s", method, error)
+            self._on_refused(error)
             return self._refusal(error)
         return handler
 

@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import threading
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from email.message import Message
@@ -19,6 +20,7 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
+from hypersonic.server.backend import Card, CardReadings
 from tests.server.conftest import Running, Script, Serve, serve, write_model  # noqa: F401 - serve is a fixture
 
 ARGUMENTS = (
@@ -100,6 +102,63 @@ def test_a_browser_shows_models_with_live_rates_and_nothing_named_is_markup(
             sending.join()
         assert not [entry for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
     WebDriverWait(browser, 60, 0.25).until(lambda b: b.find_element(By.ID, "stale").is_displayed())
+
+
+def test_a_browser_shows_cards_with_their_readings_and_what_they_do_not_tell_not_at_all(
+    serve: Serve, browser: webdriver.Chrome
+) -> None:
+    readings = CardReadings({"fpga": 71.4, "dimm0": 48.0}, 54.2, 225.0, 3)
+    card = Card("FPGA-1", "u250 <b>", 64 << 30, 12 << 20, lambda _max_age_s: readings)
+    with serve(Script(instances=2, hang_from_run={"sum_1": 1}, card=card)) as running:
+        running.infer(X)
+        browser.get(f"{running.http}/")
+        state, temperature, _, power, memory, reloads = cells(browser, "cards")["u250 <b>\nFPGA-1"]
+        assert state in ("IN SERVICE", "1 OF 2 UNITS LOST")
+        assert temperature == "fpga 71 °C\ndimm0 48 °C"
+        assert (power, memory, reloads) == ("54 W of 225 W", "12.0 MiB of 64.0 GiB", "3")
+    with serve() as running:
+        running.infer(X)
+        browser.get(f"{running.http}/")
+        assert [row[1] + row[3] + row[4] + row[5] for row in cells(browser, "cards").values()] == ["\N{EN DASH}" * 4]
+
+
+def test_on_a_telephone_nothing_is_wider_than_the_screen(serve: Serve, browser: webdriver.Chrome, tmp_path: Path) -> None:
+    for name in ("m", "x" * 128, EVIL.replace("/", "\\")):
+        write_model(tmp_path / "models", name=name)
+    broken = write_model(tmp_path / "models", name="broken")
+    (broken / "1" / "broken").write_text("a_word_without_an_end_" * 40)
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride", {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+    )
+    with serve(Script(instances=2), repository=tmp_path / "models", strict_readiness=False) as running:
+        running.infer(X)
+        browser.get(f"{running.http}/")
+        widths = browser.execute_script(
+            "return [innerWidth, document.documentElement.scrollWidth, "
+            "...[...document.querySelectorAll('.scroll')].map(r => r.scrollWidth - r.clientWidth)]"
+        )
+    assert widths[:2] == [390, 390]
+    assert not any(widths[2:])
+
+
+def test_a_name_cannot_pass_for_another(serve: Serve, tmp_path: Path) -> None:
+    write_model(tmp_path / "models", name="x\u202eedom\u200b")
+    with serve(repository=tmp_path / "models", strict_readiness=False) as running:
+        html, _ = page(running)
+    assert "x\\u202eedom\\u200b" in html
+    assert "\u202e" not in html
+
+
+def test_what_was_refused_and_who_is_connected_is_on_the_page(serve: Serve) -> None:
+    with serve() as running:
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            page(running, "/v2/models/nosuch")
+        found = json.loads(page(running, "/status.json")[0])["server"]
+        html, _ = page(running)
+    assert found["calls_refused"] == {"not_found": 1}
+    assert found["connections"]["http"] >= 1
+    assert (found["streams"], found["clients_cut_off"]) == (0, 0)
+    assert "not found 1" in html
 
 
 def test_the_page_is_whole_without_scripts_and_loads_nothing_from_elsewhere(serve: Serve) -> None:

@@ -88,6 +88,14 @@ def test_cards_are_listed_with_their_address_and_shell(faulty: Any, tmp_path: Pa
     ]
 
 
+def test_a_card_that_is_not_ready_is_counted_behind_the_others_as_xrt_does(faulty: Any, tmp_path: Path) -> None:
+    for number, ready in (("3b", "0"), ("5e", "1"), ("af", "0x1")):
+        (tmp_path / f"0000:{number}:00.1").mkdir()
+        (tmp_path / f"0000:{number}:00.1" / "ready").write_text(f"{ready}\n")
+    listed = find_devices(tmp_path)
+    assert [card.state for card in listed[:-1]] == ["at 0000:5e:00.1", "at 0000:af:00.1", "at 0000:3b:00.1"]
+
+
 def test_xrt_without_a_card_is_told_apart_from_no_xrt(faulty: Any, tmp_path: Path) -> None:
     (card, _) = find_devices(tmp_path / "no driver")
     assert "but no card is bound to its driver" in card.state

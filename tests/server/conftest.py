@@ -41,6 +41,7 @@ class Script:
     fail_runs: set[int] = field(default_factory=set)
     revives: bool = False
     gate: threading.Event | None = None
+    card: Card = field(default_factory=lambda: Card("FPGA-test", "test"))
     batches: list[tuple[int, ...]] = field(default_factory=list)
     started: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     most_in_flight: int = 0
@@ -150,13 +151,14 @@ class SumInstance:
 class SumModel:
     def __init__(self, script: Script) -> None:
         self.instances = tuple(SumInstance(f"sum_{n + 1}", script) for n in range(script.instances))
+        self._card = script.card
 
     @property
     def standby(self) -> Sequence[SumInstance]:
         return ()
 
     def card(self, instance: object) -> Card | None:
-        return Card("FPGA-test", "test")
+        return self._card
 
     def close(self) -> None: ...
 

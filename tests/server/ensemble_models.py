@@ -98,7 +98,8 @@ class Models:
         self.loaded: dict[str, Model] = {}
         self.seen: dict[str, list[CheckedRequest]] = {}
 
-    def lookup(self, name: str, version: str) -> Model:
+    def lookup(self, name: str, version: str, *, wait_s: float = 0.0) -> Model:
+        del wait_s
         model = self.loaded.get(name)
         if model is None or version not in ("", "1"):
             raise NotFoundError(f"Request for unknown model: '{name}' is not found")

@@ -68,8 +68,11 @@ class Program:
 
 
 @contextmanager
-def program(*options: str, environment: Mapping[str, str] | None = None, started: bool = True) -> Iterator[Program]:
-    argv = [sys.executable, "-m", "hypersonic.server.app", *options]
+def program(
+    *options: str, environment: Mapping[str, str] | None = None, started: bool = True, limits: str = ""
+) -> Iterator[Program]:
+    """limits: an option of prlimit(1)."""
+    argv = [*(["prlimit", limits, "--"] if limits else []), sys.executable, "-m", "hypersonic.server.app", *options]
     for name in ("grpc", "http", "metrics"):
         if f"--{name}-port" not in options:
             argv += [f"--{name}-port", "0"]

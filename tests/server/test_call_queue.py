@@ -64,7 +64,7 @@ def serving(handle: Handle | None, threads: int = 4, *, streams: bool = False) -
     with ExitStack() as closing:
         pool = closing.enter_context(ThreadPoolExecutor(2))
         server = grpc.server(pool, handlers=[handlers])
-        queue = take_calls(server, METHOD, handlers, threads)
+        queue = take_calls(server, [METHOD], handlers, threads)
         port = server.add_insecure_port("127.0.0.1:0")
         server.start()
         if queue is not None:

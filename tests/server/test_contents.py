@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import struct
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from tritonclient.utils import np_to_triton_dtype, serialize_byte_tensor
 from hypersonic.server.contents import to_infer_request
 from hypersonic.server.datatype import DATATYPES
 from hypersonic.server.errors import InvalidRequestError
+from hypersonic.server.wire import split
 
 
 def converted(datatype: str, field: str, values: list[object]) -> bytes:
@@ -67,3 +69,31 @@ def test_priority_and_timeout_are_read() -> None:
     message.parameters["priority"].uint64_param = 2
     request = to_infer_request(message, [])
     assert (request.id, request.timeout_us, request.priority) == ("i", 5, 2)
+
+
+@pytest.mark.parametrize(
+    ("datatype", "field", "value"),
+    [("INT64", "int64_contents", 1), ("INT8", "int_contents", 1), ("BYTES", "bytes_contents", b"")],
+)
+def test_long_typed_contents_take_no_more_memory_than_was_counted(datatype: str, field: str, value: object) -> None:
+    count = 300_000
+    message = ModelInferRequest(model_name="m")
+    getattr(message.inputs.add(name="x", datatype=datatype, shape=[count]).contents, field).extend([value] * count)
+    counted: list[int] = []
+    parsed, raw = split(message.SerializeToString(), counted.append)
+    tracemalloc.start()
+    try:
+        data = to_infer_request(parsed, raw).inputs[0].data
+        _, most_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(data) == count * (DATATYPES[datatype].size_bytes or 4)
+    assert most_bytes < sum(counted)
+
+
+def test_short_typed_contents_are_not_counted() -> None:
+    message = ModelInferRequest(model_name="m")
+    message.inputs.add(name="x", datatype="INT64", shape=[9]).contents.int64_contents.extend(range(9))
+    counted: list[int] = []
+    split(message.SerializeToString(), counted.append)
+    assert counted == []

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +17,10 @@ import tritonclient.http as triton_http
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 from tritonclient.utils import InferenceServerException
 
+from hypersonic.server.arguments import add_arguments
+from hypersonic.server.options import Options
 from tests.server.conftest import CONFIG, Serve, tensor, write_model
+from tests.server.test_control import CONFIG as OVERRIDE
 
 
 def test_clients_load_configure_and_unload(tmp_path: Path, serve: Serve) -> None:
@@ -127,3 +131,25 @@ def test_no_client_notices_a_replacement(tmp_path: Path, serve: Serve) -> None:
         for sender in senders:
             sender.result(30)
     assert set.union(*seen) <= {"1", "2", "3", "4", "5", "6"}
+
+
+def test_an_operator_bounds_the_files_of_a_load_request(tmp_path: Path, serve: Serve) -> None:
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    options = Options.of(parser.parse_args(["--model-repository=x", "--model-load-override-limit-bytes=11"]))
+    assert options.control.override.limit_bytes == 11
+    write_model(tmp_path / "models")
+    limit = {"model_load_override_limit_bytes": options.model_load_override_limit_bytes}
+    with (
+        serve(model_control_mode="explicit", **limit) as running,
+        triton.InferenceServerClient(running.grpc) as client,
+    ):
+        config = OVERRIDE
+        client.load_model("m", config=config, files={"file:1/a": b"12345", "file:1/b": b"123456"})
+        with pytest.raises(InferenceServerException) as caught:
+            client.load_model("m", config=config, files={"file:1/a": b"12345", "file:1/b": b"1234567"})
+        assert caught.value.message() == (
+            "the load request brings 2 files of 12 bytes, expected at most 256 files of 11 bytes together "
+            "(--model-load-override-limit-bytes)"
+        )
+        assert client.is_model_ready("m")

@@ -115,12 +115,13 @@ def test_parameters_that_do_not_fit_are_refused_and_what_serves_goes_on(
         "file:1/..",
         "file: 1/shift",
         "file:1/" + "s" * 200,
+        "file:" + "A" * 256,
         "file:config.pbtxt",
     ],
 )
 def test_a_file_goes_nowhere_but_into_a_version(opened: Open, key: str) -> None:
     repository = opened()
-    with pytest.raises(InvalidRequestError, match="invalid load parameter 'file:"):
+    with pytest.raises(InvalidRequestError, match=r"^Invalid file path: invalid load parameter 'file:"):
         repository.load("n", {"config": CONFIG, key: b"5"})
     assert rows(repository) == []
 

@@ -113,6 +113,14 @@ def test_steps_for_outputs_nobody_asked_for_do_not_run(models: Models) -> None:
     assert list(infer(ensemble, ["Z", "Y"], X=A)) == ["Z", "Y"]
 
 
+def test_max_inflight_requests_of_newer_configurations_is_kept_whatever_it_is(models: Models) -> None:
+    models.add("m", lambda a: {"y": a["x"]})
+    text = graph(step("m", {"x": "X"}, {"y": "t"}), step("m", {"x": "t"}, {"y": "Y"}))
+    ensemble = models.ensemble(text.replace("step [", "max_inflight_requests: 1 step ["))
+    assert ensemble.config.message.ensemble_scheduling.max_inflight_requests == 1
+    np.testing.assert_array_equal(infer(ensemble, X=A)["Y"], A)
+
+
 def test_what_the_client_said_of_its_request_is_said_to_every_step(models: Models) -> None:
     ensemble = chain(models)
     given = InferRequest(

@@ -121,7 +121,7 @@ def test_a_replaced_model_is_looked_up_again(models: Models) -> None:
     old = models.loaded["increment"]
     models.add("increment", lambda a: {"y": a["x"] + 100})
     new, waiting = models.loaded["increment"], iter([old])
-    ensemble._lookup = lambda name, version: next(waiting, new) if name == "increment" else models.lookup(name, version)
+    ensemble._lookup = lambda name, version, **_: next(waiting, new) if name == "increment" else models.lookup(name, version)
     assert old.close(PATIENCE_S)
     np.testing.assert_array_equal(infer(ensemble, X=A)["Y"], A * 2 + 100)
 
@@ -148,7 +148,10 @@ def test_a_model_that_is_gone_is_an_error_and_a_reason(models: Models) -> None:
             graph(step("double", {"x": "X"}, {"y": "Y"}, version=7)),
             "ensemble 'e' depends on 'double' whose required version 7 is not loaded.",
         ),
-        (graph(step("many", {"x": "X"}, {"y": "Y"})), "in ensemble e, step of model 'many' is decoupled"),
+        (
+            graph(step("many", {"x": "X"}, {"y": "Y"}), step("double", {"x": "X"}, {"y": "Z"}), outputs="Y Z"),
+            "in ensemble e, step of model 'e' receives inputs originated from different decoupled models",
+        ),
         (graph(step("double", {"q": "X"}, {"y": "Y"})), "ensemble tensor X is mapping to non-existing input q in model double"),
         (
             graph(step("double", {"x": "X"}, {"q": "Y"})),

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 import struct
 from typing import Any
 
@@ -149,6 +150,8 @@ def test_floats_are_written_as_the_double_they_equal() -> None:
         (b'{"id":"\xff"}', "Invalid encoding in string. at 7"),
         (b'{"id":"\\ud800"}', "The surrogate pair in string is invalid. at 0"),
         (b"[" + b"9" * 5000 + b"]", "Number too big to be stored in double. at 0"),
+        (b"[-1e400]", "Number too big to be stored in double. at 0"),
+        (b"[1.5E+309]", "Number too big to be stored in double. at 0"),
         ('{"é":x}'.encode(), "Invalid value. at 6"),
     ],
 )
@@ -156,6 +159,17 @@ def test_text_that_is_no_json_is_refused_in_tritons_words(text: bytes, reason: s
     with pytest.raises(MalformedJsonError) as caught:
         jsontext.parse(text)
     assert str(caught.value) == f"failed to parse the request JSON buffer: {reason}"
+
+
+def test_large_numbers_and_infinities_are_read_as_such() -> None:
+    assert jsontext.parse(b'[1e308,-1E+307,1e-400,Infinity,-Infinity,"1e999"]') == [
+        1e308,
+        -1e307,
+        0.0,
+        math.inf,
+        -math.inf,
+        "1e999",
+    ]
 
 
 @pytest.mark.parametrize("opening", [b"[", b'{"a":'])

@@ -22,7 +22,7 @@ import tritonclient.http
 import tritonclient.http.aio
 from tritonclient.utils import InferenceServerException
 
-from hypersonic.server.admission import Admission
+from hypersonic.server.admission import Admission, Held
 from hypersonic.server.errors import BudgetError, InvalidRequestError, ShuttingDownError
 from hypersonic.server.http import body as bodies
 from tests.server.conftest import Running, Script, Serve
@@ -335,16 +335,16 @@ def test_a_draining_server_refuses(running: Running) -> None:
 @pytest.mark.parametrize("data", [b"", b"a" * 10, bytes(range(256)) * 20_000])
 def test_compressed_bodies_are_as_they_were(data: bytes) -> None:
     for packed in (gzip.compress(data), zlib.compress(data), gzip.compress(data) + b"\0trailing", gzip.compress(data, 0)):
-        held = bodies.Held(Admission(0), "c", len(packed))
+        held = Held(Admission(0), "c", len(packed))
         assert bytes(bodies.decompress(memoryview(packed), "gzip", len(data), held)) == data
     members = gzip.compress(data) * 3
-    held = bodies.Held(Admission(0), "c", len(members))
+    held = Held(Admission(0), "c", len(members))
     assert bytes(bodies.decompress(memoryview(members), "deflate", 3 * len(data), held)) == data * 3
 
 
 def test_compressed_bodies_that_are_broken_are_refused() -> None:
     packed = gzip.compress(bytes(range(256)) * 100)
-    held = bodies.Held(Admission(0), "c", 0)
+    held = Held(Admission(0), "c", 0)
     for broken in (packed[:-9], packed[:5], b"x" + packed, packed[:40] + b"\xff" * 20 + packed[60:]):
         with pytest.raises(InvalidRequestError, match=r"ends before its end|cannot be decompressed"):
             bodies.decompress(memoryview(broken), "gzip", 1 << 20, held)
@@ -352,7 +352,7 @@ def test_compressed_bodies_that_are_broken_are_refused() -> None:
 
 def test_decompressed_bytes_count_before_they_take_memory() -> None:
     admission = Admission(4 << 20)
-    held = bodies.Held(admission, "c", 100)
+    held = Held(admission, "c", 100)
     with pytest.raises(BudgetError):
         bodies.decompress(memoryview(gzip.compress(bytes(100 << 20))), "gzip", 1 << 30, held)
     assert admission.size_bytes <= 4 << 20
@@ -362,7 +362,7 @@ def test_decompressed_bytes_count_before_they_take_memory() -> None:
 
 def test_a_request_that_is_in_may_grow_while_the_server_drains() -> None:
     admission = Admission(1000)
-    held = bodies.Held(admission, "c", 100)
+    held = Held(admission, "c", 100)
     admission.close()
     held.take(50)
     held.add(7)
@@ -370,4 +370,4 @@ def test_a_request_that_is_in_may_grow_while_the_server_drains() -> None:
     held.leave()
     assert admission.wait_empty(0)
     with pytest.raises(ShuttingDownError):
-        bodies.Held(admission, "c", 1)
+        Held(admission, "c", 1)

@@ -179,3 +179,28 @@ def test_an_ensembles_last_requests_still_find_its_model(tmp_path: Path, opened:
         script.gate.set()
         assert answer.result(30) == 3.0
     until(lambda: set(states(repository).values()) == {"UNAVAILABLE unloaded"})
+
+
+def test_while_a_model_is_replaced_in_place_its_ensembles_wait_and_whoever_looks_does_not(tmp_path: Path, opened: Open) -> None:
+    write_ensemble(tmp_path, "e", "m")
+    write_ensemble(tmp_path, "f", "e")
+    directory = write_model(tmp_path)
+    script = Script(gate=threading.Event())
+    assert script.gate is not None
+    repository = opened(backend=ShiftBackend(script, cards=1))
+    repository.load("f")
+    write_shift(directory, 2, 10)
+    with ThreadPoolExecutor(4) as pool:
+        last = pool.submit(ask, repository)  # holds up the old version's end
+        assert script.started.acquire(timeout=30)
+        load = pool.submit(repository.load, "m")
+        until(lambda: repository._registry.entry("m").replacing)
+        looks = pool.submit(lambda: [(model.name, model.reason) for model in repository])
+        assert looks.result(30) == [("e", ""), ("f", "")]
+        found = states(repository)
+        assert (found["e1"], found["f1"], found["m2"]) == ("READY", "READY", "LOADING")
+        assert repository.model("f", wait_s=0.0).in_service
+        assert repository.all_ready
+        waiting = pool.submit(ask, repository, name="f")
+        script.gate.set()
+        assert (last.result(30), load.result(30), waiting.result(30)) == (3.0, None, 13.0)

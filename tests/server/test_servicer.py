@@ -18,6 +18,7 @@ from tritonclient.grpc import service_pb2, service_pb2_grpc
 from tritonclient.utils import InferenceServerException
 
 from tests.server.conftest import Running, Script, Serve, tensor, write_model
+from tests.server.test_http_infer import eventually
 
 Request = service_pb2.ModelInferRequest
 
@@ -218,6 +219,21 @@ def test_typed_contents_and_harmless_parameters_are_accepted(stub: service_pb2_g
     message.parameters["priority"].uint64_param = 1
     message.parameters["triton_enable_empty_final_response"].bool_param = True
     assert stub.ModelInfer(message).raw_output_contents[0] == struct.pack("<2f", 3, 12)
+
+
+def test_typed_contents_count_with_what_they_take_in_memory_before_they_are_parsed(serve: Serve) -> None:
+    message = changed(lambda m: m.inputs[0].contents.int64_contents.extend([1] * 10**6), raw=[])
+    with serve(max_inflight_bytes=20 << 20) as running, grpc.insecure_channel(running.grpc) as channel:
+        stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
+        with pytest.raises(
+            grpc.RpcError, match=r"the requests in flight hold \d+ bytes.* 24000000 more exceed its share"
+        ) as caught:
+            stub.ModelInfer(message, timeout=20)
+        assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        (answer,) = stub.ModelStreamInfer(iter([message]), timeout=20)
+        assert "24000000 more exceed its share" in answer.error_message
+        assert stub.ModelInfer(request(), timeout=20).raw_output_contents
+        eventually(lambda: running.server.service.admission.size_bytes == 0)
 
 
 def test_nan_and_infinity_touch_nobody_elses_rows(running: Running) -> None:

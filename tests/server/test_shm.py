@@ -5,15 +5,20 @@ from __future__ import annotations
 
 import errno
 import os
+import re
+import threading
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import grpc
 import numpy as np
 import pytest
 import tritonclient.grpc
 import tritonclient.http
+from tritonclient.grpc import service_pb2, service_pb2_grpc
 from tritonclient.utils import InferenceServerException, shared_memory
 
 from hypersonic.server.answer import Output
@@ -26,7 +31,8 @@ from hypersonic.server.errors import (
     SharedMemoryError,
 )
 from hypersonic.server.shm import SharedMemory
-from tests.server.conftest import Running, Serve
+from tests.server.conftest import Running, Script, Serve
+from tests.server.test_http_infer import eventually
 
 SIZE = 64
 
@@ -266,6 +272,55 @@ def test_truncation_under_a_running_server_is_that_clients_error_alone(running: 
             client.infer("m", [given])
     x = np.ones((2, 3), np.float32)
     np.testing.assert_array_equal(running.infer(x), x.sum(axis=1, keepdims=True))
+
+
+def in_region(size_bytes: int) -> service_pb2.ModelInferRequest:
+    """A request whose input is that much of region `region`."""
+    message = service_pb2.ModelInferRequest(model_name="m")
+    given = message.inputs.add(name="x", datatype="FP32", shape=[4, 3])
+    given.parameters["shared_memory_region"].string_param = "region"
+    given.parameters["shared_memory_byte_size"].int64_param = size_bytes
+    return message
+
+
+@pytest.fixture
+def stub(serve: Serve, memory: Any) -> Iterator[tuple[Running, service_pb2_grpc.GRPCInferenceServiceStub]]:
+    """A server that holds at most 1000 bytes and whose runs wait, with region `region` of a gigabyte."""
+    os.truncate(f"/dev/shm{memory.key}", 1 << 30)  # of holes
+    budget = {"allow_client_shm": True, "max_inflight_bytes": 1000}
+    with serve(Script(gate=threading.Event()), **budget) as running, grpc.insecure_channel(running.grpc) as channel:
+        stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
+        request = service_pb2.SystemSharedMemoryRegisterRequest(name="region", key=memory.key, byte_size=1 << 30)
+        stub.SystemSharedMemoryRegister(request)
+        yield running, stub
+
+
+def test_what_is_read_of_a_region_counts_until_the_answer_is_read(stub: Any) -> None:
+    running, calls = stub
+    admission, request = running.server.service.admission, in_region(48)
+    waiting = [calls.ModelInfer.future(request, timeout=60), calls.ModelStreamInfer(iter([request]), timeout=60)]
+    eventually(lambda: admission.size_bytes == 2 * (48 + request.ByteSize()))
+    running.script.gate.set()
+    assert len(waiting[0].result().raw_output_contents[0]) == 16
+    assert [bool(answer.error_message) for answer in waiting[1]] == [False]
+    eventually(lambda: admission.size_bytes == admission.requests == 0)
+
+
+def test_a_region_larger_than_the_budget_is_refused_before_it_is_read(stub: Any) -> None:
+    running, calls = stub
+    refused = r"the requests in flight hold \d+ bytes, \d+ of them this client's; 1000000000 more"
+    tracemalloc.start()
+    try:
+        with pytest.raises(grpc.RpcError, match=refused) as caught:
+            calls.ModelInfer(in_region(10**9), timeout=60)
+        (answer,) = calls.ModelStreamInfer(iter([in_region(10**9)]), timeout=60)
+        _, most_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert re.search(refused, answer.error_message)
+    assert most_bytes < 10**7
+    eventually(lambda: running.server.service.admission.size_bytes == running.server.service.admission.requests == 0)
 
 
 def test_shared_memory_is_off_until_it_is_allowed(serve: Serve, memory: Any) -> None:

@@ -21,12 +21,24 @@ from hypersonic.server.backends.python_stub.tensor import NUMPY, Packed, Tensor,
 NO_REQUEST = -1
 
 
+class InferenceTrace:
+    """A request's trace; requests that are made with it belong to it, if it is traced at all."""
+
+    __slots__ = ("key",)
+
+    def __init__(self, key: int) -> None:
+        self.key = key
+
+    def get_context(self) -> None:
+        """Spans are made in the server only."""
+
+
 class InferenceRequest:
     """One request. Those that execute() gets know their sender; those a model makes can be executed."""
 
     __slots__ = (
         "__weakref__", "_correlation_id", "_flags", "_id", "_inputs", "_key", "_make_sender", "_model_name", "_model_version",
-        "_outputs", "_parameters", "_priority", "_sender", "_timeout_us",
+        "_outputs", "_parameters", "_priority", "_sender", "_timeout_us", "_trace",
     )  # fmt: skip
 
     def __init__(
@@ -40,15 +52,16 @@ class InferenceRequest:
         flags: int = 0,
         timeout: int = 0,
         preferred_memory: object = None,
-        trace: object = None,
+        trace: InferenceTrace | None = None,
         parameters: Mapping[str, ParameterValue] | None = None,
         priority: int = 0,
     ) -> None:
-        """model_version: -1 = the latest. timeout: microseconds, 0 = none. preferred_memory, trace: taken and ignored.
+        """model_version: -1 = the latest. timeout: microseconds, 0 = none. preferred_memory: taken and ignored.
+        trace: of the request that this one is made for.
 
         Raises TypeError, TritonModelException.
         """
-        del preferred_memory, trace
+        del preferred_memory
         if inputs is None or requested_output_names is None or not model_name:
             raise TypeError("InferenceRequest: inputs, requested_output_names and model_name are needed")
         if isinstance(requested_output_names, str) or not all(isinstance(tensor, Tensor) for tensor in inputs):
@@ -59,7 +72,7 @@ class InferenceRequest:
         self._model_name, self._model_version = model_name, model_version
         self._timeout_us, self._priority = timeout, priority
         self._parameters: Mapping[str, ParameterValue] = checked_parameters(parameters)
-        self._key = NO_REQUEST
+        self._key, self._trace = NO_REQUEST, NO_REQUEST if trace is None else trace.key
         self._sender: InferenceResponseSender | None = None
         self._make_sender: Callable[[], InferenceResponseSender] | None = None
 
@@ -79,6 +92,7 @@ class InferenceRequest:
         request._inputs, request._outputs = inputs, outputs
         request._model_name, request._model_version = model
         request._sender, request._make_sender = None, make_sender
+        request._trace = request._key
         return request
 
     def inputs(self) -> Sequence[Tensor]:
@@ -130,8 +144,9 @@ class InferenceRequest:
         """1 is the highest, 0 = the model's default."""
         return self._priority
 
-    def trace(self) -> None:
-        """Traces stay in the server."""
+    def trace(self) -> InferenceTrace:
+        """Of this request, to make others with that belong to it."""
+        return InferenceTrace(self._trace)
 
     def is_cancelled(self) -> bool:
         """Whether nobody waits for the answer any more."""
@@ -169,7 +184,7 @@ class InferenceRequest:
             [
                 "infer", 0, self._model_name, self._model_version, bool(decoupled), self._id, self._correlation_id, self._flags,
                 self._timeout_us, self._priority, self._parameters, self._outputs,
-                [[tensor.name, tensor.datatype, tensor.shape, tensor.size_bytes] for tensor in packed],
+                [[tensor.name, tensor.datatype, tensor.shape, tensor.size_bytes] for tensor in packed], self._trace,
             ],
             [tensor.data for tensor in packed],
         )  # fmt: skip

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a model imports as `triton_python_backend_utils`: Triton's names, with Triton's meaning.
 
-Tensors live in CPU memory only, requests cannot be rescheduled, traces stay in the server.
+Tensors live in CPU memory only, requests cannot be rescheduled, spans are made in the server only.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hypersonic.server.backends.python_stub.calls import PROCESS
 from hypersonic.server.backends.python_stub.errors import TritonError, TritonModelException
 from hypersonic.server.backends.python_stub.logger import Logger
 from hypersonic.server.backends.python_stub.metric import Metric, MetricFamily
-from hypersonic.server.backends.python_stub.request import InferenceRequest
+from hypersonic.server.backends.python_stub.request import InferenceRequest, InferenceTrace
 from hypersonic.server.backends.python_stub.response import (
     RESPONSE_COMPLETE_FINAL,
     InferenceResponse,
@@ -41,6 +41,7 @@ __all__ = [
     "InferenceRequest",
     "InferenceResponse",
     "InferenceResponseSender",
+    "InferenceTrace",
     "Logger",
     "Metric",
     "MetricFamily",

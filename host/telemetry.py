@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Temperature and power of a card, as XRT's drivers publish them in sysfs. A file that is absent is a figure that is absent.
+
+    <sysfs>/bus/pci/drivers/xocl/<address>                      a card: XRT counts those that are `ready` first, by address
+    <sysfs>/bus/pci/devices/<address>/hwmon/hwmon<N>/
+        temp<N>_input, temp<N>_label                            1/1000 degree Celsius
+        power1_input                                            microwatts
+    <sysfs>/bus/pci/devices/<address>/xmc.<...>/
+        xmc_fpga_temp, xmc_hbm_temp, xmc_dimm_temp0, ...        degrees Celsius, where there is no hwmon
+        xmc_power                                               microwatts
+        max_power                                               a level: 0, 1, 2 = 75, 150, 225 W
+
+Source: XRT's kernel driver, xocl/subdev/xmc.c, and its tools' reading of it. As there, a sensor that reads 0 is one the card
+does not have. No card has been read by this yet: the tests have a tree that is made up after those sources.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+from hypersonic.host.library import is_ready
+
+SYSFS = Path("/sys")
+_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_INPUT = re.compile(r"temp([0-9]{1,3})_input")
+_NUMBER = re.compile(r"-?[0-9]{1,18}")
+_LABEL = re.compile(r"[^A-Za-z0-9]+")
+#: file -> the name that hwmon has for the sensor
+_XMC_TEMPERATURES = {
+    "xmc_fpga_temp": "fpga", "xmc_hbm_temp": "hbm", "xmc_vccint_temp": "vccint",
+    "xmc_se98_temp0": "pcb_top_front", "xmc_se98_temp1": "pcb_top_rear", "xmc_se98_temp2": "pcb_btm_front",
+    **{f"xmc_dimm_temp{n}": f"dimm{n}" for n in range(4)}, **{f"xmc_cage_temp{n}": f"qspf_{n}" for n in range(4)},
+}  # fmt: skip
+#: labels of what is set and not measured: the aims of clock scaling, the fan's trigger
+_SETTINGS = ("cs_target", "tcrit")
+_POWER_LEVELS_W = (75.0, 150.0, 225.0)
+#: a sysfs attribute of a number or a label is far shorter
+_MOST_BYTES = 128
+_MOST_ENTRIES = 1024
+#: what a sensor may say; outside of it the driver passed on a register that holds something else
+_LEAST_C, _MOST_C, _MOST_W = -60.0, 250.0, 5000.0
+#: a reading older than this is none
+_STALE_S = 60.0
+
+
+class Telemetry(NamedTuple):
+    """What a card tells just now. temperatures_c: sensor -> degrees Celsius; None where it does not tell."""
+
+    temperatures_c: Mapping[str, float] = MappingProxyType({})
+    power_w: float | None = None
+    power_limit_w: float | None = None
+
+
+NOTHING = Telemetry()
+
+
+def card_address(index: int, sysfs: Path = SYSFS) -> str | None:
+    """The PCI address of card `index` as XRT counts them; None where sysfs does not show such a card. Never raises."""
+    driver = sysfs / "bus" / "pci" / "drivers" / "xocl"
+    addresses = [name for name in _names(driver) if _ADDRESS.fullmatch(name)]
+    ordered = sorted(addresses, key=lambda name: (not is_ready(driver / name), name))
+    return ordered[index] if 0 <= index < len(ordered) else None
+
+
+def read_telemetry(address: str, sysfs: Path = SYSFS) -> Telemetry:
+    """The card at that PCI address. Takes as long as its driver does; never raises: what cannot be read is absent."""
+    if not _ADDRESS.fullmatch(address):
+        return NOTHING
+    card = _resolved(sysfs / "bus" / "pci" / "devices" / address, sysfs)
+    if card is None:
+        return NOTHING
+    monitors = _below(card, "hwmon", "hwmon")
+    microblazes = _below(card, "", "xmc.")
+    temperatures = _first(_hwmon_temperatures(path, card) for path in monitors) or _first(
+        _xmc_temperatures(path, card) for path in microblazes
+    )
+    power = [_watts(path / "power1_input", card) for path in monitors] + [
+        _watts(path / "xmc_power", card) for path in microblazes
+    ]
+    limits = [_power_limit(path, card) for path in microblazes]
+    return Telemetry(
+        temperatures or {},
+        next((value for value in power if value is not None), None),
+        next((value for value in limits if value is not None), None),
+    )
+
+
+class CardSensors:
+    """One card's telemetry, read when somebody asks and by one thread at a time; a driver that hangs delays nobody much."""
+
+    def __init__(self, read: Callable[[], Telemetry], patience_s: float = 0.25) -> None:
+        """patience_s: how long who asks waits for a new reading before the last one has to do."""
+        self._read = read
+        self._patience_s = patience_s
+        self._lock = threading.Lock()
+        self._last = NOTHING
+        self._at: float | None = None
+        self._done: threading.Event | None = None
+
+    def latest(self, max_age_s: float) -> Telemetry:
+        """A reading of the last max_age_s, if the driver gives one in time; NOTHING when there was none for a minute."""
+        with self._lock:
+            if self._age_s() < max_age_s:
+                return self._last
+            if self._done is None:
+                self._done = threading.Event()
+                threading.Thread(target=self._renew, args=(self._done,), name="card-sensors", daemon=True).start()
+            done = self._done
+        done.wait(self._patience_s)
+        with self._lock:
+            return self._last if self._age_s() < max(max_age_s, _STALE_S) else NOTHING
+
+    def _age_s(self) -> float:
+        return float("inf") if self._at is None else time.monotonic() - self._at
+
+    def _renew(self, done: threading.Event) -> None:
+        try:
+            reading = self._read()
+            with self._lock:
+                self._last, self._at = reading, time.monotonic()
+        finally:
+            with self._lock:
+                self._done = None
+            done.set()
+
+
+def _first(found: Iterator[dict[str, float]]) -> dict[str, float] | None:
+    return next((temperatures for temperatures in found if temperatures), None)
+
+
+def _hwmon_temperatures(monitor: Path, card: Path) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for match in filter(None, map(_INPUT.fullmatch, sorted(_names(monitor)))):
+        label = _text(monitor / f"temp{match[1]}_label", card) or f"temp{match[1]}"
+        sensor = _LABEL.sub("_", label).strip("_").lower()[:32].removesuffix("_temp")
+        celsius = _celsius(_number(monitor / match[0], card), 1000)
+        if sensor and celsius is not None and not sensor.startswith(_SETTINGS):
+            found.setdefault(sensor, celsius)
+    return found
+
+
+def _xmc_temperatures(microblaze: Path, card: Path) -> dict[str, float]:
+    found = {sensor: _celsius(_number(microblaze / file, card), 1) for file, sensor in _XMC_TEMPERATURES.items()}
+    return {sensor: celsius for sensor, celsius in found.items() if celsius is not None}
+
+
+def _celsius(value: int | None, per_degree: int) -> float | None:
+    return value / per_degree if value and _LEAST_C <= value / per_degree <= _MOST_C else None
+
+
+def _watts(path: Path, card: Path) -> float | None:
+    value = _number(path, card)
+    return value / 1e6 if value and 0 < value / 1e6 <= _MOST_W else None
+
+
+def _power_limit(microblaze: Path, card: Path) -> float | None:
+    level = _number(microblaze / "max_power", card)
+    return _POWER_LEVELS_W[level] if level is not None and 0 <= level < len(_POWER_LEVELS_W) else None
+
+
+def _below(card: Path, folder: str, prefix: str) -> list[Path]:
+    """The card's directories of such names, none of them outside of it."""
+    names = sorted(name for name in _names(card / folder) if name.startswith(prefix))
+    return [path for name in names if (path := _resolved(card / folder / name, card)) is not None]
+
+
+def _names(directory: Path) -> list[str]:
+    try:
+        with os.scandir(directory) as entries:
+            return [entry.name for entry, _ in zip(entries, range(_MOST_ENTRIES), strict=False)]
+    except OSError:
+        return []
+
+
+def _resolved(path: Path, root: Path) -> Path | None:
+    """Where the path leads, when that is below `root`: a card's own entry is a link to where it hangs on the bus."""
+    try:
+        real = path.resolve(strict=True)
+        return real if real.is_relative_to(root.resolve()) else None
+    except (OSError, RuntimeError):
+        return None
+
+
+def _number(path: Path, root: Path) -> int | None:
+    text = _text(path, root)
+    return int(text) if text is not None and _NUMBER.fullmatch(text) else None
+
+
+def _text(path: Path, root: Path) -> str | None:
+    """A small regular file below `root`; a pipe or a device in its place is not opened."""
+    real = _resolved(path, root)
+    if real is None:
+        return None
+    try:
+        if not stat.S_ISREG(real.stat().st_mode):
+            return None
+        descriptor = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            return os.read(descriptor, _MOST_BYTES).decode("ascii", "replace").strip()
+        finally:
+            os.close(descriptor)
+    except OSError:
+        return None

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""File descriptors: each connection takes one, and a thousand clients may come at once."""
+
+from __future__ import annotations
+
+import logging
+import resource
+from contextlib import suppress
+
+_LOG = logging.getLogger(__name__)
+#: past this a table of descriptors costs memory and helps nobody
+_ENOUGH = 1 << 20
+_FEW = 4096
+
+
+def raise_descriptor_limit() -> int:
+    """Raise the process's soft limit to the hard one, as any program may; how many there are now.
+
+    Fewer than 4096 are worth a warning: past the limit new connections wait until others are closed.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _ENOUGH if hard == resource.RLIM_INFINITY else min(hard, _ENOUGH)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    now = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if 0 <= now < _FEW:
+        _LOG.warning(
+            "this process may have only %d open files, and each connection takes one: raise the hard limit with 'ulimit -Hn', "
+            "LimitNOFILE= of systemd or --ulimit nofile= of docker",
+            now,
+        )
+    return _ENOUGH if now == resource.RLIM_INFINITY else now

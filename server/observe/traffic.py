@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""hypersonic_*: how the server stands, what it holds, who is connected, and whom it refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from hypersonic.server.observe.connections import open_connections
+from hypersonic.server.observe.exposition import Family, Sample, plain
+from hypersonic.server.observe.facts import Moment
+from hypersonic.server.observe.refusals import Protocol, Refusal
+from hypersonic.server.service import InferenceService
+
+
+class Traffic(NamedTuple):
+    """At one moment. connections: front end -> how many are open; cut_off: fault -> clients."""
+
+    connections: Mapping[str, int]
+    streams: int
+    refused: Mapping[tuple[Protocol, Refusal], int]
+    cut_off: Mapping[str, int]
+
+
+def look_at_traffic(service: InferenceService) -> Traffic:
+    """Now; a few microseconds per connection."""
+    counted = open_connections(service.ports.values())
+    return Traffic(
+        {front_end: counted[port] for front_end, port in service.ports.items() if port in counted},
+        len(service.streams),
+        service.refusals.counts,
+        {str(fault): count for fault, count in service.clients.counts.items()},
+    )
+
+
+def server_families(service: InferenceService, moment: Moment) -> Iterator[Family]:
+    """All of them."""
+    admission = service.admission
+    yield plain("hypersonic_ready", "gauge", "1 while the server is ready", service.ready)
+    in_service = [Sample(model.labels, model.in_service) for model in moment.models]
+    yield Family("hypersonic_model_in_service", "gauge", "1 while the model takes requests", in_service)
+    for name, kind, text, value in (
+        ("requests_in_flight", "gauge", "Inference requests in the server", admission.requests),
+        ("bytes_in_flight", "gauge", "Bytes of those requests", admission.size_bytes),
+        ("bytes_in_flight_limit", "gauge", "Most bytes of requests held at once, 0 = no limit", admission.limit_bytes),
+        ("requests_refused_total", "counter", "Requests refused for their bytes", admission.refused),
+    ):
+        yield plain(f"hypersonic_server_{name}", kind, text, value)
+    yield from _traffic_families(look_at_traffic(service))
+
+
+def _traffic_families(traffic: Traffic) -> Iterator[Family]:
+    yield Family(
+        "hypersonic_server_clients_cut_off_total",
+        "counter",
+        "Clients cut off because they did not send the rest of a request or read their answers",
+        [Sample({"fault": fault}, count) for fault, count in traffic.cut_off.items()],
+    )
+    yield Family(
+        "hypersonic_connections",
+        "gauge",
+        "Open connections by front end",
+        [Sample({"front_end": front_end}, count) for front_end, count in traffic.connections.items()],
+    )
+    yield plain("hypersonic_streams", "gauge", "Open ModelStreamInfer streams", traffic.streams)
+    yield Family(
+        "hypersonic_calls_refused_total",
+        "counter",
+        "Calls refused before a model saw them",
+        [Sample({"protocol": protocol, "reason": reason}, count) for (protocol, reason), count in traffic.refused.items()],
+    )

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clients that stop in the middle of a request, or of reading an answer: after a while they are cut off.
+
+What waits for a client holds memory and may hold a thread. gRPC ends a call by itself only when the connection is lost, and a
+client that merely stops reading keeps its connection alive.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import queue
+import threading
+import time
+from contextlib import suppress
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+_LOG = logging.getLogger(__name__)
+#: slower than this is not sending
+SLOWEST_BYTES_PER_S = 16_384
+#: gRPC does not show how much of a message has come: a whole one may take so many times as long as a silence
+_WHOLE_MESSAGE = 10
+#: nor how much of it has gone: slower than this is not reading
+_SLOWEST_READ_BYTES_PER_S = 256 * 1024
+_LOOKS = 4
+#: between two lines of the log on one fault: whoever brings a thousand such connections does not fill the disk
+_LINE_S = 1.0
+
+
+class Fault(StrEnum):
+    """What a client is cut off for: the metric's label."""
+
+    SENDS_NOTHING = "sends_nothing"
+    READS_NOTHING = "reads_nothing"
+    READS_TOO_LITTLE = "reads_too_little"
+
+
+class Waiting(Protocol):
+    """What waits for its client."""
+
+    @property
+    def client(self) -> str:
+        """The connection."""
+
+    def cut_off(self, fault: Fault, text: str) -> None:
+        """End it, telling the client why where it still listens. Called on a thread of its own."""
+
+
+class _Entry(NamedTuple):
+    fault: Fault
+    since: float
+    deadline: float
+
+
+class SlowClients:
+    """Any thread may call. timeout_s: how long a client may neither send nor read, 0 = for ever."""
+
+    def __init__(self, timeout_s: float = 0.0) -> None:
+        self.timeout_s = timeout_s or math.inf
+        #: clients cut off since start
+        self.counts = dict.fromkeys(Fault, 0)
+        self._lock = threading.Lock()
+        self._entries: dict[Waiting, _Entry] = {}
+        self._next_line = dict.fromkeys(Fault, 0.0)
+        self._untold = dict.fromkeys(Fault, 0)
+        self._urgent: queue.SimpleQueue[tuple[Waiting, Fault, str] | None] = queue.SimpleQueue()
+
+    def start(self) -> None:
+        """Begin to look."""
+        threading.Thread(target=self._look, name="slow-clients", daemon=True).start()
+
+    def close(self) -> None:
+        """Nobody is cut off any more."""
+        self._urgent.put(None)
+
+    def sending(self, waiting: Waiting) -> None:
+        """Its client has begun a message; forget() follows."""
+        now = time.monotonic()
+        self._entries[waiting] = _Entry(Fault.SENDS_NOTHING, now, now + _WHOLE_MESSAGE * self.timeout_s)
+
+    def reading(self, waiting: Waiting, size_bytes: int) -> None:
+        """Its client is given an answer; forget() follows."""
+        now = time.monotonic()
+        deadline = now + self.timeout_s + size_bytes / _SLOWEST_READ_BYTES_PER_S
+        self._entries[waiting] = _Entry(Fault.READS_NOTHING, now, deadline)
+
+    def forget(self, waiting: Waiting) -> None:
+        """Its client did what it should, or the call is over."""
+        self._entries.pop(waiting, None)
+
+    def cut_off(self, waiting: Waiting, fault: Fault, text: str) -> None:
+        """At once, but on another thread: the caller may hold locks."""
+        self._urgent.put((waiting, fault, text))
+
+    def note(self, fault: Fault, client: str, text: str) -> None:
+        """A client has been cut off: count it, and say so."""
+        now = time.monotonic()
+        with self._lock:
+            self.counts[fault] += 1
+            if now < self._next_line[fault]:
+                self._untold[fault] += 1
+                return
+            untold, self._untold[fault] = self._untold[fault], 0
+            self._next_line[fault] = now + _LINE_S
+        more = f" (and {untold} more before it)" if untold else ""
+        _LOG.warning("client %s is cut off: %s%s", client, text, more)
+
+    def _look(self) -> None:
+        interval_s = self.timeout_s / _LOOKS
+        next_look = time.monotonic() + interval_s
+        while True:
+            left_s = next_look - time.monotonic()
+            if left_s <= 0:
+                self._expire(time.monotonic())
+                next_look = time.monotonic() + interval_s
+                continue
+            with suppress(queue.Empty):
+                item = self._urgent.get(timeout=None if math.isinf(left_s) else left_s)
+                if item is None:
+                    return
+                self._cut(*item)
+
+    def _expire(self, now: float) -> None:
+        for waiting, entry in self._entries.copy().items():
+            if entry.deadline <= now and self._entries.get(waiting) is entry:
+                self.forget(waiting)
+                what = "sent no more of its request" if entry.fault is Fault.SENDS_NOTHING else "did not read its answer"
+                self._cut(waiting, entry.fault, f"it {what} for {now - entry.since:.0f} s")
+
+    def _cut(self, waiting: Waiting, fault: Fault, text: str) -> None:
+        try:
+            waiting.cut_off(fault, text)
+        except Exception:  # noqa: BLE001 - one call's end must not end the thread that looks after all
+            _LOG.exception("client %s could not be cut off", waiting.client)
+        else:
+            self.note(fault, waiting.client, text)

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bytes one request holds: taken before memory is, given back exactly once, whoever is quicker."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hypersonic.server.admission import Admission, Held
+from hypersonic.server.errors import BudgetError, CancelledError
+
+
+def test_a_request_holds_the_larger_of_itself_and_its_answer() -> None:
+    admission = Admission(0)
+    held = Held(admission, "c", 100)
+    held.hold(70)
+    assert admission.size_bytes == 100
+    held.hold(130)
+    assert admission.size_bytes == 130
+    held.leave()
+    assert (admission.size_bytes, admission.requests) == (0, 0)
+
+
+def test_what_exceeds_the_budget_is_not_taken() -> None:
+    admission = Admission(1000)
+    held = Held(admission, "c", 100)
+    with pytest.raises(BudgetError):
+        held.take(900)
+    held.take(800)
+    assert admission.size_bytes == 900
+    held.leave()
+    assert admission.size_bytes == 0
+
+
+@given(st.lists(st.tuples(st.sampled_from(["take", "add", "hold", "leave"]), st.integers(0, 300)), max_size=12))
+def test_a_call_that_ends_while_it_is_worked_on_leaves_nothing_behind(steps: list[tuple[str, int]]) -> None:
+    admission = Admission(1000)
+    held, left = Held(admission, "c", 100), False
+    for step, size_bytes in steps:
+        if step == "leave":
+            held.leave()
+            left = True
+            continue
+        try:
+            getattr(held, step)(size_bytes)
+        except BudgetError:
+            assert not left
+        except CancelledError:
+            assert left
+        assert (admission.size_bytes == 0) == left
+    held.leave()
+    assert (admission.size_bytes, admission.requests) == (0, 0)
