@@ -24,6 +24,8 @@ class Admission:
         self.closed = False
         #: requests refused for their bytes, since start
         self.refused = 0
+        #: those that came after the door was closed
+        self.turned_away = 0
         self._clients: dict[str, int] = {}
         self._changed = threading.Condition(threading.Lock())
 
@@ -34,6 +36,7 @@ class Admission:
         """
         with self._changed:
             if self.closed:
+                self.turned_away += 1
                 raise ShuttingDownError
             if self.requests:
                 self._check(size_bytes, client)

@@ -59,6 +59,8 @@ __all__ = ["Options", "Server", "add_arguments", "main", "serve"]
 _LOG = logging.getLogger("hypersonic.server.app")  # also when run as __main__
 #: how long an answer that is already made may take to leave at shutdown
 _GRACE_S = 2.0
+#: how long clients that still ask are told so before the ports close, and how long none has to ask for them to close sooner
+_LINGER_S, _SILENCE_S = 1.0, 0.25
 #: health checks whose request is being read, at a time: they are answered as soon as it has come
 _HEALTH_CALLS = 256
 
@@ -129,7 +131,10 @@ class Server:
             client_timeout_s=opts.client_timeout_secs,
         )
         regions = SharedMemory(max_read_bytes=opts.max_inflight_bytes) if opts.allow_client_shm else None
-        self._servicer = Servicer(self.service, server_id=opts.id, regions=regions, trace=self._trace, log=log_control)
+        self._servicer = Servicer(
+            self.service, server_id=opts.id, regions=regions, trace=self._trace, log=log_control,
+            header_pattern=opts.grpc_header_forward_pattern,
+        )  # fmt: skip
         self._health = HealthServicer(self.service)
         self._pool = ThreadPoolExecutor(max(1, opts.grpc_infer_thread_count), thread_name_prefix="grpc-infer")
         self.addresses: dict[str, str] = {}
@@ -171,7 +176,8 @@ class Server:
         return sockets
 
     def _bind_grpc(self) -> grpc.Server:
-        rpcs = rpc_handlers(self._servicer, self.service)
+        compress = self.options.grpc_infer_response_compression_level != "none"
+        rpcs = rpc_handlers(self._servicer, self.service, compress=compress)
         handlers = [
             rpc.protect(handler, self._policies.grpc, partial(self.service.refusals.add, Protocol.GRPC))
             for handler in (generic_handler(rpcs), health_handler(self._health))
@@ -248,7 +254,9 @@ class Server:
     def stop(self, signals: Signals) -> bool:
         """Drain, close, unload; whether everything ended by itself."""
         deadline = time.monotonic() + self.options.exit_timeout_secs
+        busy = self.service.admission.requests > 0
         drained = self.service.drain(self.options.exit_timeout_secs, signals.patience)
+        self._linger(signals, busy=busy)
         self._health.close()
         if self._grpc is not None:
             self._grpc.stop(_GRACE_S).wait(_GRACE_S)
@@ -260,6 +268,16 @@ class Server:
         self.service.tracing.close(_GRACE_S)
         self.service.clients.close()
         return closed
+
+    def _linger(self, signals: Signals, *, busy: bool) -> None:
+        """While clients still ask, tell them to go elsewhere: one that asks while gRPC closes is only told CANCELLED."""
+        admission = self.service.admission
+        deadline = time.monotonic() + _LINGER_S
+        told = 0 if busy else admission.turned_away
+        while (busy or admission.turned_away > told) and time.monotonic() < deadline:
+            busy, told = False, admission.turned_away
+            if not signals.patience(_SILENCE_S):
+                return
 
 
 def _join(address: str, port: int) -> str:

@@ -17,7 +17,6 @@ _IGNORED = (
     "--min-supported-compute-capability",
     "--http-thread-count",
     "--grpc-infer-allocation-pool-size",
-    "--grpc-infer-response-compression-level",
     "--buffer-manager-thread-count",
     "--model-load-thread-count",
     "--model-load-retry-count",
@@ -128,10 +127,11 @@ def _add_behaviour(parser: argparse.ArgumentParser) -> None:
         ("--http-max-input-size", "largest HTTP body in bytes, as sent and decompressed"),
     ):
         _add_count(parser, name, text)
-    parser.add_argument(
-        "--http-header-forward-pattern", type=_pattern, default="", metavar="REGEX",
-        help="HTTP headers that become request parameters",
-    )  # fmt: skip
+    for front_end, what in (("http", "HTTP"), ("grpc", "gRPC")):
+        parser.add_argument(
+            f"--{front_end}-header-forward-pattern", type=_pattern, default="", metavar="REGEX",
+            help=f"{what} headers that become request parameters",
+        )  # fmt: skip
     _add_boolean(parser, "--allow-client-shm", default=False, text="let clients on this host register system shared memory")
     _add_boolean(parser, "--strict-readiness", default=True, text="not ready while a model cannot be served")
     _add_boolean(parser, "--exit-on-error", default=False, text="exit when a model cannot be loaded at start")
@@ -167,8 +167,17 @@ def _add_grpc(parser: argparse.ArgumentParser) -> None:
         ("--grpc-http2-max-pings-without-data", "pings without data between them"),
         ("--grpc-http2-min-recv-ping-interval-without-data", "ms a client must leave between pings"),
         ("--grpc-http2-max-ping-strikes", "bad pings before the connection is closed"),
+        (
+            "--grpc-max-connection-age",
+            "ms until a connection is closed, so that its client looks for a server again; 0 = never",
+        ),
+        ("--grpc-max-connection-age-grace", "ms that calls on it may still take; 0 = as long as they like"),
     ):
         _add_count(parser, name, text)
+    parser.add_argument(
+        "--grpc-infer-response-compression-level", choices=("none", "low", "medium", "high"), default="none",
+        help="gzip for inference answers to clients that take it; low, medium and high are the same here",
+    )  # fmt: skip
     _add_boolean(parser, "--grpc-keepalive-permit-without-calls", default=True, text="allow clients' pings on idle connections")
 
 

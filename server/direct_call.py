@@ -18,6 +18,11 @@ _LOG = logging.getLogger(__name__)
 #: gRPC core as Cython shows it; it has no type hints
 cygrpc: Any = import_module("grpc._cython.cygrpc")
 _NO_FLAGS = 0
+_ALGORITHMS = {
+    grpc.Compression.NoCompression: "identity",
+    grpc.Compression.Deflate: "deflate",
+    grpc.Compression.Gzip: "gzip",
+}
 
 
 class CallDetails(NamedTuple):
@@ -38,7 +43,7 @@ class Call:
     """
 
     __slots__ = ("_call", "_callbacks", "_cancelled", "_clients", "_code", "_deadline", "_details", "_due", "_handler", "_lock",
-                 "_message", "_metadata", "_statused", "client", "method")  # fmt: skip
+                 "_message", "_metadata", "_sent_metadata", "_statused", "client", "method")  # fmt: skip
 
     def __init__(self, event: Any, method: str, handler: grpc.GenericRpcHandler, clients: SlowClients) -> None:
         self._call = event.call
@@ -48,6 +53,7 @@ class Call:
         self.client = peer.decode("utf-8", "replace")
         self._deadline: float | None = event.call_details.deadline
         self._metadata = event.invocation_metadata
+        self._sent_metadata: tuple[tuple[str, str], ...] | None = None
         self.method = method
         self._lock = threading.Lock()
         self._cancelled = self._statused = False
@@ -105,7 +111,7 @@ class Call:
         self._statused = True
         self._clients.reading(self, len(answer or b""))
         status = cygrpc.SendStatusFromServerOperation(None, code.value[0], details.encode(), _NO_FLAGS)
-        metadata = cygrpc.SendInitialMetadataOperation(None, _NO_FLAGS)
+        metadata = cygrpc.SendInitialMetadataOperation(self._sent_metadata, _NO_FLAGS)
         if answer is None:
             self._begin((status, metadata), self._over)
         else:
@@ -170,6 +176,10 @@ class Call:
     def invocation_metadata(self) -> Any:
         """The client's headers: (key, value) pairs."""
         return self._metadata
+
+    def set_compression(self, compression: grpc.Compression) -> None:
+        """How the answer is compressed, if the client takes it so."""
+        self._sent_metadata = ((cygrpc.GRPC_COMPRESSION_REQUEST_ALGORITHM_MD_KEY, _ALGORITHMS[compression]),)
 
     def time_remaining(self) -> float | None:
         """Seconds until the client's deadline, None without one."""

@@ -65,6 +65,8 @@ class Context(Protocol):
 
     def invocation_metadata(self) -> Any: ...
 
+    def set_compression(self, compression: grpc.Compression) -> None: ...
+
 
 class GrpcCall:
     """A call as models see it. client: the connection."""
@@ -76,6 +78,11 @@ class GrpcCall:
         self.is_active = context.is_active
         self.add_callback = context.add_callback
         self._metadata = context.invocation_metadata
+
+    @property
+    def headers(self) -> list[tuple[str, str]]:
+        """The client's metadata that is text."""
+        return [(key, value) for key, value in self._metadata() or () if isinstance(value, str)]
 
     @property
     def traceparent(self) -> str:

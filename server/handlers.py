@@ -34,14 +34,17 @@ Handlers = Mapping[str, "grpc.RpcMethodHandler[Any, Any]"]
 
 
 def rpc_handlers(
-    servicer: Servicer, service: InferenceService, *, control_threads: int = CONTROL_THREADS, stream_threads: int = 1024
-) -> Handlers:
-    """RPC -> its handler. Threads of a pool are made when they are needed."""
+    servicer: Servicer, service: InferenceService, *, control_threads: int = CONTROL_THREADS, stream_threads: int = 1024,
+    compress: bool = False,
+) -> Handlers:  # fmt: skip
+    """RPC -> its handler. Threads of a pool are made when they are needed. compress: gzip for answers of inference."""
     control = ThreadPoolExecutor(control_threads, thread_name_prefix="grpc-control")
     streams = ThreadPoolExecutor(stream_threads, thread_name_prefix="grpc-stream")
     return {
-        "ModelInfer": grpc.unary_unary_rpc_method_handler(_inferring(servicer.infer, service.refusals)),
-        "ModelStreamInfer": grpc.stream_stream_rpc_method_handler(_streaming(servicer, service, streams, stream_threads)),
+        "ModelInfer": grpc.unary_unary_rpc_method_handler(_inferring(servicer.infer, service.refusals, compress=compress)),
+        "ModelStreamInfer": grpc.stream_stream_rpc_method_handler(
+            _streaming(servicer, service, streams, stream_threads, compress=compress)
+        ),
         **{
             name: _control(method, request, control, service.refusals)
             for name, (method, request) in _control_methods(servicer).items()
@@ -83,8 +86,12 @@ def _control_methods(servicer: Servicer) -> Mapping[str, tuple[Callable[[Any], A
     }
 
 
-def _inferring(infer: Callable[[bytes, Context], bytes], refusals: Refusals) -> Callable[[bytes, Context], bytes]:
+def _inferring(
+    infer: Callable[[bytes, Context], bytes], refusals: Refusals, *, compress: bool
+) -> Callable[[bytes, Context], bytes]:
     def handle(data: bytes, context: Context) -> bytes:
+        if compress:
+            context.set_compression(grpc.Compression.Gzip)
         try:
             return infer(data, context)
         except ServerError as error:
@@ -95,7 +102,7 @@ def _inferring(infer: Callable[[bytes, Context], bytes], refusals: Refusals) -> 
     return handle
 
 
-def _streaming(servicer: Servicer, service: InferenceService, pool: ThreadPoolExecutor, threads: int) -> Any:
+def _streaming(servicer: Servicer, service: InferenceService, pool: ThreadPoolExecutor, threads: int, *, compress: bool) -> Any:
     """A stream holds a thread; as with bytes (see Admission), a client may have as many as are still free."""
     places = Admission(threads)
 
@@ -108,6 +115,8 @@ def _streaming(servicer: Servicer, service: InferenceService, pool: ThreadPoolEx
             abort(context, BudgetError(text))
         if not context.add_callback(partial(places.leave, 1, client)):
             places.leave(1, client)
+        if compress:
+            context.set_compression(grpc.Compression.Gzip)
         return stream_infer(servicer, service, requests, context)
 
     return on_pool(handle, pool)

@@ -75,6 +75,11 @@ class Options:
     http_max_input_size: int = 1 << 26
     http_infer_thread_count: int = 256
     http_header_forward_pattern: str = ""
+    grpc_header_forward_pattern: str = ""
+    grpc_infer_response_compression_level: str = "none"
+    #: ms, 0 = as long as the client likes
+    grpc_max_connection_age: int = 0
+    grpc_max_connection_age_grace: int = 0
     allow_client_shm: bool = False
     auth_token_file: str = ""
     auth_jwks_file: str = ""
@@ -117,4 +122,12 @@ class Options:
             ("grpc.http2.max_pings_without_data", self.grpc_http2_max_pings_without_data),
             ("grpc.http2.min_ping_interval_without_data_ms", self.grpc_http2_min_recv_ping_interval_without_data),
             ("grpc.http2.max_ping_strikes", self.grpc_http2_max_ping_strikes),
+            *(
+                (name, value)
+                for name, value in (
+                    ("grpc.max_connection_age_ms", self.grpc_max_connection_age),
+                    ("grpc.max_connection_age_grace_ms", self.grpc_max_connection_age_grace),
+                )
+                if value
+            ),
         ]

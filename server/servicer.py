@@ -7,7 +7,9 @@ handler runs on which threads, in handlers.py.
 
 from __future__ import annotations
 
+import re
 import time
+from collections.abc import Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -26,7 +28,9 @@ from hypersonic.server.grpc_shm import SharedMemoryRpcs
 from hypersonic.server.log import LogControl
 from hypersonic.server.model import Model
 from hypersonic.server.observe.trace_settings import TraceConfig, TraceControl
+from hypersonic.server.parameters import forwarded
 from hypersonic.server.repository import parse_version
+from hypersonic.server.request import InferRequest
 from hypersonic.server.service import InferenceService
 from hypersonic.server.shm import HeldRegions, SharedMemory
 from hypersonic.server.wire import split
@@ -60,10 +64,13 @@ class Servicer:
         regions: SharedMemory | None = None,
         trace: TraceControl | None = None,
         log: LogControl | None = None,
+        header_pattern: str = "",
     ) -> None:
+        """header_pattern: a regular expression; metadata whose key has it become request parameters."""
         self._service = service
         self._trace = trace or TraceControl(TraceConfig())
         self._log = log
+        self._pattern = re.compile(header_pattern, re.IGNORECASE) if header_pattern else None
         self._server_id = server_id
         self.regions = regions
         self.shared_memory = SharedMemoryRpcs(regions)
@@ -72,6 +79,13 @@ class Servicer:
     def regions_of(self, held: Held) -> HeldRegions | None:
         """Clients' shared memory as one request sees it, None where it is not allowed."""
         return HeldRegions(self.regions, held) if self.regions is not None else None
+
+    def request(self, message: Any, raw: Sequence[memoryview], held: Held, call: GrpcCall) -> InferRequest:
+        """A parsed ModelInferRequest, with what the call's headers say. Raises InvalidRequestError, UnsupportedError."""
+        request = to_infer_request(message, raw, self.regions_of(held))
+        if self._pattern is None:
+            return request
+        return request._replace(parameters={**forwarded(call.headers, self._pattern), **request.parameters})
 
     def frame(self, model: Model) -> GrpcFrame:
         """The model's frame, made once."""
@@ -88,7 +102,7 @@ class Servicer:
         message, raw = split(data, held.take)
         try:
             model = self._service.repository.model(message.model_name, message.model_version)
-            request = to_infer_request(message, raw, self.regions_of(held))
+            request = self.request(message, raw, held, call)
             answer: bytes = self._service.infer(model, message.model_version, request, self.frame, call, arrived_ns)
         except ServerError as error:
             error.request_id, error.model_name = message.id, message.model_name

@@ -33,7 +33,7 @@ from hypersonic.server.request import ParameterValue
 #: where Linux keeps POSIX shared memory
 DIRECTORY = "/dev/shm"  # noqa: S108 - not a temporary file: shm_open(3)'s own place
 #: keys that are somebody's internals: Triton's and this server's python backends, Python's own, semaphores
-RESERVED_PREFIXES = ("triton_python_backend_shm_region_", "hypersonic_", "psm_", "sem.")
+RESERVED_PREFIXES = ("triton_python_backend_shm_region_", "hypersonic_", "sem.")
 _NAME_MAX_BYTES = 255  # of one path component, limits.h
 _IOV_MAX = 1024  # pieces of one pwritev, limits.h
 _NO_PARAMETERS: Mapping[str, ParameterValue] = {}

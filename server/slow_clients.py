@@ -14,7 +14,7 @@ import threading
 import time
 from contextlib import suppress
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 _LOG = logging.getLogger(__name__)
 #: slower than this is not sending
@@ -47,10 +47,8 @@ class Waiting(Protocol):
         """End it, telling the client why where it still listens. Called on a thread of its own."""
 
 
-class _Entry(NamedTuple):
-    fault: Fault
-    since: float
-    deadline: float
+#: (what it will have done wrong, since when it may, until when); a bare tuple, one is made twice a request
+_Entry = tuple[Fault, float, float]
 
 
 class SlowClients:
@@ -77,13 +75,12 @@ class SlowClients:
     def sending(self, waiting: Waiting) -> None:
         """Its client has begun a message; forget() follows."""
         now = time.monotonic()
-        self._entries[waiting] = _Entry(Fault.SENDS_NOTHING, now, now + _WHOLE_MESSAGE * self.timeout_s)
+        self._entries[waiting] = (Fault.SENDS_NOTHING, now, now + _WHOLE_MESSAGE * self.timeout_s)
 
     def reading(self, waiting: Waiting, size_bytes: int) -> None:
         """Its client is given an answer; forget() follows."""
         now = time.monotonic()
-        deadline = now + self.timeout_s + size_bytes / _SLOWEST_READ_BYTES_PER_S
-        self._entries[waiting] = _Entry(Fault.READS_NOTHING, now, deadline)
+        self._entries[waiting] = (Fault.READS_NOTHING, now, now + self.timeout_s + size_bytes / _SLOWEST_READ_BYTES_PER_S)
 
     def forget(self, waiting: Waiting) -> None:
         """Its client did what it should, or the call is over."""
@@ -123,10 +120,11 @@ class SlowClients:
 
     def _expire(self, now: float) -> None:
         for waiting, entry in self._entries.copy().items():
-            if entry.deadline <= now and self._entries.get(waiting) is entry:
+            fault, since, deadline = entry
+            if deadline <= now and self._entries.get(waiting) is entry:
                 self.forget(waiting)
-                what = "sent no more of its request" if entry.fault is Fault.SENDS_NOTHING else "did not read its answer"
-                self._cut(waiting, entry.fault, f"it {what} for {now - entry.since:.0f} s")
+                what = "sent no more of its request" if fault is Fault.SENDS_NOTHING else "did not read its answer"
+                self._cut(waiting, fault, f"it {what} for {now - since:.0f} s")
 
     def _cut(self, waiting: Waiting, fault: Fault, text: str) -> None:
         try:

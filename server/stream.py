@@ -25,7 +25,6 @@ from tritonclient.grpc.service_pb2 import ModelInferResponse
 
 from hypersonic.server.admission import Held
 from hypersonic.server.answer import Answer
-from hypersonic.server.contents import to_infer_request
 from hypersonic.server.errors import BudgetError, ServerError
 from hypersonic.server.grpc_call import Context, GrpcCall, abort, cancel, printable, status_of
 from hypersonic.server.log import log_failure
@@ -118,7 +117,7 @@ class Stream:
     """One ModelStreamInfer call."""
 
     def __init__(self, servicer: Servicer, service: InferenceService, context: Context) -> None:
-        call = GrpcCall(context)
+        self._call = call = GrpcCall(context)
         self.client, self.traceparent = call.client, call.traceparent
         self.open = True
         self._servicer = servicer
@@ -161,7 +160,7 @@ class Stream:
             message, raw = split(data, held.take)
             request_id = message.id
             model = self._service.repository.model(message.model_name, message.model_version)
-            request = to_infer_request(message, raw, self._servicer.regions_of(held))
+            request = self._servicer.request(message, raw, held, self._call)
             wants_final = EMPTY_FINAL_RESPONSE in message.parameters and message.parameters[EMPTY_FINAL_RESPONSE].bool_param
             self._describe(ticket, model, request_id, empty_final=wants_final)
             frames = partial(self._frame, ticket)

@@ -10,13 +10,14 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from tritonclient.grpc import service_pb2
 
 from tests.reference.batching import wait_until
 from tests.reference.conftest import Side
 from tests.reference.infer_cases import good
 from tests.reference.repository import BROKEN, MODELS
-from tests.reference.wire import Wire, message
+from tests.reference.wire import Wire, given, message
 
 Case = Callable[[Side], Any]
 _SOURCE = (MODELS / "addsub.py").read_bytes()
@@ -26,13 +27,14 @@ _CONFIG = json.dumps({
     "input": [{"name": n, "data_type": "TYPE_FP32", "dims": [16]} for n in ("INPUT0", "INPUT1")],
     "output": [{"name": n, "data_type": "TYPE_FP32", "dims": [16]} for n in ("OUTPUT0", "OUTPUT1")],
 })  # fmt: skip
+_REPOSITORYS = json.dumps(json.loads(_CONFIG) | {"max_batch_size": 8})
 
 
 def cases() -> dict[str, Case]:
     """All of them, by name."""
     broken = {f"state of {name}": _state(name) for name in BROKEN}
     refused = {f"infer on {name}": _infer(name) for name in BROKEN}
-    return broken | refused | _asked() | _loads()
+    return broken | refused | _asked() | _loads() | _overrides() | _dependents()
 
 
 def _state(name: str) -> Case:
@@ -118,3 +120,109 @@ def _settled(wire: Wire) -> Any:
 
     wait_until(lambda: any(m.get("reason") == "unloaded" for m in entry()))
     return entry()
+
+
+def _tried(**parameters: str | bytes) -> Case:
+    """What such a load of `good` answers, and whether it serves as before; then as the repository has it."""
+
+    def ask(side: Side) -> Any:
+        try:
+            said = _load(side.wire, "good", **parameters)
+            config = side.wire.rpc("ModelConfig", name="good").get("config", {})
+            return said, config.get("max_batch_size"), _short(side.wire.infer(message("good", good())))
+        finally:
+            _load(side.wire, "good", config=_REPOSITORYS)
+            _load(side.wire, "good")
+
+    return ask
+
+
+def _changed(**fields: Any) -> str:
+    return json.dumps(json.loads(_CONFIG) | fields)
+
+
+def _overrides() -> dict[str, Case]:
+    file = _SOURCE
+    tried: dict[str, dict[str, str | bytes]] = {
+        "numbers as texts": {"config": _changed(max_batch_size="3")},
+        "another name": {"config": _changed(name="other")},
+        "its own name": {"config": _changed(name="good")},
+        "an unknown field": {"config": _changed(nothing=1)},
+        "a field of another type": {"config": _changed(max_batch_size="x")},
+        "an unknown backend": {"config": _changed(backend="nosuch")},
+        "a largest batch below 0": {"config": _changed(max_batch_size=-1)},
+        "an empty text": {"config": ""},
+        "an empty object": {"config": "{}"},
+        "a list": {"config": "[]"},
+        "a version that is not there": {"config": _changed(version_policy={"specific": {"versions": ["5"]}})},
+        "a file": {"config": _CONFIG, "file:1/model.py": file},
+        "a file of another version": {"config": _CONFIG, "file:2/model.py": file},
+        "a file of no version": {"config": _CONFIG, "file:model.py": file},
+        "a file above": {"config": _CONFIG, "file:../model.py": file},
+        "a file above its version": {"config": _CONFIG, "file:1/../../model.py": file},
+        "a file by its absolute path": {"config": _CONFIG, "file:/1/model.py": file},
+        "a file without a name": {"config": _CONFIG, "file:": file},
+        "a file in a directory of its version": {"config": _CONFIG, "file:1/model.py": file, "file:1/more/x.txt": b"x"},
+        "a file that is a text": {"config": _CONFIG, "file:1/model.py": "x"},
+        "a file that does not load": {"config": _CONFIG, "file:1/model.py": b"x ="},
+    }
+    return {f"override: {name}": _tried(**parameters) for name, parameters in tried.items()}
+
+
+def _dependents() -> dict[str, Case]:
+    names = ("base", "dependent")
+
+    def states(wire: Wire) -> Any:
+        return {
+            m["name"]: (m.get("state"), m.get("reason")) for m in wire.rpc("RepositoryIndex")["models"] if m["name"] in names
+        }
+
+    def unloaded(wire: Wire, *which: str) -> Any:
+        wait_until(lambda: all(states(wire)[name][1] == "unloaded" for name in which))
+        return states(wire)
+
+    def asked(wire: Wire) -> Any:
+        return [(_short(wire.infer(_request(name))), wire.rpc("ModelReady", name=name)) for name in names]
+
+    def unload(wire: Wire, value: bool | str | None) -> Any:
+        request = service_pb2.RepositoryModelUnloadRequest(model_name="base")
+        if value is not None:
+            setattr(request.parameters["unload_dependents"], "bool_param" if isinstance(value, bool) else "string_param", value)
+        return wire.call("RepositoryModelUnload", request)
+
+    def together(side: Side) -> Any:
+        wire = side.wire
+        seen = [states(wire), unload(wire, True), unloaded(wire, *names), asked(wire)]
+        return [*seen, wire.rpc("RepositoryModelLoad", model_name="dependent"), states(wire), asked(wire)]
+
+    def alone(side: Side) -> Any:
+        wire = side.wire
+        seen = [unload(wire, False), unloaded(wire, "base")["base"], asked(wire)[0]]
+        return [
+            *seen,
+            wire.rpc("RepositoryModelLoad", model_name="base"),
+            wire.rpc("RepositoryModelLoad", model_name="dependent"),
+            asked(wire),
+        ]
+
+    def over_http(side: Side) -> Any:
+        wire = side.wire
+        seen = [
+            wire.http("POST", "/v2/repository/models/base/unload", {"parameters": {"unload_dependents": True}})[::2],
+            unloaded(wire, *names),
+        ]
+        return [*seen, wire.http("POST", "/v2/repository/models/dependent/load")[::2], asked(wire)]
+
+    return {
+        "dependents: unloaded together": together,
+        "dependents: unloaded alone": alone,
+        "dependents: unloaded over HTTP": over_http,
+        "dependents: told by a text": lambda side: unload(side.wire, "true"),
+    }  # fmt: skip
+
+
+def _request(model: str) -> Any:
+    row = np.zeros((1, 16), np.int32)
+    return message(
+        model, [given(name, row, "INT32") for name in (("A", "B") if model == "dependent" else ("INPUT0", "INPUT1"))]
+    )

@@ -33,7 +33,7 @@ def binary(header: Any, *tensors: bytes) -> tuple[bytes, dict[str, str]]:
 
 def cases() -> dict[str, Case]:
     """All of them, by name."""
-    rows = _pages() | _inference() | _values() | _binary() | _packed()
+    rows = _pages() | _inference() | _values() | _binary() | _packed() | _texts()
     asked = {f"HTTP {name}": _ask(*row) for name, row in rows.items()}
     types = {"nothing": "/v2/health/live", "no such page": "/v2/nothing", "an unknown model": "/v2/models/nope"}
     return asked | {f"HTTP content type of {what}": _type_of(path) for what, path in types.items()}
@@ -226,10 +226,10 @@ def _binary() -> dict[str, Row]:
         "binary, header empty": post(described(), data, data, Inference_Header_Content_Length=""),
         "binary and data": post({"inputs": [{"name": n, "datatype": "FP32", "shape": [1, 16], "data": _ROW, "parameters": {"binary_data_size": 64}} for n in ("INPUT0", "INPUT1")]}, data, data),
         "binary texts": ("POST", "/v2/models/identity/infer", body, own),
-        "raw, no header": ("POST", "/v2/models/single/infer", bytes(8), {"Inference_Header_Content_Length": "0"}),
+        "raw, no header": ("POST", "/v2/models/parameters/infer", bytes(4), {"Inference_Header_Content_Length": "0"}),
         "raw, model of two inputs": ("POST", _ADDSUB, bytes(64), {"Inference_Header_Content_Length": "0"}),
-        "raw, model with batches": ("POST", "/v2/models/plain/infer", bytes(8), {"Inference_Header_Content_Length": "0"}),
-        "raw, wrong size": ("POST", "/v2/models/single/infer", bytes(7), {"Inference_Header_Content_Length": "0"}),
+        "raw, model with batches": ("POST", "/v2/models/reshaped/infer", bytes(16), {"Inference_Header_Content_Length": "0"}),
+        "raw, wrong size": ("POST", "/v2/models/parameters/infer", bytes(3), {"Inference_Header_Content_Length": "0"}),
         "raw, texts that are not UTF-8": ("POST", "/v2/models/identity/infer", {"inputs": [{"name": "IN_STRING", "datatype": "BYTES", "shape": [1], "data": ["\udcff"]}]}),
     }  # fmt: skip
 
@@ -245,3 +245,51 @@ def _packed() -> dict[str, Row]:
         "an unknown encoding": ("POST", _ADDSUB, body, {"Content_Encoding": "br"}),
         "gzip two deep": ("POST", _ADDSUB, gzip.compress(gzip.compress(body)), {"Content_Encoding": "gzip, gzip"}),
     }
+
+
+def _texts() -> dict[str, Row]:
+    """JSON as text: what a parser takes."""
+    good = json.dumps(addsub())
+
+    def post(text: str | bytes) -> Row:
+        return "POST", _ADDSUB, text.encode() if isinstance(text, str) else text
+
+    def valued(text: str) -> Row:
+        return post(good.replace("0.0", text, 1))
+
+    deep = "[" * 99 + "1" + "]" * 99
+    return {
+        "JSON after a byte order mark": post(b"\xef\xbb\xbf" + good.encode()),
+        "JSON in UTF-16": post(good.encode("utf-16")),
+        "JSON with more behind it": post(good + "x"),
+        "JSON with white space around": post(f" \n\t{good}\r\n "),
+        "JSON with a comment": post("/* */" + good),
+        "JSON with a comma too many": post(good[:-1] + ",}"),
+        "JSON with a key twice": post(good[:-1] + ', "id": "a", "id": "b"}'),
+        "JSON with a key nobody knows": post(good[:-1] + ', "nothing": {"a": [1]}}'),
+        "JSON with escapes": post(good.replace("INPUT0", "\\u0049NPUT0")),
+        "JSON with half a surrogate": post(good[:-1] + ', "id": "\\ud800"}'),
+        "JSON with a control character": post(good[:-1] + ', "id": "a\nb"}'),
+        "JSON that is not UTF-8": post(good[:-1].encode() + b', "id": "\xff"}'),
+        "JSON 99 deep": post(good[:-1] + f', "nothing": {deep}}}'),
+        "JSON 1000 deep": post(good[:-1] + f', "nothing": {"[" * 1000}{"]" * 1000}}}'),
+        "value 1e400": valued("1e400"), "value NaN": valued("NaN"), "value Infinity": valued("Infinity"), "value -Inf": valued("-Inf"),
+        "value 01": valued("01"), "value .5": valued(".5"), "value 1.": valued("1."), "value +1": valued("+1"), "value -0": valued("-0"),
+        "value 1e5": valued("1e5"), "value of 400 digits": valued("1" * 400), "value 0x10": valued("0x10"), "value 1e-400": valued("1e-400"),
+        "classes": ("POST", "/v2/models/classes/infer", inputs("X", "FP32", [1, 4], [[1, 3, 2, 0]], outputs=[{"name": "Y", "parameters": {"classification": 2}}])),
+        "texts, binary answer": ("POST", "/v2/models/identity/infer", inputs("IN_STRING", "BYTES", [2], ["a", "bc"], outputs=[{"name": "OUT_STRING", "parameters": {"binary_data": True}}])),
+        "an optional input left out": ("POST", "/v2/models/optional/infer", inputs("X0", "FP32", [1, 2], [1, 2])),
+        "a model without batches": ("POST", "/v2/models/single/infer", inputs("X", "FP32", [2], [1, 2], outputs=[{"name": "Y"}])),
+        "a sequence": ("POST", "/v2/models/direct/infer", inputs("X", "INT32", [1, 1], [3], parameters={"sequence_id": 41, "sequence_start": True, "sequence_end": True})),
+        "a sequence, not started": ("POST", "/v2/models/direct/infer", inputs("X", "INT32", [1, 1], [3], parameters={"sequence_id": 42})),
+        "newest of two versions": ("POST", "/v2/models/versions/infer", addsub()),
+        "gzip answer": ("POST", _ADDSUB, addsub(), {"Accept_Encoding": "gzip"}),
+        "deflate answer": ("POST", _ADDSUB, addsub(), {"Accept_Encoding": "deflate"}),
+        "any answer": ("POST", _ADDSUB, addsub(), {"Accept_Encoding": "*"}),
+        "identity answer": ("POST", _ADDSUB, addsub(), {"Accept_Encoding": "identity"}),
+        "another content type": ("POST", _ADDSUB, addsub(), {"Content_Type": "text/plain"}),
+        "gzip of two members": ("POST", _ADDSUB, gzip.compress(good[:40].encode()) + gzip.compress(good[40:].encode()), {"Content_Encoding": "gzip"}),
+        "HEAD": ("HEAD", "/v2/health/live"), "OPTIONS": ("OPTIONS", "/v2/health/live"), "PATCH": ("PATCH", _ADDSUB, addsub()),
+        "query": ("GET", "/v2/models/addsub?x=1"), "escaped name": ("GET", "/v2/models/add%73ub"), "path in the name": ("GET", "/v2/models/..%2faddsub"),
+        "two slashes": ("GET", "/v2//models/addsub"), "capitals": ("GET", "/V2/models/addsub"),
+    }  # fmt: skip

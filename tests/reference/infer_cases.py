@@ -80,13 +80,20 @@ def _named() -> Iterator[Row]:
     yield _row("three inputs of at most two", "optional", [given(f"X{i}", _ONE[:, :2], "FP32") for i in range(3)])
     yield _row("one optional input twice", "optional", [given("X0", _ONE[:, :2], "FP32")] * 2)
     yield _row("all inputs optional, none given", "identity")
+    for name in ("a/b", "../addsub", "addsub\\0", "addsub ", "ADDSUB", "\u00e9", "x" * 1000):
+        yield _row(f"model {name[:20]!r}", name, good())
+        yield _row(f"input {name[:20]!r}", "addsub", [good()[0], given(name, _ONE, "FP32")])
+        yield _row(f"output {name[:20]!r}", "addsub", good(), [name])
+    for name in ("\u00e9", "an id\nof two lines", "x" * 5000):
+        yield _row(f"id {name[:20]!r}", "addsub", good(), id=name)
+        yield _row(f"refused, id {name[:20]!r}", "addsub", good()[:1], id=name)
 
 
 def _shaped() -> Iterator[Row]:
     """Shapes, batches, datatypes."""
     for shape in ([2], [], [1, 1], [1, 3], [1, 2, 1], [2, 2**62], [1, 0], [1, -2], [-1, -2]):
         yield _row(f"shape {shape}", "plain", rows(shape))
-    yield _row("the largest batch", "plain", rows([4, 2], 32))
+    yield _row("the largest batch", "plain", rows([4, 2], 32), ["Y"])
     yield _row("batch too big", "plain", rows([5, 2], 40))
     yield _row("batch too big with an id", "plain", rows([5, 2], 40), id="a")
     yield _row("batch of no rows", "plain", rows([0, 2], 0))
@@ -97,7 +104,7 @@ def _shaped() -> Iterator[Row]:
     yield _row("two inputs wrong", "addsub", [Tensor(name, "INT32", [1, 16], bytes(64)) for name in ("INPUT0", "INPUT1")])
     for datatype in ("INT32", "FP64", "FOO", "", "fp32", "TYPE_FP32", "BYTES", "BF16"):
         yield _row(f"datatype {datatype!r}", "plain", rows([1, 2], datatype=datatype))
-    yield _row("no batch dimension", "single", [given("X", _ONE[0, :2], "FP32")])
+    yield _row("no batch dimension", "single", [given("X", _ONE[0, :2], "FP32")], ["Y"])
     yield _row("batch dimension where there is none", "single", [given("X", _ONE[:, :2], "FP32")])
     yield _row("variable shape", "variable", [given("X", _ONE.reshape(1, 8, 2), "FP32")])
     yield _row("variable shape of no elements", "variable", [Tensor("X", "FP32", [1, 0, 2], b"")])
@@ -119,13 +126,28 @@ def _filled() -> Iterator[Row]:
     yield _row("typed in the wrong field", "addsub", [t._replace(data=None, typed=("int_contents", [1] * 16)) for t in good()])
     for count in (0, 1, 2, 3):
         tensors = [Tensor("X", "FP32", [1, 2], None, ("fp32_contents", [1.0] * count))]
-        yield _row(f"{count} typed values of 2", "plain", tensors)
+        yield _row(f"{count} typed values of 2", "plain", tensors, ["Y"])
     for name, data in (
         ("strings", texts(b"12", b"")), ("string of zero bytes", texts(b"\0", b"\0\0")), ("too few strings", texts(b"a")),
         ("too many strings", texts(b"a", b"b", b"c")), ("string cut off", texts(b"a", b"bcd")[:-1]), ("string length cut off", texts(b"a") + b"\1\0"),
         ("string longer than the data", b"\xff\xff\xff\xff"), ("no string data", b""),
     ):  # fmt: skip
         yield _row(name, "identity", [Tensor("IN_STRING", "BYTES", [2], data)], id="s")
+    yield _row("no strings", "identity", [Tensor("IN_STRING", "BYTES", [0], b"")])
+    yield _row(
+        "strings of two dimensions",
+        "addsub_string",
+        [Tensor(n, "BYTES", [2, 16], texts(*[b"3"] * 32)) for n in ("INPUT0", "INPUT1")],
+    )
+    yield _row("a string of a megabyte", "identity", [Tensor("IN_STRING", "BYTES", [1], texts(b"ab" * 500_000))])
+    yield _row(
+        "two datatypes at once",
+        "identity",
+        [Tensor("IN_STRING", "BYTES", [1], texts(b"a")), given("IN_INT8", np.zeros(3, np.int8), "INT8")],
+        ["OUT_STRING", "OUT_INT8"],
+    )
+    yield _row("raw and no contents", "addsub", [good()[0], good()[1]._replace(data=None, typed=("fp32_contents", [1.0] * 16))])
+    yield _row("typed and no contents", "addsub", [t._replace(data=None, typed=("fp32_contents", [1.0] * 16)) for t in good()])
     yield _row("typed strings", "identity", [Tensor("IN_STRING", "BYTES", [2], None, ("bytes_contents", [b"a", b"\xff\0"]))])
     yield _row("too few typed strings", "identity", [Tensor("IN_STRING", "BYTES", [2], None, ("bytes_contents", [b"a"]))])
     yield _row(
@@ -164,6 +186,22 @@ def _marked() -> Iterator[Row]:
         ["Y"],
         classification=4,
     )
+    for name, values in (
+        ("NaN", [np.nan, 1, np.nan, 2]),
+        ("equal values", [1, 1, 1, 1]),
+        ("zeros of both signs", [-0.0, 0.0, -0.0, 0.0]),
+    ):
+        yield _row(
+            f"classes of {name}", "classes", [given("X", np.array([values], np.float32), "FP32")], ["Y"], classification=4
+        )
+    yield _row("2^40 classes", "classes", [given("X", x, "FP32")], ["Y"], classification=2**40)
+    wide = Tensor("X", "FP32", [1, 4], np.array([1e-40, 1e38, 123456789, 0.1], np.float32).tobytes())
+    yield _row("classes of very large and small values", "classes", [wide], ["Y"], classification=4)
+    yield _row("classes of all outputs but one", "classes", [given("X", x, "FP32"), ints], ["YI", "Y"], classification=1)
+    for datatype, kind in PLAIN.items():
+        if datatype not in ("FP16", "BOOL"):
+            of = given(f"IN_{datatype}", np.array([3, 0, 7, 7], kind), datatype)
+            yield _row(f"classes of {datatype}", "identity", [of], [f"OUT_{datatype}"], classification=3)
     wrong = message("classes", [given("X", x, "FP32")], ["Y"])
     wrong.outputs[0].parameters["classification"].string_param = "2"
     yield "classification that is no number", wrong, {}

@@ -109,10 +109,31 @@ def _streams() -> dict[str, Case]:
             message("addsub", good(), id="1", triton_enable_empty_final_response=True)
         ),
         "stream of an ensemble": _stream(chain(id="e")),
+        "stream of a failing ensemble": _stream(failing("error_code", "failing_chain"), failing("nothing_wrong")),
+        "stream of classes": _stream(
+            message("classes", [given("X", np.array([[1, 3, 2, 0]], np.float32), "FP32")], ["Y"], classification=2)
+        ),
+        "stream of texts": _stream(message("identity", [Tensor("IN_STRING", "BYTES", [2], texts(b"a", b"\0"))])),
+        "stream without the optional input": _stream(message("optional", [given("X0", np.ones((1, 2), np.float32), "FP32")])),
+        "stream of two models": _stream(
+            message("addsub", good(), id="1"), message("single", [given("X", np.ones(2, np.float32), "FP32")], ["Y"], id="2")
+        ),
+        "stream with an empty final response of a refusal": _stream(
+            message("nope", good(), id="1", triton_enable_empty_final_response=True)
+        ),
+        "stream that ends with an error of a model": _stream(failing("error_code"), metadata=(("triton_grpc_error", "true"),)),
+        "stream of sequences in turn": _stream(
+            step("direct", 1, 31, start=True),
+            step("oldest", 5, 31, start=True),
+            step("direct", 2, 31, end=True),
+            step("oldest", 7, 31, end=True),
+        ),
+        "stream of a sequence, not started": _stream(step("direct", 1, 32), step("direct", 1, 32, start=True, end=True)),
     }
 
 
 def _decoupled() -> dict[str, Case]:
+    """Not asked: an error of a decoupled model with the header triton_grpc_error, of which the real server dies."""
     return {
         "decoupled: by ModelInfer": _infer(repeat(1, 2)),
         "decoupled: three answers": _stream(repeat(7, 8, 9, id="d")),
@@ -121,6 +142,12 @@ def _decoupled() -> dict[str, Case]:
         "decoupled: no answer but the empty final one": _stream(repeat(id="d", triton_enable_empty_final_response=True)),
         "decoupled: an error between": _stream(repeat(1, -2, 3, id="d", triton_enable_empty_final_response=True)),
         "decoupled: one output asked for": _stream(repeat(1, id="d", outputs=["IDX"])),
+        "decoupled: an error last": _stream(repeat(1, -2, id="d")),
+        "decoupled: an error only": _stream(repeat(-2, id="d", triton_enable_empty_final_response=True)),
+        "decoupled: two requests": _stream(repeat(1, 2, id="d"), repeat(3, id="e")),
+        "decoupled: refused": _stream(message("repeat", [Tensor("IN", "INT32", [2], bytes(4))], id="d"), repeat(3, id="e")),
+        "decoupled: unknown output": _stream(repeat(1, id="d", outputs=["nope"])),
+        "decoupled: classes": _stream(repeat(7, id="d", outputs=["OUT"], classification=1)),
         "decoupled: over HTTP": lambda wire: wire.http("POST", "/v2/models/repeat/infer", {"inputs": [{"name": "IN", "datatype": "INT32", "shape": [1], "data": [1]}]})[::2],
     }  # fmt: skip
 

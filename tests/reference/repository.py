@@ -95,6 +95,12 @@ def _identity() -> Model:
 
 
 _QUEUE = "default_queue_policy { timeout_action: %s default_timeout_microseconds: %d allow_timeout_override: true max_queue_size: %d }"
+_TWO_KINDS = '{ name: "MARKS" control [ { kind: CONTROL_SEQUENCE_START int32_false_true: [ 0, 1 ] }, { kind: CONTROL_SEQUENCE_END int32_false_true: [ 0, 1 ] } ] }'
+_DECOUPLED = (
+    "max_batch_size: 0\nmodel_transaction_policy { decoupled: true }\n"
+    + tensors("input", "IN INT32 -1")
+    + tensors("output", "OUT INT32 1", "IDX UINT32 1")
+)
 _PAIR = tensors("input", "A INT32 16", "B INT32 16")
 
 MAIN: Models = {
@@ -118,6 +124,13 @@ MAIN: Models = {
     "ordered": gated("dynamic_batching { preserve_ordering: true }\ninstance_group [ { count: 2 kind: KIND_CPU } ]\n"),
     "grouping": gated("dynamic_batching { }\n", dims="-1"),
     "ragged": gated("dynamic_batching { }\n", dims="-1", ragged="allow_ragged_batch: true"),
+    "unhurried": gated("dynamic_batching { default_queue_policy { default_timeout_microseconds: 60000000 } }\n"),
+    "levels": gated(
+        "dynamic_batching { priority_levels: 2 default_priority_level: 1 default_queue_policy { allow_timeout_override: true } "
+        "priority_queue_policy { key: 2 value: { timeout_action: REJECT allow_timeout_override: true } } }\n"
+    ),
+    "seated": gated("sequence_batching { direct { } }\n"),
+    "oldest_first": gated("sequence_batching { oldest { max_candidate_sequences: 4 } }\n"),
     "optional": Model(
         "classes",
         "max_batch_size: 4\n" + tensors("input", "X0 FP32 2", "X1 FP32 2 optional: true")
@@ -144,11 +157,7 @@ MAIN: Models = {
     "latest": addsub("FP32")._replace(versions=(1, 3)),
     "failing": Model("failing", "max_batch_size: 4\n" + tensors("input", "WAY STRING 1") + tensors("output", "Y FP32 2")),
     "parameters": Model("parameters", "max_batch_size: 0\n" + tensors("input", "X FP32 1") + tensors("output", "SEEN STRING 1")),
-    "repeat": Model(
-        "repeat",
-        "max_batch_size: 0\nmodel_transaction_policy { decoupled: true }\n"
-        + tensors("input", "IN INT32 -1") + tensors("output", "OUT INT32 1", "IDX UINT32 1"),
-    ),
+    "repeat": Model("repeat", _DECOUPLED),
     "direct": sequence("direct { }"),
     "oldest": sequence("oldest { max_candidate_sequences: 4 }", more="max_sequence_idle_microseconds: 60000000"),
     "one_sequence": sequence("direct { }", 1, "max_sequence_idle_microseconds: 1000000"),
@@ -164,9 +173,41 @@ MAIN: Models = {
     "auto": Model("auto", ""),
 }  # fmt: skip
 
-#: models that do not load, beside one that does
+#: models that do not load, beside some that do
 BROKEN: Models = {
     "good": addsub("FP32"),
+    "base": addsub("INT32"),
+    "dependent": ensemble(
+        "max_batch_size: 8\n" + _PAIR + tensors("output", "SUM INT32 16"),
+        step("base", {"INPUT0": "A", "INPUT1": "B"}, {"OUTPUT0": "SUM"}),
+    ),
+    "two_versions": addsub("FP32", "version_policy { latest { num_versions: 2 } }\n")._replace(versions=(1, 2, 3)),
+    "chosen_versions": addsub("FP32", "version_policy { specific { versions: [ 1, 7 ] } }\n")._replace(versions=(1, 2)),
+    "no_outputs": Model("addsub", "max_batch_size: 8\n" + tensors("input", "X FP32 1")),
+    "tensor_twice": Model(
+        "addsub", "max_batch_size: 8\n" + tensors("input", "X FP32 1", "X FP32 1") + tensors("output", "Y FP32 1")
+    ),
+    "streaming": Model("repeat", _DECOUPLED),
+    "decoupled_step": ensemble(
+        "max_batch_size: 0\nmodel_transaction_policy { decoupled: true }\n"
+        + tensors("input", "IN INT32 -1")
+        + tensors("output", "OUT INT32 1"),
+        step("streaming", {"IN": "IN"}, {"OUT": "OUT"}),
+    ),
+    "control_of_two_kinds": Model(
+        "accumulator",
+        "max_batch_size: 4\n"
+        + tensors("input", "X INT32 1")
+        + tensors("output", "SUM INT32 1")
+        + f"sequence_batching {{ direct {{ }} control_input [ {_TWO_KINDS} ] }}\n",
+    ),
+    "no_candidates": Model(
+        "accumulator",
+        "max_batch_size: 4\n"
+        + tensors("input", "X INT32 1")
+        + tensors("output", "SUM INT32 1")
+        + "sequence_batching { oldest { } }\n",
+    ),
     "unparsable": Model("addsub", "max_batch_size: : 8\n"),
     "unknown_field": Model("addsub", "max_batch_size: 8\nno_such_field: 1\n"),
     "misnamed": addsub("FP32", 'name: "other"\n'),

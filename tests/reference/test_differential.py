@@ -3,20 +3,44 @@
 
 from __future__ import annotations
 
+import argparse
+import os
+import re
+import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.reference import admin_cases, batching, control_cases, http_cases, infer_cases, model_cases
-from tests.reference.compare import check
+from hypersonic.server.arguments import add_arguments
+from tests.reference import (
+    admin_cases,
+    batching,
+    control_cases,
+    http_cases,
+    infer_cases,
+    model_cases,
+    region_cases,
+    settings_cases,
+    statistics_cases,
+)
+from tests.reference.compare import check, matches
 from tests.reference.conftest import Pair, Side
-from tests.reference.differences import DIFFERENCES, table
+from tests.reference.difference import tables
+from tests.reference.differences import DIFFERENCES, REFUSED_OPTIONS, SUBJECTS
+from tests.reference.environment import Program
 from tests.reference.infer_cases import Case
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "coming-from-triton.md"
-MODULES = {"infer": infer_cases, "admin": admin_cases, "model": model_cases, "http": http_cases}
+MODULES = {
+    "infer": infer_cases,
+    "admin": admin_cases,
+    "model": model_cases,
+    "http": http_cases,
+    "region": region_cases,
+    "settings": settings_cases,
+}
 
 
 def of_wires(cases: Mapping[str, Case]) -> dict[str, Callable[[Side], Any]]:
@@ -28,30 +52,42 @@ def test_requests_are_answered_alike(pair: Pair, module: str) -> None:
     check(pair, of_wires(MODULES[module].cases()))
 
 
-def test_requests_are_batched_and_counted_alike(pair: Pair) -> None:
-    def run(side: Side, name: str) -> Any:
-        model, queued, first_rows = batching.SCENARIOS[name]
-        return batching.scenario(side.wire, side.repository, model, queued, first_rows)
+def test_requests_are_batched_alike(pair: Pair) -> None:
+    check(pair, batching.cases())
 
-    check(pair, {f"batching: {name}": lambda side, name=name: run(side, name) for name in batching.SCENARIOS})
+
+def test_requests_are_counted_alike(pair: Pair) -> None:
+    check(pair, statistics_cases.cases())
 
 
 def test_models_are_controlled_alike(controlled: Pair) -> None:
     check(controlled, {f"control: {name}": case for name, case in control_cases.cases().items()})
 
 
-def test_durations_of_ours_are_sums_of_what_the_requests_took(pair: Pair) -> None:
-    (found,) = pair.hypersonic.wire.rpc("ModelStatistics", name="addsub")["model_stats"]
-    stats = {key: int(value.get("ns", 0)) for key, value in found["inference_stats"].items()}
-    parts = [stats[key] for key in ("queue", "compute_input", "compute_infer", "compute_output")]
-    assert stats["success"] > 0
-    assert sum(parts) <= stats["success"]
-
-
 def test_no_case_is_listed_twice_and_every_listed_one_exists() -> None:
     named = [pattern for difference in DIFFERENCES for pattern in difference.cases]
     assert len(named) == len(set(named))
+    existing = {name for module in MODULES.values() for name in module.cases()}
+    existing |= {*batching.cases(), *statistics_cases.cases(), *(f"control: {name}" for name in control_cases.cases())}
+    assert [p for p in named if not any(matches(p, name) for name in existing)] == []
 
 
-def test_the_page_for_operators_has_the_same_table() -> None:
-    assert table(DIFFERENCES) in PAGE.read_text()
+def test_the_page_for_operators_has_the_same_tables() -> None:
+    assert tables(SUBJECTS) in PAGE.read_text()
+
+
+def test_every_option_of_tritonserver_is_taken_but_those_listed(reference: Program) -> None:
+    environ = {**os.environ, **reference.env}
+    said = subprocess.run([reference.argv[0], "--help"], env=environ, capture_output=True, text=True, check=False)
+    theirs = set(re.findall(r"^\s*(--[a-z0-9-]+)", said.stdout + said.stderr, re.MULTILINE))
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    ours = {option for action in parser._actions for option in action.option_strings}
+    assert len(theirs) > 80
+    assert theirs - ours == set(REFUSED_OPTIONS)
+    page = PAGE.read_text()
+    assert [
+        option
+        for option in REFUSED_OPTIONS
+        if "sagemaker" not in option and "vertex" not in option and f"`{option}`" not in page
+    ] == []

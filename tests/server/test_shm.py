@@ -96,7 +96,7 @@ def test_a_key_names_an_object_directly_inside_the_directory(regions: SharedMemo
 
 
 @pytest.mark.parametrize("slashes", ["", "/", "//"])
-@pytest.mark.parametrize("prefix", ["triton_python_backend_shm_region_", "hypersonic_", "sem.", "psm_"])
+@pytest.mark.parametrize("prefix", ["triton_python_backend_shm_region_", "hypersonic_", "sem."])
 def test_internals_cannot_be_registered(regions: SharedMemory, tmp_path: Path, slashes: str, prefix: str) -> None:
     (tmp_path / f"{prefix}1").write_bytes(bytes(8))
     with pytest.raises(InvalidRequestError) as caught:
