@@ -7,6 +7,7 @@ For benches and for looking at a kernel; the serving side goes through host/ and
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -69,12 +70,20 @@ class _Api(ctypes.Structure):
 class Simulation:
     """A compute unit after reset and its memory, one array. A context manager; used by one thread."""
 
-    def __init__(self, simulator: Path, memory_bytes: int = 1 << 22, timing: MemoryTiming | None = None) -> None:
-        """simulator: what sim.simulator.build_hardware_simulator returns. Raises SimulationError for another file."""
+    def __init__(
+        self, simulator: Path, memory_bytes: int = 1 << 22, timing: MemoryTiming | None = None,
+        view: Callable[[int], NDArray[np.uint8]] | None = None,
+    ) -> None:  # fmt: skip
+        """simulator: what sim.simulator.build_hardware_simulator returns. view: the bytes from an address on, none where there
+        is no memory; without it, addresses are places in `memory`. Raises SimulationError for another file."""
         self.memory: NDArray[np.uint8] = np.zeros(memory_bytes, dtype=np.uint8)
         self.faults: list[str] = []
+        self._view = view or (lambda address: self.memory[address:])
         self._library = ctypes.CDLL(str(simulator))
-        function = self._library.hypersonic_device_model
+        try:
+            function = self._library.hypersonic_device_model
+        except AttributeError as error:
+            raise SimulationError(f"{simulator} is a shared library, but not the simulator of a kernel") from error
         function.restype = ctypes.POINTER(_Api)
         self._api = function().contents
         if self._api.abi != _ABI:
@@ -85,10 +94,11 @@ class Simulation:
         self._model = self._api.create(_Memory(None, *self._callbacks), self._timing)
 
     def _resolve(self, _card: int, address: int, extent_bytes: ctypes._Pointer[ctypes.c_uint64]) -> int | None:
-        if address >= self.memory.size:
+        view = self._view(address)
+        if not view.size:
             return None
-        extent_bytes[0] = self.memory.size - address
-        return int(self.memory.ctypes.data) + address
+        extent_bytes[0] = view.size
+        return int(view.ctypes.data)
 
     def __enter__(self) -> Simulation:
         return self

@@ -130,6 +130,19 @@ def test_a_kernel_of_all_compute_units_runs_where_its_buffers_are(xrt: Xrt, writ
     np.testing.assert_array_equal(y.floats(1), [6.0])
 
 
+def test_a_kernel_on_hbm_reads_and_writes_through_channels_of_its_own(xrt: Xrt, write_xclbin: WriteXclbin) -> None:
+    device = xrt.device(write_xclbin(platform="u55c", compute_units=2))
+    for unit, (first, second) in enumerate([(0, 4), (8, 12)], start=1):
+        kernel = xrt.kernel(device, f"stub:{{stub_{unit}}}")
+        assert [xrt.xrtKernelArgGroupId(kernel, argument) for argument in (0, 1)] == [first, second]
+        x, y = xrt.buffer(device, 64, first), xrt.buffer(device, 64, second)
+        x.fill([float(unit)])
+        run = xrt.run(kernel, x, y, 1)
+        xrt.start(run)
+        assert xrt.finish(run).name == "COMPLETED"
+        np.testing.assert_array_equal(y.floats(1), [2.0 * unit])
+
+
 def test_a_run_goes_from_new_to_completed_and_can_start_again(xrt: Xrt, write_xclbin: WriteXclbin) -> None:
     device = xrt.device(write_xclbin())
     x, y = xrt.buffer(device, 64), xrt.buffer(device, 64)

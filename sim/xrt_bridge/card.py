@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The device process: the card behind XRT's emulation socket. XRT starts it, one per loaded xclbin.
+
+    python -m hypersonic.sim.xrt_bridge.card model.xclbin [socket]
+
+One Verilated kernel per compute unit and the memory of the xclbin's banks, where XRT's allocator puts buffer objects. A
+kernel's clock runs while XRT looks at its registers, which it does all the time while a run is in flight.
+
+What a host can do wrong (an address nobody allocated, a size that does not fit) is answered with "no" and said in the
+host's own output; what is no message at all ends the process.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.firmware import registers
+from hypersonic.firmware.errors import FirmwareError
+from hypersonic.firmware.kernel_xml import COMPUTE_UNIT_RANGE
+from hypersonic.firmware.xclbin import Xclbin
+from hypersonic.sim.direct import Simulation, SimulationError
+from hypersonic.sim.xrt_bridge.memory import DeviceMemory, RefusedError
+from hypersonic.sim.xrt_bridge.wire import Call, Fields, read_call, send_answer
+
+#: clocks a kernel runs whenever XRT looks at its control register
+POLL_CLOCKS = 64
+#: ap_clk's period, for XRT's device timestamp
+_CLOCK_NS = 3.333
+#: one read from memory; XRT's are of 8 MiB at most
+MAX_BUFFER_BYTES = 16 << 20
+_WORD_BYTES = 4
+#: XRT asks for them every second; what nobody fetches is dropped
+_MAX_MESSAGES = 100
+
+_LOG = logging.getLogger(__name__)
+
+
+class Card:
+    """The compute units of one xclbin and their memory, asked by call number. A context manager; used by one thread."""
+
+    def __init__(self, xclbin: Xclbin, simulator: Path) -> None:
+        """simulator: the file of xclbin's BITSTREAM. Raises SimulationError when it is none of ours."""
+        self.memory = DeviceMemory(xclbin.group_memories)
+        self.closed = False
+        self._messages: deque[str] = deque(maxlen=_MAX_MESSAGES)
+        self._clocks = 0
+        self._freed: list[NDArray[np.uint8]] = []
+        with ExitStack() as opened:
+            self._units = {
+                unit.base_address: opened.enter_context(Simulation(simulator, 0, view=self.memory.view))
+                for unit in xclbin.compute_units
+            }
+            self._closing = opened.pop_all()
+
+    def __enter__(self) -> Card:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._closing.close()
+
+    def answer(self, call: Call) -> Fields:
+        """The answer's fields, in any case: a host that gets none waits for ever."""
+        function, refusal = _CALLS.get(call.number, (_unknown, {}))
+        try:
+            return function(self, call.fields)
+        except (RefusedError, SimulationError) as error:
+            self._say(f"call {call.number} is refused: {error}")
+            return refusal
+
+    def _say(self, text: str) -> None:
+        """To the host, which prints it, and to this process's own log."""
+        self._messages.append(f"[hypersonic] {text}\n")
+        _LOG.warning("%s", text)
+
+    def set_environment(self, _fields: Fields) -> Fields:
+        return {1: 1}
+
+    def allocate(self, fields: Fields) -> Fields:
+        self.memory.allocate(_number(fields, 1), _number(fields, 2))
+        return {1: 1, 2: b""}
+
+    def free(self, fields: Fields) -> Fields:
+        """A kernel may have a burst under way to it: the bytes go once no unit has a run in flight."""
+        self._freed.append(self.memory.free(_number(fields, 1)))
+        if all(unit.read(registers.CONTROL) & registers.AP_IDLE for unit in self._units.values()):
+            self._freed.clear()
+        return {1: 1}
+
+    def copy_to_device(self, fields: Fields) -> Fields:
+        return {1: self._store(_number(fields, 3) + _number(fields, 6), _bytes(fields, 4))}
+
+    def copy_from_device(self, fields: Fields) -> Fields:
+        data = self._load(_number(fields, 4) + _number(fields, 6), _number(fields, 5))
+        return {1: len(data), 2: data}
+
+    def write_memory(self, fields: Fields) -> Fields:
+        self._store(_number(fields, 2), _bytes(fields, 4))
+        return {1: 1}
+
+    def read_memory(self, fields: Fields) -> Fields:
+        return {1: 1, 2: self._load(_number(fields, 2), _number(fields, 3))}
+
+    def write_kernel(self, fields: Fields) -> Fields:
+        return self._write_registers(_number(fields, 2), _bytes(fields, 4))
+
+    def read_kernel(self, fields: Fields) -> Fields:
+        return self._read_registers(_number(fields, 2), _number(fields, 3))
+
+    def write_register(self, fields: Fields) -> Fields:
+        return self._write_registers(_number(fields, 1) + _number(fields, 2), _bytes(fields, 3))
+
+    def read_register(self, fields: Fields) -> Fields:
+        return self._read_registers(_number(fields, 1) + _number(fields, 2), _number(fields, 3))
+
+    def timestamp(self, _fields: Fields) -> Fields:
+        return {1: int(self._clocks * _CLOCK_NS)}
+
+    def messages(self, _fields: Fields) -> Fields:
+        text = "".join(self._messages)
+        self._messages.clear()
+        return {1: text.encode()} if text else {}
+
+    def close(self, _fields: Fields) -> Fields:
+        self.closed = True
+        return {1: 1}
+
+    def _store(self, address: int, data: bytes) -> int:
+        self.memory.range(address, len(data))[:] = np.frombuffer(data, dtype=np.uint8)
+        return len(data)
+
+    def _load(self, address: int, size_bytes: int) -> bytes:
+        if size_bytes > MAX_BUFFER_BYTES:
+            raise RefusedError(f"{size_bytes} bytes at once, expected at most {MAX_BUFFER_BYTES}")
+        return self.memory.range(address, size_bytes).tobytes()
+
+    def _write_registers(self, address: int, data: bytes) -> Fields:
+        unit, offset = self._unit(address, len(data))
+        for index in range(0, len(data), _WORD_BYTES):
+            unit.write(offset + index, int.from_bytes(data[index : index + _WORD_BYTES], "little"))
+        return {1: 1}
+
+    def _read_registers(self, address: int, size_bytes: int) -> Fields:
+        unit, offset = self._unit(address, size_bytes)
+        if offset == registers.CONTROL:
+            self._run(unit)
+        words = [unit.read(offset + index) for index in range(0, size_bytes, _WORD_BYTES)]
+        return {1: 1, 2: np.array(words, dtype="<u4").tobytes()}
+
+    def _run(self, unit: Simulation) -> None:
+        """Some clocks, and what the kernel did wrong in them."""
+        self._clocks += POLL_CLOCKS
+        try:
+            unit.advance(POLL_CLOCKS)
+        except SimulationError as error:
+            unit.faults.clear()
+            self._say(str(error))
+
+    def _unit(self, address: int, size_bytes: int) -> tuple[Simulation, int]:
+        """The compute unit at an address and the register's offset in it. Raises RefusedError."""
+        base = address - address % COMPUTE_UNIT_RANGE
+        offset = address - base
+        if (
+            base not in self._units
+            or offset % _WORD_BYTES
+            or size_bytes % _WORD_BYTES
+            or offset + size_bytes > registers.ADDRESS_RANGE
+        ):
+            raise RefusedError(f"{size_bytes} bytes at {address:#x} are not registers of a compute unit")
+        return self._units[base], offset
+
+
+def _number(fields: Fields, number: int) -> int:
+    value = fields.get(number, 0)
+    if not isinstance(value, int):
+        raise RefusedError(f"field {number} is bytes, expected a number")
+    return value
+
+
+def _bytes(fields: Fields, number: int) -> bytes:
+    value = fields.get(number, b"")
+    if not isinstance(value, bytes):
+        raise RefusedError(f"field {number} is a number, expected bytes")
+    return value
+
+
+def _unknown(_card: Card, _fields: Fields) -> Fields:
+    raise RefusedError(f"this card knows the calls {', '.join(map(str, sorted(_CALLS)))}")
+
+
+_NO: Fields = {1: 0}
+_NO_DATA: Fields = {1: 0, 2: b""}
+#: XRT's call numbers -> what answers them, and the answer that says no
+_CALLS: dict[int, tuple[Callable[[Card, Fields], Fields], Fields]] = {
+    1: (Card.close, _NO),
+    4: (Card.allocate, _NO_DATA),
+    5: (Card.free, _NO),
+    6: (Card.copy_to_device, _NO),
+    7: (Card.copy_from_device, _NO_DATA),
+    8: (Card.write_memory, _NO),
+    9: (Card.write_kernel, _NO),
+    10: (Card.read_memory, _NO_DATA),
+    11: (Card.read_kernel, _NO_DATA),
+    17: (Card.timestamp, _NO),
+    19: (Card.messages, {}),
+    20: (Card.set_environment, _NO),
+    51: (Card.write_register, _NO),
+    52: (Card.read_register, _NO_DATA),
+}
+
+
+def _load(xclbin: Xclbin) -> Card:
+    """Raises OSError or SimulationError when its BITSTREAM is no simulator of this machine."""
+    with tempfile.NamedTemporaryFile(prefix="hypersonic_", suffix=".so") as image:
+        image.write(xclbin.bitstream)
+        image.flush()
+        return Card(xclbin, Path(image.name))
+
+
+def serve(card: Card, connection: socket.socket) -> None:
+    """Answer calls until the host closes the card or is gone. Raises WireError for what is no call, OSError."""
+    while not card.closed and (call := read_call(connection)) is not None:
+        send_answer(connection, card.answer(call))
+
+
+def connect(path: Path, timeout_s: float = 60.0) -> socket.socket:
+    """XRT starts this process before it listens. Raises OSError when it does not within timeout_s."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            connection.connect(str(path))
+        except (FileNotFoundError, ConnectionRefusedError):
+            connection.close()
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+        else:
+            return connection
+
+
+def main(argv: Sequence[str]) -> int:
+    """What simulate.sh runs: argv is the xclbin and XRT's socket; without a socket, only whether the xclbin can be loaded.
+
+    Returns the exit status.
+    """
+    logging.basicConfig(format="xrt_bridge: %(message)s")
+    xclbin, *sockets = map(Path, argv)
+    try:
+        with _load(Xclbin.read(xclbin)) as card:
+            for path in sockets:
+                with connect(path) as connection:
+                    serve(card, connection)
+    except (FirmwareError, OSError, ValueError, SimulationError) as error:
+        _LOG.error("%s", error)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
