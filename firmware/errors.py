@@ -4,6 +4,7 @@
 FirmwareError
 |-- PlatformError            no such platform, or none that can be built for any more
 |-- LinkError                a kernel that cannot be put on this platform as asked
+|   `-- ResourceError            it needs more than the card has
 |-- XclbinError              a file that is not an xclbin, or a damaged one
 |-- ManifestError            a manifest.json that is none
 |   `-- ManifestMismatchError    a manifest that describes another xclbin
@@ -23,6 +24,10 @@ class PlatformError(FirmwareError):
 
 class LinkError(FirmwareError):
     """The kernel cannot be linked as asked."""
+
+
+class ResourceError(LinkError):
+    """The kernel does not fit the card: which resource, how much it needs, how much there is."""
 
 
 class XclbinError(FirmwareError):

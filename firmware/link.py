@@ -14,12 +14,12 @@ from collections.abc import Mapping
 from hypersonic.firmware import sections as tables
 from hypersonic.firmware.errors import LinkError
 from hypersonic.firmware.kernel_xml import COMPUTE_UNIT_RANGE, Instance, KernelDescription, describe_kernel, embedded_metadata
+from hypersonic.firmware.linker_config import assign_banks, check_compute_units
 from hypersonic.firmware.platform import Platform, Target
 from hypersonic.firmware.sections import Kind
 from hypersonic.firmware.xclbin import Section, Xclbin
 
-#: XRT's scheduler counts compute units in 128 bits
-MAX_COMPUTE_UNITS = 128
+__all__ = ["check_compute_units", "link"]
 
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _INTERRUPT_ENABLE = 1
@@ -29,15 +29,16 @@ def link(
     kernel_name: str, target: Target, platform: Platform, image: bytes, *,
     compute_units: int = 1, tools: Mapping[str, str] | None = None,
 ) -> bytes:  # fmt: skip
-    """The bytes of an xclbin with compute units <kernel>_1 ... <kernel>_N, number k (from 0) on memory bank k % banks.
+    """The bytes of an xclbin with compute units <kernel>_1 ... <kernel>_N, each on the banks that linker_config gives it.
 
     tools: name -> version of what the image was made with. Equal arguments give equal bytes. Raises LinkError for a name
     that is no identifier or does not fit, a number of units out of range, or a platform without memory.
     """
     instances = _instances(kernel_name, platform, compute_units)
     kernel = describe_kernel(kernel_name, instances)
-    memories = tables.encode_memories(_memories(platform, len(instances)))
-    connections = tables.encode_connections(_connections(kernel, len(platform.memory)))
+    connected = _connections(kernel, platform)
+    memories = tables.encode_memories(_memories(platform, {connection.memory for connection in connected}))
+    connections = tables.encode_connections(connected)
     sections = (
         Section(Kind.EMBEDDED_METADATA, embedded_metadata(kernel, target, platform)),
         Section(Kind.MEM_TOPOLOGY, memories),
@@ -52,15 +53,7 @@ def link(
     return Xclbin.create(target, platform.vbnv, sections, platform.interface_uuid).to_bytes()
 
 
-def check_compute_units(compute_units: int) -> None:
-    """Raises LinkError for a number of compute units that no xclbin can hold."""
-    if not 1 <= compute_units <= MAX_COMPUTE_UNITS:
-        raise LinkError(f"compute units: got {compute_units}, expected 1 to {MAX_COMPUTE_UNITS}")
-
-
 def _instances(kernel_name: str, platform: Platform, compute_units: int) -> tuple[Instance, ...]:
-    if not platform.memory:
-        raise LinkError(f"platform {platform.name} has no memory to connect: {platform.retired or 'choose another one'}")
     check_compute_units(compute_units)
     longest = f"{kernel_name}:{kernel_name}_{compute_units}"
     if not _IDENTIFIER.fullmatch(kernel_name) or len(longest) > 63:
@@ -71,11 +64,11 @@ def _instances(kernel_name: str, platform: Platform, compute_units: int) -> tupl
     )
 
 
-def _memories(platform: Platform, compute_units: int) -> tuple[tables.Memory, ...]:
+def _memories(platform: Platform, used: set[int]) -> tuple[tables.Memory, ...]:
     """Only the banks some compute unit is connected to are marked used, as v++ does."""
     kinds = tables.MEMORY_KINDS
     return tuple(
-        tables.Memory(kinds.index(bank.kind), index < compute_units, bank.size_bytes >> 10, bank.base_address, bank.tag)
+        tables.Memory(kinds.index(bank.kind), index in used, bank.size_bytes >> 10, bank.base_address, bank.tag)
         for index, bank in enumerate(platform.memory)
     )
 
@@ -89,9 +82,12 @@ def _ips(kernel: KernelDescription) -> tuple[tables.Ip, ...]:
     )
 
 
-def _connections(kernel: KernelDescription, banks: int) -> tuple[tables.Connection, ...]:
+def _connections(kernel: KernelDescription, platform: Platform) -> tuple[tables.Connection, ...]:
+    """Every pointer argument to the first bank its port reaches: the emulated card keeps a buffer within one bank."""
+    masters = [port.name for port in kernel.ports if port.mode == "master"]
+    assigned = assign_banks(platform, len(kernel.instances), len(masters))
     return tuple(
-        tables.Connection(argument.index, number, number % banks)
+        tables.Connection(argument.index, number, assigned[number][masters.index(argument.port)].start)
         for number in range(len(kernel.instances))
         for argument in kernel.arguments
         if argument.address_qualifier == 1

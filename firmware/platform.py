@@ -1,18 +1,45 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cards as data: what a kernel is built for, and what an xclbin says about it.
+"""Cards as data: what a kernel is built for, what fits there, and what an xclbin says about it.
 
-Sources: UG1120 and UG1393 (cards), `xclbinutil --info` of U250 xclbins (memory map, clocks), Vitis platform names.
+One file a card, platforms/<name>.toml; a file is read when its card is first asked for. Its fields:
+
+    name, part          as this project and as Vivado call the card
+    vbnv                the shell's full name, as v++ --platform takes it
+    interface_uuid      the shell a hw xclbin must match, 32 hex digits; left out when not known
+    build               xrt: linked by v++, driven by XRT. f2_hdk: custom logic of the AWS F2 kit
+    newest_vitis        the last release that still has the shell; left out while the newest has
+    retired             why nothing new runs on it; left out for a living card
+    unverified          fields of the file that no source or card has confirmed
+    [clock]             kernel_mhz: ap_clk by default; system_mhz: the shell's second kernel clock (ap_clk_2)
+    [pcie]              link, and what host transfers reach: h2c_gb_s, c2h_gb_s
+    [[slr]]             what each die leaves to kernels: lut, ff, dsp, bram36, uram
+    [total]             of the whole card, for what [[slr]] does not say: taken to be spread evenly
+    [[memory]]          tag (in MEM_TOPOLOGY), sp (in v++'s sp=), kind, base, size_mib, peak_gb_s, slr; with count, that many
+                        equal channels without gaps, <tag>[0] and so on
+
+Sources are named in each file.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
 from enum import StrEnum
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 from hypersonic.firmware.errors import PlatformError
 
 GIB = 1 << 30
 MIB = 1 << 20
+
+#: where the files are; they travel in the wheel
+DIRECTORY = Path(__file__).resolve().parent / "platforms"
+
+MAX_FILE_BYTES = 1 << 16
 
 
 class Target(StrEnum):
@@ -27,14 +54,44 @@ class Target(StrEnum):
         return self is not Target.HW
 
 
+class Flow(StrEnum):
+    """How a bitstream for a card is made and driven."""
+
+    XRT = "xrt"  # v++ links, XRT drives
+    F2_HDK = "f2_hdk"  # custom logic in Vivado by the AWS kit, driven by registers
+
+
+@dataclass(frozen=True)
+class Resources:
+    """Amounts of what an FPGA is made of. A block RAM of 18 kbit is half a bram36."""
+
+    lut: int = 0
+    ff: int = 0
+    dsp: int = 0
+    bram36: float = 0
+    uram: int = 0
+
+    def __add__(self, other: Resources) -> Resources:
+        return Resources(**{name: getattr(self, name) + getattr(other, name) for name in RESOURCE_NAMES})
+
+    def times(self, count: int) -> Resources:
+        return Resources(**{name: getattr(self, name) * count for name in RESOURCE_NAMES})
+
+
+RESOURCE_NAMES = tuple(field.name for field in fields(Resources))
+
+
 @dataclass(frozen=True)
 class MemoryBank:
-    """One memory a kernel's master port can be connected to."""
+    """One memory a kernel's master port can be connected to: a DIMM, or a pseudo channel of HBM."""
 
     tag: str  # as MEM_TOPOLOGY names it, at most 15 characters
+    sp: str  # as v++'s sp= names it
     kind: str  # DDR4 or HBM
     base_address: int
     size_bytes: int
+    peak_gb_s: float
+    slr: int  # the die beside which it is
 
 
 @dataclass(frozen=True)
@@ -42,66 +99,207 @@ class Platform:
     """A card and the shell on it.
 
     kernel_clock_mhz is what ap_clk gets by default; system_clock_mhz the shell's second kernel clock (ap_clk_2).
+    spread: the resources of which only the card's total is known; every SLR is taken to hold an equal part.
     """
 
     name: str
     part: str
-    vbnv: str  # the platform's full name, as v++ --platform takes it
-    slrs: int
+    vbnv: str
+    flow: Flow
     kernel_clock_mhz: int
     system_clock_mhz: int
     pcie: str
+    h2c_gb_s: float  # what transfers host to card reach
+    c2h_gb_s: float
+    slrs: tuple[Resources, ...]
     memory: tuple[MemoryBank, ...]
-    interface_uuid: str = "00000000000000000000000000000000"  # the shell a hw xclbin must match
+    spread: tuple[str, ...] = ()
+    interface_uuid: str = "0" * 32  # zeros when not known
+    newest_vitis: str = ""  # empty while the newest release supports it
     control_base: int = 0x1800000  # s_axi_control of the first compute unit
     retired: str = ""  # why nothing can be built for it any more; empty for a living platform
+    unverified: tuple[str, ...] = ()
 
 
-def _ddr4() -> tuple[MemoryBank, ...]:
-    """Four DIMMs of 16 GiB, one beside each SLR."""
-    return tuple(MemoryBank(f"bank{i}", "DDR4", 0x4000000000 + i * 0x1000000000, 16 * GIB) for i in range(4))
+class _Files(Mapping[str, Platform]):
+    """Every platform by its name, read when asked for."""
+
+    def __getitem__(self, name: str) -> Platform:
+        if name not in _names():
+            raise KeyError(name)
+        return read_platform(DIRECTORY / f"{name}.toml")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_names())
+
+    def __len__(self) -> int:
+        return len(_names())
 
 
-def _hbm(channel_bytes: int) -> tuple[MemoryBank, ...]:
-    """The 32 pseudo channels of one HBM stack pair, without gaps from address 0."""
-    return tuple(MemoryBank(f"HBM[{i}]", "HBM", i * channel_bytes, channel_bytes) for i in range(32))
+PLATFORMS: Mapping[str, Platform] = _Files()
 
 
-PLATFORMS = {
-    platform.name: platform
-    for platform in (
-        Platform(
-            name="u250", part="xcu250-figd2104-2L-e", vbnv="xilinx_u250_gen3x16_xdma_4_1_202210_1", slrs=4,
-            kernel_clock_mhz=300, system_clock_mhz=500, pcie="Gen3 x16", memory=_ddr4(),
-            interface_uuid="807a580e5f507d48484d26c2217aa787",
-        ),
-        Platform(
-            name="u200", part="xcu200-fsgd2104-2-e", vbnv="xilinx_u200_gen3x16_xdma_2_202110_1", slrs=3,
-            kernel_clock_mhz=300, system_clock_mhz=500, pcie="Gen3 x16", memory=_ddr4(),
-        ),
-        Platform(
-            name="u55c", part="xcu55c-fsvh2892-2L-e", vbnv="xilinx_u55c_gen3x16_xdma_3_202210_1", slrs=3,
-            kernel_clock_mhz=300, system_clock_mhz=500, pcie="Gen3 x16", memory=_hbm(512 * MIB),
-        ),
-        Platform(
-            name="aws_f2", part="xcvu47p-fsvh2892-2-e", vbnv="xilinx_aws-vu47p-f2_202410_1", slrs=3,
-            kernel_clock_mhz=250, system_clock_mhz=500, pcie="Gen4 x8", memory=_hbm(512 * MIB),
-        ),
-        Platform(
-            name="aws_f1", part="xcvu9p-flgb2104-2-i", vbnv="xilinx_aws-vu9p-f1_shell-v04261818_201920_3", slrs=3,
-            kernel_clock_mhz=250, system_clock_mhz=500, pcie="Gen3 x16", memory=(),
-            retired="AWS ended the F1 instances on 20 December 2025; their successor is aws_f2",
-        ),
-    )
-}  # fmt: skip
-
-
-def find_platform(name: str) -> Platform:
-    """The platform of that name. Raises PlatformError for an unknown or retired one, naming those there are."""
-    alive = ", ".join(sorted(known.name for known in PLATFORMS.values() if not known.retired))
+def find_platform(name: str, *, retired_too: bool = False) -> Platform:
+    """The platform of that name. Raises PlatformError for an unknown one, and for a retired one unless retired_too."""
+    alive = ", ".join(known.name for known in PLATFORMS.values() if not known.retired)
     platform = PLATFORMS.get(name)
     if platform is None:
         raise PlatformError(f"platform is {name!r}, expected one of {alive}")
-    if platform.retired:
+    if platform.retired and not retired_too:
         raise PlatformError(f"platform {name} is retired: {platform.retired}; build for one of {alive}")
     return platform
+
+
+@cache
+def _names() -> tuple[str, ...]:
+    return tuple(sorted(file.stem for file in DIRECTORY.glob("*.toml")))
+
+
+@cache
+def read_platform(path: Path) -> Platform:
+    """The platform in a file. Raises PlatformError naming the file and the field that is not what it must be."""
+    table = _Table(_toml(path), path.name)
+    table.check(_TOP, optional=_TOP_OPTIONAL)
+    clock, pcie = table.table("clock", _CLOCK), table.table("pcie", _PCIE)
+    slrs, spread = _slrs(table)
+    if table["name"] != path.stem:
+        raise PlatformError(f"{path.name}: name is {table['name']!r}, expected the file's name {path.stem!r}")
+    _check_unverified(table)
+    return Platform(
+        name=table["name"], part=table["part"], vbnv=table.text("vbnv", r"\S{1,63}", "a name of at most 63 characters"),
+        flow=Flow(table.text("build", "|".join(Flow), f"one of {', '.join(Flow)}")),
+        kernel_clock_mhz=clock["kernel_mhz"], system_clock_mhz=clock["system_mhz"],
+        pcie=pcie["link"], h2c_gb_s=pcie["h2c_gb_s"], c2h_gb_s=pcie["c2h_gb_s"],
+        slrs=slrs, memory=_memory(table, len(slrs)), spread=spread,
+        interface_uuid=table.text("interface_uuid", "[0-9a-f]{32}", "32 hexadecimal digits", "0" * 32),
+        newest_vitis=table.text("newest_vitis", r"20\d\d\.[1-4]", "a release such as 2025.1", ""),
+        control_base=table.get("control_base", 0x1800000), retired=table.get("retired", ""),
+        unverified=tuple(table["unverified"]),
+    )  # fmt: skip
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            text = file.read(MAX_FILE_BYTES + 1)
+        if len(text) > MAX_FILE_BYTES:
+            raise PlatformError(f"{path.name} is more than {MAX_FILE_BYTES} bytes")
+        return tomllib.loads(text.decode())
+    except OSError as error:
+        raise PlatformError(f"{path.name} cannot be read: {error.strerror}") from error
+    except ValueError as error:  # not UTF-8, or not TOML
+        raise PlatformError(f"{path.name} is not TOML: {error}") from error
+
+
+_TOP = {"name": str, "part": str, "vbnv": str, "build": str, "clock": dict, "pcie": dict, "slr": list, "memory": list,
+        "unverified": list}  # fmt: skip
+_TOP_OPTIONAL = {"interface_uuid": str, "newest_vitis": str, "control_base": int, "retired": str, "total": dict}
+_CLOCK = {"kernel_mhz": int, "system_mhz": int}
+_PCIE = {"link": str, "h2c_gb_s": float, "c2h_gb_s": float}
+_AMOUNTS = dict.fromkeys(RESOURCE_NAMES, int)
+_BANK = {"tag": str, "sp": str, "kind": str, "base": int, "size_mib": int, "peak_gb_s": float, "slr": int}
+
+_WORDS = {str: "text", int: "an integer of 0 or more", float: "a number above 0", list: "an array", dict: "a table"}
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A table of a file and where it is, for messages."""
+
+    values: dict[str, Any]
+    where: str
+
+    def __getitem__(self, key: str) -> Any:
+        return self.values[key]
+
+    def get(self, key: str, default: Any) -> Any:
+        return self.values.get(key, default)
+
+    def check(self, required: Mapping[str, type], optional: Mapping[str, type]) -> None:
+        for key in required:
+            if key not in self.values:
+                raise PlatformError(f"{self.where}: {key} is missing, expected {_WORDS[required[key]]}")
+        for key, value in self.values.items():
+            wanted = {**required, **optional}.get(key)
+            if wanted is None:
+                raise PlatformError(f"{self.where}: unknown field {key!r}, expected {', '.join({**required, **optional})}")
+            if not _is(value, wanted):
+                raise PlatformError(f"{self.where}: {key} is {value!r:.80}, expected {_WORDS[wanted]}")
+
+    def text(self, key: str, pattern: str, what: str, default: str = "") -> str:
+        value: str = self.values.get(key, default)
+        if key in self.values and not re.fullmatch(pattern, value):
+            raise PlatformError(f"{self.where}: {key} is {value!r:.80}, expected {what}")
+        return value
+
+    def table(self, key: str, required: Mapping[str, type], optional: Mapping[str, type] | None = None) -> _Table:
+        inner = _Table(self.values.get(key, {}), f"{self.where}: [{key}]")
+        inner.check(required, optional or {})
+        return inner
+
+    def tables(self, key: str, required: Mapping[str, type], optional: Mapping[str, type]) -> list[_Table]:
+        found = [_Table(value, f"{self.where}: {key}[{number}]") for number, value in enumerate(self.values[key])]
+        for inner in found:
+            if not isinstance(inner.values, dict):
+                raise PlatformError(f"{inner.where} is {inner.values!r:.80}, expected a table")
+            inner.check(required, optional)
+        return found
+
+
+def _is(value: object, wanted: type) -> bool:
+    """TOML's true is no number, and 14 is as good a float as 14.0."""
+    if wanted in (int, float):
+        kinds = (int,) if wanted is int else (int, float)
+        return isinstance(value, kinds) and not isinstance(value, bool) and (value > 0 if wanted is float else value >= 0)
+    return isinstance(value, wanted)
+
+
+def _slrs(table: _Table) -> tuple[tuple[Resources, ...], tuple[str, ...]]:
+    """What each die holds, and the names of what was divided from the card's total."""
+    dies = table.tables("slr", {}, _AMOUNTS)
+    total = table.table("total", {}, _AMOUNTS)
+    if not dies:
+        raise PlatformError(f"{table.where}: slr is empty, expected a [[slr]] for every die")
+    for name in RESOURCE_NAMES:
+        said = sum(name in die.values for die in dies) + len(dies) * (name in total.values)
+        if said != len(dies):
+            raise PlatformError(f"{table.where}: {name} is to be said in every [[slr]], or once in [total]")
+    parts = {name: amount // len(dies) for name, amount in total.values.items()}
+    return tuple(Resources(**{**parts, **die.values}) for die in dies), tuple(parts)
+
+
+def _memory(table: _Table, slrs: int) -> tuple[MemoryBank, ...]:
+    banks = [bank for entry in table.tables("memory", _BANK, {"count": int}) for bank in _banks(entry, slrs)]
+    end = 0
+    for bank in banks:
+        if bank.base_address < end:
+            raise PlatformError(
+                f"{table.where}: memory {bank.tag} begins at {bank.base_address:#x}, expected {end:#x} or above"
+            )
+        end = bank.base_address + bank.size_bytes
+    return tuple(banks)
+
+
+def _banks(entry: _Table, slrs: int) -> list[MemoryBank]:
+    entry.text("kind", "DDR4|HBM", "DDR4 or HBM")
+    entry.text("tag", r"\S{1,11}", "1 to 11 characters")
+    if entry["slr"] >= slrs or not 1 <= entry.get("count", 1) <= 64 or not entry["size_mib"]:
+        raise PlatformError(f"{entry.where}: expected slr below {slrs}, count of 1 to 64, size_mib above 0")
+    size = entry["size_mib"] * MIB
+    return [
+        MemoryBank(entry["tag"] + number, entry["sp"] + number, entry["kind"], entry["base"] + index * size, size,
+                   entry["peak_gb_s"], entry["slr"])
+        for index, number in enumerate([f"[{i}]" for i in range(entry["count"])] if "count" in entry.values else [""])
+    ]  # fmt: skip
+
+
+def _check_unverified(table: _Table) -> None:
+    """Every name is a field of the file: pcie.h2c_gb_s, memory[0].peak_gb_s, total."""
+    for name in table["unverified"]:
+        value: Any = table.values
+        for step in re.findall(r"[^.\[\]]+", str(name)):
+            key = int(step) if isinstance(value, list) and step.isdecimal() else step
+            try:
+                value = value[key]
+            except (KeyError, IndexError, TypeError):
+                raise PlatformError(f"{table.where}: unverified names {name!r:.80}, which is no field of the file") from None

