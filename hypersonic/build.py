@@ -14,6 +14,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -52,13 +53,15 @@ def build(
     core: str = "da",
     repository: Path = Path("models"),
     compute_units: int = 1,
+    datatypes: tuple[str, str] = ("", ""),
     directory: Path | None = None,
     progress: Progress = lambda _: None,
 ) -> Path:
     """Build `model` and publish it; returns the version's directory, the newest one when it holds this very build already.
 
     model: a zoo name, or a path to a .keras, .h5 or .onnx file with a YAML beside it. target: sw_emu, hw_emu or hw.
-    core: how the RTL of hw_emu computes the network; sw_emu runs the model's C++ whatever it says. directory: the HLS project
+    datatypes: of input and output on the wire, over what the YAML says where not empty. core: how the RTL of hw_emu computes
+    the network; sw_emu runs the model's C++ whatever it says. directory: the HLS project
     and the RTL are left for people to see in directory/<name>, replaced when there. progress is told each step that takes
     time. Raises BuildError for what this machine cannot build, and the rooms' own errors: ConversionError,
     KernelError, PlatformError, LinkError, PublishError, ToolError.
@@ -70,7 +73,7 @@ def build(
     check_compute_units(compute_units)
     check_repository(repository)
     kind = CSIM if wanted is Target.SW_EMU else core
-    project, rtl = _convert(model, kind, progress)
+    project, rtl = _travelling(*_convert(model, kind, progress), datatypes)
     if directory:
         _leave(project, rtl, directory / project.name)
     image = _simulate(wanted, project, rtl, progress)
@@ -113,6 +116,15 @@ def _convert(model: str, core: str, progress: Progress) -> tuple[HlsProject, Cor
         build_project(model, fresh, core=core, progress=progress)
         kept = cached("built", [fresh], lambda place: _copy(fresh, place))
     return HlsProject.load(kept), Core.load(kept / "core") if core != CSIM else None
+
+
+def _travelling(project: HlsProject, core: Core | None, datatypes: tuple[str, str]) -> tuple[HlsProject, Core | None]:
+    """The same network behind other wires: nothing of it is converted again. Raises SpecMismatchError."""
+    x, y = (
+        replace(spec, datatype=datatype, wire=None) if datatype not in ("", spec.datatype) else spec
+        for spec, datatype in zip((project.input, project.output), datatypes, strict=True)
+    )
+    return replace(project, input=x, output=y), replace(core, input=x, output=y) if core else None
 
 
 def _copy(source: Path, place: Path) -> None:

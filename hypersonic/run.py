@@ -46,6 +46,7 @@ def build_as_asked(args: argparse.Namespace, step: Step) -> Path:
         core=args.core,
         repository=args.model_repository,
         compute_units=args.compute_units,
+        datatypes=(args.input_datatype, args.output_datatype),
         directory=args.build_directory,
         progress=step,
     )
