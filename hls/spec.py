@@ -135,6 +135,21 @@ class TensorSpec:
         """scale_exponents as an array (size,) int32, zeros where none are given."""
         return np.asarray(self.scale_exponents or (0,) * self.size, dtype=np.int32)
 
+    def quantise(self, numbers: ArrayLike) -> NDArray[Any]:
+        """Numbers in the wire's units (rows, size) -> wire numbers: what a client does before it sends them.
+
+        Floating point is rounded to the datatype; an integer datatype gets number * 2**exponent in its own type.
+        """
+        values = np.asarray(numbers, dtype=np.float64)
+        if self.element.is_integer:
+            return self.integer.from_float(np.ldexp(values, self.exponents)).astype(self.element.dtype)
+        return self.decode(self.encode(values))
+
+    def real(self, wire: ArrayLike) -> NDArray[np.float64]:
+        """Wire numbers (rows, size) -> numbers in the wire's units, float64: the inverse of quantise but for rounding."""
+        network = self.to_network(wire)
+        return np.ldexp(network, -self.exponents) if self.element.is_integer else np.asarray(wire, dtype=np.float64)
+
     def to_network(self, wire: ArrayLike) -> NDArray[np.float64]:
         """Wire numbers (rows, size) -> the network's real numbers (rows, size) float64, not yet quantised."""
         with np.errstate(invalid="ignore"):  # a signalling NaN is as good as any
@@ -164,7 +179,8 @@ class TensorSpec:
         if self.datatype == "BF16":
             words = (_to_bf16(np.asarray(wire, dtype=np.float64)).view(np.uint32) >> 16).astype("<u2")
         else:
-            words = np.asarray(wire).astype(self.element.dtype)
+            with np.errstate(over="ignore"):  # too large is infinity
+                words = np.asarray(wire).astype(self.element.dtype)
         return np.ascontiguousarray(words).reshape(-1).view(np.uint8)
 
     def decode(self, data: NDArray[np.uint8] | bytes) -> NDArray[Any]:

@@ -29,6 +29,7 @@ from hypersonic.hls.cache import cached
 from hypersonic.hls.core import Core
 from hypersonic.hls.csim import compile_csim
 from hypersonic.hls.project import ConversionError, HlsProject
+from hypersonic.hls.spec import TensorSpec
 from hypersonic.sim.simulator import build_simulator
 
 Progress = Callable[[str], None]
@@ -73,7 +74,9 @@ def build(
     check_compute_units(compute_units)
     check_repository(repository)
     kind = CSIM if wanted is Target.SW_EMU else core
-    project, rtl = _travelling(*_convert(model, kind, progress), datatypes)
+    project, rtl = _convert(model, kind, progress)
+    x, y = travelling((project.input, project.output), datatypes)
+    project, rtl = replace(project, input=x, output=y), replace(rtl, input=x, output=y) if rtl else None
     if directory:
         _leave(project, rtl, directory / project.name)
     image = _simulate(wanted, project, rtl, progress)
@@ -118,13 +121,16 @@ def _convert(model: str, core: str, progress: Progress) -> tuple[HlsProject, Cor
     return HlsProject.load(kept), Core.load(kept / "core") if core != CSIM else None
 
 
-def _travelling(project: HlsProject, core: Core | None, datatypes: tuple[str, str]) -> tuple[HlsProject, Core | None]:
-    """The same network behind other wires: nothing of it is converted again. Raises SpecMismatchError."""
+def travelling(specs: tuple[TensorSpec, TensorSpec], datatypes: tuple[str, str]) -> tuple[TensorSpec, TensorSpec]:
+    """Input and output of the same network on other wires, "" = as they are: nothing of it is converted again.
+
+    Raises SpecMismatchError.
+    """
     x, y = (
         replace(spec, datatype=datatype, wire=None) if datatype not in ("", spec.datatype) else spec
-        for spec, datatype in zip((project.input, project.output), datatypes, strict=True)
+        for spec, datatype in zip(specs, datatypes, strict=True)
     )
-    return replace(project, input=x, output=y), replace(core, input=x, output=y) if core else None
+    return x, y
 
 
 def _copy(source: Path, place: Path) -> None:
