@@ -83,8 +83,9 @@ def send_events(
 ) -> LoadResult:
     """Send every event once; each of `clients` threads takes the next event that is left.
 
-    An event is (rows, *input_shape) of the input's dtype (BF16: float32). The clock starts when every client is connected. `on_answer` is called from the clients' threads.
-    Raises InferError at the first event that fails, once the others in flight have ended.
+    An event is (rows, *input_shape) of the input's dtype (BF16: float32). The clock starts when every client is connected.
+    `on_answer` is called from the clients' threads. Raises InferError at the first event that fails, once the others in flight
+    have ended.
     """
     outputs: list[NDArray[Any] | None] = [None] * len(events)
     latencies_ns = np.zeros(len(events), dtype=np.int64)
