@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import tritonclient.grpc as triton
@@ -32,13 +33,15 @@ class Model:
     input_name: str
     input_shape: tuple[int, ...]
     output_name: str
+    input_datatype: str = "FP32"
+    output_datatype: str = "FP32"
 
 
 @dataclass(frozen=True)
 class LoadResult:
     """What came back: outputs[i] answers events[i]; latencies (events,) int64 ns as the client saw them; wall_ns in all."""
 
-    outputs: tuple[NDArray[np.float32], ...]
+    outputs: tuple[NDArray[Any], ...]
     latencies_ns: NDArray[np.int64]
     wall_ns: int
 
@@ -65,24 +68,26 @@ def describe_model(url: str, name: str) -> Model:
             f"model {name!r} has {len(metadata.inputs)} inputs and {len(metadata.outputs)} outputs, expected one of each"
         )
     shape = tuple(int(n) for n in metadata.inputs[0].shape[1:])
-    return Model(name, metadata.versions[-1], metadata.inputs[0].name, shape, metadata.outputs[0].name)
+    (x,), (y,) = metadata.inputs, metadata.outputs
+    return Model(name, metadata.versions[-1], x.name, shape, y.name, x.datatype, y.datatype)
 
 
 def send_events(
     url: str,
     model: Model,
-    events: Sequence[NDArray[np.float32]],
+    events: Sequence[NDArray[Any]],
     *,
     clients: int = 4,
     timeout_s: float = 60.0,
     on_answer: Callable[[int], None] = lambda _index: None,
 ) -> LoadResult:
-    """Send every event, (rows, *input_shape) float32, once; each of `clients` threads takes the next event that is left.
+    """Send every event once; each of `clients` threads takes the next event that is left.
 
-    The clock starts when every client is connected. `on_answer` is called from the clients' threads.
-    Raises InferError at the first event that fails, once the others in flight have ended.
+    An event is (rows, *input_shape) of the input's dtype (BF16: float32). The clock starts when every client is connected.
+    `on_answer` is called from the clients' threads. Raises InferError at the first event that fails, once the others in flight
+    have ended.
     """
-    outputs: list[NDArray[np.float32] | None] = [None] * len(events)
+    outputs: list[NDArray[Any] | None] = [None] * len(events)
     latencies_ns = np.zeros(len(events), dtype=np.int64)
     turn = itertools.count()
     all_connected = threading.Barrier(clients + 1)
@@ -119,12 +124,12 @@ def _connect(url: str) -> triton.InferenceServerClient:
     return client
 
 
-def _infer(client: triton.InferenceServerClient, model: Model, x: NDArray[np.float32], timeout_s: float) -> NDArray[np.float32]:
-    tensor = triton.InferInput(model.input_name, list(x.shape), "FP32")
+def _infer(client: triton.InferenceServerClient, model: Model, x: NDArray[Any], timeout_s: float) -> NDArray[Any]:
+    tensor = triton.InferInput(model.input_name, list(x.shape), model.input_datatype)
     tensor.set_data_from_numpy(x)
     try:
         answer = client.infer(model.name, [tensor], client_timeout=timeout_s)
     except InferenceServerException as error:
         raise InferError(f"model {model.name!r} refused {x.shape[0]} rows: {error.message()}") from error
-    y: NDArray[np.float32] = answer.as_numpy(model.output_name)
+    y: NDArray[Any] = answer.as_numpy(model.output_name)
     return y

@@ -23,8 +23,9 @@ MAX_SHIFT = 400
 #: bytes of the longest row; row counts of 32 bits times this fit the shell's 48-bit byte counts
 MAX_ROW_BYTES = (1 << 16) - 1
 
-_ROUNDING = {Rounding.TRN: 0, Rounding.RND: 1, Rounding.RND_CONV: 2}
-_OVERFLOW = {Overflow.WRAP: 0, Overflow.SAT: 1}
+#: fixed_round's numbers for the modes: their places in the enumerations
+_ROUNDING = {mode: number for number, mode in enumerate(Rounding)}
+_OVERFLOW = {mode: number for number, mode in enumerate(Overflow)}
 
 
 class KernelError(FirmwareError):
@@ -84,10 +85,12 @@ def _check_name(core: Core) -> None:
 def _check_spec(spec: TensorSpec) -> None:
     if spec.row_bytes > MAX_ROW_BYTES:
         raise KernelError(f"tensor {spec.name!r}: a row is {spec.row_bytes} bytes, expected at most {MAX_ROW_BYTES}")
-    for element, exponent in enumerate(spec.exponents.tolist()):
-        if abs(shift := spec.fixed.fraction + exponent) > MAX_SHIFT:
+    moved = [0] * spec.size if spec.element.is_integer else spec.exponents.tolist()
+    base = spec.fixed.fraction - (spec.integer.fraction if spec.element.is_integer else 0)
+    for element, exponent in enumerate(moved):
+        if abs(shift := base + exponent) > MAX_SHIFT:
             raise KernelError(
-                f"tensor {spec.name!r}, element {element}: {spec.fixed.fraction} fraction bits and scale exponent {exponent} "
+                f"tensor {spec.name!r}, element {element}: {base} fraction bits and scale exponent {exponent} "
                 f"make a shift of {shift}, expected -{MAX_SHIFT} to {MAX_SHIFT}"
             )
 
@@ -95,24 +98,29 @@ def _check_spec(spec: TensorSpec) -> None:
 def shell_parameters(core: Core) -> dict[str, str]:
     """The parameters of kernel_shell for `core`, as Verilog literals."""
     return {
-        "N_IN": str(core.input.size),
-        **_type_parameters(core.input.fixed, "IN"),
-        "ROUNDING_IN": str(_ROUNDING[core.input.fixed.rounding]),
-        "OVERFLOW_IN": str(_OVERFLOW[core.input.fixed.overflow]),
-        "SCALES_IN": _scales(core.input),
-        "N_OUT": str(core.output.size),
-        **_type_parameters(core.output.fixed, "OUT"),
-        "SCALES_OUT": _scales(core.output),
+        **_side_parameters(core.input, core.input.fixed, "IN"),
+        **_side_parameters(core.output, core.output.integer if core.output.element.is_integer else FixedPoint(1, 1), "OUT"),
         "MAX_RUNS": str(registers.MAX_RUNS),
     }
 
 
-def _type_parameters(fixed: FixedPoint, side: str) -> dict[str, str]:
-    return {
-        f"WIDTH_{side}": str(fixed.width),
-        f"FRACTION_{side}": str(fixed.fraction),
-        f"SIGNED_{side}": f"1'b{int(fixed.signed)}",
+def _side_parameters(spec: TensorSpec, rounded_to: FixedPoint, side: str) -> dict[str, str]:
+    """rounded_to: the type whose rounding and overflow the shell applies on that side."""
+    element, fixed = spec.element, spec.fixed
+    values = {
+        "N": str(spec.size),
+        "WORD_WIDTH": str(element.bits),
+        "EXPONENT_BITS": str(element.exponent_bits),
+        "WORD_FRACTION": str(spec.integer.fraction if element.is_integer else 0),
+        "WORD_SIGNED": f"1'b{int(element.signed)}",
+        "WIDTH": str(fixed.width),
+        "FRACTION": str(fixed.fraction),
+        "SIGNED": f"1'b{int(fixed.signed)}",
+        "ROUNDING": str(_ROUNDING[rounded_to.rounding]),
+        "OVERFLOW": str(_OVERFLOW[rounded_to.overflow]),
+        "SCALES": _scales(spec),
     }
+    return {f"{name}_{side}": value for name, value in values.items()}
 
 
 def _scales(spec: TensorSpec) -> str:

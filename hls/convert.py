@@ -22,7 +22,8 @@ import numpy as np
 
 from hypersonic.hls.csim import Csim, compile_csim
 from hypersonic.hls.da_core import write_core
-from hypersonic.hls.description import DescriptionError, ModelDescription, find_model, read_description
+from hypersonic.hls.description import DescriptionError, ModelDescription, Side, find_model, read_description
+from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.gate import compare
 from hypersonic.hls.model_graph import read_network, tensor_types
 from hypersonic.hls.network import UnsupportedLayerError, edge
@@ -218,15 +219,21 @@ def _snap_weights(graph: Any) -> None:
             variable.data = snapped
 
 
+def _tensor(side: Side, shape: tuple[int, ...], fixed: FixedPoint) -> TensorSpec:
+    try:
+        return TensorSpec(side.name, shape, fixed, side.datatype, side.exponents(int(np.prod(shape))), side.wire)
+    except SpecMismatchError as error:
+        raise DescriptionError(str(error)) from error
+
+
 def _project(description: ModelDescription, trained: TrainedModel, graph: Any, directory: Path) -> HlsProject:
     x_type, y_type, y_shape = tensor_types(graph)
     x, y = edge(x_type, "the input"), edge(y_type, "the output")
-    n_in, n_out = int(np.prod(trained.shape)), int(np.prod(y_shape))
     return HlsProject(
         path=directory,
         name=description.name,
-        input=TensorSpec(description.input.name, trained.shape, x, scale_exponents=description.input.exponents(n_in)),
-        output=TensorSpec(description.output.name, y_shape, y, scale_exponents=description.output.exponents(n_out)),
+        input=_tensor(description.input, trained.shape, x),
+        output=_tensor(description.output, y_shape, y),
         part=description.part,
         tools={name: version(name) for name in _TOOLS},
         max_batch_size=description.max_batch_size,

@@ -49,6 +49,7 @@ def adder_graph(network: Network) -> AdderGraph:
     precision = network.input
     numbers = tuple(Number(graph.input(i, precision.low, precision.high), precision.fraction) for i in range(network.n_in))
     for layer in network.layers:
+        _check_overflow(layer)
         numbers = _apply(graph, layer, numbers)
     return graph.finished(tuple(graph.shift(y.node, network.output.fraction - y.fraction) for y in numbers))
 
@@ -69,11 +70,25 @@ def cast(graph: AdderGraph, x: Number, to: Precision) -> Number:
     fraction = min(x.fraction, to.fraction)
     low, high = graph.range(node)
     missing = to.fraction - fraction
-    if to.low <= low << missing and high << missing <= to.high:
+    if _least(to) <= low << missing and high << missing <= to.high:
         return Number(node, fraction)
     if to.overflow is Overflow.WRAP:
         return Number(graph.wrap(node, to.width - missing, signed=to.signed), fraction)
-    return Number(graph.clamp(graph.shift(node, missing), to.low, to.high), to.fraction)
+    return Number(graph.clamp(graph.shift(node, missing), _least(to), to.high), to.fraction)
+
+
+def _least(to: Precision) -> int:
+    return -to.high if to.signed and to.overflow is Overflow.SAT_SYM else to.low
+
+
+def _check_overflow(layer: Layer) -> None:
+    """An overflow to zero is no clamp; nobody's networks ask for it."""
+    types = (layer.accum, layer.result) if isinstance(layer, Dense) else (layer.result,)
+    for to in types:
+        if to.overflow is Overflow.SAT_ZERO:
+            raise UnsupportedLayerError(
+                f"layer {layer.name!r}: {to} overflows to zero, which the da core does not; ask for SAT or WRAP; {INSTEAD}"
+            )
 
 
 def _dense(graph: AdderGraph, layer: Dense, x: tuple[Number, ...]) -> list[Number]:
@@ -137,7 +152,7 @@ def _check_products(graph: AdderGraph, layer: Dense, x: tuple[Number, ...]) -> N
 
 def _check_saturation(graph: AdderGraph, layer: Dense, x: tuple[Number, ...], bias: list[int]) -> None:
     """A saturating accumulator is a plain sum as long as no partial sum, in hls4ml's order, can leave its range."""
-    if layer.accum.overflow is not Overflow.SAT:
+    if layer.accum.overflow is Overflow.WRAP:
         return
     low = np.array(bias, dtype=object)
     high = low.copy()
@@ -146,7 +161,7 @@ def _check_saturation(graph: AdderGraph, layer: Dense, x: tuple[Number, ...], bi
         lost = number.fraction + layer.weight.fraction - layer.accum.fraction
         products = np.array([[shift_exact(int(p), lost) for p in end] for end in ends], dtype=object)
         low, high = low + products.min(axis=0), high + products.max(axis=0)
-        if min(low.min(), products.min()) < layer.accum.low or max(high.max(), products.max()) > layer.accum.high:
+        if min(low.min(), products.min()) < _least(layer.accum) or max(high.max(), products.max()) > layer.accum.high:
             raise UnsupportedLayerError(
                 f"layer {layer.name!r}: accum is {layer.accum} and a partial sum can leave it, so the sum would depend on its "
                 f"order; give accum more integer bits or AP_WRAP; {INSTEAD}"

@@ -8,6 +8,8 @@ input:
   name: rows
   precision: ap_fixed<18,10,AP_RND_CONV,AP_SAT>
   scale_exponents: [0, -3, ...]     # one per element, or one number for all; default 0
+  datatype: FP32                    # how it travels: FP32 (default), FP16, BF16, INT8/16/32 (raw fixed point), UINT8/16/32
+  wire: ap_fixed<16,10>             # optional, of integers: their type; default: precision's own binary point where it fits
 output:
   name: energy
   scale_exponents: 0
@@ -33,6 +35,7 @@ import yaml
 from hypersonic.hls.fixed import FixedPoint, PrecisionError
 from hypersonic.hls.keywords import KEYWORDS
 from hypersonic.hls.project import ConversionError, is_identifier
+from hypersonic.hls.spec import DATATYPES
 
 SUFFIXES = (".h5", ".keras", ".onnx")
 ZOO = Path(__file__).resolve().parent / "zoo"
@@ -47,7 +50,7 @@ MAX_SCALE_EXPONENT = 300
 
 _REQUIRED = {"name", "input", "output"}
 _FIELDS = {*_REQUIRED, "part", "max_batch_size", "hls4ml", "gate"}
-_SIDE_FIELDS = {"name", "precision", "scale_exponents"}
+_SIDE_FIELDS = {"name", "precision", "scale_exponents", "datatype", "wire"}
 _HLS4ML_FIELDS = {"Model", "LayerType", "LayerName"}
 _GATE_FIELDS = {"rows", "tolerance"}
 
@@ -66,6 +69,8 @@ class Side:
     name: str
     fixed: FixedPoint | None
     scale_exponents: tuple[int, ...]
+    datatype: str = "FP32"
+    wire: FixedPoint | None = None
 
     def exponents(self, size: int) -> tuple[int, ...]:
         return self.scale_exponents * size if len(self.scale_exponents) == 1 else self.scale_exponents
@@ -203,11 +208,18 @@ def _side(file: Path, value: dict[str, Any], role: str) -> Side:
     name = side.get("name", role)
     if not isinstance(name, str) or not name or not name.isprintable():
         raise DescriptionError(f"{file}: {role}.name is {name!r}, expected the tensor's name, printable text")
+    datatype = side.get("datatype", "FP32")
+    if datatype not in DATATYPES:
+        raise DescriptionError(f"{file}: {role}.datatype is {datatype!r}, expected one of {', '.join(DATATYPES)}")
+    fixed, wire = (_fixed(f"{file}: {role}", side, field) for field in ("precision", "wire"))
+    return Side(name, fixed, _exponents(f"{file}: {role}.scale_exponents", side.get("scale_exponents", ())), datatype, wire)
+
+
+def _fixed(where: str, side: dict[str, Any], field: str) -> FixedPoint | None:
     try:
-        fixed = FixedPoint.parse(str(side["precision"])) if side.get("precision") else None
+        return FixedPoint.parse(str(side[field])) if side.get(field) else None
     except PrecisionError as error:
-        raise DescriptionError(f"{file}: {role}.{error}") from error
-    return Side(name, fixed, _exponents(f"{file}: {role}.scale_exponents", side.get("scale_exponents", ())))
+        raise DescriptionError(f"{where}.{field}: {error}") from error
 
 
 def _exponents(where: str, value: Any) -> tuple[int, ...]:

@@ -128,10 +128,18 @@ def _dropped(name: str, bits: int, rounding: Rounding, width: int, wide: int) ->
         case Rounding.TRN:
             return f"{width}'({name} >>> {bits})"
         case Rounding.RND:
-            return f"{width}'(({wide}'({name}) + {_literal(half, wide)}) >>> {bits})"
+            added = _literal(half, wide)
         case Rounding.RND_CONV:
-            even = f"({wide}'({name} >>> {bits}) & {_literal(1, wide)})"
-            return f"{width}'(({wide}'({name}) + {_literal(half - 1, wide)} + {even}) >>> {bits})"
+            added = f"{_literal(half - 1, wide)} + ({wide}'({name} >>> {bits}) & {_literal(1, wide)})"
+        case Rounding.TRN_ZERO:
+            added = f"({name} < 0 ? {_literal(2 * half - 1, wide)} : {_literal(0, wide)})"
+        case Rounding.RND_ZERO:
+            added = f"({name} < 0 ? {_literal(half, wide)} : {_literal(half - 1, wide)})"
+        case Rounding.RND_INF:
+            added = f"({name} < 0 ? {_literal(half - 1, wide)} : {_literal(half, wide)})"
+        case Rounding.RND_MIN_INF:
+            added = _literal(half - 1, wide)
+    return f"{width}'(({wide}'({name}) + {added}) >>> {bits})"
 
 
 def _clamped(name: str, low: int | None, high: int | None, width: int, wide: int) -> str:

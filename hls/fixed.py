@@ -21,6 +21,14 @@ class Rounding(StrEnum):
     TRN = "AP_TRN"  # towards minus infinity
     RND = "AP_RND"  # to nearest, ties towards plus infinity
     RND_CONV = "AP_RND_CONV"  # to nearest, ties to even
+    TRN_ZERO = "AP_TRN_ZERO"  # towards zero
+    RND_ZERO = "AP_RND_ZERO"  # to nearest, ties towards zero
+    RND_INF = "AP_RND_INF"  # to nearest, ties away from zero
+    RND_MIN_INF = "AP_RND_MIN_INF"  # to nearest, ties towards minus infinity
+
+
+#: modes that look at a number's sign
+BY_SIGN = frozenset({Rounding.TRN_ZERO, Rounding.RND_ZERO, Rounding.RND_INF})
 
 
 class Overflow(StrEnum):
@@ -28,6 +36,12 @@ class Overflow(StrEnum):
 
     WRAP = "AP_WRAP"  # the upper bits are dropped
     SAT = "AP_SAT"  # the nearest end of the range
+    SAT_ZERO = "AP_SAT_ZERO"  # zero
+    SAT_SYM = "AP_SAT_SYM"  # the nearest end of the range -max to max, which has no least number of two's complement
+
+
+def _names(modes: type[StrEnum]) -> str:
+    return ", ".join(mode.removeprefix("AP_") for mode in modes)
 
 
 class PrecisionError(ValueError):
@@ -67,7 +81,7 @@ class FixedPoint:
     def parse(cls, text: str) -> FixedPoint:
         """Read `ap_fixed<16,6,AP_RND_CONV,AP_SAT>`; AP_ may be left out, the modes default to TRN and WRAP as in Vitis.
 
-        Raises PrecisionError with the text for anything else, the unsupported modes (RND_ZERO, SAT_SYM, ...) included.
+        Raises PrecisionError with the text for anything else, the overflow mode WRAP_SM and saturation bits included.
         """
         match = _SPELLING.match(text.strip())
         if not match:
@@ -83,7 +97,7 @@ class FixedPoint:
             )
         except ValueError as error:
             raise PrecisionError(
-                f"precision is {text!r}: {error}; rounding may be TRN, RND, RND_CONV and overflow WRAP, SAT"
+                f"precision is {text!r}: {error}; rounding may be {_names(Rounding)} and overflow {_names(Overflow)}"
             ) from error
 
     def __str__(self) -> str:
@@ -103,11 +117,23 @@ class FixedPoint:
     def max_raw(self) -> int:
         return (1 << (self.width - self.signed)) - 1
 
+    @property
+    def above_raw(self) -> int:
+        """What a number too large becomes, but for WRAP, where only plus infinity does."""
+        return 0 if self.overflow is Overflow.SAT_ZERO else self.max_raw
+
+    @property
+    def below_raw(self) -> int:
+        """What a number too small becomes, but for WRAP, where only minus infinity does."""
+        if self.overflow is Overflow.SAT_ZERO or not self.signed:
+            return 0
+        return -self.max_raw if self.overflow is Overflow.SAT_SYM else self.min_raw
+
     def from_float(self, x: ArrayLike) -> NDArray[np.int64]:
         """Real numbers of any shape -> raw int64 of that shape, by this type's own rounding and overflow.
 
-        NaN gives 0 and the infinities the ends of the range, whatever the overflow mode: the same in every engine of this
-        project (C++ leaves both undefined). Exact for every float32 and float64.
+        NaN gives 0. The infinities give what saturation gives, so 0 in SAT_ZERO, and the ends of the range in WRAP: the same
+        in every engine of this project (C++ leaves them undefined). Exact for every float32 and float64.
         """
         values = np.asarray(x, dtype=np.float64)
         finite = np.isfinite(values)
@@ -116,18 +142,21 @@ class FixedPoint:
         # where a double leaves its own range, the number is far outside this type's, and a multiple of it
         scaled = np.clip(scaled, -_HUGE, _HUGE)
         whole = _ROUND[self.rounding](scaled)
-        raw = self._saturate(whole) if self.overflow is Overflow.SAT else self._wrap(whole)
-        raw = np.where(np.isposinf(values), self.max_raw, raw)
-        return np.where(np.isneginf(values), self.min_raw, raw)
+        raw = self._wrap(whole) if self.overflow is Overflow.WRAP else self._saturate(whole)
+        raw = np.where(np.isposinf(values), self.above_raw, raw)
+        return np.where(np.isneginf(values), self.below_raw, raw)
 
     def to_float(self, raw: ArrayLike) -> NDArray[np.float64]:
         """Raw integers of any shape -> the numbers they stand for (exact up to 53 bits)."""
         return np.ldexp(np.asarray(raw, dtype=np.int64).astype(np.float64), -self.fraction)
 
     def _saturate(self, whole: NDArray[np.float64]) -> NDArray[np.int64]:
-        low, high = self.min_raw, self.max_raw
-        inside = np.clip(whole, low, np.nextafter(float(high) + 1.0, 0.0)).astype(np.int64)
-        return np.where(whole >= high, high, np.where(whole <= low, low, inside))
+        low = self.min_raw
+        # powers of two, because the ends themselves may have no double
+        beyond = float(1 << (self.width - self.signed))
+        inside = np.clip(whole, low, np.nextafter(beyond, 0.0)).astype(np.int64)
+        beneath = whole <= low if self.overflow is Overflow.SAT_SYM else whole < low
+        return np.where(whole >= beyond, self.above_raw, np.where(beneath, self.below_raw, inside))
 
     def _wrap(self, whole: NDArray[np.float64]) -> NDArray[np.int64]:
         modulus = float(1 << self.width)
@@ -135,14 +164,19 @@ class FixedPoint:
         return np.where(low_bits > self.max_raw, low_bits - (1 << self.width), low_bits) if self.signed else low_bits
 
 
-def _ties_up(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Nearest, ties towards plus infinity; floor(x + 0.5) would round 0.49999999999999994 up."""
+def _to_nearest(x: NDArray[np.float64], up: NDArray[np.bool_] | bool) -> NDArray[np.float64]:
+    """Nearest; a tie goes up where `up` says so. floor(x + 0.5) would round 0.49999999999999994 up."""
     low = np.floor(x)
-    return np.where(x - low >= 0.5, low + 1.0, low)
+    rest = x - low
+    return np.where((rest > 0.5) | ((rest == 0.5) & up), low + 1.0, low)
 
 
 _ROUND: dict[Rounding, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
     Rounding.TRN: np.floor,
-    Rounding.RND: _ties_up,
+    Rounding.RND: lambda x: _to_nearest(x, True),
     Rounding.RND_CONV: np.rint,
+    Rounding.TRN_ZERO: np.trunc,
+    Rounding.RND_ZERO: lambda x: _to_nearest(x, x < 0),
+    Rounding.RND_INF: lambda x: _to_nearest(x, x > 0),
+    Rounding.RND_MIN_INF: lambda x: _to_nearest(x, False),
 }

@@ -141,7 +141,7 @@ def _precision(precision: Any, what: str) -> Precision:
         overflow = Overflow(f"AP_{precision.saturation_mode}")
     except ValueError as error:
         raise UnsupportedLayerError(
-            f"{what} is {precision}: {error}; the modes are TRN, RND, RND_CONV and WRAP, SAT"
+            f"{what} is {precision}: {error}; expected a mode of ap_fixed other than WRAP_SM"
         ) from error
     if precision.saturation_bits:
         raise UnsupportedLayerError(f"{what} is {precision}: {precision.saturation_bits} saturation bits, expected 0")

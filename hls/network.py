@@ -61,10 +61,16 @@ class Precision:
 
     def confine(self, raw: int) -> int:
         """A raw value of any size brought into this type's range by its overflow mode."""
-        if self.overflow is Overflow.SAT:
-            return min(max(raw, self.low), self.high)
+        if self.overflow is not Overflow.WRAP:
+            return self._saturate(raw)
         low_bits = raw & ((1 << self.width) - 1)
         return low_bits - (1 << self.width) if low_bits > self.high else low_bits
+
+    def _saturate(self, raw: int) -> int:
+        if self.overflow is Overflow.SAT_ZERO:
+            return raw if self.low <= raw <= self.high else 0
+        low = -self.high if self.signed and self.overflow is Overflow.SAT_SYM else self.low
+        return min(max(raw, low), self.high)
 
 
 def shift_right(value: int, bits: int, rounding: Rounding) -> int:
@@ -72,13 +78,16 @@ def shift_right(value: int, bits: int, rounding: Rounding) -> int:
     if bits <= 0:
         return value << -bits
     half = 1 << (bits - 1)
-    match rounding:
-        case Rounding.TRN:
-            return value >> bits
-        case Rounding.RND:
-            return (value + half) >> bits
-        case Rounding.RND_CONV:
-            return (value + half - 1 + ((value >> bits) & 1)) >> bits
+    added = {
+        Rounding.TRN: 0,
+        Rounding.RND: half,
+        Rounding.RND_CONV: half - 1 + ((value >> bits) & 1),
+        Rounding.TRN_ZERO: (2 * half - 1) * (value < 0),
+        Rounding.RND_ZERO: half - (value >= 0),
+        Rounding.RND_INF: half - (value < 0),
+        Rounding.RND_MIN_INF: half - 1,
+    }
+    return (value + added[rounding]) >> bits
 
 
 @dataclass(frozen=True, eq=False)

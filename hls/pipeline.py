@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hypersonic.hls.adders import Add, AdderGraph, Clamp, Constant, Drop, Input, Operation, Shift, Wrap, operands
-from hypersonic.hls.fixed import Rounding
+from hypersonic.hls.fixed import BY_SIGN, Rounding
 
 #: logic levels between two registers; three adders of 20-30 bits and their wires fit 3.3 ns with room on UltraScale+
 LEVELS_PER_STAGE = 3.0
@@ -110,8 +110,8 @@ def _needs(graph: AdderGraph, i: int, width: int) -> Iterator[tuple[int, int]]:
             yield b, width - shift_b
         case Shift(a, bits):
             yield a, width - bits
-        case Drop(a, bits):
-            yield a, width + bits
+        case Drop(a, bits, rounding):
+            yield a, graph.nodes[a].width if rounding in BY_SIGN else width + bits
         case Wrap(a, bits):
             yield a, min(width, bits)
         case Clamp(a):

@@ -10,10 +10,46 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hypersonic.hls.fixed import FixedPoint
+from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
 
-#: bytes of one element on the wire
-WIRE_BYTES = {"FP32": 4}
+
+@dataclass(frozen=True)
+class Datatype:
+    """How one element travels. exponent_bits: 8, 5, or 0 for an integer; signed: of an integer."""
+
+    name: str
+    bits: int
+    exponent_bits: int = 0
+    signed: bool = True
+
+    @property
+    def is_integer(self) -> bool:
+        return self.exponent_bits == 0
+
+    @property
+    def bytes(self) -> int:
+        return self.bits // 8
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the elements in memory, little endian; BF16, which numpy does not have, is its bits."""
+        kind = "f" if not self.is_integer and self.name != "BF16" else "i" if self.is_integer and self.signed else "u"
+        return np.dtype(f"<{kind}{self.bytes}")
+
+
+#: what a kernel reads and writes, by Triton's word
+DATATYPES = {
+    datatype.name: datatype
+    for datatype in (
+        Datatype("FP32", 32, 8),
+        Datatype("FP16", 16, 5),
+        Datatype("BF16", 16, 8),
+        *(Datatype(f"INT{bits}", bits) for bits in (8, 16, 32)),
+        *(Datatype(f"UINT{bits}", bits, signed=False) for bits in (8, 16, 32)),
+    )
+}
+#: a double holds every raw value of this width, so that casts between raw types are exact
+_MAX_INTEGER_WIDTH = 53
 
 
 class SpecMismatchError(ValueError):
@@ -24,9 +60,11 @@ class SpecMismatchError(ValueError):
 class TensorSpec:
     """One input or output of a model, per row (no batch dimension).
 
-    datatype: as on the wire, Triton's word. fixed: the type inside the fabric.
+    datatype: as on the wire, a name of DATATYPES. fixed: the type inside the fabric.
     scale_exponents: one per element, C order; the network's number is the wire's number times 2**exponent, in both
     directions. A power of two moves the binary point, so it costs nothing in the fabric. Empty means all zero.
+    wire: how an integer datatype reads, a type of its width; the integers are the network's raw numbers, which scaling has
+    been applied to. None: as `fixed` if that fits, else with its integer bits; rounded to nearest and saturated on the way out.
     """
 
     name: str
@@ -34,16 +72,53 @@ class TensorSpec:
     fixed: FixedPoint
     datatype: str = "FP32"
     scale_exponents: tuple[int, ...] = ()
+    wire: FixedPoint | None = None
 
     def __post_init__(self) -> None:
-        if self.datatype not in WIRE_BYTES:
-            raise SpecMismatchError(f"tensor {self.name!r}: datatype is {self.datatype}, expected one of {sorted(WIRE_BYTES)}")
+        if self.datatype not in DATATYPES:
+            raise SpecMismatchError(
+                f"tensor {self.name!r}: datatype is {self.datatype}, expected one of {', '.join(DATATYPES)}"
+            )
         if not self.shape or min(self.shape) < 1:
             raise SpecMismatchError(f"tensor {self.name!r}: shape is {list(self.shape)}, expected positive dimensions")
         if self.scale_exponents and len(self.scale_exponents) != self.size:
             raise SpecMismatchError(
                 f"tensor {self.name!r}: {len(self.scale_exponents)} scale exponents, expected {self.size}, one per element"
             )
+        self._check_wire()
+
+    def _check_wire(self) -> None:
+        element = self.element
+        if not element.is_integer:
+            if self.wire is not None:
+                raise SpecMismatchError(
+                    f"tensor {self.name!r}: wire is {self.wire}, but {self.datatype} is no integer datatype"
+                )
+            return
+        if self.fixed.signed != element.signed or self.fixed.width > _MAX_INTEGER_WIDTH:
+            raise SpecMismatchError(
+                f"tensor {self.name!r}: {self.fixed} cannot travel as {self.datatype}, expected "
+                f"{'INT' if self.fixed.signed else 'UINT'}8, 16 or 32 and at most {_MAX_INTEGER_WIDTH} bits"
+            )
+        if self.wire is not None and (self.wire.width, self.wire.signed) != (element.bits, element.signed):
+            raise SpecMismatchError(
+                f"tensor {self.name!r}: wire is {self.wire}, expected {element.bits} bits, "
+                f"{'signed' if element.signed else 'unsigned'}, as {self.datatype} has"
+            )
+
+    @property
+    def element(self) -> Datatype:
+        """How one element travels."""
+        return DATATYPES[self.datatype]
+
+    @property
+    def integer(self) -> FixedPoint:
+        """The fixed-point type that an integer datatype stands for."""
+        if self.wire is not None:
+            return self.wire
+        bits, fixed = self.element.bits, self.fixed
+        integer = bits - fixed.fraction if fixed.width <= bits else fixed.integer
+        return FixedPoint(bits, integer, fixed.signed, Rounding.RND, Overflow.SAT)
 
     @property
     def size(self) -> int:
@@ -53,27 +128,65 @@ class TensorSpec:
     @property
     def row_bytes(self) -> int:
         """Bytes of one row on the wire."""
-        return self.size * WIRE_BYTES[self.datatype]
+        return self.size * self.element.bytes
 
     @property
     def exponents(self) -> NDArray[np.int32]:
         """scale_exponents as an array (size,) int32, zeros where none are given."""
         return np.asarray(self.scale_exponents or (0,) * self.size, dtype=np.int32)
 
+    def quantise(self, numbers: ArrayLike) -> NDArray[Any]:
+        """Numbers in the wire's units (rows, size) -> wire numbers: what a client does before it sends them.
+
+        Floating point is rounded to the datatype; an integer datatype gets number * 2**exponent in its own type.
+        """
+        values = np.asarray(numbers, dtype=np.float64)
+        if self.element.is_integer:
+            return self.integer.from_float(np.ldexp(values, self.exponents)).astype(self.element.dtype)
+        return self.decode(self.encode(values))
+
+    def real(self, wire: ArrayLike) -> NDArray[np.float64]:
+        """Wire numbers (rows, size) -> numbers in the wire's units, float64: the inverse of quantise but for rounding."""
+        network = self.to_network(wire)
+        return np.ldexp(network, -self.exponents) if self.element.is_integer else np.asarray(wire, dtype=np.float64)
+
     def to_network(self, wire: ArrayLike) -> NDArray[np.float64]:
         """Wire numbers (rows, size) -> the network's real numbers (rows, size) float64, not yet quantised."""
-        return np.ldexp(np.asarray(wire, dtype=np.float64), self.exponents)
+        with np.errstate(invalid="ignore"):  # a signalling NaN is as good as any
+            numbers = np.asarray(wire, dtype=np.float64)
+            return np.ldexp(numbers, -self.integer.fraction if self.element.is_integer else self.exponents)
 
     def to_raw(self, wire: ArrayLike) -> NDArray[np.int64]:
         """Wire numbers (rows, size) -> raw integers (rows, size) int64, as the fabric's input conversion gives them."""
         return self.fixed.from_float(self.to_network(wire))
 
-    def from_raw(self, raw: ArrayLike) -> NDArray[np.float32]:
-        """Raw integers (rows, size) -> wire numbers (rows, size) float32, rounded to nearest even as the fabric does."""
+    def from_raw(self, raw: ArrayLike) -> NDArray[Any]:
+        """Raw integers (rows, size) -> wire numbers (rows, size), as the fabric's output conversion gives them.
+
+        FP32 and BF16: float32, FP16: float16, rounded to nearest even; an integer datatype: its own dtype.
+        """
         values = np.asarray(raw, dtype=np.int64)
-        # Beyond 53 bits a double would round first and float32 again: let bit 10 stand for the ten bits below it.
+        if self.element.is_integer:
+            return self.integer.from_float(self.fixed.to_float(values)).astype(self.element.dtype)
+        # Beyond 53 bits a double would round first and the float again: let bit 10 stand for the ten bits below it.
         values = np.where(np.abs(values) > 1 << 53, (values >> 10 | ((values & 1023) != 0)) << 10, values)
-        return np.ldexp(self.fixed.to_float(values), -self.exponents).astype(np.float32)
+        numbers = np.ldexp(self.fixed.to_float(values), -self.exponents)
+        with np.errstate(over="ignore"):  # too large is infinity
+            return _to_bf16(numbers) if self.datatype == "BF16" else numbers.astype(self.element.dtype)
+
+    def encode(self, wire: ArrayLike) -> NDArray[np.uint8]:
+        """Wire numbers (rows, size) -> the bytes that travel, (rows * row_bytes,) uint8."""
+        if self.datatype == "BF16":
+            words = (_to_bf16(np.asarray(wire, dtype=np.float64)).view(np.uint32) >> 16).astype("<u2")
+        else:
+            with np.errstate(over="ignore"):  # too large is infinity
+                words = np.asarray(wire).astype(self.element.dtype)
+        return np.ascontiguousarray(words).reshape(-1).view(np.uint8)
+
+    def decode(self, data: NDArray[np.uint8] | bytes) -> NDArray[Any]:
+        """The inverse of encode: bytes -> (rows, size) of the dtype from_raw gives."""
+        words = np.frombuffer(data, dtype=self.element.dtype).reshape(-1, self.size)
+        return (words.astype(np.uint32) << 16).view(np.float32) if self.datatype == "BF16" else words
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -82,6 +195,7 @@ class TensorSpec:
             "datatype": self.datatype,
             "fixed": str(self.fixed),
             "scale_exponents": list(self.scale_exponents),
+            **({"wire": str(self.wire)} if self.wire is not None else {}),
         }
 
     @classmethod
@@ -93,4 +207,14 @@ class TensorSpec:
             fixed=FixedPoint.parse(value["fixed"]),
             datatype=str(value["datatype"]),
             scale_exponents=tuple(int(e) for e in value.get("scale_exponents", ())),
+            wire=FixedPoint.parse(value["wire"]) if value.get("wire") else None,
         )
+
+
+def _to_bf16(numbers: NDArray[np.float64]) -> NDArray[np.float32]:
+    """The nearest bfloat16, ties to even, as float32: 8 significant bits, the exponents of float32."""
+    _, exponents = np.frexp(np.where(np.isfinite(numbers), numbers, 0.0))
+    ulp = np.maximum(exponents - 8, -133)
+    with np.errstate(over="ignore", invalid="ignore"):
+        nearest: NDArray[np.float32] = np.ldexp(np.rint(np.ldexp(numbers, -ulp)), ulp).astype(np.float32)
+    return nearest

@@ -14,6 +14,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from hypersonic.hls.cache import cached
 from hypersonic.hls.core import Core
 from hypersonic.hls.csim import compile_csim
 from hypersonic.hls.project import ConversionError, HlsProject
+from hypersonic.hls.spec import TensorSpec
 from hypersonic.sim.simulator import build_simulator
 
 Progress = Callable[[str], None]
@@ -52,13 +54,15 @@ def build(
     core: str = "da",
     repository: Path = Path("models"),
     compute_units: int = 1,
+    datatypes: tuple[str, str] = ("", ""),
     directory: Path | None = None,
     progress: Progress = lambda _: None,
 ) -> Path:
     """Build `model` and publish it; returns the version's directory, the newest one when it holds this very build already.
 
     model: a zoo name, or a path to a .keras, .h5 or .onnx file with a YAML beside it. target: sw_emu, hw_emu or hw.
-    core: how the RTL of hw_emu computes the network; sw_emu runs the model's C++ whatever it says. directory: the HLS project
+    datatypes: of input and output on the wire, over what the YAML says where not empty. core: how the RTL of hw_emu computes
+    the network; sw_emu runs the model's C++ whatever it says. directory: the HLS project
     and the RTL are left for people to see in directory/<name>, replaced when there. progress is told each step that takes
     time. Raises BuildError for what this machine cannot build, and the rooms' own errors: ConversionError,
     KernelError, PlatformError, LinkError, PublishError, ToolError.
@@ -71,6 +75,8 @@ def build(
     check_repository(repository)
     kind = CSIM if wanted is Target.SW_EMU else core
     project, rtl = _convert(model, kind, progress)
+    x, y = travelling((project.input, project.output), datatypes)
+    project, rtl = replace(project, input=x, output=y), replace(rtl, input=x, output=y) if rtl else None
     if directory:
         _leave(project, rtl, directory / project.name)
     image = _simulate(wanted, project, rtl, progress)
@@ -113,6 +119,18 @@ def _convert(model: str, core: str, progress: Progress) -> tuple[HlsProject, Cor
         build_project(model, fresh, core=core, progress=progress)
         kept = cached("built", [fresh], lambda place: _copy(fresh, place))
     return HlsProject.load(kept), Core.load(kept / "core") if core != CSIM else None
+
+
+def travelling(specs: tuple[TensorSpec, TensorSpec], datatypes: tuple[str, str]) -> tuple[TensorSpec, TensorSpec]:
+    """Input and output of the same network on other wires, "" = as they are: nothing of it is converted again.
+
+    Raises SpecMismatchError.
+    """
+    x, y = (
+        replace(spec, datatype=datatype, wire=None) if datatype not in ("", spec.datatype) else spec
+        for spec, datatype in zip(specs, datatypes, strict=True)
+    )
+    return x, y
 
 
 def _copy(source: Path, place: Path) -> None:

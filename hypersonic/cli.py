@@ -95,6 +95,11 @@ def _add_build_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--build-directory", type=Path, default=Path("build"), metavar="DIR", help="where its HLS project and RTL go"
     )
+    for side in ("input", "output"):
+        parser.add_argument(
+            f"--{side}-datatype", default="", metavar="TYPE",
+            help=f"how the {side} travels: FP32, FP16, BF16, or fixed point as INT8, INT16, INT32 (default: the YAML's)",
+        )  # fmt: skip
     parser.add_argument("--compute-units", type=int, default=1, metavar="N", help="instances of the kernel on the card")
     parser.add_argument("--quiet", action="store_true", help="no progress on the terminal")
 

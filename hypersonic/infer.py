@@ -9,14 +9,16 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hypersonic.client.load import InferError, LoadResult, describe_model, send_events
+from hypersonic.client.load import InferError, LoadResult, Model, describe_model, send_events
 from hypersonic.hls.cache import cached
 from hypersonic.hls.csim import Csim
 from hypersonic.hls.project import HlsProject
+from hypersonic.hls.spec import TensorSpec
 from hypersonic.hls.zoo.facile.events import Events, log_flat_events
 from hypersonic.hls.zoo.facile.geometry import CHANNELS
 from hypersonic.hls.zoo.facile.report import (
@@ -114,8 +116,10 @@ def infer(
         raise NoEventsError(f"--events is {events} and --clients is {clients}, expected 1 or more of each")
     progress(f"events: {events} of {CHANNELS} channels, seed {seed}")
     sample = log_flat_events(events, seed)
-    requests = np.split(sample.rows, events)
     served = describe_model(url, model)
+    x, y = _as_served(model, served)
+    rows = x.quantise(sample.rows)
+    requests = np.split(rows, events)
     progress(f"infer: {events} events from {clients} clients")
     before = kernel_cycles(metrics_url, model)
     load = send_events(url, served, requests, clients=clients)
@@ -123,13 +127,13 @@ def infer(
     compared = 0
     if check:
         progress(f"check: {events * CHANNELS} answers against csim as integers")
-        compared = check_against_csim(model, sample.rows, np.concatenate(load.outputs))
+        compared = check_against_csim(model, served, rows, np.concatenate(load.outputs))
     progress("figures: resolution per energy bin")
-    resolution, empty = quality(sample, np.concatenate(load.outputs).reshape(-1))
+    resolution, empty = quality(sample, y.real(np.concatenate(load.outputs)).reshape(-1))
     return Outcome(model, load, clients, cycles, compared, tuple(resolution), tuple(empty))
 
 
-def quality(sample: Events, served: NDArray[np.float32]) -> tuple[list[Resolution], list[EmptyChannels]]:
+def quality(sample: Events, served: NDArray[np.float64]) -> tuple[list[Resolution], list[EmptyChannels]]:
     """The served energies beside the float network's and the simple methods', on the same channels."""
     predictions: dict[str, ArrayLike] = {
         **baselines(sample.rows),
@@ -139,42 +143,47 @@ def quality(sample: Events, served: NDArray[np.float32]) -> tuple[list[Resolutio
     return resolution_table(predictions, sample.energy), empty_channels(predictions, sample.energy)
 
 
-def check_against_csim(model: str, rows: NDArray[np.float32], served: NDArray[np.float32]) -> int:
-    """Served FP32 (rows, n_out) against csim, both as the fabric's integers. Returns how many were equal: all, or an error."""
+def _as_served(model: str, served: Model) -> tuple[TensorSpec, TensorSpec]:
+    """Input and output as the server has them: a build may have been asked for other datatypes than the YAML's."""
+    from hypersonic.build import build_csim, travelling
+
+    project, _ = build_csim(model)
+    return travelling((project.input, project.output), (served.input_datatype, served.output_datatype))
+
+
+def check_against_csim(model: str, served: Model, rows: NDArray[Any], answers: NDArray[Any]) -> int:
+    """Served wire numbers (rows, n_out) against csim's, bit by bit. Returns how many were equal: all, or an error."""
     from hypersonic.build import build_csim
 
     project, library = build_csim(model)
-    raw = served_integers(project, served)
-    golden = golden_integers(project, library, rows)
-    wrong = np.argwhere(raw != golden)
+    x, y = _as_served(model, served)
+    expected = y.from_raw(golden_integers(project, library, x.to_raw(rows)))
+    wrong = np.argwhere((_bits(y, answers) != _bits(y, expected)).reshape(expected.shape))
     if len(wrong):
         at = tuple(wrong[0])
         raise WrongAnswerError(
-            f"{len(wrong)} of {raw.size} answers of model {model!r} differ from csim, first in row {at[0]}, output {at[1]}: "
-            f"got {raw[at]}, csim says {golden[at]}; is the served version the one built from these sources?"
+            f"{len(wrong)} of {expected.size} answers of model {model!r} differ from csim, first in row {at[0]}, "
+            f"output {at[1]}: got {answers[at]!r}, csim says {expected[at]!r}; "
+            "is the served version the one built from these sources?"
         )
-    return int(raw.size)
+    return int(expected.size)
 
 
-def served_integers(project: HlsProject, served: NDArray[np.float32]) -> NDArray[np.int64]:
-    """FP32 answers -> the integers they stand for. Raises WrongAnswerError for a number that is no such integer."""
-    scaled = np.ldexp(project.output.to_network(served), project.output.fixed.fraction)
-    if not np.array_equal(scaled, np.rint(scaled)):
-        raise WrongAnswerError(f"an answer of model {project.name!r} is not on the grid of {project.output.fixed}")
-    return scaled.astype(np.int64)
+def _bits(spec: TensorSpec, numbers: NDArray[Any]) -> NDArray[Any]:
+    return spec.encode(numbers).view(f"<u{spec.element.bytes}")
 
 
-def golden_integers(project: HlsProject, library: Path, rows: NDArray[np.float32]) -> NDArray[np.int64]:
-    """csim's integers (rows, n_out) for wire rows, on two threads; kept by the hash of the library and the rows."""
+def golden_integers(project: HlsProject, library: Path, x_raw: NDArray[np.int64]) -> NDArray[np.int64]:
+    """csim's integers (rows, n_out) for the input's integers, on two threads; kept by the hash of the library and the rows."""
 
     def compute(directory: Path) -> None:
         csim = Csim(library, project)
-        parts: Sequence[NDArray[np.float32]] = np.array_split(rows, max(1, len(rows) // CHANNELS))
+        parts: Sequence[NDArray[np.int64]] = np.array_split(x_raw, max(1, len(x_raw) // CHANNELS))
         with ThreadPoolExecutor(2) as pool:
-            raw = list(pool.map(lambda part: csim.predict_raw(project.input.to_raw(part)), parts))
+            raw = list(pool.map(csim.predict_raw, parts))
         np.save(directory / "raw.npy", np.concatenate(raw))
 
-    place = cached("golden", [library, rows.tobytes()], compute)
+    place = cached("golden", [library, x_raw.tobytes()], compute)
     golden: NDArray[np.int64] = np.load(place / "raw.npy")
     return golden
 

@@ -46,6 +46,7 @@ def build_as_asked(args: argparse.Namespace, step: Step) -> Path:
         core=args.core,
         repository=args.model_repository,
         compute_units=args.compute_units,
+        datatypes=(args.input_datatype, args.output_datatype),
         directory=args.build_directory,
         progress=step,
     )
@@ -74,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 @contextmanager
-def served(repository: Path, *options: str, start_timeout_s: float = 60.0, stop_timeout_s: float = 40.0) -> Iterator[Served]:
+def served(repository: Path, *options: str, start_timeout_s: float = 300.0, stop_timeout_s: float = 40.0) -> Iterator[Served]:
     """A server on free ports of the loopback interface; SIGTERM on leaving. Raises ServerError."""
     argv = [sys.executable, "-m", "hypersonic.cli", "serve", "--model-repository", str(repository)]
     for port in ("grpc", "http", "metrics"):

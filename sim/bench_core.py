@@ -7,6 +7,7 @@ The result: y_raw[j] = (sum_i (i + 1) * x_raw[i] + j * x_raw[0]) modulo 2**width
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,17 +37,19 @@ def bench_core_raw(x_raw: ArrayLike, y: TensorSpec) -> NDArray[np.int64]:
     return np.where(low > y.fixed.max_raw, low - (1 << y.fixed.width), low) if y.fixed.signed else low
 
 
-def bench_core_float(x_wire: ArrayLike, x: TensorSpec, y: TensorSpec) -> NDArray[np.float32]:
-    """The whole kernel around the core: (rows, n_in) float32 -> (rows, n_out) float32."""
+def bench_core_wire(x_wire: ArrayLike, x: TensorSpec, y: TensorSpec) -> NDArray[Any]:
+    """The whole kernel around the core: wire numbers (rows, n_in) -> wire numbers (rows, n_out)."""
     with np.errstate(over="ignore"):
         return y.from_raw(bench_core_raw(x.to_raw(np.asarray(x_wire).reshape(-1, x.size)), y))
 
 
-def bench_specs(n_in: int = 18, n_out: int = 1, width: int = 18) -> tuple[TensorSpec, TensorSpec]:
+def bench_specs(
+    n_in: int = 18, n_out: int = 1, width: int = 18, datatypes: tuple[str, str] = ("FP32", "FP32")
+) -> tuple[TensorSpec, TensorSpec]:
     """Specs of a bench kernel: scales on every input, saturation in, wrapping out."""
     scales = tuple(i % 7 - 3 for i in range(n_in))
-    x = TensorSpec("x", (n_in,), FixedPoint(width, width // 2, overflow=Overflow.SAT), scale_exponents=scales)
-    return x, TensorSpec("y", (n_out,), FixedPoint(24, 12), scale_exponents=tuple(j % 3 - 1 for j in range(n_out)))
+    x = TensorSpec("x", (n_in,), FixedPoint(width, width // 2, overflow=Overflow.SAT), datatypes[0], scales)
+    return x, TensorSpec("y", (n_out,), FixedPoint(24, 12), datatypes[1], tuple(j % 3 - 1 for j in range(n_out)))
 
 
 def _text(x: TensorSpec, y: TensorSpec, top: str, ii: int) -> str:

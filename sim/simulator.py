@@ -34,8 +34,9 @@ _CFLAGS = ("-fno-gnu-unique", "-std=gnu++20")
 #: lint is where a warning ends the work; a user's model is built all the same
 _OPTIONS = ("-Wno-fatal",)
 
-_ROUNDING = {Rounding.TRN: "kTruncate", Rounding.RND: "kNearestUp", Rounding.RND_CONV: "kNearestEven"}
-_OVERFLOW = {Overflow.WRAP: "kWrap", Overflow.SAT: "kSaturate"}
+#: the names of wire.h for the modes, in the order of the enumerations
+_ROUNDING = ("kTruncate", "kNearestUp", "kNearestEven", "kToZero", "kNearestZero", "kNearestAway", "kNearestDown")
+_OVERFLOW = ("kWrap", "kSaturate", "kZero", "kSymmetric")
 
 
 class SimulatorError(ValueError):
@@ -127,12 +128,14 @@ def shell_source(kernel: str, x: TensorSpec, y: TensorSpec) -> str:
 
 def _tensor(role: str, spec: TensorSpec) -> Iterator[str]:
     yield f"constexpr emu::FixedPoint k{role}{{{fixed_point(spec.fixed)}}};"
+    integer = fixed_point(spec.integer if spec.element.is_integer else FixedPoint(1, 1))
+    yield f"constexpr emu::Format k{role}Format{{{spec.element.bytes}, {spec.element.exponent_bits}, {{{integer}}}}};"
     yield f"constexpr int k{role}Exponents[] = {{{', '.join(str(e) for e in spec.exponents)}}};"
 
 
 def fixed_point(fixed: FixedPoint) -> str:
     """The members of wire.h's FixedPoint, as C++."""
-    rounding, overflow = _ROUNDING[fixed.rounding], _OVERFLOW[fixed.overflow]
+    rounding, overflow = _ROUNDING[list(Rounding).index(fixed.rounding)], _OVERFLOW[list(Overflow).index(fixed.overflow)]
     return f"{fixed.width}, {fixed.fraction}, {str(fixed.signed).lower()}, emu::Rounding::{rounding}, emu::Overflow::{overflow}"
 
 

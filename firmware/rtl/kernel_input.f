@@ -1,5 +1,7 @@
 ../../hls/rtl/axis_skid.sv
 axis_row_unpack.sv
-fp32_to_fixed.sv
-axis_float_to_fixed.sv
+fixed_round.sv
+fixed_to_fixed.sv
+float_to_fixed.sv
+axis_wire_to_fixed.sv
 kernel_input.sv

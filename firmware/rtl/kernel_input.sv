@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From memory to the core: beats of FP32 words become rows (axis_row_unpack), rows become raw fixed-point rows
-// (axis_float_to_fixed), and a skid buffer cuts the path to the core.
+// From memory to the core: beats become rows of elements as they travel (axis_row_unpack), those raw fixed-point rows
+// (axis_wire_to_fixed), and a skid buffer cuts the path to the core.
 `default_nettype none
 
 module kernel_input #(
-    // words of a beat, a power of two
-    parameter int BEAT_WORDS = 16,
-    // elements of a row, and their raw type; see axis_float_to_fixed
+    // bits of a beat
+    parameter int DATA_WIDTH = 512,
+    // elements of a row, how they travel, and their raw type; see axis_wire_to_fixed
     parameter int N = 18,
+    parameter int WORD_WIDTH = 32,
+    parameter int EXPONENT_BITS = 8,
+    parameter int WORD_FRACTION = 0,
+    parameter bit WORD_SIGNED = 1'b1,
     parameter int WIDTH = 16,
     parameter int FRACTION = 10,
     parameter bit SIGNED = 1'b1,
@@ -19,25 +23,23 @@ module kernel_input #(
     input  logic clk,
     input  logic rst_n,
 
-    input  logic                     s_axis_desc_tvalid,
-    output logic                     s_axis_desc_tready,
-    input  logic [             31:0] s_axis_desc_rows,
+    input  logic                  s_axis_desc_tvalid,
+    output logic                  s_axis_desc_tready,
+    input  logic [          31:0] s_axis_desc_rows,
 
-    input  logic                     s_axis_tvalid,
-    output logic                     s_axis_tready,
-    input  logic [32*BEAT_WORDS-1:0] s_axis_tdata,
+    input  logic                  s_axis_tvalid,
+    output logic                  s_axis_tready,
+    input  logic [DATA_WIDTH-1:0] s_axis_tdata,
 
-    output logic                     m_axis_tvalid,
-    input  logic                     m_axis_tready,
-    output logic [      N*WIDTH-1:0] m_axis_tdata,
-    output logic                     m_axis_tlast,
+    output logic                  m_axis_tvalid,
+    input  logic                  m_axis_tready,
+    output logic [   N*WIDTH-1:0] m_axis_tdata,
+    output logic                  m_axis_tlast,
 
     // a row is due and its words have not come; a row waits for the core
-    output logic                     starved,
-    output logic                     blocked
+    output logic                  starved,
+    output logic                  blocked
 );
-
-  localparam int WORD_WIDTH = 32;
 
   logic                    row_valid;
   logic                    row_ready;
@@ -46,7 +48,7 @@ module kernel_input #(
 
   axis_row_unpack #(
       .WORD_WIDTH(WORD_WIDTH),
-      .BEAT_WORDS(BEAT_WORDS),
+      .BEAT_WORDS(DATA_WIDTH / WORD_WIDTH),
       .ROW_WORDS (N),
       .ROWS_WIDTH(32)
   ) u_axis_row_unpack (
@@ -70,15 +72,19 @@ module kernel_input #(
   logic [N*WIDTH-1:0] x_data;
   logic               x_last;
 
-  axis_float_to_fixed #(
-      .N       (N),
-      .WIDTH   (WIDTH),
-      .FRACTION(FRACTION),
-      .SIGNED  (SIGNED),
-      .ROUNDING(ROUNDING),
-      .OVERFLOW(OVERFLOW),
-      .SCALES  (SCALES)
-  ) u_axis_float_to_fixed (
+  axis_wire_to_fixed #(
+      .N            (N),
+      .WORD_WIDTH   (WORD_WIDTH),
+      .EXPONENT_BITS(EXPONENT_BITS),
+      .WORD_FRACTION(WORD_FRACTION),
+      .WORD_SIGNED  (WORD_SIGNED),
+      .WIDTH        (WIDTH),
+      .FRACTION     (FRACTION),
+      .SIGNED       (SIGNED),
+      .ROUNDING     (ROUNDING),
+      .OVERFLOW     (OVERFLOW),
+      .SCALES       (SCALES)
+  ) u_axis_wire_to_fixed (
       .clk          (clk),
       .rst_n        (rst_n),
       .s_axis_tvalid(row_valid),

@@ -1,5 +1,7 @@
 ../../hls/rtl/axis_skid.sv
-fixed_to_fp32.sv
-axis_fixed_to_float.sv
+fixed_round.sv
+fixed_to_fixed.sv
+fixed_to_float.sv
+axis_fixed_to_wire.sv
 axis_row_pack.sv
 kernel_output.sv

@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From the core to memory: a skid buffer cuts the path from the core, raw fixed-point rows become FP32 rows
-// (axis_fixed_to_float), rows become beats (axis_row_pack).
+// From the core to memory: a skid buffer cuts the path from the core, raw fixed-point rows become rows of
+// elements as they travel (axis_fixed_to_wire), rows become beats (axis_row_pack).
 `default_nettype none
 
 module kernel_output #(
-    // words of a beat, a power of two
-    parameter int BEAT_WORDS = 16,
-    // elements of a row, and their raw type; see axis_fixed_to_float
+    // bits of a beat
+    parameter int DATA_WIDTH = 512,
+    // elements of a row, how they travel, and their raw type; see axis_fixed_to_wire
     parameter int N = 1,
+    parameter int WORD_WIDTH = 32,
+    parameter int EXPONENT_BITS = 8,
+    parameter int WORD_FRACTION = 0,
+    parameter bit WORD_SIGNED = 1'b1,
+    parameter int ROUNDING = 0,
+    parameter int OVERFLOW = 0,
     parameter int WIDTH = 16,
     parameter int FRACTION = 10,
     parameter bit SIGNED = 1'b1,
@@ -17,18 +23,16 @@ module kernel_output #(
     input  logic clk,
     input  logic rst_n,
 
-    input  logic                     s_axis_tvalid,
-    output logic                     s_axis_tready,
-    input  logic [      N*WIDTH-1:0] s_axis_tdata,
-    input  logic                     s_axis_tlast,
+    input  logic                  s_axis_tvalid,
+    output logic                  s_axis_tready,
+    input  logic [   N*WIDTH-1:0] s_axis_tdata,
+    input  logic                  s_axis_tlast,
 
-    output logic                     m_axis_tvalid,
-    input  logic                     m_axis_tready,
-    output logic [32*BEAT_WORDS-1:0] m_axis_tdata,
-    output logic                     m_axis_tlast
+    output logic                  m_axis_tvalid,
+    input  logic                  m_axis_tready,
+    output logic [DATA_WIDTH-1:0] m_axis_tdata,
+    output logic                  m_axis_tlast
 );
-
-  localparam int WORD_WIDTH = 32;
 
   logic               y_valid;
   logic               y_ready;
@@ -53,13 +57,19 @@ module kernel_output #(
   logic [N*WORD_WIDTH-1:0] result_data;
   logic                    result_last;
 
-  axis_fixed_to_float #(
-      .N       (N),
-      .WIDTH   (WIDTH),
-      .FRACTION(FRACTION),
-      .SIGNED  (SIGNED),
-      .SCALES  (SCALES)
-  ) u_axis_fixed_to_float (
+  axis_fixed_to_wire #(
+      .N            (N),
+      .WORD_WIDTH   (WORD_WIDTH),
+      .EXPONENT_BITS(EXPONENT_BITS),
+      .WORD_FRACTION(WORD_FRACTION),
+      .WORD_SIGNED  (WORD_SIGNED),
+      .ROUNDING     (ROUNDING),
+      .OVERFLOW     (OVERFLOW),
+      .WIDTH        (WIDTH),
+      .FRACTION     (FRACTION),
+      .SIGNED       (SIGNED),
+      .SCALES       (SCALES)
+  ) u_axis_fixed_to_wire (
       .clk          (clk),
       .rst_n        (rst_n),
       .s_axis_tvalid(y_valid),
@@ -75,7 +85,7 @@ module kernel_output #(
   axis_row_pack #(
       .WORD_WIDTH(WORD_WIDTH),
       .ROW_WORDS (N),
-      .BEAT_WORDS(BEAT_WORDS)
+      .BEAT_WORDS(DATA_WIDTH / WORD_WIDTH)
   ) u_axis_row_pack (
       .clk          (clk),
       .rst_n        (rst_n),

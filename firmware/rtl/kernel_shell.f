@@ -6,10 +6,12 @@ axi_read_master.sv
 axi_write_master.sv
 axis_row_unpack.sv
 axis_row_pack.sv
-fp32_to_fixed.sv
-fixed_to_fp32.sv
-axis_float_to_fixed.sv
-axis_fixed_to_float.sv
+fixed_round.sv
+fixed_to_fixed.sv
+float_to_fixed.sv
+fixed_to_float.sv
+axis_wire_to_fixed.sv
+axis_fixed_to_wire.sv
 axis_broadcast.sv
 kernel_runs.sv
 kernel_input.sv

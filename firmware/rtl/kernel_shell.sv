@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Everything of a kernel but its network: control, memory, and the conversion between FP32 rows and raw rows.
+// Everything of a kernel but its network: control, memory, and the conversion between rows as they travel and raw rows.
 //
 //   s_axi_control -> kernel_control -> kernel_runs --+-------------------+------------------------------+
 //                                                    v                   v                              v
@@ -14,16 +14,26 @@
 `default_nettype none
 
 module kernel_shell #(
-    // elements of an input row, and their raw type; see axis_float_to_fixed
+    // elements of an input row, how they travel, and their raw type; see axis_wire_to_fixed
     parameter int N_IN = 18,
+    parameter int WORD_WIDTH_IN = 32,
+    parameter int EXPONENT_BITS_IN = 8,
+    parameter int WORD_FRACTION_IN = 0,
+    parameter bit WORD_SIGNED_IN = 1'b1,
     parameter int WIDTH_IN = 16,
     parameter int FRACTION_IN = 10,
     parameter bit SIGNED_IN = 1'b1,
     parameter int ROUNDING_IN = 0,
     parameter int OVERFLOW_IN = 0,
     parameter logic [16*N_IN-1:0] SCALES_IN = '0,
-    // elements of an output row, and their raw type; see axis_fixed_to_float
+    // elements of an output row, how they travel, and their raw type; see axis_fixed_to_wire
     parameter int N_OUT = 1,
+    parameter int WORD_WIDTH_OUT = 32,
+    parameter int EXPONENT_BITS_OUT = 8,
+    parameter int WORD_FRACTION_OUT = 0,
+    parameter bit WORD_SIGNED_OUT = 1'b1,
+    parameter int ROUNDING_OUT = 0,
+    parameter int OVERFLOW_OUT = 0,
     parameter int WIDTH_OUT = 16,
     parameter int FRACTION_OUT = 10,
     parameter bit SIGNED_OUT = 1'b1,
@@ -103,12 +113,10 @@ module kernel_shell #(
 );
 
   localparam int DATA_WIDTH = 512;
-  localparam int WORD_WIDTH = 32;
-  localparam int BEAT_WORDS = DATA_WIDTH / WORD_WIDTH;
   localparam int BYTES_WIDTH = 48;
   localparam int COUNT_WIDTH = BYTES_WIDTH - $clog2(DATA_WIDTH / 8) + 1;
-  localparam int ROW_IN_BYTES = N_IN * WORD_WIDTH / 8;
-  localparam int ROW_OUT_BYTES = N_OUT * WORD_WIDTH / 8;
+  localparam int ROW_IN_BYTES = N_IN * WORD_WIDTH_IN / 8;
+  localparam int ROW_OUT_BYTES = N_OUT * WORD_WIDTH_OUT / 8;
 
   logic        run_valid;
   logic        run_ready;
@@ -239,14 +247,18 @@ module kernel_shell #(
   );
 
   kernel_input #(
-      .BEAT_WORDS(BEAT_WORDS),
-      .N         (N_IN),
-      .WIDTH     (WIDTH_IN),
-      .FRACTION  (FRACTION_IN),
-      .SIGNED    (SIGNED_IN),
-      .ROUNDING  (ROUNDING_IN),
-      .OVERFLOW  (OVERFLOW_IN),
-      .SCALES    (SCALES_IN)
+      .DATA_WIDTH   (DATA_WIDTH),
+      .N            (N_IN),
+      .WORD_WIDTH   (WORD_WIDTH_IN),
+      .EXPONENT_BITS(EXPONENT_BITS_IN),
+      .WORD_FRACTION(WORD_FRACTION_IN),
+      .WORD_SIGNED  (WORD_SIGNED_IN),
+      .WIDTH        (WIDTH_IN),
+      .FRACTION     (FRACTION_IN),
+      .SIGNED       (SIGNED_IN),
+      .ROUNDING     (ROUNDING_IN),
+      .OVERFLOW     (OVERFLOW_IN),
+      .SCALES       (SCALES_IN)
   ) u_kernel_input (
       .clk               (clk),
       .rst_n             (rst_n),
@@ -271,12 +283,18 @@ module kernel_shell #(
   logic                  out_last;
 
   kernel_output #(
-      .BEAT_WORDS(BEAT_WORDS),
-      .N         (N_OUT),
-      .WIDTH     (WIDTH_OUT),
-      .FRACTION  (FRACTION_OUT),
-      .SIGNED    (SIGNED_OUT),
-      .SCALES    (SCALES_OUT)
+      .DATA_WIDTH   (DATA_WIDTH),
+      .N            (N_OUT),
+      .WORD_WIDTH   (WORD_WIDTH_OUT),
+      .EXPONENT_BITS(EXPONENT_BITS_OUT),
+      .WORD_FRACTION(WORD_FRACTION_OUT),
+      .WORD_SIGNED  (WORD_SIGNED_OUT),
+      .ROUNDING     (ROUNDING_OUT),
+      .OVERFLOW     (OVERFLOW_OUT),
+      .WIDTH        (WIDTH_OUT),
+      .FRACTION     (FRACTION_OUT),
+      .SIGNED       (SIGNED_OUT),
+      .SCALES       (SCALES_OUT)
   ) u_kernel_output (
       .clk          (clk),
       .rst_n        (rst_n),

@@ -20,7 +20,8 @@ namespace {
 constexpr uint32_t kPollRows = 1024;
 constexpr size_t kInputs = sizeof spec::kInputExponents / sizeof spec::kInputExponents[0];
 constexpr size_t kOutputs = sizeof spec::kOutputExponents / sizeof spec::kOutputExponents[0];
-
+constexpr uint32_t kInputBytes = kInputs * spec::kInputFormat.bytes;
+constexpr uint32_t kOutputBytes = kOutputs * spec::kOutputFormat.bytes;
 constexpr uint32_t kAlignment = 64;
 
 }  // namespace
@@ -67,8 +68,8 @@ private:
             case registers::RUNS: return runs_;
             case registers::AXI_ERROR: return axi_error_;
             case registers::VERSION: return registers::MAP_VERSION;
-            case registers::ROW_IN_BYTES: return kInputs * 4;
-            case registers::ROW_OUT_BYTES: return kOutputs * 4;
+            case registers::ROW_IN_BYTES: return kInputBytes;
+            case registers::ROW_OUT_BYTES: return kOutputBytes;
             default: return is_argument(offset) ? arguments_[(offset - registers::X) / 4] : 0;
         }
     }
@@ -88,8 +89,8 @@ private:
         y_ = pointer(registers::Y);
         rows_ = arguments_[(registers::ROWS - registers::X) / 4];
         row_ = 0;
-        const bool readable = map(x_, kInputs * 4, "m_axi_gmem0: read", &host_x_);
-        const bool writable = map(y_, kOutputs * 4, "m_axi_gmem1: write", &host_y_);
+        const bool readable = map(x_, kInputBytes, "m_axi_gmem0: read", &host_x_);
+        const bool writable = map(y_, kOutputBytes, "m_axi_gmem1: write", &host_y_);
         if (!readable) axi_error_ |= registers::READ_ERROR;
         if (!writable) axi_error_ |= registers::WRITE_ERROR;
         if (!readable || !writable) row_ = rows_;
@@ -115,18 +116,17 @@ private:
     void compute(uint32_t rows) {
         x_raw_.resize(rows * kInputs);
         y_raw_.resize(rows * kOutputs);
-        for (size_t i = 0; i < x_raw_.size(); ++i) {
-            float x;
-            std::memcpy(&x, host_x_ + 4 * (row_ * kInputs + i), sizeof x);
-            x_raw_[i] = emu::to_raw(x, spec::kInputExponents[i % kInputs], spec::kInput);
+        const uint8_t *x = host_x_ + static_cast<size_t>(row_) * kInputBytes;
+        for (size_t i = 0; i < x_raw_.size(); ++i, x += spec::kInputFormat.bytes) {
+            x_raw_[i] = emu::load(x, spec::kInputExponents[i % kInputs], spec::kInputFormat, spec::kInput);
         }
         if (hypersonic_csim(x_raw_.data(), y_raw_.data(), rows) != 0) {
             memory_.fault(memory_.card, "hypersonic_csim did not return 0");
             axi_error_ |= registers::READ_ERROR;
         }
-        for (size_t i = 0; i < y_raw_.size(); ++i) {
-            const float y = emu::from_raw(y_raw_[i], spec::kOutputExponents[i % kOutputs], spec::kOutput);
-            std::memcpy(host_y_ + 4 * (row_ * kOutputs + i), &y, sizeof y);
+        uint8_t *y = host_y_ + static_cast<size_t>(row_) * kOutputBytes;
+        for (size_t i = 0; i < y_raw_.size(); ++i, y += spec::kOutputFormat.bytes) {
+            emu::store(y, y_raw_[i], spec::kOutputExponents[i % kOutputs], spec::kOutputFormat, spec::kOutput);
         }
         row_ += rows;
         rows_done_ += rows;

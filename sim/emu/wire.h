@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// FP32 on the wire <-> raw fixed point in the fabric, bit for bit as TensorSpec.to_raw and from_raw (hls/spec.py).
+// Elements on the wire <-> raw fixed point in the fabric, bit for bit as TensorSpec.to_raw and from_raw (hls/spec.py).
 //
-// Everything is done in double, where a float32 times a power of two is exact; rounding is the one of the fixed-point
-// type on the way in and nearest even on the way out.
+// Everything is done in double, where a float32 or a 32-bit integer times a power of two is exact; rounding is the one of
+// the fixed-point type, and to nearest even where floating point comes out.
 #ifndef HYPERSONIC_EMU_WIRE_H
 #define HYPERSONIC_EMU_WIRE_H
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 
 namespace emu {
 
-enum class Rounding { kTruncate, kNearestUp, kNearestEven };  // AP_TRN, AP_RND, AP_RND_CONV
-enum class Overflow { kWrap, kSaturate };                     // AP_WRAP, AP_SAT
+// AP_TRN, AP_RND, AP_RND_CONV, AP_TRN_ZERO, AP_RND_ZERO, AP_RND_INF, AP_RND_MIN_INF
+enum class Rounding { kTruncate, kNearestUp, kNearestEven, kToZero, kNearestZero, kNearestAway, kNearestDown };
+// AP_WRAP, AP_SAT, AP_SAT_ZERO, AP_SAT_SYM
+enum class Overflow { kWrap, kSaturate, kZero, kSymmetric };
 
 // ap_fixed<width, width - fraction, rounding, overflow>, width 1 to 62.
 struct FixedPoint {
@@ -24,18 +28,46 @@ struct FixedPoint {
 
     constexpr int64_t min_raw() const { return is_signed ? -(int64_t{1} << (width - 1)) : 0; }
     constexpr int64_t max_raw() const { return (int64_t{1} << (width - (is_signed ? 1 : 0))) - 1; }
+    // What numbers too large and too small become; in wrapping types only the infinities.
+    constexpr int64_t above() const { return overflow == Overflow::kZero ? 0 : max_raw(); }
+    constexpr int64_t below() const {
+        if (overflow == Overflow::kZero || !is_signed) return 0;
+        return overflow == Overflow::kSymmetric ? -max_raw() : min_raw();
+    }
+};
+
+// How an element travels: `bytes` little endian, a float with `exponent_bits`, or (0) an integer of type `integer`.
+struct Format {
+    int bytes;
+    int exponent_bits;
+    FixedPoint integer;
+
+    constexpr int mantissa_bits() const { return 8 * bytes - 1 - exponent_bits; }
+    constexpr int bias() const { return (1 << (exponent_bits - 1)) - 1; }
 };
 
 inline double round_to_integer(double value, Rounding rounding) {
-    if (rounding == Rounding::kNearestEven) return std::nearbyint(value);
     const double low = std::floor(value);
-    // value + 0.5 would round the largest double below 0.5 up
-    return rounding == Rounding::kNearestUp && value - low >= 0.5 ? low + 1.0 : low;
+    const double rest = value - low;  // value + 0.5 would round the largest double below 0.5 up
+    const bool tie = rest == 0.5;
+    bool up = rest > 0.5;
+    switch (rounding) {
+        case Rounding::kTruncate: up = false; break;
+        case Rounding::kNearestUp: up = up || tie; break;
+        case Rounding::kNearestEven: return std::nearbyint(value);
+        case Rounding::kToZero: return std::trunc(value);
+        case Rounding::kNearestZero: up = up || (tie && value < 0); break;
+        case Rounding::kNearestAway: up = up || (tie && value > 0); break;
+        case Rounding::kNearestDown: break;
+    }
+    return up ? low + 1.0 : low;
 }
 
 inline int64_t saturate(double whole, const FixedPoint &type) {
-    if (whole >= static_cast<double>(type.max_raw())) return type.max_raw();
-    if (whole <= static_cast<double>(type.min_raw())) return type.min_raw();
+    // powers of two, because the ends themselves may have no double
+    const double least = static_cast<double>(type.min_raw());
+    if (whole >= std::ldexp(1.0, type.width - (type.is_signed ? 1 : 0))) return type.above();
+    if (whole < least || (whole == least && type.overflow == Overflow::kSymmetric)) return type.below();
     return static_cast<int64_t>(whole);
 }
 
@@ -46,16 +78,16 @@ inline int64_t wrap(double whole, const FixedPoint &type) {
 }
 
 // One element of a request: x times 2**scale_exponent, quantised. NaN gives 0, an infinity the end of the range.
-inline int64_t to_raw(float x, int scale_exponent, const FixedPoint &type) {
-    const double value = std::ldexp(static_cast<double>(x), scale_exponent);
+inline int64_t to_raw(double x, int scale_exponent, const FixedPoint &type) {
+    const double value = std::ldexp(x, scale_exponent);
     if (std::isnan(value)) return 0;
-    if (std::isinf(value)) return value > 0 ? type.max_raw() : type.min_raw();
+    if (std::isinf(value)) return value > 0 ? type.above() : type.below();
     const double whole = round_to_integer(std::ldexp(value, type.fraction), type.rounding);
-    return type.overflow == Overflow::kSaturate ? saturate(whole, type) : wrap(whole, type);
+    return type.overflow == Overflow::kWrap ? wrap(whole, type) : saturate(whole, type);
 }
 
-// One element of an answer: raw * 2**-fraction * 2**-scale_exponent, to the nearest float32, ties to even.
-inline float from_raw(int64_t raw, int scale_exponent, const FixedPoint &type) {
+// raw * 2**-fraction * 2**-scale_exponent as a double that rounds to any float as the number itself does.
+inline double from_raw(int64_t raw, int scale_exponent, const FixedPoint &type) {
     constexpr int64_t kExact = int64_t{1} << 53;
     int shift = 0;
     // Rounding to double first would round twice: keep what a double holds and let the last bit stand for the rest.
@@ -63,7 +95,53 @@ inline float from_raw(int64_t raw, int scale_exponent, const FixedPoint &type) {
         raw = (raw >> 1) | (raw & 1);
         ++shift;
     }
-    return static_cast<float>(std::ldexp(static_cast<double>(raw), shift - type.fraction - scale_exponent));
+    return std::ldexp(static_cast<double>(raw), shift - type.fraction - scale_exponent);
+}
+
+inline double load_float(uint32_t word, const Format &format) {
+    const uint32_t exponent = (word >> format.mantissa_bits()) & ((1u << format.exponent_bits) - 1);
+    const uint32_t fraction = word & ((1u << format.mantissa_bits()) - 1);
+    double value = 0;
+    if (exponent == (1u << format.exponent_bits) - 1) {
+        value = fraction != 0 ? std::nan("") : HUGE_VAL;
+    } else {
+        const uint32_t mantissa = exponent != 0 ? fraction | 1u << format.mantissa_bits() : fraction;
+        const int scale = static_cast<int>(std::max(exponent, 1u)) - format.bias() - format.mantissa_bits();
+        value = std::ldexp(static_cast<double>(mantissa), scale);
+    }
+    return word >> (8 * format.bytes - 1) & 1 ? -value : value;
+}
+
+// The nearest float of that format, ties to even.
+inline uint32_t store_float(double value, const Format &format) {
+    if (value == 0) return 0;
+    const uint32_t sign = std::signbit(value) ? 1u << (8 * format.bytes - 1) : 0;
+    int exponent = 0;
+    std::frexp(value, &exponent);  // value is below 2**exponent
+    const int least = 1 - format.bias() - format.mantissa_bits();
+    const int ulp = std::max(exponent - 1 - format.mantissa_bits(), least);
+    const uint64_t mantissa = static_cast<uint64_t>(std::nearbyint(std::ldexp(std::fabs(value), -ulp)));
+    // The hidden one adds 1 to the exponent field, and a carry out of the fraction another.
+    const uint64_t word = (static_cast<uint64_t>(ulp - least) << format.mantissa_bits()) + mantissa;
+    const uint64_t infinity = ((uint64_t{1} << format.exponent_bits) - 1) << format.mantissa_bits();
+    return sign | static_cast<uint32_t>(std::min(word, infinity));
+}
+
+inline int64_t load(const uint8_t *element, int scale_exponent, const Format &format, const FixedPoint &type) {
+    uint32_t word = 0;
+    std::memcpy(&word, element, static_cast<size_t>(format.bytes));  // little endian, as the card is
+    if (format.exponent_bits != 0) return to_raw(load_float(word, format), scale_exponent, type);
+    const int unused = 32 - 8 * format.bytes;
+    const double value = format.integer.is_signed ? static_cast<double>(static_cast<int32_t>(word << unused) >> unused)
+                                                  : static_cast<double>(word);
+    return to_raw(value, -format.integer.fraction, type);
+}
+
+inline void store(uint8_t *element, int64_t raw, int scale_exponent, const Format &format, const FixedPoint &type) {
+    const uint32_t word = format.exponent_bits != 0
+                              ? store_float(from_raw(raw, scale_exponent, type), format)
+                              : static_cast<uint32_t>(to_raw(from_raw(raw, 0, type), 0, format.integer));
+    std::memcpy(element, &word, static_cast<size_t>(format.bytes));
 }
 
 }  // namespace emu

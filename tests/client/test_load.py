@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hypersonic.build import build, build_csim
+from hypersonic.build import build, build_csim, travelling
 from hypersonic.client.load import InferError, Model, describe_model, send_events
 from hypersonic.hls.zoo.facile.events import log_flat_events
-from hypersonic.infer import WrongAnswerError, check_against_csim, kernel_cycles, served_integers
+from hypersonic.infer import WrongAnswerError, check_against_csim, kernel_cycles
 from hypersonic.run import Served, ServerError, served
 
 
@@ -35,20 +35,29 @@ def test_each_answer_belongs_to_its_event_whoever_sent_it(server: Served) -> Non
     assert sorted(seen) == list(range(40))
     assert (load.latencies_ns > 0).all()
     assert [len(output) for output in load.outputs] == [len(event) for event in events]
-    assert check_against_csim("facile", np.concatenate(events), np.concatenate(load.outputs)) == sum(map(len, events))
+    assert check_against_csim("facile", model, np.concatenate(events), np.concatenate(load.outputs)) == sum(map(len, events))
 
 
 def test_one_wrong_bit_is_found_and_named(server: Served) -> None:
     rows = log_flat_events(1, seed=12).rows[:50]
-    output = np.array(send_events(server.grpc, describe_model(server.grpc, "facile"), [rows], clients=1).outputs[0])
-    project, _ = build_csim("facile")
-    raw = served_integers(project, output)
-    raw[17, 0] ^= 1
+    model = describe_model(server.grpc, "facile")
+    output = np.array(send_events(server.grpc, model, [rows], clients=1).outputs[0])
+    output.view(np.uint32)[17, 0] ^= 1
     with pytest.raises(WrongAnswerError, match=r"1 of 50 answers of model 'facile' differ from csim, first in row 17"):
-        check_against_csim("facile", rows, project.output.from_raw(raw))
-    output[3, 0] += np.float32(2**-12)
-    with pytest.raises(WrongAnswerError, match="not on the grid"):
-        check_against_csim("facile", rows, output)
+        check_against_csim("facile", model, rows, output)
+
+
+@pytest.mark.parametrize("datatypes", [("FP16", "BF16"), ("INT16", "INT32")])
+def test_other_datatypes_travel_and_are_compared_to_the_bit(tmp_path: Path, datatypes: tuple[str, str]) -> None:
+    build("facile", target="sw_emu", repository=tmp_path, datatypes=datatypes)
+    project, _ = build_csim("facile")
+    x, _ = travelling((project.input, project.output), datatypes)
+    rows = x.quantise(log_flat_events(1, seed=14).rows[:500])
+    with served(tmp_path) as server:
+        model = describe_model(server.grpc, "facile")
+        assert (model.input_datatype, model.output_datatype) == datatypes
+        (answers,) = send_events(server.grpc, model, [rows], clients=1).outputs
+    assert check_against_csim("facile", model, rows, answers) == 500
 
 
 def test_a_card_without_a_clock_counts_none(server: Served) -> None:

@@ -16,7 +16,7 @@ from hypersonic.firmware.kernel import PORTS, Kernel, KernelError, rtl_sources, 
 from hypersonic.hls import verilator
 from hypersonic.hls.core import Core
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
-from hypersonic.hls.spec import TensorSpec
+from hypersonic.hls.spec import DATATYPES, TensorSpec
 from hypersonic.sim.bench_core import bench_specs, write_bench_core
 
 MODULES = sorted(file.stem for file in kernel_module.RTL.glob("*.sv"))
@@ -42,8 +42,11 @@ TYPES = st.builds(
 
 @st.composite
 def tensors(draw: st.DrawFn, name: str) -> TensorSpec:
-    size = draw(st.integers(1, 70))
-    return TensorSpec(name, (size,), draw(TYPES), scale_exponents=(draw(st.integers(-40, 40)),) * size)
+    size, fixed = draw(st.integers(1, 70)), draw(TYPES)
+    datatype = draw(st.sampled_from(list(DATATYPES)))
+    if (element := DATATYPES[datatype]).is_integer:
+        return TensorSpec(name, (size,), replace(fixed, width=min(fixed.width, 53), signed=element.signed), datatype)
+    return TensorSpec(name, (size,), fixed, datatype, (draw(st.integers(-40, 40)),) * size)
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -127,10 +130,10 @@ BAD_PARAMETERS = [
     ("axi_burst_split", "COUNT_WIDTH=6", "COUNT_WIDTH is 6"),
     ("axi_read_master", "OUTSTANDING=3", "OUTSTANDING is 3"),
     ("axi_write_master", "OUTSTANDING=1", "OUTSTANDING is 1"),
-    ("fp32_to_fixed", "WIDTH=63", "WIDTH is 63"),
-    ("fp32_to_fixed", "SHIFT=401", "SHIFT is 401"),
-    ("fp32_to_fixed", "ROUNDING=3", "ROUNDING is 3"),
-    ("fixed_to_fp32", "SHIFT=-401", "SHIFT is -401"),
+    ("float_to_fixed", "WIDTH=63", "WIDTH is 63"),
+    ("float_to_fixed", "SHIFT=401", "SHIFT is 401"),
+    ("float_to_fixed", "ROUNDING=7", "ROUNDING is 7"),
+    ("fixed_to_float", "SHIFT=-401", "SHIFT is -401"),
     ("kernel_control", "MAX_RUNS=6", "MAX_RUNS is 6"),
     ("kernel_runs", "ROW_IN_BYTES=65536", "ROW_IN_BYTES is 65536"),
 ]

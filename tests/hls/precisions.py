@@ -32,12 +32,23 @@ def exact_raw(value: Fraction, to: FixedPoint) -> int:
     scaled = value * Fraction(2) ** to.fraction
     whole = floor(scaled)
     rest = scaled - whole
-    if to.rounding is Rounding.RND and rest >= Fraction(1, 2):
-        whole += 1
-    if to.rounding is Rounding.RND_CONV and (rest > Fraction(1, 2) or (rest == Fraction(1, 2) and whole % 2)):
-        whole += 1
+    tie, half = rest == Fraction(1, 2), Fraction(1, 2)
+    up = {
+        Rounding.TRN: False,
+        Rounding.RND: rest >= half,
+        Rounding.RND_CONV: rest > half or (tie and whole % 2 == 1),
+        Rounding.TRN_ZERO: rest > 0 and scaled < 0,
+        Rounding.RND_ZERO: rest > half or (tie and scaled < 0),
+        Rounding.RND_INF: rest > half or (tie and scaled > 0),
+        Rounding.RND_MIN_INF: rest > half,
+    }
+    whole += up[to.rounding]
     low = -(2 ** (to.width - 1)) if to.signed else 0
     count = 2**to.width
-    if to.overflow is Overflow.SAT:
-        return sorted((low, whole, low + count - 1))[1]
-    return (whole - low) % count + low
+    if to.overflow is Overflow.WRAP:
+        return (whole - low) % count + low
+    if to.overflow is Overflow.SAT_ZERO:
+        return whole if low <= whole < low + count else 0
+    if to.overflow is Overflow.SAT_SYM and to.signed:
+        low, count = low + 1, count - 1
+    return sorted((low, whole, low + count - 1))[1]

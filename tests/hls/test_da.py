@@ -35,7 +35,7 @@ def networks(draw: st.DrawFn) -> Network:
     fraction = source.fraction
     layers: list[Layer] = []
     for index in range(draw(st.integers(1, 4))):
-        result = draw(precisions)
+        result = draw(precisions.filter(lambda to: to.overflow is not Overflow.SAT_ZERO))
         kind = draw(st.sampled_from(["dense", "scaling", "relu", "linear"]))
         bits, lsb = draw(st.integers(1, 10)), draw(st.integers(-2, 10))
         if kind == "dense":

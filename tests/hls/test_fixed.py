@@ -35,8 +35,14 @@ def test_a_cast_between_types_is_exact_for_every_integer(fixed: FixedPoint, raw:
 
 
 @given(fixed_points())
-def test_not_a_number_is_zero_and_infinities_are_the_ends_of_the_range(fixed: FixedPoint) -> None:
-    np.testing.assert_array_equal(fixed.from_float([np.nan, np.inf, -np.inf]), [0, fixed.max_raw, fixed.min_raw])
+def test_not_a_number_is_zero_and_infinities_saturate(fixed: FixedPoint) -> None:
+    beyond = {
+        Overflow.WRAP: (fixed.max_raw, fixed.min_raw),
+        Overflow.SAT: (fixed.max_raw, fixed.min_raw),
+        Overflow.SAT_ZERO: (0, 0),
+        Overflow.SAT_SYM: (fixed.max_raw, -fixed.max_raw if fixed.signed else 0),
+    }
+    np.testing.assert_array_equal(fixed.from_float([np.nan, np.inf, -np.inf]), [0, *beyond[fixed.overflow]])
 
 
 @given(fixed_points(53), st.integers(-(2**52), 2**52))
@@ -55,8 +61,9 @@ def test_the_written_type_reads_back(fixed: FixedPoint) -> None:
     [
         "ap_fixed<16>",
         "fixed<16,6>",
-        "ap_fixed<16,6,AP_RND_ZERO>",
-        "ap_fixed<16,6,AP_RND,AP_SAT_SYM>",
+        "ap_fixed<16,6,AP_RND_DOWN>",
+        "ap_fixed<16,6,AP_RND,AP_WRAP_SM>",
+        "ap_fixed<16,6,AP_RND,AP_WRAP,1>",
         "ap_fixed<63,6>",
         "ap_fixed<0,0>",
     ],

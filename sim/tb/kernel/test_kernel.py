@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from hypersonic.firmware import registers
 from hypersonic.firmware.kernel import write_kernel
 from hypersonic.sim.axi_bus import ReadMonitor, WriteMonitor
-from hypersonic.sim.bench_core import bench_core_float, bench_specs, write_bench_core
+from hypersonic.sim.bench_core import bench_core_wire, bench_specs, write_bench_core
 from hypersonic.sim.bus import Bench
 from hypersonic.sim.cocotb_run import run_bench
 from hypersonic.sim.control_bus import ControlMaster
@@ -62,7 +62,7 @@ class TB:
         data = (self.generator.normal(0, 8, (rows, self.n_in))).astype(np.float32)
         self._store(x, data)
         self.expected[x : x + data.nbytes] = self.array[x : x + data.nbytes]
-        result = bench_core_float(data, self.x_spec, self.y_spec)
+        result = bench_core_wire(data, self.x_spec, self.y_spec)
         self.expected[y : y + result.nbytes] = result.reshape(-1).view(np.uint8)
 
     def _store(self, address: int, data: NDArray[np.float32]) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hypersonic.firmware import registers
 from hypersonic.firmware.kernel import write_kernel
-from hypersonic.sim.bench_core import bench_core_float, bench_specs, write_bench_core
+from hypersonic.sim.bench_core import bench_core_wire, bench_specs, write_bench_core
 from hypersonic.sim.direct import MemoryTiming, Simulation, SimulationError
 from hypersonic.sim.simulator import build_hardware_simulator
 
@@ -36,7 +36,7 @@ def put(simulation: Simulation, rows: int, seed: int = 1, x: int = _X) -> NDArra
     """Random rows at x, everything else a canary; returns what must come out."""
     data = np.random.default_rng(seed).normal(0, 50, (rows, _X_SPEC.size)).astype(np.float32)
     simulation.memory[x : x + data.nbytes] = data.reshape(-1).view(np.uint8)
-    return bench_core_float(data, _X_SPEC, _Y_SPEC)
+    return bench_core_wire(data, _X_SPEC, _Y_SPEC)
 
 
 def check(simulation: Simulation, expected: NDArray[np.float32], y: int = _Y) -> None:
@@ -66,6 +66,33 @@ def test_a_run_costs_its_read_beats_and_a_fixed_latency(simulator: Path, timing:
         assert 18_000 < cycles <= 18_000 + latency
         assert simulation.read(registers.STARVED_CYCLES) <= 2_000 + 2 * latency  # 1 clock in 9 is the data's own pace
         assert simulation.read(registers.BLOCKED_CYCLES) == 0
+
+
+@pytest.mark.parametrize(
+    ("datatypes", "n_in", "n_out"),
+    [
+        (("FP16", "FP16"), 18, 1),
+        (("BF16", "FP32"), 5, 3),
+        (("INT16", "INT16"), 18, 1),
+        (("INT8", "INT32"), 70, 2),
+        (("FP32", "INT8"), 3, 33),
+        (("INT32", "BF16"), 18, 7),
+    ],
+)
+def test_every_wire_format_is_exact_end_to_end(tmp_path: Path, datatypes: tuple[str, str], n_in: int, n_out: int) -> None:
+    x, y = bench_specs(n_in, n_out, datatypes=datatypes)
+    kernel = write_kernel(write_bench_core(x, y, tmp_path), tmp_path)
+    data = np.random.default_rng(4).integers(0, 256, 1000 * x.row_bytes, dtype=np.uint8)  # NaN and infinities among them
+    expected = y.encode(bench_core_wire(x.decode(data), x, y))
+    with Simulation(build_hardware_simulator(kernel), _MEMORY_BYTES, STALLING) as simulation:
+        simulation.memory[:] = 0xA5
+        simulation.memory[_X : _X + data.size] = data
+        simulation.start(_X, _Y, 1000)
+        simulation.finish()
+        np.testing.assert_array_equal(simulation.memory[_Y : _Y + expected.size], expected)
+        assert (simulation.memory[_Y + expected.size :] == 0xA5).all()
+        row_bytes = simulation.read(registers.ROW_IN_BYTES), simulation.read(registers.ROW_OUT_BYTES)
+        assert row_bytes == (x.row_bytes, y.row_bytes)
 
 
 def queued(simulation: Simulation, runs: int, rows: int) -> Iterator[int]:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fp32_to_fixed against TensorSpec.to_raw: many types at once, each number into all of them, bit for bit.
+"""float_to_fixed against TensorSpec.to_raw: many types at once, each number into all of them, bit for bit.
 
-The numbers are every exponent with telling fractions, both signs, NaN, infinities, denormals; and for each type the ties,
-the ends of its range and their float32 neighbours.
+FP16: every number there is. FP32 and BF16: every exponent with telling fractions, both signs, NaN, infinities, denormals, and
+for each type the ties, the ends of its range and their neighbours.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 
 import cocotb
 import numpy as np
+import pytest
 from cocotb.triggers import Timer
 from numpy.typing import NDArray
 
@@ -28,12 +29,13 @@ _LATENCY = 3
 _SPECS = "HYPERSONIC_BENCH_SPECS"
 
 
-def specs() -> list[TensorSpec]:
+def specs(datatype: str) -> list[TensorSpec]:
     """Every rounding and overflow on telling widths, the extremes of width and shift, and random ones."""
-    shapes = [(16, 6, True, 0), (18, 8, True, -3), (8, 8, False, 2), (1, 1, True, 0), (1, 0, False, 0), (33, 5, True, 1)]
     modes = list(itertools.product(Rounding, Overflow))
-    chosen = [(*shape, *mode) for shape in shapes for mode in modes]
     rng = random.Random(7)
+    chosen = [(*shape, *mode) for shape in [(16, 6, True, 0), (8, 8, False, 2)] for mode in modes]
+    shapes = [(18, 8, True, -3), (1, 1, True, 0), (1, 0, False, 0), (33, 5, True, 1)]
+    chosen += [(*shape, *mode) for shape in shapes for mode in rng.sample(modes, 3)]
     extreme = [
         (62, 30, True, 0),
         (62, 62, False, 0),
@@ -48,13 +50,16 @@ def specs() -> list[TensorSpec]:
         width = rng.randrange(1, 40)
         chosen.append((width, rng.randrange(-10, 45), rng.random() < 0.7, rng.randrange(-30, 31), *rng.choice(modes)))
     return [
-        TensorSpec("x", (1,), FixedPoint(width, integer, signed, rounding, overflow), scale_exponents=(scale,))
+        TensorSpec("x", (1,), FixedPoint(width, integer, signed, rounding, overflow), datatype, scale_exponents=(scale,))
         for width, integer, signed, scale, rounding, overflow in chosen
     ]
 
 
-def numbers(every: list[TensorSpec]) -> NDArray[np.float32]:
-    """The float32 numbers to convert, as (n,)."""
+def words(every: list[TensorSpec]) -> NDArray[np.generic]:
+    """The elements to convert, as they travel."""
+    element = every[0].element
+    if element.bits == 16 and element.exponent_bits == 5:
+        return np.arange(1 << 16, dtype=np.uint16)
     rng = np.random.default_rng(11)
     fractions = np.array([0, 1, 0x2AAAAA, 0x400000, 0x400001, 0x7FFFFF], dtype=np.uint32)
     grid = (np.arange(256, dtype=np.uint32)[:, None] << 23 | fractions).ravel()
@@ -67,23 +72,26 @@ def numbers(every: list[TensorSpec]) -> NDArray[np.float32]:
         with np.errstate(over="ignore"):
             near = np.ldexp(halves, -spec.fixed.fraction - spec.exponents[0]).astype(np.float32)
             parts += [near, np.nextafter(near, np.float32(np.inf)), np.nextafter(near, np.float32(-np.inf))]
-    return np.concatenate(parts)
+    with np.errstate(invalid="ignore"):
+        return every[0].encode(np.concatenate(parts)).view(element.dtype.str.replace("f", "u"))
 
 
 def wrapper(every: list[TensorSpec]) -> str:
     """All types side by side."""
     rounding, overflow = list(Rounding), list(Overflow)
+    element = every[0].element
+    bits = f".EXPONENT_BITS({element.exponent_bits}), .MANTISSA_BITS({element.bits - 1 - element.exponent_bits})"
     lanes, low = [], 0
     for i, spec in enumerate(every):
         fixed = spec.fixed
         lanes.append(
-            f"  fp32_to_fixed #(.WIDTH({fixed.width}), .SHIFT({fixed.fraction + int(spec.exponents[0])}), "
+            f"  float_to_fixed #({bits}, .WIDTH({fixed.width}), .SHIFT({fixed.fraction + int(spec.exponents[0])}), "
             f".SIGNED(1'b{int(fixed.signed)}), .ROUNDING({rounding.index(fixed.rounding)}), "
             f".OVERFLOW({overflow.index(fixed.overflow)})) u_{i} "
             f"(.clk(clk), .enable(enable), .x(x), .raw(raw[{low}+:{fixed.width}]));"
         )
         low += fixed.width
-    ports = f"input logic clk, input logic enable, input logic [31:0] x, output logic [{low - 1}:0] raw"
+    ports = f"input logic clk, input logic enable, input logic [{element.bits - 1}:0] x, output logic [{low - 1}:0] raw"
     return "\n".join([f"module lanes ({ports});", *lanes, "endmodule", ""])
 
 
@@ -100,33 +108,35 @@ def unpack(word: int, every: list[TensorSpec]) -> list[int]:
 @cocotb.test()
 async def every_type_converts_every_number_exactly(dut: Any) -> None:
     every = [TensorSpec.from_json(value) for value in json.loads(os.environ[_SPECS])]
-    values = numbers(every)
-    expected = np.stack([spec.to_raw(values[:, None])[:, 0] for spec in every], axis=1)
+    values = words(every)
+    with np.errstate(invalid="ignore"):
+        expected = np.stack([spec.to_raw(spec.decode(values.tobytes()))[:, 0] for spec in every], axis=1)
     rng = random.Random(5)
-    words: list[int] = []
+    answers: list[int] = []
     shown = 0
-    while len(words) < len(values):
+    while len(answers) < len(values):
         enable = rng.random() < 0.9
         dut.clk.value = 0
         dut.enable.value = int(enable)
-        dut.x.value = int(values[min(shown, len(values) - 1) :][:1].view(np.uint32)[0])
+        dut.x.value = int(values[min(shown, len(values) - 1)])
         await Timer(1, "ns")
         dut.clk.value = 1
         await Timer(1, "ns")
         shown += enable
         if enable and shown >= _LATENCY:
-            words.append(int(dut.raw.value))
-    got = np.array([unpack(word, every) for word in words])
+            answers.append(int(dut.raw.value))
+    got = np.array([unpack(word, every) for word in answers])
     wrong = np.argwhere(got != expected)
     assert not wrong.size, "\n".join(
-        f"{every[j].fixed} scale {every[j].exponents[0]}: {values[i]!r} gave {got[i, j]}, expected {expected[i, j]}"
+        f"{every[j].fixed} scale {every[j].exponents[0]}: {values[i]:#x} gave {got[i, j]}, expected {expected[i, j]}"
         for i, j in wrong[:20]
     )
 
 
-def test_fp32_to_fixed(tmp_path: Path) -> None:
-    every = specs()
+@pytest.mark.parametrize("datatype", ["FP32", "FP16", "BF16"])
+def test_float_to_fixed(tmp_path: Path, datatype: str) -> None:
+    every = specs(datatype)
     top = tmp_path / "lanes.sv"
     top.write_text(wrapper(every))
     environment = {_SPECS: json.dumps([spec.to_json() for spec in every])}
-    run_bench(tmp_path / "build", "lanes", [*rtl_sources("fp32_to_fixed"), top], __name__, environment=environment)
+    run_bench(tmp_path / "build", "lanes", [*rtl_sources("float_to_fixed"), top], __name__, environment=environment)

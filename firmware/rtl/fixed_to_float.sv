@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One raw fixed-point number to one FP32 number, five clocks, one a clock while `enable` is set.
+// One raw fixed-point number to one IEEE 754 number, five clocks, one a clock while `enable` is set.
 //
 //   y = raw * 2**-SHIFT, rounded once, to nearest even
 //
-// Exact up to 24 significant bits; results too large give infinity, small ones denormals, as IEEE 754 says. The reference
-// is TensorSpec.from_raw (hls/spec.py).
+//   FP32: 8 and 23 bits     FP16: 5 and 10 bits     BF16: 8 and 7 bits
+//
+// Exact up to MANTISSA_BITS + 1 significant bits; results too large give infinity, small ones denormals, as IEEE 754 says.
+// The reference is TensorSpec.from_raw (hls/spec.py).
 `default_nettype none
 
-module fixed_to_fp32 #(
+module fixed_to_float #(
+    // bits of the exponent and of the fraction; with the sign they make the number
+    parameter int EXPONENT_BITS = 8,
+    parameter int MANTISSA_BITS = 23,
     // bits of the raw number
     parameter int WIDTH = 16,
     // fraction bits plus the scale exponent of this element
@@ -16,25 +21,29 @@ module fixed_to_fp32 #(
     // 1: two's complement, 0: unsigned
     parameter bit SIGNED = 1'b1
 ) (
-    input  logic             clk,
-    input  logic             enable,
-    input  logic [WIDTH-1:0] raw,
-    output logic [     31:0] y
+    input  logic                                 clk,
+    input  logic                                 enable,
+    input  logic [                    WIDTH-1:0] raw,
+    output logic [EXPONENT_BITS+MANTISSA_BITS:0] y
 );
 
+  if (EXPONENT_BITS < 4 || EXPONENT_BITS > 8 || MANTISSA_BITS < 2 || MANTISSA_BITS > 23) begin : g_check_format
+    $error("fixed_to_float %m: %0d and %0d bits, expected 4 to 8 and 2 to 23", EXPONENT_BITS, MANTISSA_BITS);
+  end
   if (WIDTH < 1 || WIDTH > 62) begin : g_check_width
-    $error("fixed_to_fp32 %m: WIDTH is %0d, expected 1 to 62", WIDTH);
+    $error("fixed_to_float %m: WIDTH is %0d, expected 1 to 62", WIDTH);
   end
   if (SHIFT < -400 || SHIFT > 400) begin : g_check_shift
-    $error("fixed_to_fp32 %m: SHIFT is %0d, expected -400 to 400", SHIFT);
+    $error("fixed_to_float %m: SHIFT is %0d, expected -400 to 400", SHIFT);
   end
 
   localparam int NORM = (WIDTH > 32) ? 64 : 32;
   localparam int STEPS = (WIDTH > 1) ? $clog2(WIDTH) : 1;  // the leading one moves up by at most 2**STEPS - 1
   localparam int LATE = STEPS / 2;  // steps 0 to LATE-1 are taken in stage 3, the larger ones in stage 2
-  localparam int TOP = 127 + WIDTH - 1 - SHIFT;  // biased exponent when the leading one is the top bit
-  localparam bit MAY_UNDERFLOW = 127 - SHIFT < 1;
-  localparam bit MAY_OVERFLOW = TOP >= 254;  // 254 may still round up to 255
+  localparam int BIAS = (1 << (EXPONENT_BITS - 1)) - 1;
+  localparam int TOP = BIAS + WIDTH - 1 - SHIFT;  // biased exponent when the leading one is the top bit
+  localparam bit MAY_UNDERFLOW = BIAS - SHIFT < 1;
+  localparam bit MAY_OVERFLOW = TOP >= 2 * BIAS;  // the greatest exponent, which may still round up
 
   // 1: magnitude, its top bit moved to the top of NORM bits
   logic            sign1_q;
@@ -104,7 +113,7 @@ module fixed_to_fp32 #(
   wire                zero = !norm3_q[NORM-1];
 
   if (MAY_UNDERFLOW) begin : gen_underflow
-    localparam int FURTHEST = 26;  // from here on only the sticky bit is left
+    localparam int FURTHEST = MANTISSA_BITS + 3;  // from here on only the sticky bit is left
     wire signed [11:0] down = 12'sd1 - exponent;
     wire [4:0] places = down <= 0 ? 5'd0 : down > 12'(FURTHEST) ? 5'(FURTHEST) : down[4:0];
     wire [NORM+FURTHEST-1:0] shifted = {norm3_q, {FURTHEST{1'b0}}} >> places;
@@ -127,19 +136,19 @@ module fixed_to_fp32 #(
   always_ff @(posedge clk) if (enable) sign4_q <= sign3_q;
 
   // 5: round; the hidden one is added into the exponent, and a carry out of the fraction with it
-  wire [23:0] significand = norm4_q[NORM-1-:24];
-  wire        half = norm4_q[NORM-25];
-  wire        sticky = sticky4_q || norm4_q[NORM-26:0] != '0;
-  wire        up = half && (sticky || significand[0]);
-  wire [11:0] hidden = exponent4_q == '0 ? 12'd0 : exponent4_q - 12'd1;
-  wire [34:0] sum = {hidden, 23'd0} + 35'(significand) + 35'(up);
-  wire        infinite = MAY_OVERFLOW && sum[34:23] >= 12'd255;
+  wire [            MANTISSA_BITS:0] significand = norm4_q[NORM-1-:MANTISSA_BITS+1];
+  wire                               half = norm4_q[NORM-MANTISSA_BITS-2];
+  wire                               sticky = sticky4_q || norm4_q[NORM-MANTISSA_BITS-3:0] != '0;
+  wire                               up = half && (sticky || significand[0]);
+  wire [                       11:0] hidden = exponent4_q == '0 ? 12'd0 : exponent4_q - 12'd1;
+  wire [           MANTISSA_BITS+11:0] sum = {hidden, {MANTISSA_BITS{1'b0}}} + (MANTISSA_BITS + 12)'(significand) + (MANTISSA_BITS + 12)'(up);
+  wire                               infinite = MAY_OVERFLOW && sum[MANTISSA_BITS+:12] > 12'(2 * BIAS);
 
   always_ff @(posedge clk) begin
-    if (enable) y <= {sign4_q, infinite ? {8'hFF, 23'd0} : sum[30:0]};
+    if (enable) y <= {sign4_q, infinite ? {{EXPONENT_BITS{1'b1}}, {MANTISSA_BITS{1'b0}}} : sum[EXPONENT_BITS+MANTISSA_BITS-1:0]};
   end
 
-  wire unused = &{1'b0, sum[34:31]};
+  wire unused = &{1'b0, sum[MANTISSA_BITS+11:EXPONENT_BITS+MANTISSA_BITS]};
 
 endmodule
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fixed_to_fp32 against TensorSpec.from_raw: many types at once, bit for bit, infinities and denormals included."""
+"""fixed_to_float against TensorSpec.from_raw: many types at once, bit for bit, infinities and denormals included."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 import cocotb
 import numpy as np
+import pytest
 from cocotb.triggers import Timer
 from numpy.typing import NDArray
 
@@ -24,11 +25,14 @@ _SPECS = "HYPERSONIC_BENCH_SPECS"
 _VALUES = 700
 
 
-def specs() -> list[TensorSpec]:
+def specs(datatype: str) -> list[TensorSpec]:
     """Telling widths; shifts whose results are denormal (around 149), too large, or both sides of either border."""
     shapes = [(16, 6, True, 0), (16, 6, False, 3), (1, 1, True, 0), (1, 1, False, 0), (2, 1, True, 5), (24, 4, True, 0)]
     shapes += [(25, 4, True, 0), (26, 4, False, 0), (33, 8, True, -7), (54, 20, True, 0), (62, 31, True, 0), (62, 62, False, 0)]
-    for shift in (120, 126, 127, 130, 148, 149, 150, 152, 175, 200, 400):
+    if datatype == "FP16":
+        for shift in (10, 13, 14, 15, 16, 22, 24, 25, 26, 30, 40, -2, 0, 1):
+            shapes += [(16, 16, True, shift), (40, 40, False, shift), (12, 12, True, shift)]
+    for shift in (120, 126, 127, 130, 133, 134, 148, 149, 150, 152, 175, 200, 400):
         shapes += [(16, 16, True, shift), (40, 40, False, shift)]
     for shift in (-88, -96, -100, -104, -111, -112, -113, -128, -400):
         shapes += [(16, 16, True, shift), (40, 40, True, shift)]
@@ -37,18 +41,19 @@ def specs() -> list[TensorSpec]:
         width = rng.randrange(1, 63)
         shapes.append((width, rng.randrange(-5, 70), rng.random() < 0.6, rng.randrange(-60, 61)))
     return [
-        TensorSpec("y", (1,), FixedPoint(width, integer, signed), scale_exponents=(scale,))
+        TensorSpec("y", (1,), FixedPoint(width, integer, signed), datatype, scale_exponents=(scale,))
         for width, integer, signed, scale in shapes
     ]
 
 
 def raw_numbers(spec: TensorSpec, rng: np.random.Generator) -> NDArray[np.int64]:
-    """(_VALUES,) raw numbers of that type: the ends, powers of two and their neighbours, ties at bit 24, random ones."""
+    """(_VALUES,) raw numbers of that type: the ends, powers of two and their neighbours, ties, random ones."""
     low, high = spec.fixed.min_raw, spec.fixed.max_raw
     powers = 1 << np.arange(spec.fixed.width, dtype=np.int64)
     near = np.concatenate([powers, powers - 1, powers + 1, powers * 3 // 2])
-    patterns = rng.integers(1 << 23, 1 << 25, 40) << rng.integers(0, max(1, spec.fixed.width - 24), 40)
-    ties = np.concatenate([patterns | patterns >> 24, (patterns << 1 | 1) << rng.integers(0, 30, 40)])
+    bits = spec.element.bits - spec.element.exponent_bits  # the significant ones
+    patterns = rng.integers(1 << (bits - 1), 1 << (bits + 1), 40) << rng.integers(0, max(1, spec.fixed.width - bits), 40)
+    ties = np.concatenate([patterns | patterns >> bits, (patterns << 1 | 1) << rng.integers(0, 30, 40)])
     some = np.concatenate([[low, high, 0], near, -near, ties, -ties])
     some = some[(some >= low) & (some <= high)][: _VALUES - 100]
     magnitudes = rng.integers(low, high, _VALUES - some.size, endpoint=True)
@@ -57,16 +62,19 @@ def raw_numbers(spec: TensorSpec, rng: np.random.Generator) -> NDArray[np.int64]
 
 def wrapper(every: list[TensorSpec]) -> str:
     """All types side by side, an input of its own for each."""
+    element = every[0].element
+    bits = f".EXPONENT_BITS({element.exponent_bits}), .MANTISSA_BITS({element.bits - 1 - element.exponent_bits})"
     lanes, low = [], 0
     for i, spec in enumerate(every):
         fixed = spec.fixed
         lanes.append(
-            f"  fixed_to_fp32 #(.WIDTH({fixed.width}), .SHIFT({fixed.fraction + int(spec.exponents[0])}), "
+            f"  fixed_to_float #({bits}, .WIDTH({fixed.width}), .SHIFT({fixed.fraction + int(spec.exponents[0])}), "
             f".SIGNED(1'b{int(fixed.signed)})) u_{i} "
-            f"(.clk(clk), .enable(enable), .raw(raw[{low}+:{fixed.width}]), .y(y[{32 * i}+:32]));"
+            f"(.clk(clk), .enable(enable), .raw(raw[{low}+:{fixed.width}]), .y(y[{element.bits * i}+:{element.bits}]));"
         )
         low += fixed.width
-    ports = f"input logic clk, input logic enable, input logic [{low - 1}:0] raw, output logic [{32 * len(every) - 1}:0] y"
+    high = element.bits * len(every) - 1
+    ports = f"input logic clk, input logic enable, input logic [{low - 1}:0] raw, output logic [{high}:0] y"
     return "\n".join([f"module lanes ({ports});", *lanes, "endmodule", ""])
 
 
@@ -83,8 +91,8 @@ async def every_type_converts_every_number_exactly(dut: Any) -> None:
     every = [TensorSpec.from_json(value) for value in json.loads(os.environ[_SPECS])]
     generator = np.random.default_rng(11)
     raw = np.stack([raw_numbers(spec, generator) for spec in every], axis=1)
-    with np.errstate(over="ignore"):
-        expected = np.concatenate([spec.from_raw(raw[:, i : i + 1]) for i, spec in enumerate(every)], axis=1)
+    size, kind = every[0].element.bytes, f"<u{every[0].element.bytes}"
+    expected = np.stack([spec.encode(spec.from_raw(raw[:, i : i + 1])).view(kind) for i, spec in enumerate(every)], axis=1)
     rng = random.Random(5)
     words: list[bytes] = []
     shown = 0
@@ -98,18 +106,19 @@ async def every_type_converts_every_number_exactly(dut: Any) -> None:
         await Timer(1, "ns")
         shown += enable
         if enable and shown >= _LATENCY:
-            words.append(int(dut.y.value).to_bytes(4 * len(every), "little"))
-    got = np.frombuffer(b"".join(words), dtype="<u4").reshape(_VALUES, -1)
-    wrong = np.argwhere(got != expected.view(np.uint32))
+            words.append(int(dut.y.value).to_bytes(size * len(every), "little"))
+    got = np.frombuffer(b"".join(words), dtype=kind).reshape(_VALUES, -1)
+    wrong = np.argwhere(got != expected)
     assert not wrong.size, "\n".join(
-        f"{every[j].fixed} scale {every[j].exponents[0]}: {raw[i, j]} gave {got[i, j]:08x}, expected {expected[i, j]!r}"
+        f"{every[j].fixed} scale {every[j].exponents[0]}: {raw[i, j]} gave {got[i, j]:08x}, expected {expected[i, j]:08x}"
         for i, j in wrong[:20]
     )
 
 
-def test_fixed_to_fp32(tmp_path: Path) -> None:
-    every = specs()
+@pytest.mark.parametrize("datatype", ["FP32", "FP16", "BF16"])
+def test_fixed_to_float(tmp_path: Path, datatype: str) -> None:
+    every = specs(datatype)
     top = tmp_path / "lanes.sv"
     top.write_text(wrapper(every))
     environment = {_SPECS: json.dumps([spec.to_json() for spec in every])}
-    run_bench(tmp_path / "build", "lanes", [*rtl_sources("fixed_to_fp32"), top], __name__, environment=environment)
+    run_bench(tmp_path / "build", "lanes", [*rtl_sources("fixed_to_float"), top], __name__, environment=environment)

@@ -1,2 +1,0 @@
-fixed_to_fp32.sv
-axis_fixed_to_float.sv

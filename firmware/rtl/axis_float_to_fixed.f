@@ -1,2 +1,0 @@
-fp32_to_fixed.sv
-axis_float_to_fixed.sv

@@ -1,0 +1,4 @@
+fixed_round.sv
+fixed_to_fixed.sv
+float_to_fixed.sv
+axis_wire_to_fixed.sv

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The end of every conversion to fixed point: sign and magnitude are rounded and brought into range, in two clocks, one a
+// clock while `enable` is set.
+//
+//   raw = overflow(round(+-magnitude * 2**-POINT))
+//
+// The modes are ap_fixed's (UG1399), numbered as in firmware/kernel.py; `beyond` says that the magnitude is 2**WIDTH or more
+// and only its low bits are here, `infinite` that it has none. The reference is FixedPoint.from_float (hls/fixed.py).
+`default_nettype none
+
+module fixed_round #(
+    // bits of the raw number
+    parameter int WIDTH = 16,
+    // bits of the magnitude right of the point, at least 2
+    parameter int POINT = 25,
+    // 1: two's complement, 0: unsigned
+    parameter bit SIGNED = 1'b1,
+    // 0: TRN, 1: RND, 2: RND_CONV, 3: TRN_ZERO, 4: RND_ZERO, 5: RND_INF, 6: RND_MIN_INF
+    parameter int ROUNDING = 0,
+    // 0: WRAP, 1: SAT, 2: SAT_ZERO, 3: SAT_SYM
+    parameter int OVERFLOW = 0
+) (
+    input  logic                   clk,
+    input  logic                   enable,
+    input  logic                   negative,
+    input  logic                   infinite,
+    input  logic                   beyond,
+    input  logic [WIDTH+POINT-1:0] magnitude,
+    output logic [      WIDTH-1:0] raw
+);
+
+  if (WIDTH < 1 || WIDTH > 62) begin : g_check_width
+    $error("fixed_round %m: WIDTH is %0d, expected 1 to 62", WIDTH);
+  end
+  if (POINT < 2) begin : g_check_point
+    $error("fixed_round %m: POINT is %0d, expected at least 2", POINT);
+  end
+  if (ROUNDING < 0 || ROUNDING > 6) begin : g_check_rounding
+    $error("fixed_round %m: ROUNDING is %0d, expected 0 to 6", ROUNDING);
+  end
+  if (OVERFLOW < 0 || OVERFLOW > 3) begin : g_check_overflow
+    $error("fixed_round %m: OVERFLOW is %0d, expected 0 to 3", OVERFLOW);
+  end
+
+  localparam logic [WIDTH-1:0] MAX_RAW = SIGNED ? {WIDTH{1'b1}} >> 1 : {WIDTH{1'b1}};
+  localparam logic [WIDTH-1:0] MIN_RAW = SIGNED ? ~({WIDTH{1'b1}} >> 1) : '0;
+  localparam logic [WIDTH-1:0] SYM_RAW = SIGNED ? -MAX_RAW : '0;
+  // what a number too large and one too small become
+  localparam logic [WIDTH-1:0] ABOVE = OVERFLOW == 2 ? '0 : MAX_RAW;
+  localparam logic [WIDTH-1:0] BELOW = OVERFLOW == 2 ? '0 : OVERFLOW == 3 ? SYM_RAW : MIN_RAW;
+
+  // 1: decide on rounding
+  wire [WIDTH-1:0] whole = magnitude[POINT+:WIDTH];
+  wire             half = magnitude[POINT-1];
+  wire             sticky = magnitude[POINT-2:0] != '0;
+  wire             up;  // the magnitude grows by one
+
+  if (ROUNDING == 0) begin : gen_trn
+    assign up = negative && (half || sticky);
+  end else if (ROUNDING == 1) begin : gen_rnd
+    assign up = half && (!negative || sticky);
+  end else if (ROUNDING == 2) begin : gen_rnd_conv
+    assign up = half && (sticky || whole[0]);
+  end else if (ROUNDING == 3) begin : gen_trn_zero
+    assign up = 1'b0;
+    wire unused = &{1'b0, half, sticky};
+  end else if (ROUNDING == 4) begin : gen_rnd_zero
+    assign up = half && sticky;
+  end else if (ROUNDING == 5) begin : gen_rnd_inf
+    assign up = half;
+    wire unused = &{1'b0, sticky};
+  end else begin : gen_rnd_min_inf
+    assign up = half && (negative || sticky);
+  end
+
+  logic             negative_q;
+  logic             beyond_q;
+  logic             infinite_q;
+  logic             carry_q;
+  logic [WIDTH-1:0] whole_q;
+
+  always_ff @(posedge clk) begin
+    if (enable) begin
+      negative_q <= negative;
+      infinite_q <= infinite;
+      beyond_q   <= beyond;
+      carry_q    <= negative ^ up;  // -(whole + up) is ~whole + !up
+      whole_q    <= whole;
+    end
+  end
+
+  // 2: round, negate, bring into range
+  wire [WIDTH:0] sum = ({1'b0, whole_q} ^ {(WIDTH + 1) {negative_q}}) + (WIDTH + 1)'(carry_q);
+  wire           least = OVERFLOW == 3 && SIGNED && sum[WIDTH-1:0] == MIN_RAW;
+  wire           outside;
+
+  if (OVERFLOW == 0) begin : gen_wrap
+    assign outside = infinite_q;
+    wire unused = &{1'b0, beyond_q, sum[WIDTH], least};
+  end else if (SIGNED) begin : gen_saturate_signed
+    wire high = sum[WIDTH] || sum[WIDTH-1];
+    wire low = sum[WIDTH] && !sum[WIDTH-1];
+    assign outside = infinite_q || beyond_q || (negative_q ? low || least : high);
+  end else begin : gen_saturate_unsigned
+    assign outside = infinite_q || beyond_q || sum[WIDTH];
+    wire unused = &{1'b0, least};
+  end
+
+  always_ff @(posedge clk) begin
+    if (enable) raw <= outside ? (negative_q ? BELOW : ABOVE) : sum[WIDTH-1:0];
+  end
+
+endmodule
+
+`default_nettype wire

@@ -1,0 +1,2 @@
+fixed_round.sv
+fixed_to_fixed.sv

@@ -1,0 +1,1 @@
+fixed_to_float.sv

@@ -1,1 +1,0 @@
-fixed_to_fp32.sv

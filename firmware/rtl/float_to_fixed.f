@@ -1,0 +1,2 @@
+fixed_round.sv
+float_to_fixed.sv

@@ -1,1 +1,0 @@
-fp32_to_fixed.sv
