@@ -58,5 +58,6 @@ lock: $(STAMP) ## renew requirements.lock from pyproject.toml
 	$(BIN)/uv pip compile pyproject.toml --extra build --extra onnxruntime --extra trace --extra jwt --group dev --python-version 3.11 --generate-hashes --no-header \
 	  --no-emit-index-url --no-emit-find-links --quiet --output-file requirements.lock
 
-clean: ## what was built here; the cache of long builds stays
-	rm -rf build result models .mypy_cache .ruff_cache .pytest_cache
+clean: ## what was built here; the cache of long builds and build/bitstream stay
+	@test ! -d build || find build -mindepth 1 -maxdepth 1 ! -name bitstream -exec rm -rf {} +
+	rm -rf result models .mypy_cache .ruff_cache .pytest_cache

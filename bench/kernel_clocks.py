@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clocks per run of a kernel, Verilated, with an ideal and with a slow memory.
+"""Clocks per run of a kernel, Verilated, by wire format and memory, and the rate they mean beside a card's other limits.
 
-    python bench/kernel_clocks.py [MODEL] [--rows N] [--runs N] [--latency CLOCKS] [--json]
+    python bench/kernel_clocks.py [MODEL] [--rows N] [--runs N] [--latency CLOCKS ...] [--platform NAME] [--json]
 
 MODEL is a zoo name or a model file, as for `hypersonic build`; without it the shell is measured around a bench core of
-FACILE's shape (18 numbers in, 1 out). Clocks are counted by the kernel itself (RUN_CYCLES, BUSY_CYCLES).
+FACILE's shape (18 numbers in, 1 out). Clocks are counted by the kernel itself (RUN_CYCLES, BUSY_CYCLES). Rates at the
+platform's clock are arithmetic: no card has shown that clock with this kernel.
 """
 
 from __future__ import annotations
@@ -13,35 +14,51 @@ import argparse
 import json
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from hypersonic.firmware import registers
 from hypersonic.firmware.kernel import Kernel, write_kernel
+from hypersonic.firmware.platform import Platform, find_platform
 from hypersonic.sim.bench_core import bench_specs, write_bench_core
 from hypersonic.sim.direct import MemoryTiming, Simulation
 from hypersonic.sim.simulator import build_hardware_simulator
 
 _PAGE_BYTES = 4096
 _BEAT_BYTES = 64
+FORMATS = ("FP32", "FP16", "INT16", "INT8")
 
 
 @dataclass(frozen=True)
 class Clocks:
-    """What `runs` runs of `rows` rows cost with one memory.
+    """What runs of `rows` rows cost with one wire format and one memory.
 
-    bound: rows times what the slowest part needs, no latency. single: one run, accepted to done. per_run: when runs are
-    queued. gap: clocks per queued run above bound. blocked: clocks in which a row waited for the core, in the single run.
+    bound: rows times what the slowest part needs, no latency. single: one run, accepted to done. allowed: 1.03 bound + 600.
+    one_row: a run of one row. per_run: when runs are queued. gap: clocks per queued run above bound. starved, blocked: clocks
+    of the single run in which a row waited for the read channel, and for the core or the write channel behind it.
     """
 
+    datatypes: tuple[str, str]
     memory: str
     rows: int
     bound: int
     single: int
+    allowed: float
+    one_row: int
     per_run: float
     gap: float
+    starved: int
     blocked: int
     clocks_per_second: float
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Events (runs of the bench's rows) a second that one part of the way can carry."""
+
+    part: str
+    events_per_s: float
 
 
 def bound_clocks(kernel: Kernel, rows: int) -> int:
@@ -52,64 +69,114 @@ def bound_clocks(kernel: Kernel, rows: int) -> int:
 
 
 def measure(kernel: Kernel, simulator: Path, rows: int, runs: int, memory: tuple[str, MemoryTiming]) -> Clocks:
-    """Run once alone, then `runs` times queued."""
-    x, y = _PAGE_BYTES, _PAGE_BYTES * (2 + rows * kernel.core.input.row_bytes // _PAGE_BYTES)
-    size_bytes = y + _PAGE_BYTES * (1 + rows * kernel.core.output.row_bytes // _PAGE_BYTES)
+    """Run once alone, a single row, then `runs` times queued."""
+    core, bound = kernel.core, bound_clocks(kernel, rows)
+    x, y = _PAGE_BYTES, _PAGE_BYTES * (2 + rows * core.input.row_bytes // _PAGE_BYTES)
+    size_bytes = y + _PAGE_BYTES * (1 + rows * core.output.row_bytes // _PAGE_BYTES)
     with Simulation(simulator, size_bytes, memory[1]) as simulation:
-        simulation.memory[x : x + rows * kernel.core.input.row_bytes] = 1
         simulation.start(x, y, rows)
         single = simulation.finish()
-        blocked = simulation.read(registers.BLOCKED_CYCLES)
-        busy, began = simulation.read(registers.BUSY_CYCLES), time.perf_counter()
-        started = min(runs, registers.MAX_RUNS)
-        for _ in range(started):
-            simulation.start(x, y, rows)
-        for run in range(runs):
-            simulation.finish()
-            if started + run < runs:
-                simulation.start(x, y, rows)
-        clocks = simulation.read(registers.BUSY_CYCLES) - busy
-        speed = clocks / (time.perf_counter() - began)
-    bound = bound_clocks(kernel, rows)
+        starved, blocked = simulation.read(registers.STARVED_CYCLES), simulation.read(registers.BLOCKED_CYCLES)
+        simulation.start(x, y, 1)
+        one_row = simulation.finish()
+        clocks, seconds = queued(simulation, (x, y, rows), runs)
     gap = (clocks - single) / (runs - 1) - bound
-    return Clocks(memory[0], rows, bound, single, round(clocks / runs, 1), round(gap, 1), blocked, round(speed))
+    return Clocks(
+        (core.input.datatype, core.output.datatype), memory[0], rows, bound, single, round(1.03 * bound + 600), one_row,
+        round(clocks / runs, 1), round(gap, 1), starved, blocked, round(clocks / seconds),
+    )  # fmt: skip
 
 
-def kernel_of(model: str | None, directory: Path) -> Kernel:
-    """The model's kernel, or the bench core's."""
+def queued(simulation: Simulation, run: tuple[int, int, int], runs: int) -> tuple[int, float]:
+    """`runs` runs, as many in flight as the kernel takes: (clocks, seconds of this machine)."""
+    busy, began = simulation.read(registers.BUSY_CYCLES), time.perf_counter()
+    started = min(runs, registers.MAX_RUNS)
+    for _ in range(started):
+        simulation.start(*run)
+    for done in range(runs):
+        simulation.finish()
+        if started + done < runs:
+            simulation.start(*run)
+    return simulation.read(registers.BUSY_CYCLES) - busy, time.perf_counter() - began
+
+
+def limits(platform: Platform, clocks: Clocks, row_bytes: tuple[int, int]) -> list[Limit]:
+    """What each part of the way from the network to the kernel carries, in events a second; GB are 10**9 bytes."""
+    x, y = (rows * clocks.rows for rows in row_bytes)
+    bank = max(platform.memory, key=lambda memory: memory.peak_gb_s)
+    return [
+        Limit(f"one compute unit at {platform.kernel_clock_mhz} MHz", platform.kernel_clock_mhz * 1e6 / clocks.per_run),
+        Limit(f"PCIe {platform.pcie}, to the card", platform.h2c_gb_s * 1e9 / x),
+        Limit(f"PCIe {platform.pcie}, from the card", platform.c2h_gb_s * 1e9 / y),
+        Limit(f"one {bank.kind} bank, host and kernel both pass", bank.peak_gb_s * 1e9 / (2 * (x + y))),
+        *(Limit(f"network of {rate} Gb/s", rate * 1e9 / 8 / max(x, y)) for rate in (25, 100)),
+    ]
+
+
+def kernels_of(model: str | None, directory: Path) -> Iterator[Kernel]:
+    """The model's kernel, or the bench core's in each wire format."""
     if model is None:
-        return write_kernel(write_bench_core(*bench_specs(), directory), directory)
+        for datatype in FORMATS:
+            place = directory / datatype
+            yield write_kernel(write_bench_core(*bench_specs(datatypes=(datatype, datatype)), place), place)
+        return
     from hypersonic.hls.build import build_project
 
     _, core = build_project(model, directory / "project")
     if core is None:
         raise SystemExit(f"{model}: no RTL core was built")
-    return write_kernel(core, directory)
+    yield write_kernel(core, directory)
 
 
-def main() -> int:
+def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", nargs="?")
     parser.add_argument("--rows", type=int, default=16_000)
     parser.add_argument("--runs", type=int, default=8)
-    parser.add_argument("--latency", type=int, default=60, help="clocks of the slow memory (default 60)")
+    parser.add_argument("--latency", type=int, nargs="+", default=[60, 200], help="clocks of the slow memories (60 and 200)")
+    parser.add_argument("--platform", default="u250", help="whose limits are printed (u250)")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     if options.rows < 1 or options.runs < 2:
         parser.error(f"got --rows {options.rows} --runs {options.runs}, expected at least 1 row and 2 runs")
-    memories = {"ideal": MemoryTiming(), f"{options.latency} clocks": MemoryTiming(options.latency, options.latency)}
+    return options
+
+
+def main() -> int:
+    options = parse_options()
+    platform = find_platform(options.platform)
+    memories = {"ideal": MemoryTiming(), **{f"{n} clocks": MemoryTiming(n, n) for n in options.latency}}
+    found: list[tuple[list[Clocks], list[Limit]]] = []
     with tempfile.TemporaryDirectory() as directory:
-        kernel = kernel_of(options.model, Path(directory))
-        simulator = build_hardware_simulator(kernel)
-        results = [measure(kernel, simulator, options.rows, options.runs, memory) for memory in memories.items()]
+        for kernel in kernels_of(options.model, Path(directory)):
+            simulator = build_hardware_simulator(kernel)
+            clocks = [measure(kernel, simulator, options.rows, options.runs, memory) for memory in memories.items()]
+            row_bytes = kernel.core.input.row_bytes, kernel.core.output.row_bytes
+            found.append((clocks, limits(platform, clocks[-1], row_bytes)))
     if options.json:
-        print(json.dumps({"kernel": kernel.name, "clocks": [asdict(result) for result in results]}, indent=1))
+        kernels = [
+            {"clocks": [asdict(c) for c in clocks], "limits": [asdict(part) for part in parts]} for clocks, parts in found
+        ]
+        print(json.dumps({"platform": platform.name, "kernels": kernels}, indent=1))
         return 0
-    print(f"kernel {kernel.name}: {options.rows} rows a run, {options.runs} runs queued")
-    print(f"{'memory':12} {'bound':>8} {'1 run':>8} {'queued':>10} {'gap':>6} {'blocked':>8} {'simulated clocks/s':>19}")
-    for r in results:
-        print(f"{r.memory:12} {r.bound:8} {r.single:8} {r.per_run:10} {r.gap:6} {r.blocked:8} {r.clocks_per_second:19.0f}")
+    for clocks, parts in found:
+        show(clocks, parts)
     return 0
+
+
+def show(clocks: list[Clocks], parts: list[Limit]) -> None:
+    x, y = clocks[0].datatypes
+    print(f"{x} in, {y} out, {clocks[0].rows} rows a run")
+    print("memory         bound   1 run  allowed  1 row    queued   gap  starved  blocked")
+    for c in clocks:
+        print(
+            f"{c.memory:12} {c.bound:7} {c.single:7} {c.allowed:8.0f} {c.one_row:6} {c.per_run:9} {c.gap:5} {c.starved:8} "
+            f"{c.blocked:8}"
+        )
+    least = min(part.events_per_s for part in parts)
+    for part in parts:
+        print(f"{part.events_per_s:10.0f} events/s  {part.part}{'  <- the limit' if part.events_per_s == least else ''}")
+    print()
 
 
 if __name__ == "__main__":

@@ -8,7 +8,8 @@ FirmwareError
 |-- XclbinError              a file that is not an xclbin, or a damaged one
 |-- ManifestError            a manifest.json that is none
 |   `-- ManifestMismatchError    a manifest that describes another xclbin
-`-- PublishError             a build that cannot enter this model repository
+|-- PublishError             a build that cannot enter this model repository
+`-- VendorError              around the vendor's tools; its kinds are in bitstream/errors.py
 """
 
 from __future__ import annotations

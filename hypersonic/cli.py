@@ -100,6 +100,13 @@ def _add_build_options(parser: argparse.ArgumentParser) -> None:
             f"--{side}-datatype", default="", metavar="TYPE",
             help=f"how the {side} travels: FP32, FP16, BF16, or fixed point as INT8, INT16, INT32 (default: the YAML's)",
         )  # fmt: skip
+    parser.add_argument(
+        "--kernel-mhz", type=int, default=0, metavar="MHZ", help="hw: clock of the kernel (default: the card's)"
+    )
+    parser.add_argument(
+        "--lower-clock", action="store_true", help="hw: take an xclbin whose clock place and route had to lower"
+    )
+    parser.add_argument("--afi-bucket", default="", metavar="S3BUCKET", help="hw, aws_f1 (retired): where its image is made")
     parser.add_argument("--compute-units", type=int, default=1, metavar="N", help="instances of the kernel on the card")
     parser.add_argument("--quiet", action="store_true", help="no progress on the terminal")
 

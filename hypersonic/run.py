@@ -37,7 +37,7 @@ class Served:
 
 def build_as_asked(args: argparse.Namespace, step: Step, on_resources: Callable[[list[str]], None] | None = None) -> Path:
     """Build by the options that `hypersonic build` and `hypersonic run` share; returns the published version's directory."""
-    from hypersonic.build import build
+    from hypersonic.build import CardOptions, build
 
     return build(
         args.model,
@@ -48,6 +48,7 @@ def build_as_asked(args: argparse.Namespace, step: Step, on_resources: Callable[
         compute_units=args.compute_units,
         datatypes=(args.input_datatype, args.output_datatype),
         directory=args.build_directory,
+        options=CardOptions(args.kernel_mhz, args.lower_clock, args.afi_bucket),
         progress=step,
         on_resources=on_resources,
     )

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An xclbin for AWS F1 -> an Amazon FPGA image and the .awsxclbin that names it.
+
+AWS ended the F1 instances on 20 December 2025: nothing runs such an image any more. The step is kept for those who keep such
+images; aws_f2 is the living platform. It was never run against AWS from here, only against files.
+
+Source: aws-fpga, branch master: create_vitis_afi.sh (manifest version 2, the tar, the sections), `aws ec2 create-fpga-image`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+import tarfile
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hypersonic.firmware import sections as tables
+from hypersonic.firmware.bitstream.errors import MissingVendorError, StepError
+from hypersonic.firmware.bitstream.steps import Product, Progress, Step, run_steps
+from hypersonic.firmware.bitstream.tools import Tools
+from hypersonic.firmware.platform import Platform
+from hypersonic.firmware.sections import Kind
+from hypersonic.firmware.xclbin import Section, Xclbin
+
+#: of the last kit for F1 and its one shell
+HDK_VERSION, SHELL_VERSION = "1.4.24", "0x04261818"
+
+#: sections that describe the shell's partition and are not true of an image AWS keeps
+_REMOVED = tuple(tables.KIND_NAMES.index(name) for name in ("PARTITION_METADATA", "SYSTEM_METADATA"))
+
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_PREFIX = re.compile(r"[A-Za-z0-9!_.*'()/-]{1,200}")
+_MAX_ANSWER_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """Where AWS reads the design and writes its logs: an S3 bucket, and the prefixes of the keys."""
+
+    name: str
+    designs: str = "dcp"
+    logs: str = "logs"
+
+
+def make_image(
+    xclbin: Path, platform: Platform, tools: Tools, bucket: Bucket | None, build: Path, progress: Progress = lambda _: None
+) -> tuple[Path, dict[str, str]]:
+    """Hand the design to AWS; returns the .awsxclbin and the image's ids. Raises MissingVendorError, StepError, XclbinError."""
+    checked = check_bucket(platform, bucket)
+    progress(f"note: {platform.retired}")
+    name, stamp = xclbin.stem, time.strftime("%y_%m_%d-%H%M%S", time.gmtime(xclbin.stat().st_mtime))
+    archive = build / f"{name}_{stamp}.tar"
+    archive.write_bytes(design_archive(Xclbin.read(xclbin), stamp, tools.release))
+    run_steps(image_steps(tools, name, archive.name, checked), build, progress)
+    image = read_image(build / "afi.txt")
+    made = xclbin.with_suffix(".awsxclbin")
+    made.write_bytes(awsxclbin(Xclbin.read(xclbin), image["agfi"]))
+    return made, image
+
+
+def check_bucket(platform: Platform, bucket: Bucket | None) -> Bucket:
+    """Raises MissingVendorError when there is none, saying what has become of the platform."""
+    what = f"platform {platform.name} is retired: {platform.retired}"
+    if bucket is None:
+        raise MissingVendorError(
+            f"{what}. Build for aws_f2; to make an F1 image nevertheless, name an S3 bucket with --afi-bucket"
+        )
+    if not _BUCKET.fullmatch(bucket.name) or not _PREFIX.fullmatch(bucket.designs) or not _PREFIX.fullmatch(bucket.logs):
+        raise MissingVendorError(f"{what}. The bucket is {bucket.name!r}, expected the name of an S3 bucket")
+    return bucket
+
+
+def manifest_text(xclbin: Xclbin, design: bytes, stamp: str, release: str) -> str:
+    """The manifest AWS reads, version 2. stamp: %y_%m_%d-%H%M%S. Raises StepError when the xclbin lacks a clock."""
+    clocks = {
+        "a0": _clock_mhz(xclbin, "SYSTEM", ""), "b0": _clock_mhz(xclbin, "DATA", "DATA_CLK"),
+        "c0": _clock_mhz(xclbin, "KERNEL", "KERNEL_CLK"),
+    }  # fmt: skip
+    fields = {
+        "manifest_format_version": "2", "pci_vendor_id": "0x1D0F", "pci_device_id": "0xF010", "pci_subsystem_id": "0x1D51",
+        "pci_subsystem_vendor_id": "0xFEDD", "dcp_hash": hashlib.sha256(design).hexdigest(), "shell_version": SHELL_VERSION,
+        "dcp_file_name": f"{stamp}_SH_CL_routed.dcp", "hdk_version": HDK_VERSION, "tool_version": f"v{release}", "date": stamp,
+        "clock_main_a0": clocks["a0"], "clock_extra_b0": clocks["b0"], "clock_extra_c0": clocks["c0"],
+    }  # fmt: skip
+    return "".join(f"{name}={value}\n" for name, value in fields.items())
+
+
+def _clock_mhz(xclbin: Xclbin, kind: str, name: str) -> str:
+    number = tables.CLOCK_KINDS.index(kind)
+    found = next((clock for clock in xclbin.clocks if clock.kind == number and name in ("", clock.name)), None)
+    if found is None:
+        raise StepError(f"the xclbin has no {name or kind} clock, which the manifest for AWS must name")
+    return str(found.frequency_mhz)
+
+
+def design_archive(xclbin: Xclbin, stamp: str, release: str) -> bytes:
+    """The tar AWS takes: to_aws/<stamp>_SH_CL_routed.dcp (v++ keeps the checkpoint as BITSTREAM) and the manifest."""
+    files = {
+        f"to_aws/{stamp}_SH_CL_routed.dcp": xclbin.bitstream,
+        f"to_aws/{stamp}_manifest.txt": manifest_text(xclbin, xclbin.bitstream, stamp, release).encode(),
+    }
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for name, content in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(content), 0o644
+            archive.addfile(entry, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+def image_steps(tools: Tools, name: str, archive: str, bucket: Bucket) -> tuple[Step, Step]:
+    """Upload the archive, and have an image made of it; what AWS answers is kept in afi.txt."""
+    aws, key = str(tools.aws or "aws"), f"{bucket.designs}/{archive}"
+    return (
+        Step(
+            name="upload", title=f"uploading {archive} to s3://{bucket.name}", inputs=(archive,),
+            argv=(aws, "s3", "cp", archive, f"s3://{bucket.name}/{key}"),
+            products=(Product("partial/upload.txt", "upload.txt"),), tee="partial/upload.txt",
+        ),
+        Step(
+            name="create_image", title="asking AWS for the FPGA image", inputs=(archive,),
+            argv=(
+                aws, "ec2", "create-fpga-image", "--name", name, "--description", f"{name} by hypersonic",
+                "--input-storage-location", f"Bucket={bucket.name},Key={key}",
+                "--logs-storage-location", f"Bucket={bucket.name},Key={bucket.logs}", "--output", "json",
+            ),
+            products=(Product("partial/afi.txt", "afi.txt"),), tee="partial/afi.txt",
+        ),
+    )  # fmt: skip
+
+
+def read_image(file: Path) -> dict[str, str]:
+    """{"afi": ..., "agfi": ...} of what create-fpga-image printed. Raises StepError when it names none."""
+    with file.open("rb") as stream:
+        text = stream.read(_MAX_ANSWER_BYTES).decode(errors="replace")
+    found = {name: re.search(rf'"{name}-[0-9a-f]{{17}}"', text) for name in ("afi", "agfi")}
+    if not all(found.values()):
+        raise StepError(f"{file}: AWS named no image, expected FpgaImageId and FpgaImageGlobalId; it said: {text[:200]!r}")
+    return {name: match[0].strip('"') for name, match in found.items() if match}
+
+
+def awsxclbin(xclbin: Xclbin, agfi: str) -> bytes:
+    """The container for F1: the global image id in the bitstream's place; without what describes the shell's partition."""
+    kept = (section for section in xclbin.sections if section.kind not in _REMOVED)
+    sections = tuple(
+        Section(section.kind, agfi.encode(), section.name) if section.kind == Kind.BITSTREAM else section for section in kept
+    )
+    # xclbinutil's mirror and a signature would be of the old content
+    return replace(xclbin, sections=sections, trailer=b"", signature=b"").to_bytes()

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Whether this Vivado can build for the card's device at all: `vivado -mode batch -source check_part.tcl -tclargs PART FILE`.
+# One register is synthesised, which takes a minute and needs the device to be installed and licensed, as the kernel will
+# after hours. Writes FILE when it worked.
+
+lassign $argv part file
+set here [file dirname [file normalize [info script]]]
+
+create_project -in_memory -part $part
+read_verilog [file join $here check_part.v]
+synth_design -top check_part -part $part -mode out_of_context
+set written [open [file join $here $file] w]
+puts $written $part
+close $written

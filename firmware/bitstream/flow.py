@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`hypersonic build --target hw`: a kernel and a platform -> the card's xclbin, with what the tools said of it.
+
+    check_part --> package_xo --> synthesise --> implement --> [aws_f1: the image at AWS --> .awsxclbin]
+
+All of it happens in <directory>/<kernel>-<platform>-<hash>, where the hash is of everything that decides the result. The same
+call again goes on where the last one stopped, and returns at once when it had come to its end.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hypersonic.firmware.bitstream.afi import Bucket, check_bucket, make_image
+from hypersonic.firmware.bitstream.errors import StepError, TimingError
+from hypersonic.firmware.bitstream.link_xclbin import CONFIG, TIMING_REPORTS, UTILISATION_REPORTS, keep_report, link_steps
+from hypersonic.firmware.bitstream.package_xo import kernel_tcl, package_steps
+from hypersonic.firmware.bitstream.reports import (
+    Clock,
+    Timing,
+    manifest_report,
+    read_clocks,
+    read_kernel_utilisation,
+    read_timing,
+)
+from hypersonic.firmware.bitstream.steps import Progress, locked, pending, run_steps, write_whole
+from hypersonic.firmware.bitstream.tools import BUILD_BYTES, Tools, check_space
+from hypersonic.firmware.errors import LinkError
+from hypersonic.firmware.kernel import Kernel
+from hypersonic.firmware.kernel_xml import Instance, KernelDescription, describe_kernel
+from hypersonic.firmware.linker_config import linker_config, plan_link
+from hypersonic.firmware.platform import Platform, Resources, Target
+from hypersonic.firmware.xclbin import Xclbin
+from hypersonic.hls.cache import content_hash
+
+#: the clock a shell drives ap_clk from, by its name in the xclbin
+_KERNEL_CLOCKS = ("ulp_ucs_aclk_kernel_00", "clkwiz_kernel_clk_out1", "DATA_CLK")
+
+#: what the clock generators of the shells give
+MIN_KERNEL_MHZ, MAX_KERNEL_MHZ = 10, 650
+
+#: per cent by which an achieved clock may be below the request: clock generators have steps
+_CLOCK_STEP_PERCENT = 1.0
+
+
+@dataclass(frozen=True)
+class Bitstream:
+    """What a build gave. report and tools go into the manifest."""
+
+    xclbin: Path
+    report: dict[str, Any]
+    tools: dict[str, str]
+    build: Path  # the directory with logs, reports and the kernel object
+
+
+@dataclass(frozen=True)
+class Link:
+    """How the kernel is put on the card. unit: what one compute unit takes (resources.estimate), so that what cannot fit is
+    refused first; kernel_mhz: ap_clk, the platform's by default.
+
+    lower_clock: take an xclbin whose clock place and route had to lower. bucket: where aws_f1 keeps its images. jobs: Vivado
+    runs at the same time. needed_bytes: what must be free on the disk before a step is run.
+    """
+
+    compute_units: int = 1
+    unit: Resources | None = None
+    kernel_mhz: int | None = None
+    lower_clock: bool = False
+    bucket: Bucket | None = None
+    jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
+    needed_bytes: int = BUILD_BYTES
+
+
+def describe_units(name: str, compute_units: int) -> KernelDescription:
+    """The kernel with its instances <name>_1 ... as plan_link takes it; v++ gives them their addresses itself."""
+    return describe_kernel(name, [Instance(f"{name}_{k + 1}", 0) for k in range(compute_units)])
+
+
+def build_bitstream(
+    kernel: Kernel, platform: Platform, tools: Tools, directory: Path, link: Link, progress: Progress = lambda _: None
+) -> Bitstream:
+    """Build, or go on building, below `directory`; progress is told each step and each stage of v++.
+
+    Raises StepError with a tool's own words, TimingError for a missed clock, MissingVendorError, LinkError, ResourceError,
+    XclbinError.
+    """
+    if platform.retired:
+        check_bucket(platform, link.bucket)
+    if link.kernel_mhz is not None and not MIN_KERNEL_MHZ <= link.kernel_mhz <= MAX_KERNEL_MHZ:
+        raise LinkError(f"the kernel's clock is {link.kernel_mhz} MHz, expected {MIN_KERNEL_MHZ} to {MAX_KERNEL_MHZ}")
+    description = describe_units(kernel.name, link.compute_units)
+    places = plan_link(platform, description, link.unit)
+    config = linker_config(platform, description, places, vitis=tools.release, kernel_mhz=link.kernel_mhz)
+    build = directory / _build_name(kernel, platform, tools, config)
+    with locked(build):
+        write_whole(build / CONFIG, config)
+        steps = [*package_steps(tools, platform, kernel, build), *link_steps(tools, kernel.name, link.jobs)]
+        if pending(steps, build):
+            check_space(build, link.needed_bytes)
+        run_steps(steps, build, progress)
+        xclbin = build / f"{kernel.name}.xclbin"
+        _check_xclbin(xclbin, platform, description)
+        report = _read_reports(build, xclbin, platform, link)
+        if platform.retired:
+            xclbin, image = make_image(xclbin, platform, tools, link.bucket, build, progress)
+            report["afi"] = image
+    return Bitstream(xclbin, report, {"vitis": tools.release, "platform": tools.shell.stem}, build)
+
+
+def _build_name(kernel: Kernel, platform: Platform, tools: Tools, config: str) -> str:
+    tcl = kernel_tcl(describe_kernel(kernel.name), platform, (), "")
+    digest = content_hash([config, tcl, tools.release, *kernel.sources])
+    return f"{kernel.name}-{platform.name}-{digest[:12]}"
+
+
+def _check_xclbin(file: Path, platform: Platform, kernel: KernelDescription) -> None:
+    """What v++ linked is what was asked for: target, shell, compute units, and each argument where the register map has it.
+
+    Raises StepError naming the difference, XclbinError for a file that is none.
+    """
+    xclbin = Xclbin.read(file)
+    linked = xclbin.kernels[0] if xclbin.kernels else describe_kernel("")
+    facts = (
+        ("target", str(Target.HW), str(xclbin.target)),
+        ("platform", platform.vbnv, xclbin.vbnv),
+        ("kernel", kernel.name, xclbin.kernel_name),
+        ("compute units", [unit.name for unit in kernel.instances], sorted(unit.name for unit in xclbin.compute_units)),
+        ("arguments", _arguments(kernel), _arguments(linked)),
+    )
+    for what, asked, found in facts:
+        if asked != found:
+            raise StepError(f"{file}: {what} is {found!r}, expected {asked!r}; v++ linked something else: remove {file.parent}")
+
+
+def _arguments(kernel: KernelDescription) -> list[tuple[str, int, int, int]]:
+    return [(argument.name, argument.offset, argument.size, argument.address_qualifier) for argument in kernel.arguments]
+
+
+def _read_reports(build: Path, xclbin: Path, platform: Platform, link: Link) -> dict[str, Any]:
+    """The reports, copied to where they stay, as the manifest has them. Raises TimingError, ReportError, StepError."""
+    timing = read_timing(keep_report(build, "timing.rpt", TIMING_REPORTS))
+    used = read_kernel_utilisation(keep_report(build, "utilisation.rpt", UTILISATION_REPORTS))
+    clocks = read_clocks(xclbin.with_suffix(".xclbin.info"))
+    asked = link.kernel_mhz or platform.kernel_clock_mhz
+    achieved = _kernel_clock_mhz(xclbin, clocks)
+    check_timing(xclbin, timing, achieved, asked, lower_clock=link.lower_clock)
+    # a clock that is not the shell's own comes from a generator of its own, and the shell's says nothing of it
+    return {"kernel_mhz": min(achieved or asked, asked), **manifest_report(timing, clocks, used)}
+
+
+def _kernel_clock_mhz(file: Path, clocks: tuple[Clock, ...]) -> float:
+    """What ap_clk runs at: the shell's kernel clock, or DATA_CLK of the container where the info names none. 0: not known."""
+    achieved = {clock.name: clock.achieved_mhz for clock in clocks}
+    contained = {clock.name: float(clock.frequency_mhz) for clock in Xclbin.read(file).clocks}
+    return next((source[name] for source in (achieved, contained) for name in _KERNEL_CLOCKS if name in source), 0.0)
+
+
+def check_timing(xclbin: Path, timing: Timing, achieved_mhz: float, asked_mhz: int, *, lower_clock: bool) -> None:
+    """Raises TimingError when hold is missed, or setup or the clock is and lower_clock does not allow it."""
+    if timing.hold_whs_ns < 0:
+        raise TimingError(
+            f"{xclbin} misses hold by {-timing.hold_whs_ns:.3f} ns in {timing.hold_failing} places, which no lower clock "
+            "mends: ask for fewer compute units"
+        )
+    slowed = 0 < achieved_mhz < asked_mhz * (1 - _CLOCK_STEP_PERCENT / 100)
+    missed = f"its setup slack is {timing.setup_wns_ns:.3f} ns ({timing.setup_failing} endpoints fail)"
+    advice = "ask for a lower --kernel-mhz or fewer compute units"
+    if slowed and not lower_clock:
+        raise TimingError(
+            f"{xclbin} runs at {achieved_mhz:g} MHz, asked for {asked_mhz}: v++ lowered the clock, {missed}; "
+            f"take it with --lower-clock, or {advice}"
+        )
+    if timing.setup_wns_ns < 0 and not slowed:
+        raise TimingError(f"{xclbin} misses {asked_mhz} MHz: {missed}; {advice}")

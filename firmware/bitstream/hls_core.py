@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The `hls` core: the HLS project's C++ through Vitis HLS, and its Verilog behind the two streams every core has.
+
+    project --vitis-run--> Verilog, report --> <name>_hls.v and the rest, <name>_core.sv around them --> Core
+
+What Vitis HLS writes for hls4ml's io_parallel top: ap_ctrl_hs, one wide input with ap_vld, one port with ap_vld per output
+(or one in all, when there is one). It was checked against published Verilog of hls4ml projects; here the tool cannot run.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from hypersonic.firmware.bitstream.errors import MissingVendorError, StepError
+from hypersonic.firmware.bitstream.reports import read_text
+from hypersonic.firmware.bitstream.steps import Product, Progress, Step, locked, run_steps, write_whole
+from hypersonic.firmware.bitstream.tools import Tools
+from hypersonic.firmware.kernel import rtl_sources
+from hypersonic.firmware.platform import Platform
+from hypersonic.hls.cache import content_hash
+from hypersonic.hls.core import RTL, Core
+from hypersonic.hls.project import HlsProject
+
+#: what hls4ml's build_prj.tcl is to do, in its own words
+_BUILD_OPTIONS = {"reset": 1, "csim": 0, "synth": 1, "cosim": 0, "validation": 0, "export": 0, "vsynth": 0, "fifo_opt": 0}
+
+#: of the block-level protocol; every other port is data
+_CONTROL = {"ap_clk", "ap_rst", "ap_start", "ap_done", "ap_idle", "ap_ready"}
+
+#: clocks that axis_skid and axis_fifo add
+_STREAM_CYCLES = 3
+_MAX_DEPTH = 4096
+_MAX_ROM_WORDS = 1 << 16
+
+
+@dataclass(frozen=True)
+class HlsPorts:
+    """The data ports of the block: the input and its bits, the outputs in the order of their elements and the bits of one."""
+
+    input: str
+    input_bits: int
+    outputs: tuple[str, ...]
+    output_bits: int
+
+
+def synthesise_core(
+    project: HlsProject, platform: Platform, tools: Tools, directory: Path, progress: Progress = lambda _: None
+) -> Core:
+    """Run Vitis HLS below `directory`, or find that it ran, and wrap what it wrote. Raises MissingVendorError, StepError."""
+    if tools.hls is None:
+        raise MissingVendorError("core hls needs vitis-run, which was not looked for")
+    key = content_hash([project.hls, platform.part, str(platform.kernel_clock_mhz), tools.release])
+    build = directory / f"{project.name}-hls-{key[:12]}"
+    with locked(build):
+        run_steps([hls_step(project, platform, tools, build)], build, progress)
+        return wrap(project, build / _verilog(project.name), build / "csynth.xml", build / "core")
+
+
+def _verilog(name: str) -> str:
+    return f"{name}_prj/solution1/syn/verilog"
+
+
+def hls_step(project: HlsProject, platform: Platform, tools: Tools, build: Path) -> Step:
+    """A copy of the HLS project in `build`, for this platform's part and clock; the call of Vitis HLS on it."""
+    shutil.copytree(project.hls, build, dirs_exist_ok=True)
+    options = "".join(f"    {name:<10} {value}\n" for name, value in _BUILD_OPTIONS.items())
+    write_whole(build / "build_opt.tcl", f"array set opt {{\n{options}}}\n")
+    settings = (build / "project.tcl").read_text()
+    for name, value in (("part", f'"{platform.part}"'), ("clock_period", f"{1000 / platform.kernel_clock_mhz:.3f}")):
+        settings = re.sub(rf"(?m)^set {name} .*$", f"set {name} {value}", settings)
+    write_whole(build / "project.tcl", settings)
+    sources = sorted(str(file.relative_to(build)) for file in (build / "firmware").rglob("*") if file.is_file())
+    report = f"{project.name}_prj/solution1/syn/report/{project.name}_csynth.xml"
+    return Step(
+        "hls", f"Vitis HLS: synthesis of {project.name}", (str(tools.hls), "--mode", "hls", "--tcl", "build_prj.tcl"),
+        ("build_prj.tcl", "build_opt.tcl", "project.tcl", *sources), (Product(report, "csynth.xml"),), (tools.release,),
+        leaves=_verilog(project.name),
+    )  # fmt: skip
+
+
+def wrap(project: HlsProject, verilog: Path, report: Path, directory: Path) -> Core:
+    """What Vitis HLS wrote -> a Core in `directory`, replaced when there. Raises StepError for what does not fit."""
+    name = project.name
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    block = directory / f"{name}_hls.v"  # the kernel's own top has the model's name
+    ports = read_ports(verilog / f"{name}.v")
+    _check_ports(project, ports, verilog)
+    copied = [_copy(file, block if file.name == f"{name}.v" else directory / file.name, name) for file in _modules(verilog)]
+    ii, latency = read_performance(report)
+    depth = min(_MAX_DEPTH, 1 << max(1, (latency // ii + 4).bit_length()))
+    top = directory / f"{name}_core.sv"
+    top.write_text(core_text(name, ports, depth))
+    sources = (RTL / "axis_skid.sv", *rtl_sources("axis_ap_ctrl"), *copied, top)
+    unique = tuple(dict.fromkeys(source.resolve() for source in sources))
+    return Core(name, "hls", top.stem, unique, project.input, project.output, ii, latency + _STREAM_CYCLES)
+
+
+def _modules(verilog: Path) -> list[Path]:
+    return sorted(verilog.glob("*.v"))
+
+
+def _copy(file: Path, target: Path, name: str) -> Path:
+    """The file with the block renamed and its ROMs' words written out, so that no tool has to find their files; without
+    `timescale, which our modules do not have: there are no delays in it.
+    """
+    text = re.sub(rf"(?m)^(\s*module\s+){name}(\s*[(#])", rf"\1{name}_hls\2", read_text(file))
+    text = re.sub(r"(?m)^\s*`timescale .*$", "", text)
+    target.write_text(re.sub(r'\$readmemh\s*\(\s*"([^"]+)"\s*,\s*(\w+)[^)]*\)\s*;', lambda match: _words(file, match), text))
+    return target
+
+
+def _words(file: Path, match: re.Match[str]) -> str:
+    words = read_text(file.parent / Path(match[1]).name).split()
+    if not words or len(words) > _MAX_ROM_WORDS or not all(re.fullmatch(r"[0-9a-fA-F]{1,64}", word) for word in words):
+        raise StepError(
+            f"{file.parent / Path(match[1]).name}: {len(words)} words, expected 1 to {_MAX_ROM_WORDS} of hexadecimal"
+        )
+    return " ".join(["begin", *(f"{match[2]}[{index}] = 'h{word};" for index, word in enumerate(words)), "end"])
+
+
+def read_ports(top: Path) -> HlsPorts:
+    """The data ports of the block's Verilog. Raises StepError for ports that a block of io_parallel does not have."""
+    declared = re.findall(r"(?m)^\s*(input|output)\s+(?:wire\s+|reg\s+)?(?:\[(\d{1,6}):0\]\s*)?(\w+)\s*;", read_text(top))
+    bits = {name: int(high or 0) + 1 for _, high, name in declared}
+    data = [(way, name) for way, _, name in declared if name not in _CONTROL and not name.endswith("_ap_vld")]
+    inputs = [name for way, name in data if way == "input"]
+    outputs = sorted((name for way, name in data if way == "output"), key=_element)
+    missing = sorted(_CONTROL - bits.keys()) + [f"{name}_ap_vld" for _, name in data if f"{name}_ap_vld" not in bits]
+    if len(inputs) != 1 or not outputs or missing or len({bits[name] for name in outputs}) != 1:
+        raise StepError(
+            f"{top}: inputs {_brief(inputs)}, outputs {_brief(outputs)}, without {_brief(missing) or 'nothing'}; expected one "
+            "input and outputs of one width with ap_vld, as hls4ml's io_parallel gives: set io_type to io_parallel"
+        )
+    return HlsPorts(inputs[0], bits[inputs[0]], tuple(outputs), bits[outputs[0]])
+
+
+def _element(name: str) -> int:
+    number = name.rpartition("_")[2]
+    return int(number) if number.isdecimal() else 0
+
+
+def _brief(names: Iterable[str]) -> str:
+    return ", ".join(names)[:200]
+
+
+def _check_ports(project: HlsProject, ports: HlsPorts, verilog: Path) -> None:
+    x, y = project.input, project.output
+    wanted = (x.size * x.fixed.width, y.size, y.fixed.width)
+    found = (ports.input_bits, len(ports.outputs), ports.output_bits)
+    if wanted != found:
+        raise StepError(
+            f"{verilog}: the block has {found[0]} bits in and {found[1]} outputs of {found[2]} bits, the model "
+            f"{wanted[0]}, {wanted[1]} and {wanted[2]}; build the model again"
+        )
+
+
+def read_performance(report: Path) -> tuple[int, int]:
+    """(interval, latency) in clocks of a csynth.xml. Raises StepError when it names none, as for loops without bound."""
+    text = read_text(report)
+    found = [re.search(rf"<{name}>\s*(\d{{1,9}})\s*</{name}>", text) for name in ("Interval-max", "Worst-caseLatency")]
+    if found[0] is None or found[1] is None:
+        raise StepError(f"{report} names no Interval-max and Worst-caseLatency: the model's interval is not a fixed number")
+    return max(1, int(found[0][1])), max(1, int(found[1][1]))
+
+
+def core_text(name: str, ports: HlsPorts, depth: int) -> str:
+    """<name>_core: the block between two streams."""
+    count, bits = len(ports.outputs), ports.output_bits
+    connections = "".join(
+        f",\n      .{port}(result_tdata[{index * bits}+:{bits}]),\n      .{port}_ap_vld(result_tvalid[{index}])"
+        for index, port in enumerate(ports.outputs)
+    )
+    return f"""// SPDX-License-Identifier: Apache-2.0
+//
+// {name}_core: module {name}_hls, written by Vitis HLS, as a stream. Written by hypersonic, do not edit.
+`default_nettype none
+
+module {name}_core (
+    input  logic clk,
+    input  logic rst_n,
+    input  logic s_axis_x_tvalid,
+    output logic s_axis_x_tready,
+    input  logic [{ports.input_bits - 1}:0] s_axis_x_tdata,
+    input  logic s_axis_x_tlast,
+    output logic m_axis_y_tvalid,
+    input  logic m_axis_y_tready,
+    output logic [{count * bits - 1}:0] m_axis_y_tdata,
+    output logic m_axis_y_tlast
+);
+  logic row_tvalid, row_tready, row_tlast;
+  logic [{ports.input_bits - 1}:0] row_tdata;
+  logic ap_start, ap_ready, unused_done, unused_idle;
+  logic [{count - 1}:0] result_tvalid;
+  logic [{count * bits - 1}:0] result_tdata;
+
+  axis_skid #(
+      .WIDTH({ports.input_bits + 1})
+  ) u_axis_skid (
+      .clk(clk),
+      .rst_n(rst_n),
+      .s_axis_tvalid(s_axis_x_tvalid),
+      .s_axis_tready(s_axis_x_tready),
+      .s_axis_tdata({{s_axis_x_tlast, s_axis_x_tdata}}),
+      .m_axis_tvalid(row_tvalid),
+      .m_axis_tready(row_tready),
+      .m_axis_tdata({{row_tlast, row_tdata}})
+  );
+
+  {name}_hls u_{name}_hls (
+      .ap_clk(clk),
+      .ap_rst(!rst_n),
+      .ap_start(ap_start),
+      .ap_done(unused_done),
+      .ap_idle(unused_idle),
+      .ap_ready(ap_ready),
+      .{ports.input}(row_tdata),
+      .{ports.input}_ap_vld(ap_start){connections}
+  );
+
+  axis_ap_ctrl #(
+      .WIDTH({bits}),
+      .OUTPUTS({count}),
+      .DEPTH({depth})
+  ) u_axis_ap_ctrl (
+      .clk(clk),
+      .rst_n(rst_n),
+      .s_axis_tvalid(row_tvalid),
+      .s_axis_tready(row_tready),
+      .s_axis_tlast(row_tlast),
+      .ap_start(ap_start),
+      .ap_ready(ap_ready),
+      .result_tvalid(result_tvalid),
+      .result_tdata(result_tdata),
+      .m_axis_tvalid(m_axis_y_tvalid),
+      .m_axis_tready(m_axis_y_tready),
+      .m_axis_tdata(m_axis_y_tdata),
+      .m_axis_tlast(m_axis_y_tlast)
+  );
+endmodule
+
+`default_nettype wire
+"""

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A kernel -> kernel.xo: the files Vivado reads (RTL, kernel.xml, kernel.tcl) and the call of package_xo.tcl.
+
+Nothing of the kernel's ports, arguments and addresses is said again here: all of it is taken from firmware/kernel.py,
+kernel_xml.py and registers.py, and written as Tcl data.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from hypersonic.firmware import registers
+from hypersonic.firmware.bitstream.errors import VendorError
+from hypersonic.firmware.bitstream.steps import Product, Step, write_whole
+from hypersonic.firmware.bitstream.tools import Tools
+from hypersonic.firmware.kernel import PORTS, Kernel
+from hypersonic.firmware.kernel_xml import Argument, KernelDescription, describe_kernel, kernel_xml
+from hypersonic.firmware.platform import Platform
+from hypersonic.firmware.registers import Register
+
+HERE = Path(__file__).resolve().parent
+
+CLOCK, RESET, INTERRUPT = "ap_clk", "ap_rst_n", "interrupt"
+
+#: our names of registers that Vitis knows by its own
+_VITIS_NAMES = {"CONTROL": "CTRL", "GIE": "GIER", "IER": "IP_IER", "ISR": "IP_ISR"}
+_ACCESS = {"RW": "read-write", "R": "read-only"}
+
+
+def package_steps(tools: Tools, platform: Platform, kernel: Kernel, build: Path) -> tuple[Step, ...]:
+    """Write what Vivado reads into `build`; the steps that check the device and make <kernel>.xo of it.
+
+    Raises VendorError for sources that cannot lie beside each other.
+    """
+    sources = _stage_sources(kernel.sources, build)
+    description = describe_kernel(kernel.name)
+    write_whole(build / "kernel.xml", kernel_xml(description).decode())
+    write_whole(build / "kernel.tcl", kernel_tcl(description, platform, sources, f"partial/{kernel.name}.xo"))
+    for name in ("package_xo.tcl", "check_part.tcl", "check_part.v"):
+        write_whole(build / name, (HERE / name).read_text())
+    return (_check_part(tools, platform), _package(tools, kernel.name, sources))
+
+
+def _check_part(tools: Tools, platform: Platform) -> Step:
+    made = "partial/part_checked"
+    return Step(
+        name="check_part", title=f"checking that Vivado {tools.release} has {platform.part} and a licence for it",
+        argv=(*_vivado(tools), "-source", "check_part.tcl", "-tclargs", platform.part, made),
+        inputs=("check_part.tcl", "check_part.v"), products=(Product(made, "part_checked"),), key=(tools.release,),
+    )  # fmt: skip
+
+
+def _package(tools: Tools, name: str, sources: Sequence[str]) -> Step:
+    return Step(
+        name="package_xo", title=f"packaging kernel {name}", argv=(*_vivado(tools), "-source", "package_xo.tcl"),
+        inputs=("package_xo.tcl", "kernel.tcl", "kernel.xml", *sources),
+        products=(Product(f"partial/{name}.xo", f"{name}.xo"),), key=(tools.release,),
+    )  # fmt: skip
+
+
+def _vivado(tools: Tools) -> tuple[str, ...]:
+    return (str(tools.vivado), "-mode", "batch", "-nojournal", "-nolog", "-notrace")
+
+
+def _stage_sources(sources: Sequence[Path], build: Path) -> tuple[str, ...]:
+    """Copies of the sources in build/rtl, all in one directory as Vivado finds included files; their names there."""
+    place = build / "rtl"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    for source in sources:
+        if (place / source.name).exists():
+            raise VendorError(f"two files of the kernel are called {source.name}; give the model another name")
+        shutil.copyfile(source, place / source.name)
+    return tuple(f"rtl/{source.name}" for source in sources)
+
+
+def kernel_tcl(description: KernelDescription, platform: Platform, sources: Sequence[str], xo: str) -> str:
+    """kernel.tcl: what package_xo.tcl needs to know of the kernel, as Tcl variables. Paths are relative to the file."""
+    control = next(port.name for port in description.ports if port.mode == "slave")
+    lines = [
+        "# SPDX-License-Identifier: Apache-2.0",
+        f"# Kernel {description.name} for package_xo.tcl: written by hypersonic, do not edit.",
+        _set("kernel", description.name),
+        _set("part", platform.part),
+        _set("protocol", description.control_protocol),
+        _set("xo", xo),
+        _set("clock", CLOCK),
+        _set("reset", RESET),
+        _set("interrupt", INTERRUPT),
+        _set("control", control),
+        _set("address_range", f"{registers.ADDRESS_RANGE}"),
+        _set_list("sources", [tcl_word(source) for source in sources]),
+        "# name, READ_WRITE_MODE, ports",
+        _set_list("interfaces", [_interface(port.name) for port in description.ports]),
+        "# name, offset, bits, access, text, the interface it points through, fields (name, bit, text)",
+        _set_list("registers", [_register(register, description.arguments) for register in registers.REGISTERS]),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _set(name: str, value: str) -> str:
+    return f"set {name} {tcl_word(value)}"
+
+
+def _set_list(name: str, items: Iterable[str]) -> str:
+    """One item a line."""
+    return "\n".join([f"set {name} {{", *(f"  {item}" for item in items), "}"])
+
+
+def tcl_word(text: str) -> str:
+    """`text` as one word of Tcl, braced so that nothing in it is substituted. Raises VendorError for what braces cannot."""
+    if any(character in "{}\\" or not character.isprintable() for character in text):
+        raise VendorError(f"{text[:80]!r} cannot be handed to Tcl, expected printable text without braces and backslashes")
+    return f"{{{text}}}"
+
+
+def _tcl_list(items: Iterable[str]) -> str:
+    return f"{{{' '.join(items)}}}"
+
+
+def _interface(name: str) -> str:
+    ports = [port for _, port, _ in PORTS if port.startswith(f"{name}_")]
+    return _tcl_list([tcl_word(name), tcl_word(_mode(name, ports)), _tcl_list(ports)])
+
+
+def _mode(name: str, ports: Sequence[str]) -> str:
+    """READ_WRITE_MODE of a master; empty for the slave, which has both and needs none."""
+    channels = {port.removeprefix(f"{name}_")[:2] for port in ports}
+    if name.startswith("s_"):
+        return ""
+    return {(True, False): "READ_ONLY", (False, True): "WRITE_ONLY"}.get(("ar" in channels, "aw" in channels), "READ_WRITE")
+
+
+def _register(register: Register, arguments: Sequence[Argument]) -> str:
+    """An argument's register has the argument's name and, for a pointer, its port."""
+    argument = next((argument for argument in arguments if argument.offset == register.offset), None)
+    name = argument.name if argument else _VITIS_NAMES.get(register.name, register.name)
+    pointer = argument.port if argument and argument.address_qualifier == 1 else ""
+    fields = [_tcl_list([tcl_word(bit.name.upper()), str(bit.bit), tcl_word(bit.text)]) for bit in register.bits]
+    return _tcl_list(
+        [
+            tcl_word(name), f"0x{register.offset:03x}", str(32 * register.words), _ACCESS[register.access],
+            tcl_word(register.text), tcl_word(pointer), _tcl_list(fields),
+        ]
+    )  # fmt: skip

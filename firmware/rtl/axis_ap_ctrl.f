@@ -1,0 +1,2 @@
+../../hls/rtl/axis_fifo.sv
+axis_ap_ctrl.sv

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The vendor's tools cannot be here. stand_ins/ holds programs of their names that record how they are called and leave the
+files the real ones leave; everything else in these tests is what a real build runs.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hypersonic.firmware.bitstream.tools import Tools, find_tools
+from hypersonic.firmware.kernel import Kernel, write_kernel
+from hypersonic.firmware.link import link
+from hypersonic.firmware.platform import Platform, Target, find_platform
+from hypersonic.sim.bench_core import bench_specs, write_bench_core
+
+STAND_INS = Path(__file__).resolve().parent / "stand_ins"
+U250 = find_platform("u250")
+
+
+@dataclass(frozen=True)
+class Vendor:
+    """The stand-ins, installed below `place`; plan: what they are to do differently."""
+
+    place: Path
+    environment: dict[str, str]
+
+    def plan(self, **calls: Any) -> None:
+        (self.place / "plan.json").write_text(json.dumps(calls))
+
+    def calls(self) -> list[list[str]]:
+        record = self.place / "calls.jsonl"
+        return [json.loads(line) for line in record.read_text().splitlines()] if record.exists() else []
+
+    def steps(self) -> list[str]:
+        """The calls by what they were for."""
+        marks = ("check_part.tcl", "package_xo.tcl", "vpl.synth", "vpl.impl", "cp", "create-fpga-image", "build_prj.tcl")
+        return [next(mark for mark in marks if mark in call) for call in self.calls()]
+
+    def vivado_record(self) -> list[list[str]]:
+        return [line.split("\x1f") for line in (self.place / "vivado.record").read_text().splitlines()]
+
+    def link_as(self, kernel: str, platform: Platform, compute_units: int) -> None:
+        """What place and route is to leave: an xclbin of our own writer."""
+        (self.place / "linked.xclbin").write_bytes(link(kernel, Target.HW, platform, b"bitstream", compute_units=compute_units))
+
+    def replace(self, file: str, old: str, new: str) -> None:
+        text = (self.place / file).read_text()
+        assert old in text
+        (self.place / file).write_text(text.replace(old, new))
+
+
+@pytest.fixture
+def vendor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Vendor:
+    if shutil.which("tclsh") is None:
+        pytest.skip("tclsh is not here; on Debian: apt-get install tcl")
+    place = tmp_path / "vendor"
+    programs = place / "bin"
+    programs.mkdir(parents=True)
+    for name in ("vivado", "v++", "vitis-run", "aws"):
+        (programs / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "{STAND_INS}/tool.py" {name} "$@"\n')
+        (programs / name).chmod(0o755)
+    for name in ("timing.rpt", "kernel_util.rpt", "xclbin.info"):
+        shutil.copy(STAND_INS / name, place / name)
+    for platform in (U250, find_platform("aws_f1", retired_too=True)):
+        (place / "platforms" / platform.vbnv).mkdir(parents=True)
+        (place / "platforms" / platform.vbnv / f"{platform.vbnv}.xpfm").touch()
+    monkeypatch.setenv("STAND_IN", str(place))
+    path = f"{programs}:/usr/bin:/bin"
+    made = Vendor(place, {"PATH": path, "PLATFORM_REPO_PATHS": str(place / "platforms"), "STAND_IN": str(place)})
+    made.plan()
+    return made
+
+
+@pytest.fixture
+def tools(vendor: Vendor) -> Tools:
+    return find_tools(U250, environment=vendor.environment)
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> Kernel:
+    core = write_bench_core(*bench_specs(18, 1), tmp_path)
+    return write_kernel(core, tmp_path / "kernel")
