@@ -20,6 +20,8 @@ MAX_XML_BYTES = 4 << 20
 MAX_XML_DEPTH = 32
 #: bytes of address space per compute unit in the shell
 COMPUTE_UNIT_RANGE = 0x10000
+#: vendor and library of every kernel of this project
+VLNV = "hypersonic:kernel"
 #: `core target=`, as v++ writes it
 CORE_TARGETS = {Target.SW_EMU: "csim", Target.HW_EMU: "hw_em", Target.HW: "bitstream"}
 
@@ -64,6 +66,7 @@ class KernelDescription:
     ports: tuple[Port, ...]
     arguments: tuple[Argument, ...]
     instances: tuple[Instance, ...] = ()
+    vlnv: str = ""  # vendor:library:name:version
 
 
 def describe_kernel(name: str, instances: Sequence[Instance] = ()) -> KernelDescription:
@@ -79,7 +82,7 @@ def describe_kernel(name: str, instances: Sequence[Instance] = ()) -> KernelDesc
         Argument(1, "y", 1, "m_axi_gmem1", Y, 8, "void*"),
         Argument(2, "rows", 0, "s_axi_control", ROWS, 4, "uint"),
     )
-    return KernelDescription(name, "ap_ctrl_chain", ports, arguments, tuple(instances))
+    return KernelDescription(name, "ap_ctrl_chain", ports, arguments, tuple(instances), f"{VLNV}:{name}:1.0")
 
 
 def kernel_xml(kernel: KernelDescription) -> bytes:
@@ -112,7 +115,7 @@ def embedded_metadata(kernel: KernelDescription, target: Target, platform: Platf
 
 def _kernel_attributes(kernel: KernelDescription) -> dict[str, str]:
     return {
-        "name": kernel.name, "language": "ip", "vlnv": f"hypersonic:kernel:{kernel.name}:1.0", "attributes": "",
+        "name": kernel.name, "language": "ip", "vlnv": kernel.vlnv, "attributes": "",
         "preferredWorkGroupSizeMultiple": "0", "workGroupSize": "1", "interrupt": "true",
         "hwControlProtocol": kernel.control_protocol,
     }  # fmt: skip
@@ -178,6 +181,7 @@ def _kernel(element: ET.Element) -> KernelDescription:
             Instance(_attribute(instance, "name"), next((_number(remap, "base") for remap in instance.iter("addrRemap")), 0))
             for instance in element.iter("instance")
         ),
+        vlnv=element.get("vlnv", ""),
     )  # fmt: skip
 
 

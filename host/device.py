@@ -160,6 +160,12 @@ class ComputeUnit(_Closing):
             self._require_open(f"compute unit {self.name}")
             return self._library.read_register(self._handle, offset)
 
+    def write_register(self, offset: int, value: int) -> None:
+        """A 32-bit register of s_axi_control; what runs need XRT writes itself. Any thread may ask."""
+        with self._lock:
+            self._require_open(f"compute unit {self.name}")
+            self._library.write_register(self._handle, offset, value)
+
     def close(self) -> None:
         """Close its runs, its buffer objects, then the unit. A run in flight is waited for, CLOSE_TIMEOUT_MS at most."""
         with self._lock:

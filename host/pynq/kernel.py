@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A compute unit as PYNQ's IP driver: `overlay.facile_1.call(x, y, rows)`, as it was before PYNQ 3.1."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from inspect import Parameter, Signature
+from typing import Any
+
+import pynq
+from pynq.overlay import XrtArgument, _ip_drivers
+
+from hypersonic.host.device import BufferObject, ComputeUnit, Run
+from hypersonic.host.errors import BufferObjectError, ComputeUnitTimeoutError, DeviceLostError, RunError
+from hypersonic.host.pynq.buffer import Block, Buffer
+from hypersonic.host.xrt import RunState
+
+#: one wait of wait() without a limit; it comes back sooner when the run ends or the unit goes out of service
+_ROUND_MS = 60_000
+
+
+class Handle:
+    """A run that was started. Its buffers stay on the card until it has ended, whether anybody waits or not."""
+
+    def __init__(self, kernel: Kernel, run: Run, buffers: tuple[Buffer, ...]) -> None:
+        self._kernel, self._run, self._buffers = kernel, run, buffers
+        self._state: RunState | None = None
+        kernel.device.in_flight.add(self)
+        for buffer in buffers:
+            buffer.bo.runs += 1
+
+    @property
+    def done(self) -> bool:
+        """Whether it has ended; does not wait."""
+        return self.poll()
+
+    def wait(self, timeout_ms: int | None = None) -> None:
+        """Till the run has ended; harmless the second time. timeout_ms: None waits as long as it takes.
+
+        Raises ComputeUnitTimeoutError when it takes longer (the run goes on: wait again), RunError when it did not complete,
+        ComputeUnitOutOfServiceError, DeviceLostError.
+        """
+        unit = self._kernel.unit
+        while not self.poll(_ROUND_MS if timeout_ms is None else timeout_ms):
+            unit.require_service()
+            if timeout_ms is not None:
+                raise ComputeUnitTimeoutError(f"a run of {unit.name} did not complete within {timeout_ms} ms: wait() again")
+        if self._state is not RunState.COMPLETED:
+            raise RunError(f"a run of {unit.name} ended as {self._state and self._state.name}, expected COMPLETED")
+
+    def poll(self, timeout_ms: int = 0) -> bool:
+        """Whether it has ended, within that time. Raises DeviceLostError."""
+        if self._state is None:
+            with _service(self._kernel.unit):
+                state = self._run.wait(timeout_ms)
+            if state is not RunState.TIMEOUT:
+                self._end(state)
+        return self._state is not None
+
+    def _end(self, state: RunState) -> None:
+        self._state = state
+        for buffer in self._buffers:
+            buffer.bo.runs -= 1
+        self._buffers = ()
+        self._kernel.device.in_flight.discard(self)
+        self._kernel.idle.append(self._run)
+
+
+class Kernel(pynq.DefaultIP):  # type: ignore[misc] # pynq has no types
+    """Driver of a compute unit: call, start, signature, args, and DefaultIP's register_map, read, write."""
+
+    def __init__(self, description: dict[str, Any]) -> None:
+        super().__init__(description)
+        self.name: str = description["fullpath"]
+        self.unit: ComputeUnit = self.device.opened.compute_unit(self.name)
+        self.idle: list[Run] = []
+        registers = {name: entry for name, entry in description["registers"].items() if entry["id"] is not None}
+        self._entries = dict(sorted(registers.items(), key=lambda item: item[1]["id"]))
+        kind = Parameter.POSITIONAL_OR_KEYWORD
+        self._signature = Signature([Parameter(name, kind, annotation=e["type"]) for name, e in self._entries.items()])
+        self.args = {
+            name: XrtArgument(name, entry["id"] + 1, entry["type"], entry.get("memory"))
+            for name, entry in self._entries.items()
+        }
+
+    def call(self, *args: Any, **kwargs: Any) -> None:
+        """Run once and wait. Takes what `signature` says; raises what start() and Handle.wait() raise."""
+        self.start(*args, **kwargs).wait()
+
+    def start(self, *args: Any, **kwargs: Any) -> Handle:
+        """Hand a run over without waiting: buffers of allocate for pointers, numbers for scalars; nothing is synced.
+
+        Raises TypeError (arguments that do not fit `signature`), BufferObjectError (wrong bank, freed, of another card),
+        ValueError (a number that does not fit), DeviceError.
+        """
+        given = self._signature.bind(*args, **kwargs).arguments
+        values = {name: self._value(name, entry, given[name]) for name, entry in self._entries.items()}
+        buffers = tuple(value for value in given.values() if isinstance(value, Buffer))
+        self.unit.require_service()
+        run = self.idle.pop() if self.idle else self.unit.open_run()
+        try:
+            for name, value in values.items():
+                self._set(run, name, value, given[name])
+            with _service(self.unit):
+                run.start()
+        except Exception:
+            self.idle.append(run)
+            raise
+        return Handle(self, run, buffers)
+
+    def _value(self, name: str, entry: dict[str, Any], value: Any) -> Block | int:
+        if not entry["pointer"]:
+            return _word(f"argument {name} of {self.name}", entry, value)
+        if not isinstance(value, Buffer):
+            raise TypeError(f"argument {name} of {self.name} is a {type(value).__name__}, expected a buffer of pynq.allocate")
+        block = value.block()
+        if value.device is not self.device:
+            raise BufferObjectError(f"argument {name} of {self.name} is on {value.device.tag}, expected {self.device.tag}")
+        if value.offset:
+            raise BufferObjectError(f"argument {name} of {self.name} is a view from byte {value.offset}: pass a buffer's start")
+        return block
+
+    def _set(self, run: Run, name: str, value: Block | int, given: Any) -> None:
+        entry = self._entries[name]
+        memory: BufferObject | int = value.memory if isinstance(value, Block) else value
+        try:
+            run.set_arg(entry["id"], memory)
+        except BufferObjectError as error:
+            bank = getattr(getattr(given, "memory", None), "desc", {}).get("tag", "another bank")
+            wanted = entry.get("memory", "its own bank")
+            raise BufferObjectError(
+                f"argument {name} of {self.name} must be in {wanted}, the buffer is in {bank}: "
+                f"allocate(..., target=overlay.{_attribute(wanted)}); {error}"
+            ) from error
+
+
+@contextmanager
+def _service(unit: ComputeUnit) -> Iterator[None]:
+    """A unit whose card does not answer is out of service."""
+    try:
+        yield
+    except DeviceLostError:
+        unit.take_out_of_service()
+        raise
+
+
+def _attribute(tag: str) -> str:
+    """A bank's name as PYNQ makes it an attribute of the overlay."""
+    return "".join(letter for letter in tag if letter.isalnum() or letter == "_")
+
+
+def _word(what: str, entry: dict[str, Any], value: Any) -> int:
+    """The 32 bits of a scalar argument."""
+    kind, size = entry["type"], entry["host_size"]
+    if size > 4:
+        raise ValueError(f"{what} is a {kind} of {size} bytes, only scalars of 4 bytes can be passed")
+    code = "<f" if kind == "float" else "<I" if kind.startswith("u") else "<i"
+    try:
+        return int.from_bytes(struct.pack(code, value), "little")
+    except struct.error as error:
+        raise ValueError(f"{what} is {value!r}, expected a {kind} of {size} bytes") from error
+
+
+def bind(vlnv: str) -> None:
+    """Make Kernel the driver of this kind of kernel, unless a program has one of its own."""
+    if vlnv not in _ip_drivers:
+        type(Kernel)(Kernel.__name__, (Kernel,), {"bindto": [vlnv]})

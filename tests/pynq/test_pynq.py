@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The real PYNQ 4.0, in an environment of its own, on the emulated card: Overlay, allocate, the kernel's call, the notebook."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hypersonic.build import build, build_csim
+from hypersonic.firmware.platform import Target
+from hypersonic.hls.csim import Csim
+from hypersonic.hls.zoo.facile.events import gate_rows
+from tests.pynq.environment import pynq_python
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+NOTEBOOK = ROOT / "docs" / "pynq.ipynb"
+BUILDS = {"hw_emu": (Target.HW_EMU, 2), "two_banks": (Target.SW_EMU, 2), "one_bank": (Target.SW_EMU, 1)}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The xclbins, the rows and what FACILE's own C++ answers to them."""
+    directory = tmp_path_factory.mktemp("pynq")
+    for name, (target, units) in BUILDS.items():
+        version = build("facile", target, repository=directory / "models", compute_units=units)
+        shutil.copy(version / "model.xclbin", directory / f"{name}.xclbin")
+    rows = np.resize(gate_rows(), (2000, 18)).astype(np.float32)
+    project, library = build_csim("facile")
+    np.save(directory / "rows.npy", rows)
+    np.save(directory / "golden.npy", project.output.from_raw(Csim(library, project).predict_raw(project.input.to_raw(rows))))
+    return directory
+
+
+def run(argv: list[str], directory: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    """A program of PYNQ's environment, which finds the package as an installed one would be found."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", **env}
+    return subprocess.run(
+        [str(pynq_python()), *argv], cwd=directory, env=environment, capture_output=True, text=True, check=False, timeout=800
+    )
+
+
+def test_overlays_buffers_and_kernels_work_as_they_did_before_pynq_dropped_cards(place: Path, tmp_path: Path) -> None:
+    options = ["-q", "-c", os.devnull, f"--rootdir={tmp_path}", "--noconftest", "-p", "no:cacheprovider", "-W", "error"]
+    done = run(["-m", "pytest", *options, str(HERE / "overlay_cases.py")], tmp_path, PYNQ_CASES=str(place))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "skipped" not in done.stdout
+
+
+def test_the_package_for_pynq_needs_nothing_of_the_server() -> None:
+    code = (
+        "import sys, hypersonic.host.pynq; "
+        "print([m for m in ('tritonclient', 'grpc', 'hypersonic.server', 'hypersonic.sim') if m in sys.modules])"
+    )
+    done = run(["-W", "ignore", "-c", code], HERE)
+    assert (done.stdout.strip(), done.returncode) == ("[]", 0), done.stderr
+
+
+def test_the_cards_come_after_devices_that_were_looked_for_before(place: Path) -> None:
+    code = (
+        "import pynq; assert pynq.Device.devices == []; import hypersonic.host.pynq; "
+        "assert pynq.Overlay('one_bank.xclbin').facile_1.read(0) == 4"
+    )
+    done = run(["-W", "ignore", "-c", code], place)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_program_that_ends_with_a_run_in_flight_ends(place: Path) -> None:
+    code = (
+        "import pynq, hypersonic.host.pynq; o = pynq.Overlay('hw_emu.xclbin'); "
+        "x = pynq.allocate((20000, 18), 'f4', target=o.bank0); o.facile_1.start(x, x, 20000)"
+    )
+    done = run(["-W", "ignore", "-c", code], place)
+    assert (done.stdout, done.returncode) == ("", 0), done.stderr
+
+
+def test_the_notebook_gives_the_outputs_that_stand_in_it(tmp_path: Path) -> None:
+    build("facile", repository=tmp_path / "models")
+    made = tmp_path / "made.ipynb"
+    quiet = "ignore"  # pynq's own imports
+    done = run([str(HERE / "run_notebook.py"), str(NOTEBOOK), str(made)], tmp_path, PYTHONWARNINGS=quiet)
+    assert done.returncode == 0, done.stderr
+    assert outputs(made) == outputs(NOTEBOOK)
+
+
+def outputs(notebook: Path) -> list[object]:
+    """What every code cell printed or showed as text."""
+    cells = json.loads(notebook.read_text())["cells"]
+    return [[output.get("text") or output["data"]["text/plain"] for output in cell.get("outputs", [])] for cell in cells]
