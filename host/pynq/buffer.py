@@ -34,6 +34,13 @@ class Block:
 class Buffer(PynqBuffer):  # type: ignore[misc] # pynq has no types
     """An array of any shape and dtype. Views of it sync their own part; copies and results of sums are plain arrays."""
 
+    # PynqBuffer's; None where the array is no part of a buffer
+    bo: Any  # Block
+    device: Any  # Card
+    device_address: int | None
+    coherent: bool | None
+    offset: int  # bytes from the start of the buffer
+
     def __new__(cls, shape: Any, dtype: Any, block: Block, memory: Any) -> Buffer:
         """memory: the bank, as PYNQ's attribute of that name; only the array allocate gave has it, its views have not."""
         host, device = block.memory.array, memory.device
@@ -87,7 +94,7 @@ class Buffer(PynqBuffer):  # type: ignore[misc] # pynq has no types
 def size_bytes(shape: Any, dtype: Any) -> int:
     """Of an array. Raises ValueError for a negative dimension, or nothing to allocate."""
     dimensions = np.atleast_1d(np.asarray(shape, dtype=object)).tolist()
-    size = np.dtype(dtype).itemsize
+    size: int = np.dtype(dtype).itemsize
     for dimension in dimensions:
         size *= int(dimension)
         if int(dimension) < 1:

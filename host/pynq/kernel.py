@@ -10,7 +10,7 @@ from inspect import Parameter, Signature
 from typing import Any
 
 import pynq
-from pynq.overlay import XrtArgument, _ip_drivers
+from pynq.overlay import RegisterIP, XrtArgument, _ip_drivers
 
 from hypersonic.host.device import BufferObject, ComputeUnit, Run
 from hypersonic.host.errors import BufferObjectError, ComputeUnitTimeoutError, DeviceLostError, RunError
@@ -166,4 +166,4 @@ def _word(what: str, entry: dict[str, Any], value: Any) -> int:
 def bind(vlnv: str) -> None:
     """Make Kernel the driver of this kind of kernel, unless a program has one of its own."""
     if vlnv not in _ip_drivers:
-        type(Kernel)(Kernel.__name__, (Kernel,), {"bindto": [vlnv]})
+        RegisterIP(Kernel.__name__, (Kernel,), {"bindto": [vlnv]})

@@ -14,7 +14,7 @@ from hypersonic.firmware.errors import XclbinError
 from hypersonic.firmware.link import link
 from hypersonic.firmware.manifest import Manifest
 from hypersonic.firmware.platform import Target, find_platform
-from hypersonic.firmware.registers import BUSY_CYCLES, RUNS
+from hypersonic.firmware.registers import BUSY_CYCLES, ROWS, RUNS
 from hypersonic.host.device import BufferObject, ComputeUnit, Device, Run, open_device
 from hypersonic.host.errors import (
     BufferObjectError,
@@ -62,6 +62,15 @@ def test_a_run_computes_the_rows_it_was_given(device: Device) -> None:
     k = np.arange(60, dtype=np.float32)
     assert_array_equal(y.array.view("<f4")[:60], 6 * k + 1)
     assert_array_equal(y.array.view("<f4")[60:], np.zeros(40, np.float32))
+
+
+def test_a_register_is_written_and_read_back(device: Device) -> None:
+    unit = device.compute_units[1]
+    unit.write_register(ROWS, 17)
+    assert (unit.read_register(ROWS), device.compute_units[0].read_register(ROWS)) == (17, 0)
+    unit.close()
+    with pytest.raises(DeviceClosedError, match="compute unit facile_2 is closed"):
+        unit.write_register(ROWS, 17)
 
 
 def test_the_host_side_and_the_card_are_two_memories(device: Device) -> None:

@@ -56,7 +56,7 @@ class Program:
     def grpc(self) -> str:
         return self.ports["GRPCInferenceService"]
 
-    def wait_for(self, condition: Callable[[], bool], timeout_s: float = 60.0) -> None:
+    def wait_for(self, condition: Callable[[], bool], timeout_s: float = 300.0) -> None:
         deadline = time.monotonic() + timeout_s
         while not condition():
             assert time.monotonic() < deadline, self.log
