@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The rules of an AXI4-Lite interface, for proofs (AXI4, A3.1.2, A3.2.1, A3.3.1, B1.1): offers stand; each pair of address
+// and data is answered by one response, each read by one. The host's rules are assumed, the slave's asserted, with
+// ASSUME_SLAVE the other way round. Stricter than AXI: at most two writes and one read are open, answers are OKAY, and
+// come within PATIENCE clocks of what they answer.
+`default_nettype none
+
+module axi_lite_rules #(
+    parameter int ADDR_WIDTH = 12,
+    parameter bit ASSUME_SLAVE = 1'b0,
+    parameter int PATIENCE = 2
+) (
+    input logic                  clk,
+    input logic                  rst_n,
+    input logic [ADDR_WIDTH-1:0] awaddr,
+    input logic                  awvalid,
+    input logic                  awready,
+    input logic [          31:0] wdata,
+    input logic [           3:0] wstrb,
+    input logic                  wvalid,
+    input logic                  wready,
+    input logic [           1:0] bresp,
+    input logic                  bvalid,
+    input logic                  bready,
+    input logic [ADDR_WIDTH-1:0] araddr,
+    input logic                  arvalid,
+    input logic                  arready,
+    input logic [          31:0] rdata,
+    input logic [           1:0] rresp,
+    input logic                  rvalid,
+    input logic                  rready,
+
+    // addresses, data and reads taken and not answered
+    output logic [2:0] addresses,
+    output logic [2:0] words,
+    output logic [2:0] reads
+);
+
+  logic [2:0] addresses_q;
+  logic [2:0] words_q;
+  logic [2:0] reads_q;
+  logic [3:0] b_wait_q;
+  logic [3:0] r_wait_q;
+  logic       after_reset_q = 1'b1;
+  logic [4:0] standing_q = 5'd0;  // AW, W, AR; B, R
+
+  logic [ADDR_WIDTH-1:0] aw_q;
+  logic [          35:0] w_q;
+  logic [ADDR_WIDTH-1:0] ar_q;
+  logic [           1:0] b_q;
+  logic [          33:0] r_q;
+
+  always_ff @(posedge clk) begin
+    addresses_q <= addresses_q + 3'(awvalid && awready) - 3'(bvalid && bready);
+    words_q     <= words_q + 3'(wvalid && wready) - 3'(bvalid && bready);
+    reads_q     <= reads_q + 3'(arvalid && arready) - 3'(rvalid && rready);
+    b_wait_q    <= (addresses_q != '0 && words_q != '0 && !bvalid) ? b_wait_q + 1'b1 : '0;
+    r_wait_q    <= (reads_q != '0 && !rvalid) ? r_wait_q + 1'b1 : '0;
+    if (!rst_n) begin
+      addresses_q <= '0;
+      words_q     <= '0;
+      reads_q     <= '0;
+      b_wait_q    <= '0;
+      r_wait_q    <= '0;
+    end
+    after_reset_q <= !rst_n;
+    standing_q    <= {5{rst_n}} & {awvalid && !awready, wvalid && !wready, arvalid && !arready, bvalid && !bready, rvalid && !rready};
+    aw_q          <= awaddr;
+    w_q           <= {wdata, wstrb};
+    ar_q          <= araddr;
+    b_q           <= bresp;
+    r_q           <= {rdata, rresp};
+  end
+
+  assign addresses = addresses_q;
+  assign words     = words_q;
+  assign reads     = reads_q;
+
+  // The host's
+  wire host_quiet = !after_reset_q || (!awvalid && !wvalid && !arvalid);
+  wire aw_stands = !standing_q[4] || (awvalid && awaddr == aw_q);
+  wire w_stands = !standing_q[3] || (wvalid && {wdata, wstrb} == w_q);
+  wire ar_stands = !standing_q[2] || (arvalid && araddr == ar_q);
+  // The slave's
+  wire quiet = !after_reset_q || (!bvalid && !rvalid);
+  wire b_stands = !standing_q[1] || (bvalid && bresp == b_q);
+  wire r_stands = !standing_q[0] || (rvalid && {rdata, rresp} == r_q);
+  wire b_asked = !bvalid || (addresses_q != '0 && words_q != '0);
+  wire r_asked = !rvalid || reads_q != '0;
+  wire okay = (!bvalid || bresp == 2'b00) && (!rvalid || rresp == 2'b00);
+  wire few = addresses_q <= 3'd2 && words_q <= 3'd2 && reads_q <= 3'd1;
+  wire prompt = b_wait_q <= 4'(PATIENCE) && r_wait_q <= 4'(PATIENCE);
+
+  if (ASSUME_SLAVE) begin : gen_assert_host
+    always_comb begin
+      if (rst_n) begin
+        assume (quiet && b_stands && r_stands && b_asked && r_asked && okay && few && prompt);
+        assert (host_quiet);
+        assert (aw_stands);
+        assert (w_stands);
+        assert (ar_stands);
+      end
+    end
+  end else begin : gen_assert_slave
+    always_comb begin
+      if (rst_n) begin
+        assume (host_quiet && aw_stands && w_stands && ar_stands);
+        assert (quiet);
+        assert (b_stands);
+        assert (r_stands);
+        assert (b_asked);
+        assert (r_asked);
+        assert (okay);
+        assert (few);
+        assert (prompt);
+      end
+    end
+  end
+
+endmodule
+
+`default_nettype wire

@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// axi_write_master: keeps the rules of AXI; its bursts are those of its descriptors, without a hole, in order, and their
+// strobes end where the descriptor ends: no byte outside [address, address + bytes) is written; beats go out once, in order;
+// each descriptor is answered once, in order, after the response to its last burst; and it never waits for nobody.
+//
+// Three marks, set by the solver: a descriptor on its way to AW (`front_q` beats before it, then its own), a beat on its
+// way through the FIFO, and a descriptor on its way to its answer (`before_q` answers before it, `beats_q` beats to be
+// asked for up to its end and `responses_q` responses). Beats of four bytes, bursts of two, two on their way. Registers of
+// the master are connected by the .sby, so that the induction can be told where things lie.
+`default_nettype none
+
+module axi_write_master_proof (
+    input logic        clk,
+    input logic        rst_n,
+    input logic        s_axis_desc_tvalid,
+    input logic [13:0] s_axis_desc_address,
+    input logic [ 5:0] s_axis_desc_bytes,
+    input logic        s_axis_tvalid,
+    input logic [31:0] s_axis_tdata,
+    input logic        m_axis_done_tready,
+    input logic        m_axi_awready,
+    input logic        m_axi_wready,
+    input logic [ 1:0] m_axi_bresp,
+    input logic        m_axi_bvalid,
+    input logic        mark,
+    input logic        mark_beat,
+    input logic        mark_answer
+);
+
+  localparam int MAX_BURST_BEATS = 2;
+  localparam int OUTSTANDING = 2;
+  localparam int DEPTH = 2 * MAX_BURST_BEATS;
+
+  logic        s_axis_desc_tready;
+  logic        s_axis_tready;
+  logic        m_axis_done_tvalid;
+  logic [13:0] m_axi_awaddr;
+  logic [ 7:0] m_axi_awlen;
+  logic [ 2:0] m_axi_awsize;
+  logic [ 1:0] m_axi_awburst;
+  logic        m_axi_awvalid;
+  logic [31:0] m_axi_wdata;
+  logic [ 3:0] m_axi_wstrb;
+  logic        m_axi_wlast;
+  logic        m_axi_wvalid;
+  logic        m_axi_bready;
+  logic        error;
+
+  axi_write_master #(
+      .ADDR_WIDTH     (14),
+      .DATA_WIDTH     (32),
+      .MAX_BURST_BEATS(MAX_BURST_BEATS),
+      .OUTSTANDING    (OUTSTANDING),
+      .BYTES_WIDTH    (6)
+  ) u_axi_write_master (
+      .*,
+      .m_axi_awid   (),
+      .m_axi_awcache(),
+      .m_axi_awprot (),
+      .m_axi_bid    (1'b0)
+  );
+
+  // Registers of u_axi_write_master, connected by the .sby
+  (* keep *) wire [ 1:0] inner_aw_tail;
+  (* keep *) wire [ 2:0] inner_unclaimed;
+  (* keep *) wire [ 1:0] inner_bursts;
+  (* keep *) wire        inner_work;
+  (* keep *) wire [11:0] inner_work_beat;
+  (* keep *) wire [ 4:0] inner_left;
+  (* keep *) wire [ 1:0] inner_work_tail;
+  (* keep *) wire        inner_burst;
+  (* keep *) wire [11:0] inner_burst_beat;
+  (* keep *) wire [ 1:0] inner_burst_beats;
+  (* keep *) wire        inner_burst_last;
+  (* keep *) wire [ 1:0] inner_burst_tail;
+  (* keep *) wire        inner_ask;
+  (* keep *) wire        inner_data_valid;
+  (* keep *) wire [ 2:0] inner_data_write;
+  (* keep *) wire [ 2:0] inner_data_read;
+  (* keep *) wire [31:0] inner_data_0;
+  (* keep *) wire [31:0] inner_data_1;
+  (* keep *) wire [31:0] inner_data_2;
+  (* keep *) wire [31:0] inner_data_3;
+  (* keep *) wire [31:0] inner_data;
+  (* keep *) wire        inner_w_valid;
+  (* keep *) wire [ 1:0] inner_w_write;
+  (* keep *) wire [ 1:0] inner_w_read;
+  (* keep *) wire [ 9:0] inner_w_0;
+  (* keep *) wire [ 9:0] inner_w_1;
+  (* keep *) wire [ 7:0] inner_w_len;
+  (* keep *) wire [ 1:0] inner_w_tail;
+  (* keep *) wire [ 7:0] inner_w_beat;
+  (* keep *) wire        inner_order_valid;
+  (* keep *) wire        inner_order_last;
+  (* keep *) wire        inner_order_empty;
+  (* keep *) wire [ 2:0] inner_order_write;
+  (* keep *) wire [ 2:0] inner_order_read;
+  (* keep *) wire [ 1:0] inner_order_0;
+  (* keep *) wire [ 1:0] inner_order_1;
+  (* keep *) wire [ 1:0] inner_order_2;
+  (* keep *) wire [ 1:0] inner_order_3;
+
+  wire [13:0] beat_address;
+  wire [ 7:0] beat;
+  wire [ 9:0] burst;
+  wire [ 9:0] next_burst;
+  wire [ 3:0] bursts;
+  wire [ 3:0] written;
+  wire [ 9:0] owed;
+
+  axi_write_rules #(
+      .ADDR_WIDTH     (14),
+      .DATA_WIDTH     (32),
+      .MAX_BURST_BEATS(MAX_BURST_BEATS),
+      .OUTSTANDING    (OUTSTANDING),
+      .USER_WIDTH     (2)
+  ) u_memory (
+      .clk,
+      .rst_n,
+      .awaddr (m_axi_awaddr),
+      .awlen  (m_axi_awlen),
+      .awsize (m_axi_awsize),
+      .awburst(m_axi_awburst),
+      .awuser (inner_aw_tail),
+      .awvalid(m_axi_awvalid),
+      .awready(m_axi_awready),
+      .wdata  (m_axi_wdata),
+      .wstrb  (m_axi_wstrb),
+      .wlast  (m_axi_wlast),
+      .wvalid (m_axi_wvalid),
+      .wready (m_axi_wready),
+      .bresp  (m_axi_bresp),
+      .bvalid (m_axi_bvalid),
+      .bready (m_axi_bready),
+      .beat_address,
+      .beat,
+      .burst,
+      .next_burst,
+      .bursts,
+      .written,
+      .owed
+  );
+
+  wire [19:0] desc = {s_axis_desc_address, s_axis_desc_bytes};
+  stream_rules #(.WIDTH(20), .ASSUME(1'b1)) u_desc (.clk, .rst_n, .tvalid(s_axis_desc_tvalid), .tready(s_axis_desc_tready), .tdata(desc));
+  stream_rules #(.WIDTH(32), .ASSUME(1'b1)) u_in (.clk, .rst_n, .tvalid(s_axis_tvalid), .tready(s_axis_tready), .tdata(s_axis_tdata));
+  stream_rules #(.WIDTH(1)) u_done (.clk, .rst_n, .tvalid(m_axis_done_tvalid), .tready(m_axis_done_tready), .tdata(1'b0));
+
+  logic started_q = 1'b0;
+  wire  take = s_axis_desc_tvalid && s_axis_desc_tready;
+  wire  store = s_axis_tvalid && s_axis_tready;
+  wire  aw = m_axi_awvalid && m_axi_awready;
+  wire  give = m_axi_wvalid && m_axi_wready;
+  wire  answered = m_axi_bvalid && m_axi_bready;
+  wire  done = m_axis_done_tvalid && m_axis_done_tready;
+
+  // 1. AW. Beats on their way to it: in its register, behind that, in the splitter
+  wire [4:0] desc_beats = 5'(s_axis_desc_bytes[5:2]) + 5'(s_axis_desc_bytes[1:0] != '0);
+  wire [6:0] aw_beats = m_axi_awvalid ? 7'(m_axi_awlen) + 7'd1 : 7'd0;
+  wire [6:0] burst_beats = inner_burst ? 7'(inner_burst_beats) : 7'd0;
+  wire [6:0] work_beats = inner_work ? 7'(inner_left) : 7'd0;
+  wire [6:0] to_burst = aw_beats;
+  wire [6:0] to_work = aw_beats + burst_beats;
+  wire [6:0] split = burst_beats + work_beats;
+
+  logic        marked_q;
+  logic [ 6:0] front_q;
+  logic [ 6:0] own_q;
+  logic [11:0] beat_q;
+  logic [ 1:0] tail_q;
+  wire  [ 6:0] end_q = front_q + own_q;
+
+  always_ff @(posedge clk) begin
+    started_q <= 1'b1;
+    if (take && mark && !marked_q && desc_beats != '0) begin
+      marked_q <= 1'b1;
+      front_q  <= aw_beats + split - (aw ? aw_beats : 7'd0);
+      own_q    <= 7'(desc_beats);
+      beat_q   <= s_axis_desc_address[13:2];
+      tail_q   <= s_axis_desc_bytes[1:0];
+    end else if (marked_q && aw) begin
+      if (front_q != '0) front_q <= front_q - aw_beats;
+      else begin
+        own_q    <= own_q - aw_beats;
+        beat_q   <= beat_q + 12'(aw_beats);
+        marked_q <= own_q != aw_beats;
+      end
+    end
+    if (!rst_n) marked_q <= 1'b0;
+  end
+
+  always_comb begin
+    if (!started_q) assume (!rst_n);
+    if (started_q && rst_n) begin
+      if (inner_burst) begin
+        assert (inner_burst_beats <= 2'(MAX_BURST_BEATS));
+        assert ({1'b0, inner_burst_beat[0]} + inner_burst_beats <= 2'(MAX_BURST_BEATS) || inner_burst_beats == '0);
+        assert (inner_burst_last || inner_work);
+      end
+      if (m_axi_awvalid) assert (2'(m_axi_awaddr[2]) + 2'(m_axi_awlen) < 2'(MAX_BURST_BEATS));
+      if (marked_q) begin
+        assert (own_q != '0 && own_q < 7'd32);
+        assert (front_q < aw_beats + split && end_q <= aw_beats + split);
+        // what belongs to the marked descriptor lies where it says, and no burst holds beats of two descriptors
+        if (aw_beats != '0 && front_q != '0) assert (aw_beats <= front_q);
+        if (aw_beats != '0 && front_q == '0) begin
+          assert (m_axi_awaddr == {beat_q, 2'b00});
+          assert (aw_beats <= own_q);
+          assert (inner_aw_tail == (aw_beats == own_q ? tail_q : 2'd0));
+        end
+        if (burst_beats != '0 && to_burst < front_q) assert (to_burst + burst_beats <= front_q);
+        if (burst_beats != '0 && to_burst >= front_q && to_burst < end_q) begin
+          assert (inner_burst_beat == beat_q + 12'(to_burst - front_q));
+          assert (to_burst + burst_beats <= end_q);
+          assert (inner_burst_last == (to_burst + burst_beats == end_q));
+          assert (inner_burst_tail == tail_q);
+        end
+        if (work_beats != '0 && to_work < front_q) assert (to_work + work_beats <= front_q);
+        if (work_beats != '0 && to_work >= front_q && to_work < end_q) begin
+          assert (inner_work_beat == beat_q + 12'(to_work - front_q));
+          assert (to_work + work_beats == end_q);
+          assert (inner_work_tail == tail_q);
+        end
+      end
+    end
+    cover (started_q && rst_n && aw && marked_q && front_q == '0 && own_q == 7'd1 && tail_q == 2'd3);
+    cover (started_q && rst_n && marked_q && front_q != '0 && bursts == 4'(OUTSTANDING));
+  end
+
+  // 2. W: the lengths and tails of the bursts at hand, the beats that are theirs, and the marked beat
+  wire  [1:0] w_stored = inner_w_write - inner_w_read;
+  wire  [9:0] w_first = inner_w_read[0] ? inner_w_1 : inner_w_0;
+  wire  [9:0] w_second = inner_w_read[0] ? inner_w_0 : inner_w_1;
+  wire  [3:0] unwritten = bursts - written;
+  wire  [1:0] tail = burst[9:8];
+  wire  [2:0] stored = inner_data_write - inner_data_read;
+
+  logic        through_q;
+  logic [ 3:0] ahead_q;
+  logic [31:0] data_q;
+  wire  [ 1:0] slot = inner_data_read[1:0] + ahead_q[1:0] - 2'(inner_data_valid);
+  wire  [31:0] word = slot[1] ? (slot[0] ? inner_data_3 : inner_data_2) : (slot[0] ? inner_data_1 : inner_data_0);
+
+  always_ff @(posedge clk) begin
+    if (store && mark_beat && !through_q) begin
+      through_q <= 1'b1;
+      ahead_q   <= 4'(stored) + 4'(inner_data_valid) - 4'(give);
+      data_q    <= s_axis_tdata;
+    end else if (give && through_q) begin
+      ahead_q   <= ahead_q - 4'd1;
+      through_q <= ahead_q != '0;
+    end
+    if (!rst_n) through_q <= 1'b0;
+  end
+
+  always_comb begin
+    if (started_q && rst_n) begin
+      assert (unwritten == 4'(w_stored) + 4'(inner_w_valid));
+      assert (w_stored <= 2'd2);
+      if (inner_w_valid) assert ({inner_w_tail, inner_w_len} == {burst[9:8], burst[7:0]});
+      if (inner_w_valid && w_stored == 2'd1) assert ({w_first[1:0], w_first[9:2]} == next_burst);
+      if (!inner_w_valid && w_stored != '0) assert ({w_first[1:0], w_first[9:2]} == burst);
+      if (!inner_w_valid && w_stored == 2'd2) assert ({w_second[1:0], w_second[9:2]} == next_burst);
+      assert (inner_w_beat == beat);
+      if (m_axi_wvalid) assert (m_axi_wstrb == (m_axi_wlast && tail != '0 ? ~(4'hf << tail) : 4'hf));
+      assert (stored <= 3'(DEPTH));
+      // every beat that a burst has claimed is there
+      assert (10'(inner_unclaimed) + 10'(aw_beats) + owed == 10'(stored) + 10'(inner_data_valid));
+      if (through_q) begin
+        assert (ahead_q < 4'(stored) + 4'(inner_data_valid));
+        if (inner_data_valid && ahead_q == '0) assert (inner_data == data_q);
+        else assert (word == data_q);
+        if (m_axi_wvalid && ahead_q == '0) assert (m_axi_wdata == data_q);
+      end
+    end
+    cover (started_q && rst_n && give && through_q && ahead_q == '0 && m_axi_wlast && m_axi_wstrb == 4'h1 && beat == 8'd1);
+    cover (started_q && rst_n && stored == 3'(DEPTH));
+  end
+
+  // 3. B and the answers. The queue of bursts and empty descriptors whose response or answer is due, oldest first
+  wire [2:0] order_stored = inner_order_write - inner_order_read;
+  wire [7:0] order_words = {inner_order_3, inner_order_2, inner_order_1, inner_order_0};
+  wire [4:0] entry;
+  wire [4:0] entry_last;
+  wire [4:0] entry_burst;
+  wire [5:0][2:0] lasts;  // descriptors that end in front of an entry
+  wire [5:0][2:0] before;  // bursts in front of an entry
+  wire [5:0][2:0] up_to;  // of these, the ones up to the end of the marked descriptor
+
+  logic [3:0] flight_q;  // descriptors taken and not answered
+  logic       followed_q;
+  logic [3:0] before_q;
+  logic [6:0] beats_q;
+  logic [2:0] responses_q;
+
+  assign entry[0]       = inner_order_valid;
+  assign entry_last[0]  = inner_order_valid && inner_order_last;
+  assign entry_burst[0] = inner_order_valid && !inner_order_empty;
+  for (genvar i = 0; i < 4; i++) begin : gen_entry
+    wire [1:0] place = inner_order_read[1:0] + 2'(i);
+    wire [1:0] bits = place[1] ? (place[0] ? inner_order_3 : inner_order_2) : (place[0] ? inner_order_1 : inner_order_0);
+    assign entry[i+1]       = order_stored > 3'(i);
+    assign entry_last[i+1]  = entry[i+1] && bits[1];
+    assign entry_burst[i+1] = entry[i+1] && !bits[0];
+  end
+  wire [3:0] wanted = before_q - 4'(m_axis_done_tvalid);
+  assign lasts[0]  = '0;
+  assign before[0] = '0;
+  assign up_to[0]  = '0;
+  for (genvar i = 0; i < 5; i++) begin : gen_sum
+    assign lasts[i+1]  = lasts[i] + 3'(entry_last[i]);
+    assign before[i+1] = before[i] + 3'(entry_burst[i]);
+    assign up_to[i+1]  = up_to[i] + 3'(entry_burst[i] && 4'(lasts[i]) <= wanted);
+    always_comb if (started_q && rst_n && entry[i] && !entry_burst[i]) assert (entry_last[i]);
+  end
+
+  wire [3:0] out = 4'(m_axis_done_tvalid) + 4'(lasts[5]);  // descriptors that the splitter has done with
+  wire [3:0] inside = 4'(inner_burst && inner_burst_last) + 4'(inner_work);
+  wire [6:0] asked_beats = inner_ask ? burst_beats : 7'd0;
+
+  always_ff @(posedge clk) begin
+    flight_q <= flight_q + 4'(take) - 4'(done);
+    if (take && mark_answer && !followed_q) begin
+      followed_q  <= 1'b1;
+      before_q    <= flight_q - 4'(done);
+      beats_q     <= split + 7'(desc_beats) - asked_beats;
+      responses_q <= before[5] + 3'(inner_ask) - 3'(answered);
+    end else if (followed_q) begin
+      if (done) begin
+        before_q   <= before_q - 4'd1;
+        followed_q <= before_q != '0;
+      end
+      beats_q     <= beats_q - (beats_q != '0 ? asked_beats : 7'd0);
+      responses_q <= responses_q + 3'(inner_ask && beats_q != '0) - 3'(answered && responses_q != '0);
+    end
+    if (!rst_n) begin
+      flight_q   <= '0;
+      followed_q <= 1'b0;
+    end
+  end
+
+  logic error_q;
+  always_ff @(posedge clk) begin
+    if (answered && m_axi_bresp != 2'b00) error_q <= 1'b1;
+    if (!rst_n) error_q <= 1'b0;
+  end
+
+  always_comb begin
+    if (started_q && rst_n) begin
+      assert (order_stored <= 3'd4);
+      assert (4'(inner_bursts) == bursts + 4'(m_axi_awvalid));
+      assert (3'(inner_bursts) == before[5]);
+      assert (flight_q == out + inside);
+      assert (error == error_q);
+      if (inner_work && inner_burst && !inner_burst_last) assert (inner_left != '0);
+      if (inner_burst && inner_burst_beats == '0) assert (inner_burst_last);
+      if (followed_q) begin
+        assert (before_q < flight_q);
+        if (before_q < out) begin
+          assert (beats_q == '0);
+          assert (responses_q == (m_axis_done_tvalid && before_q == '0 ? 3'd0 : up_to[5]));
+        end else begin
+          assert (responses_q == before[5]);
+          if (inner_burst && inner_burst_last && before_q == out) assert (beats_q == burst_beats);
+          else assert (beats_q == split);
+        end
+        // the answer: nothing of it is left to be written, nothing unanswered
+        if (m_axis_done_tvalid && before_q == '0) assert (beats_q == '0 && responses_q == '0);
+      end
+    end
+    cover (started_q && rst_n && done && followed_q && before_q == '0 && flight_q == 4'd3);
+    cover (started_q && rst_n && flight_q == 4'd6);
+    cover (started_q && rst_n && error);
+  end
+
+  // 4. No deadlock: with an answer due, it offers a burst, a beat or an answer, or a response or a beat of the producer is
+  // owed, or it is one step nearer to that in the next clock: in the splitter, a burst, in the queue of answers, at its head
+  logic [2:0] idle_q;
+  wire        waits = m_axi_awvalid || m_axi_wvalid || m_axis_done_tvalid || (written != '0 && !m_axi_bvalid) || answered
+      || (s_axis_tready && 7'(inner_unclaimed) < split);
+  wire  [2:0] step = inner_order_valid ? 3'd3 : order_stored != '0 ? 3'd2 : 3'(inner_burst);
+
+  always_ff @(posedge clk) idle_q <= (rst_n && flight_q != '0 && !waits) ? idle_q + 1'b1 : '0;
+
+  always_comb begin
+    if (started_q && rst_n && flight_q != '0 && !waits) assert (idle_q <= step);
+    cover (started_q && rst_n && idle_q == 3'd3);
+  end
+
+endmodule
+
+`default_nettype wire

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The rules of an AXI4 write interface with one ID, for proofs (AXI4, A3.1.2, A3.2.1, A3.3.1, A3.4.1, A5.3). What the
+// master must keep is asserted (ASSUME_MASTER: assumed), what the memory must keep is assumed (ASSERT_MEMORY: asserted).
+// Stricter than AXI where our masters are: INCR bursts of full beats, aligned, at most MAX_BURST_BEATS and OUTSTANDING; no
+// W before its AW; strobes without a hole from byte 0 up, all set but in the last beat of a burst.
+//
+// FAIR_CLOCKS above 0: the memory keeps nobody waiting for so many clocks.
+`default_nettype none
+
+module axi_write_rules #(
+    parameter int ADDR_WIDTH = 16,
+    parameter int DATA_WIDTH = 16,
+    parameter int MAX_BURST_BEATS = 2,
+    // bursts whose response has not come
+    parameter int OUTSTANDING = 2,
+    // bits the proof hangs on each burst
+    parameter int USER_WIDTH = 1,
+    parameter bit ASSUME_MASTER = 1'b0,
+    parameter bit ASSERT_MEMORY = 1'b0,
+    parameter int FAIR_CLOCKS = 0
+) (
+    input logic                    clk,
+    input logic                    rst_n,
+    input logic [  ADDR_WIDTH-1:0] awaddr,
+    input logic [             7:0] awlen,
+    input logic [             2:0] awsize,
+    input logic [             1:0] awburst,
+    input logic [  USER_WIDTH-1:0] awuser,
+    input logic                    awvalid,
+    input logic                    awready,
+    input logic [  DATA_WIDTH-1:0] wdata,
+    input logic [DATA_WIDTH/8-1:0] wstrb,
+    input logic                    wlast,
+    input logic                    wvalid,
+    input logic                    wready,
+    input logic [             1:0] bresp,
+    input logic                    bvalid,
+    input logic                    bready,
+
+    // the beat that goes next: its address, and its place in its burst; that burst's length, and the next burst's
+    output logic [  ADDR_WIDTH-1:0] beat_address,
+    output logic [             7:0] beat,
+    output logic [USER_WIDTH+8-1:0] burst,
+    output logic [USER_WIDTH+8-1:0] next_burst,
+    // bursts whose AW has been taken and whose response has not; those of them whose data have been taken
+    output logic [             3:0] bursts,
+    output logic [             3:0] written,
+    // beats of bursts whose AW has been taken that have not been
+    output logic [             9:0] owed
+);
+
+  localparam int BEAT_BYTES = DATA_WIDTH / 8;
+  localparam int BYTE_BITS = $clog2(BEAT_BYTES);
+  localparam int ENTRY = ADDR_WIDTH + USER_WIDTH + 8;
+  localparam int WIDTH = OUTSTANDING * ENTRY;
+
+  // The bursts on their way, the oldest in the low bits
+  logic [WIDTH-1:0] queue_q;
+  logic [      3:0] bursts_q;
+  logic [      3:0] written_q;
+  logic [      7:0] beat_q;
+
+  wire             ask = awvalid && awready;
+  wire             give = wvalid && wready;
+  wire             answered = bvalid && bready;
+  wire [      3:0] kept = bursts_q - 4'(answered);
+  wire [WIDTH-1:0] rest = answered ? queue_q >> ENTRY : queue_q;
+  wire [OUTSTANDING:0][ENTRY-1:0] chosen;
+  wire [OUTSTANDING:0][ENTRY-1:0] chosen_next;
+  wire [OUTSTANDING:0][      9:0] sum;  // beats of the oldest i bursts that are not written
+
+  assign chosen[0]      = '0;
+  assign chosen_next[0] = '0;
+  assign sum[0]         = '0;
+  for (genvar i = 0; i < OUTSTANDING; i++) begin : gen_entry
+    assign chosen[i+1] = chosen[i] | (written_q == 4'(i) ? queue_q[ENTRY*i+:ENTRY] : '0);
+    assign chosen_next[i+1] = chosen_next[i] | (written_q + 4'd1 == 4'(i) ? queue_q[ENTRY*i+:ENTRY] : '0);
+    assign sum[i+1] = sum[i] + (written_q <= 4'(i) && 4'(i) < bursts_q ? 10'(queue_q[ENTRY*i+:8]) + 10'd1 : 10'd0);
+    always_ff @(posedge clk) begin
+      queue_q[ENTRY*i+:ENTRY] <= (ask && kept == 4'(i)) ? {awaddr, awuser, awlen} : rest[ENTRY*i+:ENTRY];
+    end
+  end
+  wire [ENTRY-1:0] at_work = chosen[OUTSTANDING];
+
+  logic                             after_reset_q = 1'b1;
+  logic                             aw_standing_q = 1'b0;
+  logic [       ADDR_WIDTH+8+5-1:0] aw_q;
+  logic                             w_standing_q = 1'b0;
+  logic [DATA_WIDTH+BEAT_BYTES+1-1:0] w_q;
+  logic                             b_standing_q = 1'b0;
+  logic [                      1:0] b_q;
+  logic [                      3:0] aw_wait_q;
+  logic [                      3:0] w_wait_q;
+  logic [                      3:0] b_wait_q;
+
+  always_ff @(posedge clk) begin
+    bursts_q  <= kept + 4'(ask);
+    written_q <= written_q - 4'(answered) + 4'(give && wlast);
+    if (give) beat_q <= wlast ? '0 : beat_q + 1'b1;
+    aw_wait_q <= (awvalid && !awready) ? aw_wait_q + 1'b1 : '0;
+    w_wait_q  <= (wvalid && !wready) ? w_wait_q + 1'b1 : '0;
+    b_wait_q  <= (written_q != '0 && !bvalid) ? b_wait_q + 1'b1 : '0;
+    if (!rst_n) begin
+      bursts_q  <= '0;
+      written_q <= '0;
+      beat_q    <= '0;
+      aw_wait_q <= '0;
+      w_wait_q  <= '0;
+      b_wait_q  <= '0;
+    end
+    after_reset_q <= !rst_n;
+    aw_standing_q <= rst_n && awvalid && !awready;
+    aw_q          <= {awaddr, awlen, awsize, awburst};
+    w_standing_q  <= rst_n && wvalid && !wready;
+    w_q           <= {wdata, wstrb, wlast};
+    b_standing_q  <= rst_n && bvalid && !bready;
+    b_q           <= bresp;
+  end
+
+  assign bursts       = bursts_q;
+  assign written      = written_q;
+  assign owed         = sum[OUTSTANDING] - 10'(beat_q);
+  assign beat         = beat_q;
+  assign burst        = at_work[USER_WIDTH+8-1:0];
+  assign next_burst   = chosen_next[OUTSTANDING][USER_WIDTH+8-1:0];
+  assign beat_address = at_work[ENTRY-1-:ADDR_WIDTH] + (ADDR_WIDTH'(beat_q) << BYTE_BITS);
+
+  // The master's
+  wire quiet = !after_reset_q || (!awvalid && !wvalid);
+  wire aw_stands = !aw_standing_q || (awvalid && {awaddr, awlen, awsize, awburst} == aw_q);
+  wire aw_shape = !awvalid || (awburst == 2'b01 && awsize == 3'(BYTE_BITS) && awaddr[BYTE_BITS-1:0] == '0);
+  wire aw_length = !awvalid || awlen < 8'(MAX_BURST_BEATS);
+  wire aw_border = !awvalid || 14'(awaddr[11:0]) + ((14'(awlen) + 14'd1) << BYTE_BITS) <= 14'd4096;
+  wire aw_bound = 5'(bursts_q) + 5'(awvalid) <= 5'(OUTSTANDING);
+  wire w_stands = !w_standing_q || (wvalid && {wdata, wstrb, wlast} == w_q);
+  wire w_asked = !wvalid || written_q < bursts_q;
+  wire w_last = !wvalid || wlast == (beat_q == at_work[7:0]);
+  wire w_strobe = !wvalid || (wstrb != '0 && (wstrb & (wstrb + 1'b1)) == '0 && (wlast || (&wstrb)));
+  // The memory's
+  wire b_quiet = !after_reset_q || !bvalid;
+  wire b_stands = !b_standing_q || (bvalid && bresp == b_q);
+  wire b_asked = !bvalid || written_q != '0;
+  wire fair = FAIR_CLOCKS == 0
+      || (aw_wait_q < 4'(FAIR_CLOCKS) && w_wait_q < 4'(FAIR_CLOCKS) && b_wait_q < 4'(FAIR_CLOCKS));
+
+  always_comb begin
+    if (!after_reset_q && rst_n) begin
+      assert (written_q <= bursts_q);
+      assert (written_q == bursts_q ? beat_q == '0 : beat_q <= at_work[7:0]);
+    end
+  end
+
+  if (ASSUME_MASTER) begin : gen_assume_master
+    always_comb begin
+      if (rst_n) begin
+        assume (quiet && aw_stands && aw_shape && aw_length && aw_border && aw_bound);
+        assume (w_stands && w_asked && w_last && w_strobe);
+      end
+    end
+  end else begin : gen_assert_master
+    always_comb begin
+      if (rst_n) begin
+        assert (quiet);
+        assert (aw_stands);
+        assert (aw_shape);
+        assert (aw_length);
+        assert (aw_border);
+        assert (aw_bound);
+        assert (w_stands);
+        assert (w_asked);
+        assert (w_last);
+        assert (w_strobe);
+      end
+    end
+  end
+
+  if (ASSERT_MEMORY) begin : gen_assert_memory
+    always_comb begin
+      if (rst_n) begin
+        assert (b_quiet);
+        assert (b_stands);
+        assert (b_asked);
+        assert (fair);
+      end
+    end
+  end else begin : gen_assume_memory
+    always_comb if (rst_n) assume (b_quiet && b_stands && b_asked && fair);
+  end
+
+endmodule
+
+`default_nettype wire

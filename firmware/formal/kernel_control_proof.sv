@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// kernel_control: keeps the rules of AXI4-Lite, and of ap_ctrl_chain: one run for each ap_start, with x, y and rows as they
+// stood in that clock; never more than MAX_RUNS runs at work or unacknowledged; ap_done stands until ap_continue has been
+// written once for every done run; a done run raises the interrupt.
+//
+// What the host writes is followed from the outside: a write takes effect in the clock in front of its response's first,
+// so the model is one clock behind the module (`_q` at one clock is the module's register in the clock before).
+// Registers of the module are connected by the .sby, so that the induction can be told that both agree.
+`default_nettype none
+
+module kernel_control_proof (
+    input logic        clk,
+    input logic        rst_n,
+    input logic [11:0] awaddr,
+    input logic        awvalid,
+    input logic [31:0] wdata,
+    input logic [ 3:0] wstrb,
+    input logic        wvalid,
+    input logic        bready,
+    input logic [11:0] araddr,
+    input logic        arvalid,
+    input logic        rready,
+    input logic        m_axis_run_tready,
+    input logic        s_axis_done_tvalid,
+    input logic        read_error,
+    input logic        write_error,
+    input logic        starved,
+    input logic        blocked
+);
+
+  localparam int MAX_RUNS = 2;
+
+  logic        awready;
+  logic        wready;
+  logic [ 1:0] bresp;
+  logic        bvalid;
+  logic        arready;
+  logic [31:0] rdata;
+  logic [ 1:0] rresp;
+  logic        rvalid;
+  logic        irq;
+  logic        m_axis_run_tvalid;
+  logic [63:0] m_axis_run_x;
+  logic [63:0] m_axis_run_y;
+  logic [31:0] m_axis_run_rows;
+  logic        s_axis_done_tready;
+
+  kernel_control #(
+      .ROW_IN_BYTES (72),
+      .ROW_OUT_BYTES(4),
+      .MAX_RUNS     (MAX_RUNS)
+  ) u_kernel_control (
+      .clk                  (clk),
+      .rst_n                (rst_n),
+      .s_axi_control_awaddr (awaddr),
+      .s_axi_control_awvalid(awvalid),
+      .s_axi_control_awready(awready),
+      .s_axi_control_wdata  (wdata),
+      .s_axi_control_wstrb  (wstrb),
+      .s_axi_control_wvalid (wvalid),
+      .s_axi_control_wready (wready),
+      .s_axi_control_bresp  (bresp),
+      .s_axi_control_bvalid (bvalid),
+      .s_axi_control_bready (bready),
+      .s_axi_control_araddr (araddr),
+      .s_axi_control_arvalid(arvalid),
+      .s_axi_control_arready(arready),
+      .s_axi_control_rdata  (rdata),
+      .s_axi_control_rresp  (rresp),
+      .s_axi_control_rvalid (rvalid),
+      .s_axi_control_rready (rready),
+      .irq                  (irq),
+      .m_axis_run_tvalid    (m_axis_run_tvalid),
+      .m_axis_run_tready    (m_axis_run_tready),
+      .m_axis_run_x         (m_axis_run_x),
+      .m_axis_run_y         (m_axis_run_y),
+      .m_axis_run_rows      (m_axis_run_rows),
+      .s_axis_done_tvalid   (s_axis_done_tvalid),
+      .s_axis_done_tready   (s_axis_done_tready),
+      .read_error           (read_error),
+      .write_error          (write_error),
+      .starved              (starved),
+      .blocked              (blocked)
+  );
+
+  wire [2:0] addresses;
+  wire [2:0] words;
+  wire [2:0] reads;
+  axi_lite_rules u_lite (.*);
+
+  wire [159:0] run = {m_axis_run_x, m_axis_run_y, m_axis_run_rows};
+  stream_rules #(.WIDTH(160)) u_run (.clk, .rst_n, .tvalid(m_axis_run_tvalid), .tready(m_axis_run_tready), .tdata(run));
+
+  // Registers of u_kernel_control, connected by the .sby
+  (* keep *) wire        inner_aw_valid;
+  (* keep *) wire        inner_w_valid;
+  (* keep *) wire [11:0] inner_aw_address;
+  (* keep *) wire [31:0] inner_w_data;
+  (* keep *) wire [ 3:0] inner_w_strb;
+  (* keep *) wire        inner_start;
+  (* keep *) wire [ 1:0] inner_flying;
+  (* keep *) wire [ 1:0] inner_done;
+  (* keep *) wire [63:0] inner_x;
+  (* keep *) wire [63:0] inner_y;
+  (* keep *) wire [31:0] inner_rows;
+  (* keep *) wire        inner_gie;
+  (* keep *) wire [ 1:0] inner_ier;
+
+  // The write that took effect in the last clock
+  logic        started_q = 1'b0;
+  logic        fresh_q;  // the last clock was not in reset
+  logic        b_valid_q;
+  logic        run_stood_q;
+  logic        done_q;
+  logic [11:0] address_q;
+  logic [31:0] data_q;
+  logic [ 3:0] strobe_q;
+  wire         wrote = bvalid && !b_valid_q;
+  wire  [31:0] mask = {{8{strobe_q[3]}}, {8{strobe_q[2]}}, {8{strobe_q[1]}}, {8{strobe_q[0]}}};
+  wire  [ 9:0] word = address_q[11:2];
+  wire         wrote_control = wrote && word == 10'h000;
+  wire         started = wrote_control && data_q[0] && strobe_q[0];
+  wire         continued = wrote_control && data_q[4] && strobe_q[0];
+  wire         accepted = m_axis_run_tvalid && !run_stood_q;  // a run is offered that was not in the last clock
+
+  // The model, one clock behind
+  logic        start_q;
+  logic [63:0] x_q;
+  logic [63:0] y_q;
+  logic [31:0] rows_q;
+  logic [ 2:0] flying_q;  // runs accepted and not done
+  logic [ 2:0] waiting_q;  // runs done and not acknowledged
+  logic [ 2:0] handed_q;  // runs handed on and not done, up to date
+  wire         acknowledged = continued && waiting_q != '0;
+  wire  [ 2:0] flying = flying_q + 3'(accepted) - 3'(done_q);
+  wire  [ 2:0] waiting = waiting_q + 3'(done_q) - 3'(acknowledged);
+
+  function automatic logic [31:0] merged(input logic [31:0] old);
+    merged = (old & ~mask) | (data_q & mask);
+  endfunction
+
+  wire [31:0] x_low = wrote && word == 10'h004 ? merged(x_q[31:0]) : x_q[31:0];
+  wire [31:0] x_high = wrote && word == 10'h005 ? merged(x_q[63:32]) : x_q[63:32];
+  wire [31:0] y_low = wrote && word == 10'h007 ? merged(y_q[31:0]) : y_q[31:0];
+  wire [31:0] y_high = wrote && word == 10'h008 ? merged(y_q[63:32]) : y_q[63:32];
+  wire [31:0] rows = wrote && word == 10'h00a ? merged(rows_q) : rows_q;
+  wire        start = started || (start_q && !accepted);
+
+  always_ff @(posedge clk) begin
+    started_q   <= 1'b1;
+    fresh_q     <= rst_n;
+    b_valid_q   <= bvalid && !bready;  // after a response taken, the next one is another
+    run_stood_q <= m_axis_run_tvalid && !m_axis_run_tready;
+    done_q      <= s_axis_done_tvalid;
+    if (awvalid && awready) address_q <= awaddr;
+    if (wvalid && wready) {data_q, strobe_q} <= {wdata, wstrb};
+    start_q     <= start;
+    x_q         <= {x_high, x_low};
+    y_q         <= {y_high, y_low};
+    rows_q      <= rows;
+    flying_q    <= flying;
+    waiting_q   <= waiting;
+    handed_q    <= handed_q + 3'(m_axis_run_tvalid && m_axis_run_tready) - 3'(s_axis_done_tvalid);
+    if (!rst_n) begin
+      b_valid_q   <= 1'b0;
+      run_stood_q <= 1'b0;
+      done_q      <= 1'b0;
+      start_q     <= 1'b0;
+      x_q         <= '0;
+      y_q         <= '0;
+      rows_q      <= '0;
+      flying_q    <= '0;
+      waiting_q   <= '0;
+      handed_q    <= '0;
+    end
+  end
+
+  // A read: what the status said in the clock in which its address was taken
+  logic        read_q;
+  logic [ 9:0] read_word_q;
+  always_ff @(posedge clk) begin
+    read_q      <= rst_n && arvalid && arready;
+    read_word_q <= araddr[11:2];
+  end
+
+  // Interrupt: with its enables set and a done run waiting it rises within two clocks
+  logic [1:0] silent_q;
+  always_ff @(posedge clk) begin
+    silent_q <= (rst_n && inner_gie && inner_ier[0] && inner_done != '0 && !irq) ? silent_q + 1'b1 : '0;
+  end
+
+  always_comb begin
+    if (!started_q) assume (!rst_n);
+    if (started_q && rst_n) begin
+      // the shell is done only with what it was given
+      assume (!s_axis_done_tvalid || handed_q != '0);
+      assert (s_axis_done_tready);
+      // one run for each start, with the arguments of that clock
+      if (accepted) begin
+        assert (start_q);
+        assert (m_axis_run_x == x_q && m_axis_run_y == y_q && m_axis_run_rows == rows_q);
+      end
+      assert (4'(flying) + 4'(waiting) <= 4'(MAX_RUNS) && handed_q <= 3'(MAX_RUNS));
+      if (read_q && read_word_q == 10'h000) begin
+        assert (rdata[0] == start_q);
+        assert (rdata[1] == (waiting_q != '0));
+        assert (rdata[2] == (!start_q && flying_q == '0));
+      end
+      if (read_q && read_word_q == 10'h00a) assert (rdata == rows_q);
+      if (read_q && read_word_q == 10'h007) assert (rdata == y_q[31:0]);
+      assert (silent_q < 2'd2 || (silent_q == 2'd2 && irq));
+      // what the module holds is what the model says
+      assert (inner_start == start);
+      assert (inner_x == {x_high, x_low} && inner_y == {y_high, y_low} && inner_rows == rows);
+      assert (3'(inner_flying) == flying);
+      assert (3'(inner_done) == waiting);
+      assert (flying == handed_q + 3'(m_axis_run_tvalid));
+      assert (addresses == 3'(inner_aw_valid) + 3'(bvalid));
+      assert (words == 3'(inner_w_valid) + 3'(bvalid));
+      assert (reads == 3'(rvalid));
+      if (inner_aw_valid) assert (inner_aw_address == address_q);
+      if (inner_w_valid) assert (inner_w_data == data_q && inner_w_strb == strobe_q);
+      if (b_valid_q) assert (bvalid);
+      if (run_stood_q) assert (m_axis_run_tvalid);
+    end
+    cover (started_q && rst_n && accepted && m_axis_run_y == 64'h1000 && m_axis_run_rows == 32'd3);
+    cover (started_q && rst_n && waiting == 3'(MAX_RUNS));
+    cover (started_q && rst_n && acknowledged && irq);
+  end
+
+endmodule
+
+`default_nettype wire
