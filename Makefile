@@ -51,7 +51,7 @@ bitstream: $(STAMP) ## the hw xclbin of MODEL for PLATFORM, with the vendor's to
 bench: $(STAMP) ## the kernel's and the server's figures
 	$(BIN)/hypersonic bench
 
-formal: $(STAMP) ## the proofs of the stream and burst modules
+formal: $(STAMP) ## the proofs of the RTL between host, memory and network (docs/formal.md)
 	$(BIN)/python -m hypersonic.firmware.prove
 
 lock: $(STAMP) ## renew requirements.lock from pyproject.toml
