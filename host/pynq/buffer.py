@@ -19,8 +19,8 @@ from hypersonic.host.errors import BufferObjectError
 class Block:
     """A buffer object and who uses it; one for an array and all its views."""
 
-    def __init__(self, memory: BufferObject) -> None:
-        self.memory = memory
+    def __init__(self, memory: BufferObject, bank: str) -> None:
+        self.memory, self.bank = memory, bank
         self.address = memory.address
         self.freed = False
         self.runs = 0  # in flight that read or write it

@@ -7,6 +7,7 @@ is used, the installed one or the emulated card's, the xclbin's own target tells
 
 from __future__ import annotations
 
+import atexit
 import gc
 import struct
 from pathlib import Path
@@ -66,6 +67,7 @@ class Card(pynq.Device):  # type: ignore[misc] # pynq has no types
         self._opened: Device | None = None
         self._metadata: Metadata | None = None
         self._memory: dict[BufferObject, ComputeUnit] = {}
+        atexit.register(self._leave)
 
     @property
     def name(self) -> str:
@@ -108,7 +110,12 @@ class Card(pynq.Device):  # type: ignore[misc] # pynq has no types
                 f"card {self.index} has {alive} buffers that are still referred to, {len(self.in_flight)} runs are in flight: "
                 "wait() for the runs and `del` the arrays and their views, then load another xclbin"
             )
-        self._opened.close()
+        self._leave()
+
+    def _leave(self) -> None:
+        """Also at the program's end, when no array is read any more: XRT wants its objects closed before it is unloaded."""
+        if self._opened is not None:
+            self._opened.close()
         self._opened = None
         self._memory.clear()
         self.in_flight.clear()
@@ -154,7 +161,7 @@ class Card(pynq.Device):  # type: ignore[misc] # pynq has no types
         unit = self._unit_for(bank)
         memory = unit.allocate_in(size, bank.idx)
         self._memory = {other: owner for other, owner in self._memory.items() if not other.closed} | {memory: unit}
-        return Buffer(shape, dtype, Block(memory), bank)
+        return Buffer(shape, dtype, Block(memory, bank.desc["tag"]), bank)
 
     def _unit_for(self, bank: Bank) -> ComputeUnit:
         """A unit whose loss would also be that of what is in the bank."""

@@ -12,6 +12,8 @@ from typing import Any
 import pynq
 from pynq.overlay import RegisterIP, XrtArgument, _ip_drivers
 
+from hypersonic.firmware.kernel_xml import VLNV
+from hypersonic.firmware.registers import ROW_IN_BYTES, ROW_OUT_BYTES
 from hypersonic.host.device import BufferObject, ComputeUnit, Run
 from hypersonic.host.errors import BufferObjectError, ComputeUnitTimeoutError, DeviceLostError, RunError
 from hypersonic.host.pynq.buffer import Block, Buffer
@@ -76,6 +78,7 @@ class Kernel(pynq.DefaultIP):  # type: ignore[misc] # pynq has no types
         self.name: str = description["fullpath"]
         self.unit: ComputeUnit = self.device.opened.compute_unit(self.name)
         self.idle: list[Run] = []
+        self._row_bytes = _row_bytes(self.unit) if description["type"].startswith(f"{VLNV}:") else {}
         registers = {name: entry for name, entry in description["registers"].items() if entry["id"] is not None}
         self._entries = dict(sorted(registers.items(), key=lambda item: item[1]["id"]))
         kind = Parameter.POSITIONAL_OR_KEYWORD
@@ -92,17 +95,18 @@ class Kernel(pynq.DefaultIP):  # type: ignore[misc] # pynq has no types
     def start(self, *args: Any, **kwargs: Any) -> Handle:
         """Hand a run over without waiting: buffers of allocate for pointers, numbers for scalars; nothing is synced.
 
-        Raises TypeError (arguments that do not fit `signature`), BufferObjectError (wrong bank, freed, of another card),
+        Raises TypeError (arguments that do not fit `signature`), BufferObjectError (wrong bank, too small, freed, foreign),
         ValueError (a number that does not fit), DeviceError.
         """
         given = self._signature.bind(*args, **kwargs).arguments
         values = {name: self._value(name, entry, given[name]) for name, entry in self._entries.items()}
+        self._check_rows(values)
         buffers = tuple(value for value in given.values() if isinstance(value, Buffer))
         self.unit.require_service()
         run = self.idle.pop() if self.idle else self.unit.open_run()
         try:
             for name, value in values.items():
-                self._set(run, name, value, given[name])
+                run.set_arg(self._entries[name]["id"], value)
             with _service(self.unit):
                 run.start()
         except Exception:
@@ -110,30 +114,35 @@ class Kernel(pynq.DefaultIP):  # type: ignore[misc] # pynq has no types
             raise
         return Handle(self, run, buffers)
 
-    def _value(self, name: str, entry: dict[str, Any], value: Any) -> Block | int:
+    def _check_rows(self, values: dict[str, BufferObject | int]) -> None:
+        """A kernel of this project reads and writes `rows` rows, whatever memory is behind them."""
+        rows = values.get("rows", 0)
+        for name, row_bytes in self._row_bytes.items():
+            buffer = values[name]
+            assert isinstance(buffer, BufferObject)
+            assert isinstance(rows, int)
+            if rows * row_bytes > buffer.size_bytes:
+                room = f"{buffer.size_bytes // row_bytes} rows of {row_bytes} bytes"
+                raise BufferObjectError(f"argument {name} of {self.name} has room for {room}, the run is {rows} rows")
+
+    def _value(self, name: str, entry: dict[str, Any], value: Any) -> BufferObject | int:
         if not entry["pointer"]:
             return _word(f"argument {name} of {self.name}", entry, value)
         if not isinstance(value, Buffer):
             raise TypeError(f"argument {name} of {self.name} is a {type(value).__name__}, expected a buffer of pynq.allocate")
-        block = value.block()
+        block: Block = value.block()
         if value.device is not self.device:
             raise BufferObjectError(f"argument {name} of {self.name} is on {value.device.tag}, expected {self.device.tag}")
         if value.offset:
             raise BufferObjectError(f"argument {name} of {self.name} is a view from byte {value.offset}: pass a buffer's start")
-        return block
-
-    def _set(self, run: Run, name: str, value: Block | int, given: Any) -> None:
-        entry = self._entries[name]
-        memory: BufferObject | int = value.memory if isinstance(value, Block) else value
-        try:
-            run.set_arg(entry["id"], memory)
-        except BufferObjectError as error:
-            bank = getattr(getattr(given, "memory", None), "desc", {}).get("tag", "another bank")
-            wanted = entry.get("memory", "its own bank")
+        # XRT 2.13 starts such a run all the same
+        if entry["banks"] and block.bank not in entry["banks"]:
+            wanted = entry["banks"][0]
             raise BufferObjectError(
-                f"argument {name} of {self.name} must be in {wanted}, the buffer is in {bank}: "
-                f"allocate(..., target=overlay.{_attribute(wanted)}); {error}"
-            ) from error
+                f"argument {name} of {self.name} must be in {' or '.join(entry['banks'])}, the buffer is in {block.bank}: "
+                f"allocate(..., target=overlay.{_attribute(wanted)})"
+            )
+        return block.memory
 
 
 @contextmanager
@@ -144,6 +153,12 @@ def _service(unit: ComputeUnit) -> Iterator[None]:
     except DeviceLostError:
         unit.take_out_of_service()
         raise
+
+
+def _row_bytes(unit: ComputeUnit) -> dict[str, int]:
+    """Argument -> bytes of a row, as the hardware tells."""
+    told = {"x": unit.read_register(ROW_IN_BYTES), "y": unit.read_register(ROW_OUT_BYTES)}
+    return {name: size for name, size in told.items() if size}
 
 
 def _attribute(tag: str) -> str:

@@ -98,8 +98,15 @@ def _argument(contents: Xclbin, unit: ComputeUnit, argument: Argument) -> dict[s
     entry = _register(argument.offset, 8 * argument.size, "read-write", f"argument {argument.index}")
     entry |= {"type": argument.type, "id": argument.index, "host_size": argument.size}
     entry["pointer"] = argument.address_qualifier == _GLOBAL_MEMORY
-    bank = unit.memories.get(argument.index)
-    return entry if bank is None else entry | {"memory": contents.memories[bank].tag}
+    banks = _banks(contents, unit, argument)
+    return entry | {"banks": banks, **({"memory": banks[-1]} if banks else {})}
+
+
+def _banks(contents: Xclbin, unit: ComputeUnit, argument: Argument) -> tuple[str, ...]:
+    """Tags of the memories the argument reaches; none where the xclbin does not say."""
+    names = [ip.name for ip in contents.ips]
+    reached = (c for c in contents.connections if c.argument == argument.index and names[c.ip] == f"{unit.kernel}:{unit.name}")
+    return tuple(contents.memories[connection.memory].tag for connection in reached)
 
 
 def _status(register: Register) -> dict[str, Any]:

@@ -176,13 +176,27 @@ def test_a_file_that_is_none_is_told_by_its_name(tmp_path: Path) -> None:
         pynq.Overlay(str(broken))
 
 
-def test_a_buffer_on_the_wrong_bank_is_refused_and_the_right_one_is_named() -> None:
-    overlay = load("two_banks.xclbin")
+@pytest.mark.parametrize("name", ["two_banks.xclbin", "hw_emu.xclbin"])
+def test_a_buffer_on_the_wrong_bank_is_refused_and_the_right_one_is_named(name: str) -> None:
+    overlay = load(name)
     x, y = pair(overlay.bank0)
     expected = r"argument x of facile_2 must be in bank1, the buffer is in bank0: allocate\(\.\.\., target=overlay\.bank1\)"
     with pytest.raises(BufferObjectError, match=expected):
         overlay.facile_2.call(x, y, COUNT)
     overlay.facile_1.call(x, y, COUNT)
+
+
+@pytest.mark.parametrize("name", ["two_banks.xclbin", "hw_emu.xclbin"])
+def test_more_rows_than_a_buffer_has_room_for_are_refused(name: str) -> None:
+    overlay = load(name)
+    x, y = pair(overlay.bank0)
+    small = overlay.bank0.allocate(COUNT - 1, "f4")
+    with pytest.raises(
+        BufferObjectError, match=f"argument x of facile_1 has room for {COUNT} rows of 72 bytes, the run is {COUNT + 1}"
+    ):
+        overlay.facile_1.call(x, y, COUNT + 1)
+    with pytest.raises(BufferObjectError, match=f"argument y of facile_1 has room for {COUNT - 1} rows of 4 bytes"):
+        overlay.facile_1.call(x, small, COUNT)
 
 
 def test_memory_without_a_bank_is_refused_where_there_are_several() -> None:

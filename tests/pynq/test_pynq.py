@@ -7,6 +7,8 @@ import json
 import os
 import shutil
 import subprocess
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +19,13 @@ from hypersonic.firmware.platform import Target
 from hypersonic.hls.csim import Csim
 from hypersonic.hls.zoo.facile.events import gate_rows
 from tests.pynq.environment import pynq_python
+from tests.sim.test_xrt_bridge import needs_xrt
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 NOTEBOOK = ROOT / "docs" / "pynq.ipynb"
+#: of PYNQ's pytest: nothing of this project's settings
+OPTIONS = ("-q", "-c", os.devnull, "--noconftest", "-p", "no:cacheprovider", "-W", "error")
 BUILDS = {"hw_emu": (Target.HW_EMU, 2), "two_banks": (Target.SW_EMU, 2), "one_bank": (Target.SW_EMU, 1)}
 
 
@@ -38,19 +43,34 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def run(argv: list[str], directory: Path, **env: str) -> subprocess.CompletedProcess[str]:
+def run(argv: list[str], directory: Path, before: Sequence[str] = (), **env: str) -> subprocess.CompletedProcess[str]:
     """A program of PYNQ's environment, which finds the package as an installed one would be found."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", **env}
     return subprocess.run(
-        [str(pynq_python()), *argv], cwd=directory, env=environment, capture_output=True, text=True, check=False, timeout=800
+        [*before, str(pynq_python()), *argv],
+        cwd=directory,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=800,
     )
 
 
 def test_overlays_buffers_and_kernels_work_as_they_did_before_pynq_dropped_cards(place: Path, tmp_path: Path) -> None:
-    options = ["-q", "-c", os.devnull, f"--rootdir={tmp_path}", "--noconftest", "-p", "no:cacheprovider", "-W", "error"]
+    options = [*OPTIONS, f"--rootdir={tmp_path}"]
     done = run(["-m", "pytest", *options, str(HERE / "overlay_cases.py")], tmp_path, PYNQ_CASES=str(place))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "skipped" not in done.stdout
+
+
+@needs_xrt
+def test_amds_own_xrt_runs_the_same_overlay(place: Path, tmp_path: Path) -> None:
+    options = [*OPTIONS, f"--rootdir={tmp_path}", "-k", "hw_emu.xclbin", str(HERE / "overlay_cases.py")]
+    bridge = [sys.executable, "-m", "hypersonic.sim.xrt_bridge", str(place / "hw_emu.xclbin"), "--"]
+    done = run(["-m", "pytest", *options], tmp_path, bridge, PYNQ_CASES=str(place))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "3 passed" in done.stdout
 
 
 def test_the_package_for_pynq_needs_nothing_of_the_server() -> None:
