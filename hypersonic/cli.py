@@ -70,6 +70,13 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+class _Help(argparse.ArgumentDefaultsHelpFormatter):
+    """Defaults are shown where they say something."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        return action.help if action.default in ("", 0, None) else super()._get_help_string(action)
+
+
 class _Commands:
     """Where the subcommands are added; a name for argparse's private type."""
 
@@ -77,9 +84,7 @@ class _Commands:
         self._actions = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     def add(self, name: str, call: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
-        parser = self._actions.add_parser(
-            name, help=text, description=f"{text[0].upper()}{text[1:]}.", formatter_class=argparse.ArgumentDefaultsHelpFormatter
-        )
+        parser = self._actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.", formatter_class=_Help)
         parser.set_defaults(command=call)
         return parser
 
@@ -98,7 +103,7 @@ def _add_build_options(parser: argparse.ArgumentParser) -> None:
     for side in ("input", "output"):
         parser.add_argument(
             f"--{side}-datatype", default="", metavar="TYPE",
-            help=f"how the {side} travels: FP32, FP16, BF16, or fixed point as INT8, INT16, INT32 (default: the YAML's)",
+            help=f"how the {side} travels: FP32, FP16, BF16, or fixed point as (U)INT8, 16, 32 (default: the YAML's)",
         )  # fmt: skip
     parser.add_argument(
         "--kernel-mhz", type=int, default=0, metavar="MHZ", help="hw: clock of the kernel (default: the card's)"
