@@ -36,6 +36,11 @@ class Model:
     input_datatype: str = "FP32"
     output_datatype: str = "FP32"
 
+    @property
+    def travels_as_float32(self) -> bool:
+        """Nothing has to be known of the model to send it numbers and to read its answers."""
+        return self.input_datatype == self.output_datatype == "FP32"
+
 
 @dataclass(frozen=True)
 class LoadResult:

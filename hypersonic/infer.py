@@ -117,19 +117,19 @@ def infer(
     progress(f"events: {events} of {CHANNELS} channels, seed {seed}")
     sample = log_flat_events(events, seed)
     served = describe_model(url, model)
-    x, y = _as_served(model, served)
-    rows = x.quantise(sample.rows)
+    golden = None if served.travels_as_float32 and not check else golden_of(model, served)
+    rows = golden.input.quantise(sample.rows) if golden else sample.rows
     requests = np.split(rows, events)
     progress(f"infer: {events} events from {clients} clients")
     before = kernel_cycles(metrics_url, model)
     load = send_events(url, served, requests, clients=clients)
     cycles = kernel_cycles(metrics_url, model) - before
-    compared = 0
-    if check:
+    answers, compared = np.concatenate(load.outputs), 0
+    if check and golden:
         progress(f"check: {events * CHANNELS} answers against csim as integers")
-        compared = check_against_csim(model, served, rows, np.concatenate(load.outputs))
+        compared = golden.compare(rows, answers)
     progress("figures: resolution per energy bin")
-    resolution, empty = quality(sample, y.real(np.concatenate(load.outputs)).reshape(-1))
+    resolution, empty = quality(sample, (golden.output.real(answers) if golden else answers).reshape(-1))
     return Outcome(model, load, clients, cycles, compared, tuple(resolution), tuple(empty))
 
 
@@ -143,30 +143,42 @@ def quality(sample: Events, served: NDArray[np.float64]) -> tuple[list[Resolutio
     return resolution_table(predictions, sample.energy), empty_channels(predictions, sample.energy)
 
 
-def _as_served(model: str, served: Model) -> tuple[TensorSpec, TensorSpec]:
-    """Input and output as the server has them: a build may have been asked for other datatypes than the YAML's."""
+@dataclass(frozen=True)
+class Golden:
+    """The model's C++, converted and compiled once. input, output: as the server has them, maybe other than the YAML's."""
+
+    project: HlsProject
+    library: Path
+    input: TensorSpec
+    output: TensorSpec
+
+    def compare(self, rows: NDArray[Any], answers: NDArray[Any]) -> int:
+        """Served wire numbers (rows, n_out) against csim's, bit by bit: how many, all equal. Raises WrongAnswerError."""
+        y, model = self.output, self.project.name
+        expected = y.from_raw(golden_integers(self.project, self.library, self.input.to_raw(rows)))
+        wrong = np.argwhere((_bits(y, answers) != _bits(y, expected)).reshape(expected.shape))
+        if len(wrong):
+            at = tuple(wrong[0])
+            raise WrongAnswerError(
+                f"{len(wrong)} of {expected.size} answers of model {model!r} differ from csim, first in row {at[0]}, "
+                f"output {at[1]}: got {answers[at]!r}, csim says {expected[at]!r}; "
+                "is the served version the one built from these sources?"
+            )
+        return int(expected.size)
+
+
+def golden_of(model: str, served: Model) -> Golden:
+    """What `served` has to answer. Raises what a build raises."""
     from hypersonic.build import build_csim, travelling
 
-    project, _ = build_csim(model)
-    return travelling((project.input, project.output), (served.input_datatype, served.output_datatype))
+    project, library = build_csim(model)
+    datatypes = served.input_datatype, served.output_datatype
+    return Golden(project, library, *travelling((project.input, project.output), datatypes))
 
 
 def check_against_csim(model: str, served: Model, rows: NDArray[Any], answers: NDArray[Any]) -> int:
-    """Served wire numbers (rows, n_out) against csim's, bit by bit. Returns how many were equal: all, or an error."""
-    from hypersonic.build import build_csim
-
-    project, library = build_csim(model)
-    x, y = _as_served(model, served)
-    expected = y.from_raw(golden_integers(project, library, x.to_raw(rows)))
-    wrong = np.argwhere((_bits(y, answers) != _bits(y, expected)).reshape(expected.shape))
-    if len(wrong):
-        at = tuple(wrong[0])
-        raise WrongAnswerError(
-            f"{len(wrong)} of {expected.size} answers of model {model!r} differ from csim, first in row {at[0]}, "
-            f"output {at[1]}: got {answers[at]!r}, csim says {expected[at]!r}; "
-            "is the served version the one built from these sources?"
-        )
-    return int(expected.size)
+    """As Golden.compare, for one comparison."""
+    return golden_of(model, served).compare(rows, answers)
 
 
 def _bits(spec: TensorSpec, numbers: NDArray[Any]) -> NDArray[Any]:

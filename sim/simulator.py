@@ -34,9 +34,15 @@ _CFLAGS = ("-fno-gnu-unique", "-std=gnu++20")
 #: lint is where a warning ends the work; a user's model is built all the same
 _OPTIONS = ("-Wno-fatal",)
 
-#: the names of wire.h for the modes, in the order of the enumerations
-_ROUNDING = ("kTruncate", "kNearestUp", "kNearestEven", "kToZero", "kNearestZero", "kNearestAway", "kNearestDown")
-_OVERFLOW = ("kWrap", "kSaturate", "kZero", "kSymmetric")
+#: the names of wire.h for the modes
+_ROUNDING = dict(
+    zip(
+        Rounding,
+        ("kTruncate", "kNearestUp", "kNearestEven", "kToZero", "kNearestZero", "kNearestAway", "kNearestDown"),
+        strict=True,
+    )
+)
+_OVERFLOW = dict(zip(Overflow, ("kWrap", "kSaturate", "kZero", "kSymmetric"), strict=True))
 
 
 class SimulatorError(ValueError):
@@ -135,7 +141,7 @@ def _tensor(role: str, spec: TensorSpec) -> Iterator[str]:
 
 def fixed_point(fixed: FixedPoint) -> str:
     """The members of wire.h's FixedPoint, as C++."""
-    rounding, overflow = _ROUNDING[list(Rounding).index(fixed.rounding)], _OVERFLOW[list(Overflow).index(fixed.overflow)]
+    rounding, overflow = _ROUNDING[fixed.rounding], _OVERFLOW[fixed.overflow]
     return f"{fixed.width}, {fixed.fraction}, {str(fixed.signed).lower()}, emu::Rounding::{rounding}, emu::Overflow::{overflow}"
 
 

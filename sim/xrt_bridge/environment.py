@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What XRT wants to find before it runs in its `hw_emu` mode: directories, files and variables.
 
-    /tmp/hypersonic_xrt_.../     the only place XRT writes to, removed at the end
+    hypersonic_xrt_.../          under /tmp, where XRT is fixed to write; removed at the end
     |-- xrt/lib/                 XILINX_XRT: links to the installed libraries
     |-- emconfig.json            EMCONFIG_PATH: which card this machine has
     |-- xrt.ini                  XRT_INI_PATH: where the device process is
