@@ -11,6 +11,10 @@ from typing import Any
 from hypersonic.server.control import ControlMode, ModelControl
 from hypersonic.server.override import OverridePolicy
 
+#: calls that have come and that no thread has taken yet. gRPC core begins to refuse calls at random, whosever they are, at its
+#: own 1 000, which one client's burst of streams reaches
+_MOST_PENDING_CALLS = 16_384
+
 
 @dataclass(frozen=True)
 class Options:
@@ -115,6 +119,8 @@ class Options:
             ("grpc.absolute_max_metadata_size", self.grpc_max_metadata_bytes),
             ("grpc.max_concurrent_streams", self.grpc_max_concurrent_streams),
             ("grpc.max_allowed_incoming_connections", self.grpc_max_connections),
+            ("grpc.server.max_pending_requests", _MOST_PENDING_CALLS),
+            ("grpc.server.max_pending_requests_hard_limit", 2 * _MOST_PENDING_CALLS),
             ("grpc.so_reuseport", int(self.reuse_grpc_port)),
             ("grpc.keepalive_time_ms", self.grpc_keepalive_time),
             ("grpc.keepalive_timeout_ms", self.grpc_keepalive_timeout),
