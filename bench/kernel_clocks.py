@@ -21,7 +21,8 @@ from pathlib import Path
 from hypersonic.firmware import registers
 from hypersonic.firmware.kernel import Kernel, write_kernel
 from hypersonic.firmware.platform import Platform, find_platform
-from hypersonic.sim.bench_core import bench_specs, write_bench_core
+from hypersonic.hls.row import Row
+from hypersonic.sim.bench_core import bench_rows, write_bench_core
 from hypersonic.sim.direct import MemoryTiming, Simulation
 from hypersonic.sim.simulator import build_hardware_simulator
 
@@ -64,15 +65,15 @@ class Limit:
 def bound_clocks(kernel: Kernel, rows: int) -> int:
     """Clocks no kernel with these ports can do without: rows * max(II, bytes in / 64, bytes out / 64)."""
     core = kernel.core
-    beats = max(-(-rows * spec.row_bytes // _BEAT_BYTES) for spec in (core.input, core.output))
+    beats = max(-(-rows * row.row_bytes // _BEAT_BYTES) for row in (core.inputs, core.outputs))
     return max(beats, rows * core.ii)
 
 
 def measure(kernel: Kernel, simulator: Path, rows: int, runs: int, memory: tuple[str, MemoryTiming]) -> Clocks:
     """Run once alone, a single row, then `runs` times queued."""
     core, bound = kernel.core, bound_clocks(kernel, rows)
-    x, y = _PAGE_BYTES, _PAGE_BYTES * (2 + rows * core.input.row_bytes // _PAGE_BYTES)
-    size_bytes = y + _PAGE_BYTES * (1 + rows * core.output.row_bytes // _PAGE_BYTES)
+    x, y = _PAGE_BYTES, _PAGE_BYTES * (2 + rows * core.inputs.row_bytes // _PAGE_BYTES)
+    size_bytes = y + _PAGE_BYTES * (1 + rows * core.outputs.row_bytes // _PAGE_BYTES)
     with Simulation(simulator, size_bytes, memory[1]) as simulation:
         simulation.start(x, y, rows)
         single = simulation.finish()
@@ -82,9 +83,13 @@ def measure(kernel: Kernel, simulator: Path, rows: int, runs: int, memory: tuple
         clocks, seconds = queued(simulation, (x, y, rows), runs)
     gap = (clocks - single) / (runs - 1) - bound
     return Clocks(
-        (core.input.datatype, core.output.datatype), memory[0], rows, bound, single, round(1.03 * bound + 600), one_row,
+        (_datatypes(core.inputs), _datatypes(core.outputs)), memory[0], rows, bound, single, round(1.03 * bound + 600), one_row,
         round(clocks / runs, 1), round(gap, 1), starved, blocked, round(clocks / seconds),
     )  # fmt: skip
+
+
+def _datatypes(row: Row) -> str:
+    return "+".join(tensor.datatype for tensor in row.tensors)
 
 
 def queued(simulation: Simulation, run: tuple[int, int, int], runs: int) -> tuple[int, float]:
@@ -118,7 +123,7 @@ def kernels_of(model: str | None, directory: Path) -> Iterator[Kernel]:
     if model is None:
         for datatype in FORMATS:
             place = directory / datatype
-            yield write_kernel(write_bench_core(*bench_specs(datatypes=(datatype, datatype)), place), place)
+            yield write_kernel(write_bench_core(*bench_rows(datatypes=(datatype, datatype)), place), place)
         return
     from hypersonic.hls.build import build_project
 
@@ -151,7 +156,7 @@ def main() -> int:
         for kernel in kernels_of(options.model, Path(directory)):
             simulator = build_hardware_simulator(kernel)
             clocks = [measure(kernel, simulator, options.rows, options.runs, memory) for memory in memories.items()]
-            row_bytes = kernel.core.input.row_bytes, kernel.core.output.row_bytes
+            row_bytes = kernel.core.inputs.row_bytes, kernel.core.outputs.row_bytes
             found.append((clocks, limits(platform, clocks[-1], row_bytes)))
     if options.json:
         kernels = [

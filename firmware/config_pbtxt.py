@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 
 from hypersonic.firmware.manifest import Manifest
+from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 
 FILE_NAME = "config.pbtxt"
@@ -29,8 +30,8 @@ def config_pbtxt(
         f"name: {_quoted(manifest.model)}",
         'backend: "fpga"',
         f"max_batch_size: {manifest.max_batch_size}",
-        _tensor("input", manifest.input),
-        _tensor("output", manifest.output),
+        _tensors("input", manifest.inputs),
+        _tensors("output", manifest.outputs),
         _batching(min(preferred_batch_size, manifest.max_batch_size), max_queue_delay_us),
         "instance_group [\n  {\n    count: 1\n    kind: KIND_MODEL\n  }\n]",
         *(_parameter(key, value) for key, value in {**PARAMETERS, **(parameters or {})}.items()),
@@ -38,9 +39,13 @@ def config_pbtxt(
     return "\n".join(lines) + "\n"
 
 
-def _tensor(role: str, spec: TensorSpec) -> str:
+def _tensors(role: str, row: Row) -> str:
+    return f"{role} [\n" + ",\n".join(_tensor(tensor) for tensor in row.tensors) + "\n]"
+
+
+def _tensor(spec: TensorSpec) -> str:
     dims = ", ".join(str(n) for n in spec.shape)
-    return f"{role} [\n  {{\n    name: {_quoted(spec.name)}\n    data_type: TYPE_{spec.datatype}\n    dims: [ {dims} ]\n  }}\n]"
+    return f"  {{\n    name: {_quoted(spec.name)}\n    data_type: TYPE_{spec.datatype}\n    dims: [ {dims} ]\n  }}"
 
 
 def _batching(preferred_batch_size: int, max_queue_delay_us: int) -> str:

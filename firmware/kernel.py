@@ -8,24 +8,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hypersonic.firmware import registers
+from hypersonic.firmware.converters import SEVERAL, TO_FIXED, TO_WIRE, input_text, output_text
 from hypersonic.firmware.errors import FirmwareError
+from hypersonic.firmware.verilog import instance, stream_ports, vector
+from hypersonic.hls.core import RTL as STREAM_RTL
 from hypersonic.hls.core import Core
-from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
 from hypersonic.hls.keywords import KEYWORDS
+from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 
 #: the kernel's own modules; beside each module lies <module>.f, the files it needs in compile order
 RTL = Path(__file__).resolve().parent / "rtl"
 
-#: the shell takes shifts (fraction bits plus scale exponent) of this size either way
+#: the converters take shifts (fraction bits plus scale exponent) of this size either way
 MAX_SHIFT = 400
 
 #: bytes of the longest row; row counts of 32 bits times this fit the shell's 48-bit byte counts
 MAX_ROW_BYTES = (1 << 16) - 1
-
-#: fixed_round's numbers for the modes: their places in the enumerations
-_ROUNDING = {mode: number for number, mode in enumerate(Rounding)}
-_OVERFLOW = {mode: number for number, mode in enumerate(Overflow)}
 
 
 class KernelError(FirmwareError):
@@ -59,32 +58,45 @@ def rtl_sources(module: str) -> tuple[Path, ...]:
 def write_kernel(core: Core, directory: Path) -> Kernel:
     """Write directory/<name>.v, the top around `core`, and say which files make the kernel.
 
-    Raises KernelError for a name that Verilog keeps to itself and for tensors the shell cannot convert.
+    Raises KernelError for a name that Verilog keeps to itself and for tensors that the kernel cannot convert.
     """
     _check_name(core)
-    for spec in (core.input, core.output):
-        _check_spec(spec)
+    for row in (core.inputs, core.outputs):
+        _check_row(row)
     directory.mkdir(parents=True, exist_ok=True)
     top = directory / f"{core.name}.v"
     top.write_text(top_text(core))
-    sources = _unique([*rtl_sources("kernel_shell"), *core.sources, top])
+    sources = _unique([*_own_sources(core), *core.sources, top])
     return Kernel(core.name, core.name, sources, tuple(sorted(RTL.glob("*.vlt"))), core)
 
 
+def _own_sources(core: Core) -> list[Path]:
+    modules = ["kernel_shell", TO_FIXED, TO_WIRE]
+    if max(len(core.inputs.tensors), len(core.outputs.tensors)) > 1:
+        modules += SEVERAL
+    return [STREAM_RTL / "axis_skid.sv", *(source for module in modules for source in rtl_sources(module))]
+
+
 def _unique(files: Iterable[Path]) -> tuple[Path, ...]:
-    """Shared modules are named by the shell and by the core: the first mention counts."""
+    """Shared modules are named by several lists: the first mention counts."""
     return tuple(dict.fromkeys(file.resolve() for file in files))
 
 
 def _check_name(core: Core) -> None:
-    taken = {file.stem for file in rtl_sources("kernel_shell")} | {core.top}
+    taken = {file.stem for folder in (RTL, STREAM_RTL) for file in folder.glob("*.sv*")} | {core.top}
     if core.name in KEYWORDS or core.name in taken:
         raise KernelError(f"kernel name is {core.name!r}, which Verilog or the kernel uses itself; give the model another name")
 
 
-def _check_spec(spec: TensorSpec) -> None:
-    if spec.row_bytes > MAX_ROW_BYTES:
-        raise KernelError(f"tensor {spec.name!r}: a row is {spec.row_bytes} bytes, expected at most {MAX_ROW_BYTES}")
+def _check_row(row: Row) -> None:
+    if row.row_bytes > MAX_ROW_BYTES:
+        names = ", ".join(repr(tensor.name) for tensor in row.tensors)
+        raise KernelError(f"tensor {names}: a row is {row.row_bytes} bytes, expected at most {MAX_ROW_BYTES}")
+    for tensor in row.tensors:
+        _check_shifts(tensor)
+
+
+def _check_shifts(spec: TensorSpec) -> None:
     moved = [0] * spec.size if spec.element.is_integer else spec.exponents.tolist()
     base = spec.fixed.fraction - (spec.integer.fraction if spec.element.is_integer else 0)
     for element, exponent in enumerate(moved):
@@ -93,40 +105,6 @@ def _check_spec(spec: TensorSpec) -> None:
                 f"tensor {spec.name!r}, element {element}: {base} fraction bits and scale exponent {exponent} "
                 f"make a shift of {shift}, expected -{MAX_SHIFT} to {MAX_SHIFT}"
             )
-
-
-def shell_parameters(core: Core) -> dict[str, str]:
-    """The parameters of kernel_shell for `core`, as Verilog literals."""
-    return {
-        **_side_parameters(core.input, core.input.fixed, "IN"),
-        **_side_parameters(core.output, core.output.integer if core.output.element.is_integer else FixedPoint(1, 1), "OUT"),
-        "MAX_RUNS": str(registers.MAX_RUNS),
-    }
-
-
-def _side_parameters(spec: TensorSpec, rounded_to: FixedPoint, side: str) -> dict[str, str]:
-    """rounded_to: the type whose rounding and overflow the shell applies on that side."""
-    element, fixed = spec.element, spec.fixed
-    values = {
-        "N": str(spec.size),
-        "WORD_WIDTH": str(element.bits),
-        "EXPONENT_BITS": str(element.exponent_bits),
-        "WORD_FRACTION": str(spec.integer.fraction if element.is_integer else 0),
-        "WORD_SIGNED": f"1'b{int(element.signed)}",
-        "WIDTH": str(fixed.width),
-        "FRACTION": str(fixed.fraction),
-        "SIGNED": f"1'b{int(fixed.signed)}",
-        "ROUNDING": str(_ROUNDING[rounded_to.rounding]),
-        "OVERFLOW": str(_OVERFLOW[rounded_to.overflow]),
-        "SCALES": _scales(spec),
-    }
-    return {f"{name}_{side}": value for name, value in values.items()}
-
-
-def _scales(spec: TensorSpec) -> str:
-    """One 16-bit two's complement number an element, element 0 in the low bits."""
-    words = [exponent & 0xFFFF for exponent in spec.exponents.tolist()]
-    return f"{16 * spec.size}'h" + "".join(f"{word:04x}" for word in reversed(words))
 
 
 #: (direction, name, bits) of every port of a kernel, in order; direction as seen from the kernel
@@ -154,39 +132,38 @@ PORTS: tuple[tuple[str, str, int], ...] = (
 _INNER = {"ap_clk": "clk", "ap_rst_n": "rst_n", "interrupt": "irq"}
 
 
-def _range(bits: int) -> str:
-    """A Verilog range; -1 marks a vector of one bit, which AXI IDs are."""
-    return "[0:0] " if bits == -1 else f"[{bits - 1}:0] " if bits > 1 else ""
-
-
 def _ports() -> str:
-    return ",\n".join(f"    {direction:<6} wire {_range(bits)}{name}" for direction, name, bits in PORTS)
+    return ",\n".join(f"    {direction:<6} wire {vector(bits)}{name}" for direction, name, bits in PORTS)
 
 
-def _connections(pairs: Iterable[tuple[str, str]]) -> str:
-    return ",\n".join(f"      .{port}({signal})" for port, signal in pairs)
+def _tensors(letter: str, row: Row) -> str:
+    return "\n".join(
+        f"// {letter}: {tensor.name!a}, {tensor.size} x {tensor.datatype}, {tensor.fixed} inside" for tensor in row.tensors
+    )
 
 
-def _streams(core: Core) -> tuple[str, list[tuple[str, str]], list[tuple[str, str]]]:
-    """The wires between shell and core, and how either side connects to them."""
-    wires, shell, inner = [], [], []
-    for letter, spec, from_shell in (("x", core.input, True), ("y", core.output, False)):
-        for signal, bits in (("tvalid", 1), ("tready", 1), ("tdata", spec.size * spec.fixed.width), ("tlast", 1)):
-            wires.append(f"  wire {_range(bits)}{letter}_{signal};")
-            shell.append((f"{'m' if from_shell else 's'}_axis_{letter}_{signal}", f"{letter}_{signal}"))
-            inner.append((f"{'s' if from_shell else 'm'}_axis_{letter}_{signal}", f"{letter}_{signal}"))
-    return "\n".join(wires), shell, inner
+def _shell(core: Core) -> str:
+    parameters = {
+        "ROW_IN_BYTES": str(core.inputs.row_bytes), "ROW_OUT_BYTES": str(core.outputs.row_bytes),
+        "MAX_RUNS": str(registers.MAX_RUNS),
+    }  # fmt: skip
+    outer = [(_INNER.get(name, name), "rst_n" if name == "ap_rst_n" else name) for _, name, _ in PORTS]
+    streams = [*stream_ports("m_axis_x", "x_row"), *stream_ports("s_axis_y", "y_row")]
+    return instance("kernel_shell", "u_kernel_shell", parameters, [*outer, *streams])
+
+
+def _core(core: Core) -> str:
+    streams = [*stream_ports("s_axis_x", "x"), *stream_ports("m_axis_y", "y")]
+    return instance(core.top, "u_core", {}, [("clk", "ap_clk"), ("rst_n", "rst_n"), *streams])
 
 
 def top_text(core: Core) -> str:
-    """The top module: plain Verilog ports as the IP packager wants them, the shell and the core joined by two streams."""
-    wires, shell, inner = _streams(core)
-    parameters = _connections(shell_parameters(core).items())
-    outer = [(_INNER.get(name, name), "rst_n" if name == "ap_rst_n" else name) for _, name, _ in PORTS]
+    """The top module: plain Verilog ports as the IP packager wants them, the shell and the core joined by two streams of rows,
+    each tensor converted on its way."""
     return f"""// SPDX-License-Identifier: Apache-2.0
 // Kernel {core.name}: written by hypersonic, do not edit.
-// x: {core.input.size} x {core.input.datatype}, {core.input.fixed} inside
-// y: {core.output.size} x {core.output.datatype}, {core.output.fixed} inside
+{_tensors("x", core.inputs)}
+{_tensors("y", core.outputs)}
 `default_nettype none
 
 module {core.name} (
@@ -197,17 +174,13 @@ module {core.name} (
   reg rst_n;
   always @(posedge ap_clk) rst_n <= ap_rst_n;
 
-{wires}
+{input_text(core.inputs)}
 
-  kernel_shell #(
-{parameters}
-  ) u_kernel_shell (
-{_connections([*outer, *shell])}
-  );
+{output_text(core.outputs)}
 
-  {core.top} u_core (
-{_connections([("clk", "ap_clk"), ("rst_n", "rst_n"), *inner])}
-  );
+{_shell(core)}
+
+{_core(core)}
 
 endmodule
 

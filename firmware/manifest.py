@@ -16,11 +16,13 @@ from typing import Any
 from hypersonic.firmware.errors import ManifestError, ManifestMismatchError
 from hypersonic.firmware.platform import PLATFORMS, Target
 from hypersonic.firmware.xclbin import Xclbin
-from hypersonic.hls.spec import TensorSpec
+from hypersonic.hls.row import MAX_TENSORS, Row
 
 FILE_NAME = "manifest.json"
-SCHEMA = 1
+SCHEMA = 2
 MAX_BYTES = 1 << 20
+#: of a row in memory; far more than a kernel takes (its own limit), as sw_emu has none
+MAX_ROW_BYTES = 1 << 30
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 _HEX = re.compile(r"(?:[0-9a-f]{2})+")
@@ -37,8 +39,8 @@ class Manifest:
     core: str  # da, rf, hls or csim
     uuid: str  # of the xclbin, 32 hex digits
     sha256: str  # of the file model.xclbin
-    input: TensorSpec
-    output: TensorSpec
+    inputs: Row
+    outputs: Row
     compute_units: tuple[str, ...]
     ii: int  # clocks between two rows in the core
     latency_cycles: int  # clocks of one row through the core
@@ -48,15 +50,14 @@ class Manifest:
 
     @classmethod
     def of(
-        cls, xclbin: bytes, *, model: str, platform: str, core: str, input: TensorSpec,  # noqa: A002 - the field's name
-        output: TensorSpec, ii: int, latency_cycles: int, max_batch_size: int,
-        tools: dict[str, str] | None = None, report: dict[str, Any] | None = None,
+        cls, xclbin: bytes, *, model: str, platform: str, core: str, inputs: Row, outputs: Row, ii: int,
+        latency_cycles: int, max_batch_size: int, tools: dict[str, str] | None = None, report: dict[str, Any] | None = None,
     ) -> Manifest:  # fmt: skip
         """The manifest of these xclbin bytes; what the xclbin says of itself is taken from it. Raises XclbinError."""
         parsed = Xclbin.parse(xclbin)
         return cls(
             model=model, kernel=parsed.kernel_name, target=parsed.target, platform=platform, core=core, uuid=parsed.uuid,
-            sha256=hashlib.sha256(xclbin).hexdigest(), input=input, output=output,
+            sha256=hashlib.sha256(xclbin).hexdigest(), inputs=inputs, outputs=outputs,
             compute_units=tuple(unit.name for unit in parsed.compute_units), ii=ii, latency_cycles=latency_cycles,
             max_batch_size=max_batch_size, tools=tools or {}, report=report or {},
         )  # fmt: skip
@@ -66,7 +67,7 @@ class Manifest:
         fields = {
             "schema": SCHEMA, "model": self.model, "kernel": self.kernel, "target": str(self.target),
             "platform": self.platform, "core": self.core, "uuid": self.uuid, "sha256": self.sha256,
-            "input": self.input.to_json(), "output": self.output.to_json(), "compute_units": list(self.compute_units),
+            "inputs": self.inputs.to_json(), "outputs": self.outputs.to_json(), "compute_units": list(self.compute_units),
             "ii": self.ii, "latency_cycles": self.latency_cycles, "max_batch_size": self.max_batch_size,
             "tools": self.tools, "report": self.report,
         }  # fmt: skip
@@ -77,13 +78,15 @@ class Manifest:
         """Raises ManifestError naming the first field that is missing or not what it must be."""
         fields = _load(text)
         if fields.get("schema") != SCHEMA:
-            raise ManifestError(f"manifest: schema is {fields.get('schema')!r}, expected {SCHEMA}")
+            raise ManifestError(
+                f"manifest: schema is {_brief(fields.get('schema'))}, expected {SCHEMA}; publish the model again"
+            )
         return cls(
             model=_name(fields, "model"), kernel=_name(fields, "kernel"),
             target=Target(_choice(fields, "target", list(Target))),
             platform=_choice(fields, "platform", list(PLATFORMS)), core=_name(fields, "core"),
             uuid=_hex(fields, "uuid", 32), sha256=_hex(fields, "sha256", 64),
-            input=_tensor(fields, "input"), output=_tensor(fields, "output"), compute_units=_names(fields, "compute_units"),
+            inputs=_row(fields, "inputs"), outputs=_row(fields, "outputs"), compute_units=_names(fields, "compute_units"),
             ii=_count(fields, "ii"), latency_cycles=_count(fields, "latency_cycles"),
             max_batch_size=_count(fields, "max_batch_size"),
             tools={str(key): str(value) for key, value in _object(fields, "tools").items()}, report=_object(fields, "report"),
@@ -191,11 +194,18 @@ def _object(fields: dict[str, Any], name: str) -> dict[str, Any]:
     return value
 
 
-def _tensor(fields: dict[str, Any], name: str) -> TensorSpec:
-    value = _field(fields, name, dict, "a tensor")
+def _row(fields: dict[str, Any], name: str) -> Row:
+    values = _field(fields, name, list, "a list of tensors")
+    if not 1 <= len(values) <= MAX_TENSORS:
+        raise ManifestError(f"manifest: {name} has {len(values)} tensors, expected 1 to {MAX_TENSORS}")
+    for index in range(len(values)):
+        _field({f"{name}[{index}]": values[index]}, f"{name}[{index}]", dict, "a tensor")
     try:
-        return TensorSpec.from_json(value)
+        row = Row.from_json(values)
     except KeyError as error:
-        raise ManifestError(f"manifest: {name} has no field {error}") from error
+        raise ManifestError(f"manifest: a tensor of {name} has no field {error}") from error
     except (ValueError, TypeError, AttributeError, OverflowError) as error:
-        raise ManifestError(f"manifest: {name} is no tensor: {error}") from error
+        raise ManifestError(f"manifest: {name} make no row: {error}") from error
+    if row.row_bytes > MAX_ROW_BYTES:
+        raise ManifestError(f"manifest: {name} make a row of {row.row_bytes} bytes, expected at most {MAX_ROW_BYTES}")
+    return row

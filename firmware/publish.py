@@ -18,8 +18,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hypersonic.firmware import config_pbtxt, manifest
-from hypersonic.firmware.errors import PublishError
+from hypersonic.firmware.errors import ManifestError, PublishError
 from hypersonic.firmware.manifest import Manifest, check
+from hypersonic.hls.row import Row
 
 XCLBIN_NAME = "model.xclbin"
 
@@ -95,14 +96,20 @@ def _check_tensors(place: Path, build: Manifest) -> None:
     path = place / str(present[-1]) / manifest.FILE_NAME if present else None
     if path is None or not path.is_file():
         return
-    old = Manifest.read(path)
-    for role, was, now in (("input", old.input, build.input), ("output", old.output, build.output)):
-        if (was.name, was.shape, was.datatype) != (now.name, now.shape, now.datatype):
+    try:
+        old = Manifest.read(path)
+    except ManifestError as error:
+        raise PublishError(f"{error} (a version that is there already): remove {place} first") from error
+    for role, was, now in (("inputs", old.inputs, build.inputs), ("outputs", old.outputs, build.outputs)):
+        if _described(was) != _described(now):
             raise PublishError(
-                f"{place}: version {present[-1]} has {role} {was.name} {was.datatype} {list(was.shape)}, the new build "
-                f"{now.name} {now.datatype} {list(now.shape)}; versions share one config.pbtxt: "
-                "publish under another name or remove the model first"
+                f"{place}: version {present[-1]} has {role} {_described(was)}, the new build {_described(now)}; versions share "
+                "one config.pbtxt: publish under another name or remove the model first"
             )
+
+
+def _described(row: Row) -> str:
+    return ", ".join(f"{tensor.name} {tensor.datatype} {list(tensor.shape)}" for tensor in row.tensors)
 
 
 def _write(directory: Path, files: Mapping[str, bytes]) -> None:

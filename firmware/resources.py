@@ -80,7 +80,7 @@ class Module:
         return sum((child.total for child in self.children), self.own)
 
     def walk(self, above: str = "") -> Iterator[tuple[str, Module]]:
-        """(path, module) of this and every module inside: kernel/kernel_shell/kernel_input."""
+        """(path, module) of this and every module inside: kernel/kernel_shell/axis_row_unpack."""
         path = f"{above}/{self.name}" if above else self.name
         yield path, self
         for child in self.children:

@@ -12,9 +12,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from importlib.metadata import version
-from math import log2
+from math import log2, prod
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +23,14 @@ import numpy as np
 
 from hypersonic.hls.csim import Csim, compile_csim
 from hypersonic.hls.da_core import write_core
-from hypersonic.hls.description import DescriptionError, ModelDescription, Side, find_model, read_description
-from hypersonic.hls.fixed import FixedPoint
+from hypersonic.hls.description import DescriptionError, ModelDescription, Side, find_model, read_description, sides_of
 from hypersonic.hls.gate import compare
-from hypersonic.hls.model_graph import read_network, tensor_types
-from hypersonic.hls.network import UnsupportedLayerError, edge
+from hypersonic.hls.model_graph import TensorType, check_merge, read_network, tensor_types
+from hypersonic.hls.network import UnsupportedLayerError
 from hypersonic.hls.project import ConversionError, HlsProject
+from hypersonic.hls.row import Row
 from hypersonic.hls.spec import SpecMismatchError, TensorSpec
-from hypersonic.hls.trained import TrainedModel
+from hypersonic.hls.trained import Tensor, TrainedModel
 from hypersonic.hls.verilator import MissingToolError
 
 #: begins every line of standard output that is progress, not hls4ml's talk
@@ -40,6 +41,12 @@ REFUSAL = "hypersonic refuses: "
 
 #: a softmax whose table steps are coarser than this no longer tells its classes apart
 _SOFTMAX_STEP = 0.5
+
+#: in the model's order
+Sides = tuple[Side, ...]
+
+#: layers that hls4ml fuses others into
+_FUSED = ("Dense", "Conv1D", "Conv2D")
 
 _TOOLS = ("hls4ml", "da4ml", "numpy", "tensorflow-cpu", "tf-keras", "qkeras", "verilator")
 
@@ -66,13 +73,17 @@ def convert(model_file: Path, directory: Path, *, core: str) -> HlsProject:
     trained = _load(model_file)
     directory.mkdir(parents=True, exist_ok=True)
     _say("converting with hls4ml")
-    graph = _graph(trained, description, directory / "hls")
-    project = _project(description, trained, graph, directory)
+    inputs = sides_of(description.inputs, [tensor.name for tensor in trained.inputs], "input")
+    outputs = sides_of(description.outputs, [tensor.name for tensor in trained.outputs], "output")
+    if description.gate:
+        description.gate.check([tensor.name for tensor in trained.outputs])
+    graph = _graph(trained, description, inputs, outputs, directory / "hls")
+    project = _project(description, trained, inputs, outputs, graph, directory)
     report: dict[str, Any] = {}
     if core == "da":
         _say("factoring the weights into adders")
         network = read_network(graph)
-        _, report["core"] = write_core(network, project.name, project.input, project.output, project.core)
+        _, report["core"] = write_core(network, project.name, project.inputs, project.outputs, project.core)
     _say("compiling hls4ml's C++")
     csim = Csim(compile_csim(project), project)
     _say("comparing with the trained model")
@@ -82,13 +93,15 @@ def convert(model_file: Path, directory: Path, *, core: str) -> HlsProject:
     return project
 
 
-def _graph(trained: TrainedModel, description: ModelDescription, directory: Path) -> Any:
+def _graph(trained: TrainedModel, description: ModelDescription, inputs: Sides, outputs: Sides, directory: Path) -> Any:
     """hls4ml's ModelGraph, its HLS project written into `directory`."""
-    config = _config(trained, description)
+    config = _config(trained, description.hls4ml, inputs, outputs)
     try:
         graph = trained.convert(config, directory, description.name, description.part)
     except Exception as error:
         raise ConversionError(f"hls4ml does not convert the model: {type(error).__name__}: {error}") from error
+    _settle_outputs(graph, trained)
+    _pin_fused(graph, trained, outputs, config["LayerName"])
     _check_graph(graph)
     _snap_weights(graph)
     graph.write()
@@ -111,27 +124,28 @@ def _load(model_file: Path) -> TrainedModel:
     return load_keras(model_file)
 
 
-def _config(trained: TrainedModel, description: ModelDescription) -> dict[str, Any]:
-    """hls4ml's configuration: its own proposal, the YAML's words over it, the input's (and output's) type over both."""
-    config: dict[str, Any] = _merged(trained.config, description.hls4ml)
+def _config(trained: TrainedModel, options: dict[str, Any], inputs: Sides, outputs: Sides) -> dict[str, Any]:
+    """hls4ml's configuration: its own proposal, the YAML's words over it, the inputs' (and outputs') types over both."""
+    config: dict[str, Any] = _merged(trained.config, options)
     layers = config.setdefault("LayerName", {})
-    named = description.hls4ml.get("LayerName", {})
+    named = options.get("LayerName", {})
     unknown = named.keys() - trained.config.get("LayerName", {}).keys()
     if unknown:
         raise DescriptionError(f"hls4ml.LayerName names {sorted(unknown)}, the model has {sorted(trained.config['LayerName'])}")
-    for layer, options in named.items():
+    for layer, settings in named.items():
         if f"{layer}_linear" not in named:
-            _pin_linear(layers, layer, options)
-    _pin(layers, trained.input, str(description.input.fixed))
-    if description.output.fixed:
-        _pin(layers, trained.output, str(description.output.fixed))
-        _pin_linear(layers, trained.output, layers[trained.output])
+            _pin_linear(layers, layer, settings)
+    for side, tensor in (*zip(inputs, trained.inputs, strict=True), *zip(outputs, trained.outputs, strict=True)):
+        if side.fixed:
+            _pin(layers, tensor.layer, str(side.fixed))
+            _pin_linear(layers, tensor.layer, layers[tensor.layer])
     for layer, before in reversed(trained.linear):
         _pin_before(layers, layer, before)
-    for options in (config["Model"], *layers.values()):
+    _check_branches(trained, layers)
+    for settings in (config["Model"], *layers.values()):
         # the da strategy of hls4ml 1.3.0 wants an older da4ml than the core; both compute the same bits
-        if str(options.get("Strategy", "")).lower() in ("distributed_arithmetic", "da"):
-            options["Strategy"] = "Latency"
+        if str(settings.get("Strategy", "")).lower() in ("distributed_arithmetic", "da"):
+            settings["Strategy"] = "Latency"
     return config
 
 
@@ -157,6 +171,15 @@ def _pin_before(layers: dict[str, Any], layer: str, before: str) -> None:
             _pin(layers, f"{before}_linear", result)
 
 
+def _check_branches(trained: TrainedModel, layers: dict[str, Any]) -> None:
+    for layer, before in trained.branching:
+        if _result(layers, layer) != "auto" and _result(layers, before) == "auto":
+            raise UnsupportedLayerError(
+                f"layer {layer!r}: it quantises one branch behind layer {before!r}, whose type is automatic, and hls4ml would "
+                f"leave it out; give {before!r} a result precision of its own"
+            )
+
+
 def _result(layers: dict[str, Any], layer: str) -> str:
     precision = layers.get(layer, {}).get("Precision", "auto")
     return str(precision.get("result", "auto") if isinstance(precision, dict) else precision)
@@ -173,6 +196,8 @@ def _check_graph(graph: Any) -> None:
     for layer in graph.get_layers():
         if layer.class_name == "Softmax":
             _check_softmax(layer)
+        if layer.class_name == "Merge":
+            check_merge(layer)
         n_in, reuse = layer.get_attr("n_in"), layer.get_attr("reuse_factor")
         resource = str(layer.get_attr("strategy")).lower() == "resource"
         if resource and n_in and reuse and int(reuse) > int(n_in) and int(reuse) % int(n_in):
@@ -180,6 +205,43 @@ def _check_graph(graph: Any) -> None:
                 f"layer {layer.name!r}: ReuseFactor is {reuse} and n_in {n_in}; hls4ml has no such DenseResource: take a reuse "
                 f"factor up to {n_in} or a multiple of it"
             )
+
+
+def _settle_outputs(graph: Any, trained: TrainedModel) -> None:
+    """An output that is a Reshape is what it reshapes: hls4ml 1.3.0 says so of one Reshape, but not of one after another.
+
+    Raises ConversionError for outputs that hls4ml lost or that became one.
+    """
+    made_by = {tensor: layer for layer in graph.get_layers() for tensor in layer.outputs}
+    for index, output in enumerate(graph.outputs):
+        tensor = output
+        while made_by[tensor].class_name == "Reshape":
+            tensor = made_by[tensor].inputs[0]
+        graph.outputs[index] = tensor
+    if len(set(graph.outputs)) != len(trained.outputs) or set(graph.outputs) & set(graph.inputs):
+        raise ConversionError(
+            f"the model's outputs are {', '.join(tensor.name for tensor in trained.outputs)}, what hls4ml makes of them is "
+            f"{', '.join(graph.outputs) or 'nothing'}: an output must be computed, and by a layer of its own; leave out a last "
+            "layer that only passes its numbers on (Dropout, Reshape, a linear Activation)"
+        )
+
+
+def _pin_fused(graph: Any, trained: TrainedModel, outputs: Sides, layers: dict[str, Any]) -> None:
+    """hls4ml makes one layer of a dense and the bias or normalisation behind it and forgets the type of the latter."""
+    present = {layer.name: layer for layer in graph.get_layers()}
+    for behind, before in trained.fused:
+        if behind not in present and before in present and _result(layers, behind) != "auto":
+            _retype(graph, present[before], _result(layers, behind))
+    made_by = {tensor: layer for layer in present.values() for tensor in layer.outputs}
+    for side, tensor in zip(outputs, graph.outputs, strict=True):
+        if side.fixed and made_by[tensor].class_name in _FUSED:
+            _retype(graph, made_by[tensor], str(side.fixed))
+
+
+def _retype(graph: Any, layer: Any, precision: str) -> None:
+    kind = layer.get_output_variable().type
+    kind.precision = copy(kind.precision)  # which other layers may have too
+    vars(kind.precision).update(vars(graph.config.backend.convert_precision_string(precision)))
 
 
 def _check_softmax(layer: Any) -> None:
@@ -206,8 +268,8 @@ def _snap_weights(graph: Any) -> None:
             if not np.isfinite(variable.data).all():
                 raise UnsupportedLayerError(f"layer {layer.name!r}: {name} holds NaN or infinity; train the model again")
             lsb = 2.0 ** (int(precision.integer) - int(precision.width))
-            low = -(2.0 ** (int(precision.integer) - 1)) if precision.signed else 0.0
             high = 2.0 ** (int(precision.integer) - bool(precision.signed)) - lsb
+            low = -(high if str(precision.saturation_mode) == "SAT_SYM" else high + lsb) if precision.signed else 0.0
             snapped = np.clip(np.rint(np.asarray(variable.data, dtype=np.float64) / lsb) * lsb, low, high)
             worst = float(np.abs(snapped - variable.data).max(initial=0.0))
             if worst > lsb / 2:  # rounding moves no constant further; what is further off did not fit
@@ -219,21 +281,34 @@ def _snap_weights(graph: Any) -> None:
             variable.data = snapped
 
 
-def _tensor(side: Side, shape: tuple[int, ...], fixed: FixedPoint) -> TensorSpec:
+def _row(sides: Sides, tensors: tuple[Tensor, ...], types: tuple[TensorType, ...], role: str) -> Row:
     try:
-        return TensorSpec(side.name, shape, fixed, side.datatype, side.exponents(int(np.prod(shape))), side.wire)
+        specs = [_tensor(*described, role) for described in zip(sides, tensors, types, strict=True)]
+        return Row(tuple(specs))
     except SpecMismatchError as error:
         raise DescriptionError(str(error)) from error
 
 
-def _project(description: ModelDescription, trained: TrainedModel, graph: Any, directory: Path) -> HlsProject:
-    x_type, y_type, y_shape = tensor_types(graph)
-    x, y = edge(x_type, "the input"), edge(y_type, "the output")
+def _tensor(side: Side, tensor: Tensor, made: TensorType, role: str) -> TensorSpec:
+    if prod(made.shape) != tensor.size:
+        raise ConversionError(f"{role} {tensor.name!r}: shape is {tensor.shape}, hls4ml makes it {made.shape}")
+    if side.fixed not in (None, made.fixed):
+        raise ConversionError(
+            f"{role} {tensor.name!r}: precision is {side.fixed}, hls4ml makes it {made.fixed}: layer {made.layer!r} has a type "
+            "of its own, maybe a quantiser's; leave the precision out or say the same there"
+        )
+    return TensorSpec(side.name, tensor.shape, made.fixed, side.datatype, side.exponents(tensor.size), side.wire)
+
+
+def _project(
+    description: ModelDescription, trained: TrainedModel, inputs: Sides, outputs: Sides, graph: Any, directory: Path
+) -> HlsProject:
+    x, y = tensor_types(graph)
     return HlsProject(
         path=directory,
         name=description.name,
-        input=_tensor(description.input, trained.shape, x),
-        output=_tensor(description.output, y_shape, y),
+        inputs=_row(inputs, trained.inputs, x, "input"),
+        outputs=_row(outputs, trained.outputs, y, "output"),
         part=description.part,
         tools={name: version(name) for name in _TOOLS},
         max_batch_size=description.max_batch_size,

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hypersonic.hls.project import ProjectError, read_json
-from hypersonic.hls.spec import TensorSpec
+from hypersonic.hls.row import Row
 
-_SCHEMA = 1
+_SCHEMA = 2
 
 #: the shared stream modules (axis_fifo, axis_skid, axis_free_running)
 RTL = Path(__file__).resolve().parent / "rtl"
@@ -21,10 +21,11 @@ class Core:
     """A SystemVerilog module with the ports
 
         clk, rst_n (synchronous, active low),
-        s_axis_x_{tvalid, tready, tdata[input.size * input.fixed.width - 1 : 0], tlast},
-        m_axis_y_{tvalid, tready, tdata[output.size * output.fixed.width - 1 : 0], tlast}
+        s_axis_x_{tvalid, tready, tdata[inputs.raw_bits - 1 : 0], tlast},
+        m_axis_y_{tvalid, tready, tdata[outputs.raw_bits - 1 : 0], tlast}
 
-    One row per beat, element 0 in the low bits; tlast travels with its row; any back-pressure; reset drops every row inside.
+    One row per beat: the tensors one behind another, tensor 0 in the low bits, and in each its elements, element 0 in the low
+    bits, each of its tensor's fixed.width; tlast travels with its row; any back-pressure; reset drops every row inside.
 
     kind: "da". top: the module's name. sources: in the order a compiler wants. ii: clocks per row without back-pressure.
     latency_cycles: from the clock edge that takes a row to the first one at which its result can be taken.
@@ -34,8 +35,8 @@ class Core:
     kind: str
     top: str
     sources: tuple[Path, ...]
-    input: TensorSpec
-    output: TensorSpec
+    inputs: Row
+    outputs: Row
     ii: int
     latency_cycles: int
 
@@ -47,8 +48,8 @@ class Core:
             "kind": self.kind,
             "top": self.top,
             "sources": [_portable(source, directory) for source in self.sources],
-            "input": self.input.to_json(),
-            "output": self.output.to_json(),
+            "inputs": self.inputs.to_json(),
+            "outputs": self.outputs.to_json(),
             "ii": self.ii,
             "latency_cycles": self.latency_cycles,
         }
@@ -65,8 +66,8 @@ class Core:
                 kind=value["kind"],
                 top=value["top"],
                 sources=sources,
-                input=TensorSpec.from_json(value["input"]),
-                output=TensorSpec.from_json(value["output"]),
+                inputs=Row.from_json(value["inputs"]),
+                outputs=Row.from_json(value["outputs"]),
                 ii=int(value["ii"]),
                 latency_cycles=int(value["latency_cycles"]),
             )

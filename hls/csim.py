@@ -47,8 +47,8 @@ def compile_csim(
     macros = [
         f'-DHYPERSONIC_HEADER="{project.name}.h"',
         f"-DHYPERSONIC_TOP={project.name}",
-        f"-DHYPERSONIC_X_SIZE={project.input.size}",
-        f"-DHYPERSONIC_Y_SIZE={project.output.size}",
+        f"-DHYPERSONIC_INPUTS={len(project.inputs.tensors)}",
+        f"-DHYPERSONIC_SIZES={','.join(str(tensor.size) for tensor in (*project.inputs.tensors, *project.outputs.tensors))}",
         *(f"-D{define}" for define in defines),
     ]
     sources = [firmware / f"{project.name}.cpp", _BRIDGE, *extra_sources]
@@ -74,16 +74,16 @@ class Csim:
         self._function.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
 
     def predict_raw(self, x_raw: NDArray[np.int64]) -> NDArray[np.int64]:
-        """x_raw: (rows, n_in) int64 -> (rows, n_out) int64, raw integers of input.fixed and output.fixed.
+        """x_raw: (rows, inputs.size) int64 -> (rows, outputs.size) int64, tensor by tensor: raw integers of its fixed.
 
         Raises SpecMismatchError for a wrong shape.
         """
         x = np.ascontiguousarray(x_raw, dtype=np.int64)
-        if x.ndim != 2 or x.shape[1] != self.project.input.size:
+        if x.ndim != 2 or x.shape[1] != self.project.inputs.size:
             raise SpecMismatchError(
-                f"model {self.project.name!r}: rows have shape {x.shape}, expected (rows, {self.project.input.size})"
+                f"model {self.project.name!r}: rows have shape {x.shape}, expected (rows, {self.project.inputs.size})"
             )
-        y = np.zeros((len(x), self.project.output.size), dtype=np.int64)
+        y = np.zeros((len(x), self.project.outputs.size), dtype=np.int64)
         status = self._function(x.ctypes.data, y.ctypes.data, len(x))
         if status:
             raise CsimError(f"model {self.project.name!r}: hypersonic_csim returned {status}, expected 0")

@@ -8,8 +8,9 @@ matrices (rounding, overflow, relu, biases) is ours, and follows hls4ml's C++.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,19 @@ from numpy.typing import NDArray
 
 from hypersonic.hls.adders import AdderGraph
 from hypersonic.hls.fixed import Overflow
-from hypersonic.hls.network import INSTEAD, Activation, Dense, Layer, Network, Precision, Scaling, UnsupportedLayerError
+from hypersonic.hls.network import (
+    INSTEAD,
+    Activation,
+    Concatenation,
+    Dense,
+    Layer,
+    Merge,
+    MergeOperation,
+    Network,
+    Precision,
+    Scaling,
+    UnsupportedLayerError,
+)
 
 #: da4ml's solver holds weights as float32
 _MAX_WEIGHT_BITS = 24
@@ -31,6 +44,10 @@ class Number:
     fraction: int
 
 
+#: the elements of one tensor
+Numbers = tuple[Number, ...]
+
+
 @dataclass(frozen=True)
 class _Form:
     """A node that is a linear form of the matrix's inputs: node = inputs @ coefficients * 2**-fraction."""
@@ -41,27 +58,76 @@ class _Form:
 
 
 def adder_graph(network: Network) -> AdderGraph:
-    """The whole network as one graph: inputs are raw input values, outputs raw output values.
+    """The whole network as one graph: inputs are raw input values, outputs raw output values, tensors one behind another.
 
     Raises UnsupportedLayerError with the layer's name for arithmetic that adders do not do exactly.
     """
     graph = AdderGraph()
-    precision = network.input
-    numbers = tuple(Number(graph.input(i, precision.low, precision.high), precision.fraction) for i in range(network.n_in))
+    numbers: dict[str, Numbers] = {}
+    index = count()
+    for source in network.inputs:
+        low, high = source.result.low, source.result.high
+        numbers[source.name] = tuple(
+            Number(graph.input(next(index), low, high), source.result.fraction) for _ in range(source.size)
+        )
     for layer in network.layers:
         _check_overflow(layer)
-        numbers = _apply(graph, layer, numbers)
-    return graph.finished(tuple(graph.shift(y.node, network.output.fraction - y.fraction) for y in numbers))
+        numbers[layer.name] = tuple(cast(graph, y, layer.result) for y in _apply(graph, layer, numbers))
+    outputs = [y for name in network.outputs for y in numbers[name]]
+    types = network.output_types
+    return graph.finished(tuple(graph.shift(y.node, to.fraction - y.fraction) for y, to in zip(outputs, types, strict=True)))
 
 
-def _apply(graph: AdderGraph, layer: Layer, x: tuple[Number, ...]) -> tuple[Number, ...]:
+def _apply(graph: AdderGraph, layer: Layer, numbers: dict[str, Numbers]) -> Iterable[Number]:
+    """The layer's numbers, before they are cast to its result, which may happen one by one."""
     match layer:
         case Dense():
-            return tuple(cast(graph, y, layer.result) for y in _dense(graph, layer, x))
+            return _dense(graph, layer, numbers[layer.source])
         case Scaling():
-            return tuple(cast(graph, y, layer.result) for y in _scaling(graph, layer, x))
-        case Activation(_, relu, result):
-            return tuple(cast(graph, Number(graph.clamp(y.node, 0, None), y.fraction) if relu else y, result) for y in x)
+            return _scaling(graph, layer, numbers[layer.source])
+        case Activation(_, source, relu):
+            return (_relu(graph, y) if relu else y for y in numbers[source])
+        case Merge(_, (a, b), operation):
+            return (_merge(graph, operation, x, y) for x, y in zip(numbers[a], numbers[b], strict=True))
+        case Concatenation(_, (a, b), (run_a, run_b)):
+            turns = zip(_runs(numbers[a], run_a), _runs(numbers[b], run_b), strict=True)
+            return [y for left, right in turns for y in (*left, *right)]
+
+
+def _runs(numbers: Numbers, length: int) -> Iterable[Numbers]:
+    return (numbers[at : at + length] for at in range(0, len(numbers), length))
+
+
+def _relu(graph: AdderGraph, x: Number) -> Number:
+    return Number(graph.clamp(x.node, 0, None), x.fraction)
+
+
+def _merge(graph: AdderGraph, operation: MergeOperation, a: Number, b: Number) -> Number:
+    """The greater is b + relu(a - b), the lesser a - relu(a - b)."""
+    match operation:
+        case MergeOperation.ADD:
+            return _sum(graph, a, b)
+        case MergeOperation.SUBTRACT:
+            return _sum(graph, a, b, subtract=True)
+        case MergeOperation.AVERAGE:
+            total = _sum(graph, a, b)
+            return Number(total.node, total.fraction + 1)
+        case MergeOperation.MAXIMUM | MergeOperation.MINIMUM:
+            above = _relu(graph, _sum(graph, a, b, subtract=True))
+            least = operation is MergeOperation.MINIMUM
+            before = len(graph.nodes)
+            y = _sum(graph, a if least else b, above, subtract=least)
+            if len(graph.nodes) > before:
+                ends = [[end << (y.fraction - x.fraction) for end in graph.range(x.node)] for x in (a, b)]
+                pick = min if least else max
+                graph.narrow(y.node, *map(pick, *ends))
+            return y
+
+
+def _sum(graph: AdderGraph, a: Number, b: Number, *, subtract: bool = False) -> Number:
+    """a + b (or a - b), exactly."""
+    common = max(a.fraction, b.fraction)
+    return Number(graph.add(a.node, b.node, common - a.fraction, common - b.fraction, subtract=subtract), common)
 
 
 def cast(graph: AdderGraph, x: Number, to: Precision) -> Number:

@@ -8,29 +8,29 @@ from typing import Any
 
 from hypersonic.hls.core import RTL, Core
 from hypersonic.hls.da import adder_graph
-from hypersonic.hls.emit import core_module, network_module
+from hypersonic.hls.emit import Lanes, core_module, network_module
 from hypersonic.hls.network import Network
 from hypersonic.hls.pipeline import Schedule, schedule
-from hypersonic.hls.spec import TensorSpec
+from hypersonic.hls.row import Row
 
 #: clocks a result spends in axis_fifo: its memory, its output register
 _FIFO_CYCLES = 2
 
 
-def write_core(network: Network, name: str, x: TensorSpec, y: TensorSpec, directory: Path) -> tuple[Core, dict[str, Any]]:
+def write_core(network: Network, name: str, inputs: Row, outputs: Row, directory: Path) -> tuple[Core, dict[str, Any]]:
     """Write <name>_core.sv, <name>_network.sv and core.json into `directory`; return the core and its figures.
 
-    Raises UnsupportedLayerError with the layer's name.
+    inputs, outputs: the network's tensors, in its order. Raises UnsupportedLayerError with the layer's name.
     """
-    plan = schedule(adder_graph(network), network.output.width)
+    x, y = Lanes(network.input_types), Lanes(network.output_types)
+    plan = schedule(adder_graph(network), y.widths)
     directory.mkdir(parents=True, exist_ok=True)
     inner, top = f"{name}_network", f"{name}_core"
-    (directory / f"{inner}.sv").write_text(network_module(inner, plan, network.input, network.output))
-    bits = (x.size * x.fixed.width, y.size * y.fixed.width)
-    (directory / f"{top}.sv").write_text(core_module(top, inner, plan, *bits))
+    (directory / f"{inner}.sv").write_text(network_module(inner, plan, x, y))
+    (directory / f"{top}.sv").write_text(core_module(top, inner, plan, x.bits, y.bits))
     shared = [RTL / "axis_fifo.sv", RTL / "axis_free_running.sv"]
     sources = (*shared, directory / f"{inner}.sv", directory / f"{top}.sv")
-    core = Core(name, "da", top, sources, x, y, ii=1, latency_cycles=plan.stages + _FIFO_CYCLES)
+    core = Core(name, "da", top, sources, inputs, outputs, ii=1, latency_cycles=plan.stages + _FIFO_CYCLES)
     core.save(directory)
     return core, _figures(core, plan)
 

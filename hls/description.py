@@ -14,17 +14,23 @@ output:
   name: energy
   scale_exponents: 0
   precision: ap_fixed<...>          # optional: the last layer's result
+inputs:                             # instead of input, for a model with several: by the model's own names, in any order
+  calo: {precision: "ap_fixed<18,10>"}          # name: on the wire, default: the model's own
+  track: {precision: "ap_fixed<12,4>", datatype: INT16}
+outputs:                            # instead of output; one that is left out has all defaults
+  energy: {scale_exponents: -10}
 hls4ml:                             # laid over config_from_keras_model(granularity="name")
   Model: {Precision: {default: "ap_fixed<18,8>"}, Strategy: distributed_arithmetic}
   LayerName: {dense_1: {Precision: {accum: "ap_fixed<32,12>"}}}
 gate:
-  rows: package.module:function     # () -> (rows, n_in) float32, as on the wire
-  tolerance: 0.05                   # greatest |csim - Keras| of any output, in its units on the wire
+  rows: package.module:function     # () -> (rows, n_in) float32, as on the wire; a sequence of them for several inputs
+  tolerance: 0.05                   # greatest |csim - Keras| of any output, in its units on the wire; or one by name for each
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
@@ -35,6 +41,7 @@ import yaml
 from hypersonic.hls.fixed import FixedPoint, PrecisionError
 from hypersonic.hls.keywords import KEYWORDS
 from hypersonic.hls.project import ConversionError, is_identifier
+from hypersonic.hls.row import MAX_TENSORS
 from hypersonic.hls.spec import DATATYPES
 
 SUFFIXES = (".h5", ".keras", ".onnx")
@@ -48,8 +55,8 @@ MAX_NAME_LENGTH = 29
 #: a factor beyond 2**300 takes every float32 out of its range or to nothing
 MAX_SCALE_EXPONENT = 300
 
-_REQUIRED = {"name", "input", "output"}
-_FIELDS = {*_REQUIRED, "part", "max_batch_size", "hls4ml", "gate"}
+_SIDES = (("input", "inputs"), ("output", "outputs"))
+_FIELDS = {"name", "input", "inputs", "output", "outputs", "part", "max_batch_size", "hls4ml", "gate"}
 _SIDE_FIELDS = {"name", "precision", "scale_exponents", "datatype", "wire"}
 _HLS4ML_FIELDS = {"Model", "LayerType", "LayerName"}
 _GATE_FIELDS = {"rows", "tolerance"}
@@ -64,13 +71,17 @@ class DescriptionError(ConversionError):
 
 @dataclass(frozen=True)
 class Side:
-    """Input or output as the YAML gives it. scale_exponents: empty, one for all, or one per element."""
+    """An input or output as the YAML gives it. scale_exponents: empty, one for all, or one per element.
+
+    name: on the wire. tensor: the model's own name; None: the YAML speaks of the only one there is.
+    """
 
     name: str
-    fixed: FixedPoint | None
-    scale_exponents: tuple[int, ...]
+    fixed: FixedPoint | None = None
+    scale_exponents: tuple[int, ...] = ()
     datatype: str = "FP32"
     wire: FixedPoint | None = None
+    tensor: str | None = None
 
     def exponents(self, size: int) -> tuple[int, ...]:
         return self.scale_exponents * size if len(self.scale_exponents) == 1 else self.scale_exponents
@@ -78,10 +89,21 @@ class Side:
 
 @dataclass(frozen=True)
 class Gate:
-    """rows: "module:function". tolerance: greatest |csim - Keras| allowed, of any output, in its units on the wire."""
+    """rows: "module:function". tolerance: greatest |csim - Keras| allowed, in an output's units on the wire.
+
+    One for all outputs, or by the output's name (the model's own).
+    """
 
     rows: str
-    tolerance: float
+    tolerance: float | dict[str, float]
+
+    def tolerance_of(self, output: str) -> float:
+        return self.tolerance[output] if isinstance(self.tolerance, dict) else self.tolerance
+
+    def check(self, outputs: Sequence[str]) -> None:
+        """outputs: the model's. Raises DescriptionError when the tolerances are not theirs."""
+        if isinstance(self.tolerance, dict) and self.tolerance.keys() != set(outputs):
+            raise DescriptionError(f"gate.tolerance names {', '.join(self.tolerance)}, expected each of {', '.join(outputs)}")
 
 
 @dataclass(frozen=True)
@@ -90,12 +112,27 @@ class ModelDescription:
 
     file: Path
     name: str
-    input: Side
-    output: Side
+    inputs: tuple[Side, ...]
+    outputs: tuple[Side, ...]
     part: str = _PART
     max_batch_size: int = _MAX_BATCH_SIZE
     hls4ml: dict[str, Any] = field(default_factory=dict)
     gate: Gate | None = None
+
+
+def sides_of(sides: tuple[Side, ...], names: Sequence[str], role: str) -> tuple[Side, ...]:
+    """What a YAML says of the tensors `names`, in their order. role: "input" or "output". Raises DescriptionError."""
+    listed = ", ".join(names)
+    if [side.tensor for side in sides] == [None]:
+        if len(names) > 1:
+            raise DescriptionError(f"the model has the {role}s {listed}: describe each by its name under {role}s, not {role}")
+        return sides
+    by_name = {side.tensor: side for side in sides}
+    if unknown := sorted(str(name) for name in by_name.keys() - set(names)):
+        raise DescriptionError(f"{role}s names {', '.join(unknown)}, the model has {listed}")
+    if role == "input" and (missing := [name for name in names if name not in by_name]):
+        raise DescriptionError(f"inputs says nothing of {', '.join(missing)}, expected each of {listed}, with its precision")
+    return tuple(by_name.get(name, Side(name)) for name in names)
 
 
 def find_model(model: str) -> Path:
@@ -127,14 +164,18 @@ def read_description(model_file: Path) -> ModelDescription:
     """Read the YAML beside a model file. Raises DescriptionError naming the field."""
     file = description_file(model_file)
     value = _load(file)
-    source = _side(file, value, "input")
-    if source.fixed is None:
-        raise DescriptionError(f"{file}: input.precision is missing, expected for example ap_fixed<18,8,AP_RND_CONV,AP_SAT>")
+    inputs, outputs = (_sides(file, value, *words) for words in _SIDES)
+    for side in inputs:
+        if side.fixed is None:
+            where = "input" if side.tensor is None else f"inputs.{side.tensor}"
+            raise DescriptionError(
+                f"{file}: {where}.precision is missing, expected for example ap_fixed<18,8,AP_RND_CONV,AP_SAT>"
+            )
     return ModelDescription(
         file=model_file,
         name=_name(file, value["name"]),
-        input=source,
-        output=_side(file, value, "output"),
+        inputs=inputs,
+        outputs=outputs,
         part=_part(file, value.get("part", _PART)),
         max_batch_size=_integer(f"{file}: max_batch_size", value.get("max_batch_size", _MAX_BATCH_SIZE), 1, (1 << 31) - 1),
         hls4ml=_hls4ml(file, value),
@@ -150,8 +191,9 @@ def _load(file: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise DescriptionError(f"{file} holds {value!r:.80}, expected the fields name, input and output")
     _check_keys(f"{file}", value, _FIELDS)
-    if missing := _REQUIRED - value.keys():
-        raise DescriptionError(f"{file}: {', '.join(sorted(missing))} missing, expected name, input and output")
+    missing = [words[0] for words in (*_SIDES, ("name",)) if not value.keys() & set(words)]
+    if missing:
+        raise DescriptionError(f"{file}: {', '.join(missing)} missing, expected name, input and output")
     return value
 
 
@@ -203,16 +245,31 @@ def _hls4ml(file: Path, value: dict[str, Any]) -> dict[str, Any]:
     return {group: content for group, content in options.items() if content is not None}
 
 
-def _side(file: Path, value: dict[str, Any], role: str) -> Side:
-    side = _mapping(f"{file}: {role}", value[role], _SIDE_FIELDS)
-    name = side.get("name", role)
+def _sides(file: Path, value: dict[str, Any], one: str, several: str) -> tuple[Side, ...]:
+    if one in value and several in value:
+        raise DescriptionError(f"{file}: both {one} and {several}, expected one of them")
+    if one in value:
+        return (_side(file, value[one], one, None),)
+    tensors = _mapping(f"{file}: {several}", value[several])
+    if (one == "input" and not tensors) or len(tensors) > MAX_TENSORS:
+        raise DescriptionError(f"{file}: {several} describes {len(tensors)} tensors, expected 1 to {MAX_TENSORS} by name")
+    for tensor in tensors:
+        if not isinstance(tensor, str):
+            raise DescriptionError(f"{file}: {several} describes {tensor!r}, expected a tensor's name, a text")
+    return tuple(_side(file, content, f"{several}.{tensor}", tensor) for tensor, content in tensors.items())
+
+
+def _side(file: Path, content: Any, where: str, tensor: str | None) -> Side:
+    side = _mapping(f"{file}: {where}", content, _SIDE_FIELDS)
+    name = side.get("name", where if tensor is None else tensor)
     if not isinstance(name, str) or not name or not name.isprintable():
-        raise DescriptionError(f"{file}: {role}.name is {name!r}, expected the tensor's name, printable text")
+        raise DescriptionError(f"{file}: {where}.name is {name!r}, expected the tensor's name, printable text")
     datatype = side.get("datatype", "FP32")
     if datatype not in DATATYPES:
-        raise DescriptionError(f"{file}: {role}.datatype is {datatype!r}, expected one of {', '.join(DATATYPES)}")
-    fixed, wire = (_fixed(f"{file}: {role}", side, field) for field in ("precision", "wire"))
-    return Side(name, fixed, _exponents(f"{file}: {role}.scale_exponents", side.get("scale_exponents", ())), datatype, wire)
+        raise DescriptionError(f"{file}: {where}.datatype is {datatype!r}, expected one of {', '.join(DATATYPES)}")
+    fixed, wire = (_fixed(f"{file}: {where}", side, field) for field in ("precision", "wire"))
+    exponents = _exponents(f"{file}: {where}.scale_exponents", side.get("scale_exponents", ()))
+    return Side(name, fixed, exponents, datatype, wire, tensor)
 
 
 def _fixed(where: str, side: dict[str, Any], field: str) -> FixedPoint | None:
@@ -232,6 +289,11 @@ def _gate(file: Path, value: dict[str, Any]) -> Gate | None:
     if not gate:
         return None
     rows, tolerance = str(gate.get("rows", "")), gate.get("tolerance")
-    if ":" not in rows or not isinstance(tolerance, int | float) or not 0 <= tolerance < inf:
-        raise DescriptionError(f"{file}: gate is {gate}, expected rows: 'module:function' and tolerance: a number, 0 or more")
-    return Gate(rows, float(tolerance))
+    numbers: dict[Any, Any] = tolerance if isinstance(tolerance, dict) else {"": tolerance}
+    if ":" not in rows or not all(isinstance(number, int | float) and 0 <= number < inf for number in numbers.values()):
+        raise DescriptionError(
+            f"{file}: gate is {gate}, expected rows: 'module:function' and tolerance: a number, 0 or more, or one by name for "
+            "each output"
+        )
+    found = {str(name): float(number) for name, number in numbers.items()}
+    return Gate(rows, found if isinstance(tolerance, dict) else found[""])

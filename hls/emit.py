@@ -7,7 +7,8 @@ changes, as a size cast, so the text is clean under `verilator --lint-only -Wall
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 from hypersonic.hls.adders import Add, Clamp, Constant, Drop, Input, Operation, Shift, Wrap
 from hypersonic.hls.fixed import Rounding
@@ -15,18 +16,23 @@ from hypersonic.hls.network import Precision
 from hypersonic.hls.pipeline import Schedule
 
 
-def network_module(name: str, plan: Schedule, x: Precision, y: Precision) -> str:
-    """The text of module `name`: a free-running pipeline, clk, x_tdata in and y_tdata out after plan.stages clocks.
+class Lanes:
+    """Where each element of a row stands in tdata: one behind another, element 0 in the low bits. widths: bits of each."""
 
-    Element 0 stands in the low bits; x, y are the types of every element.
-    """
-    n_in = sum(isinstance(node.operation, Input) for node in plan.graph.nodes)
+    def __init__(self, types: Sequence[Precision]) -> None:
+        self.widths = tuple(precision.width for precision in types)
+        self.starts = tuple(accumulate(self.widths[:-1], initial=0))
+        self.bits = sum(self.widths)
+
+
+def network_module(name: str, plan: Schedule, x: Lanes, y: Lanes) -> str:
+    """The text of module `name`: a free-running pipeline, clk, x_tdata in and y_tdata out after plan.stages clocks."""
     lines = [
         *_HEAD.format(name=name, stages=plan.stages).splitlines(),
         f"module {name} (",
         "    input  logic clk,",
-        f"    input  logic [{n_in * x.width - 1}:0] x_tdata,",
-        f"    output logic [{len(plan.graph.outputs) * y.width - 1}:0] y_tdata",
+        f"    input  logic [{x.bits - 1}:0] x_tdata,",
+        f"    output logic [{y.bits - 1}:0] y_tdata",
         ");",
         *(line for stage in range(plan.stages) for line in _stage(plan, stage, x)),
         "",
@@ -48,7 +54,7 @@ _HEAD = """\
 """
 
 
-def _stage(plan: Schedule, stage: int, x: Precision) -> Iterator[str]:
+def _stage(plan: Schedule, stage: int, x: Lanes) -> Iterator[str]:
     yield ""
     yield f"  // stage {stage}"
     yield from _registers(plan, stage, x)
@@ -59,7 +65,7 @@ def _stage(plan: Schedule, stage: int, x: Precision) -> Iterator[str]:
             yield f"  assign n{i} = {_expression(plan, node.operation, stage, width)};"
 
 
-def _registers(plan: Schedule, stage: int, x: Precision) -> Iterator[str]:
+def _registers(plan: Schedule, stage: int, x: Lanes) -> Iterator[str]:
     """The flops at the head of a stage: inputs in stage 0, later what an earlier stage made and this or a later one reads."""
     moves = [*_input_moves(plan, x)] if stage == 0 else [*_moves(plan, stage)]
     for register, width, _ in moves:
@@ -70,12 +76,13 @@ def _registers(plan: Schedule, stage: int, x: Precision) -> Iterator[str]:
         yield "  end"
 
 
-def _input_moves(plan: Schedule, x: Precision) -> Iterator[tuple[str, int, str]]:
+def _input_moves(plan: Schedule, x: Lanes) -> Iterator[tuple[str, int, str]]:
     for i, (node, widths) in enumerate(zip(plan.graph.nodes, plan.widths, strict=True)):
         if isinstance(node.operation, Input) and widths:
-            bits = f"x_tdata[{node.operation.index * x.width} +: {min(widths[0], x.width)}]"
+            start, width = x.starts[node.operation.index], x.widths[node.operation.index]
+            bits = f"x_tdata[{start} +: {min(widths[0], width)}]"
             # a type without a sign gets one here, unless its reader drops that bit
-            yield f"n{i}", widths[0], f"{{1'b0, {bits}}}" if widths[0] > x.width else bits
+            yield f"n{i}", widths[0], f"{{1'b0, {bits}}}" if widths[0] > width else bits
 
 
 def _moves(plan: Schedule, stage: int) -> Iterator[tuple[str, int, str]]:
@@ -154,18 +161,19 @@ def _clamped(name: str, low: int | None, high: int | None, width: int, wide: int
     return text
 
 
-def _outputs(plan: Schedule, y: Precision) -> Iterator[str]:
-    for j, i in enumerate(plan.graph.outputs):
-        yield f"  assign y_tdata[{j * y.width} +: {y.width}] = {y.width}'({_name(plan, i, plan.stages - 1)});"
+def _outputs(plan: Schedule, y: Lanes) -> Iterator[str]:
+    for i, start, width in zip(plan.graph.outputs, y.starts, y.widths, strict=True):
+        yield f"  assign y_tdata[{start} +: {width}] = {width}'({_name(plan, i, plan.stages - 1)});"
 
 
-def _sink(plan: Schedule, x: Precision) -> Iterator[str]:
+def _sink(plan: Schedule, x: Lanes) -> Iterator[str]:
     """Input bits that no weight reads end in a wire whose name tells lint so."""
     unread = ["clk"] if plan.register_bits == 0 else []
     for node, widths in zip(plan.graph.nodes, plan.widths, strict=True):
         read = widths[0] if widths else 0
-        if isinstance(node.operation, Input) and read < x.width:
-            unread.append(f"x_tdata[{node.operation.index * x.width + read} +: {x.width - read}]")
+        if isinstance(node.operation, Input) and read < x.widths[node.operation.index]:
+            start, width = x.starts[node.operation.index], x.widths[node.operation.index]
+            unread.append(f"x_tdata[{start + read} +: {width - read}]")
     if unread:
         yield f"  logic unused_inputs;\n  assign unused_inputs = ^{{{', '.join(unread)}}};"
 

@@ -12,56 +12,84 @@ from numpy.typing import NDArray
 from hypersonic.hls.csim import Csim
 from hypersonic.hls.description import DescriptionError, Gate
 from hypersonic.hls.project import ConversionError
+from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 from hypersonic.hls.trained import TrainedModel
 
 
 def compare(csim: Csim, trained: TrainedModel, gate: Gate | None) -> dict[str, Any]:
-    """csim against the framework that trained the model, on the gate's rows, in the output's units on the wire.
+    """csim against the framework that trained the model, on the gate's rows, in each output's units on the wire.
 
-    Raises ConversionError above the tolerance.
+    The worst of all outputs, and under "outputs" the same figures of each by name. Raises ConversionError above the tolerance.
     """
     project = csim.project
-    rows = _rows(gate.rows, project.input) if gate else _random_rows(project.input)
-    x_raw = project.input.to_raw(rows)
-    x = project.input.fixed.to_float(x_raw).astype(np.float32)
-    expected = trained.predict(x.reshape(len(x), *trained.shape))
-    y_raw = csim.predict_raw(x_raw)
-    fixed, exponents = project.output.fixed, project.output.exponents
+    rows = _rows(gate.rows, project.inputs) if gate else _random_rows(project.inputs)
+    x_raw = project.inputs.to_raw(rows)
+    numbers = zip(project.inputs.tensors, trained.inputs, project.inputs.split(x_raw), strict=True)
+    x = [spec.fixed.to_float(raw).astype(np.float32).reshape(-1, *tensor.shape) for spec, tensor, raw in numbers]
+    answers = zip(project.outputs.split(csim.predict_raw(x_raw)), trained.predict(x), strict=True)
+    outputs = {
+        spec.name: _figures(project.name, spec, tensor.name, *answer, gate)
+        for spec, tensor, answer in zip(project.outputs.tensors, trained.outputs, answers, strict=True)
+    }
+    return {
+        "rows": len(x_raw),
+        "source": gate.rows if gate else "random",
+        "max_abs_difference": max(figures["max_abs_difference"] for figures in outputs.values()),
+        "mean_abs_difference": max(figures["mean_abs_difference"] for figures in outputs.values()),
+        "fraction_exact": min(figures["fraction_exact"] for figures in outputs.values()),
+        "tolerance": gate.tolerance if gate else None,
+        "outputs": outputs,
+    }
+
+
+def _figures(
+    model: str,
+    spec: TensorSpec,
+    output: str,
+    y_raw: NDArray[np.int64],
+    expected: NDArray[np.float64],
+    gate: Gate | None,
+) -> dict[str, float]:
+    fixed, exponents = spec.fixed, spec.exponents
     got, wanted = np.ldexp(fixed.to_float(y_raw), -exponents), np.ldexp(expected, -exponents)
     difference = np.abs(got - wanted)
     worst = int(difference.max(axis=1).argmax())
-    figures = {
-        "rows": len(rows),
-        "source": gate.rows if gate else "random",
+    if gate and not difference.max() <= gate.tolerance_of(output):
+        raise ConversionError(
+            f"model {model!r}, output {output!r}: row {worst} of {gate.rows} gives {got[worst].tolist()} in fixed point and "
+            f"{wanted[worst].tolist()} in the trained model, tolerance {gate.tolerance_of(output):g}; widen the precisions in "
+            "the YAML"
+        )
+    return {
         "max_abs_difference": float(difference.max()),
         "mean_abs_difference": float(difference.mean()),
         "fraction_exact": float(np.mean(np.rint(np.ldexp(expected, fixed.fraction)) == y_raw)),
-        "tolerance": gate.tolerance if gate else None,
     }
-    if gate and not difference.max() <= gate.tolerance:
-        raise ConversionError(
-            f"model {project.name!r}: row {worst} of {gate.rows} gives {got[worst].tolist()} in fixed point and "
-            f"{wanted[worst].tolist()} in the trained model, tolerance {gate.tolerance:g}; widen the precisions in the YAML"
-        )
-    return figures
 
 
-def _rows(place: str, spec: TensorSpec) -> NDArray[np.float32]:
+def _rows(place: str, inputs: Row) -> list[NDArray[np.float32]]:
+    """What the user's function gives: an array for one input, a sequence of them for several."""
     module, function = place.split(":", 1)
+    count = len(inputs.tensors)
     try:
-        rows = np.asarray(getattr(import_module(module), function)(), dtype=np.float32)
+        given = getattr(import_module(module), function)()
+        rows = [np.asarray(part, dtype=np.float32) for part in (given if count > 1 else [given])]
     except Exception as error:  # the function is the user's
         raise DescriptionError(
             f"gate.rows is {place!r}, which gives no rows: {type(error).__name__}: {error}; expected a function without "
             "arguments in a module that Python finds (PYTHONPATH)"
         ) from error
-    if rows.ndim != 2 or rows.shape[1] != spec.size or not len(rows):
-        raise DescriptionError(f"gate.rows {place!r} gives shape {rows.shape}, expected (rows, {spec.size})")
+    if len(rows) != count:
+        raise DescriptionError(f"gate.rows {place!r} gives {len(rows)} arrays, expected {count}, one for each input")
+    shapes, first = [part.shape for part in rows], rows[0].shape[:1]
+    if 0 in (*first, rows[0].size) or shapes != [(*first, tensor.size) for tensor in inputs.tensors]:
+        wanted = " and ".join(f"(rows, {tensor.size})" for tensor in inputs.tensors)
+        raise DescriptionError(f"gate.rows {place!r} gives shape {' and '.join(map(str, shapes))}, expected {wanted}")
     return rows
 
 
-def _random_rows(spec: TensorSpec) -> NDArray[np.float32]:
+def _random_rows(inputs: Row) -> list[NDArray[Any]]:
     """A thousand rows of unit width around zero, for a model that brings none: a figure for the report, no judgement."""
-    network = np.random.default_rng(1).normal(size=(1000, spec.size))
-    return np.ldexp(network, -spec.exponents).astype(np.float32)
+    rng = np.random.default_rng(1)
+    return [tensor.quantise(np.ldexp(rng.normal(size=(1000, tensor.size)), -tensor.exponents)) for tensor in inputs.tensors]

@@ -24,11 +24,14 @@ from numpy.typing import NDArray
 
 from hypersonic.hls.core import Core
 from hypersonic.hls.da_core import write_core
-from hypersonic.hls.model_graph import read_network
-from hypersonic.hls.network import edge
+from hypersonic.hls.model_graph import read_network, tensor_types
+from hypersonic.hls.row import Row
 from hypersonic.hls.rtl_sim import RtlCore, compile_cores
 from hypersonic.hls.spec import TensorSpec
 from hypersonic.hls.verilator import lint
+
+#: of one tensor, or of several in the model's order
+Arrays = NDArray[np.floating[Any]] | list[NDArray[np.floating[Any]]]
 
 
 # hls4ml is untyped, which mypy --strict forbids base classes to be
@@ -73,17 +76,22 @@ class HypersonicBackend(VitisBackend):  # type: ignore[misc]
         """Verilate the written core; the path of the shared library. Raises ToolError."""
         return str(compile_cores([_written(model)]))
 
-    def predict(self, model: Any, x: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
+    def predict(self, model: Any, x: Arrays) -> Arrays:
         """x: (rows, ...) float32 or float64 -> what the RTL answers, (rows, n_out) in x's dtype; one row alone gives (n_out,).
 
-        Shapes are those of hls4ml's own predict, and inputs are rounded by the input type's own modes, as its C++ does.
+        A list of them for several inputs, and for several outputs. Shapes are those of hls4ml's own predict, and inputs are
+        rounded by the input type's own modes, as its C++ does.
         """
         core = _written(model)
-        rows = np.asarray(x)
-        x_raw = core.input.fixed.from_float(rows.reshape(-1, core.input.size))
+        parts = [np.asarray(part) for part in (x if len(core.inputs.tensors) > 1 else [x])]
+        numbers = zip(core.inputs.tensors, parts, strict=True)
+        x_raw = np.concatenate([spec.fixed.from_float(part.reshape(-1, spec.size)) for spec, part in numbers], axis=1)
         with RtlCore(core) as rtl:
-            y = core.output.fixed.to_float(rtl.predict_raw(x_raw)).astype(rows.dtype)
-        return y[0] if len(y) == 1 else y
+            raw = core.outputs.split(rtl.predict_raw(x_raw))
+        answers = zip(core.outputs.tensors, raw, strict=True)
+        y = [spec.fixed.to_float(answer).astype(parts[0].dtype) for spec, answer in answers]
+        y = [answer[0] for answer in y] if len(x_raw) == 1 else y
+        return y if len(y) > 1 else y[0]
 
     def build(self, model: Any, **options: Any) -> dict[str, Any]:  # noqa: ARG002 - hls4ml's signature
         """Lint the core with `verilator -Wall` and return {"CoreReport": figures}. Raises ToolError for any warning."""
@@ -95,10 +103,13 @@ class HypersonicBackend(VitisBackend):  # type: ignore[misc]
 def core_of(model: Any) -> tuple[Core, dict[str, Any]]:
     """Write the core of a ModelGraph under its output directory; the core and its figures."""
     network = read_network(model)
-    (x,), (y,) = model.get_input_variables(), model.get_output_variables()
-    x_spec = TensorSpec(x.name, tuple(x.shape), edge(network.input, "the input"))
-    y_spec = TensorSpec(y.name, tuple(y.shape), edge(network.output, "the output"))
-    return write_core(network, network.name, x_spec, y_spec, _directory(model))
+    types = tensor_types(model)
+    variables = model.get_input_variables(), model.get_output_variables()
+    inputs, outputs = (
+        Row(tuple(TensorSpec(v.name, made.shape, made.fixed) for v, made in zip(*side, strict=True)))
+        for side in zip(variables, types, strict=True)
+    )
+    return write_core(network, network.name, inputs, outputs, _directory(model))
 
 
 def _written(model: Any) -> Core:

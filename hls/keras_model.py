@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,13 @@ from numpy.typing import NDArray
 
 from hypersonic.hls.network import UnsupportedLayerError
 from hypersonic.hls.project import ConversionError
-from hypersonic.hls.trained import TrainedModel
+from hypersonic.hls.trained import Tensor, TrainedModel
 
 #: layers that do nothing at inference, which hls4ml leaves out
 _SKIPPED = ("Dropout",)
+
+#: parts of the names of layers that hls4ml gives the type of a quantiser behind them
+_TAKES_TYPES = ("Dense", "Conv", "BatchNormalization", "Activation", "ReLU")
 
 
 def use_keras_2() -> None:
@@ -44,39 +47,107 @@ def keras_model(model: Any) -> TrainedModel:
     import hls4ml
 
     _check_layers(model, hls4ml.converters.get_supported_keras_layers())
-    if len(model.inputs) != 1 or len(model.outputs) != 1:
-        raise ConversionError(
-            f"the model has {len(model.inputs)} inputs and {len(model.outputs)} outputs, expected one of each"
-        )
+    _check_graph(model)
+    config = hls4ml.utils.config_from_keras_model(model, granularity="name", backend="Vitis")
+    inputs = tuple(
+        Tensor(name, name, _shape(name, tensor)) for name, tensor in zip(model.input_names, model.inputs, strict=True)
+    )
+    outputs = tuple(
+        Tensor(name, _last(model.get_layer(name), config["LayerName"]), _shape(name, tensor))
+        for name, tensor in zip(model.output_names, model.outputs, strict=True)
+    )
 
-    shape = tuple(model.input_shape[1:])
-    if not shape or None in shape:
-        raise ConversionError(f"the model's input shape is {list(shape)} per row, expected every dimension as a number")
-
-    def predict(x: NDArray[np.float32]) -> NDArray[np.float64]:
-        y = np.asarray(model.predict(x, verbose=0, batch_size=4096), dtype=np.float64)
-        return y.reshape(len(x), -1)
+    def predict(x: Sequence[NDArray[np.float32]]) -> tuple[NDArray[np.float64], ...]:
+        y = model.predict(x[0] if len(x) == 1 else list(x), verbose=0, batch_size=4096)
+        return tuple(np.asarray(part, dtype=np.float64).reshape(len(x[0]), -1) for part in (y if len(outputs) > 1 else [y]))
 
     def convert(config: dict[str, Any], directory: Path, name: str, part: str) -> Any:
         return hls4ml.converters.convert_from_keras_model(model, hls_config=config, **conversion_options(directory, name, part))
 
-    config = hls4ml.utils.config_from_keras_model(model, granularity="name", backend="Vitis")
-    return TrainedModel(model.input_names[0], model.output_names[0], shape, config, predict, convert, _linear(model))
+    return TrainedModel(inputs, outputs, config, predict, convert, _linear(model), _branching(model), _fused(model))
+
+
+def _shape(name: str, tensor: Any) -> tuple[int, ...]:
+    shape = tuple(tensor.shape[1:])
+    if not shape or None in shape:
+        raise ConversionError(f"tensor {name!r}: shape is {list(shape)} per row, expected every dimension as a number")
+    return tuple(int(size) for size in shape)
+
+
+def _last(layer: Any, named: Collection[str]) -> str:
+    """The hls4ml layer whose result a Keras layer's is: of an activation that is an option hls4ml makes a layer of its own.
+
+    A linear one is the layer itself: hls4ml leaves it out.
+    """
+    activation = layer.get_config().get("activation")
+    name = f"{layer.name}_{activation['class_name'] if isinstance(activation, dict) else activation}"
+    return name if name in named and activation != "linear" else str(layer.name)
+
+
+def _check_graph(model: Any) -> None:
+    """Ways to draw a model that hls4ml 1.3.0 reads as another model, without a word. Raises ConversionError."""
+    if isinstance(model.input, dict) or isinstance(model.output, dict):
+        raise ConversionError("the model's inputs or outputs are a dictionary, expected lists: their order is the kernel's")
+    layers = {layer.name for layer in model.layers}
+    for name in model.output_names:
+        if name not in layers or name in model.input_names:  # Keras counts on the names of layers that are an output twice
+            raise ConversionError(
+                f"output {name!r} is an input, or a layer that is an output twice; give it a layer of its own"
+            )
+    for layer in model.get_config()["layers"]:
+        if len(layer.get("inbound_nodes", ())) > 1:
+            raise UnsupportedLayerError(
+                f"layer {layer['config']['name']!r}: it is called {len(layer['inbound_nodes'])} times, and hls4ml reads the "
+                "first call only; make a layer for each"
+            )
 
 
 def _linear(model: Any) -> tuple[tuple[str, str], ...]:
     """Linear activations and QKeras quantisers with the one layer they follow."""
-    found = []
+    return tuple((layer.name, before.name) for layer, before in _quantisers(model) if not _branches(model, before))
+
+
+def _branching(model: Any) -> tuple[tuple[str, str], ...]:
+    """The same behind a layer that others read too, of a kind whose type hls4ml takes from the quantiser it then removes."""
+    return tuple(
+        (layer.name, before.name)
+        for layer, before in _quantisers(model)
+        if _branches(model, before) and any(kind in type(before).__name__ for kind in _TAKES_TYPES)
+    )
+
+
+def _quantisers(model: Any) -> Iterator[tuple[Any, Any]]:
     for layer in model.layers:
         activation = layer.get_config().get("activation")
         name = activation.get("class_name", "") if isinstance(activation, dict) else str(activation)
         if type(layer).__name__ in ("Activation", "QActivation") and name.startswith(
             ("linear", "quantized_bits", "quantized_linear")
         ):
-            before = layer.inbound_nodes[0].inbound_layers
-            if not isinstance(before, list) and len(before.outbound_nodes) == 1:
-                found.append((layer.name, before.name))
-    return tuple(found)
+            before = _before(layer)
+            if before is not None:
+                yield layer, before
+
+
+def _fused(model: Any) -> tuple[tuple[str, str], ...]:
+    """Normalisations straight behind a dense layer or a convolution that nothing else reads."""
+    pairs = ((layer, _before(layer)) for layer in model.layers if type(layer).__name__.endswith("BatchNormalization"))
+    return tuple(
+        (layer.name, before.name)
+        for layer, before in pairs
+        if before is not None
+        and not _branches(model, before)
+        and any(kind in type(before).__name__ for kind in ("Dense", "Conv"))
+    )
+
+
+def _before(layer: Any) -> Any:
+    """The one layer that `layer` reads, or None."""
+    before = layer.inbound_nodes[0].inbound_layers
+    return None if isinstance(before, list) else before
+
+
+def _branches(model: Any, layer: Any) -> bool:
+    return len(layer.outbound_nodes) > 1 or layer.name in model.output_names
 
 
 def conversion_options(directory: Path, name: str, part: str) -> dict[str, Any]:

@@ -6,7 +6,8 @@ Nothing of hls4ml is imported here: the graph comes from whoever has it (hls/con
 
 from __future__ import annotations
 
-from itertools import pairwise
+from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -15,76 +16,115 @@ from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
 from hypersonic.hls.network import (
     INSTEAD,
     Activation,
+    Concatenation,
     Constants,
     Dense,
     Layer,
+    Merge,
+    MergeOperation,
     Network,
     Precision,
     Scaling,
+    Source,
     UnsupportedLayerError,
+    edge,
 )
 
 #: hls4ml strategies that unroll a layer completely
 _UNROLLED = ("latency", "distributed_arithmetic")
 
-_SUPPORTED = "Dense, BatchNormalization, Activation (relu, linear), ReLU and quantisers"
+#: layers that leave every element where and what it is
+_TRANSPARENT = ("Reshape", "Clone")
+
+_SUPPORTED = (
+    "Dense, BatchNormalization, Activation (relu, linear), ReLU, quantisers, Add, Subtract, Average, Maximum, Minimum, "
+    "Concatenate, Flatten and Reshape"
+)
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """An input or output of a ModelGraph: the layer it is the result of, its shape per row and its type."""
+
+    layer: str
+    shape: tuple[int, ...]
+    fixed: FixedPoint
 
 
 def read_network(model: Any) -> Network:
     """ModelGraph -> Network. Raises UnsupportedLayerError naming the layer that does not fit the da core."""
-    layers = list(model.get_layers())
-    _check_chain(model, layers)
-    read = tuple(_layer(layer) for layer in layers[1:])  # first, so that a convolution is refused by its own name
-    first = layers[0]
-    shape = first.get_output_variable().shape
-    if len(shape) != 1:
-        raise UnsupportedLayerError(f"layer {first.name!r}: input shape is {list(shape)}, the da core takes one dimension")
-    return Network(model.config.get_project_name(), _result(first), int(shape[0]), read)
-
-
-def tensor_types(model: Any) -> tuple[Precision, Precision, tuple[int, ...]]:
-    """Types of the input and the output, and the output's shape per row. Raises UnsupportedLayerError."""
-    layers = list(model.get_layers())
-    first, last = layers[0], next(layer for layer in layers if model.outputs[0] in layer.outputs)
-    return _result(first), _result(last), tuple(int(size) for size in last.get_output_variable().shape)
-
-
-def _check_chain(model: Any, layers: list[Any]) -> None:
-    if len(model.inputs) != 1 or len(model.outputs) != 1:
-        raise UnsupportedLayerError(
-            f"the model has inputs {model.inputs} and outputs {model.outputs}, the da core takes one of each"
-        )
     if model.config.get_config_value("IOType") != "io_parallel":
         raise UnsupportedLayerError(f"io_type is {model.config.get_config_value('IOType')}, the da core takes io_parallel")
-    if len(layers) < 2:
-        raise UnsupportedLayerError("the model has no layers after its input")
-    for before, layer in pairwise(layers):
-        if list(layer.inputs) != [before.outputs[0]]:
-            raise UnsupportedLayerError(
-                f"layer {layer.name!r}: its inputs are {list(layer.inputs)}, the da core takes a plain chain of layers"
-            )
+    inputs: dict[str, Source] = {}
+    layers: list[Layer] = []
+    #: tensor -> the layer whose numbers it holds
+    holder: dict[str, str] = {}
+    for layer in model.get_layers():
+        if layer.outputs[0] in model.inputs:
+            inputs[layer.outputs[0]] = Source(layer.name, _size(layer.get_output_variable()), _result(layer))
+            holder[layer.outputs[0]] = layer.name
+            continue
+        sources = tuple(_holder(layer, tensor, holder) for tensor in layer.inputs if tensor)
+        if layer.class_name in _TRANSPARENT:
+            holder.update(dict.fromkeys(layer.outputs, sources[0]))
+        else:
+            layers.append(_layer(layer, sources))
+            holder[layer.outputs[0]] = layer.name
+    outputs = tuple(holder[tensor] for tensor in model.outputs)
+    return Network(model.config.get_project_name(), tuple(inputs[tensor] for tensor in model.inputs), tuple(layers), outputs)
 
 
-def _layer(layer: Any) -> Layer:
+def tensor_types(model: Any) -> tuple[tuple[TensorType, ...], tuple[TensorType, ...]]:
+    """The inputs and the outputs, each in the order of the C++ function's arguments. Raises UnsupportedLayerError."""
+    made_by = {tensor: layer for layer in model.get_layers() for tensor in layer.outputs}
+    inputs = tuple(_tensor_type(made_by[tensor], tensor, "input") for tensor in model.inputs)
+    return inputs, tuple(_tensor_type(made_by[tensor], tensor, "output") for tensor in model.outputs)
+
+
+def _tensor_type(layer: Any, tensor: str, role: str) -> TensorType:
+    fixed = edge(_result(layer), f"the {role} {tensor!r}")
+    return TensorType(layer.name, tuple(int(size) for size in layer.get_output_variable().shape), fixed)
+
+
+def _holder(layer: Any, tensor: str, holder: dict[str, str]) -> str:
+    try:
+        return holder[tensor]
+    except KeyError as error:
+        raise UnsupportedLayerError(
+            f"layer {layer.name!r}: reads {tensor!r}, which no layer before it makes, expected layers in order"
+        ) from error
+
+
+def _size(variable: Any) -> int:
+    return prod(int(size) for size in variable.shape)
+
+
+def _layer(layer: Any, sources: tuple[str, ...]) -> Layer:
     match layer.class_name:
         case "Dense":
-            return _dense(layer)
+            return _dense(layer, sources[0])
         case "BatchNormalization" | "ApplyAlpha":
-            return Scaling(layer.name, _constants(layer, "scale"), _constants(layer, "bias"), _result(layer))
+            size = _size(layer.get_output_variable())
+            scale, bias = (_repeated(_constants(layer, name), size) for name in ("scale", "bias"))
+            return Scaling(layer.name, sources[0], scale, bias, _result(layer))
         case "Activation":
             function = str(layer.get_attr("activation")).lower()
             if function in ("relu", "linear"):
-                return Activation(layer.name, function == "relu", _result(layer))
+                return Activation(layer.name, sources[0], function == "relu", _result(layer))
             raise UnsupportedLayerError(
                 f"layer {layer.name!r}: activation is {function}, the da core computes relu and linear; {INSTEAD}"
             )
+        case "Merge":
+            return _merge(layer, sources)
+        case "Concatenate":
+            return _concatenation(layer, sources)
         case other:
             raise UnsupportedLayerError(
                 f"layer {layer.name!r}: {other} is not in the da core, which computes {_SUPPORTED}; {INSTEAD}"
             )
 
 
-def _dense(layer: Any) -> Dense:
+def _dense(layer: Any, source: str) -> Dense:
     strategy = str(layer.get_attr("strategy")).lower()
     if strategy not in _UNROLLED:
         raise UnsupportedLayerError(
@@ -95,11 +135,50 @@ def _dense(layer: Any) -> Dense:
     accum = _precision(layer.get_attr("accum_t").precision, f"layer {layer.name!r}: accum")
     return Dense(
         layer.name,
+        source,
         Constants(weight.raw.reshape(n_in, n_out), weight.fraction),
         _constants(layer, "bias"),
         accum,
         _result(layer),
     )
+
+
+def check_merge(layer: Any) -> None:
+    """Refuse broadcasting: hls4ml 1.3.0 takes the greater size as the later text, so that 10 elements and 5 make 5.
+
+    Raises UnsupportedLayerError.
+    """
+    a, b = (tuple(int(size) for size in layer.get_input_variable(tensor).shape) for tensor in layer.inputs)
+    if a != b:
+        raise UnsupportedLayerError(
+            f"layer {layer.name!r}: it merges the shapes {a} and {b}, and hls4ml's C++ leaves elements out where they differ; "
+            "give both the same shape"
+        )
+
+
+def _merge(layer: Any, sources: tuple[str, ...]) -> Merge:
+    operation = str(layer.get_attr("op")).lower()
+    try:
+        known = MergeOperation(operation)
+    except ValueError as error:
+        raise UnsupportedLayerError(
+            f"layer {layer.name!r}: it merges by {operation}, the da core by {', '.join(MergeOperation)}; {INSTEAD}"
+        ) from error
+    check_merge(layer)
+    a, b = sources
+    return Merge(layer.name, (a, b), known, _result(layer))
+
+
+def _concatenation(layer: Any, sources: tuple[str, ...]) -> Concatenation:
+    """Of each source, the axis and all after it lie in one piece."""
+    a, b = sources
+    shapes = [tuple(int(size) for size in layer.get_input_variable(tensor).shape) for tensor in layer.inputs]
+    axis = int(layer.get_attr("axis"))
+    if not -len(shapes[0]) <= axis <= len(shapes[0]) or axis == 0:
+        raise UnsupportedLayerError(f"layer {layer.name!r}: axis is {axis}, expected one of a row of shape {list(shapes[0])}")
+    first = axis - 1 if axis > 0 else axis + len(shapes[0])  # hls4ml counts the rows as dimension 0
+    runs = tuple(prod(shape[first:]) for shape in shapes)
+    return Concatenation(layer.name, (a, b), (runs[0], runs[1]), _result(layer))
 
 
 def _result(layer: Any) -> Precision:
@@ -120,6 +199,11 @@ def _constants(layer: Any, name: str) -> Constants:
     if str(variable.type.precision).startswith("int<2") and (raw == -2).any():
         raise UnsupportedLayerError(f"{what} is {precision} and holds -2, which hls4ml's ternary product reads as +1")
     return Constants(raw, precision.fraction)
+
+
+def _repeated(constants: Constants, size: int) -> Constants:
+    """One number per channel as one per element: hls4ml begins again with the first channel where they end."""
+    return Constants(np.resize(constants.raw.reshape(-1), size), constants.fraction)
 
 
 def _fixed(precision: Precision, what: str) -> FixedPoint:

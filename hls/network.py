@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """A trained network after hls4ml's optimisers: layers of integers, and what is rounded where.
 
-These nouns hold what hls4ml's C++ computes (nnet_dense_latency.h, nnet_batchnorm.h, nnet_activation.h), bit for bit:
+These nouns hold what hls4ml's C++ computes (nnet_dense_latency.h, nnet_batchnorm.h, nnet_activation.h, nnet_merge.h), bit
+for bit:
 
-    dense       product -> accum (each one), bias -> accum, sum in accum, -> result
-    scaling     data * scale + bias exactly, -> result     (BatchNormalization, ApplyAlpha)
-    activation  relu or nothing, -> result
+    dense          product -> accum (each one), bias -> accum, sum in accum, -> result
+    scaling        data * scale + bias exactly, -> result     (BatchNormalization, ApplyAlpha)
+    activation     relu or nothing, -> result
+    merge          a + b, a - b, their mean, the greater or the lesser exactly, -> result
+    concatenation  elements of two layers side by side, -> result
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,10 +103,20 @@ class Constants:
 
 
 @dataclass(frozen=True)
-class Dense:
-    """y = x @ weight + bias. weight: (n_in, n_out). bias: (n_out,)."""
+class Source:
+    """An input of the network: `size` elements of one type."""
 
     name: str
+    size: int
+    result: Precision
+
+
+@dataclass(frozen=True)
+class Dense:
+    """y = x @ weight + bias. source: the layer x comes from. weight: (n_in, n_out). bias: (n_out,)."""
+
+    name: str
+    source: str
     weight: Constants
     bias: Constants
     accum: Precision
@@ -114,6 +128,7 @@ class Scaling:
     """y = x * scale + bias, element by element; both (n,)."""
 
     name: str
+    source: str
     scale: Constants
     bias: Constants
     result: Precision
@@ -124,34 +139,92 @@ class Activation:
     """y = max(x, 0) when relu, else x."""
 
     name: str
+    source: str
     relu: bool
     result: Precision
 
 
-Layer = Dense | Scaling | Activation
+class MergeOperation(StrEnum):
+    """What a Merge does, by hls4ml's word."""
+
+    ADD = "add"
+    SUBTRACT = "subtract"
+    AVERAGE = "average"
+    MAXIMUM = "maximum"
+    MINIMUM = "minimum"
+
+
+@dataclass(frozen=True)
+class Merge:
+    """y = operation(a, b), element by element; both of one size."""
+
+    name: str
+    sources: tuple[str, str]
+    operation: MergeOperation
+    result: Precision
+
+
+@dataclass(frozen=True)
+class Concatenation:
+    """y = both sources side by side along an axis: of each, in turn, so many elements (runs) as the axis takes."""
+
+    name: str
+    sources: tuple[str, str]
+    runs: tuple[int, int]
+    result: Precision
+
+
+Layer = Dense | Scaling | Activation | Merge | Concatenation
 
 
 @dataclass(frozen=True)
 class Network:
-    """A chain of layers from n_in numbers to n_out. input: the type of every input element."""
+    """Layers after the layers they read. outputs: names of layers. Both sides in the model's order."""
 
     name: str
-    input: Precision
-    n_in: int
+    inputs: tuple[Source, ...]
     layers: tuple[Layer, ...]
+    outputs: tuple[str, ...]
 
     @property
-    def output(self) -> Precision:
-        """The type of every output element: the last layer's result."""
-        return self.layers[-1].result
+    def results(self) -> dict[str, Precision]:
+        """The type of every element of each input and layer, by name."""
+        return {node.name: node.result for node in (*self.inputs, *self.layers)}
 
     @property
-    def n_out(self) -> int:
-        return [self.n_in, *(int(layer.weight.raw.shape[1]) for layer in self.layers if isinstance(layer, Dense))][-1]
+    def sizes(self) -> dict[str, int]:
+        """How many elements each input and layer has, by name."""
+        found: dict[str, int] = {}
+        for node in (*self.inputs, *self.layers):
+            found[node.name] = _size(node, found)
+        return found
+
+    @property
+    def input_types(self) -> tuple[Precision, ...]:
+        """The type of every element of a row: all inputs, one behind another."""
+        return tuple(source.result for source in self.inputs for _ in range(source.size))
+
+    @property
+    def output_types(self) -> tuple[Precision, ...]:
+        """The type of every element of a result: all outputs, one behind another."""
+        results, sizes = self.results, self.sizes
+        return tuple(results[name] for name in self.outputs for _ in range(sizes[name]))
+
+
+def _size(node: Source | Layer, sizes: dict[str, int]) -> int:
+    match node:
+        case Source(size=size):
+            return size
+        case Dense(weight=weight):
+            return int(weight.raw.shape[1])
+        case Concatenation(sources=(a, b)):
+            return sizes[a] + sizes[b]
+        case Scaling(source=source) | Activation(source=source) | Merge(sources=(source, _)):
+            return sizes[source]
 
 
 def edge(precision: Precision, what: str) -> FixedPoint:
-    """The FixedPoint of a network's input or output. Raises UnsupportedLayerError when it is wider than a raw value."""
+    """The FixedPoint of an input or output; what: names it. Raises UnsupportedLayerError when it is wider than a raw value."""
     try:
         return precision.fixed
     except PrecisionError as error:

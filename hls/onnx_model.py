@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -13,14 +14,14 @@ from numpy.typing import NDArray
 from hypersonic.hls.keras_model import conversion_options
 from hypersonic.hls.network import UnsupportedLayerError
 from hypersonic.hls.project import ConversionError
-from hypersonic.hls.trained import TrainedModel
+from hypersonic.hls.trained import Tensor, TrainedModel
 
 #: of ONNX 1.15, read by every onnxruntime since 1.17
 _IR_VERSION = 9
 
 
 def load_onnx(file: Path) -> TrainedModel:
-    """A .onnx file with one input and one output. Raises ConversionError, with the node's name where one is to blame."""
+    """A .onnx file. Raises ConversionError, with the node's name where one is to blame."""
     import hls4ml
     from qonnx.core.modelwrapper import ModelWrapper
 
@@ -29,29 +30,54 @@ def load_onnx(file: Path) -> TrainedModel:
     except Exception as error:
         raise ConversionError(f"{file} is not an ONNX model: {type(error).__name__}: {error}") from error
     _settle_shapes(model.graph)
+    names = [[tensor.name for tensor in side] for side in (_inputs(model.graph), model.graph.output)]
     try:
         model = _cleaned(model)
     except Exception as error:
         raise ConversionError(f"{file} is not an ONNX model that qonnx can clean: {type(error).__name__}: {error}") from error
-    inputs, outputs = model.graph.input, model.graph.output
-    if len(inputs) != 1 or len(outputs) != 1:
-        raise ConversionError(f"the model has {len(inputs)} inputs and {len(outputs)} outputs, expected one of each")
     _check_nodes(model, hls4ml.converters.get_supported_onnx_layers())
-    shape = tuple(int(size) for size in model.get_tensor_shape(inputs[0].name)[1:])
+    inputs = tuple(
+        Tensor(name, tensor.name, tuple(int(size) for size in model.get_tensor_shape(tensor.name)[1:]))
+        for name, tensor in zip(names[0], model.graph.input, strict=True)
+    )
+    outputs = tuple(
+        Tensor(name, _producer(model, name, tensor.name), tuple(int(size) for size in model.get_tensor_shape(tensor.name)[1:]))
+        for name, tensor in zip(names[1], model.graph.output, strict=True)
+    )
 
     def convert(config: dict[str, Any], directory: Path, name: str, part: str) -> Any:
-        return hls4ml.converters.convert_from_onnx_model(model, hls_config=config, **conversion_options(directory, name, part))
+        options = conversion_options(directory, name, part)
+        return _ordered(model, hls4ml.converters.convert_from_onnx_model(model, hls_config=config, **options))
 
     config = hls4ml.utils.config_from_onnx_model(model, granularity="name", backend="Vitis")
-    return TrainedModel(inputs[0].name, outputs[0].name, shape, config, lambda x: _execute(model, x), convert)
+    return TrainedModel(inputs, outputs, config, lambda x: _execute(model, x), convert)
+
+
+def _inputs(graph: Any) -> list[Any]:
+    """The inputs alone: older files list their weights among them."""
+    constants = {constant.name for constant in graph.initializer}
+    return [tensor for tensor in graph.input if tensor.name not in constants]
+
+
+def _producer(model: Any, name: str, tensor: str) -> str:
+    node = model.find_producer(tensor)
+    if node is None or node.output[0] != tensor:
+        raise ConversionError(f"output {name!r} is an input or one of several results of a node, expected a node's only result")
+    return str(node.name)
+
+
+def _ordered(model: Any, graph: Any) -> Any:
+    """hls4ml's ModelGraph has its outputs in the order of the nodes that make them: put them into the model's."""
+    wanted = [tensor.name for tensor in model.graph.output]
+    made = [node.output[0] for node in model.graph.node if node.output[0] in wanted]
+    if len(graph.outputs) == len(made):
+        graph.outputs = [graph.outputs[made.index(tensor)] for tensor in wanted]
+    return graph
 
 
 def _settle_shapes(graph: Any) -> None:
     """One row for whatever batch dimension the file has; every other dimension must be known. Raises ConversionError."""
-    constants = {constant.name for constant in graph.initializer}
-    for tensor in (*graph.input, *graph.output):
-        if tensor.name in constants:  # older files list their weights among the inputs
-            continue
+    for tensor in (*_inputs(graph), *graph.output):
         batch, *sizes = tensor.type.tensor_type.shape.dim or (None,)
         if batch is None or not sizes or min(size.dim_value for size in sizes) < 1:
             shape = ["batch", *(size.dim_param or size.dim_value or "?" for size in sizes)] if batch else "unknown"
@@ -78,16 +104,30 @@ def _check_nodes(model: Any, supported: list[str]) -> None:
     for node in model.graph.node:
         if node.op_type not in supported:
             raise UnsupportedLayerError(f"layer {node.name!r}: hls4ml's ONNX front end has no {node.op_type}")
+        before = model.find_producer(node.input[0])
+        if node.op_type == "Quant" and before is not None and _branches(model, node.input[0]):
+            raise UnsupportedLayerError(
+                f"layer {node.name!r}: it quantises one branch behind layer {before.name!r}, and hls4ml would quantise every "
+                "one: quantise before the branches part"
+            )
 
 
-def _execute(model: Any, x: NDArray[np.float32]) -> NDArray[np.float64]:
+def _branches(model: Any, tensor: str) -> bool:
+    return len(model.find_consumers(tensor) or ()) > 1 or tensor in [output.name for output in model.graph.output]
+
+
+def _execute(model: Any, x: Sequence[NDArray[np.float32]]) -> tuple[NDArray[np.float64], ...]:
     """All rows at once by qonnx, which knows the quantisers that onnxruntime does not."""
     from qonnx.core.onnx_exec import execute_onnx
     from qonnx.transformation.change_batchsize import ChangeBatchSize
     from qonnx.transformation.infer_shapes import InferShapes
 
-    batched = model.transform(ChangeBatchSize(len(x))).transform(InferShapes())
+    batched = model.transform(ChangeBatchSize(len(x[0])))
+    for tensor in (*batched.graph.input, *batched.graph.output):  # qonnx changes the first of each
+        tensor.type.tensor_type.shape.dim[0].dim_value = len(x[0])
+    batched = batched.transform(InferShapes())
+    feed = {tensor.name: part for tensor, part in zip(batched.graph.input, x, strict=True)}
     # qonnx runs each node as a model of its own, of onnx's newest format, which may be newer than onnxruntime reads
     with mock.patch("onnx.IR_VERSION", _IR_VERSION):
-        y = execute_onnx(batched, {batched.graph.input[0].name: x})[batched.graph.output[0].name]
-    return np.asarray(y, dtype=np.float64).reshape(len(x), -1)
+        y = execute_onnx(batched, feed)
+    return tuple(np.asarray(y[tensor.name], dtype=np.float64).reshape(len(x[0]), -1) for tensor in batched.graph.output)

@@ -7,7 +7,7 @@ or a clamp is one level, a lone sign test (relu) half of one, wires none. LEVELS
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from hypersonic.hls.adders import Add, AdderGraph, Clamp, Constant, Drop, Input, Operation, Shift, Wrap, operands
@@ -68,23 +68,23 @@ def levels(operation: Operation) -> float:
             return 0.0
 
 
-def schedule(graph: AdderGraph, output_width: int, levels_per_stage: float = LEVELS_PER_STAGE) -> Schedule:
-    """As soon as possible, and every output, of `output_width` bits, in the last stage."""
+def schedule(graph: AdderGraph, output_widths: Sequence[int], levels_per_stage: float = LEVELS_PER_STAGE) -> Schedule:
+    """As soon as possible, and every output, of so many bits as `output_widths` says, in the last stage."""
     ready: list[tuple[int, float]] = []
     for node in graph.nodes:
         stage, level = max((ready[i] for i in operands(node.operation)), default=(0, 0.0))
         cost = levels(node.operation)
         ready.append((stage, level + cost) if level + cost <= levels_per_stage else (stage + 1, cost))
     stages = tuple(stage for stage, _ in ready)
-    return Schedule(graph, stages, _widths(graph, stages, output_width))
+    return Schedule(graph, stages, _widths(graph, stages, output_widths))
 
 
-def _widths(graph: AdderGraph, stages: tuple[int, ...], output_width: int) -> tuple[tuple[int, ...], ...]:
+def _widths(graph: AdderGraph, stages: tuple[int, ...], output_widths: Sequence[int]) -> tuple[tuple[int, ...], ...]:
     """From the outputs backwards: how many low bits of each node are read in which stage."""
     last = max(stages[i] for i in graph.outputs)
     reads: list[dict[int, int]] = [{} for _ in graph.nodes]
-    for i in graph.outputs:
-        _read(reads[i], last, min(graph.nodes[i].width, output_width))
+    for i, width in zip(graph.outputs, output_widths, strict=True):
+        _read(reads[i], last, min(graph.nodes[i].width, width))
     for i in reversed(range(len(graph.nodes))):
         if not reads[i]:
             continue

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hypersonic.hls.spec import TensorSpec
+from hypersonic.hls.row import Row
 
-_SCHEMA = 1
+_SCHEMA = 2
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)*_?")
 
 
@@ -32,14 +32,15 @@ def is_identifier(name: str) -> bool:
 class HlsProject:
     """A directory: path/project.json, path/hls/ (hls4ml's Vitis project), path/core/ (SystemVerilog, when there is a core).
 
-    name: an identifier, the kernel's and the model's name. input, output: per row.
+    name: an identifier, the kernel's and the model's name. inputs, outputs: in the model's order, which is that of the C++
+    function's arguments (the inputs first, then the outputs).
     tools: name -> version of what made it. report: the figures of the gate (csim against Keras) and of the core.
     """
 
     path: Path
     name: str
-    input: TensorSpec
-    output: TensorSpec
+    inputs: Row
+    outputs: Row
     part: str
     tools: dict[str, str]
     report: dict[str, Any] = field(default_factory=dict)
@@ -64,8 +65,8 @@ class HlsProject:
         value = {
             "schema": _SCHEMA,
             "name": self.name,
-            "input": self.input.to_json(),
-            "output": self.output.to_json(),
+            "inputs": self.inputs.to_json(),
+            "outputs": self.outputs.to_json(),
             "part": self.part,
             "tools": self.tools,
             "report": self.report,
@@ -82,8 +83,8 @@ class HlsProject:
             return cls(
                 path=path,
                 name=value["name"],
-                input=TensorSpec.from_json(value["input"]),
-                output=TensorSpec.from_json(value["output"]),
+                inputs=Row.from_json(value["inputs"]),
+                outputs=Row.from_json(value["outputs"]),
                 part=value["part"],
                 tools=dict(value["tools"]),
                 report=dict(value["report"]),

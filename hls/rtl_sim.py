@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from hypersonic.hls.cache import cached
 from hypersonic.hls.core import RTL, Core
+from hypersonic.hls.row import Row
 from hypersonic.hls.spec import SpecMismatchError
 from hypersonic.hls.verilator import shared_library
 
@@ -51,14 +52,13 @@ class _Run(ctypes.Structure):
         ("rows", ctypes.c_uint64),
         ("select", ctypes.c_uint32),
         ("n_in", ctypes.c_uint32),
-        ("width_in", ctypes.c_uint32),
         ("n_out", ctypes.c_uint32),
-        ("width_out", ctypes.c_uint32),
-        ("signed_out", ctypes.c_uint32),
         ("stall_in", ctypes.c_uint32),
         ("stall_out", ctypes.c_uint32),
         ("seed", ctypes.c_uint64),
         ("clock_limit", ctypes.c_uint64),
+        ("lanes_in", ctypes.c_void_p),
+        ("lanes_out", ctypes.c_void_p),
     ]
 
 
@@ -83,11 +83,17 @@ def compile_cores(cores: Sequence[Core], optimisation: str = "-O1") -> Path:
 
 
 def _x_bits(core: Core) -> int:
-    return core.input.size * core.input.fixed.width
+    return core.inputs.raw_bits
 
 
 def _y_bits(core: Core) -> int:
-    return core.output.size * core.output.fixed.width
+    return core.outputs.raw_bits
+
+
+def _lanes(row: Row) -> NDArray[np.int32]:
+    """struct Lane of core_harness.cpp for each element of a row, (size, 2): its width, and whether it has a sign."""
+    lanes = [(tensor.fixed.width, tensor.fixed.signed) for tensor in row.tensors]
+    return np.repeat(np.array(lanes, dtype=np.int32), [tensor.size for tensor in row.tensors], axis=0)
 
 
 class RtlCore:
@@ -110,19 +116,20 @@ class RtlCore:
         stalls: Stalls = Stalls(),
         clock_limit: int = 0,
     ) -> NDArray[np.int64]:
-        """x_raw: (rows, n_in) int64 -> (rows, n_out) int64, as the core's registers hold them.
+        """x_raw: (rows, inputs.size) int64 -> (rows, outputs.size) int64, as the core's registers hold them, tensor by tensor.
 
         clock_limit: stop there with rows still inside and return those that came out; call reset() before the next run.
         Raises SpecMismatchError for a wrong shape, SimulationError when the core breaks a promise.
         """
         x = np.ascontiguousarray(x_raw, dtype=np.int64)
-        source, sink = self.core.input, self.core.output
+        source, sink = self.core.inputs, self.core.outputs
         if x.ndim != 2 or x.shape[1] != source.size:
             raise SpecMismatchError(f"core {self.core.name!r}: rows have shape {x.shape}, expected (rows, {source.size})")
         y = np.zeros((len(x), sink.size), dtype=np.int64)
+        lanes_in, lanes_out = _lanes(source), _lanes(sink)
         run = _Run(
-            len(x), self._select, source.size, source.fixed.width, sink.size, sink.fixed.width, sink.fixed.signed,
-            stalls.stall_in, stalls.stall_out, stalls.seed, clock_limit,
+            len(x), self._select, source.size, sink.size, stalls.stall_in, stalls.stall_out, stalls.seed, clock_limit,
+            lanes_in.ctypes.data, lanes_out.ctypes.data,
         )  # fmt: skip
         return y[: self._run(run, x, y)]
 

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +14,36 @@ from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
-class TrainedModel:
-    """input, output: layer names. shape: of one input row. config: hls4ml's, granularity "name".
+class Tensor:
+    """An input or output of the model. name: the model's own word. layer: hls4ml's, whose result it is. shape: of one row."""
 
-    predict: (rows, *shape) float32 -> (rows, n_out) float64, by the framework that trained it.
+    name: str
+    layer: str
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """Elements of one row."""
+        return prod(self.shape)
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """inputs, outputs: in the model's order. config: hls4ml's, granularity "name".
+
+    predict: (rows, *shape) float32 for each input -> (rows, size) float64 for each output, by the framework that trained it.
     linear: (layer, the layer before it) for every quantiser that is no layer of arithmetic of its own.
-    convert: (config, directory, project name, part) -> hls4ml's ModelGraph, after its optimisers.
+    branching: the same where that layer's numbers have other readers too, and hls4ml may drop the quantiser.
+    fused: (normalisation, the dense layer before it) for every pair that hls4ml may make one layer of.
+    convert: (config, directory, project name, part) -> hls4ml's ModelGraph, after its optimisers, inputs and outputs in the
+    model's order.
     """
 
-    input: str
-    output: str
-    shape: tuple[int, ...]
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
     config: dict[str, Any]
-    predict: Callable[[NDArray[np.float32]], NDArray[np.float64]]
+    predict: Callable[[Sequence[NDArray[np.float32]]], tuple[NDArray[np.float64], ...]]
     convert: Callable[[dict[str, Any], Path, str, str], Any]
     linear: tuple[tuple[str, str], ...] = ()
+    branching: tuple[tuple[str, str], ...] = ()
+    fused: tuple[tuple[str, str], ...] = ()

@@ -146,7 +146,7 @@ class ModelInstance:
         self.name = unit.name
         self._unit = unit
         starting = Lock()
-        row_bytes = manifest.input.row_bytes, manifest.output.row_bytes
+        row_bytes = manifest.inputs.row_bytes, manifest.outputs.row_bytes
         with ExitStack() as opened:
             self.slots = tuple(_slot(opened, unit, starting, slot_rows, row_bytes) for _ in range(slots))
             self._closing = opened.pop_all()

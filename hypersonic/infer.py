@@ -18,6 +18,7 @@ from hypersonic.client.load import InferError, LoadResult, Model, describe_model
 from hypersonic.hls.cache import cached
 from hypersonic.hls.csim import Csim
 from hypersonic.hls.project import HlsProject
+from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 from hypersonic.hls.zoo.facile.events import Events, log_flat_events
 from hypersonic.hls.zoo.facile.geometry import CHANNELS
@@ -145,12 +146,21 @@ def quality(sample: Events, served: NDArray[np.float64]) -> tuple[list[Resolutio
 
 @dataclass(frozen=True)
 class Golden:
-    """The model's C++, converted and compiled once. input, output: as the server has them, maybe other than the YAML's."""
+    """The model's C++, converted and compiled once. inputs, outputs: as the server has them, maybe other than the YAML's."""
 
     project: HlsProject
     library: Path
-    input: TensorSpec
-    output: TensorSpec
+    inputs: Row
+    outputs: Row
+
+    @property
+    def input(self) -> TensorSpec:
+        """The only one: a generated event is one tensor."""
+        return self.inputs.tensors[0]
+
+    @property
+    def output(self) -> TensorSpec:
+        return self.outputs.tensors[0]
 
     def compare(self, rows: NDArray[Any], answers: NDArray[Any]) -> int:
         """Served wire numbers (rows, n_out) against csim's, bit by bit: how many, all equal. Raises WrongAnswerError."""
@@ -173,7 +183,7 @@ def golden_of(model: str, served: Model) -> Golden:
 
     project, library = build_csim(model)
     datatypes = served.input_datatype, served.output_datatype
-    return Golden(project, library, *travelling((project.input, project.output), datatypes))
+    return Golden(project, library, *travelling((project.inputs, project.outputs), datatypes))
 
 
 def check_against_csim(model: str, served: Model, rows: NDArray[Any], answers: NDArray[Any]) -> int:

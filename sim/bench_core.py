@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A core for benches: quick to build, its result known in one numpy expression, its timing like a real core's.
 
-The result: y_raw[j] = (sum_i (i + 1) * x_raw[i] + j * x_raw[0]) modulo 2**width
+The result: y_raw[j] = (sum_i (i + 1) * x_raw[i] + j * x_raw[0]) modulo 2**width, i and j counting through all tensors
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +15,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hypersonic.hls.core import RTL, Core
-from hypersonic.hls.fixed import FixedPoint, Overflow
+from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
+from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 
 _LATENCY_CYCLES = 8
 
 
-def write_bench_core(x: TensorSpec, y: TensorSpec, directory: Path, *, name: str = "bench", ii: int = 1) -> Core:
+def write_bench_core(x: Row, y: Row, directory: Path, *, name: str = "bench", ii: int = 1) -> Core:
     """Write directory/<name>_core.sv. ii: clocks a row takes at the core's input, 1 or more."""
     directory.mkdir(parents=True, exist_ok=True)
     source = directory / f"{name}_core.sv"
@@ -28,38 +31,105 @@ def write_bench_core(x: TensorSpec, y: TensorSpec, directory: Path, *, name: str
     return Core(name, "bench", source.stem, sources, x, y, ii, _LATENCY_CYCLES)
 
 
-def bench_core_raw(x_raw: ArrayLike, y: TensorSpec) -> NDArray[np.int64]:
-    """What the core computes: (rows, n_in) int64 -> (rows, y.size) int64, wrapped to y's type."""
+def bench_core_raw(x_raw: ArrayLike, y: Row) -> NDArray[np.int64]:
+    """What the core computes: (rows, n_in) int64 -> (rows, y.size) int64, wrapped to y's types."""
     rows = np.asarray(x_raw, dtype=np.int64)
     weights = np.arange(1, rows.shape[1] + 1)
     total = (rows * weights).sum(axis=1)[:, None] + np.arange(y.size) * rows[:, :1]
-    low: NDArray[np.int64] = total & ((1 << y.fixed.width) - 1)
-    return np.where(low > y.fixed.max_raw, low - (1 << y.fixed.width), low) if y.fixed.signed else low
+    parts = zip(y.tensors, y.split(total), strict=True)
+    return np.concatenate([_wrap(part, tensor.fixed) for tensor, part in parts], axis=1)
 
 
-def bench_core_wire(x_wire: ArrayLike, x: TensorSpec, y: TensorSpec) -> NDArray[Any]:
-    """The whole kernel around the core: wire numbers (rows, n_in) -> wire numbers (rows, n_out)."""
+def _wrap(values: NDArray[np.int64], fixed: FixedPoint) -> NDArray[np.int64]:
+    low: NDArray[np.int64] = values & ((1 << fixed.width) - 1)
+    return np.where(low > fixed.max_raw, low - (1 << fixed.width), low) if fixed.signed else low
+
+
+def bench_core_csim(x: Row, y: Row) -> str:
+    """The same as a model's C++: hypersonic_csim of sim/emu/sw_model.cpp."""
+    types = ", ".join(f"{{{fixed.width}, {str(fixed.signed).lower()}}}" for fixed in _types(y))
+    return f"""// SPDX-License-Identifier: Apache-2.0
+#include <cstddef>
+#include <cstdint>
+
+namespace {{
+struct Type {{
+    int width;
+    bool is_signed;
+}};
+constexpr Type kTypes[] = {{{types}}};
+}}  // namespace
+
+extern "C" int hypersonic_csim(const int64_t *x_raw, int64_t *y_raw, size_t rows) {{
+    for (size_t row = 0; row < rows; ++row, x_raw += {x.size}, y_raw += {y.size}) {{
+        uint64_t sum = 0;
+        for (uint64_t i = 0; i < {x.size}; ++i) sum += static_cast<uint64_t>(x_raw[i]) * (i + 1);
+        for (uint64_t j = 0; j < {y.size}; ++j) {{
+            const uint64_t low = (sum + j * static_cast<uint64_t>(x_raw[0])) << (64 - kTypes[j].width);
+            y_raw[j] = kTypes[j].is_signed ? static_cast<int64_t>(low) >> (64 - kTypes[j].width)
+                                           : static_cast<int64_t>(low >> (64 - kTypes[j].width));
+        }}
+    }}
+    return 0;
+}}
+"""
+
+
+def bench_core_wire(x_wires: Sequence[ArrayLike], x: Row, y: Row) -> tuple[NDArray[Any], ...]:
+    """The whole kernel around the core: wire numbers, (rows, tensor.size) for each tensor -> the same of the outputs."""
     with np.errstate(over="ignore"):
-        return y.from_raw(bench_core_raw(x.to_raw(np.asarray(x_wire).reshape(-1, x.size)), y))
+        return y.from_raw(bench_core_raw(x.to_raw(x_wires), y))
 
 
-def bench_specs(
+def bench_rows(
     n_in: int = 18, n_out: int = 1, width: int = 18, datatypes: tuple[str, str] = ("FP32", "FP32")
-) -> tuple[TensorSpec, TensorSpec]:
-    """Specs of a bench kernel: scales on every input, saturation in, wrapping out."""
+) -> tuple[Row, Row]:
+    """A bench kernel with one input and one output: scales on every input, saturation in, wrapping out."""
     scales = tuple(i % 7 - 3 for i in range(n_in))
     x = TensorSpec("x", (n_in,), FixedPoint(width, width // 2, overflow=Overflow.SAT), datatypes[0], scales)
-    return x, TensorSpec("y", (n_out,), FixedPoint(24, 12), datatypes[1], tuple(j % 3 - 1 for j in range(n_out)))
+    y = TensorSpec("y", (n_out,), FixedPoint(24, 12), datatypes[1], tuple(j % 3 - 1 for j in range(n_out)))
+    return Row((x,)), Row((y,))
 
 
-def _text(x: TensorSpec, y: TensorSpec, top: str, ii: int) -> str:
-    n_in, w_in, n_out, w_out = x.size, x.fixed.width, y.size, y.fixed.width
-    extend = "$signed" if x.fixed.signed else "$unsigned"
-    element = [f"64'({extend}(s_axis_x_tdata[{w_in * i}+:{w_in}]))" for i in range(n_in)]
+def several_rows() -> tuple[Row, Row]:
+    """Two inputs and three outputs, each with a datatype and types of its own; rows of 29 and of 11 bytes."""
+    x = (
+        TensorSpec("tracks", (3, 2), FixedPoint(18, 9, True, Rounding.RND_CONV, Overflow.SAT), "FP32", (1, -2, 0, 3, 0, -1)),
+        TensorSpec("flags", (5,), FixedPoint(8, 4, False), "UINT8"),
+    )
+    y = (
+        TensorSpec("mass", (3,), FixedPoint(24, 12), "FP16", (0, 2, -1)),
+        TensorSpec("tag", (1,), FixedPoint(12, 7), "INT8"),
+        TensorSpec("energy", (1,), FixedPoint(30, 20), "FP32"),
+    )
+    return Row(x), Row(y)
+
+
+def _types(row: Row) -> list[FixedPoint]:
+    """Of every element."""
+    return [tensor.fixed for tensor in row.tensors for _ in range(tensor.size)]
+
+
+def _elements(row: Row) -> list[str]:
+    """Every element of the input stream, 64 bits wide."""
+    types = _types(row)
+    starts = accumulate((fixed.width for fixed in types[:-1]), initial=0)
+    return [
+        f"64'({'$signed' if fixed.signed else '$unsigned'}(s_axis_x_tdata[{start}+:{fixed.width}]))"
+        for fixed, start in zip(types, starts, strict=True)
+    ]
+
+
+def _text(x: Row, y: Row, top: str, ii: int) -> str:
+    outputs = _types(y)
+    w_out = max(fixed.width for fixed in outputs)
+    element = _elements(x)
     terms = "\n".join(
         f"  wire [{w_out - 1}:0] sum_{i + 1} = sum_{i} + {w_out}'({value} * 64'd{i + 1});" for i, value in enumerate(element)
     )
-    results = ",\n".join(f"      sum_{n_in} + {w_out}'({element[0]} * 64'd{j})" for j in reversed(range(n_out)))
+    results = ",\n".join(
+        f"      {fixed.width}'(sum_{x.size} + {w_out}'({element[0]} * 64'd{j}))" for j, fixed in reversed([*enumerate(outputs)])
+    )
     return f"""// SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
@@ -68,16 +138,16 @@ module {top} (
     input  logic rst_n,
     input  logic s_axis_x_tvalid,
     output logic s_axis_x_tready,
-    input  logic [{n_in * w_in - 1}:0] s_axis_x_tdata,
+    input  logic [{x.raw_bits - 1}:0] s_axis_x_tdata,
     input  logic s_axis_x_tlast,
     output logic m_axis_y_tvalid,
     input  logic m_axis_y_tready,
-    output logic [{n_out * w_out - 1}:0] m_axis_y_tdata,
+    output logic [{y.raw_bits - 1}:0] m_axis_y_tdata,
     output logic m_axis_y_tlast
 );
 
   localparam int STAGES = {_LATENCY_CYCLES - 2};
-  localparam int WIDTH = {n_out * w_out + 1};
+  localparam int WIDTH = {y.raw_bits + 1};
 
   wire [{w_out - 1}:0] sum_0 = '0;
 {terms}

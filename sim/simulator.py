@@ -19,6 +19,7 @@ from hypersonic.hls import csim, verilator
 from hypersonic.hls.cache import cached, content_hash
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
 from hypersonic.hls.project import HlsProject
+from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 from hypersonic.sim.library import EMU
 
@@ -102,7 +103,7 @@ def _build_software(project: HlsProject, progress: Callable[[str], None]) -> Pat
 
 def _write_shell(project: HlsProject) -> Path:
     """The model's shell: one C++ file, whose text changes with anything that goes into it, as compile_csim's cache wants."""
-    text = shell_source(project.name, project.input, project.output)
+    text = shell_source(project.name, project.inputs, project.outputs)
 
     def build(directory: Path) -> None:
         (directory / "shell.cpp").write_text(text)
@@ -110,7 +111,7 @@ def _write_shell(project: HlsProject) -> Path:
     return cached("sw_shell", [text], build) / "shell.cpp"
 
 
-def shell_source(kernel: str, x: TensorSpec, y: TensorSpec) -> str:
+def shell_source(kernel: str, x: Row, y: Row) -> str:
     """C++ text: what sw_model.cpp must know of a model and of the register map, and sw_model.cpp itself."""
     constants = {name: value for name, value in vars(registers).items() if name.isupper() and isinstance(value, int)}
     lines = [
@@ -123,8 +124,8 @@ def shell_source(kernel: str, x: TensorSpec, y: TensorSpec) -> str:
         "}",
         "namespace spec {",
         f'constexpr char kKernel[] = "{kernel}";',
-        *_tensor("Input", x),
-        *_tensor("Output", y),
+        *_tensors("Input", x),
+        *_tensors("Output", y),
         "}",
         f'#include "{EMU / "sw_model.cpp"}"',
         "",
@@ -132,11 +133,19 @@ def shell_source(kernel: str, x: TensorSpec, y: TensorSpec) -> str:
     return "\n".join(lines)
 
 
-def _tensor(role: str, spec: TensorSpec) -> Iterator[str]:
-    yield f"constexpr emu::FixedPoint k{role}{{{fixed_point(spec.fixed)}}};"
+def _tensors(role: str, row: Row) -> Iterator[str]:
+    for index, tensor in enumerate(row.tensors):
+        yield f"constexpr int k{role}Exponents{index}[] = {{{', '.join(str(e) for e in tensor.exponents)}}};"
+    yield f"constexpr emu::Tensor k{role}s[] = {{"
+    yield from (f"    {_tensor(tensor, f'k{role}Exponents{index}')}," for index, tensor in enumerate(row.tensors))
+    yield "};"
+
+
+def _tensor(spec: TensorSpec, exponents: str) -> str:
+    """The members of wire.h's Tensor, as C++."""
     integer = fixed_point(spec.integer if spec.element.is_integer else FixedPoint(1, 1))
-    yield f"constexpr emu::Format k{role}Format{{{spec.element.bytes}, {spec.element.exponent_bits}, {{{integer}}}}};"
-    yield f"constexpr int k{role}Exponents[] = {{{', '.join(str(e) for e in spec.exponents)}}};"
+    layout = f"{{{spec.element.bytes}, {spec.element.exponent_bits}, {{{integer}}}}}"
+    return f"{{{spec.size}, {layout}, {{{fixed_point(spec.fixed)}}}, {exponents}}}"
 
 
 def fixed_point(fixed: FixedPoint) -> str:

@@ -3,8 +3,9 @@
 
     project --vitis-run--> Verilog, report --> <name>_hls.v and the rest, <name>_core.sv around them --> Core
 
-What Vitis HLS writes for hls4ml's io_parallel top: ap_ctrl_hs, one wide input with ap_vld, one port with ap_vld per output
-(or one in all, when there is one). It was checked against published Verilog of hls4ml projects; here the tool cannot run.
+What Vitis HLS writes for hls4ml's io_parallel top: ap_ctrl_hs, for each input tensor one wide port with ap_vld, for each output
+tensor one port with ap_vld per element (or one in all, when there is one). It was checked against published Verilog of hls4ml
+projects, which had one tensor a side; here the tool cannot run.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import re
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 from hypersonic.firmware.bitstream.errors import MissingVendorError, StepError
@@ -39,12 +41,10 @@ _MAX_ROM_WORDS = 1 << 16
 
 @dataclass(frozen=True)
 class HlsPorts:
-    """The data ports of the block: the input and its bits, the outputs in the order of their elements and the bits of one."""
+    """The data ports of the block, (name, bits): an input per tensor, and the outputs of all tensors, element by element."""
 
-    input: str
-    input_bits: int
-    outputs: tuple[str, ...]
-    output_bits: int
+    inputs: tuple[tuple[str, int], ...]
+    outputs: tuple[tuple[str, int], ...]
 
 
 def synthesise_core(
@@ -97,7 +97,7 @@ def wrap(project: HlsProject, verilog: Path, report: Path, directory: Path) -> C
     top.write_text(core_text(name, ports, depth))
     sources = (RTL / "axis_skid.sv", *rtl_sources("axis_ap_ctrl"), *copied, top)
     unique = tuple(dict.fromkeys(source.resolve() for source in sources))
-    return Core(name, "hls", top.stem, unique, project.input, project.output, ii, latency + _STREAM_CYCLES)
+    return Core(name, "hls", top.stem, unique, project.inputs, project.outputs, ii, latency + _STREAM_CYCLES)
 
 
 def _modules(verilog: Path) -> list[Path]:
@@ -129,19 +129,24 @@ def read_ports(top: Path) -> HlsPorts:
     bits = {name: int(high or 0) + 1 for _, high, name in declared}
     data = [(way, name) for way, _, name in declared if name not in _CONTROL and not name.endswith("_ap_vld")]
     inputs = [name for way, name in data if way == "input"]
-    outputs = sorted((name for way, name in data if way == "output"), key=_element)
+    outputs = _by_element([name for way, name in data if way == "output"])
     missing = sorted(_CONTROL - bits.keys()) + [f"{name}_ap_vld" for _, name in data if f"{name}_ap_vld" not in bits]
-    if len(inputs) != 1 or not outputs or missing or len({bits[name] for name in outputs}) != 1:
+    if not inputs or not outputs or missing:
         raise StepError(
-            f"{top}: inputs {_brief(inputs)}, outputs {_brief(outputs)}, without {_brief(missing) or 'nothing'}; expected one "
-            "input and outputs of one width with ap_vld, as hls4ml's io_parallel gives: set io_type to io_parallel"
+            f"{top}: inputs {_brief(inputs)}, outputs {_brief(outputs)}, without {_brief(missing) or 'nothing'}; expected "
+            "inputs and outputs with ap_vld, as hls4ml's io_parallel gives: set io_type to io_parallel"
         )
-    return HlsPorts(inputs[0], bits[inputs[0]], tuple(outputs), bits[outputs[0]])
+    return HlsPorts(tuple((name, bits[name]) for name in inputs), tuple((name, bits[name]) for name in outputs))
 
 
-def _element(name: str) -> int:
-    number = name.rpartition("_")[2]
-    return int(number) if number.isdecimal() else 0
+def _by_element(names: list[str]) -> list[str]:
+    """Tensors in the order in which they are declared, the elements of each by number: layer2_out_10 after layer2_out_9."""
+    tensors: dict[str, list[tuple[int, str]]] = {}
+    for name in names:
+        tensor, _, number = name.rpartition("_")
+        element = (tensor, int(number)) if number.isdecimal() else (name, 0)
+        tensors.setdefault(element[0], []).append((element[1], name))
+    return [name for elements in tensors.values() for _, name in sorted(elements)]
 
 
 def _brief(names: Iterable[str]) -> str:
@@ -149,13 +154,13 @@ def _brief(names: Iterable[str]) -> str:
 
 
 def _check_ports(project: HlsProject, ports: HlsPorts, verilog: Path) -> None:
-    x, y = project.input, project.output
-    wanted = (x.size * x.fixed.width, y.size, y.fixed.width)
-    found = (ports.input_bits, len(ports.outputs), ports.output_bits)
+    x, y = project.inputs.tensors, project.outputs.tensors
+    wanted = [t.size * t.fixed.width for t in x], [t.fixed.width for t in y for _ in range(t.size)]
+    found = [bits for _, bits in ports.inputs], [bits for _, bits in ports.outputs]
     if wanted != found:
         raise StepError(
-            f"{verilog}: the block has {found[0]} bits in and {found[1]} outputs of {found[2]} bits, the model "
-            f"{wanted[0]}, {wanted[1]} and {wanted[2]}; build the model again"
+            f"{verilog}: the block has inputs of {_brief(map(str, found[0]))} bits and outputs of {_brief(map(str, found[1]))} "
+            f"bits, the model {_brief(map(str, wanted[0]))} and {_brief(map(str, wanted[1]))}; build the model again"
         )
 
 
@@ -170,10 +175,22 @@ def read_performance(report: Path) -> tuple[int, int]:
 
 def core_text(name: str, ports: HlsPorts, depth: int) -> str:
     """<name>_core: the block between two streams."""
-    count, bits = len(ports.outputs), ports.output_bits
-    connections = "".join(
-        f",\n      .{port}(result_tdata[{index * bits}+:{bits}]),\n      .{port}_ap_vld(result_tvalid[{index}])"
-        for index, port in enumerate(ports.outputs)
+    count, lane = len(ports.outputs), max(bits for _, bits in ports.outputs)  # axis_ap_ctrl has lanes of one width
+    x_bits, y_bits = (sum(bits for _, bits in side) for side in (ports.inputs, ports.outputs))
+    starts = accumulate((bits for _, bits in ports.inputs[:-1]), initial=0)
+    inputs = "".join(
+        f",\n      .{port}(row_tdata[{start}+:{bits}]),\n      .{port}_ap_vld(ap_start)"
+        for (port, bits), start in zip(ports.inputs, starts, strict=True)
+    )
+    outputs = "".join(
+        f",\n      .{port}(result_tdata[{index * lane}+:{bits}]),\n      .{port}_ap_vld(result_tvalid[{index}])"
+        for index, (port, bits) in enumerate(ports.outputs)
+    )
+    results = ", ".join(f"lane_tdata[{index * lane}+:{bits}]" for index, (_, bits) in reversed([*enumerate(ports.outputs)]))
+    above = [(index * lane + bits, lane - bits) for index, (_, bits) in enumerate(ports.outputs) if bits < lane]
+    padding = "".join(
+        f"  assign result_tdata[{start}+:{bits}] = '0;\n  wire [{bits - 1}:0] unused_{start} = lane_tdata[{start}+:{bits}];\n"
+        for start, bits in above
     )
     return f"""// SPDX-License-Identifier: Apache-2.0
 //
@@ -185,21 +202,21 @@ module {name}_core (
     input  logic rst_n,
     input  logic s_axis_x_tvalid,
     output logic s_axis_x_tready,
-    input  logic [{ports.input_bits - 1}:0] s_axis_x_tdata,
+    input  logic [{x_bits - 1}:0] s_axis_x_tdata,
     input  logic s_axis_x_tlast,
     output logic m_axis_y_tvalid,
     input  logic m_axis_y_tready,
-    output logic [{count * bits - 1}:0] m_axis_y_tdata,
+    output logic [{y_bits - 1}:0] m_axis_y_tdata,
     output logic m_axis_y_tlast
 );
   logic row_tvalid, row_tready, row_tlast;
-  logic [{ports.input_bits - 1}:0] row_tdata;
+  logic [{x_bits - 1}:0] row_tdata;
   logic ap_start, ap_ready, unused_done, unused_idle;
   logic [{count - 1}:0] result_tvalid;
-  logic [{count * bits - 1}:0] result_tdata;
+  logic [{count * lane - 1}:0] result_tdata, lane_tdata;
 
   axis_skid #(
-      .WIDTH({ports.input_bits + 1})
+      .WIDTH({x_bits + 1})
   ) u_axis_skid (
       .clk(clk),
       .rst_n(rst_n),
@@ -217,13 +234,12 @@ module {name}_core (
       .ap_start(ap_start),
       .ap_done(unused_done),
       .ap_idle(unused_idle),
-      .ap_ready(ap_ready),
-      .{ports.input}(row_tdata),
-      .{ports.input}_ap_vld(ap_start){connections}
+      .ap_ready(ap_ready){inputs}{outputs}
   );
+{padding}  assign m_axis_y_tdata = {{{results}}};
 
   axis_ap_ctrl #(
-      .WIDTH({bits}),
+      .WIDTH({lane}),
       .OUTPUTS({count}),
       .DEPTH({depth})
   ) u_axis_ap_ctrl (
@@ -238,7 +254,7 @@ module {name}_core (
       .result_tdata(result_tdata),
       .m_axis_tvalid(m_axis_y_tvalid),
       .m_axis_tready(m_axis_y_tready),
-      .m_axis_tdata(m_axis_y_tdata),
+      .m_axis_tdata(lane_tdata),
       .m_axis_tlast(m_axis_y_tlast)
   );
 endmodule

@@ -2,7 +2,7 @@
 //
 // kernel_shell writes nothing outside [y, y + rows x ROW_OUT_BYTES) of the runs handed to it: a byte chosen by the solver
 // lies in the region of none of them, and no write has its strobe. With the shell's own wiring, kernel_runs and
-// axi_write_master as they are, 64-byte beats and rows of 12 bytes; kernel_control, the read side and the conversion of rows
+// axi_write_master as they are, 64-byte beats and rows of 12 bytes; kernel_control, the read side and the packing of rows
 // are free to do anything (kernel_shell_stubs.sv). Bursts of two beats, two on their way, two runs, of up to 31 rows.
 //
 // As anywhere, y is a multiple of a beat: the host sees to it.
@@ -27,7 +27,7 @@ module kernel_shell_proof (
   logic        bready;
 
   kernel_shell #(
-      .N_OUT          (3),
+      .ROW_OUT_BYTES  (12),
       .MAX_BURST_BEATS(2),
       .OUTSTANDING    (2),
       .MAX_RUNS       (2)
@@ -91,7 +91,7 @@ module kernel_shell_proof (
       .m_axis_x_tlast       (),
       .s_axis_y_tvalid      (1'b0),
       .s_axis_y_tready      (),
-      .s_axis_y_tdata       (48'd0),
+      .s_axis_y_tdata       (96'd0),
       .s_axis_y_tlast       (1'b0)
   );
 

@@ -91,63 +91,45 @@ module axi_read_master #(
   assign s_axis_desc_tready = ready;
 endmodule
 
-module kernel_input #(
-    parameter int DATA_WIDTH = 512,
-    parameter int N = 18,
+module axis_row_unpack #(
     parameter int WORD_WIDTH = 32,
-    parameter int EXPONENT_BITS = 8,
-    parameter int WORD_FRACTION = 0,
-    parameter bit WORD_SIGNED = 1'b1,
-    parameter int WIDTH = 16,
-    parameter int FRACTION = 10,
-    parameter bit SIGNED = 1'b1,
-    parameter int ROUNDING = 0,
-    parameter int OVERFLOW = 0,
-    parameter logic [16*N-1:0] SCALES = '0
+    parameter int BEAT_WORDS = 16,
+    parameter int ROW_WORDS = 18,
+    parameter int ROWS_WIDTH = 32
 ) (
-    input  logic                  clk,
-    input  logic                  rst_n,
-    input  logic                  s_axis_desc_tvalid,
-    output logic                  s_axis_desc_tready,
-    input  logic [          31:0] s_axis_desc_rows,
-    input  logic                  s_axis_tvalid,
-    output logic                  s_axis_tready,
-    input  logic [DATA_WIDTH-1:0] s_axis_tdata,
-    output logic                  m_axis_tvalid,
-    input  logic                  m_axis_tready,
-    output logic [   N*WIDTH-1:0] m_axis_tdata,
-    output logic                  m_axis_tlast,
-    output logic                  starved,
-    output logic                  blocked
+    input  logic                             clk,
+    input  logic                             rst_n,
+    input  logic                             s_axis_desc_tvalid,
+    output logic                             s_axis_desc_tready,
+    input  logic [           ROWS_WIDTH-1:0] s_axis_desc_rows,
+    input  logic                             s_axis_tvalid,
+    output logic                             s_axis_tready,
+    input  logic [BEAT_WORDS*WORD_WIDTH-1:0] s_axis_tdata,
+    output logic                             m_axis_tvalid,
+    input  logic                             m_axis_tready,
+    output logic [ ROW_WORDS*WORD_WIDTH-1:0] m_axis_tdata,
+    output logic                             m_axis_tlast,
+    output logic                             starved
 );
   (* anyseq *) logic ready;
   assign s_axis_desc_tready = ready;
 endmodule
 
-module kernel_output #(
-    parameter int DATA_WIDTH = 512,
-    parameter int N = 1,
+module axis_row_pack #(
     parameter int WORD_WIDTH = 32,
-    parameter int EXPONENT_BITS = 8,
-    parameter int WORD_FRACTION = 0,
-    parameter bit WORD_SIGNED = 1'b1,
-    parameter int ROUNDING = 0,
-    parameter int OVERFLOW = 0,
-    parameter int WIDTH = 16,
-    parameter int FRACTION = 10,
-    parameter bit SIGNED = 1'b1,
-    parameter logic [16*N-1:0] SCALES = '0
+    parameter int ROW_WORDS = 1,
+    parameter int BEAT_WORDS = 16
 ) (
-    input  logic                  clk,
-    input  logic                  rst_n,
-    input  logic                  s_axis_tvalid,
-    output logic                  s_axis_tready,
-    input  logic [   N*WIDTH-1:0] s_axis_tdata,
-    input  logic                  s_axis_tlast,
-    output logic                  m_axis_tvalid,
-    input  logic                  m_axis_tready,
-    output logic [DATA_WIDTH-1:0] m_axis_tdata,
-    output logic                  m_axis_tlast
+    input  logic                             clk,
+    input  logic                             rst_n,
+    input  logic                             s_axis_tvalid,
+    output logic                             s_axis_tready,
+    input  logic [ ROW_WORDS*WORD_WIDTH-1:0] s_axis_tdata,
+    input  logic                             s_axis_tlast,
+    output logic                             m_axis_tvalid,
+    input  logic                             m_axis_tready,
+    output logic [BEAT_WORDS*WORD_WIDTH-1:0] m_axis_tdata,
+    output logic                             m_axis_tlast
 );
   (* anyseq *) logic valid;
   assign m_axis_tvalid = valid;

@@ -2,7 +2,7 @@
 //
 // Rows of N raw fixed-point numbers to rows of N elements as they travel, floating point or raw integers, element 0 in the
 // low bits on both sides. Five clocks of latency (raw: three), a row every clock, any back-pressure: the whole pipeline moves
-// or stands.
+// or stands. Raw integers may take more clocks, to come out beside other tensors' floating point.
 //
 // SCALES holds one 16-bit two's complement exponent an element: a floating-point element i is divided by 2**SCALES[i], the
 // inverse of what axis_wire_to_fixed does. Raw integers are not scaled; ROUNDING and OVERFLOW are theirs. See fixed_to_float
@@ -27,7 +27,9 @@ module axis_fixed_to_wire #(
     // 1: two's complement, 0: unsigned
     parameter bit SIGNED = 1'b1,
     // one exponent an element, element 0 in the low bits
-    parameter logic [16*N-1:0] SCALES = '0
+    parameter logic [16*N-1:0] SCALES = '0,
+    // clocks from a row to its result: 5, of raw integers 3 or more
+    parameter int LATENCY = EXPONENT_BITS == 0 ? 3 : 5
 ) (
     input  logic clk,
     input  logic rst_n,
@@ -47,7 +49,12 @@ module axis_fixed_to_wire #(
     $error("axis_fixed_to_wire %m: N is %0d, expected at least 1", N);
   end
 
-  localparam int LATENCY = EXPONENT_BITS == 0 ? 3 : 5;  // of fixed_to_fixed, of fixed_to_float
+  localparam int CONVERSION = EXPONENT_BITS == 0 ? 3 : 5;  // clocks of fixed_to_fixed, of fixed_to_float
+  localparam int DELAY = LATENCY - CONVERSION;
+
+  if (DELAY < 0 || (EXPONENT_BITS != 0 && DELAY > 0)) begin : g_check_latency
+    $error("axis_fixed_to_wire %m: LATENCY is %0d, expected 5, or 3 and more of raw integers", LATENCY);
+  end
 
   logic [LATENCY-1:0] valid_q;
   logic [LATENCY-1:0] last_q;
@@ -60,6 +67,18 @@ module axis_fixed_to_wire #(
       last_q  <= {last_q[LATENCY-2:0], s_axis_tlast};
     end
     if (!rst_n) valid_q <= '0;
+  end
+
+  logic [N*WORD_WIDTH-1:0] converted;
+
+  if (DELAY > 0) begin : gen_delay
+    logic [DELAY*N*WORD_WIDTH-1:0] delay_q;  // the oldest row in the low bits
+    always_ff @(posedge clk) begin
+      if (enable) delay_q <= (DELAY*N*WORD_WIDTH)'({converted, delay_q} >> (N * WORD_WIDTH));
+    end
+    assign m_axis_tdata = delay_q[N*WORD_WIDTH-1:0];
+  end else begin : gen_no_delay
+    assign m_axis_tdata = converted;
   end
 
   for (genvar i = 0; i < N; i++) begin : gen_lane
@@ -76,7 +95,7 @@ module axis_fixed_to_wire #(
           .clk   (clk),
           .enable(enable),
           .x     (s_axis_tdata[WIDTH*i+:WIDTH]),
-          .raw   (m_axis_tdata[WORD_WIDTH*i+:WORD_WIDTH])
+          .raw   (converted[WORD_WIDTH*i+:WORD_WIDTH])
       );
     end else begin : gen_float
       localparam int SCALE = 32'($signed(SCALES[16*i+:16]));
@@ -90,7 +109,7 @@ module axis_fixed_to_wire #(
           .clk   (clk),
           .enable(enable),
           .raw   (s_axis_tdata[WIDTH*i+:WIDTH]),
-          .y     (m_axis_tdata[WORD_WIDTH*i+:WORD_WIDTH])
+          .y     (converted[WORD_WIDTH*i+:WORD_WIDTH])
       );
     end
   end

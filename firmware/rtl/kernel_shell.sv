@@ -1,43 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Everything of a kernel but its network: control, memory, and the conversion between rows as they travel and raw rows.
+// Everything of a kernel but its network and the conversion of numbers: control, memory, and rows as they lie there.
 //
 //   s_axi_control -> kernel_control -> kernel_runs --+-------------------+------------------------------+
 //                                                    v                   v                              v
-//   m_axi_gmem0 <-------------------------- axi_read_master -> kernel_input            axi_write_master -> m_axi_gmem1
+//   m_axi_gmem0 <-------------------------- axi_read_master -> axis_row_unpack         axi_write_master -> m_axi_gmem1
 //                                                                   |                          ^
-//                                            m_axis_x (core) <------+                          |
-//                                            s_axis_y (core) ----------> kernel_output --------+
+//                                            m_axis_x (rows) <------+                          |
+//                                            s_axis_y (rows) --------> axis_row_pack ----------+
 //
 // All parts work at once and on successive runs: the next run is read while this one is still being written. `done` goes
 // from the write master to the control, so a run is done when its last byte is in memory.
 `default_nettype none
 
 module kernel_shell #(
-    // elements of an input row, how they travel, and their raw type; see axis_wire_to_fixed
-    parameter int N_IN = 18,
-    parameter int WORD_WIDTH_IN = 32,
-    parameter int EXPONENT_BITS_IN = 8,
-    parameter int WORD_FRACTION_IN = 0,
-    parameter bit WORD_SIGNED_IN = 1'b1,
-    parameter int WIDTH_IN = 16,
-    parameter int FRACTION_IN = 10,
-    parameter bit SIGNED_IN = 1'b1,
-    parameter int ROUNDING_IN = 0,
-    parameter int OVERFLOW_IN = 0,
-    parameter logic [16*N_IN-1:0] SCALES_IN = '0,
-    // elements of an output row, how they travel, and their raw type; see axis_fixed_to_wire
-    parameter int N_OUT = 1,
-    parameter int WORD_WIDTH_OUT = 32,
-    parameter int EXPONENT_BITS_OUT = 8,
-    parameter int WORD_FRACTION_OUT = 0,
-    parameter bit WORD_SIGNED_OUT = 1'b1,
-    parameter int ROUNDING_OUT = 0,
-    parameter int OVERFLOW_OUT = 0,
-    parameter int WIDTH_OUT = 16,
-    parameter int FRACTION_OUT = 10,
-    parameter bit SIGNED_OUT = 1'b1,
-    parameter logic [16*N_OUT-1:0] SCALES_OUT = '0,
+    // bytes of a row in memory
+    parameter int ROW_IN_BYTES = 72,
+    parameter int ROW_OUT_BYTES = 4,
     // beats of the longest burst and bursts on their way, for both masters; powers of two
     parameter int MAX_BURST_BEATS = 64,
     parameter int OUTSTANDING = 16,
@@ -101,22 +80,22 @@ module kernel_shell #(
     input  logic         m_axi_gmem1_bvalid,
     output logic         m_axi_gmem1_bready,
 
+    // a row of bytes a beat, the first byte in the low bits
     output logic                       m_axis_x_tvalid,
     input  logic                       m_axis_x_tready,
-    output logic [  N_IN*WIDTH_IN-1:0] m_axis_x_tdata,
+    output logic [ 8*ROW_IN_BYTES-1:0] m_axis_x_tdata,
     output logic                       m_axis_x_tlast,
 
     input  logic                       s_axis_y_tvalid,
     output logic                       s_axis_y_tready,
-    input  logic [N_OUT*WIDTH_OUT-1:0] s_axis_y_tdata,
+    input  logic [8*ROW_OUT_BYTES-1:0] s_axis_y_tdata,
     input  logic                       s_axis_y_tlast
 );
 
   localparam int DATA_WIDTH = 512;
+  localparam int BEAT_BYTES = DATA_WIDTH / 8;
   localparam int BYTES_WIDTH = 48;
-  localparam int COUNT_WIDTH = BYTES_WIDTH - $clog2(DATA_WIDTH / 8) + 1;
-  localparam int ROW_IN_BYTES = N_IN * WORD_WIDTH_IN / 8;
-  localparam int ROW_OUT_BYTES = N_OUT * WORD_WIDTH_OUT / 8;
+  localparam int COUNT_WIDTH = BYTES_WIDTH - $clog2(BEAT_BYTES) + 1;
 
   logic        run_valid;
   logic        run_ready;
@@ -127,6 +106,7 @@ module kernel_shell #(
   logic        done_ready;
   logic        read_error;
   logic        write_error;
+  // a row is due and its bytes have not come; a row waits for the core
   logic        starved;
   logic        blocked;
 
@@ -183,7 +163,7 @@ module kernel_shell #(
   kernel_runs #(
       .ROW_IN_BYTES (ROW_IN_BYTES),
       .ROW_OUT_BYTES(ROW_OUT_BYTES),
-      .BEAT_BYTES   (DATA_WIDTH / 8),
+      .BEAT_BYTES   (BEAT_BYTES),
       .BYTES_WIDTH  (BYTES_WIDTH),
       .MAX_RUNS     (MAX_RUNS)
   ) u_kernel_runs (
@@ -207,7 +187,7 @@ module kernel_shell #(
       .m_axis_write_bytes  (write_bytes)
   );
 
-  // In: memory to raw rows
+  // In: memory to rows
   logic                  in_valid;
   logic                  in_ready;
   logic [DATA_WIDTH-1:0] in_data;
@@ -246,20 +226,12 @@ module kernel_shell #(
       .error              (read_error)
   );
 
-  kernel_input #(
-      .DATA_WIDTH   (DATA_WIDTH),
-      .N            (N_IN),
-      .WORD_WIDTH   (WORD_WIDTH_IN),
-      .EXPONENT_BITS(EXPONENT_BITS_IN),
-      .WORD_FRACTION(WORD_FRACTION_IN),
-      .WORD_SIGNED  (WORD_SIGNED_IN),
-      .WIDTH        (WIDTH_IN),
-      .FRACTION     (FRACTION_IN),
-      .SIGNED       (SIGNED_IN),
-      .ROUNDING     (ROUNDING_IN),
-      .OVERFLOW     (OVERFLOW_IN),
-      .SCALES       (SCALES_IN)
-  ) u_kernel_input (
+  axis_row_unpack #(
+      .WORD_WIDTH(8),
+      .BEAT_WORDS(BEAT_BYTES),
+      .ROW_WORDS (ROW_IN_BYTES),
+      .ROWS_WIDTH(32)
+  ) u_axis_row_unpack (
       .clk               (clk),
       .rst_n             (rst_n),
       .s_axis_desc_tvalid(unpack_valid),
@@ -272,30 +244,22 @@ module kernel_shell #(
       .m_axis_tready     (m_axis_x_tready),
       .m_axis_tdata      (m_axis_x_tdata),
       .m_axis_tlast      (m_axis_x_tlast),
-      .starved           (starved),
-      .blocked           (blocked)
+      .starved           (starved)
   );
 
-  // Out: raw rows to memory
+  assign blocked = m_axis_x_tvalid && !m_axis_x_tready;
+
+  // Out: rows to memory
   logic                  out_valid;
   logic                  out_ready;
   logic [DATA_WIDTH-1:0] out_data;
   logic                  out_last;
 
-  kernel_output #(
-      .DATA_WIDTH   (DATA_WIDTH),
-      .N            (N_OUT),
-      .WORD_WIDTH   (WORD_WIDTH_OUT),
-      .EXPONENT_BITS(EXPONENT_BITS_OUT),
-      .WORD_FRACTION(WORD_FRACTION_OUT),
-      .WORD_SIGNED  (WORD_SIGNED_OUT),
-      .ROUNDING     (ROUNDING_OUT),
-      .OVERFLOW     (OVERFLOW_OUT),
-      .WIDTH        (WIDTH_OUT),
-      .FRACTION     (FRACTION_OUT),
-      .SIGNED       (SIGNED_OUT),
-      .SCALES       (SCALES_OUT)
-  ) u_kernel_output (
+  axis_row_pack #(
+      .WORD_WIDTH(8),
+      .ROW_WORDS (ROW_OUT_BYTES),
+      .BEAT_WORDS(BEAT_BYTES)
+  ) u_axis_row_pack (
       .clk          (clk),
       .rst_n        (rst_n),
       .s_axis_tvalid(s_axis_y_tvalid),

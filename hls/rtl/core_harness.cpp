@@ -17,15 +17,20 @@
 
 namespace {
 
+// One element of a row: its bits, 1 to 64, right after those of the element before.
+struct Lane {
+    uint32_t width, is_signed;
+};
+
 // What one run asks for; the same fields, in the same order, in hls/rtl_sim.py.
 struct Run {
     uint64_t rows;
     uint32_t select;
-    uint32_t n_in, width_in;
-    uint32_t n_out, width_out, signed_out;
+    uint32_t n_in, n_out;
     uint32_t stall_in, stall_out;  // of 256 clocks, how many have no valid (no ready)
     uint64_t seed;
     uint64_t clock_limit;  // stop here, rows in flight or not; 0: when every row is out
+    const Lane *lanes_in, *lanes_out;  // n_in and n_out of them
 };
 
 enum Status : int { DONE = 0, STOPPED = 1, STUCK = 2, LAST_LOST = 3, UNSTABLE = 4, SURPLUS = 5 };
@@ -53,11 +58,12 @@ template <std::size_t N> void read(const VlWide<N> &port, std::vector<uint32_t> 
     for (std::size_t i = 0; i < N; ++i) words[i] = port[i];
 }
 
-void pack(const int64_t *row, uint32_t n, uint32_t width, std::vector<uint32_t> &words) {
+void pack(const int64_t *row, uint32_t n, const Lane *lanes, std::vector<uint32_t> &words) {
     std::fill(words.begin(), words.end(), 0);
-    for (uint32_t i = 0; i < n; ++i) {
-        const uint64_t bits = static_cast<uint64_t>(row[i]) & (~uint64_t{0} >> (64 - width));
-        const uint64_t at = uint64_t{i} * width, word = at / 32, shift = at % 32;
+    uint64_t at = 0;
+    for (uint32_t i = 0; i < n; at += lanes[i++].width) {
+        const uint64_t bits = static_cast<uint64_t>(row[i]) & (~uint64_t{0} >> (64 - lanes[i].width));
+        const uint64_t word = at / 32, shift = at % 32;
         words[word] |= static_cast<uint32_t>(bits << shift);
         const unsigned __int128 rest = static_cast<unsigned __int128>(bits) << shift;
         words[word + 1] |= static_cast<uint32_t>(rest >> 32);
@@ -65,13 +71,14 @@ void pack(const int64_t *row, uint32_t n, uint32_t width, std::vector<uint32_t> 
     }
 }
 
-void unpack(const std::vector<uint32_t> &words, uint32_t n, uint32_t width, bool is_signed, int64_t *row) {
-    for (uint32_t i = 0; i < n; ++i) {
-        const uint64_t at = uint64_t{i} * width, word = at / 32, shift = at % 32;
+void unpack(const std::vector<uint32_t> &words, uint32_t n, const Lane *lanes, int64_t *row) {
+    uint64_t at = 0;
+    for (uint32_t i = 0; i < n; at += lanes[i++].width) {
+        const uint64_t word = at / 32, shift = at % 32, spare = 64 - lanes[i].width;
         const unsigned __int128 wide = static_cast<unsigned __int128>(words[word + 2]) << 64 |
                                        static_cast<unsigned __int128>(words[word + 1]) << 32 | words[word];
-        const uint64_t high = static_cast<uint64_t>(wide >> shift) << (64 - width);
-        row[i] = is_signed ? static_cast<int64_t>(high) >> (64 - width) : static_cast<int64_t>(high >> (64 - width));
+        const uint64_t high = static_cast<uint64_t>(wide >> shift) << spare;
+        row[i] = lanes[i].is_signed ? static_cast<int64_t>(high) >> spare : static_cast<int64_t>(high >> spare);
     }
 }
 
@@ -112,7 +119,7 @@ struct Simulation {
             if (!offered && sent < run.rows && !stalls.below(run.stall_in)) {
                 offered = true;
                 last[sent] = sent + 1 == run.rows || stalls.below(32);
-                pack(x + sent * run.n_in, run.n_in, run.width_in, x_words);
+                pack(x + sent * run.n_in, run.n_in, run.lanes_in, x_words);
                 assign(top->s_axis_x_tdata, x_words);
                 top->s_axis_x_tlast = last[sent];
             }
@@ -126,7 +133,7 @@ struct Simulation {
                 if (got == sent) { status = SURPLUS; break; }
                 if (top->m_axis_y_tlast != last[got]) { status = LAST_LOST; break; }
                 read(top->m_axis_y_tdata, y_words);
-                unpack(y_words, run.n_out, run.width_out, run.signed_out, y + got++ * run.n_out);
+                unpack(y_words, run.n_out, run.lanes_out, y + got++ * run.n_out);
                 idle = 0;
             }
             if (offered && top->s_axis_x_tready) ++sent, offered = false;

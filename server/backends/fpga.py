@@ -15,13 +15,16 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from tritonclient.grpc import model_config_pb2
 
 from hypersonic.firmware.errors import FirmwareError, XclbinError
 from hypersonic.firmware.manifest import Manifest
 from hypersonic.firmware.manifest import check as check_manifest
-from hypersonic.hls.spec import TensorSpec
+from hypersonic.hls.row import Row
 from hypersonic.host import device as host_device
 from hypersonic.host import instance as host_instance
 from hypersonic.host import telemetry
@@ -39,61 +42,100 @@ SLOT_ROWS, SLOTS, TIMEOUT_MS = 16384, 2, 10_000
 
 
 class FpgaSlot:
-    """A slot of a compute unit: requests' bytes go straight into the mapped buffer object, answers come straight out of it."""
+    """A slot of a compute unit: requests' bytes go straight into the mapped buffer object, answers come straight out of it.
 
-    def __init__(self, owner: FpgaInstance, slot: host_instance.Slot, output: TensorSpec, timeout_ms: int) -> None:
+    One tensor a side lies in its buffer as it lies in a request; of several, a row holds a piece of each.
+    """
+
+    def __init__(self, owner: FpgaInstance, slot: host_instance.Slot, rows: tuple[Row, Row], timeout_ms: int) -> None:
+        """rows: of x and of y."""
         self.capacity_rows = slot.capacity_rows
         self._owner = owner
         self._slot = slot
-        self._datatype, self._dims, self._row_bytes = output.datatype, output.shape, output.row_bytes
+        self._inputs, self._outputs = rows
         self._timeout_ms = timeout_ms
         self._x = slot.x.data
         self._y = slot.y.data.toreadonly()
+        self._x_columns = _columns(slot.x, self._inputs)
+        self._y_columns = _columns(slot.y, self._outputs)
         #: (first row, rows) of each share; the requests themselves are let go, with the megabytes they came with
         self._rows: list[tuple[int, int]] = []
-        self._bytes_in = 0
+        self._sent_rows = 0
 
     def start(self, shares: Sequence[Share]) -> None:
         at = rows = 0
         self._rows.clear()
         for share in shares:
-            (data,) = share.tensors
-            assert data is not None  # the input of a kernel is not optional
-            at = copy_into(self._x, at, data)
+            if self._x_columns:
+                self._scatter(share, rows)
+            else:
+                (data,) = share.tensors
+                assert data is not None  # the inputs of a kernel are not optional
+                at = copy_into(self._x, at, data)
             self._rows.append((rows, share.rows))
             rows += share.rows
-        self._bytes_in = at
+        self._sent_rows = rows
         try:
             self._slot.start(rows)
         except DeviceError as error:
             raise self._owner.failure(error) from error
+
+    def _scatter(self, share: Share, at: int) -> None:
+        """Each tensor's piece of every row, from row `at` on."""
+        for column, data in zip(self._x_columns, share.tensors, strict=True):
+            assert data is not None  # the inputs of a kernel are not optional
+            column[at : at + share.rows] = np.frombuffer(data, column.dtype)
 
     def finish(self) -> Launched:
         try:
             times = self._slot.finish(self._timeout_ms)
         except DeviceError as error:
             raise self._owner.failure(error) from error
-        return Launched(times.launched_ns, times.done_ns, self._bytes_in, sum(rows for _, rows in self._rows) * self._row_bytes)
+        bytes_in, bytes_out = (self._sent_rows * row.row_bytes for row in (self._inputs, self._outputs))
+        return Launched(times.launched_ns, times.done_ns, bytes_in, bytes_out)
 
     def answer(self, index: int) -> Answer:
         first_row, rows = self._rows[index]
-        start, size = first_row * self._row_bytes, rows * self._row_bytes
-        output = Output(0, self._datatype, (rows, *self._dims), (self._y[start : start + size],), size)
+        if self._y_columns:
+            return Answer(
+                tuple(self._gathered(position, first_row, rows) for position in range(len(self._y_columns))), fresh=True
+            )
+        (tensor,) = self._outputs.tensors
+        start, size = first_row * tensor.row_bytes, rows * tensor.row_bytes
+        output = Output(0, tensor.datatype, (rows, *tensor.shape), (self._y[start : start + size],), size)
         return Answer((output,))
+
+    def _gathered(self, position: int, first_row: int, rows: int) -> Output:
+        tensor, column = self._outputs.tensors[position], self._y_columns[position]
+        data = np.ascontiguousarray(column[first_row : first_row + rows]).view(np.uint8).data
+        return Output(position, tensor.datatype, (rows, *tensor.shape), (data,), len(data))
 
     def release(self) -> None:
         """Let go of the mapped buffers, so that they can be unmapped."""
+        self._x_columns = self._y_columns = ()
         self._x.release()
         self._y.release()
+
+
+def _columns(buffer: NDArray[np.uint8], row: Row) -> tuple[NDArray[Any], ...]:
+    """A view of each tensor in a buffer of rows: (capacity_rows,) of opaque pieces of row_bytes each, which numpy moves as a
+    whole. Empty for one tensor: the buffer is the tensor."""
+    if len(row.tensors) == 1:
+        return ()
+    rows = buffer.reshape(-1, row.row_bytes)
+    return tuple(
+        rows[:, offset : offset + tensor.row_bytes].view(f"V{tensor.row_bytes}")[:, 0]
+        for tensor, offset in zip(row.tensors, row.offsets, strict=True)
+    )
 
 
 class FpgaInstance:
     """A compute unit."""
 
-    def __init__(self, instance: host_instance.ModelInstance, name: str, output: TensorSpec, timeout_ms: int) -> None:
+    def __init__(self, instance: host_instance.ModelInstance, name: str, rows: tuple[Row, Row], timeout_ms: int) -> None:
         self.name = name
         self._instance = instance
-        self.slots = tuple(FpgaSlot(self, slot, output, timeout_ms) for slot in instance.slots)
+        self.slots = tuple(FpgaSlot(self, slot, rows, timeout_ms) for slot in instance.slots)
 
     @property
     def in_service(self) -> bool:
@@ -206,20 +248,27 @@ def _inside(directory: Path, name: str) -> Path:
 def _check_config(config: ModelConfig, manifest: Manifest) -> None:
     if config.max_batch_size < 1:
         raise ModelLoadError(f"model '{config.name}': max_batch_size is 0, expected 1 or more: a kernel takes rows")
-    for kind, tensors, spec in (("input", config.inputs, manifest.input), ("output", config.outputs, manifest.output)):
-        if tensors != (_expected(spec),):
+    for kind, tensors, row in (("input", config.inputs, manifest.inputs), ("output", config.outputs, manifest.outputs)):
+        if any(tensor.optional for tensor in tensors):
+            raise ModelLoadError(
+                f"model '{config.name}': config.pbtxt has {kind} {_describe(tensors)}, but a kernel takes every input of every "
+                "request: correct config.pbtxt"
+            )
+        if tensors != _expected(row):
             raise ModelLoadError(
                 f"model '{config.name}': config.pbtxt has {kind} {_describe(tensors)}, but the manifest has "
-                f"{_describe((_expected(spec),))}: correct config.pbtxt or publish the model again"
+                f"{_describe(_expected(row))}: correct config.pbtxt or publish the model again"
             )
 
 
-def _expected(spec: TensorSpec) -> TensorConfig:
-    return TensorConfig(spec.name, spec.datatype, spec.shape)
+def _expected(row: Row) -> tuple[TensorConfig, ...]:
+    return tuple(TensorConfig(tensor.name, tensor.datatype, tensor.shape) for tensor in row.tensors)
 
 
 def _describe(tensors: Sequence[TensorConfig]) -> str:
-    return ", ".join(f"'{tensor.name}' {tensor.datatype} {list(tensor.dims)}" for tensor in tensors)
+    return ", ".join(
+        f"'{tensor.name}' {tensor.datatype} {list(tensor.dims)}{' optional' if tensor.optional else ''}" for tensor in tensors
+    )
 
 
 def _open(xclbin: Path, manifest: Manifest, config: ModelConfig, opened: ExitStack, register: CardRegister) -> FpgaModel:
@@ -234,7 +283,7 @@ def _open(xclbin: Path, manifest: Manifest, config: ModelConfig, opened: ExitSta
         card = register.loaded(device, index, held_bytes)
         for instance in opened_instances:
             name = instance.name if len(devices) == 1 else f"{instance.name}@{index}"
-            instances.append(FpgaInstance(instance, name, manifest.output, timeout_ms))
+            instances.append(FpgaInstance(instance, name, (manifest.inputs, manifest.outputs), timeout_ms))
             cards.append(card)
     return FpgaModel(instances, cards, opened.pop_all())
 

@@ -2,12 +2,13 @@
 // sw_emu: the kernel's shell in C++ around the model's own C++ (hypersonic_csim), behind device_model.h.
 //
 // It has the kernel's registers and control protocol and no clock: its cycle counters read 0. This file is included by one
-// that sim/simulator.py writes for each model: namespace spec from its TensorSpecs, namespace registers from the kernel's
+// that sim/simulator.py writes for each model: namespace spec from its tensors, namespace registers from the kernel's
 // register map.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include "device_model.h"
@@ -18,11 +19,61 @@ extern "C" int hypersonic_csim(const int64_t *x_raw, int64_t *y_raw, size_t rows
 namespace {
 
 constexpr uint32_t kPollRows = 1024;
-constexpr size_t kInputs = sizeof spec::kInputExponents / sizeof spec::kInputExponents[0];
-constexpr size_t kOutputs = sizeof spec::kOutputExponents / sizeof spec::kOutputExponents[0];
-constexpr uint32_t kInputBytes = kInputs * spec::kInputFormat.bytes;
-constexpr uint32_t kOutputBytes = kOutputs * spec::kOutputFormat.bytes;
+
+constexpr uint32_t row_bytes(const emu::Tensor *tensors, size_t count) {
+    uint32_t bytes = 0;
+    for (size_t i = 0; i < count; ++i) bytes += static_cast<uint32_t>(tensors[i].row_bytes());
+    return bytes;
+}
+
+constexpr size_t row_size(const emu::Tensor *tensors, size_t count) {
+    size_t size = 0;
+    for (size_t i = 0; i < count; ++i) size += tensors[i].size;
+    return size;
+}
+
+constexpr size_t kInputTensors = sizeof spec::kInputs / sizeof spec::kInputs[0];
+constexpr size_t kOutputTensors = sizeof spec::kOutputs / sizeof spec::kOutputs[0];
+constexpr size_t kInputSize = row_size(spec::kInputs, kInputTensors);
+constexpr size_t kOutputSize = row_size(spec::kOutputs, kOutputTensors);
+constexpr uint32_t kInputBytes = row_bytes(spec::kInputs, kInputTensors);
+constexpr uint32_t kOutputBytes = row_bytes(spec::kOutputs, kOutputTensors);
 constexpr uint32_t kAlignment = 64;
+
+// Tensor T of every row, its types known to the compiler: x rows of kInputBytes, raw rows of kInputSize.
+template <size_t T>
+void load_tensor(const uint8_t *x, int64_t *raw, uint32_t rows) {
+    constexpr emu::Tensor tensor = spec::kInputs[T];
+    x += row_bytes(spec::kInputs, T);
+    raw += row_size(spec::kInputs, T);
+    for (uint32_t row = 0; row < rows; ++row, x += kInputBytes, raw += kInputSize) {
+        for (size_t i = 0; i < tensor.size; ++i) {
+            raw[i] = emu::load(x + i * tensor.format.bytes, tensor.exponents[i], tensor.format, tensor.fixed);
+        }
+    }
+}
+
+template <size_t T>
+void store_tensor(uint8_t *y, const int64_t *raw, uint32_t rows) {
+    constexpr emu::Tensor tensor = spec::kOutputs[T];
+    y += row_bytes(spec::kOutputs, T);
+    raw += row_size(spec::kOutputs, T);
+    for (uint32_t row = 0; row < rows; ++row, y += kOutputBytes, raw += kOutputSize) {
+        for (size_t i = 0; i < tensor.size; ++i) {
+            emu::store(y + i * tensor.format.bytes, raw[i], tensor.exponents[i], tensor.format, tensor.fixed);
+        }
+    }
+}
+
+template <size_t... T>
+void load_rows(const uint8_t *x, int64_t *raw, uint32_t rows, std::index_sequence<T...>) {
+    (load_tensor<T>(x, raw, rows), ...);
+}
+
+template <size_t... T>
+void store_rows(uint8_t *y, const int64_t *raw, uint32_t rows, std::index_sequence<T...>) {
+    (store_tensor<T>(y, raw, rows), ...);
+}
 
 }  // namespace
 
@@ -114,20 +165,16 @@ private:
     }
 
     void compute(uint32_t rows) {
-        x_raw_.resize(rows * kInputs);
-        y_raw_.resize(rows * kOutputs);
-        const uint8_t *x = host_x_ + static_cast<size_t>(row_) * kInputBytes;
-        for (size_t i = 0; i < x_raw_.size(); ++i, x += spec::kInputFormat.bytes) {
-            x_raw_[i] = emu::load(x, spec::kInputExponents[i % kInputs], spec::kInputFormat, spec::kInput);
-        }
+        x_raw_.resize(rows * kInputSize);
+        y_raw_.resize(rows * kOutputSize);
+        load_rows(host_x_ + static_cast<size_t>(row_) * kInputBytes, x_raw_.data(), rows,
+                  std::make_index_sequence<kInputTensors>());
         if (hypersonic_csim(x_raw_.data(), y_raw_.data(), rows) != 0) {
             memory_.fault(memory_.card, "hypersonic_csim did not return 0");
             axi_error_ |= registers::READ_ERROR;
         }
-        uint8_t *y = host_y_ + static_cast<size_t>(row_) * kOutputBytes;
-        for (size_t i = 0; i < y_raw_.size(); ++i, y += spec::kOutputFormat.bytes) {
-            emu::store(y, y_raw_[i], spec::kOutputExponents[i % kOutputs], spec::kOutputFormat, spec::kOutput);
-        }
+        store_rows(host_y_ + static_cast<size_t>(row_) * kOutputBytes, y_raw_.data(), rows,
+                   std::make_index_sequence<kOutputTensors>());
         row_ += rows;
         rows_done_ += rows;
     }

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -44,6 +45,16 @@ struct Format {
 
     constexpr int mantissa_bits() const { return 8 * bytes - 1 - exponent_bits; }
     constexpr int bias() const { return (1 << (exponent_bits - 1)) - 1; }
+};
+
+// One tensor of a row: its elements, how each travels, what it is in the fabric, and by which power of two it is scaled.
+struct Tensor {
+    size_t size;
+    Format format;
+    FixedPoint fixed;
+    const int *exponents;
+
+    constexpr size_t row_bytes() const { return size * static_cast<size_t>(format.bytes); }
 };
 
 inline double round_to_integer(double value, Rounding rounding) {

@@ -51,8 +51,8 @@ def test_one_wrong_bit_is_found_and_named(server: Served) -> None:
 def test_other_datatypes_travel_and_are_compared_to_the_bit(tmp_path: Path, datatypes: tuple[str, str]) -> None:
     build("facile", target="sw_emu", repository=tmp_path, datatypes=datatypes)
     project, _ = build_csim("facile")
-    x, _ = travelling((project.input, project.output), datatypes)
-    rows = x.quantise(log_flat_events(1, seed=14).rows[:500])
+    x, _ = travelling((project.inputs, project.outputs), datatypes)
+    rows = x.tensors[0].quantise(log_flat_events(1, seed=14).rows[:500])
     with served(tmp_path) as server:
         model = describe_model(server.grpc, "facile")
         assert (model.input_datatype, model.output_datatype) == datatypes

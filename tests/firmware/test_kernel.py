@@ -12,19 +12,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hypersonic.firmware import kernel as kernel_module
-from hypersonic.firmware.kernel import PORTS, Kernel, KernelError, rtl_sources, shell_parameters, write_kernel
+from hypersonic.firmware.converters import converter_parameters
+from hypersonic.firmware.kernel import PORTS, Kernel, KernelError, rtl_sources, write_kernel
 from hypersonic.hls import verilator
 from hypersonic.hls.core import Core
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
+from hypersonic.hls.row import Row
 from hypersonic.hls.spec import DATATYPES, TensorSpec
-from hypersonic.sim.bench_core import bench_specs, write_bench_core
+from hypersonic.sim.bench_core import bench_rows, write_bench_core
 
 MODULES = sorted(file.stem for file in kernel_module.RTL.glob("*.sv"))
 
 
 @pytest.fixture
 def core(tmp_path: Path) -> Core:
-    return write_bench_core(*bench_specs(18, 1), tmp_path)
+    return write_bench_core(*bench_rows(18, 1), tmp_path)
 
 
 def lint(kernel: Kernel) -> None:
@@ -49,9 +51,14 @@ def tensors(draw: st.DrawFn, name: str) -> TensorSpec:
     return TensorSpec(name, (size,), fixed, datatype, (draw(st.integers(-40, 40)),) * size)
 
 
+@st.composite
+def rows(draw: st.DrawFn) -> Row:
+    return Row(tuple(draw(tensors(f"t{index}")) for index in range(draw(st.integers(1, 4)))))
+
+
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(x=tensors("x"), y=tensors("y"))
-def test_a_kernel_of_any_shape_and_type_lints_clean(tmp_path: Path, x: TensorSpec, y: TensorSpec) -> None:
+@given(x=rows(), y=rows())
+def test_a_kernel_of_any_tensors_lints_clean(tmp_path: Path, x: Row, y: Row) -> None:
     lint(write_kernel(write_bench_core(x, y, tmp_path), tmp_path))
 
 
@@ -74,12 +81,12 @@ def test_the_top_has_exactly_the_ports_of_a_vitis_kernel(core: Core, tmp_path: P
     assert {"ap_clk", "ap_rst_n", "interrupt", "m_axi_gmem0_rdata", "m_axi_gmem1_wstrb", "s_axi_control_araddr"} <= names
 
 
-def test_scales_and_types_reach_the_shell_as_literals(core: Core) -> None:
+def test_scales_and_types_reach_the_converter_as_literals() -> None:
     x = TensorSpec("x", (3,), FixedPoint(12, 20, False, Rounding.RND_CONV, Overflow.SAT), scale_exponents=(1, -2, 0))
-    parameters = shell_parameters(replace(core, input=x))
-    assert parameters["SCALES_IN"] == "48'h0000fffe0001"
-    assert (parameters["WIDTH_IN"], parameters["FRACTION_IN"], parameters["SIGNED_IN"]) == ("12", "-8", "1'b0")
-    assert (parameters["ROUNDING_IN"], parameters["OVERFLOW_IN"]) == ("2", "1")
+    parameters = converter_parameters(x, x.fixed)
+    assert parameters["SCALES"] == "48'h0000fffe0001"
+    assert (parameters["WIDTH"], parameters["FRACTION"], parameters["SIGNED"]) == ("12", "-8", "1'b0")
+    assert (parameters["ROUNDING"], parameters["OVERFLOW"]) == ("2", "1")
 
 
 @pytest.mark.parametrize("name", ["table", "module", "axis_fifo", "kernel_shell", "bench_core"])
@@ -91,13 +98,13 @@ def test_a_name_that_verilog_or_the_kernel_uses_is_refused(core: Core, tmp_path:
 def test_a_scale_beyond_the_shell_is_refused_by_element(core: Core, tmp_path: Path) -> None:
     y = TensorSpec("energy", (2,), FixedPoint(16, 6), scale_exponents=(0, 391))
     with pytest.raises(KernelError, match="tensor 'energy', element 1: 10 fraction bits and scale exponent 391"):
-        write_kernel(replace(core, output=y), tmp_path)
+        write_kernel(replace(core, outputs=Row((y,))), tmp_path)
 
 
 def test_a_row_longer_than_the_shell_counts_is_refused(core: Core, tmp_path: Path) -> None:
     x = TensorSpec("x", (128, 128), FixedPoint(16, 6))
-    with pytest.raises(KernelError, match="a row is 65536 bytes, expected at most 65535"):
-        write_kernel(replace(core, input=x), tmp_path)
+    with pytest.raises(KernelError, match="tensor 'x': a row is 65536 bytes, expected at most 65535"):
+        write_kernel(replace(core, inputs=Row((x,))), tmp_path)
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -135,6 +142,7 @@ BAD_PARAMETERS = [
     ("float_to_fixed", "ROUNDING=7", "ROUNDING is 7"),
     ("fixed_to_float", "SHIFT=-401", "SHIFT is -401"),
     ("kernel_control", "MAX_RUNS=6", "MAX_RUNS is 6"),
+    ("axis_fixed_to_wire", "LATENCY=6", "LATENCY is 6"),
     ("kernel_runs", "ROW_IN_BYTES=65536", "ROW_IN_BYTES is 65536"),
 ]
 

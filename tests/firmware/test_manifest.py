@@ -19,13 +19,14 @@ from hypersonic.firmware.link import link
 from hypersonic.firmware.manifest import Manifest, check
 from hypersonic.firmware.platform import Target, find_platform
 from hypersonic.hls.fixed import FixedPoint
+from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 
 XCLBIN = link("facile", Target.HW_EMU, find_platform("u250"), b"simulator", compute_units=2)
 INPUT = TensorSpec("x", (18,), FixedPoint(16, 6), scale_exponents=tuple(range(18)))
 OUTPUT = TensorSpec("y", (1,), FixedPoint(24, 12))
 MANIFEST = Manifest.of(
-    XCLBIN, model="facile", platform="u250", core="da", input=INPUT, output=OUTPUT, ii=1, latency_cycles=14,
+    XCLBIN, model="facile", platform="u250", core="da", inputs=Row((INPUT,)), outputs=Row((OUTPUT,)), ii=1, latency_cycles=14,
     max_batch_size=160_000, tools={"hls4ml": "1.3.0"}, report={"sigma68": [0.1, 0.2]},
 )  # fmt: skip
 
@@ -38,9 +39,9 @@ def test_a_manifest_reads_back_as_written(tmp_path: Path) -> None:
 
 def test_the_json_has_the_agreed_fields() -> None:
     fields = json.loads(MANIFEST.to_json())
-    assert fields["schema"] == 1
+    assert fields["schema"] == 2
     assert fields["compute_units"] == ["facile_1", "facile_2"]
-    assert fields["input"] == INPUT.to_json()
+    assert fields["inputs"] == [INPUT.to_json()]
     assert (len(fields["uuid"]), len(fields["sha256"])) == (32, 64)
     assert (fields["target"], fields["platform"], fields["kernel"]) == ("hw_emu", "u250", "facile")
 
@@ -93,7 +94,7 @@ def test_a_missing_field_is_named(field: str) -> None:
         ("[1]", "is a JSON list, expected an object"),
         ("[" * 100_000, "not JSON"),
         (" " * (1 << 21), "more than 1048576 bytes"),
-        (_with(schema=2), "schema is 2, expected 1"),
+        (_with(schema=1), "schema is 1, expected 2; publish the model again"),
         (_with(model="../../etc"), "model is '../../etc', expected a name"),
         (_with(target="fpga"), "target is 'fpga', expected one of sw_emu, hw_emu, hw"),
         (_with(platform="u999"), "platform is 'u999', expected one of aws_f1, aws_f2, u200, u250"),
@@ -106,11 +107,17 @@ def test_a_missing_field_is_named(field: str) -> None:
         (_with(compute_units=[]), "compute_units is .*, expected a list of names"),
         (_with(compute_units=["facile_1", 2]), "compute_units is .*, expected a list of names"),
         (_with(tools=[]), "tools is .*, expected an object"),
-        (_with(input={}), "input has no field 'name'"),
-        (_with(input=INPUT.to_json() | {"shape": [0]}), "input is no tensor: .*shape is"),
-        (_with(input=INPUT.to_json() | {"shape": 5}), "input is no tensor"),
-        (_with(output=OUTPUT.to_json() | {"fixed": "float"}), "output is no tensor: precision is 'float'"),
-        (_with(output=OUTPUT.to_json() | {"fixed": 7}), "output is no tensor"),
+        (_with(inputs={}), "inputs is {}, expected a list of tensors"),
+        (_with(inputs=[]), "inputs has 0 tensors, expected 1 to 64"),
+        (_with(inputs=[{}] * 65), "inputs has 65 tensors, expected 1 to 64"),
+        (_with(inputs=[{}]), "a tensor of inputs has no field 'name'"),
+        (_with(outputs=[OUTPUT.to_json(), 5]), r"outputs\[1\] is 5, expected a tensor"),
+        (_with(outputs=[OUTPUT.to_json()] * 2), "outputs make no row: .*y, y: a name stands twice"),
+        (_with(inputs=[INPUT.to_json() | {"shape": [0]}]), "inputs make no row: .*shape is"),
+        (_with(inputs=[INPUT.to_json() | {"shape": 5}]), "inputs make no row"),
+        (_with(outputs=[OUTPUT.to_json() | {"shape": [1 << 62]}]), "outputs make a row of 18446744073709551616 bytes"),
+        (_with(outputs=[OUTPUT.to_json() | {"fixed": "float"}]), "outputs make no row: precision is 'float'"),
+        (_with(outputs=[OUTPUT.to_json() | {"fixed": 7}]), "outputs make no row"),
     ],
 )
 def test_a_field_that_is_not_what_it_must_be_is_named(text: str, message: str) -> None:
@@ -141,7 +148,7 @@ def test_any_value_in_any_field_is_read_or_refused(field: str, value: Any) -> No
 @given(st.sampled_from(list(INPUT.to_json())), json_values)
 def test_any_value_in_a_tensor_is_read_or_refused(field: str, value: Any) -> None:
     with contextlib.suppress(ManifestError):
-        Manifest.parse(_with(input=INPUT.to_json() | {field: value}))
+        Manifest.parse(_with(inputs=[OUTPUT.to_json(), INPUT.to_json() | {field: value}]))
 
 
 def test_config_pbtxt_is_a_model_config_triton_reads() -> None:
@@ -155,6 +162,14 @@ def test_config_pbtxt_is_a_model_config_triton_reads() -> None:
     assert config.instance_group[0].kind == model_config_pb2.ModelInstanceGroup.KIND_MODEL
     values = {key: value.string_value for key, value in config.parameters.items()}
     assert values == {"slot_rows": "16384", "slots": "2", "timeout_ms": "10000"}
+
+
+def test_config_pbtxt_names_all_tensors_in_order() -> None:
+    flags = TensorSpec('odd "name"', (2, 3), FixedPoint(8, 8, signed=False), "UINT8")
+    both = replace(MANIFEST, inputs=Row((INPUT, flags)), outputs=Row((flags, OUTPUT)))
+    config = text_format.Parse(config_pbtxt(both), model_config_pb2.ModelConfig())
+    assert [(tensor.name, list(tensor.dims)) for tensor in config.input] == [("x", [18]), ('odd "name"', [2, 3])]
+    assert [tensor.data_type for tensor in config.output] == [model_config_pb2.TYPE_UINT8, model_config_pb2.TYPE_FP32]
 
 
 def test_config_pbtxt_takes_other_parameters_and_never_prefers_more_than_the_maximum() -> None:

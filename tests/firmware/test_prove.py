@@ -35,6 +35,7 @@ BREAKS = {
         "prove_3_4",
     ),
     "a consumer takes a beat twice": Break("axis_broadcast", "{N{s_axis_tvalid}} & ~taken_q", "{N{s_axis_tvalid}}"),
+    "a beat goes before all are there": Break("axis_join", "= &s_axis_tvalid;", "= |s_axis_tvalid;"),
     "a result finds no place": Break(
         "axis_free_running", "assign s_axis_tready = free_q != '0;", "assign s_axis_tready = 1'b1;"
     ),

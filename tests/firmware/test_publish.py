@@ -16,13 +16,14 @@ from hypersonic.firmware.manifest import Manifest, check
 from hypersonic.firmware.platform import Target, find_platform
 from hypersonic.firmware.publish import check_repository, publish, versions
 from hypersonic.hls.fixed import FixedPoint
+from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 
 XCLBIN = link("facile", Target.HW_EMU, find_platform("u250"), b"simulator")
-X = TensorSpec("x", (18,), FixedPoint(16, 6))
-Y = TensorSpec("y", (1,), FixedPoint(16, 6))
+X = Row((TensorSpec("x", (18,), FixedPoint(16, 6)),))
+Y = Row((TensorSpec("y", (1,), FixedPoint(16, 6)),))
 MANIFEST = Manifest.of(
-    XCLBIN, model="facile", platform="u250", core="da", input=X, output=Y, ii=1, latency_cycles=1, max_batch_size=16_000
+    XCLBIN, model="facile", platform="u250", core="da", inputs=X, outputs=Y, ii=1, latency_cycles=1, max_batch_size=16_000
 )
 
 
@@ -71,10 +72,21 @@ def test_a_manifest_of_another_xclbin_is_not_published(tmp_path: Path) -> None:
 
 def test_other_tensors_under_the_same_name_are_refused(tmp_path: Path) -> None:
     publish(tmp_path, XCLBIN, MANIFEST, "name")
-    with pytest.raises(PublishError, match=r"version 1 has input x FP32 \[18\], the new build x FP32 \[15\]"):
-        publish(tmp_path, XCLBIN, replace(MANIFEST, input=TensorSpec("x", (15,), FixedPoint(16, 6))), "name")
-    publish(tmp_path, XCLBIN, replace(MANIFEST, output=TensorSpec("y", (1,), FixedPoint(8, 3))), "name")
+    flags = TensorSpec("flags", (15,), FixedPoint(16, 6))
+    with pytest.raises(PublishError, match=r"version 1 has inputs x FP32 \[18\], the new build flags FP32 \[15\]"):
+        publish(tmp_path, XCLBIN, replace(MANIFEST, inputs=Row((flags,))), "name")
+    with pytest.raises(PublishError, match=r"version 1 has outputs y FP32 \[1\], the new build y FP32 \[1\], flags FP32"):
+        publish(tmp_path, XCLBIN, replace(MANIFEST, outputs=Row((*Y.tensors, flags))), "name")
+    publish(tmp_path, XCLBIN, replace(MANIFEST, outputs=Row((TensorSpec("y", (1,), FixedPoint(8, 3)),))), "name")
     assert _complete(tmp_path) == (1, 2)
+
+
+def test_beside_a_version_of_an_older_program_it_is_said_what_to_remove(tmp_path: Path) -> None:
+    place = publish(tmp_path, XCLBIN, MANIFEST, "name")
+    text = (place / "manifest.json").read_text()
+    (place / "manifest.json").write_text(text.replace('"schema": 2', '"schema": 1'))
+    with pytest.raises(PublishError, match=r"schema is 1, expected 2.* remove .*facile first"):
+        publish(tmp_path, XCLBIN, MANIFEST, "name")
 
 
 @pytest.mark.parametrize(("model", "version"), [("../up", None), (".hidden", None), ("", None), ("facile", 0), ("facile", -3)])

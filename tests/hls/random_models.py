@@ -9,6 +9,7 @@ writes DIRECTORY/net_<i>/ as hypersonic.hls.convert does.
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from itertools import cycle, product
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,13 @@ import numpy as np
 import yaml
 
 from hypersonic.hls.convert import convert
+from hypersonic.hls.fixed import Overflow, Rounding
 from hypersonic.hls.keras_model import use_keras_2
 
-MODES = [f"AP_{q},AP_{o}" for q, o in product(("TRN", "RND", "RND_CONV"), ("WRAP", "SAT"))]
+#: all that hls4ml and the da core know: WRAP_SM is not in hls4ml, SAT_ZERO not in the core
+MODES = [f"{q},{o}" for q, o in product(Rounding, (Overflow.WRAP, Overflow.SAT, Overflow.SAT_SYM))]
+
+MERGES = ("Add", "Subtract", "Average", "Maximum", "Minimum", "Concatenate")
 
 
 class Modes:
@@ -38,58 +43,84 @@ class Modes:
         return f"{kind}<{width},{integer},{next(self._modes)}>"
 
 
-def model(rng: np.random.Generator, modes: Modes) -> tuple[Any, dict[str, Any]]:
-    """A chain of dense, batch normalisation and activations, and hls4ml's LayerName for it."""
-    import tf_keras as keras
+@dataclass
+class Drawing:
+    """A functional model as it grows: tensors by name, hls4ml's LayerName for its layers, and who was read."""
 
-    size = int(rng.integers(1, 6))
-    layers: list[Any] = [keras.Input((size,), name="x")]
-    names: dict[str, Any] = {}
-    for index in range(int(rng.integers(1, 5))):
-        kind = rng.choice(["dense", "dense", "bn", "relu", "linear"])
+    rng: np.random.Generator
+    modes: Modes
+    tensors: dict[str, Any]
+    names: dict[str, Any]
+    read: set[str]
+
+    def pick(self) -> str:
+        """One of the last tensors, so that models grow deep."""
+        name = str(self.rng.choice(list(self.tensors)[-4:]))
+        self.read.add(name)
+        return name
+
+    def add(self, index: int) -> None:
+        kind = str(self.rng.choice(["dense", "dense", "dense", "bn", "relu", "linear", *MERGES]))
         name = f"{kind}_{index}"
-        result = modes.precision(4, 18, (1, 9))
+        result = {"result": self.modes.precision(4, 18, (1, 9))}
         if kind == "dense":
-            units, bias = int(rng.integers(1, 6)), bool(rng.random() < 0.7)
-            activation = rng.choice([None, "relu"])
-            initializer = keras.initializers.RandomUniform(-3.9, 3.9, seed=int(rng.integers(1 << 30)))
-            layers.append(
-                keras.layers.Dense(
-                    units, activation, bias, kernel_initializer=initializer, bias_initializer=initializer, name=name
-                )
-            )
-            weight, accum = (
-                modes.precision(4, 12, (3, 3), True),
-                rng.choice(["auto", "auto", "ap_fixed<60,14>", "ap_fixed<58,11,AP_RND>"]),
-            )
-            names[name] = {
-                "Precision": {
-                    "weight": weight,
-                    "bias": modes.precision(4, 14, (3, 4), True),
-                    "accum": str(accum),
-                    "result": result,
-                }
-            }
-            if activation:
-                names[f"{name}_relu"] = {"Precision": {"result": modes.precision(4, 16, (1, 9))}}
+            self._dense(name, result)
         elif kind == "bn":
-            layers.append(keras.layers.BatchNormalization(name=name))
-            names[name] = {
-                "Precision": {
-                    "scale": modes.precision(8, 14, (3, 3), True),
-                    "bias": modes.precision(8, 16, (4, 4), True),
-                    "result": result,
-                }
-            }
+            self.tensors[name] = _keras().layers.BatchNormalization(name=name)(self.tensors[self.pick()])
+            types = {"scale": self.modes.precision(8, 14, (3, 3), True), "bias": self.modes.precision(8, 16, (4, 4), True)}
+            self.names[name] = {"Precision": {**types, **result}}
+        elif kind in MERGES:
+            self._merge(kind, name, result)
         else:
-            layers.append(keras.layers.Activation(kind, name=name))
-            names[name] = {"Precision": {"result": result}}
-    made = keras.Sequential(layers)
+            self.tensors[name] = _keras().layers.Activation(kind, name=name)(self.tensors[self.pick()])
+            self.names[name] = {"Precision": result}
+
+    def _dense(self, name: str, result: dict[str, str]) -> None:
+        units, bias = int(self.rng.integers(1, 6)), bool(self.rng.random() < 0.7)
+        activation = self.rng.choice([None, "relu"])
+        drawn = _keras().initializers.RandomUniform(-3.7, 3.7, seed=int(self.rng.integers(1 << 30)))
+        layer = _keras().layers.Dense(units, activation, bias, kernel_initializer=drawn, bias_initializer=drawn, name=name)
+        self.tensors[name] = layer(self.tensors[self.pick()])
+        accum = str(self.rng.choice(["auto", "auto", "ap_fixed<60,14>", "ap_fixed<58,11,AP_RND>"]))
+        types = {"weight": self.modes.precision(4, 12, (3, 3), True), "bias": self.modes.precision(4, 14, (3, 4), True)}
+        self.names[name] = {"Precision": {**types, "accum": accum, **result}}
+        if activation:
+            self.names[f"{name}_relu"] = {"Precision": {"result": self.modes.precision(4, 16, (1, 9))}}
+
+    def _merge(self, kind: str, name: str, result: dict[str, str]) -> None:
+        """With a tensor of the same size, or with itself."""
+        left = self.pick()
+        size = self.tensors[left].shape[1]
+        same = [other for other, tensor in self.tensors.items() if kind == "Concatenate" or tensor.shape[1] == size]
+        right = str(self.rng.choice(same[-3:]))
+        self.read.add(right)
+        self.tensors[name] = getattr(_keras().layers, kind)(name=name)([self.tensors[left], self.tensors[right]])
+        if self.rng.random() < 0.6:  # else of hls4ml's automatic type
+            self.names[name] = {"Precision": result}
+
+
+def _keras() -> Any:
+    import tf_keras
+
+    return tf_keras
+
+
+def model(rng: np.random.Generator, modes: Modes) -> tuple[Any, dict[str, Any]]:
+    """Up to three inputs and seven layers, every end an output, maybe one in the middle too; and hls4ml's LayerName for it."""
+    keras = _keras()
+    inputs = {f"x_{k}": keras.Input((int(rng.integers(1, 6)),), name=f"x_{k}") for k in range(int(rng.integers(1, 4)))}
+    drawing = Drawing(rng, modes, dict(inputs), {}, set())
+    for index in range(int(rng.integers(1, 8))):
+        drawing.add(index)
+    outputs = [name for name in drawing.tensors if name not in inputs and (name not in drawing.read or rng.random() < 0.2)]
+    rng.shuffle(outputs)
+    used = [tensor for name, tensor in inputs.items() if name in drawing.read]
+    made = keras.Model(used[::-1], [drawing.tensors[name] for name in outputs])
     for layer in made.layers:
         if isinstance(layer, keras.layers.BatchNormalization):
             n = layer.get_weights()[0].shape[0]
             layer.set_weights([rng.uniform(-2, 2, n), rng.uniform(-2, 2, n), rng.uniform(-1, 1, n), rng.uniform(0.9, 2, n)])
-    return made, names
+    return made, drawing.names
 
 
 def main(seed: int, count: int, directory: Path) -> None:
@@ -102,8 +133,8 @@ def main(seed: int, count: int, directory: Path) -> None:
         made.save(file)
         description = {
             "name": f"net_{index}",
-            "input": {"name": "x", "precision": modes.precision(3, 16, (1, 8))},
-            "output": {"name": "y"},
+            "inputs": {name: {"precision": modes.precision(3, 16, (1, 8))} for name in made.input_names},
+            "outputs": {},
             "hls4ml": {"Model": {"Precision": {"default": "ap_fixed<24,12>"}}, "LayerName": names},
         }
         file.with_suffix(".yaml").write_text(yaml.safe_dump(description))

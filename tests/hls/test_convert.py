@@ -17,6 +17,7 @@ import yaml
 
 from hypersonic.hls import build as building
 from hypersonic.hls import convert as conversion
+from hypersonic.hls import onnx_model
 from hypersonic.hls.build import ConversionFailedError, build_project
 from hypersonic.hls.core import Core
 from hypersonic.hls.csim import Csim, compile_csim
@@ -56,7 +57,7 @@ from hypersonic.hls.onnx_model import load_onnx
 from hypersonic.hls.project import ConversionError
 try:
     trained = load_onnx(Path(sys.argv[1]))
-    print(trained.shape, trained.predict(np.zeros((7, 4), np.float32)).shape)
+    print(trained.inputs[0].shape, trained.predict([np.zeros((7, 4), np.float32)])[0].shape)
 except ConversionError as error:
     print(error)
 """
@@ -118,9 +119,9 @@ def built(model_file: Path, own_cache: object, tmp_path_factory: pytest.TempPath
 def test_a_project_is_complete_and_says_what_it_is(built: tuple[HlsProject, Core, list[str]]) -> None:
     project, core, lines = built
     assert (project.name, project.part, project.max_batch_size) == ("tiny", "xcu250-figd2104-2L-e", 160_000)
-    assert project.input.scale_exponents == (0, 1, -1, 2)
-    assert project.output.scale_exponents == (1, 1)
-    assert str(project.output.fixed) == "ap_fixed<12,5,AP_RND_CONV,AP_SAT>"
+    assert project.inputs.tensors[0].scale_exponents == (0, 1, -1, 2)
+    assert project.outputs.tensors[0].scale_exponents == (1, 1)
+    assert str(project.outputs.tensors[0].fixed) == "ap_fixed<12,5,AP_RND_CONV,AP_SAT>"
     assert {"hls4ml", "da4ml", "qkeras"} <= project.tools.keys()
     for file in ("build_prj.tcl", "tiny_test.cpp", "firmware/tiny.cpp", "firmware/weights/w2.h"):
         assert (project.hls / file).is_file(), file
@@ -137,7 +138,7 @@ def test_the_report_holds_the_gates_figures(built: tuple[HlsProject, Core, list[
 
 def test_csim_and_rtl_give_equal_integers(built: tuple[HlsProject, Core, list[str]]) -> None:
     project, core, _ = built
-    x = project.input.to_raw(gate_rows())
+    x = project.inputs.to_raw([gate_rows()])
     csim = Csim(compile_csim(project), project)
     expected = csim.predict_raw(x)
     assert len(np.unique(expected)) > 50
@@ -195,14 +196,27 @@ def test_a_gate_above_its_tolerance_is_a_refusal_with_both_numbers(model_file: P
         ("leaky_relu", r"layer 'leaky': ParametrizedActivation is not in the da core"),
         ("unknown_layer", r"layer 'unit': hls4ml's Keras front end has no UnitNormalization"),
         ("convolution", r"layer 'conv': Conv1D is not in the da core"),
-        ("branch", r"layer '[ab]': its inputs are \['x'\], the da core takes a plain chain"),
+        ("dropout_output", r"the model's outputs are drop, what hls4ml makes of them is nothing"),
+        ("input_as_output", r"the model's outputs are same, d, what hls4ml makes of them is x, d: an output must be computed"),
+        ("output_twice", r"output 'd_1' is an input, or a layer that is an output twice; give it a layer of its own"),
+        ("shared_layer", r"layer 'd': it is called 2 times, and hls4ml reads the first call only"),
+        ("broadcast", r"layer 'sum': it merges the shapes \(2, 1\) and \(2, 3\), and hls4ml's C\+\+ leaves elements out"),
+        ("quantised_branch", r"layer 'q': it quantises one branch behind layer 'd', whose type is automatic"),
+        ("fused_output", r"converted to ap_fixed<7,4,AP_RND,AP_SAT>"),
+        ("relu_output", r"converted to ap_ufixed<8,4,AP_RND,AP_SAT>"),
+        ("least_weight", r"layer 'd': weight runs from -1 to -1, its type .* from -0.875 to 0.875"),
+        ("no_such_input", r"inputs names y, the model has x"),
+        ("undescribed_input", r"inputs says nothing of b, expected each of a, b, with its precision"),
+        ("only_input", r"the model has the inputs a, b: describe each by its name under inputs, not input"),
+        ("same_name", r"a row has the tensors z, z: a name stands twice"),
+        ("multiply", r"layer 'product': it merges by multiply, the da core by add, subtract"),
         ("resource", r"layer 'd': Strategy is resource"),
         ("softmax_table", r"layer 'soft': .* 1024 entries, one every 256: all classes would come out equal"),
-        ("wide_output", r"the output is ap_fixed<70,20,.*>, 70 bits; rows carry up to 62"),
+        ("wide_output", r"the output 'd' is ap_fixed<70,20,.*>, 70 bits; rows carry up to 62"),
         ("broken.h5", r"broken\.h5 holds no Keras 2 or QKeras model"),
         ("broken.onnx", r"broken\.onnx is not an ONNX model"),
         ("nan_weights", r"layer 'd': weight holds NaN or infinity"),
-        ("unknown_shape", r"the model's input shape is \[None\] per row, expected every dimension as a number"),
+        ("unknown_shape", r"tensor 'x': shape is \[None\] per row, expected every dimension as a number"),
         ("unknown_layer_name", r"hls4ml.LayerName names \['dens'\], the model has \['d',"),
     ],
 )
@@ -221,7 +235,8 @@ def test_an_onnx_model_becomes_a_core_of_equal_integers(tmp_path: Path) -> None:
     file.with_suffix(".yaml").write_text(yaml.safe_dump(description))
     project, core = build_project(str(file), tmp_path / "out")
     assert core is not None
-    assert project.report["gate"]["max_abs_difference"] < 2.0**-8
+    assert str(project.outputs.tensors[0].fixed) == "ap_fixed<16,8,AP_RND,AP_SAT>"
+    assert project.report["gate"]["max_abs_difference"] <= 2.0**-9
     x = np.random.default_rng(3).integers(-512, 512, (500, 4))
     with RtlCore(core, optimisation="-O0") as rtl:
         np.testing.assert_array_equal(rtl.predict_raw(x), Csim(compile_csim(project), project).predict_raw(x))
@@ -301,6 +316,22 @@ def test_a_reuse_factor_hls4ml_has_no_function_for_is_refused() -> None:
         UnsupportedLayerError, match=r"layer 'conv_1': ReuseFactor is 4 and n_in 3; hls4ml has no such DenseResource"
     ):
         conversion._check_graph(graph)
+
+
+def test_an_onnx_quantiser_on_one_branch_is_refused_because_hls4ml_moves_it_before_the_branching() -> None:
+    dense = SimpleNamespace(name="MatMul_0", op_type="MatMul", input=["x", "w"], output=["h"])
+    quantiser = SimpleNamespace(name="Quant_0", op_type="Quant", input=["h", "scale", "zero", "bits"], output=["q"])
+    relu = SimpleNamespace(name="Relu_0", op_type="Relu", input=["h"], output=["r"])
+    nodes = [dense, quantiser, relu]
+    model = SimpleNamespace(
+        graph=SimpleNamespace(node=nodes, output=[SimpleNamespace(name="q"), SimpleNamespace(name="r")]),
+        find_producer=lambda tensor: next((node for node in nodes if tensor in node.output), None),
+        find_consumers=lambda tensor: [node for node in nodes if tensor in node.input],
+    )
+    with pytest.raises(UnsupportedLayerError, match=r"layer 'Quant_0': it quantises one branch behind layer 'MatMul_0'"):
+        onnx_model._check_nodes(model, ["MatMul", "Quant", "Relu"])
+    nodes.remove(relu)
+    onnx_model._check_nodes(model, ["MatMul", "Quant", "Relu"])
 
 
 def test_a_model_that_is_not_there_is_an_error_with_the_zoos_names(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +16,20 @@ from numpy.typing import NDArray
 from hypersonic.hls.adders import AdderGraph, Wrap
 from hypersonic.hls.da import adder_graph
 from hypersonic.hls.fixed import Overflow, Rounding
-from hypersonic.hls.network import Activation, Constants, Dense, Layer, Network, Precision, Scaling, UnsupportedLayerError
+from hypersonic.hls.network import (
+    Activation,
+    Concatenation,
+    Constants,
+    Dense,
+    Layer,
+    Merge,
+    MergeOperation,
+    Network,
+    Precision,
+    Scaling,
+    Source,
+    UnsupportedLayerError,
+)
 from hypersonic.hls.pipeline import schedule
 from tests.hls.precisions import fixed_points, precision_of
 
@@ -29,45 +44,66 @@ def constants(rng: np.random.Generator, shape: tuple[int, ...], bits: int, fract
 
 @st.composite
 def networks(draw: st.DrawFn) -> Network:
+    """Up to three inputs and six layers, each of which reads any before it; up to three of them are outputs."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    source = draw(precisions)
-    size = n_in = draw(st.integers(1, 5))
-    fraction = source.fraction
-    layers: list[Layer] = []
-    for index in range(draw(st.integers(1, 4))):
-        result = draw(precisions.filter(lambda to: to.overflow is not Overflow.SAT_ZERO))
-        kind = draw(st.sampled_from(["dense", "scaling", "relu", "linear"]))
-        bits, lsb = draw(st.integers(1, 10)), draw(st.integers(-2, 10))
-        if kind == "dense":
-            n_out = draw(st.integers(1, 4))
-            extra = draw(st.integers(0, 3))
-            accum = Precision(draw(st.integers(6, 70)), fraction + lsb + extra, True, draw(st.sampled_from(Rounding)))
-            bias = constants(rng, (n_out,), bits, draw(st.integers(-2, 12)))
-            layers.append(Dense(f"dense_{index}", constants(rng, (size, n_out), bits, lsb), bias, accum, result))
-            size = n_out
-        elif kind == "scaling":
-            layers.append(
-                Scaling(f"bn_{index}", constants(rng, (size,), bits, lsb), constants(rng, (size,), bits, lsb + 3), result)
-            )
-        else:
-            layers.append(Activation(f"{kind}_{index}", kind == "relu", result))
-        fraction = result.fraction
-    return Network("random", source, n_in, tuple(layers))
+    inputs = tuple(Source(f"x_{index}", draw(st.integers(1, 4)), draw(precisions)) for index in range(draw(st.integers(1, 3))))
+    network = Network("random", inputs, (), ())
+    for index in range(draw(st.integers(1, 6))):
+        layer = draw(layers(network, f"layer_{index}", rng))
+        network = Network("random", inputs, (*network.layers, layer), ())
+    names = [layer.name for layer in network.layers]
+    outputs = draw(st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True))
+    return Network("random", inputs, network.layers, tuple(outputs))
+
+
+@st.composite
+def layers(draw: st.DrawFn, before: Network, name: str, rng: np.random.Generator) -> Layer:
+    result = draw(precisions.filter(lambda to: to.overflow is not Overflow.SAT_ZERO))
+    kind = draw(st.sampled_from(["dense", "dense", "scaling", "relu", "linear", "merge", "merge", "concatenation"]))
+    bits, lsb = draw(st.integers(1, 10)), draw(st.integers(-2, 10))
+    sizes = before.sizes
+    a, b = (draw(st.sampled_from(list(sizes)[-4:])) for _ in range(2))
+    size = sizes[a]
+    if kind == "dense":
+        n_out = draw(st.integers(1, 4))
+        fraction = before.results[a].fraction + lsb + draw(st.integers(0, 3))
+        accum = Precision(draw(st.integers(6, 70)), fraction, True, draw(st.sampled_from(Rounding)))
+        bias = constants(rng, (n_out,), bits, draw(st.integers(-2, 12)))
+        return Dense(name, a, constants(rng, (size, n_out), bits, lsb), bias, accum, result)
+    if kind == "scaling":
+        return Scaling(name, a, constants(rng, (size,), bits, lsb), constants(rng, (size,), bits, lsb + 3), result)
+    if kind == "merge":
+        b = draw(st.sampled_from([other for other, elements in sizes.items() if elements == size]))
+        return Merge(name, (a, b), draw(st.sampled_from(MergeOperation)), result)
+    if kind == "concatenation":
+        turns = draw(st.sampled_from([turns for turns in range(1, 5) if size % turns == 0 == sizes[b] % turns]))
+        return Concatenation(name, (a, b), (size // turns, sizes[b] // turns), result)
+    return Activation(name, a, kind == "relu", result)
 
 
 def reference(network: Network, x_raw: NDArray[np.int64]) -> NDArray[np.int64]:
     """hls4ml's loops, one number at a time, in Python integers."""
     rows = []
     for row in x_raw:
-        values, fraction = [int(value) for value in row], network.input.fraction
+        left = iter(int(value) for value in row)
+        values = {source.name: [next(left) for _ in range(source.size)] for source in network.inputs}
+        fractions = {name: to.fraction for name, to in network.results.items()}
         for layer in network.layers:
-            values = _layer(layer, values, fraction)
-            fraction = layer.result.fraction
-        rows.append(values)
+            values[layer.name] = _layer(layer, values, fractions)
+        rows.append([value for name in network.outputs for value in values[name]])
     return np.array(rows)
 
 
-def _layer(layer: Layer, x: list[int], fraction: int) -> list[int]:
+def _layer(layer: Layer, values: dict[str, list[int]], fractions: dict[str, int]) -> list[int]:
+    if isinstance(layer, Merge):
+        return _merged(layer, values, fractions)
+    if isinstance(layer, Concatenation):
+        (a, b), (run_a, run_b) = layer.sources, layer.runs
+        moved = [[layer.result.cast(value, fractions[name]) for value in values[name]] for name in (a, b)]
+        turns = len(moved[0]) // run_a
+        parts = [(moved[0][k * run_a : (k + 1) * run_a], moved[1][k * run_b : (k + 1) * run_b]) for k in range(turns)]
+        return [value for left, right in parts for value in (*left, *right)]
+    x, fraction = values[layer.source], fractions[layer.source]
     if isinstance(layer, Activation):
         return [layer.result.cast(max(value, 0) if layer.relu else value, fraction) for value in x]
     if isinstance(layer, Scaling):
@@ -87,10 +123,25 @@ def _layer(layer: Layer, x: list[int], fraction: int) -> list[int]:
     return outputs
 
 
+def _merged(layer: Merge, values: dict[str, list[int]], fractions: dict[str, int]) -> list[int]:
+    """In half units of the finer of the two, so that a mean is an integer too."""
+    finest = max(fractions[name] for name in layer.sources)
+    a, b = ([value << (1 + finest - fractions[name]) for value in values[name]] for name in layer.sources)
+    compute: dict[MergeOperation, Callable[[int, int], int]] = {
+        MergeOperation.ADD: lambda x, y: x + y,
+        MergeOperation.SUBTRACT: lambda x, y: x - y,
+        MergeOperation.AVERAGE: lambda x, y: (x + y) // 2,
+        MergeOperation.MAXIMUM: max,
+        MergeOperation.MINIMUM: min,
+    }
+    return [layer.result.cast(compute[layer.operation](x, y), finest + 1) for x, y in zip(a, b, strict=True)]
+
+
 def random_rows(network: Network, count: int) -> NDArray[np.int64]:
     rng = np.random.default_rng(1)
-    rows = rng.integers(network.input.low, network.input.high, (count, network.n_in), endpoint=True)
-    rows[0], rows[-1] = network.input.low, network.input.high
+    low, high = ([getattr(to, end) for to in network.input_types] for end in ("low", "high"))
+    rows = rng.integers(low, high, (count, len(low)), endpoint=True)
+    rows[0], rows[-1] = low, high
     return rows
 
 
@@ -114,7 +165,7 @@ def test_no_node_ever_leaves_the_range_it_was_given(network: Network) -> None:
 @settings(deadline=None, max_examples=50)
 @given(networks(), st.sampled_from([1.0, 3.0, 100.0]))
 def test_no_stage_holds_more_levels_than_it_may(network: Network, limit: float) -> None:
-    plan = schedule(adder_graph(network), network.output.width, limit)
+    plan = schedule(adder_graph(network), [to.width for to in network.output_types], limit)
     assert all(plan.stage[i] <= plan.stages - 1 for i in plan.graph.outputs)
     assert plan.stages == 1 or limit < 100.0
 
@@ -122,12 +173,13 @@ def test_no_stage_holds_more_levels_than_it_may(network: Network, limit: float) 
 def dense(accum: Precision, weight: int = 3, result: Precision | None = None) -> Network:
     layer = Dense(
         "dense_7",
+        "x",
         Constants(np.array([[weight, -weight], [weight, 2]]), 4),
         Constants(np.zeros(2, np.int64), 0),
         accum,
         result or accum,
     )
-    return Network("small", Precision(8, 4), 2, (layer,))
+    return Network("small", (Source("x", 2, Precision(8, 4)),), (layer,), ("dense_7",))
 
 
 def test_an_accumulator_that_drops_product_bits_is_refused_by_layer_name() -> None:
@@ -139,7 +191,10 @@ def test_an_accumulator_that_drops_product_bits_is_refused_by_layer_name() -> No
 
 def test_an_accumulator_that_drops_only_zeros_is_not_refused() -> None:
     network = dense(Precision(20, 6), weight=4)
-    even = Network(network.name, network.input, 2, (Activation("even", False, Precision(6, 3)), *network.layers))
+    even = replace(
+        network,
+        layers=(Activation("even", "x", False, Precision(6, 3)), *(replace(layer, source="even") for layer in network.layers)),
+    )
     rows = random_rows(even, 20)
     np.testing.assert_array_equal(adder_graph(even).evaluate(rows), reference(even, rows))
 

@@ -20,7 +20,7 @@ def test_facile_rtl_equals_csim_on_every_channel_of_twenty_events(tmp_path: Path
     lint(core.sources, core.top)
     rows = np.concatenate([events.log_flat_events(14, seed=2001).rows, events.physics_events(6, seed=2002).rows])
     assert rows.shape == (20 * 16_000, 18)
-    x_raw = project.input.to_raw(rows)
+    x_raw = project.inputs.to_raw([rows])
     expected = Csim(compile_csim(project), project).predict_raw(x_raw)
     assert len(np.unique(expected)) > 10_000
     with RtlCore(core) as rtl:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,21 @@ from hypersonic.hls.core import Core
 from hypersonic.hls.da import adder_graph
 from hypersonic.hls.da_core import write_core
 from hypersonic.hls.fixed import Overflow, Rounding
-from hypersonic.hls.network import Activation, Constants, Dense, Network, Precision, Scaling
+from hypersonic.hls.network import (
+    Activation,
+    Concatenation,
+    Constants,
+    Dense,
+    Layer,
+    Merge,
+    MergeOperation,
+    Network,
+    Precision,
+    Scaling,
+    Source,
+)
 from hypersonic.hls.project import ProjectError
+from hypersonic.hls.row import Row
 from hypersonic.hls.rtl_sim import RtlCore, Stalls
 from hypersonic.hls.spec import SpecMismatchError, TensorSpec
 from hypersonic.hls.verilator import lint
@@ -26,33 +40,35 @@ def network(name: str, seed: int, *, signed: bool, wide: bool) -> Network:
     def constants(*shape: int) -> Constants:
         return Constants(rng.integers(-(1 << 11), 1 << 11, shape), 6)
 
-    source = Precision(40 if wide else 9, 5, signed)
+    source, other = Precision(40 if wide else 9, 5, signed), Precision(7, 3, not signed)
     accum = Precision(90 if wide else 30, 11 + 6)
-    return Network(
-        name,
-        source,
-        3,
-        (
-            Scaling("bn", constants(3), constants(3), Precision(60 if wide else 14, 9, True, Rounding.RND_CONV, Overflow.SAT)),
-            Dense("wide", constants(3, 5), constants(5), accum, Precision(16, 4, True, Rounding.RND, Overflow.WRAP)),
-            Activation("relu", True, Precision(11, 3, False, Rounding.RND_CONV, Overflow.SAT)),
-            Dense(
-                "narrow", constants(5, 2), constants(2), Precision(28, 9), Precision(12, 5, signed, Rounding.TRN, Overflow.SAT)
-            ),
-        ),
+    scaled = Precision(60 if wide else 14, 9, True, Rounding.RND_CONV, Overflow.SAT)
+    result = Precision(12, 5, signed, Rounding.TRN, Overflow.SAT)
+    layers: tuple[Layer, ...] = (
+        Scaling("bn", "x", constants(3), constants(3), scaled),
+        Concatenation("both", ("bn", "t"), (3, 2), scaled),
+        Dense("wide", "both", constants(5, 5), constants(5), accum, Precision(16, 4, True, Rounding.RND, Overflow.WRAP)),
+        Activation("relu", "wide", True, Precision(11, 3, False, Rounding.RND_CONV, Overflow.SAT)),
+        Dense("narrow", "relu", constants(5, 2), constants(2), Precision(28, 9), result),
+        Merge("sum", ("narrow", "t"), MergeOperation.ADD, Precision(9, 4, signed, Rounding.RND_INF, Overflow.SAT_SYM)),
+        Dense("back", "relu", constants(5, 2), constants(2), Precision(28, 9), result),
+        Merge("least", ("sum", "back"), MergeOperation.MINIMUM, Precision(13, 6, True, Rounding.RND_ZERO, Overflow.WRAP)),
     )
+    return Network(name, (Source("x", 3, source), Source("t", 2, other)), layers, ("least", "sum"))
 
 
-def spec(name: str, precision: Precision, size: int) -> TensorSpec:
-    return TensorSpec(name, (size,), precision.fixed)
+def row(network: Network, names: Iterable[str]) -> Row:
+    return Row(tuple(TensorSpec(name, (network.sizes[name],), network.results[name].fixed) for name in names))
 
 
 def written(net: Network, directory: Path) -> Core:
-    return write_core(net, net.name, spec("x", net.input, net.n_in), spec("y", net.output, net.n_out), directory / net.name)[0]
+    inputs, outputs = row(net, [source.name for source in net.inputs]), row(net, net.outputs)
+    return write_core(net, net.name, inputs, outputs, directory / net.name)[0]
 
 
 def rows(net: Network, count: int) -> np.ndarray:
-    return np.random.default_rng(2).integers(net.input.low, net.input.high, (count, net.n_in), endpoint=True)
+    low, high = ([getattr(to, end) for to in net.input_types] for end in ("low", "high"))
+    return np.random.default_rng(2).integers(low, high, (count, len(low)), endpoint=True)
 
 
 NETWORKS = [network(f"net_{i}", i, signed=bool(i % 2), wide=i > 1) for i in range(4)]
@@ -80,7 +96,7 @@ def test_a_row_takes_the_latency_and_the_next_one_clock_each(tmp_path: Path) -> 
         assert rtl.clocks == core.latency_cycles + 1
         rtl.predict_raw(rows(NETWORKS[0], 1000))
         assert rtl.clocks == core.latency_cycles + 1000
-        with pytest.raises(SpecMismatchError, match=r"shape \(4, 2\), expected \(rows, 3\)"):
+        with pytest.raises(SpecMismatchError, match=r"shape \(4, 2\), expected \(rows, 5\)"):
             rtl.predict_raw(np.zeros((4, 2), dtype=np.int64))
 
 
@@ -93,9 +109,8 @@ def test_the_text_is_clean_under_wall_without_waivers(net: Network, tmp_path: Pa
 
 def test_a_network_that_ignores_its_inputs_is_still_a_core(tmp_path: Path) -> None:
     zero = Constants(np.zeros((2, 1), np.int64), 0)
-    net = Network(
-        "deaf", Precision(4, 0), 2, (Dense("d", zero, Constants(np.array([5]), 1), Precision(8, 2), Precision(8, 2)),)
-    )
+    layer = Dense("d", "x", zero, Constants(np.array([5]), 1), Precision(8, 2), Precision(8, 2))
+    net = Network("deaf", (Source("x", 2, Precision(4, 0)),), (layer,), ("d",))
     core = written(net, tmp_path)
     lint(core.sources, core.top)
     with RtlCore(core, optimisation="-O0") as rtl:
@@ -115,5 +130,5 @@ def test_a_directory_without_a_core_says_so(tmp_path: Path) -> None:
     with pytest.raises(ProjectError, match=r"core.json does not exist"):
         Core.load(tmp_path)
     (tmp_path / "core.json").write_text('{"schema": 99}')
-    with pytest.raises(ProjectError, match=r"schema is 99, expected 1"):
+    with pytest.raises(ProjectError, match=r"schema is 99, expected 2"):
         Core.load(tmp_path)

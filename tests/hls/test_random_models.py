@@ -19,7 +19,7 @@ from hypersonic.hls.csim import Csim, compile_csim
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.rtl_sim import RtlCore, Stalls
 
-COUNT = 8
+COUNT = 6
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -37,10 +37,12 @@ def _environment() -> dict[str, str]:
 
 def rows(project: HlsProject, seed: int) -> NDArray[np.int64]:
     """Half of them anywhere in the range, half near zero, and both ends."""
-    fixed, rng = project.input.fixed, np.random.default_rng(seed)
-    x = rng.integers(fixed.min_raw, fixed.max_raw, (2000, project.input.size), endpoint=True)
-    x[1000:] >>= rng.integers(0, fixed.width, (1000, 1))
-    x[0], x[1] = fixed.min_raw, fixed.max_raw
+    rng = np.random.default_rng(seed)
+    types = [tensor.fixed for tensor in project.inputs.tensors for _ in range(tensor.size)]
+    low, high = [fixed.min_raw for fixed in types], [fixed.max_raw for fixed in types]
+    x = rng.integers(low, high, (2000, len(types)), endpoint=True)
+    x[1000:] >>= rng.integers(0, [fixed.width for fixed in types], (1000, len(types)))
+    x[0], x[1] = low, high
     return x
 
 

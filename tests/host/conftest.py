@@ -16,6 +16,7 @@ from hypersonic.firmware.xclbin import Xclbin
 from hypersonic.hls import verilator
 from hypersonic.hls.cache import cached
 from hypersonic.hls.fixed import FixedPoint
+from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 from hypersonic.host.device import Device, open_device
 from hypersonic.host.library import OVERRIDE
@@ -39,8 +40,8 @@ def manifest_of(xclbin: bytes) -> Manifest:
     """18 floats in, one out, as model.c computes."""
     fixed = FixedPoint(32, 16)
     return Manifest.of(
-        xclbin, model="facile", platform="u250", core="da", input=TensorSpec("x", (18,), fixed),
-        output=TensorSpec("y", (1,), fixed), ii=1, latency_cycles=1, max_batch_size=16_000,
+        xclbin, model="facile", platform="u250", core="da", inputs=Row((TensorSpec("x", (18,), fixed),)),
+        outputs=Row((TensorSpec("y", (1,), fixed),)), ii=1, latency_cycles=1, max_batch_size=16_000,
     )  # fmt: skip
 
 

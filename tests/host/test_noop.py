@@ -31,6 +31,7 @@ import json, sys
 from pathlib import Path
 from hypersonic.firmware.manifest import Manifest
 from hypersonic.hls.fixed import FixedPoint
+from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 from hypersonic.host.device import open_device
 from hypersonic.host.instance import open_instances
@@ -38,8 +39,8 @@ from hypersonic.host.instance import open_instances
 path = Path(sys.argv[1])
 fixed = FixedPoint(16, 6)
 manifest = Manifest.of(
-    path.read_bytes(), model="facile", platform="u250", core="da", input=TensorSpec("x", (18,), fixed),
-    output=TensorSpec("y", (1,), fixed), ii=1, latency_cycles=1, max_batch_size=16000,
+    path.read_bytes(), model="facile", platform="u250", core="da", inputs=Row((TensorSpec("x", (18,), fixed),)),
+    outputs=Row((TensorSpec("y", (1,), fixed),)), ii=1, latency_cycles=1, max_batch_size=16000,
 )
 with open_device(path) as device:
     instances = open_instances(device, manifest, slot_rows=16000)

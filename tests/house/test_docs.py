@@ -136,8 +136,8 @@ def test_the_yaml_of_the_pages_describes_models(tmp_path: Path) -> None:
     for text in (guide, f"name: facile\n{wire}"):
         (tmp_path / "model.yaml").write_text(text)
         described = read_description(tmp_path / "model.h5")
-        assert described.input.fixed == FixedPoint.parse(str(described.input.fixed))
-    assert (described.input.datatype, described.output.datatype) == ("INT16", "FP16")
+        assert described.inputs[0].fixed == FixedPoint.parse(str(described.inputs[0].fixed))
+    assert (described.inputs[0].datatype, described.outputs[0].datatype) == ("INT16", "FP16")
 
 
 def test_the_configuration_of_the_guide_names_cards_and_buffers(tmp_path: Path) -> None:

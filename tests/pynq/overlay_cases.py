@@ -2,7 +2,8 @@
 """Runs in PYNQ's own environment, by its own pytest: the real pynq on the emulated card. test_pynq.py starts it.
 
 $PYNQ_CASES holds hw_emu.xclbin and two_banks.xclbin (FACILE, two compute units each), one_bank.xclbin (one), sw_emu all but
-the first; rows.npy and golden.npy, what FACILE's own C++ answers.
+the first; rows.npy and golden.npy, what FACILE's own C++ answers; several.xclbin, several_rows.npy and several_golden.npy,
+the same of a kernel with several inputs and outputs.
 """
 
 from __future__ import annotations
@@ -49,6 +50,17 @@ def pair(bank: Any = None) -> tuple[Any, Any]:
 
 def same_bits(y: Any, golden: Any = GOLDEN) -> bool:
     return np.asarray(y).tobytes() == np.asarray(golden).tobytes()
+
+
+def test_several_tensors_are_the_fields_of_a_row() -> None:
+    rows, golden = np.load(PLACE / "several_rows.npy"), np.load(PLACE / "several_golden.npy")
+    overlay = load("several.xclbin")
+    x, y = pynq.allocate(rows.shape, rows.dtype), pynq.allocate(golden.shape, golden.dtype)
+    x["tracks"], x["flags"] = rows["tracks"], rows["flags"]
+    x.sync_to_device()
+    overlay.several_1.call(x, y, len(rows))
+    y.sync_from_device()
+    assert all(same_bits(np.ascontiguousarray(y[name]), np.ascontiguousarray(golden[name])) for name in golden.dtype.names)
 
 
 def test_an_import_is_all_that_pynq_needs_to_find_the_card() -> None:

@@ -15,10 +15,13 @@ import numpy as np
 import pytest
 
 from hypersonic.build import build, build_csim
-from hypersonic.firmware.platform import Target
+from hypersonic.firmware.link import link
+from hypersonic.firmware.platform import Target, find_platform
 from hypersonic.hls.csim import Csim
 from hypersonic.hls.zoo.facile.events import gate_rows
+from hypersonic.sim.bench_core import bench_core_wire, several_rows
 from tests.pynq.environment import pynq_python
+from tests.several import NAME, software
 from tests.sim.test_xrt_bridge import needs_xrt
 
 HERE = Path(__file__).parent
@@ -39,8 +42,23 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = np.resize(gate_rows(), (2000, 18)).astype(np.float32)
     project, library = build_csim("facile")
     np.save(directory / "rows.npy", rows)
-    np.save(directory / "golden.npy", project.output.from_raw(Csim(library, project).predict_raw(project.input.to_raw(rows))))
+    (golden,) = project.outputs.from_raw(Csim(library, project).predict_raw(project.inputs.to_raw((rows,))))
+    np.save(directory / "golden.npy", golden)
+    _write_several(directory)
     return directory
+
+
+def _write_several(directory: Path) -> None:
+    """A kernel with several tensors a side; its rows and answers as structured arrays."""
+    x, y = several_rows()
+    image = software(x, y).read_bytes()
+    (directory / "several.xclbin").write_bytes(link(NAME, Target.SW_EMU, find_platform("u250"), image))
+    rows = np.zeros(500, x.dtype)
+    draw = np.random.default_rng(6)
+    rows["tracks"], rows["flags"] = draw.normal(0, 20, (500, 3, 2)), draw.integers(0, 256, (500, 5))
+    np.save(directory / "several_rows.npy", rows)
+    answers = y.encode(bench_core_wire((rows["tracks"].reshape(500, 6), rows["flags"]), x, y))
+    np.save(directory / "several_golden.npy", answers.view(y.dtype))
 
 
 def run(argv: list[str], directory: Path, before: Sequence[str] = (), **env: str) -> subprocess.CompletedProcess[str]:

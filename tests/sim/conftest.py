@@ -25,6 +25,7 @@ from hypersonic.hls import verilator
 from hypersonic.hls.cache import cached
 from hypersonic.hls.core import RTL, Core
 from hypersonic.hls.fixed import FixedPoint
+from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 from hypersonic.sim.library import EMU, library_path
 from hypersonic.sim.simulator import build_hardware_simulator, shell_source
@@ -256,9 +257,11 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
     here = Path(__file__).parent
     x = TensorSpec("x", (3,), FixedPoint.parse("ap_fixed<16,6,RND_CONV,SAT>"), scale_exponents=(0, -3, 5))
     y = TensorSpec("y", (2,), FixedPoint.parse("ap_fixed<20,10>"), scale_exponents=(0, 2))
-    core = Core("pair", "da", "pair_core", (RTL / "axis_skid.sv", here / "pair_core.sv"), x, y, ii=1, latency_cycles=1)
+    rows = Row((x,)), Row((y,))
+    core = Core("pair", "da", "pair_core", (RTL / "axis_skid.sv", here / "pair_core.sv"), *rows, ii=1, latency_cycles=1)
     hardware = build_hardware_simulator(write_kernel(core, tmp_path_factory.mktemp("pair")))
-    shell, command = shell_source("pair", x, y), ["g++", "-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared"]
+    shell = shell_source("pair", *rows)
+    command = ["g++", "-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared"]
     sources = ("shell.cpp", here / "pair_csim.cpp", "-fvisibility=hidden", "-fno-gnu-unique")
 
     def build(directory: Path) -> None:

@@ -55,7 +55,7 @@ def rows() -> NDArray[np.float32]:
 def golden(rows: NDArray[np.float32]) -> NDArray[np.float32]:
     """hls4ml's C++ on those rows, by the golden conversions: (rows, 1) float32."""
     project, library = build_csim("facile")
-    return project.output.from_raw(Csim(library, project).predict_raw(project.input.to_raw(rows)))
+    return project.outputs.from_raw(Csim(library, project).predict_raw(project.inputs.to_raw((rows,))))[0]
 
 
 @pytest.mark.parametrize("target", EMULATED)
@@ -102,7 +102,7 @@ def test_a_published_version_is_whole(repositories: dict[Target, Path]) -> None:
         assert (manifest.model, manifest.target, xclbin.target) == ("facile", target, target)
         assert manifest.core == ("da" if target is Target.HW_EMU else "csim")
         assert 'backend: "fpga"' in (place / "facile" / "config.pbtxt").read_text()
-        assert (manifest.input.shape, manifest.output.shape) == ((18,), (1,))
+        assert [tensor.shape for tensor in (*manifest.inputs.tensors, *manifest.outputs.tensors)] == [(18,), (1,)]
 
 
 def test_a_build_that_is_there_is_found_silently_and_without_tensorflow(repositories: dict[Target, Path]) -> None:

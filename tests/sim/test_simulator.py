@@ -14,6 +14,7 @@ from hypersonic.firmware import registers
 from hypersonic.firmware.platform import Target
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.project import HlsProject
+from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 from hypersonic.sim.simulator import SimulatorError, build_simulator
 
@@ -177,8 +178,8 @@ def test_a_card_closes_in_the_middle_of_a_run(xrt: Xrt, pair: Pair, write_xclbin
 
 
 def test_a_simulator_needs_an_emulation_target_and_a_kernel() -> None:
-    spec = TensorSpec("x", (1,), FixedPoint(16, 6))
-    project = HlsProject(Path("nowhere"), "model", spec, spec, "part", {})
+    row = Row((TensorSpec("x", (1,), FixedPoint(16, 6)),))
+    project = HlsProject(Path("nowhere"), "model", row, row, "part", {})
     with pytest.raises(SimulatorError, match="target is hw, expected sw_emu or hw_emu"):
         build_simulator(Target.HW, project)
     with pytest.raises(SimulatorError, match="model model: target hw_emu simulates the kernel's RTL, and there is none"):

@@ -48,6 +48,7 @@ import numpy as np
 from hypersonic.firmware.manifest import Manifest
 from hypersonic.firmware.platform import Target
 from hypersonic.hls.fixed import FixedPoint
+from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 from hypersonic.host.device import open_device
 from hypersonic.host.instance import open_instances
@@ -58,7 +59,7 @@ rounds = np.load(rows)
 x = TensorSpec("x", (3,), FixedPoint.parse("ap_fixed<16,6,RND_CONV,SAT>"), scale_exponents=(0, -3, 5))
 y = TensorSpec("y", (2,), FixedPoint.parse("ap_fixed<20,10>"), scale_exponents=(0, 2))
 manifest = Manifest.of(
-    path.read_bytes(), model="pair", platform="u250", core="da", input=x, output=y, ii=1, latency_cycles=1,
+    path.read_bytes(), model="pair", platform="u250", core="da", inputs=Row((x,)), outputs=Row((y,)), ii=1, latency_cycles=1,
     max_batch_size=rounds.shape[2],
 )
 got = []

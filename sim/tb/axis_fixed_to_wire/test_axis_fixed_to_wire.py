@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 from typing import Any
 
 import cocotb
 import numpy as np
+import pytest
 
+from hypersonic.firmware.converters import converter_parameters
 from hypersonic.firmware.kernel import rtl_sources
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.spec import TensorSpec
@@ -17,7 +20,12 @@ from hypersonic.sim.bus import Bench, Item, Sink, Source
 from hypersonic.sim.cocotb_run import run_bench
 
 _SCALES = (0, -3, 120)
-_SPEC = TensorSpec("y", (3,), FixedPoint(30, 12), scale_exponents=_SCALES)
+_SPECS = {
+    "FP32": TensorSpec("y", (3,), FixedPoint(30, 12), scale_exponents=_SCALES),
+    "INT16": TensorSpec("y", (3,), FixedPoint(30, 12), "INT16"),
+}
+_DATATYPE = "HYPERSONIC_BENCH_DATATYPE"
+_SPEC = _SPECS[os.environ.get(_DATATYPE, "FP32")]
 
 
 class TB:
@@ -77,12 +85,12 @@ async def reset_in_mid_stream_leaves_nothing_behind(dut: Any) -> None:
     await tb.check()
 
 
-def test_axis_fixed_to_wire(tmp_path: Path) -> None:
-    scales = sum((scale & 0xFFFF) << (16 * i) for i, scale in enumerate(_SCALES))
-    parameters = {
-        "N": _SPEC.size,
-        "WIDTH": _SPEC.fixed.width,
-        "FRACTION": _SPEC.fixed.fraction,
-        "SCALES": f"{16 * _SPEC.size}'h{scales:x}",
-    }
-    run_bench(tmp_path, "axis_fixed_to_wire", rtl_sources("axis_fixed_to_wire"), __name__, parameters=parameters)
+@pytest.mark.parametrize(("datatype", "latency"), [("FP32", 5), ("INT16", 3), ("INT16", 4), ("INT16", 5)])
+def test_axis_fixed_to_wire(tmp_path: Path, datatype: str, latency: int) -> None:
+    spec = _SPECS[datatype]
+    rounded_to = spec.integer if spec.element.is_integer else FixedPoint(1, 1)
+    parameters = {**converter_parameters(spec, rounded_to), "LATENCY": latency}
+    run_bench(
+        tmp_path, "axis_fixed_to_wire", rtl_sources("axis_fixed_to_wire"), __name__, parameters=parameters,
+        environment={_DATATYPE: datatype},
+    )  # fmt: skip

@@ -4,13 +4,15 @@
     AxiLiteMaster -> s_axi_control | kernel | m_axi_gmem0 -> AxiRamRead  --+
                                             | m_axi_gmem1 -> AxiRamWrite --+- one memory, compared byte for byte
 
-Every byte around an output is a canary. Expected rows come from numpy (TensorSpec and the bench core's formula).
+Every byte around an output is a canary. Expected rows come from numpy (Row and the bench core's formula).
 """
 
 from __future__ import annotations
 
 import itertools
+import json
 import mmap
+import os
 import random
 from pathlib import Path
 from typing import Any
@@ -19,12 +21,12 @@ import cocotb
 import numpy as np
 import pytest
 from cocotbext.axi import AxiRamRead, AxiRamWrite, AxiReadBus, AxiWriteBus
-from numpy.typing import NDArray
 
 from hypersonic.firmware import registers
 from hypersonic.firmware.kernel import write_kernel
+from hypersonic.hls.row import Row
 from hypersonic.sim.axi_bus import ReadMonitor, WriteMonitor
-from hypersonic.sim.bench_core import bench_core_wire, bench_specs, write_bench_core
+from hypersonic.sim.bench_core import bench_core_wire, bench_rows, several_rows, write_bench_core
 from hypersonic.sim.bus import Bench
 from hypersonic.sim.cocotb_run import run_bench
 from hypersonic.sim.control_bus import ControlMaster
@@ -32,14 +34,16 @@ from hypersonic.sim.control_bus import ControlMaster
 _MEMORY_BYTES = 1 << 22
 _X, _Y = 0x1000, 0x200000
 
+#: JSON of the input's and the output's Row
+_ROWS = "HYPERSONIC_BENCH_ROWS"
+
 
 class TB:
     """rows go to memory with `put`, runs are started and finished through `control`, `check` compares one output."""
 
     def __init__(self, dut: Any, seed: int = 1) -> None:
         self.rng, self.generator = random.Random(seed), np.random.default_rng(seed)
-        self.n_in, self.n_out = (int(getattr(dut.u_kernel_shell, name).value) for name in ("N_IN", "N_OUT"))
-        self.x_spec, self.y_spec = bench_specs(self.n_in, self.n_out)
+        self.x, self.y = (Row.from_json(tensors) for tensors in json.loads(os.environ[_ROWS]))
         self.memory = mmap.mmap(-1, _MEMORY_BYTES)
         self.array = np.frombuffer(self.memory, dtype=np.uint8)
         self.array[:] = self.generator.integers(0, 256, _MEMORY_BYTES, dtype=np.uint8)
@@ -59,14 +63,10 @@ class TB:
 
     def put(self, rows: int, x: int = _X, y: int = _Y) -> None:
         """Random rows at x, and what must come of them into the expected memory at y."""
-        data = (self.generator.normal(0, 8, (rows, self.n_in))).astype(np.float32)
-        self._store(x, data)
-        self.expected[x : x + data.nbytes] = self.array[x : x + data.nbytes]
-        result = bench_core_wire(data, self.x_spec, self.y_spec)
-        self.expected[y : y + result.nbytes] = result.reshape(-1).view(np.uint8)
-
-    def _store(self, address: int, data: NDArray[np.float32]) -> None:
-        self.array[address : address + data.nbytes] = data.reshape(-1).view(np.uint8)
+        data = self.x.encode([t.quantise(self.generator.normal(0, 8, (rows, t.size))) for t in self.x.tensors])
+        self.array[x : x + data.nbytes] = self.expected[x : x + data.nbytes] = data
+        result = self.y.encode(bench_core_wire(self.x.decode(data), self.x, self.y))
+        self.expected[y : y + result.nbytes] = result
 
     def check(self, start: int = 0, end: int = _MEMORY_BYTES) -> None:
         wrong = np.flatnonzero(self.array[start:end] != self.expected[start:end])
@@ -128,7 +128,7 @@ async def queued_runs_are_done_in_order_and_each_is_whole_by_then(dut: Any) -> N
         if (done := i - ahead) >= 0:
             await tb.control.finish()
             y = places[done][1]
-            tb.check(y, y + sizes[done] * tb.y_spec.row_bytes)
+            tb.check(y, y + sizes[done] * tb.y.row_bytes)
     tb.check()
     assert await tb.control.read(registers.RUNS) == len(sizes)
 
@@ -165,8 +165,18 @@ async def the_interrupt_tells_that_a_run_is_done(dut: Any) -> None:
     assert dut.interrupt.value == 0
 
 
-@pytest.mark.parametrize(("n_in", "n_out", "ii"), [(18, 1, 1), (3, 5, 1), (1, 33, 3), (40, 2, 1)])
-def test_kernel(tmp_path: Path, n_in: int, n_out: int, ii: int) -> None:
-    core = write_bench_core(*bench_specs(n_in, n_out), tmp_path / "core", ii=ii)
-    kernel = write_kernel(core, tmp_path / "kernel")
-    run_bench(tmp_path / "build", kernel.top, kernel.sources, __name__, waivers=kernel.lint_waivers)
+ROWS = {
+    "18 to 1": bench_rows(),
+    "3 to 5": bench_rows(3, 5),
+    "33 out": bench_rows(1, 33),
+    "40 in": bench_rows(40, 2),
+    "several": several_rows(),
+}
+
+
+@pytest.mark.parametrize(("case", "ii"), [("18 to 1", 1), ("3 to 5", 1), ("33 out", 3), ("40 in", 1), ("several", 1)])
+def test_kernel(tmp_path: Path, case: str, ii: int) -> None:
+    x, y = ROWS[case]
+    kernel = write_kernel(write_bench_core(x, y, tmp_path / "core", ii=ii), tmp_path / "kernel")
+    rows = json.dumps([x.to_json(), y.to_json()])
+    run_bench(tmp_path / "build", kernel.top, kernel.sources, __name__, waivers=kernel.lint_waivers, environment={_ROWS: rows})

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from hypersonic.firmware import registers
 from hypersonic.firmware.kernel import write_kernel
-from hypersonic.sim.bench_core import bench_core_wire, bench_specs, write_bench_core
+from hypersonic.sim.bench_core import bench_core_wire, bench_rows, several_rows, write_bench_core
 from hypersonic.sim.direct import MemoryTiming, Simulation, SimulationError
 from hypersonic.sim.simulator import build_hardware_simulator
 
 _X, _Y = 0x1000, 0x400000
 _MEMORY_BYTES = 1 << 23
-_X_SPEC, _Y_SPEC = bench_specs(18, 1)
+_X_ROW, _Y_ROW = bench_rows(18, 1)
 
 IDEAL = MemoryTiming()
 SLOW = MemoryTiming(read_latency_clocks=60, write_latency_clocks=60)
@@ -28,15 +28,16 @@ STALLING = MemoryTiming(read_latency_clocks=60, write_latency_clocks=20, stall_p
 @pytest.fixture(scope="module")
 def simulator(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("kernel")
-    core = write_bench_core(_X_SPEC, _Y_SPEC, directory)
+    core = write_bench_core(_X_ROW, _Y_ROW, directory)
     return build_hardware_simulator(write_kernel(core, directory))
 
 
 def put(simulation: Simulation, rows: int, seed: int = 1, x: int = _X) -> NDArray[np.float32]:
     """Random rows at x, everything else a canary; returns what must come out."""
-    data = np.random.default_rng(seed).normal(0, 50, (rows, _X_SPEC.size)).astype(np.float32)
+    data = np.random.default_rng(seed).normal(0, 50, (rows, _X_ROW.size)).astype(np.float32)
     simulation.memory[x : x + data.nbytes] = data.reshape(-1).view(np.uint8)
-    return bench_core_wire(data, _X_SPEC, _Y_SPEC)
+    (result,) = bench_core_wire((data,), _X_ROW, _Y_ROW)
+    return result
 
 
 def check(simulation: Simulation, expected: NDArray[np.float32], y: int = _Y) -> None:
@@ -54,7 +55,7 @@ def test_every_row_count_is_exact_and_writes_nothing_behind_its_end(simulator: P
             simulation.finish()
             check(simulation, expected)
             assert (simulation.memory[_Y + expected.nbytes :] == 0xA5).all()
-            assert (simulation.memory[_X + rows * _X_SPEC.row_bytes : _Y] == 0xA5).all()
+            assert (simulation.memory[_X + rows * _X_ROW.row_bytes : _Y] == 0xA5).all()
 
 
 @pytest.mark.parametrize(("timing", "latency"), [(IDEAL, 100), (SLOW, 250)], ids=["ideal", "slow"])
@@ -80,19 +81,48 @@ def test_a_run_costs_its_read_beats_and_a_fixed_latency(simulator: Path, timing:
     ],
 )
 def test_every_wire_format_is_exact_end_to_end(tmp_path: Path, datatypes: tuple[str, str], n_in: int, n_out: int) -> None:
-    x, y = bench_specs(n_in, n_out, datatypes=datatypes)
+    x, y = bench_rows(n_in, n_out, datatypes=datatypes)
     kernel = write_kernel(write_bench_core(x, y, tmp_path), tmp_path)
     data = np.random.default_rng(4).integers(0, 256, 1000 * x.row_bytes, dtype=np.uint8)  # NaN and infinities among them
     expected = y.encode(bench_core_wire(x.decode(data), x, y))
-    with Simulation(build_hardware_simulator(kernel), _MEMORY_BYTES, STALLING) as simulation:
+    run_exactly(build_hardware_simulator(kernel), STALLING, (data, expected), (x.row_bytes, y.row_bytes))
+
+
+def run_exactly(
+    simulator: Path, timing: MemoryTiming, data: tuple[NDArray[np.uint8], NDArray[np.uint8]], row_bytes: tuple[int, int]
+) -> int:
+    """One run over all of data[0] gives data[1] and not a byte more; returns its clocks."""
+    with Simulation(simulator, _MEMORY_BYTES, timing) as simulation:
         simulation.memory[:] = 0xA5
-        simulation.memory[_X : _X + data.size] = data
-        simulation.start(_X, _Y, 1000)
-        simulation.finish()
-        np.testing.assert_array_equal(simulation.memory[_Y : _Y + expected.size], expected)
-        assert (simulation.memory[_Y + expected.size :] == 0xA5).all()
-        row_bytes = simulation.read(registers.ROW_IN_BYTES), simulation.read(registers.ROW_OUT_BYTES)
-        assert row_bytes == (x.row_bytes, y.row_bytes)
+        simulation.memory[_X : _X + data[0].size] = data[0]
+        simulation.start(_X, _Y, data[0].size // row_bytes[0])
+        clocks = simulation.finish()
+        np.testing.assert_array_equal(simulation.memory[_Y : _Y + data[1].size], data[1])
+        assert (simulation.memory[_Y + data[1].size :] == 0xA5).all()
+        assert (simulation.read(registers.ROW_IN_BYTES), simulation.read(registers.ROW_OUT_BYTES)) == row_bytes
+        return clocks
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("several")
+    return build_hardware_simulator(write_kernel(write_bench_core(*several_rows(), directory), directory))
+
+
+@pytest.mark.parametrize(("timing", "clocks"), [(IDEAL, 16_250), (STALLING, 25_000)], ids=["ideal", "stalling"])
+def test_several_tensors_a_side_are_exact_and_take_a_clock_a_row(several: Path, timing: MemoryTiming, clocks: int) -> None:
+    x, y = several_rows()
+    data = np.random.default_rng(5).integers(0, 256, 16_000 * x.row_bytes, dtype=np.uint8)
+    expected = y.encode(bench_core_wire(x.decode(data), x, y))
+    assert run_exactly(several, timing, (data, expected), (x.row_bytes, y.row_bytes)) < clocks
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 63, 64, 65])
+def test_several_tensors_make_runs_of_any_number_of_rows(several: Path, size: int) -> None:
+    x, y = several_rows()
+    data = np.random.default_rng(size).integers(0, 256, size * x.row_bytes, dtype=np.uint8)
+    expected = y.encode(bench_core_wire(x.decode(data), x, y))
+    run_exactly(several, SLOW, (data, expected), (x.row_bytes, y.row_bytes))
 
 
 def queued(simulation: Simulation, runs: int, rows: int) -> Iterator[int]:

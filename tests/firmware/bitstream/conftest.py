@@ -18,7 +18,7 @@ from hypersonic.firmware.bitstream.tools import Tools, find_tools
 from hypersonic.firmware.kernel import Kernel, write_kernel
 from hypersonic.firmware.link import link
 from hypersonic.firmware.platform import Platform, Target, find_platform
-from hypersonic.sim.bench_core import bench_specs, write_bench_core
+from hypersonic.sim.bench_core import bench_rows, write_bench_core
 
 STAND_INS = Path(__file__).resolve().parent / "stand_ins"
 U250 = find_platform("u250")
@@ -85,5 +85,5 @@ def tools(vendor: Vendor) -> Tools:
 
 @pytest.fixture
 def kernel(tmp_path: Path) -> Kernel:
-    core = write_bench_core(*bench_specs(18, 1), tmp_path)
+    core = write_bench_core(*bench_rows(18, 1), tmp_path)
     return write_kernel(core, tmp_path / "kernel")

@@ -263,8 +263,8 @@ def test_a_build_enters_a_model_repository_with_its_figures(kernel: Kernel, tool
     built = _build(kernel, tools, tmp_path)
     xclbin, core = built.xclbin.read_bytes(), kernel.core
     manifest = Manifest.of(
-        xclbin, model=kernel.name, platform=U250.name, core=core.kind, input=core.input, output=core.output, ii=core.ii,
-        latency_cycles=core.latency_cycles, max_batch_size=16, tools=built.tools, report=built.report,
+        xclbin, model=kernel.name, platform=U250.name, core=core.kind, inputs=core.inputs, outputs=core.outputs,
+        ii=core.ii, latency_cycles=core.latency_cycles, max_batch_size=16, tools=built.tools, report=built.report,
     )  # fmt: skip
     place = publish(tmp_path / "models", xclbin, manifest, config_pbtxt(manifest))
     kept = Manifest.read(place / "manifest.json")

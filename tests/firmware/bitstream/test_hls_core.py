@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from hypersonic.hls import verilator
 from hypersonic.hls.core import Core
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.project import HlsProject
+from hypersonic.hls.row import Row
 from hypersonic.hls.rtl_sim import RtlCore, Stalls
 from hypersonic.hls.spec import TensorSpec
 from tests.firmware.bitstream.conftest import U250, Vendor
@@ -121,7 +123,7 @@ def project(tmp_path: Path) -> HlsProject:
     (place / "hls" / "firmware" / "net.cpp").write_text("void net() {}\n")
     (place / "hls" / "build_prj.tcl").write_text("source build_opt.tcl\n")
     (place / "hls" / "project.tcl").write_text('set project_name "net"\nset part "xcvu13p"\nset clock_period 5\n')
-    return HlsProject(place, "net", X, Y, "xcvu13p", {})
+    return HlsProject(place, "net", Row((X,)), Row((Y,)), "xcvu13p", {})
 
 
 def _wrap(project: HlsProject, tmp_path: Path, block: str = BLOCK, report: str = REPORT) -> Core:
@@ -147,6 +149,57 @@ def test_the_wrapped_block_gives_its_results_under_any_stalls(project: HlsProjec
         rtl.predict_raw(rows, clock_limit=50)
         rtl.reset()  # with rows inside: none of them comes out of the next run
         assert np.array_equal(rtl.predict_raw(rows), _expected(rows))
+
+
+#: inputs a (2 x 8 bits) and b (6 bits), outputs layer4_out (2 x 12 bits: a + b) and layer3_out (7 bits: -b), a clock later
+SEVERAL = """\
+module net (ap_clk, ap_rst, ap_start, ap_done, ap_idle, ap_ready, a, a_ap_vld, b, b_ap_vld,
+  layer4_out_0, layer4_out_0_ap_vld, layer4_out_1, layer4_out_1_ap_vld, layer3_out, layer3_out_ap_vld);
+input   ap_clk;
+input   ap_rst;
+input   ap_start;
+output   ap_done;
+output   ap_idle;
+output   ap_ready;
+input  [15:0] a;
+input   a_ap_vld;
+input  [5:0] b;
+input   b_ap_vld;
+output  [11:0] layer4_out_0;
+output   layer4_out_0_ap_vld;
+output  [11:0] layer4_out_1;
+output   layer4_out_1_ap_vld;
+output  [6:0] layer3_out;
+output   layer3_out_ap_vld;
+reg valid;
+reg [11:0] sum_0, sum_1;
+reg [6:0] minus;
+wire take = ap_start & a_ap_vld & b_ap_vld;
+assign {ap_ready, ap_idle, ap_done} = {take, ~ap_start, valid};
+assign {layer4_out_0_ap_vld, layer4_out_1_ap_vld, layer3_out_ap_vld} = {3{valid}};
+assign {layer4_out_0, layer4_out_1, layer3_out} = {sum_0, sum_1, minus};
+always @(posedge ap_clk) begin
+  valid <= take & ~ap_rst;
+  sum_0 <= {{4{a[7]}}, a[7:0]} + {{6{b[5]}}, b};
+  sum_1 <= {{4{a[15]}}, a[15:8]} + {{6{b[5]}}, b};
+  minus <= -{b[5], b};
+end
+endmodule
+"""
+
+
+def test_a_block_with_several_tensors_is_wrapped_in_their_order(project: HlsProject, tmp_path: Path) -> None:
+    inputs = Row((TensorSpec("a", (2,), FixedPoint(8, 4)), TensorSpec("b", (1,), FixedPoint(6, 3))))
+    outputs = Row((TensorSpec("sum", (2,), FixedPoint(12, 6)), TensorSpec("minus", (1,), FixedPoint(7, 4))))
+    core = _wrap(replace(project, inputs=inputs, outputs=outputs), tmp_path, SEVERAL, REPORT.replace(">3<", ">1<"))
+    draw = np.random.default_rng(2)
+    rows = np.concatenate([draw.integers(-128, 128, (500, 2)), draw.integers(-32, 32, (500, 1))], axis=1)
+    expected = np.concatenate([rows[:, :2] + rows[:, 2:], -rows[:, 2:]], axis=1)
+    with RtlCore(core, optimisation="-O0") as rtl:
+        for stalls in (Stalls(), Stalls(60, 60, 3)):
+            assert np.array_equal(rtl.predict_raw(rows, stalls), expected)
+    kernel = write_kernel(core, tmp_path / "kernel")
+    verilator.lint([*kernel.lint_waivers, *kernel.sources], kernel.top, "-Wno-DECLFILENAME", "-Wno-UNUSEDSIGNAL")
 
 
 def test_a_kernel_around_it_lints_and_packages_with_names_of_its_own(project: HlsProject, tools: Tools, tmp_path: Path) -> None:
@@ -181,15 +234,15 @@ def test_vitis_hls_that_was_not_looked_for_is_missing(project: HlsProject, tools
         (
             "x_in_ap_vld;",
             "x_in_TVALID;",
-            "without x_in_ap_vld, x_in_TVALID_ap_vld; expected one input and outputs of one width",
+            "without x_in_ap_vld, x_in_TVALID_ap_vld; expected inputs and outputs with ap_vld",
         ),
         ("output   layer2_out_1_ap_vld;", "", "without layer2_out_1_ap_vld"),
-        ("output  [11:0] layer2_out_1;", "output  [12:0] layer2_out_1;", "outputs layer2_out_0, layer2_out_1, without nothing"),
+        ("output  [11:0] layer2_out_1;", "output  [12:0] layer2_out_1;", "outputs of 12, 13 bits, the model 16 and 12, 12"),
         ("output   ap_ready;", "", "without ap_ready"),
         (
             "input  [15:0] x_in;",
             "input  [23:0] x_in;",
-            "the block has 24 bits in and 2 outputs of 12 bits, the model 16, 2 and 12",
+            "the block has inputs of 24 bits and outputs of 12, 12 bits, the model 16 and 12, 12; build the model again",
         ),
     ],
 )
@@ -203,7 +256,7 @@ def test_outputs_are_ordered_by_element_not_by_name(tmp_path: Path) -> None:
     ports = "".join(f"output [7:0] layer9_out_{n};\noutput layer9_out_{n}_ap_vld;\n" for n in (10, 2, 0, 1))
     control = "".join(f"input {name};\n" for name in ("ap_clk", "ap_rst", "ap_start", "ap_done", "ap_idle", "ap_ready"))
     (tmp_path / "net.v").write_text(f"{control}input [31:0] x;\ninput x_ap_vld;\n{ports}")
-    assert read_ports(tmp_path / "net.v").outputs == tuple(f"layer9_out_{n}" for n in (0, 1, 2, 10))
+    assert read_ports(tmp_path / "net.v").outputs == tuple((f"layer9_out_{n}", 8) for n in (0, 1, 2, 10))
 
 
 def test_a_single_output_may_have_no_number(tmp_path: Path) -> None:
@@ -212,7 +265,7 @@ def test_a_single_output_may_have_no_number(tmp_path: Path) -> None:
         f"{control}input x;\ninput x_ap_vld;\noutput [31:0] layer13_out;\noutput layer13_out_ap_vld;\n"
     )
     ports = read_ports(tmp_path / "net.v")
-    assert (ports.input_bits, ports.outputs, ports.output_bits) == (1, ("layer13_out",), 32)
+    assert (ports.inputs, ports.outputs) == ((("x", 1),), (("layer13_out", 32),))
 
 
 def test_a_rom_without_its_words_is_refused(project: HlsProject, tmp_path: Path) -> None:

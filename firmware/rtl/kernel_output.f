@@ -1,7 +1,0 @@
-../../hls/rtl/axis_skid.sv
-fixed_round.sv
-fixed_to_fixed.sv
-fixed_to_float.sv
-axis_fixed_to_wire.sv
-axis_row_pack.sv
-kernel_output.sv
