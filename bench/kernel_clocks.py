@@ -1,27 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clocks per run of a kernel, Verilated, by wire format and memory, and the rate they mean beside a card's other limits.
 
-    python bench/kernel_clocks.py [MODEL] [--rows N] [--runs N] [--latency CLOCKS ...] [--platform NAME] [--json]
+    hypersonic bench kernel [MODEL] [--rows N] [--runs N] [--latency CLOCKS ...] [--platform NAME] [--json]
 
-MODEL is a zoo name or a model file, as for `hypersonic build`; without it the shell is measured around a bench core of
-FACILE's shape (18 numbers in, 1 out). Clocks are counted by the kernel itself (RUN_CYCLES, BUSY_CYCLES). Rates at the
-platform's clock are arithmetic: no card has shown that clock with this kernel.
+`--help` says what the columns are. Without MODEL the shell is measured around a bench core of FACILE's shape (18 numbers in,
+1 out). Clocks are counted by the kernel itself (RUN_CYCLES, BUSY_CYCLES and the stall counters, docs/registers.md). Rates at
+the platform's clock are arithmetic: no card has shown that clock with this kernel.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 
+from hypersonic.bench import add_kernel_options
 from hypersonic.firmware import registers
+from hypersonic.firmware.errors import FirmwareError
 from hypersonic.firmware.kernel import Kernel, write_kernel
 from hypersonic.firmware.platform import Platform, find_platform
+from hypersonic.hls.project import ConversionError
 from hypersonic.hls.row import Row
+from hypersonic.hls.verilator import ToolError
 from hypersonic.sim.bench_core import bench_rows, write_bench_core
 from hypersonic.sim.direct import MemoryTiming, Simulation
 from hypersonic.sim.simulator import build_hardware_simulator
@@ -32,12 +37,28 @@ FORMATS = ("FP32", "FP16", "INT16", "INT8")
 
 
 @dataclass(frozen=True)
+class Stalls:
+    """Clocks of the single run in which a channel held something up.
+
+    read_address, write_address, write_data: memory did not take what the kernel offered (or, for write_address, owed it a
+    response). read_data: a row was due and its bytes had not come. core: a row waited for the core. behind_core: a row waited
+    because results did, for write_address, write_data, or the width of the write channel itself.
+    """
+
+    read_address: int
+    read_data: int
+    core: int
+    behind_core: int
+    write_address: int
+    write_data: int
+
+
+@dataclass(frozen=True)
 class Clocks:
     """What runs of `rows` rows cost with one wire format and one memory.
 
     bound: rows times what the slowest part needs, no latency. single: one run, accepted to done. allowed: 1.03 bound + 600.
-    one_row: a run of one row. per_run: when runs are queued. gap: clocks per queued run above bound. starved, blocked: clocks
-    of the single run in which a row waited for the read channel, and for the core or the write channel behind it.
+    one_row: a run of one row. per_run: when runs are queued. gap: clocks per queued run above bound. stalls: of the single run.
     """
 
     datatypes: tuple[str, str]
@@ -49,8 +70,7 @@ class Clocks:
     one_row: int
     per_run: float
     gap: float
-    starved: int
-    blocked: int
+    stalls: Stalls
     clocks_per_second: float
 
 
@@ -77,15 +97,29 @@ def measure(kernel: Kernel, simulator: Path, rows: int, runs: int, memory: tuple
     with Simulation(simulator, size_bytes, memory[1]) as simulation:
         simulation.start(x, y, rows)
         single = simulation.finish()
-        starved, blocked = simulation.read(registers.STARVED_CYCLES), simulation.read(registers.BLOCKED_CYCLES)
+        stalls = read_stalls(simulation)
         simulation.start(x, y, 1)
         one_row = simulation.finish()
         clocks, seconds = queued(simulation, (x, y, rows), runs)
     gap = (clocks - single) / (runs - 1) - bound
     return Clocks(
         (_datatypes(core.inputs), _datatypes(core.outputs)), memory[0], rows, bound, single, round(1.03 * bound + 600), one_row,
-        round(clocks / runs, 1), round(gap, 1), starved, blocked, round(clocks / seconds),
+        round(clocks / runs, 1), round(gap, 1), stalls, round(clocks / seconds),
     )  # fmt: skip
+
+
+def read_stalls(simulation: Simulation) -> Stalls:
+    """What the stall counters have counted since reset."""
+    read = simulation.read
+    core = read(registers.CORE_CYCLES)
+    return Stalls(
+        read_address=read(registers.READ_ADDRESS_CYCLES),
+        read_data=read(registers.STARVED_CYCLES),
+        core=core,
+        behind_core=read(registers.BLOCKED_CYCLES) - core,
+        write_address=read(registers.WRITE_ADDRESS_CYCLES),
+        write_data=read(registers.WRITE_DATA_CYCLES),
+    )
 
 
 def _datatypes(row: Row) -> str:
@@ -134,13 +168,8 @@ def kernels_of(model: str | None, directory: Path) -> Iterator[Kernel]:
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", nargs="?")
-    parser.add_argument("--rows", type=int, default=16_000)
-    parser.add_argument("--runs", type=int, default=8)
-    parser.add_argument("--latency", type=int, nargs="+", default=[60, 200], help="clocks of the slow memories (60 and 200)")
-    parser.add_argument("--platform", default="u250", help="whose limits are printed (u250)")
-    parser.add_argument("--json", action="store_true")
+    parser = argparse.ArgumentParser(prog="hypersonic bench kernel", formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_kernel_options(parser)
     options = parser.parse_args()
     if options.rows < 1 or options.runs < 2:
         parser.error(f"got --rows {options.rows} --runs {options.runs}, expected at least 1 row and 2 runs")
@@ -172,12 +201,10 @@ def main() -> int:
 def show(clocks: list[Clocks], parts: list[Limit]) -> None:
     x, y = clocks[0].datatypes
     print(f"{x} in, {y} out, {clocks[0].rows} rows a run")
-    print("memory         bound   1 run  allowed  1 row    queued   gap  starved  blocked")
+    print("memory         bound   1 run  allowed  1 row    queued   gap |     AR       R    core  behind      AW       W")
     for c in clocks:
-        print(
-            f"{c.memory:12} {c.bound:7} {c.single:7} {c.allowed:8.0f} {c.one_row:6} {c.per_run:9} {c.gap:5} {c.starved:8} "
-            f"{c.blocked:8}"
-        )
+        stalls = "".join(f"{count:8}" for count in astuple(c.stalls))
+        print(f"{c.memory:12} {c.bound:7} {c.single:7} {c.allowed:8.0f} {c.one_row:6} {c.per_run:9} {c.gap:5} |{stalls[1:]}")
     least = min(part.events_per_s for part in parts)
     for part in parts:
         print(f"{part.events_per_s:10.0f} events/s  {part.part}{'  <- the limit' if part.events_per_s == least else ''}")
@@ -185,4 +212,8 @@ def show(clocks: list[Clocks], parts: list[Limit]) -> None:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    try:
+        raise SystemExit(main())
+    except (ConversionError, FirmwareError, ToolError) as error:
+        sys.stderr.write(f"hypersonic: error: {error}\n")
+        raise SystemExit(2) from None

@@ -32,7 +32,7 @@ def link(
     """The bytes of an xclbin with compute units <kernel>_1 ... <kernel>_N, each on the banks that linker_config gives it.
 
     tools: name -> version of what the image was made with. Equal arguments give equal bytes. Raises LinkError for a name
-    that is no identifier or does not fit, a number of units out of range, or a platform without memory.
+    that is no identifier or does not fit, or more units than there are memories to give.
     """
     instances = _instances(kernel_name, platform, compute_units)
     kernel = describe_kernel(kernel_name, instances)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hypersonic.firmware.errors import LinkError, ResourceError
-from hypersonic.firmware.kernel_xml import KernelDescription
+from hypersonic.firmware.kernel_xml import KernelDescription, describe_kernel
 from hypersonic.firmware.platform import MIB, RESOURCE_NAMES, Flow, Platform, Resources
 
 #: XRT's scheduler counts compute units in 128 bits
@@ -69,17 +69,14 @@ def check_compute_units(compute_units: int) -> None:
 def assign_banks(platform: Platform, compute_units: int, ports: int) -> tuple[tuple[range, ...], ...]:
     """For each unit, for each of its ports, the banks it reaches, as indices of platform.memory.
 
-    DIMMs: all ports of unit k on DIMM k. HBM: up to PORT_CHANNELS channels a port, none shared. When the memories are fewer
-    than that takes, counting starts again at the first: an emulated card takes it, plan_link does not. Raises LinkError for a
-    number of units out of range and for a platform without memory.
+    DIMMs: all ports of unit k on DIMM k. HBM: up to PORT_CHANNELS channels a port, none shared. Raises LinkError for more
+    units than there are memories to give, and for a platform without memory.
     """
-    check_compute_units(compute_units)
-    banks = _banks(platform)
+    _check_banks(platform, compute_units, ports)
     if not _is_hbm(platform):
-        return tuple((range(k % banks, k % banks + 1),) * ports for k in range(compute_units))
-    width = max(1, min(PORT_CHANNELS, banks // (compute_units * ports)))
-    starts = [number * width % banks for number in range(compute_units * ports)]
-    ranges = [range(start, min(start + width, banks)) for start in starts]
+        return tuple((range(k, k + 1),) * ports for k in range(compute_units))
+    width = min(PORT_CHANNELS, _banks(platform) // (compute_units * ports))
+    ranges = [range(number * width, (number + 1) * width) for number in range(compute_units * ports)]
     return tuple(tuple(ranges[k * ports : (k + 1) * ports]) for k in range(compute_units))
 
 
@@ -102,13 +99,17 @@ def plan_link(platform: Platform, kernel: KernelDescription, unit: Resources | N
     Raises LinkError for more units than there are memories to give, ResourceError for what does not fit the dies.
     """
     masters = _masters(kernel)
-    _check_banks(platform, len(kernel.instances), len(masters))
     assigned = assign_banks(platform, len(kernel.instances), len(masters))
     dies = _assign_dies(platform, kernel, [unit_banks[0].start for unit_banks in assigned], unit or Resources())
     return tuple(
         Place(instance.name, die, tuple(zip(masters, unit_banks, strict=True)))
         for instance, die, unit_banks in zip(kernel.instances, dies, assigned, strict=True)
     )
+
+
+def check_units(platform: Platform, compute_units: int) -> None:
+    """Raises LinkError for more compute units than the platform has memories to give; any kernel of ours has the same ports."""
+    _check_banks(platform, compute_units, len(_masters(describe_kernel("kernel", ()))))
 
 
 def _masters(kernel: KernelDescription) -> tuple[str, ...]:

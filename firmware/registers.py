@@ -29,6 +29,10 @@ ROW_IN_BYTES = 0x58
 ROW_OUT_BYTES = 0x5C
 STARVED_CYCLES = 0x60
 BLOCKED_CYCLES = 0x64
+READ_ADDRESS_CYCLES = 0x68
+WRITE_ADDRESS_CYCLES = 0x6C
+WRITE_DATA_CYCLES = 0x70
+CORE_CYCLES = 0x74
 
 AP_START = 1 << 0
 AP_DONE = 1 << 1
@@ -41,7 +45,7 @@ READ_ERROR = 1 << 0
 WRITE_ERROR = 1 << 1
 
 #: what VERSION reads: major << 16 | minor of this map
-MAP_VERSION = 0x0001_0000
+MAP_VERSION = 0x0001_0001
 
 #: runs a kernel takes before the first of them must be acknowledged by ap_continue; a power of two
 MAX_RUNS = 8
@@ -106,7 +110,17 @@ REGISTERS = (
     Register(ROW_IN_BYTES, "ROW_IN_BYTES", "R", "bytes of an input row"),
     Register(ROW_OUT_BYTES, "ROW_OUT_BYTES", "R", "bytes of an output row"),
     Register(STARVED_CYCLES, "STARVED_CYCLES", "R", "clocks since reset in which a row was due and its bytes had not all come"),
-    Register(BLOCKED_CYCLES, "BLOCKED_CYCLES", "R", "clocks since reset in which a row waited for the core"),
+    Register(
+        BLOCKED_CYCLES, "BLOCKED_CYCLES", "R", "clocks since reset in which a row waited for the core, or for what is behind it"
+    ),
+    Register(READ_ADDRESS_CYCLES, "READ_ADDRESS_CYCLES", "R", "clocks since reset in which memory kept a read address waiting"),
+    Register(
+        WRITE_ADDRESS_CYCLES, "WRITE_ADDRESS_CYCLES", "R",
+        "clocks since reset in which memory kept the address of a write waiting, or owed a response without which no more "
+        "could be sent",
+    ),
+    Register(WRITE_DATA_CYCLES, "WRITE_DATA_CYCLES", "R", "clocks since reset in which memory kept a beat of results waiting"),
+    Register(CORE_CYCLES, "CORE_CYCLES", "R", "the part of BLOCKED_CYCLES in which results left the core without waiting"),
 )  # fmt: skip
 
 

@@ -257,8 +257,7 @@ def _path_lines(paths: Sequence[LogicPath], platform: Platform) -> list[str]:
 class BuildReport:
     """What `hypersonic build` says of a kernel's resources.
 
-    entry: for the manifest's report, under "resources". misfit: why the compute units do not fit the card, empty when they do;
-    an emulated card takes them all the same.
+    entry: for the manifest's report, under "resources". misfit: why the compute units do not fit the card, empty when they do.
     """
 
     lines: list[str]

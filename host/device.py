@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
@@ -27,20 +27,22 @@ from hypersonic.firmware.platform import Target
 from hypersonic.firmware.sections import MEMORY_KINDS
 from hypersonic.firmware.xclbin import ComputeUnit as Instance
 from hypersonic.firmware.xclbin import Xclbin
-from hypersonic.host import xrt
+from hypersonic.host import health, xrt
+from hypersonic.host.driver import Driver, driver_for
 from hypersonic.host.errors import (
     BufferObjectError,
     ComputeUnitNotFoundError,
     ComputeUnitOutOfServiceError,
     DeviceClosedError,
     DeviceError,
+    DeviceLostError,
+    MemoryAccessError,
     XclbinMismatchError,
     failure,
 )
-from hypersonic.host.library import devices, load_library
-from hypersonic.host.xrt import Handle, Library, RunState
+from hypersonic.host.xrt import Handle, RunState
 
-__all__ = ["BufferObject", "ComputeUnit", "Device", "Run", "devices", "open_device"]
+__all__ = ["BufferObject", "ComputeUnit", "Device", "Run", "open_device"]
 
 #: kinds of MEM_TOPOLOGY that are memory of the card, and not of the chip or the host
 _BANKS = frozenset(MEMORY_KINDS.index(kind) for kind in ("DDR3", "DDR4", "DRAM", "HBM"))
@@ -48,16 +50,19 @@ _BANKS = frozenset(MEMORY_KINDS.index(kind) for kind in ("DDR3", "DDR4", "DRAM",
 WAIT_SLICE_MS = 20
 #: how long close() waits for a run in flight before it leaves its buffers to the card
 CLOSE_TIMEOUT_MS = 1000
+#: who waits for a run looks so often whether the card is still there
+HEARTBEAT_MS = 500
+_HUNG = "a run did not complete; reset the card (`xrt-smi reset`)"
 
 
 def open_device(xclbin: Path, index: int = 0) -> Device:
-    """Open card `index` with the file `xclbin`; the xclbin's own target picks the library.
+    """Open card `index` with the file `xclbin`; the xclbin's own target and platform pick what drives it.
 
-    Raises XclbinError when the file is none, LibraryNotFoundError, DeviceNotFoundError, DeviceBusyError or
-    XclbinMismatchError (another shell, or another xclbin got loaded).
+    Raises XclbinError when the file is none, LibraryNotFoundError, DeviceNotFoundError, DeviceBusyError,
+    XclbinMismatchError (another shell, or another xclbin got loaded) or ComputeUnitOutOfServiceError (a run hangs on it).
     """
     contents = Xclbin.read(xclbin)
-    return Device(load_library(contents.target), contents, xclbin, index)
+    return Device(driver_for(contents), contents, xclbin, index)
 
 
 class _Closing:
@@ -92,11 +97,13 @@ class Device(_Closing):
     kernel_clock_mhz: int  # what ap_clk was built for; 0 when the xclbin does not say
     memory_bytes: int  # of all memory banks, as the xclbin names them
     compute_units: tuple[ComputeUnit, ...]
+    lost: bool  # a call found the card gone; so are all its compute units then
 
-    def __init__(self, library: Library, contents: Xclbin, path: Path, index: int) -> None:
+    def __init__(self, library: Driver, contents: Xclbin, path: Path, index: int) -> None:
         super().__init__()
         self.uuid, self.name, self.target = contents.uuid, contents.vbnv, contents.target
         self.kernel_clock_mhz = next((clock.frequency_mhz for clock in contents.clocks if clock.kind == 1), 0)
+        self.lost = False
         self.memory_bytes = sum(memory.size_kib * 1024 for memory in contents.memories if memory.kind in _BANKS)
         with ExitStack() as opened:
             handle = library.open_device(index)
@@ -109,8 +116,10 @@ class Device(_Closing):
                     "the file changed while it was loaded, or another process loaded its own; start again"
                 )
             self.compute_units = tuple(
-                opened.enter_context(ComputeUnit(library, handle, loaded, unit)) for unit in contents.compute_units
+                opened.enter_context(ComputeUnit(library, handle, loaded, unit, self._lose)) for unit in contents.compute_units
             )
+            for unit in self.compute_units:
+                unit.check_fit()
             self._closing = opened.pop_all()
 
     def compute_unit(self, name: str) -> ComputeUnit:
@@ -121,20 +130,43 @@ class Device(_Closing):
         there = ", ".join(unit.name for unit in self.compute_units) or "none"
         raise ComputeUnitNotFoundError(f"compute unit is {name!r}, the xclbin has {there}")
 
+    @property
+    def can_be_let_go(self) -> bool:
+        """Whether this process may give everything back although a run hangs: who opens the card next will see that."""
+        return self.lost or all(unit.tells for unit in self.compute_units)
+
+    def let_go(self) -> None:
+        """close(), and give back too what a compute unit out of service may still write to: the card can be reset then. Raises
+        nothing: most of it fails on a card that is gone."""
+        for unit in self.compute_units:
+            unit.let_go = True
+        with suppress(DeviceError):
+            self.close()
+
+    def _lose(self, why: str) -> None:
+        self.lost = True
+        for unit in self.compute_units:
+            unit.take_out_of_service(why)
+
 
 class ComputeUnit(_Closing):
     """One kernel instance, opened exclusively. Out of service once a run did not come back: until the card is reset it may
     still write into its buffers, so they are neither freed nor used again."""
 
-    def __init__(self, library: Library, device: Handle, uuid: str, unit: Instance) -> None:
+    def __init__(self, library: Driver, device: Handle, uuid: str, unit: Instance, lose: Callable[[str], None]) -> None:
         super().__init__()
         self.name = unit.name
         self.in_service = True
+        self.let_go = False
+        self._why = _HUNG
+        self._lose = lose
         self._lock = Lock()
         self._service_lock = Lock()
         self._library, self._device = library, device
         self._handle = library.open_kernel(device, uuid, f"{unit.kernel}:{{{unit.name}}}")
         self._closing.callback(self._release, library.close_kernel, self._handle)
+        #: whether its registers tell how it is
+        self.tells = health.tells(self.read_register)
 
     def group_id(self, argument: int) -> int:
         """The memory bank of a pointer argument."""
@@ -171,11 +203,35 @@ class ComputeUnit(_Closing):
         with self._lock:
             super().close()
 
-    def take_out_of_service(self) -> bool:
+    def take_out_of_service(self, why: str = _HUNG) -> bool:
         """For good: only a reset of the card and a new Device bring it back. Whether it was in service till now."""
         with self._service_lock:
             before, self.in_service = self.in_service, False
+            self._why = why if before else self._why
         return before
+
+    def lose_card(self, error: DeviceLostError) -> None:
+        """The card is gone: out of service, and so are the others on it."""
+        self._lose(str(error))
+
+    def check_fit(self) -> None:
+        """Before the first run. Raises ComputeUnitOutOfServiceError when a run hangs on it, DeviceError."""
+        if self.tells:
+            health.check_fit(self.name, self.read_register)
+
+    def check_present(self) -> None:
+        """Raises DeviceLostError when the card is gone."""
+        if self.tells:
+            health.check_present(self.name, self.read_register)
+
+    def check_accesses(self) -> None:
+        """After a run: raises MemoryAccessError when the memory answered with errors; the unit is out of service then."""
+        if self.tells:
+            try:
+                health.check_accesses(self.name, self.read_register)
+            except MemoryAccessError as error:
+                self.take_out_of_service(str(error))
+                raise
 
     def require_service(self) -> None:
         """Raises DeviceClosedError or ComputeUnitOutOfServiceError when the unit cannot be used."""
@@ -185,17 +241,14 @@ class ComputeUnit(_Closing):
 
     def out_of_service(self) -> ComputeUnitOutOfServiceError:
         """What to say once it is."""
-        return ComputeUnitOutOfServiceError(
-            f"compute unit {self.name} is out of service since a run did not complete: "
-            "reset the card (`xrt-smi reset`) and load again"
-        )
+        return ComputeUnitOutOfServiceError(f"compute unit {self.name} is out of service: {self._why}")
 
     def _owns(self, closing: Callable[[], None]) -> None:
         self._closing.callback(closing)
 
     def _release(self, release: Callable[[Handle], None], handle: Handle) -> None:
         """Give a handle back, unless the card may still use what is behind it."""
-        if self.in_service:
+        if self.in_service or self.let_go:
             release(handle)
 
 
@@ -205,7 +258,7 @@ class BufferObject(_Closing):
     def __init__(self, unit: ComputeUnit, size_bytes: int, group: int) -> None:
         super().__init__()
         library, device = unit._library, unit._device
-        self.size_bytes = size_bytes
+        self.size_bytes, self.group = size_bytes, group
         self._unit, self._library = unit, library
         self._handle = library.allocate(device, size_bytes, group)
         self._closing.callback(unit._release, library.free_buffer, self._handle)
@@ -264,9 +317,19 @@ class Run(_Closing):
         self._require_open("the run")
         if isinstance(value, BufferObject):
             value._require_open("the buffer object")
+            self._require_bank(index, value)
             self._library.set_buffer(self._handle, index, value._handle)
         else:
             self._library.set_scalar(self._handle, index, value)
+
+    def _require_bank(self, index: int, buffer: BufferObject) -> None:
+        """XRT 2.13 takes a buffer object of any bank, and the run reads or writes elsewhere."""
+        bank = self._unit.group_id(index)
+        if buffer.group != bank:
+            raise BufferObjectError(
+                f"argument {index} of {self._unit.name} does not take the buffer object: it is in memory bank {buffer.group}, "
+                f"expected {bank}: allocate it for this argument"
+            )
 
     def start(self) -> None:
         """Hand the run to the compute unit; does not wait. Raises ComputeUnitOutOfServiceError or RunError."""
@@ -277,13 +340,13 @@ class Run(_Closing):
 
     def wait(self, timeout_ms: int) -> RunState:
         """The run's last state, or TIMEOUT when it did not end within timeout_ms, or not before its compute unit went out of
-        service; then it is still in flight."""
+        service; then it is still in flight. Raises DeviceLostError when the card is gone."""
         self._require_open("the run")
-        return self._wait(timeout_ms)
+        return self._wait(timeout_ms, self._unit.check_present)
 
-    def _wait(self, timeout_ms: int) -> RunState:
+    def _wait(self, timeout_ms: int, look: Callable[[], None] = lambda: None) -> RunState:
         deadline = time.monotonic_ns() + timeout_ms * 1_000_000
-        left_ms = timeout_ms
+        left_ms, look_at_ms = timeout_ms, timeout_ms - HEARTBEAT_MS
         while True:
             state = self._library.wait(self._handle, max(1, min(left_ms, WAIT_SLICE_MS)))
             if state == RunState.TIMEOUT:
@@ -293,6 +356,9 @@ class Run(_Closing):
                 self._pending = False
                 return xrt.run_state(state)
             left_ms = (deadline - time.monotonic_ns()) // 1_000_000
+            if left_ms <= look_at_ms:
+                look()
+                look_at_ms = left_ms - HEARTBEAT_MS
             if left_ms <= 0 or not self._unit.in_service:
                 return RunState.TIMEOUT
 

@@ -10,6 +10,7 @@ DeviceError
 |-- ComputeUnitNotFoundError      the xclbin has no such kernel or compute unit
 |-- BufferObjectError             a buffer that cannot be allocated, mapped or synchronised as asked
 |-- RunError                      a run that cannot start, or ended in another state than COMPLETED
+|   `-- MemoryAccessError             a run that completed although the memory answered it with errors
 |-- ComputeUnitTimeoutError       a run that did not complete in time
 |-- ComputeUnitOutOfServiceError  use of a compute unit after that
 `-- DeviceClosedError             use of a handle after close()
@@ -57,12 +58,16 @@ class RunError(DeviceError):
     """A run cannot start or ended in another state than COMPLETED."""
 
 
+class MemoryAccessError(RunError):
+    """The memory answered an access of the compute unit with an error: what its runs computed is not to be trusted."""
+
+
 class ComputeUnitTimeoutError(DeviceError):
     """A run did not complete in time."""
 
 
 class ComputeUnitOutOfServiceError(DeviceError):
-    """The compute unit timed out before; the card needs a reset before it can be used again."""
+    """The compute unit was lost before; the card needs a reset, or has to come back, before it can be used again."""
 
 
 class DeviceClosedError(DeviceError):

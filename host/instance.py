@@ -93,8 +93,8 @@ class Slot:
                 self._x.sync_to_device(rows * self._row_in_bytes)
                 self._run.set_arg(ROWS, rows)
                 self._run.start()
-            except DeviceLostError:
-                self._unit.take_out_of_service()
+            except DeviceLostError as error:
+                self._unit.lose_card(error)
                 raise
             self.in_flight_rows = rows
             self._launched_ns = time.monotonic_ns()
@@ -104,7 +104,7 @@ class Slot:
 
         Raises ComputeUnitTimeoutError when it does not complete within timeout_ms; the compute unit is out of service then
         and this slot stays in flight. Raises ComputeUnitOutOfServiceError when another slot met that before or meanwhile,
-        RunError when the run failed, DeviceError.
+        RunError when the run failed (MemoryAccessError: and the unit is out of service), DeviceError.
         """
         rows = self.in_flight_rows
         if rows is None:
@@ -116,9 +116,10 @@ class Slot:
             if state is not RunState.COMPLETED:
                 raise self._failed(state, rows, timeout_ms)
             self.in_flight_rows = None
+            self._unit.check_accesses()
             self._y.sync_from_device(rows * self._row_out_bytes)
-        except DeviceLostError:
-            self._unit.take_out_of_service()
+        except DeviceLostError as error:
+            self._unit.lose_card(error)
             raise
         return SlotTimes(self._start_ns, self._launched_ns, done_ns, time.monotonic_ns())
 
@@ -130,6 +131,7 @@ class Slot:
     def _failed(self, state: RunState, rows: int, timeout_ms: int) -> DeviceError:
         if state is not RunState.TIMEOUT:
             self.in_flight_rows = None
+            self._unit.check_present()  # XRT aborts what is in flight on a card that is reset
             return RunError(f"a run of {rows} rows on {self._unit.name} ended as {state.name}, expected COMPLETED")
         if not self._unit.take_out_of_service():
             return self._unit.out_of_service()

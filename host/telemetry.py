@@ -16,9 +16,7 @@ does not have. No card has been read by this yet: the tests have a tree that is 
 
 from __future__ import annotations
 
-import os
 import re
-import stat
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -26,12 +24,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from hypersonic.host.library import is_ready
+from hypersonic.host.sysfs import SYSFS, below, card_addresses, card_directory, names, number, text
 
-SYSFS = Path("/sys")
-_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _INPUT = re.compile(r"temp([0-9]{1,3})_input")
-_NUMBER = re.compile(r"-?[0-9]{1,18}")
 _LABEL = re.compile(r"[^A-Za-z0-9]+")
 #: file -> the name that hwmon has for the sensor
 _XMC_TEMPERATURES = {
@@ -42,9 +37,6 @@ _XMC_TEMPERATURES = {
 #: labels of what is set and not measured: the aims of clock scaling, the fan's trigger
 _SETTINGS = ("cs_target", "tcrit")
 _POWER_LEVELS_W = (75.0, 150.0, 225.0)
-#: a sysfs attribute of a number or a label is far shorter
-_MOST_BYTES = 128
-_MOST_ENTRIES = 1024
 #: what a sensor may say; outside of it the driver passed on a register that holds something else
 _LEAST_C, _MOST_C, _MOST_W = -60.0, 250.0, 5000.0
 #: a reading older than this is none
@@ -64,21 +56,23 @@ NOTHING = Telemetry()
 
 def card_address(index: int, sysfs: Path = SYSFS) -> str | None:
     """The PCI address of card `index` as XRT counts them; None where sysfs does not show such a card. Never raises."""
-    driver = sysfs / "bus" / "pci" / "drivers" / "xocl"
-    addresses = [name for name in _names(driver) if _ADDRESS.fullmatch(name)]
-    ordered = sorted(addresses, key=lambda name: (not is_ready(driver / name), name))
+    ordered = card_addresses(sysfs)
     return ordered[index] if 0 <= index < len(ordered) else None
+
+
+def card_index(address: str, sysfs: Path = SYSFS) -> int | None:
+    """What XRT counts the card at that PCI address as; None where it is not there. Never raises."""
+    ordered = card_addresses(sysfs)
+    return ordered.index(address) if address in ordered else None
 
 
 def read_telemetry(address: str, sysfs: Path = SYSFS) -> Telemetry:
     """The card at that PCI address. Takes as long as its driver does; never raises: what cannot be read is absent."""
-    if not _ADDRESS.fullmatch(address):
-        return NOTHING
-    card = _resolved(sysfs / "bus" / "pci" / "devices" / address, sysfs)
+    card = card_directory(address, sysfs)
     if card is None:
         return NOTHING
-    monitors = _below(card, "hwmon", "hwmon")
-    microblazes = _below(card, "", "xmc.")
+    monitors = below(card, "hwmon", "hwmon")
+    microblazes = below(card, "", "xmc.")
     temperatures = _first(_hwmon_temperatures(path, card) for path in monitors) or _first(
         _xmc_temperatures(path, card) for path in microblazes
     )
@@ -138,17 +132,17 @@ def _first(found: Iterator[dict[str, float]]) -> dict[str, float] | None:
 
 def _hwmon_temperatures(monitor: Path, card: Path) -> dict[str, float]:
     found: dict[str, float] = {}
-    for match in filter(None, map(_INPUT.fullmatch, sorted(_names(monitor)))):
-        label = _text(monitor / f"temp{match[1]}_label", card) or f"temp{match[1]}"
+    for match in filter(None, map(_INPUT.fullmatch, sorted(names(monitor)))):
+        label = text(monitor / f"temp{match[1]}_label", card) or f"temp{match[1]}"
         sensor = _LABEL.sub("_", label).strip("_").lower()[:32].removesuffix("_temp")
-        celsius = _celsius(_number(monitor / match[0], card), 1000)
+        celsius = _celsius(number(monitor / match[0], card), 1000)
         if sensor and celsius is not None and not sensor.startswith(_SETTINGS):
             found.setdefault(sensor, celsius)
     return found
 
 
 def _xmc_temperatures(microblaze: Path, card: Path) -> dict[str, float]:
-    found = {sensor: _celsius(_number(microblaze / file, card), 1) for file, sensor in _XMC_TEMPERATURES.items()}
+    found = {sensor: _celsius(number(microblaze / file, card), 1) for file, sensor in _XMC_TEMPERATURES.items()}
     return {sensor: celsius for sensor, celsius in found.items() if celsius is not None}
 
 
@@ -157,55 +151,10 @@ def _celsius(value: int | None, per_degree: int) -> float | None:
 
 
 def _watts(path: Path, card: Path) -> float | None:
-    value = _number(path, card)
+    value = number(path, card)
     return value / 1e6 if value and 0 < value / 1e6 <= _MOST_W else None
 
 
 def _power_limit(microblaze: Path, card: Path) -> float | None:
-    level = _number(microblaze / "max_power", card)
+    level = number(microblaze / "max_power", card)
     return _POWER_LEVELS_W[level] if level is not None and 0 <= level < len(_POWER_LEVELS_W) else None
-
-
-def _below(card: Path, folder: str, prefix: str) -> list[Path]:
-    """The card's directories of such names, none of them outside of it."""
-    names = sorted(name for name in _names(card / folder) if name.startswith(prefix))
-    return [path for name in names if (path := _resolved(card / folder / name, card)) is not None]
-
-
-def _names(directory: Path) -> list[str]:
-    try:
-        with os.scandir(directory) as entries:
-            return [entry.name for entry, _ in zip(entries, range(_MOST_ENTRIES), strict=False)]
-    except OSError:
-        return []
-
-
-def _resolved(path: Path, root: Path) -> Path | None:
-    """Where the path leads, when that is below `root`: a card's own entry is a link to where it hangs on the bus."""
-    try:
-        real = path.resolve(strict=True)
-        return real if real.is_relative_to(root.resolve()) else None
-    except (OSError, RuntimeError):
-        return None
-
-
-def _number(path: Path, root: Path) -> int | None:
-    text = _text(path, root)
-    return int(text) if text is not None and _NUMBER.fullmatch(text) else None
-
-
-def _text(path: Path, root: Path) -> str | None:
-    """A small regular file below `root`; a pipe or a device in its place is not opened."""
-    real = _resolved(path, root)
-    if real is None:
-        return None
-    try:
-        if not stat.S_ISREG(real.stat().st_mode):
-            return None
-        descriptor = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
-            return os.read(descriptor, _MOST_BYTES).decode("ascii", "replace").strip()
-        finally:
-            os.close(descriptor)
-    except OSError:
-        return None

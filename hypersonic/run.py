@@ -35,7 +35,10 @@ class Served:
     metrics: str
 
 
-def build_as_asked(args: argparse.Namespace, step: Step, on_resources: Callable[[list[str]], None] | None = None) -> Path:
+def build_as_asked(
+    args: argparse.Namespace, step: Step, on_resources: Callable[[list[str]], None] | None = None,
+    on_gate: Callable[[str], None] = lambda _: None,
+) -> Path:  # fmt: skip
     """Build by the options that `hypersonic build` and `hypersonic run` share; returns the published version's directory."""
     from hypersonic.build import CardOptions, build
 
@@ -51,6 +54,7 @@ def build_as_asked(args: argparse.Namespace, step: Step, on_resources: Callable[
         options=CardOptions(args.kernel_mhz, args.lower_clock, args.afi_bucket),
         progress=step,
         on_resources=on_resources,
+        on_gate=on_gate,
     )
 
 

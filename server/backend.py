@@ -76,7 +76,8 @@ class Instance(Protocol):
     def revive(self) -> bool:
         """Bring a lost instance back, while no thread has one of its slots; False: it is gone for good.
 
-        Raises BackendError for a try that failed; there will be another one.
+        Raises BackendError for a try that failed; there will be another one. Raises InstanceAwayError when trying is of no use
+        before somebody acts: others take over meanwhile, or requests are refused, and it is asked again now and then.
         """
 
     def close(self) -> None:

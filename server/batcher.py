@@ -121,6 +121,7 @@ class DynamicBatcher:
         self._queue = FairQueue(fair=not rule.keep_order)
         self._turnstile = Turnstile() if rule.keep_order else None
         self._closed: ServerError | None = None
+        self._suspended: ServerError | None = None
 
     def __len__(self) -> int:
         """Requests waiting, the one partly taken included."""
@@ -136,8 +137,8 @@ class DynamicBatcher:
         now = time.monotonic_ns()
         rule = self.rule
         with self.lock:
-            if self._closed is not None:
-                raise self._closed.with_traceback(None)
+            if refusal := self._closed or self._suspended:
+                raise refusal.with_traceback(None)
             request = pending.request
             level = rule.level_of(request.priority) if rule.levels else 0
             policy = rule.policy_of(level)
@@ -283,9 +284,19 @@ class DynamicBatcher:
         """close(), and what waits fails with `error` too: nobody is left to take it."""
         with self.lock:
             self._closed = error
+            self.suspend(error)
+            self.changed.notify_all()
+
+    def suspend(self, error: ServerError) -> None:
+        """What waits fails with `error`, and so does what comes, until resume()."""
+        with self.lock:
+            self._suspended = error
             for pending in self._queue.clear():
                 self._fail(pending, error)
-            self.changed.notify_all()
+
+    def resume(self) -> None:
+        with self.lock:
+            self._suspended = None
 
     def _fail(self, pending: PendingRequest, error: ServerError) -> None:
         """Record the first error; complete the request once none of its rows is on a card. The lock is held."""

@@ -22,8 +22,9 @@ ServerError
 ├── UnsupportedError             part of the protocol that this server does not do
 ├── BackendError                 the model, or what it runs on, failed
 │   ├── UnknownError             ... and says no more than that                         (UNKNOWN in Triton)
-│   └── InstanceLostError        an instance is out of service, its requests may be tried elsewhere
-│       └── InstanceTimeoutError ... because a run did not end
+│   ├── InstanceLostError        an instance is out of service, its requests may be tried elsewhere
+│   │   └── InstanceTimeoutError ... because a run did not end
+│   └── InstanceAwayError        it cannot be had again before somebody acts
 ├── ModelLoadError               a model of the repository cannot be served
 │   ├── ModelConfigError         ... because of its config.pbtxt
 │   └── ModelBusyError           ... because what it needs is taken, maybe by the version it is to replace
@@ -181,6 +182,15 @@ class InstanceLostError(BackendError):
 
 class InstanceTimeoutError(InstanceLostError):
     """A run did not end in time."""
+
+
+class InstanceAwayError(BackendError):
+    """A lost instance cannot be had before somebody acts (resets its card, plugs it in): nobody should wait for it."""
+
+    def __init__(self, text: str, retry_s: float) -> None:
+        """retry_s: after which it is worth looking again."""
+        super().__init__(text)
+        self.retry_s = retry_s
 
 
 class ModelLoadError(ServerError):

@@ -58,7 +58,7 @@ class Lane:
         self.instance = instance
         self.figures = InstanceFigures(standby=standby)
         self.free = list(instance.slots)
-        #: lost, and somebody is bringing it back
+        #: lost, and soon back: requests wait for it
         self.reviving = False
         #: oldest first; a flight that is not here any more has ended, or somebody else took its requests over
         self.flights: list[Flight] = []

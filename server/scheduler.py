@@ -11,7 +11,8 @@ threads. Everything else (batches that wait for more requests, for a slot, or fo
 requests nobody waits for) is done by runners, one thread per slot, so that no free slot is ever left without a thread. Batches
 are taken in the queue's order by both: a request's own thread only takes a batch that leaves nobody waiting before it.
 
-An instance that is lost gives its requests back to the queue, and is brought back if its backend can do that.
+An instance that is lost gives its requests back to the queue, and is brought back if its backend can do that: soon (requests
+wait for that), or once somebody has acted (requests go elsewhere meanwhile, or are refused).
 """
 
 from __future__ import annotations
@@ -25,7 +26,14 @@ from typing import Protocol
 from hypersonic.server.answer import Answer
 from hypersonic.server.backend import Instance
 from hypersonic.server.batcher import Due
-from hypersonic.server.errors import BackendError, InstanceLostError, InstanceTimeoutError, ServerError, UnavailableError
+from hypersonic.server.errors import (
+    BackendError,
+    InstanceAwayError,
+    InstanceLostError,
+    InstanceTimeoutError,
+    ServerError,
+    UnavailableError,
+)
 from hypersonic.server.landing import prepare
 from hypersonic.server.lane import Flight, Lane
 from hypersonic.server.pending import PendingRequest, Share
@@ -56,10 +64,13 @@ class Batcher(Protocol):
     def put_back(self, shares: Sequence[Share], error: ServerError) -> None: ...
     def close(self, error: ServerError) -> None: ...
     def abandon(self, error: ServerError) -> None: ...
+    def suspend(self, error: ServerError) -> None: ...
+    def resume(self) -> None: ...
 
 
 class Scheduler:
-    """The instances of one model version. on_lost: called on any thread when the last one went out of service.
+    """The instances of one model version. on_lost: called on any thread when the last one went out of service, and when one
+    came back after that.
 
     standby: instances that run only when none of the others is left. decoupled: answers come from the backend, not from slots.
     """
@@ -85,6 +96,8 @@ class Scheduler:
         self._decoupled = decoupled
         self._on_lost = on_lost
         self._lock, self._changed = batcher.lock, batcher.changed
+        #: under the same lock: a thread let go of a lost instance's slot, or the scheduler is being closed
+        self._let_go = threading.Condition(batcher.lock)
         self._lost: dict[str, str] = {}
         self._runners = [
             threading.Thread(target=self._run, name=f"{label}:{lane.name}:{index}", daemon=True)
@@ -129,7 +142,9 @@ class Scheduler:
 
     def close(self, error: ServerError, timeout_s: float) -> bool:
         """Refuse new requests with `error`, serve what waits; whether all runs ended in time."""
-        self.batcher.close(error)
+        with self._lock:
+            self.batcher.close(error)
+            self._let_go.notify_all()
         deadline = time.monotonic() + timeout_s
         for runner in self._runners:
             runner.join(max(0.0, deadline - time.monotonic()))
@@ -217,6 +232,8 @@ class Scheduler:
         with self._lock:
             if flight.lane.land(flight):
                 self.batcher.fail(flight.shares, error)
+        if not flight.lane.instance.in_service:  # the run failed, and there will be no other one
+            self._retire(flight.lane, error)
 
     def _answer(self, flight: Flight, times: RunTimes) -> list[PendingRequest]:
         """Frame the answers out of the slot; the requests that are complete now."""
@@ -244,58 +261,86 @@ class Scheduler:
         with self._lock:
             flight.lane.leave(flight)
             self._call_runner()
-            if self._ended or flight.lane.reviving:
+            if self._ended:
                 self._changed.notify_all()
+            if not flight.lane.figures.in_service:
+                self._let_go.notify_all()
 
     def _retire(self, lane: Lane, error: BackendError) -> None:
         """The instance is out of service; what it had in flight goes to another one, or waits until this one is back.
 
-        Every thread with a run on it comes here; the first one acts for all.
+        Every thread with a run on it comes here; the first one acts for all. Instances that went with it (the card is gone)
+        retire too, before a request is tried on them.
         """
         with self._lock:
             lane.figures.timeouts += isinstance(error, InstanceTimeoutError)
-            if not lane.figures.in_service:
-                return
-            shares = lane.retire()
-            lane.reviving = True
-            self._lost[lane.name] = str(error)
+            working = [other for other in self._lanes if other.figures.in_service]
+            lost = [other for other in working if other is lane or not other.instance.in_service]
+            shares = [share for other in lost for share in other.retire()]
+            for other in lost:
+                other.reviving = True
+                self._lost[other.name] = str(error)
             self.batcher.put_back(shares, UnavailableError(f"{self._label}: {error}"))
-        _LOG.error("%s: %s is out of service: %s; %d requests wait for another", self._label, lane.name, error, len(shares))
-        threading.Thread(target=self._revive, args=(lane,), name=f"{self._label}:{lane.name}:revive", daemon=True).start()
+        text = f"{error}; {len(shares)} requests wait for another"
+        for other in lost:
+            _LOG.error("%s: %s is out of service: %s", self._label, other.name, text)
+            name = f"{self._label}:{other.name}:revive"
+            threading.Thread(target=self._revive, args=(other,), name=name, daemon=True).start()
 
     def _revive(self, lane: Lane) -> None:
         """Bring an instance back, or find that it is gone for good."""
         with self._lock:
-            self._changed.wait_for(lambda: not lane.taken)
-        for pause_s in _REVIVE_AFTER_S:
+            self._let_go.wait_for(lambda: not lane.taken)
+        pauses_s = iter(_REVIVE_AFTER_S)
+        while True:
             try:
-                alive = lane.instance.revive()
+                if lane.instance.revive():
+                    self._restore(lane)
+                    return
+                break
+            except InstanceAwayError as error:
+                if not self._wait_away(lane, error):
+                    return
             except BackendError as error:
                 _LOG.warning("%s: %s could not be brought back: %s", self._label, lane.name, error)
+                pause_s = next(pauses_s, None)
+                if pause_s is None:
+                    break
                 time.sleep(pause_s)
-                continue
-            if alive:
-                self._restore(lane)
-                return
-            break
-        self._give_up(lane)
+            except Exception:  # noqa: BLE001 - requests wait for this thread
+                _LOG.exception("%s: %s cannot be brought back", self._label, lane.name)
+                break
+        self._give_up(lane, self.batcher.abandon)
+
+    def _wait_away(self, lane: Lane, error: InstanceAwayError) -> bool:
+        """Nobody waits for the instance; until it is worth looking again. False: the scheduler is being closed."""
+        if lane.reviving:
+            _LOG.warning("%s: %s is looked for every %g s: %s", self._label, lane.name, error.retry_s, error)
+            self._give_up(lane, self.batcher.suspend)
+        with self._lock:
+            return not self._let_go.wait_for(lambda: self.batcher.closed, error.retry_s)
 
     def _restore(self, lane: Lane) -> None:
         with self._lock:
+            back = not self.in_service
             lane.restore()
             self._lost.pop(lane.name, None)
+            self.batcher.resume()
             self._changed.notify_all()
         _LOG.info("%s: %s is back in service", self._label, lane.name)
+        if back:
+            self._on_lost()
 
-    def _give_up(self, lane: Lane) -> None:
+    def _give_up(self, lane: Lane, refuse: Callable[[ServerError], None]) -> None:
+        """Requests wait for the instance no more. refuse: what becomes of them when it was the last one."""
         with self._lock:
-            lane.reviving = False
+            given_up, lane.reviving = lane.reviving, False
             last = not self.in_service
             if last:
-                self.batcher.abandon(UnavailableError(f"{self._label}: {self.reason}"))
+                refuse(UnavailableError(f"{self._label}: {self.reason}"))
             self._changed.notify_all()
-        if self.on_standby and not lane.figures.standby:
+        if self.on_standby and given_up and not lane.figures.standby:
             _LOG.warning("%s: the standby instances take over: %s", self._label, self.losses)
-        if last:
+        if last and given_up:
             _LOG.error("%s: %s", self._label, self.reason)
             self._on_lost()

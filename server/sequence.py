@@ -69,6 +69,7 @@ class SequenceBatcher:
         self._of: dict[PendingRequest, Line] = {}
         self._flying: set[int] = set()
         self._closed: ServerError | None = None
+        self._suspended: ServerError | None = None
 
     def __len__(self) -> int:
         return sum(line.in_flight is not pending for pending, line in self._of.items())
@@ -80,8 +81,8 @@ class SequenceBatcher:
     def enqueue(self, pending: PendingRequest) -> None:
         """Raises InvalidTensorError with Triton's text for a request out of sequence, or the error it was closed with."""
         with self.lock:
-            if self._closed is not None:
-                raise self._closed.with_traceback(None)
+            if refusal := self._closed or self._suspended:
+                raise refusal.with_traceback(None)
             now_ns = time.monotonic_ns()
             self._forget_idle(now_ns)
             line = self._line(pending, now_ns)
@@ -293,6 +294,15 @@ class SequenceBatcher:
     def abandon(self, error: ServerError) -> None:
         with self.lock:
             self._closed = error
+            self.suspend(error)
+            self.changed.notify_all()
+
+    def suspend(self, error: ServerError) -> None:
+        with self.lock:
+            self._suspended = error
             for line in list(self._lines.values()):
                 self._end(line, error)
-            self.changed.notify_all()
+
+    def resume(self) -> None:
+        with self.lock:
+            self._suspended = None

@@ -5,7 +5,10 @@ It exports the functions of libxrt_coreutil that host/xrt.py binds. What it does
 
     HYPERSONIC_EMU_DEVICES   cards in this machine (default 4)
     HYPERSONIC_EMU_MEMORY    "ideal" or "latency=60,outstanding=64,stall=0,seed=1" (clocks, bursts, per cent), hw_emu only
-    HYPERSONIC_EMU_HANG      "facile_1:3": that compute unit never completes its 3rd run, nor any later one
+    HYPERSONIC_EMU_HANG      "facile_1:3": that compute unit never completes its 3rd run, nor any later one, until its card is
+                             reset; "facile_1@1:3": of card 1 only
+    HYPERSONIC_EMU_CARDS     a directory where a file 1.unplugged takes card 1 off the bus for as long as it is there, and each
+                             byte appended to a file 1.resets resets card 1
 """
 
 from __future__ import annotations

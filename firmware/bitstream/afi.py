@@ -54,11 +54,16 @@ def make_image(
     name, stamp = xclbin.stem, time.strftime("%y_%m_%d-%H%M%S", time.gmtime(xclbin.stat().st_mtime))
     archive = build / f"{name}_{stamp}.tar"
     archive.write_bytes(design_archive(Xclbin.read(xclbin), stamp, tools.release))
-    run_steps(image_steps(tools, name, archive.name, checked), build, progress)
+    run_steps(image_steps(tools.aws, name, archive.name, checked), build, progress)
     image = read_image(build / "afi.txt")
     made = xclbin.with_suffix(".awsxclbin")
     made.write_bytes(awsxclbin(Xclbin.read(xclbin), image["agfi"]))
     return made, image
+
+
+def is_bucket(bucket: Bucket) -> bool:
+    """Whether its names are such as S3 takes."""
+    return bool(_BUCKET.fullmatch(bucket.name) and _PREFIX.fullmatch(bucket.designs) and _PREFIX.fullmatch(bucket.logs))
 
 
 def check_bucket(platform: Platform, bucket: Bucket | None) -> Bucket:
@@ -66,9 +71,10 @@ def check_bucket(platform: Platform, bucket: Bucket | None) -> Bucket:
     what = f"platform {platform.name} is retired: {platform.retired}"
     if bucket is None:
         raise MissingVendorError(
-            f"{what}. Build for aws_f2; to make an F1 image nevertheless, name an S3 bucket with --afi-bucket"
+            f"{what}. Build for aws_f2 (docs/aws.md: how far that goes); to make an F1 image nevertheless, name an S3 bucket "
+            "with --afi-bucket"
         )
-    if not _BUCKET.fullmatch(bucket.name) or not _PREFIX.fullmatch(bucket.designs) or not _PREFIX.fullmatch(bucket.logs):
+    if not is_bucket(bucket):
         raise MissingVendorError(f"{what}. The bucket is {bucket.name!r}, expected the name of an S3 bucket")
     return bucket
 
@@ -111,9 +117,9 @@ def design_archive(xclbin: Xclbin, stamp: str, release: str) -> bytes:
     return buffer.getvalue()
 
 
-def image_steps(tools: Tools, name: str, archive: str, bucket: Bucket) -> tuple[Step, Step]:
-    """Upload the archive, and have an image made of it; what AWS answers is kept in afi.txt."""
-    aws, key = str(tools.aws or "aws"), f"{bucket.designs}/{archive}"
+def image_steps(program: Path | None, name: str, archive: str, bucket: Bucket) -> tuple[Step, Step]:
+    """Upload the archive, and have an image made of it; what AWS answers is kept in afi.txt. program: the AWS command line."""
+    aws, key = str(program or "aws"), f"{bucket.designs}/{archive}"
     return (
         Step(
             name="upload", title=f"uploading {archive} to s3://{bucket.name}", inputs=(archive,),

@@ -56,7 +56,7 @@ def find_tools(platform: Platform, *, hls: bool = False, environment: Mapping[st
             f"platform {platform.name} has no XRT shell that v++ could link for; it is built with the AWS FPGA development kit"
         )
     programs = {name: find_program(name, platform, environment) for name in ("v++", "vivado")}
-    release = _release(programs["v++"], "--version")
+    release = release_of(programs["v++"], "--version")
     check_vitis(platform, release)
     _same_release(programs, release)
     shell = find_shell(platform, environment)
@@ -85,7 +85,7 @@ def _suitable(platform: Platform) -> str:
     return f" {platform.newest_vitis} or older" if platform.newest_vitis else ""
 
 
-def _release(program: Path, option: str) -> str:
+def release_of(program: Path, option: str) -> str:
     """As the tool says it. Raises MissingVendorError when it does not start or says none."""
     try:
         said = subprocess.run(
@@ -103,7 +103,7 @@ def _release(program: Path, option: str) -> str:
 
 def _same_release(programs: Mapping[str, Path], release: str) -> None:
     """v++ calls its own Vivado, and reads only what a Vivado of its release packaged."""
-    vivado = _release(programs["vivado"], "-version")
+    vivado = release_of(programs["vivado"], "-version")
     if vivado != release:
         raise MissingVendorError(
             f"v++ is {release} ({programs['v++']}), but vivado is {vivado} ({programs['vivado']}); "

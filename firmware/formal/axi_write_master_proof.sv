@@ -58,13 +58,14 @@ module axi_write_master_proof (
       .m_axi_awid   (),
       .m_axi_awcache(),
       .m_axi_awprot (),
-      .m_axi_bid    (1'b0)
+      .m_axi_bid    (1'b0),
+      .address_waits()
   );
 
   // Registers of u_axi_write_master, connected by the .sby
   (* keep *) wire [ 1:0] inner_aw_tail;
   (* keep *) wire [ 2:0] inner_unclaimed;
-  (* keep *) wire [ 1:0] inner_bursts;
+  (* keep *) wire [ 1:0] inner_due;
   (* keep *) wire        inner_work;
   (* keep *) wire [11:0] inner_work_beat;
   (* keep *) wire [ 4:0] inner_left;
@@ -94,12 +95,10 @@ module axi_write_master_proof (
   (* keep *) wire        inner_order_valid;
   (* keep *) wire        inner_order_last;
   (* keep *) wire        inner_order_empty;
-  (* keep *) wire [ 2:0] inner_order_write;
-  (* keep *) wire [ 2:0] inner_order_read;
+  (* keep *) wire [ 1:0] inner_order_write;
+  (* keep *) wire [ 1:0] inner_order_read;
   (* keep *) wire [ 1:0] inner_order_0;
   (* keep *) wire [ 1:0] inner_order_1;
-  (* keep *) wire [ 1:0] inner_order_2;
-  (* keep *) wire [ 1:0] inner_order_3;
 
   wire [13:0] beat_address;
   wire [ 7:0] beat;
@@ -279,14 +278,13 @@ module axi_write_master_proof (
   end
 
   // 3. B and the answers. The queue of bursts and empty descriptors whose response or answer is due, oldest first
-  wire [2:0] order_stored = inner_order_write - inner_order_read;
-  wire [7:0] order_words = {inner_order_3, inner_order_2, inner_order_1, inner_order_0};
-  wire [4:0] entry;
-  wire [4:0] entry_last;
-  wire [4:0] entry_burst;
-  wire [5:0][2:0] lasts;  // descriptors that end in front of an entry
-  wire [5:0][2:0] before;  // bursts in front of an entry
-  wire [5:0][2:0] up_to;  // of these, the ones up to the end of the marked descriptor
+  wire [1:0] order_stored = inner_order_write - inner_order_read;
+  wire [2:0] entry;
+  wire [2:0] entry_last;
+  wire [2:0] entry_burst;
+  wire [3:0][2:0] lasts;  // descriptors that end in front of an entry
+  wire [3:0][2:0] before;  // bursts in front of an entry
+  wire [3:0][2:0] up_to;  // of these, the ones up to the end of the marked descriptor
 
   logic [3:0] flight_q;  // descriptors taken and not answered
   logic       followed_q;
@@ -297,10 +295,10 @@ module axi_write_master_proof (
   assign entry[0]       = inner_order_valid;
   assign entry_last[0]  = inner_order_valid && inner_order_last;
   assign entry_burst[0] = inner_order_valid && !inner_order_empty;
-  for (genvar i = 0; i < 4; i++) begin : gen_entry
-    wire [1:0] place = inner_order_read[1:0] + 2'(i);
-    wire [1:0] bits = place[1] ? (place[0] ? inner_order_3 : inner_order_2) : (place[0] ? inner_order_1 : inner_order_0);
-    assign entry[i+1]       = order_stored > 3'(i);
+  for (genvar i = 0; i < OUTSTANDING; i++) begin : gen_entry
+    wire       place = inner_order_read[0] ^ 1'(i);
+    wire [1:0] bits = place ? inner_order_1 : inner_order_0;
+    assign entry[i+1]       = order_stored > 2'(i);
     assign entry_last[i+1]  = entry[i+1] && bits[1];
     assign entry_burst[i+1] = entry[i+1] && !bits[0];
   end
@@ -308,14 +306,14 @@ module axi_write_master_proof (
   assign lasts[0]  = '0;
   assign before[0] = '0;
   assign up_to[0]  = '0;
-  for (genvar i = 0; i < 5; i++) begin : gen_sum
+  for (genvar i = 0; i <= OUTSTANDING; i++) begin : gen_sum
     assign lasts[i+1]  = lasts[i] + 3'(entry_last[i]);
     assign before[i+1] = before[i] + 3'(entry_burst[i]);
     assign up_to[i+1]  = up_to[i] + 3'(entry_burst[i] && 4'(lasts[i]) <= wanted);
     always_comb if (started_q && rst_n && entry[i] && !entry_burst[i]) assert (entry_last[i]);
   end
 
-  wire [3:0] out = 4'(m_axis_done_tvalid) + 4'(lasts[5]);  // descriptors that the splitter has done with
+  wire [3:0] out = 4'(m_axis_done_tvalid) + 4'(lasts[3]);  // descriptors that the splitter has done with
   wire [3:0] inside = 4'(inner_burst && inner_burst_last) + 4'(inner_work);
   wire [6:0] asked_beats = inner_ask ? burst_beats : 7'd0;
 
@@ -325,7 +323,7 @@ module axi_write_master_proof (
       followed_q  <= 1'b1;
       before_q    <= flight_q - 4'(done);
       beats_q     <= split + 7'(desc_beats) - asked_beats;
-      responses_q <= before[5] + 3'(inner_ask) - 3'(answered);
+      responses_q <= before[3] + 3'(inner_ask) - 3'(answered);
     end else if (followed_q) begin
       if (done) begin
         before_q   <= before_q - 4'd1;
@@ -348,9 +346,9 @@ module axi_write_master_proof (
 
   always_comb begin
     if (started_q && rst_n) begin
-      assert (order_stored <= 3'd4);
-      assert (4'(inner_bursts) == bursts + 4'(m_axi_awvalid));
-      assert (3'(inner_bursts) == before[5]);
+      assert (order_stored <= 2'(OUTSTANDING) && inner_due <= 2'(OUTSTANDING));
+      assert (inner_due == order_stored + 2'(inner_order_valid));
+      assert (4'(before[3]) == bursts + 4'(m_axi_awvalid));
       assert (flight_q == out + inside);
       assert (error == error_q);
       if (inner_work && inner_burst && !inner_burst_last) assert (inner_left != '0);
@@ -359,9 +357,9 @@ module axi_write_master_proof (
         assert (before_q < flight_q);
         if (before_q < out) begin
           assert (beats_q == '0);
-          assert (responses_q == (m_axis_done_tvalid && before_q == '0 ? 3'd0 : up_to[5]));
+          assert (responses_q == (m_axis_done_tvalid && before_q == '0 ? 3'd0 : up_to[3]));
         end else begin
-          assert (responses_q == before[5]);
+          assert (responses_q == before[3]);
           if (inner_burst && inner_burst_last && before_q == out) assert (beats_q == burst_beats);
           else assert (beats_q == split);
         end
@@ -370,7 +368,7 @@ module axi_write_master_proof (
       end
     end
     cover (started_q && rst_n && done && followed_q && before_q == '0 && flight_q == 4'd3);
-    cover (started_q && rst_n && flight_q == 4'd6);
+    cover (started_q && rst_n && flight_q == 4'd5);
     cover (started_q && rst_n && error);
   end
 

@@ -26,7 +26,12 @@ module kernel_control_proof (
     input logic        read_error,
     input logic        write_error,
     input logic        starved,
-    input logic        blocked
+    input logic        blocked,
+    input logic        results_valid,
+    input logic        results_ready,
+    input logic        read_address_waits,
+    input logic        write_address_waits,
+    input logic        write_data_waits
 );
 
   localparam int MAX_RUNS = 2;
@@ -81,7 +86,12 @@ module kernel_control_proof (
       .read_error           (read_error),
       .write_error          (write_error),
       .starved              (starved),
-      .blocked              (blocked)
+      .blocked              (blocked),
+      .results_valid        (results_valid),
+      .results_ready        (results_ready),
+      .read_address_waits   (read_address_waits),
+      .write_address_waits  (write_address_waits),
+      .write_data_waits     (write_data_waits)
   );
 
   wire [2:0] addresses;

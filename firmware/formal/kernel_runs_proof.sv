@@ -46,6 +46,11 @@ module kernel_runs_proof (
   stream_rules #(.WIDTH(160), .ASSUME(1'b1)) u_run (.clk, .rst_n, .tvalid(s_axis_run_tvalid), .tready(s_axis_run_tready), .tdata(run));
 
   // Registers of u_kernel_runs, connected by the .sby
+  (* keep *) wire [  1:0] inner_fresh;
+  (* keep *) wire [ 18:0] inner_in_low;
+  (* keep *) wire [ 18:0] inner_in_high;
+  (* keep *) wire [ 18:0] inner_out_low;
+  (* keep *) wire [ 18:0] inner_out_high;
   (* keep *) wire         inner_valid;
   (* keep *) wire [ 63:0] inner_x;
   (* keep *) wire [ 63:0] inner_y;
@@ -82,13 +87,17 @@ module kernel_runs_proof (
     if (begins) {x_q, y_q, rows_q} <= run;
   end
 
+  // What the run at hand will be offered with
+  wire  [34:0] held_in = inner_fresh != '0 ? 35'(inner_rows) * 35'd3 : inner_in_bytes;
+  wire  [34:0] held_out = inner_fresh != '0 ? 35'(inner_rows) * 35'd5 : inner_out_bytes;
+
   // To read
   wire [97:0] given_read = {m_axis_read_address, m_axis_read_beats};
   stream_rules #(.WIDTH(98)) u_read (.clk, .rst_n, .tvalid(m_axis_read_tvalid), .tready(m_axis_read_tready), .tdata(given_read));
   logic [2:0] front_read;
   wire  [1:0] stored_read = inner_read_write - inner_read_read;
   wire  [2:0] queued_read = 3'(stored_read) + 3'(m_axis_read_tvalid);
-  wire  [2:0] held_read = queued_read + 3'(inner_valid && !inner_taken[0]);
+  wire  [2:0] held_read = queued_read + 3'(inner_fresh != '0 || (inner_valid && !inner_taken[0]));
   wire        give_read = m_axis_read_tvalid && m_axis_read_tready;
   wire        slot_read = inner_read_read[0] ^ front_read[0] ^ m_axis_read_tvalid;
   wire [97:0] word_read = slot_read ? inner_read_1 : inner_read_0;
@@ -112,7 +121,7 @@ module kernel_runs_proof (
         assert (front_read < held_read);
         if (m_axis_read_tvalid && front_read == '0) assert (given_read == due_read);
         else if (front_read < queued_read) assert (word_read == due_read);
-        else assert ({inner_x, 34'(inner_in_bytes[34:2]) + 34'(inner_in_bytes[1:0] != '0)} == due_read);
+        else assert ({inner_x, 34'(held_in[34:2]) + 34'(held_in[1:0] != '0)} == due_read);
       end
     end
   end
@@ -123,7 +132,7 @@ module kernel_runs_proof (
   logic [2:0] front_unpack;
   wire  [1:0] stored_unpack = inner_unpack_write - inner_unpack_read;
   wire  [2:0] queued_unpack = 3'(stored_unpack) + 3'(m_axis_unpack_tvalid);
-  wire  [2:0] held_unpack = queued_unpack + 3'(inner_valid && !inner_taken[1]);
+  wire  [2:0] held_unpack = queued_unpack + 3'(inner_fresh != '0 || (inner_valid && !inner_taken[1]));
   wire        give_unpack = m_axis_unpack_tvalid && m_axis_unpack_tready;
   wire        slot_unpack = inner_unpack_read[0] ^ front_unpack[0] ^ m_axis_unpack_tvalid;
   wire [31:0] word_unpack = slot_unpack ? inner_unpack_1 : inner_unpack_0;
@@ -158,7 +167,7 @@ module kernel_runs_proof (
   logic [2:0] front_write;
   wire  [1:0] stored_write = inner_write_write - inner_write_read;
   wire  [2:0] queued_write = 3'(stored_write) + 3'(m_axis_write_tvalid);
-  wire  [2:0] held_write = queued_write + 3'(inner_valid && !inner_taken[2]);
+  wire  [2:0] held_write = queued_write + 3'(inner_fresh != '0 || (inner_valid && !inner_taken[2]));
   wire        give_write = m_axis_write_tvalid && m_axis_write_tready;
   wire        slot_write = inner_write_read[0] ^ front_write[0] ^ m_axis_write_tvalid;
   wire [98:0] word_write = slot_write ? inner_write_1 : inner_write_0;
@@ -182,7 +191,7 @@ module kernel_runs_proof (
         assert (front_write < held_write);
         if (m_axis_write_tvalid && front_write == '0) assert (given_write == due_write);
         else if (front_write < queued_write) assert (word_write == due_write);
-        else assert ({inner_y, inner_out_bytes} == due_write);
+        else assert ({inner_y, held_out} == due_write);
       end
     end
   end
@@ -195,8 +204,13 @@ module kernel_runs_proof (
       assert (inner_taken != 3'b111);
     end
     if (started_q && rst_n && !inner_valid) assert (inner_taken == '0);
+    if (started_q && rst_n) assert (2'(inner_fresh[0]) + 2'(inner_fresh[1]) + 2'(inner_valid) <= 2'd1);
+    if (started_q && rst_n && inner_fresh[1]) begin
+      assert (inner_in_low == 19'(inner_rows[15:0]) * 19'd3 && inner_in_high == 19'(inner_rows[31:16]) * 19'd3);
+      assert (inner_out_low == 19'(inner_rows[15:0]) * 19'd5 && inner_out_high == 19'(inner_rows[31:16]) * 19'd5);
+    end
     // no deadlock: a run waits only for a full queue
-    if (started_q && rst_n && !s_axis_run_tready) begin
+    if (started_q && rst_n && !s_axis_run_tready && inner_fresh == '0) begin
       assert (stored_read == 2'd2 || stored_unpack == 2'd2 || stored_write == 2'd2);
     end
     cover (started_q && rst_n && marked_q == 3'b100 && front_write == 3'd0 && m_axis_write_bytes == 35'd15 && m_axis_write_tvalid);

@@ -39,7 +39,12 @@ module kernel_control #(
     input  logic        read_error,
     input  logic        write_error,
     input  logic        starved,
-    input  logic        blocked
+    input  logic        blocked,
+    input  logic        results_valid,
+    input  logic        results_ready,
+    input  logic        read_address_waits,
+    input  logic        write_address_waits,
+    input  logic        write_data_waits
 );
   (* anyseq *) logic        valid;
   (* anyseq *) logic [63:0] y;

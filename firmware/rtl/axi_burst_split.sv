@@ -8,6 +8,9 @@
 //
 //   descriptor  0x0F80, 67 beats of 64 bytes  ->  0x0F80 2 beats | 0x1000 64 beats | 0x2000 1 beat, last
 //
+// A burst leaves at most in every second clock, which full bursts, of two beats at the least, do not notice: so nothing that
+// decides when one is taken lies on the path of the arithmetic that makes the next.
+//
 // The address must be a multiple of BEAT_BYTES; its lower bits are ignored.
 `default_nettype none
 
@@ -72,7 +75,7 @@ module axi_burst_split #(
   wire [BURST_BITS:0] room = (BURST_BITS + 1)'(MAX_BURST_BEATS) - {1'b0, beat_q[BURST_BITS-1:0]};
   wire                fits = left_q <= COUNT_WIDTH'(room);
   wire [BURST_BITS:0] beats = fits ? left_q[BURST_BITS:0] : room;
-  wire                cut = busy_q && (!burst_valid_q || m_axis_burst_tready);
+  wire                cut = busy_q && !burst_valid_q;
 
   always_ff @(posedge clk) begin
     if (s_axis_desc_tvalid && s_axis_desc_tready) begin
@@ -91,7 +94,7 @@ module axi_burst_split #(
       burst_last_q  <= fits;
       burst_user_q  <= user_q;
     end
-    if (!burst_valid_q || m_axis_burst_tready) burst_valid_q <= cut;
+    burst_valid_q <= cut || (burst_valid_q && !m_axis_burst_tready);
     if (!rst_n) begin
       busy_q        <= 1'b0;
       burst_valid_q <= 1'b0;

@@ -61,6 +61,8 @@ module axi_write_master #(
     input  logic                    m_axi_bvalid,
     output logic                    m_axi_bready,
 
+    // an address waits for AWREADY, or a burst whose data are here for a response: OUTSTANDING are on their way
+    output logic                    address_waits,
     output logic                    error
 );
 
@@ -134,7 +136,7 @@ module axi_write_master #(
   logic [               7:0] aw_len_q;
   logic [     BYTE_BITS-1:0] aw_tail_q;
   logic [      DEPTH_BITS:0] unclaimed_q;  // beats in the FIFO that belong to no burst yet
-  logic [OUTSTANDING_BITS:0] bursts_q;  // bursts whose response has not come
+  logic [OUTSTANDING_BITS:0] due_q;  // bursts whose response has not come, and empty descriptors between them
 
   logic order_s_ready;
   logic order_valid;
@@ -143,13 +145,15 @@ module axi_write_master #(
   logic order_empty;
 
   wire buffered = unclaimed_q >= (DEPTH_BITS + 1)'(burst_beats);
-  wire below = bursts_q != (OUTSTANDING_BITS + 1)'(OUTSTANDING);
+  wire below = !due_q[OUTSTANDING_BITS];
   wire empty = burst_beats == '0;
-  wire ask = burst_valid && !empty && buffered && below && order_s_ready && (!aw_valid_q || m_axi_awready);
+  wire ask = burst_valid && !empty && buffered && below && (!aw_valid_q || m_axi_awready);
   wire stored = s_axis_tvalid && s_axis_tready;
+  wire skip = burst_valid && empty && below;
   wire answered = m_axi_bvalid && m_axi_bready;
 
-  assign burst_ready = ask || (empty && order_s_ready);
+  assign burst_ready   = ask || skip;
+  assign address_waits = (aw_valid_q && !m_axi_awready) || (burst_valid && buffered && !below);
 
   always_ff @(posedge clk) begin
     if (ask) begin
@@ -159,11 +163,11 @@ module axi_write_master #(
     end
     if (!aw_valid_q || m_axi_awready) aw_valid_q <= ask;
     unclaimed_q <= unclaimed_q - (ask ? (DEPTH_BITS + 1)'(burst_beats) : '0) + (DEPTH_BITS + 1)'(stored);
-    bursts_q    <= bursts_q + (OUTSTANDING_BITS + 1)'(ask) - (OUTSTANDING_BITS + 1)'(answered);
+    due_q       <= due_q + (OUTSTANDING_BITS + 1)'(burst_ready) - (OUTSTANDING_BITS + 1)'(order_valid && order_ready);
     if (!rst_n) begin
       aw_valid_q  <= 1'b0;
       unclaimed_q <= '0;
-      bursts_q    <= '0;
+      due_q       <= '0;
     end
   end
 
@@ -191,7 +195,7 @@ module axi_write_master #(
       .clk          (clk),
       .rst_n        (rst_n),
       .s_axis_tvalid(m_axi_awvalid && m_axi_awready),
-      .s_axis_tready(w_s_ready),  // never low: it holds no more than the bursts counted in bursts_q
+      .s_axis_tready(w_s_ready),  // never low: it holds no more than the bursts counted in due_q
       .s_axis_tdata ({aw_len_q, aw_tail_q}),
       .m_axis_tvalid(w_valid),
       .m_axis_tready(w_ready),
@@ -213,12 +217,12 @@ module axi_write_master #(
   // Response channel: which responses end a descriptor, and the descriptors that wait for none.
   axis_fifo #(
       .WIDTH(2),
-      .DEPTH(2 * OUTSTANDING)
+      .DEPTH(OUTSTANDING)
   ) u_axis_fifo_order (
       .clk          (clk),
       .rst_n        (rst_n),
-      .s_axis_tvalid(ask || (burst_valid && empty)),
-      .s_axis_tready(order_s_ready),
+      .s_axis_tvalid(burst_ready),
+      .s_axis_tready(order_s_ready),  // never low: it holds no more than due_q counts
       .s_axis_tdata ({burst_last, empty}),
       .m_axis_tvalid(order_valid),
       .m_axis_tready(order_ready),
@@ -238,7 +242,7 @@ module axi_write_master #(
     end
   end
 
-  wire unused = &{1'b0, m_axi_bid, w_s_ready};
+  wire unused = &{1'b0, m_axi_bid, w_s_ready, order_s_ready};
 
 endmodule
 

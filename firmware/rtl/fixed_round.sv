@@ -50,48 +50,56 @@ module fixed_round #(
   localparam logic [WIDTH-1:0] ABOVE = OVERFLOW == 2 ? '0 : MAX_RAW;
   localparam logic [WIDTH-1:0] BELOW = OVERFLOW == 2 ? '0 : OVERFLOW == 3 ? SYM_RAW : MIN_RAW;
 
-  // 1: decide on rounding
-  wire [WIDTH-1:0] whole = magnitude[POINT+:WIDTH];
-  wire             half = magnitude[POINT-1];
-  wire             sticky = magnitude[POINT-2:0] != '0;
-  wire             up;  // the magnitude grows by one
-
-  if (ROUNDING == 0) begin : gen_trn
-    assign up = negative && (half || sticky);
-  end else if (ROUNDING == 1) begin : gen_rnd
-    assign up = half && (!negative || sticky);
-  end else if (ROUNDING == 2) begin : gen_rnd_conv
-    assign up = half && (sticky || whole[0]);
-  end else if (ROUNDING == 3) begin : gen_trn_zero
-    assign up = 1'b0;
-    wire unused = &{1'b0, half, sticky};
-  end else if (ROUNDING == 4) begin : gen_rnd_zero
-    assign up = half && sticky;
-  end else if (ROUNDING == 5) begin : gen_rnd_inf
-    assign up = half;
-    wire unused = &{1'b0, sticky};
-  end else begin : gen_rnd_min_inf
-    assign up = half && (negative || sticky);
-  end
+  // 1: what rounding looks at. The bits below the half only say whether any is set: here by sixes, what one LUT takes
+  localparam int SIXES = (POINT + 4) / 6;
 
   logic             negative_q;
   logic             beyond_q;
   logic             infinite_q;
-  logic             carry_q;
+  logic             half_q;
+  logic [SIXES-1:0] sticky_q;
   logic [WIDTH-1:0] whole_q;
+
+  wire [6*SIXES-1:0] rest = (6 * SIXES)'(magnitude[POINT-2:0]);
+
+  for (genvar i = 0; i < SIXES; i++) begin : gen_sticky
+    always_ff @(posedge clk) if (enable) sticky_q[i] <= rest[6*i+:6] != '0;
+  end
 
   always_ff @(posedge clk) begin
     if (enable) begin
       negative_q <= negative;
       infinite_q <= infinite;
       beyond_q   <= beyond;
-      carry_q    <= negative ^ up;  // -(whole + up) is ~whole + !up
-      whole_q    <= whole;
+      half_q     <= magnitude[POINT-1];
+      whole_q    <= magnitude[POINT+:WIDTH];
     end
   end
 
-  // 2: round, negate, bring into range
-  wire [WIDTH:0] sum = ({1'b0, whole_q} ^ {(WIDTH + 1) {negative_q}}) + (WIDTH + 1)'(carry_q);
+  // 2: decide on rounding, round, negate, bring into range
+  wire sticky = sticky_q != '0;
+  wire up;  // the magnitude grows by one
+
+  if (ROUNDING == 0) begin : gen_trn
+    assign up = negative_q && (half_q || sticky);
+  end else if (ROUNDING == 1) begin : gen_rnd
+    assign up = half_q && (!negative_q || sticky);
+  end else if (ROUNDING == 2) begin : gen_rnd_conv
+    assign up = half_q && (sticky || whole_q[0]);
+  end else if (ROUNDING == 3) begin : gen_trn_zero
+    assign up = 1'b0;
+    wire unused = &{1'b0, half_q, sticky};
+  end else if (ROUNDING == 4) begin : gen_rnd_zero
+    assign up = half_q && sticky;
+  end else if (ROUNDING == 5) begin : gen_rnd_inf
+    assign up = half_q;
+    wire unused = &{1'b0, sticky};
+  end else begin : gen_rnd_min_inf
+    assign up = half_q && (negative_q || sticky);
+  end
+
+  wire           carry = negative_q ^ up;  // -(whole + up) is ~whole + !up
+  wire [WIDTH:0] sum = ({1'b0, whole_q} ^ {(WIDTH + 1) {negative_q}}) + (WIDTH + 1)'(carry);
   wire           least = OVERFLOW == 3 && SIGNED && sum[WIDTH-1:0] == MIN_RAW;
   wire           outside;
 

@@ -60,7 +60,13 @@ module kernel_control #(
     input  logic        read_error,
     input  logic        write_error,
     input  logic        starved,
-    input  logic        blocked
+    input  logic        blocked,
+    // the stream of results, watched; an address or a beat waits for memory
+    input  logic        results_valid,
+    input  logic        results_ready,
+    input  logic        read_address_waits,
+    input  logic        write_address_waits,
+    input  logic        write_data_waits
 );
 
   if (MAX_RUNS < 2 || (MAX_RUNS & (MAX_RUNS - 1)) != 0) begin : g_check_max_runs
@@ -192,6 +198,13 @@ module kernel_control #(
   logic [31:0] run_cycles_q;
   logic [31:0] starved_q;
   logic [31:0] blocked_q;
+  logic [31:0] read_address_q;
+  logic [31:0] write_address_q;
+  logic [31:0] write_data_q;
+  logic [31:0] core_q;
+  logic        waiting_q;  // results wait for what writes them
+  logic        waited_q;  // and the last ones that were taken had to: the core is not what holds the rows up
+  logic [ 5:0] stalls_q;  // one clock late: what comes from memory's ready drives no counter
   logic [31:0] accepted_cycle;
   logic        accepted_ready;
   logic        accepted_valid;
@@ -215,15 +228,31 @@ module kernel_control #(
     if (flying_q != '0) busy_cycles_q <= busy_cycles_q + 1'b1;
     if (done) runs_q <= runs_q + 1'b1;
     if (done) run_cycles_q <= cycle_q - accepted_cycle;
-    if (starved) starved_q <= starved_q + 1'b1;
-    if (blocked) blocked_q <= blocked_q + 1'b1;
+    waiting_q <= results_valid && !results_ready;
+    if (results_valid) waited_q <= !results_ready || waiting_q;
+    stalls_q <= {
+      blocked && !waited_q, write_data_waits, write_address_waits, read_address_waits, blocked, starved
+    };
+    if (stalls_q[0]) starved_q <= starved_q + 1'b1;
+    if (stalls_q[1]) blocked_q <= blocked_q + 1'b1;
+    if (stalls_q[2]) read_address_q <= read_address_q + 1'b1;
+    if (stalls_q[3]) write_address_q <= write_address_q + 1'b1;
+    if (stalls_q[4]) write_data_q <= write_data_q + 1'b1;
+    if (stalls_q[5]) core_q <= core_q + 1'b1;
     if (!rst_n) begin
-      cycle_q       <= '0;
-      busy_cycles_q <= '0;
-      runs_q        <= '0;
-      run_cycles_q  <= '0;
-      starved_q     <= '0;
-      blocked_q     <= '0;
+      cycle_q         <= '0;
+      busy_cycles_q   <= '0;
+      runs_q          <= '0;
+      run_cycles_q    <= '0;
+      waiting_q       <= 1'b0;
+      waited_q        <= 1'b0;
+      stalls_q        <= '0;
+      starved_q       <= '0;
+      blocked_q       <= '0;
+      read_address_q  <= '0;
+      write_address_q <= '0;
+      write_data_q    <= '0;
+      core_q          <= '0;
     end
   end
 
@@ -257,6 +286,10 @@ module kernel_control #(
       registers::ROW_OUT_BYTES: value = 32'(ROW_OUT_BYTES);
       registers::STARVED_CYCLES:   value = starved_q;
       registers::BLOCKED_CYCLES:   value = blocked_q;
+      registers::READ_ADDRESS_CYCLES:  value = read_address_q;
+      registers::WRITE_ADDRESS_CYCLES: value = write_address_q;
+      registers::WRITE_DATA_CYCLES:    value = write_data_q;
+      registers::CORE_CYCLES:          value = core_q;
       default:          value = '0;
     endcase
   end

@@ -53,27 +53,43 @@ module kernel_runs #(
     $error("kernel_runs %m: ROW_OUT_BYTES is %0d, expected 1 to %0d", ROW_OUT_BYTES, MAX_ROW_BYTES - 1);
   end
 
-  // One register for the products, which are constants times 32 bits
+  // A run is taken; its products, constants times 32 bits, are made of two halves in the two clocks after; then it is offered
+  localparam int HALF = BYTES_WIDTH - 16;
+  logic [            1:0] fresh_q;
   logic                   valid_q;
   logic [           63:0] x_q;
   logic [           63:0] y_q;
   logic [           31:0] rows_q;
+  logic [       HALF-1:0] in_low_q;
+  logic [       HALF-1:0] in_high_q;
+  logic [       HALF-1:0] out_low_q;
+  logic [       HALF-1:0] out_high_q;
   logic [BYTES_WIDTH-1:0] in_bytes_q;
   logic [BYTES_WIDTH-1:0] out_bytes_q;
   logic                   taken;
 
-  assign s_axis_run_tready = !valid_q || taken;
+  assign s_axis_run_tready = fresh_q == '0 && (!valid_q || taken);
 
   always_ff @(posedge clk) begin
     if (s_axis_run_tready) begin
-      valid_q     <= s_axis_run_tvalid;
-      x_q         <= s_axis_run_x;
-      y_q         <= s_axis_run_y;
-      rows_q      <= s_axis_run_rows;
-      in_bytes_q  <= BYTES_WIDTH'(s_axis_run_rows) * BYTES_WIDTH'(ROW_IN_BYTES);
-      out_bytes_q <= BYTES_WIDTH'(s_axis_run_rows) * BYTES_WIDTH'(ROW_OUT_BYTES);
+      x_q    <= s_axis_run_x;
+      y_q    <= s_axis_run_y;
+      rows_q <= s_axis_run_rows;
     end
-    if (!rst_n) valid_q <= 1'b0;
+    in_low_q   <= HALF'(rows_q[15:0]) * HALF'(ROW_IN_BYTES);
+    in_high_q  <= HALF'(rows_q[31:16]) * HALF'(ROW_IN_BYTES);
+    out_low_q  <= HALF'(rows_q[15:0]) * HALF'(ROW_OUT_BYTES);
+    out_high_q <= HALF'(rows_q[31:16]) * HALF'(ROW_OUT_BYTES);
+    if (fresh_q[1]) begin
+      in_bytes_q  <= {in_high_q, 16'd0} + BYTES_WIDTH'(in_low_q);
+      out_bytes_q <= {out_high_q, 16'd0} + BYTES_WIDTH'(out_low_q);
+    end
+    fresh_q <= {fresh_q[0], s_axis_run_tvalid && s_axis_run_tready};
+    valid_q <= fresh_q[1] || (valid_q && !taken);
+    if (!rst_n) begin
+      fresh_q <= '0;
+      valid_q <= 1'b0;
+    end
   end
 
   wire [COUNT_WIDTH-1:0] in_beats =

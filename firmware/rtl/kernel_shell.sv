@@ -109,6 +109,7 @@ module kernel_shell #(
   // a row is due and its bytes have not come; a row waits for the core
   logic        starved;
   logic        blocked;
+  logic        write_address_waits;
 
   kernel_control #(
       .ROW_IN_BYTES (ROW_IN_BYTES),
@@ -145,7 +146,12 @@ module kernel_shell #(
       .read_error           (read_error),
       .write_error          (write_error),
       .starved              (starved),
-      .blocked              (blocked)
+      .blocked              (blocked),
+      .results_valid        (s_axis_y_tvalid),
+      .results_ready        (s_axis_y_tready),
+      .read_address_waits   (m_axi_gmem0_arvalid && !m_axi_gmem0_arready),
+      .write_address_waits  (write_address_waits),
+      .write_data_waits     (m_axi_gmem1_wvalid && !m_axi_gmem1_wready)
   );
 
   logic                   read_valid;
@@ -308,6 +314,7 @@ module kernel_shell #(
       .m_axi_bresp        (m_axi_gmem1_bresp),
       .m_axi_bvalid       (m_axi_gmem1_bvalid),
       .m_axi_bready       (m_axi_gmem1_bready),
+      .address_waits      (write_address_waits),
       .error              (write_error)
   );
 

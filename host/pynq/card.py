@@ -17,8 +17,8 @@ import pynq
 
 from hypersonic.firmware.platform import Target
 from hypersonic.host.device import BufferObject, ComputeUnit, Device, open_device
+from hypersonic.host.devices import find_devices
 from hypersonic.host.errors import BufferObjectError, DeviceClosedError, DeviceError
-from hypersonic.host.library import find_devices
 from hypersonic.host.pynq.buffer import Block, Buffer, size_bytes
 from hypersonic.host.pynq.kernel import Handle, bind
 from hypersonic.host.pynq.metadata import Metadata

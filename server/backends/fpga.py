@@ -2,7 +2,8 @@
 """Backend "fpga": a version directory with model.xclbin and manifest.json, run by the cards of this host.
 
 The only file of this room that knows `host` and `firmware`. config.pbtxt's parameters: slot_rows (rows of a slot), slots (per
-compute unit), timeout_ms (of a run); instance_group's gpus name the cards, by default card 0.
+compute unit), timeout_ms (of a run), retry_ms (between two looks whether a lost card is back); instance_group's gpus name the
+cards, by default the first that is free.
 """
 
 from __future__ import annotations
@@ -28,17 +29,33 @@ from hypersonic.hls.row import Row
 from hypersonic.host import device as host_device
 from hypersonic.host import instance as host_instance
 from hypersonic.host import telemetry
-from hypersonic.host.errors import ComputeUnitTimeoutError, DeviceBusyError, DeviceError, DeviceNotFoundError
+from hypersonic.host.card_instances import CardInstances
+from hypersonic.host.errors import (
+    ComputeUnitOutOfServiceError,
+    ComputeUnitTimeoutError,
+    DeviceBusyError,
+    DeviceError,
+    DeviceNotFoundError,
+    MemoryAccessError,
+)
+from hypersonic.host.sysfs import SYSFS
 from hypersonic.server.answer import Answer, Output
 from hypersonic.server.backend import Card, CardReadings, Launched
 from hypersonic.server.config import ModelConfig, TensorConfig
-from hypersonic.server.errors import BackendError, InstanceLostError, InstanceTimeoutError, ModelBusyError, ModelLoadError
+from hypersonic.server.errors import (
+    BackendError,
+    InstanceAwayError,
+    InstanceLostError,
+    InstanceTimeoutError,
+    ModelBusyError,
+    ModelLoadError,
+)
 from hypersonic.server.memory import copy_into
 from hypersonic.server.pending import Share
 
 XCLBIN, MANIFEST = "model.xclbin", "manifest.json"
 #: what config.pbtxt's parameters default to
-SLOT_ROWS, SLOTS, TIMEOUT_MS = 16384, 2, 10_000
+SLOT_ROWS, SLOTS, TIMEOUT_MS, RETRY_MS = 16384, 2, 10_000, 10_000
 
 
 class FpgaSlot:
@@ -132,9 +149,18 @@ def _columns(buffer: NDArray[np.uint8], row: Row) -> tuple[NDArray[Any], ...]:
 class FpgaInstance:
     """A compute unit."""
 
-    def __init__(self, instance: host_instance.ModelInstance, name: str, rows: tuple[Row, Row], timeout_ms: int) -> None:
+    def __init__(
+        self, instance: host_instance.ModelInstance, name: str, card: CardInstances, config: ModelConfig, manifest: Manifest
+    ) -> None:
         self.name = name
+        self._card, self._config, self._manifest = card, config, manifest
+        self._busy_before = 0
+        self._use(instance)
+
+    def _use(self, instance: host_instance.ModelInstance) -> None:
         self._instance = instance
+        rows = self._manifest.inputs, self._manifest.outputs
+        timeout_ms = self._config.integer("timeout_ms", TIMEOUT_MS)
         self.slots = tuple(FpgaSlot(self, slot, rows, timeout_ms) for slot in instance.slots)
 
     @property
@@ -142,22 +168,34 @@ class FpgaInstance:
         return self._instance.in_service
 
     def busy_cycles(self) -> int:
-        return self._instance.busy_cycles()
+        return self._busy_before + self._instance.busy_cycles()
 
     def revive(self) -> bool:
-        """A hung compute unit stays out until the card is reset."""
-        return False
+        """Back once the card was reset, or is plugged in again; never where nobody can tell whether it still hangs."""
+        if not self._card.recoverable:
+            return False
+        for slot in self.slots:
+            slot.release()
+        busy = self.busy_cycles()
+        try:
+            self._use(self._card.recover(self._instance.name))
+        except (DeviceError, FirmwareError, OSError) as error:  # the version's files may be gone by now
+            raise InstanceAwayError(str(error), self._config.integer("retry_ms", RETRY_MS) / 1000) from error
+        self._busy_before = busy
+        return True
 
     def failure(self, error: DeviceError) -> BackendError:
         """A card's error as the scheduler knows it: the run failed, or the instance is lost."""
         if isinstance(error, ComputeUnitTimeoutError):
             return InstanceTimeoutError(str(error))
-        return BackendError(str(error)) if self._instance.in_service else InstanceLostError(str(error))
+        if self._instance.in_service or isinstance(error, MemoryAccessError):
+            return BackendError(str(error))
+        return InstanceLostError(str(error))
 
     def close(self) -> None:
+        """The rest is given back with the card: how depends on the other units on it."""
         for slot in self.slots:
             slot.release()
-        self._instance.close()
 
 
 class FpgaModel:
@@ -182,7 +220,7 @@ class FpgaModel:
 class CardRegister:
     """The cards this server has used: their sensors, and the xclbins it loaded to each. Any thread."""
 
-    def __init__(self, sysfs: Path = telemetry.SYSFS) -> None:
+    def __init__(self, sysfs: Path = SYSFS) -> None:
         self._sysfs = sysfs
         self._lock = threading.Lock()
         self._loads: Counter[str] = Counter()
@@ -193,12 +231,23 @@ class CardRegister:
         xclbins and restarts."""
         place = uuid.uuid5(uuid.NAMESPACE_DNS, f"{platform.node()}/{device.target}/{device.name}/{index}")
         name = f"FPGA-{place}"
-        address = None if device.target.emulated else telemetry.card_address(index, self._sysfs)
+        address = self.address(device, index)
         with self._lock:
             self._loads[name] += 1
             if address is not None and name not in self._sensors:
                 self._sensors[name] = telemetry.CardSensors(partial(telemetry.read_telemetry, address, self._sysfs))
         return Card(name, device.name, device.memory_bytes, held_bytes, partial(self._read, name))
+
+    def address(self, device: host_device.Device, index: int) -> str | None:
+        """On the PCI bus; None where sysfs does not show the card."""
+        return None if device.target.emulated else telemetry.card_address(index, self._sysfs)
+
+    def index(self, address: str) -> int:
+        """Of the card there, as XRT counts now. Raises DeviceNotFoundError."""
+        index = telemetry.card_index(address, self._sysfs)
+        if index is None:
+            raise DeviceNotFoundError(f"no card is at {address} any more: `hypersonic devices` lists those there are")
+        return index
 
     def _read(self, name: str, max_age_s: float) -> CardReadings:
         sensors = self._sensors.get(name)
@@ -272,20 +321,29 @@ def _describe(tensors: Sequence[TensorConfig]) -> str:
 
 
 def _open(xclbin: Path, manifest: Manifest, config: ModelConfig, opened: ExitStack, register: CardRegister) -> FpgaModel:
-    timeout_ms = config.integer("timeout_ms", TIMEOUT_MS)
     instances: list[FpgaInstance] = []
     cards: list[Card] = []
     devices = _open_devices(xclbin, config.devices, opened)
     for index, device in devices.items():
         slots, slot_rows = config.integer("slots", SLOTS), config.integer("slot_rows", SLOT_ROWS)
-        opened_instances = host_instance.open_instances(device, manifest, slots=slots, slot_rows=slot_rows)
-        held_bytes = sum(slot.x.nbytes + slot.y.nbytes for instance in opened_instances for slot in instance.slots)
+        open_instances = partial(host_instance.open_instances, manifest=manifest, slots=slots, slot_rows=slot_rows)
+        reopen = partial(_reopen, xclbin, index, register.address(device, index), register)
+        on_card = CardInstances(device, reopen, open_instances)
+        opened.callback(on_card.close)
+        held_bytes = sum(slot.x.nbytes + slot.y.nbytes for instance in on_card.instances for slot in instance.slots)
         card = register.loaded(device, index, held_bytes)
-        for instance in opened_instances:
+        for instance in on_card.instances:
             name = instance.name if len(devices) == 1 else f"{instance.name}@{index}"
-            instances.append(FpgaInstance(instance, name, (manifest.inputs, manifest.outputs), timeout_ms))
+            instances.append(FpgaInstance(instance, name, on_card, config, manifest))
             cards.append(card)
     return FpgaModel(instances, cards, opened.pop_all())
+
+
+def _reopen(xclbin: Path, index: int, address: str | None, register: CardRegister) -> host_device.Device:
+    """The card that was of that index: when others come and go, XRT counts them anew."""
+    device = host_device.open_device(xclbin, index if address is None else register.index(address))
+    register.loaded(device, index, 0)
+    return device
 
 
 def _open_devices(xclbin: Path, wanted: Sequence[int], opened: ExitStack) -> dict[int, host_device.Device]:
@@ -295,16 +353,16 @@ def _open_devices(xclbin: Path, wanted: Sequence[int], opened: ExitStack) -> dic
     """
     if wanted:
         return {index: opened.enter_context(host_device.open_device(xclbin, index)) for index in wanted}
-    busy: list[DeviceBusyError] = []
+    busy: list[DeviceError] = []
     while True:
         index = len(busy)
         try:
             return {index: opened.enter_context(host_device.open_device(xclbin, index))}
-        except DeviceBusyError as error:
+        except (DeviceBusyError, ComputeUnitOutOfServiceError) as error:
             busy.append(error)
         except DeviceNotFoundError as error:
             if not busy:
                 raise
             raise ModelBusyError(
-                f"each of the {index} cards holds another model's xclbin; the first says: {busy[0]}"
+                f"each of the {index} cards holds another model's xclbin or is out of service; the first says: {busy[0]}"
             ) from error

@@ -2,10 +2,15 @@
 // The nouns behind XRT's handles: a card, the xclbin on it, buffer objects, kernels and runs.
 //
 // Ownership is shared downwards, as in XRT: a run keeps its kernel, a kernel and a buffer object keep what is loaded. So
-// handles may be closed in any order, and the simulation ends when the last of them is.
+// handles may be closed in any order, and the simulation ends when the last of them is; but a compute unit that hangs does
+// so until its card is reset, whoever opens it meanwhile.
+//
+// A card that is unplugged or reset is lost to all handles of before: their calls fail with ENODEV, runs in flight stay as
+// they are (unplugged) or end as ABORT (reset, which is what XRT's driver does to them).
 #ifndef HYPERSONIC_EMU_CARD_H
 #define HYPERSONIC_EMU_CARD_H
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -15,6 +20,7 @@
 #include "axlf.h"
 #include "compute_unit.h"
 #include "memory.h"
+#include "options.h"
 
 namespace emu {
 
@@ -26,10 +32,13 @@ struct Context {
     Access access;
 };
 
+class Card;
+
 // An xclbin on a card, its compute units out of reset.
 class Loaded {
 public:
-    explicit Loaded(Xclbin content);
+    // `hangs`: as HYPERSONIC_EMU_HANG says; a card that has been reset does not.
+    Loaded(Card &card, Xclbin content, bool hangs);
     ~Loaded();
 
     const Xclbin xclbin;
@@ -42,23 +51,54 @@ public:
     // The last bank that argument reaches, or -1.
     int bank_of(const Ip &ip, size_t argument) const;
 
+    // Sees what happened to the card meanwhile.
+    void look() const;
+    // Throws ENODEV once the card was unplugged or reset.
+    void require() const;
+    // The card's.
+    void lose(bool reset);
+    bool hung();
+
 private:
+    Card &card_;
+    std::atomic<bool> lost_{false};
     std::vector<std::unique_ptr<ComputeUnit>> compute_units_;
     std::mutex mutex_;
     std::vector<std::weak_ptr<Context>> contexts_;
 };
 
+// One card for as long as the process lives. Any thread.
 class Card {
 public:
-    // The card of that index, shared by everybody who opened it. Throws ENODEV.
-    static std::shared_ptr<Card> open(unsigned index);
+    explicit Card(unsigned index);
+    unsigned index() const { return index_; }
 
-    void load(const std::string &path);
-    // Throws ENODEV while nothing is loaded.
-    std::shared_ptr<Loaded> loaded() const;
+    // Throws ENODEV when there is no such card, or it is unplugged.
+    static Card &of(unsigned index);
+
+    // Counts those who have it open; returns how often it was lost so far.
+    uint64_t open();
+    void close();
+    // Throws ENODEV when the card was lost since it had been lost `losses` times.
+    void load(const std::string &path, uint64_t losses);
+    // Throws ENODEV as load() does, and while nothing is loaded.
+    std::shared_ptr<Loaded> loaded(uint64_t losses);
+    // Sees whether it was unplugged or reset meanwhile.
+    void look();
 
 private:
-    mutable std::mutex mutex_;
+    using Lock = std::unique_lock<std::mutex>;
+
+    void look(const Lock &lock);
+    void require(const Lock &lock, uint64_t losses);
+
+    const unsigned index_;
+    std::mutex mutex_;
+    std::string directory_;  // of the last open
+    CardEvents events_{};
+    uint64_t losses_ = 0;
+    unsigned open_ = 0;
+    bool was_reset_ = false;
     std::shared_ptr<Loaded> loaded_;
 };
 

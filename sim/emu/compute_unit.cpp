@@ -121,21 +121,40 @@ void ComputeUnit::work() {
         if (startable_ && !queue_.empty()) begin(lock);
         if (!hung_ && !in_flight_.empty()) step(lock);
     }
-    for (auto *list : {&queue_, &in_flight_})
-        while (!list->empty()) {
-            list->front()->state = State::kAbort;
-            list->pop_front();
-        }
+    abort_runs();
     for (RegisterAccess *request : registers_) request->result = -1;
     registers_.clear();
     over_.notify_all();
 }
 
+void ComputeUnit::abort_runs() {
+    for (auto *list : {&queue_, &in_flight_})
+        while (!list->empty()) {
+            list->front()->state = State::kAbort;
+            list->pop_front();
+        }
+}
+
+void ComputeUnit::lose(bool reset) {
+    const Lock lock(mutex_);
+    hung_ = true;
+    if (reset) abort_runs();
+    over_.notify_all();
+}
+
+bool ComputeUnit::hung() {
+    const Lock lock(mutex_);
+    return hung_;
+}
+
 void ComputeUnit::serve_registers() {
     if (registers_.empty()) return;
-    for (RegisterAccess *request : registers_)
+    for (RegisterAccess *request : registers_) {
         request->result = request->is_write ? simulator_.api().write(model_, request->offset, request->value)
                                             : simulator_.api().read(model_, request->offset, &request->value);
+        // a hang that was asked for never reached the model, whose register would read idle
+        if (hung_ && !request->is_write && request->offset == kControl) request->value = kStart;
+    }
     registers_.clear();
     over_.notify_all();
 }
@@ -158,6 +177,7 @@ void ComputeUnit::begin(Lock &lock) {
         result |= api.write(model_, kArguments + 4 * static_cast<uint32_t>(i), command->words[i]);
     result |= api.write(model_, kControl, kStart);
     lock.lock();
+    if (hung_) return;  // the card was lost meanwhile
     startable_ = false;
     if (result != 0) give_up("does not take register writes");
 }
@@ -171,6 +191,7 @@ void ComputeUnit::step(Lock &lock) {
     int result = simulator_.api().read(model_, kControl, &status);
     if (status & kDone) result |= simulator_.api().write(model_, kControl, kContinue);
     lock.lock();
+    if (hung_) return;
     if (result != 0) return give_up("does not answer at its control register");
     still_clocks_ = progress == progress_ && (status & kDone) == 0 ? still_clocks_ + clocks : 0;
     progress_ = progress;

@@ -61,6 +61,10 @@ public:
     // Ends the thread; what is not over is aborted. Again: does nothing.
     void stop();
 
+    // The card is gone: nothing is simulated any more. What is not over is aborted by a reset, else it stays as it is.
+    void lose(bool reset);
+    bool hung();
+
 private:
     using Lock = std::unique_lock<std::mutex>;
 
@@ -69,6 +73,7 @@ private:
 
     void work();
     bool has_work() const;
+    void abort_runs();
     void serve_registers();
     void begin(Lock &lock);
     void step(Lock &lock);

@@ -70,6 +70,7 @@ void BufferObject::sync(int direction, size_t size_bytes, size_t offset) {
     if (offset > size_bytes_ || size_bytes > size_bytes_ - offset)
         throw Error(EINVAL, "Failed to sync a buffer: " + std::to_string(size_bytes) + " bytes at " + std::to_string(offset) + " of " +
                                 std::to_string(size_bytes_));
+    loaded_->require();
     uint64_t extent_bytes = 0;
     uint8_t *device = loaded_->memory->resolve(address_, &extent_bytes) + offset;
     uint8_t *host = static_cast<uint8_t *>(host_) + offset;
@@ -118,9 +119,15 @@ ComputeUnit &KernelObject::exclusive_unit(uint32_t offset) const {
     return *contexts_.front()->compute_unit;
 }
 
-uint32_t KernelObject::read_register(uint32_t offset) const { return exclusive_unit(offset).read_register(offset); }
+uint32_t KernelObject::read_register(uint32_t offset) const {
+    loaded_->require();
+    return exclusive_unit(offset).read_register(offset);
+}
 
-void KernelObject::write_register(uint32_t offset, uint32_t value) const { exclusive_unit(offset).write_register(offset, value); }
+void KernelObject::write_register(uint32_t offset, uint32_t value) const {
+    loaded_->require();
+    exclusive_unit(offset).write_register(offset, value);
+}
 
 Run::Run(std::shared_ptr<KernelObject> kernel) : kernel_(std::move(kernel)), words_(kernel_->register_words()) {
     for (const auto &context : kernel_->contexts()) candidates_.push_back(context->compute_unit);
@@ -148,6 +155,7 @@ void Run::set_buffer(int index, const BufferObject &buffer) {
 
 // The compute unit with the least to do takes it.
 void Run::start() {
+    kernel_->loaded().require();
     const Started before = started();
     if (before.compute_unit != nullptr) {
         const State state = before.compute_unit->state(before.command);
@@ -168,11 +176,13 @@ Run::Started Run::started() const {
 }
 
 State Run::state() const {
+    kernel_->loaded().look();
     const Started last = started();
     return last.compute_unit != nullptr ? last.compute_unit->state(last.command) : State::kNew;
 }
 
 State Run::wait(std::optional<std::chrono::milliseconds> timeout) const {
+    kernel_->loaded().look();
     const Started last = started();
     return last.compute_unit != nullptr ? last.compute_unit->wait(last.command, timeout) : State::kNew;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "options.h"
 
+#include <sys/stat.h>
+
 #include <cstdlib>
 #include <vector>
 
@@ -74,10 +76,21 @@ hypersonic_timing memory_timing() {
     return timing;
 }
 
-uint64_t hang_at_run(const std::string &compute_unit) {
+uint64_t hang_at_run(const std::string &compute_unit, unsigned card) {
     for (const Pair &pair : pairs("HYPERSONIC_EMU_HANG", ':'))
-        if (pair.name == compute_unit) return pair.value;
+        if (pair.name == compute_unit || pair.name == compute_unit + "@" + std::to_string(card)) return pair.value;
     return 0;
+}
+
+std::string cards_directory() { return variable("HYPERSONIC_EMU_CARDS"); }
+
+CardEvents card_events(const std::string &directory, unsigned card) {
+    if (directory.empty()) return {false, 0};
+    const std::string name = directory + "/" + std::to_string(card);
+    struct stat file{};
+    const bool unplugged = stat((name + ".unplugged").c_str(), &file) == 0;
+    const bool reset = stat((name + ".resets").c_str(), &file) == 0;
+    return {unplugged, reset ? static_cast<uint64_t>(file.st_size) : 0};
 }
 
 }  // namespace emu

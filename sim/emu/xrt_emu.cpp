@@ -49,8 +49,19 @@ private:
 };
 
 // One xrtDeviceOpen.
-struct OpenDevice {
-    std::shared_ptr<emu::Card> card;
+class OpenDevice {
+public:
+    explicit OpenDevice(emu::Card &card) : card_(card), losses_(card.open()) {}
+    ~OpenDevice() { card_.close(); }
+    OpenDevice(const OpenDevice &) = delete;
+    OpenDevice &operator=(const OpenDevice &) = delete;
+
+    void load(const std::string &path) { card_.load(path, losses_); }
+    std::shared_ptr<emu::Loaded> loaded() { return card_.loaded(losses_); }
+
+private:
+    emu::Card &card_;
+    const uint64_t losses_;
 };
 
 Handles<OpenDevice> &devices() {
@@ -102,7 +113,7 @@ T *pointer(T *value, const char *what) {
     return value;
 }
 
-void *open_device(unsigned index) { return devices().add(std::make_shared<OpenDevice>(OpenDevice{emu::Card::open(index)})); }
+void *open_device(unsigned index) { return devices().add(std::make_shared<OpenDevice>(emu::Card::of(index))); }
 
 // Emulated cards sit at 0000:01:00.1, 0000:02:00.1, ...: the user function of a card per bus. The domain may be left out.
 unsigned index_of(const std::string &bdf) {
@@ -117,7 +128,7 @@ unsigned index_of(const std::string &bdf) {
 void *open_kernel(void *device, const unsigned char *uuid, const char *name, emu::Access access) {
     emu::Uuid wanted;
     std::memcpy(wanted.data(), pointer(uuid, "xclbin uuid"), wanted.size());
-    const auto loaded = devices().get(device)->card->loaded();
+    const auto loaded = devices().get(device)->loaded();
     return kernels().add(std::make_shared<emu::KernelObject>(loaded, wanted, text(name, "kernel name"), access));
 }
 
@@ -140,12 +151,12 @@ XRT_EXPORT int xrtDeviceClose(void *device) {
 }
 
 XRT_EXPORT int xrtDeviceLoadXclbinFile(void *device, const char *path) {
-    return guarded(kFailed, [&] { return devices().get(device)->card->load(text(path, "xclbin path")), kOk; });
+    return guarded(kFailed, [&] { return devices().get(device)->load(text(path, "xclbin path")), kOk; });
 }
 
 XRT_EXPORT int xrtDeviceGetXclbinUUID(void *device, unsigned char *out) {
     return guarded(kFailed, [&] {
-        const auto loaded = devices().get(device)->card->loaded();
+        const auto loaded = devices().get(device)->loaded();
         std::memcpy(pointer(out, "uuid"), loaded->xclbin.uuid.data(), loaded->xclbin.uuid.size());
         return kOk;
     });
@@ -181,7 +192,7 @@ XRT_EXPORT int xrtKernelWriteRegister(void *kernel, uint32_t offset, uint32_t da
 
 XRT_EXPORT void *xrtBOAlloc(void *device, size_t size, uint64_t flags, uint32_t group) {
     return guarded<void *>(nullptr, [&] {
-        return buffers().add(std::make_shared<emu::BufferObject>(devices().get(device)->card->loaded(), size, flags, group));
+        return buffers().add(std::make_shared<emu::BufferObject>(devices().get(device)->loaded(), size, flags, group));
     });
 }
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hypersonic.bench import SCRIPTS, BenchError, bench
+from hypersonic.bench import KERNEL_HELP, SCRIPTS, BenchError, bench
 
 
 def test_each_scripts_json_is_gathered_by_its_name(tmp_path: Path) -> None:
@@ -30,6 +30,27 @@ def test_a_script_that_fails_is_named_with_its_last_words(tmp_path: Path) -> Non
 def test_an_installation_without_benches_says_where_they_are(tmp_path: Path) -> None:
     with pytest.raises(BenchError, match="source repository"):
         bench(lambda _: None, tmp_path)
+
+
+def test_bench_kernel_prints_what_each_channel_waited_for_and_its_help_says_what_the_columns_are() -> None:
+    command = [sys.executable, "-m", "hypersonic.cli", "bench", "kernel"]
+    asked = subprocess.run([*command, "--help"], capture_output=True, text=True, check=True).stdout
+    assert "usage: hypersonic bench kernel" in asked
+    assert KERNEL_HELP.splitlines()[0] in asked
+    printed = subprocess.run([*command, "--rows", "32", "--latency", "50"], capture_output=True, text=True, check=True).stdout
+    head, columns, ideal, slow = printed.splitlines()[:4]
+    assert head == "FP32 in, FP32 out, 32 rows a run"
+    assert columns.split("|")[1].split() == ["AR", "R", "core", "behind", "AW", "W"]
+    waited = [[int(count) for count in line.split("|")[1].split()] for line in (ideal, slow)]
+    assert waited[1][1] == waited[0][1] + 49  # the first beat comes so much later
+    assert [waits[:1] + waits[2:] for waits in waited] == [[0] * 5] * 2
+
+
+def test_bench_kernel_of_a_model_that_is_none_says_so_in_one_sentence() -> None:
+    command = [sys.executable, "-m", "hypersonic.cli", "bench", "kernel", "nosuch"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("hypersonic: error: model is 'nosuch', expected a zoo name (facile)")
 
 
 def test_runs_of_every_wire_format_cost_their_beats_3_per_cent_and_600_clocks_and_one_row_at_most_700() -> None:

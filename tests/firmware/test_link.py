@@ -16,11 +16,11 @@ from hypersonic.firmware.xclbin import Xclbin
 U250 = find_platform("u250")
 
 
-def test_compute_unit_k_is_connected_to_bank_k_modulo_the_banks() -> None:
-    xclbin = Xclbin.parse(link("facile", Target.HW_EMU, U250, b"image", compute_units=6))
-    assert [unit.name for unit in xclbin.compute_units] == [f"facile_{k}" for k in range(1, 7)]
-    assert [unit.memories for unit in xclbin.compute_units] == [{0: bank, 1: bank} for bank in (0, 1, 2, 3, 0, 1)]
-    assert Connection(argument=1, ip=5, memory=1) in xclbin.connections
+def test_compute_unit_k_is_connected_to_bank_k() -> None:
+    xclbin = Xclbin.parse(link("facile", Target.HW_EMU, U250, b"image", compute_units=4))
+    assert [unit.name for unit in xclbin.compute_units] == [f"facile_{k}" for k in range(1, 5)]
+    assert [unit.memories for unit in xclbin.compute_units] == [{0: bank, 1: bank} for bank in range(4)]
+    assert Connection(argument=1, ip=3, memory=3) in xclbin.connections
 
 
 def test_only_connected_banks_are_marked_used() -> None:
@@ -93,6 +93,12 @@ def test_a_platform_without_memory_is_refused() -> None:
 def test_a_name_that_makes_no_kernel_is_refused(name: str) -> None:
     with pytest.raises(LinkError, match=r"kernel name is .* expected an identifier of at most 30 characters"):
         link(name, Target.HW_EMU, U250, b"")
+
+
+@pytest.mark.parametrize("target", list(Target))
+def test_more_units_than_memories_are_refused_for_an_emulated_card_as_for_a_real_one(target: Target) -> None:
+    with pytest.raises(LinkError, match=r"^5 compute units do not fit u250: got 5, expected at most 4 \(one of 4 DDR"):
+        link("facile", target, U250, b"", compute_units=5)
 
 
 @pytest.mark.parametrize("compute_units", [0, -1, 129])

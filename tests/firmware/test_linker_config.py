@@ -123,11 +123,6 @@ def test_more_units_than_memories_are_refused(card: Platform, most: int) -> None
         plan_link(card, kernel(most + 1))
 
 
-def test_an_emulated_card_may_share_a_memory() -> None:
-    assert [unit[0].start for unit in assign_banks(U250, 6, 2)] == [0, 1, 2, 3, 0, 1]
-    assert len(assign_banks(U55C, 40, 2)) == 40
-
-
 def test_buffers_larger_than_a_bank_are_refused() -> None:
     places = plan_link(U250, kernel(1))
     check_buffers(U250, places, Buffers(slots=4, rows=16_384, row_bytes=(72, 4)))

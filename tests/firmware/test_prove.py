@@ -45,8 +45,8 @@ BREAKS = {
     "tlast comes a row late": Break("axis_fixed_to_wire", "last_q[LATENCY-1];", "last_q[LATENCY-2];"),
     "bytes of input rows are written": Break(
         "kernel_runs",
-        "BYTES_WIDTH'(s_axis_run_rows) * BYTES_WIDTH'(ROW_OUT_BYTES)",
-        "BYTES_WIDTH'(s_axis_run_rows) * BYTES_WIDTH'(ROW_IN_BYTES)",
+        "HALF'(rows_q[31:16]) * HALF'(ROW_OUT_BYTES)",
+        "HALF'(rows_q[31:16]) * HALF'(ROW_IN_BYTES)",
     ),
     "a burst is asked for one beat short of room": Break(
         "axi_read_master", "free_q >= (DEPTH_BITS + 1)'(burst_beats)", "free_q + 1'b1 >= (DEPTH_BITS + 1)'(burst_beats)"
@@ -62,6 +62,17 @@ BREAKS = {
     "an answer is lost": Break(
         "axi_write_master", "m_axis_done_tvalid <= order_last;", "m_axis_done_tvalid <= order_last && !order_empty;"
     ),
+    "an ID is given out that is still on its way": Break(
+        "axi_read_merge", "wire                 full = tail_q == (head_q ^ {1'b1, SLOT_BITS'(0)});", "wire full = 1'b0;"
+    ),
+    "a slot is read before its beat has come": Break(
+        "axi_read_merge",
+        "wire                 waits = head_q != tail_q && there_q[head] != beat_q;",
+        "wire waits = head_q != tail_q;",
+    ),
+    "an address leaves before its data": Break("axi_write_merge", ".s_axis_tvalid(stored),", ".s_axis_tvalid(take),"),
+    "a read of nothing is not answered": Break("ocl_decode", "(read && read_unit == '0) || r_taken", "r_taken", "bmc"),
+    "two bursts leave at once": Break("axi_write_merge", "!aw_valid_q && (!giving_q || given)", "!aw_valid_q"),
     "a response is dropped": Break(
         "kernel_control", "write = aw_valid_q && w_valid_q && !b_valid_q;", "write = aw_valid_q && w_valid_q;"
     ),

@@ -93,7 +93,39 @@ def faulty(build: Build, monkeypatch: pytest.MonkeyPatch) -> FaultyXrt:
     return FaultyXrt(path, Xclbin.read(build[0]).uuid)
 
 
+class Cards:
+    """What happens to emulated cards, to those of other processes too: a directory that HYPERSONIC_EMU_CARDS names."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        directory.mkdir()
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"HYPERSONIC_EMU_CARDS": str(self.directory)}
+
+    def unplug(self, index: int) -> None:
+        (self.directory / f"{index}.unplugged").touch()
+
+    def plug(self, index: int) -> None:
+        (self.directory / f"{index}.unplugged").unlink()
+
+    def reset(self, index: int) -> None:
+        with (self.directory / f"{index}.resets").open("ab") as file:
+            file.write(b".")
+
+
 @pytest.fixture
-def hang(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """hang("facile_1:3"): before the device is opened; that compute unit never completes its 3rd run."""
+def cards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cards]:
+    """Of every device opened in this test; those opened after it find cards that have been reset."""
+    made = Cards(tmp_path / "cards")
+    monkeypatch.setenv("HYPERSONIC_EMU_CARDS", str(made.directory))
+    yield made
+    for index in range(4):
+        made.reset(index)
+
+
+@pytest.fixture
+def hang(cards: Cards, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """hang("facile_1:3"): before the device is opened; that compute unit never completes its 3rd run, until a reset."""
     return lambda units: monkeypatch.setenv("HYPERSONIC_EMU_HANG", units)

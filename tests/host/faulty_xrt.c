@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* XRT's C functions with faults on demand, for what no healthy card does: NULL, errnos, runs that end badly, a card that
  * gets lost. It computes nothing. `faults` is "xrtBOAlloc=12@3 state=5": that function fails with errno 12 at its 3rd call
- * (@1 when left out), runs end in that ert_cmd_state. `journal` collects what was given back, in order. */
+ * (@1 when left out), runs end in that ert_cmd_state. "registers=N": each of them reads N, else its offset. `journal`
+ * collects what was given back, in order. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -84,7 +85,7 @@ EXPORT int xrtKernelArgGroupId(void *kernel, int argument) { return (void)kernel
 EXPORT uint32_t xrtKernelArgOffset(void *kernel, int argument) { return (void)kernel, (uint32_t)argument; }
 EXPORT int xrtKernelReadRegister(void *k, uint32_t offset, uint32_t *data) {
     (void)k;
-    *data = offset;
+    *data = (uint32_t)number("registers", (int)offset);
     return status("xrtKernelReadRegister");
 }
 EXPORT int xrtKernelWriteRegister(void *k, uint32_t o, uint32_t d) { return (void)k, (void)o, (void)d, status("xrtKernelWriteRegister"); }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A compute unit for the emulated card, small enough to check by eye: y[row] = 2 * x[row][0] + x[row][1], 18 floats in,
- * one out. The card, its memories, its scheduler and XRT's functions around it are the real emulated ones. */
+ * one out; a row that begins with 1e30 makes the memory answer with an error. The card, its memories, its scheduler and XRT's functions around it are the real emulated ones. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ struct hypersonic_model {
     uint32_t rows;
     int start, done, running;
     uint64_t busy;
-    uint32_t runs;
+    uint32_t runs, axi_error;
 };
 
 static hypersonic_model *create(const hypersonic_memory *memory, const hypersonic_timing *timing) {
@@ -42,6 +42,8 @@ static int read_register(hypersonic_model *model, uint32_t offset, uint32_t *val
     if (offset == 0x40) *value = (uint32_t)model->busy;
     if (offset == 0x44) *value = (uint32_t)(model->busy >> 32);
     if (offset == 0x48) *value = model->runs;
+    if (offset == 0x50) *value = model->axi_error;
+    if (offset == 0x54) *value = 0x00010000; /* VERSION */
     return 0;
 }
 
@@ -57,6 +59,7 @@ static void compute(hypersonic_model *model) {
     for (uint64_t row = 0; row < rows; ++row) {
         float pair[2], sum;
         memcpy(pair, x + row * COLUMNS * 4, sizeof pair);
+        if (pair[0] == 1e30f) model->axi_error |= 1;
         sum = 2 * pair[0] + pair[1];
         memcpy(y + row * 4, &sum, sizeof sum);
     }

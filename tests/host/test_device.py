@@ -105,7 +105,9 @@ def test_a_buffer_in_another_units_bank_is_refused(device: Device) -> None:
     first, second = device.compute_units
     _, _, run = _pair(first, 10)
     foreign = second.allocate(4096, 0)
-    with pytest.raises(BufferObjectError, match="argument 0 does not take the buffer object: is it in the right memory bank"):
+    with pytest.raises(
+        BufferObjectError, match="argument 0 of facile_1 does not take the buffer object: it is in memory bank 1, expected 0"
+    ):
         run.set_arg(0, foreign)
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 import importlib
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from hypersonic.firmware.platform import Target
 from hypersonic.host import library
 from hypersonic.host.errors import DeviceError, LibraryNotFoundError, failure
-from hypersonic.host.library import devices, find_devices, library_path, load_library
+from hypersonic.host.library import library_path, load_library
 
 
 @pytest.fixture(autouse=True)
@@ -57,7 +56,6 @@ def test_emulation_that_is_not_installed_says_so(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(library, "EMULATION", "hypersonic.sim.nowhere")
     with pytest.raises(LibraryNotFoundError, match=r"No module named 'hypersonic\.sim\.nowhere'"):
         library_path(Target.SW_EMU)
-    assert "is not installed" in find_devices()[-1].state
 
 
 @pytest.mark.parametrize("name", ["/nowhere/libxrt_coreutil.so.2", "libm.so.6", __file__])
@@ -65,49 +63,6 @@ def test_a_file_that_is_no_xrt_says_what_to_do(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setenv(library.OVERRIDE, name)
     with pytest.raises(LibraryNotFoundError, match=r"install XRT .*libxrt1.* or set HYPERSONIC_XRT_LIBRARY"):
         load_library(Target.HW)
-
-
-def test_without_xrt_the_list_of_devices_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(library, "_installed_path", lambda: "/nowhere/libxrt_coreutil.so.2")
-    card, emulated = find_devices(tmp_path)
-    assert (card.index, card.name, card.targets) == (None, "no card", (Target.HW,))
-    assert card.state.startswith("XRT is not installed: ")
-    assert (emulated.index, emulated.targets) == (0, (Target.SW_EMU, Target.HW_EMU))
-
-
-def test_cards_are_listed_with_their_address_and_shell(faulty: Any, tmp_path: Path) -> None:
-    for number, shell in (("3b", "xilinx_u250_gen3x16_base_4\n"), ("af", None)):
-        (tmp_path / f"0000:{number}:00.1" / "rom.u.1").mkdir(parents=True)
-        if shell:
-            (tmp_path / f"0000:{number}:00.1" / "rom.u.1" / "VBNV").write_text(shell)
-    (tmp_path / "bind").touch()
-    listed = find_devices(tmp_path)
-    assert [(card.index, card.name, card.state) for card in listed[:-1]] == [
-        (0, "xilinx_u250_gen3x16_base_4", "at 0000:3b:00.1"),
-        (1, "unknown shell", "at 0000:af:00.1"),
-    ]
-
-
-def test_a_card_that_is_not_ready_is_counted_behind_the_others_as_xrt_does(faulty: Any, tmp_path: Path) -> None:
-    for number, ready in (("3b", "0"), ("5e", "1"), ("af", "0x1")):
-        (tmp_path / f"0000:{number}:00.1").mkdir()
-        (tmp_path / f"0000:{number}:00.1" / "ready").write_text(f"{ready}\n")
-    listed = find_devices(tmp_path)
-    assert [card.state for card in listed[:-1]] == ["at 0000:5e:00.1", "at 0000:af:00.1", "at 0000:3b:00.1"]
-
-
-def test_xrt_without_a_card_is_told_apart_from_no_xrt(faulty: Any, tmp_path: Path) -> None:
-    (card, _) = find_devices(tmp_path / "no driver")
-    assert "but no card is bound to its driver" in card.state
-
-
-def test_the_list_is_printed_as_a_table(faulty: Any, tmp_path: Path) -> None:
-    (tmp_path / "0000:3b:00.1").mkdir()
-    heads, card, emulated = devices(tmp_path).splitlines()
-    assert heads.split() == ["index", "card", "targets", "state"]
-    assert card.split()[:3] == ["0", "unknown", "shell"]
-    assert card.endswith("at 0000:3b:00.1")
-    assert "sw_emu, hw_emu" in emulated
 
 
 def test_a_failure_without_an_errno_points_at_xrts_own_message() -> None:

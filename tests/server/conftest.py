@@ -22,7 +22,7 @@ from hypersonic.server.answer import Answer, Output
 from hypersonic.server.app import Server, Signals
 from hypersonic.server.backend import Card, Launched
 from hypersonic.server.config import ModelConfig
-from hypersonic.server.errors import BackendError, InstanceLostError, InstanceTimeoutError, ModelLoadError
+from hypersonic.server.errors import BackendError, InstanceAwayError, InstanceLostError, InstanceTimeoutError, ModelLoadError
 from hypersonic.server.options import Options
 from hypersonic.server.pending import Share
 
@@ -40,6 +40,8 @@ class Script:
     hang_from_run: dict[str, int] = field(default_factory=dict)
     fail_runs: set[int] = field(default_factory=set)
     revives: bool = False
+    #: once lost, instances are away until this is set
+    back: threading.Event | None = None
     gate: threading.Event | None = None
     card: Card = field(default_factory=lambda: Card("FPGA-test", "test"))
     batches: list[tuple[int, ...]] = field(default_factory=list)
@@ -140,7 +142,13 @@ class SumInstance:
         return 10 * self._runs
 
     def revive(self) -> bool:
-        """As a card's compute unit, unless the script says that it comes back."""
+        """Gone for good, unless the script says that it comes back."""
+        if self._script.back is not None:
+            if not self._script.back.is_set():
+                raise InstanceAwayError(f"{self.name} is away", 0.01)
+            self._script.hang_from_run.pop(self.name)
+            self.in_service = True
+            return True
         self.in_service = self._script.revives
         return self.in_service
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import tritonclient.grpc as triton
 from hypersonic.server.app import Server, Signals
 from hypersonic.server.options import Options
 from tests.server.conftest import Script, SumBackend, tensor, write_model
+from tests.server.test_scheduler import wait_for
 
 FALLBACK = 'parameters { key: "fallback_backend" value { string_value: "spare" } }'
 
@@ -50,6 +52,22 @@ def test_the_spare_rests_until_the_last_instance_is_lost_and_no_client_notices(s
     assert (len(first.batches), len(spare.batches), model.on_standby) == (3, 6, True)
     assert server.service.ready
     assert [figures.runs for name, figures in model.figures.items() if name.endswith("@spare")] != [0, 0]
+
+
+def test_the_spare_serves_while_the_first_is_away_and_rests_again_when_it_is_back(tmp_path: Path) -> None:
+    write_model(tmp_path, config=FALLBACK)
+    first, spare = Script(hang_from_run={"sum_1": 1}, back=threading.Event()), Script()
+    server = start(tmp_path, first, spare)
+    try:
+        (model,) = server.repository
+        assert [infer(server, n) for n in range(3)] == [0, 3, 6]
+        assert (model.on_standby, len(spare.batches), server.service.ready) == (True, 3, True)
+        first.back.set()
+        wait_for(lambda: not model.on_standby)
+        assert [infer(server, n) for n in range(3)] == [0, 3, 6]
+        assert (len(first.batches), len(spare.batches)) == (4, 3)
+    finally:
+        server.stop(Signals())
 
 
 def test_a_model_whose_first_backend_does_not_load_is_served_by_the_second(tmp_path: Path) -> None:

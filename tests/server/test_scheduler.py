@@ -313,3 +313,50 @@ def test_bytes_in_flight_are_bounded(serve: Serve) -> None:
         running.script.gate.set()
         first.result()
         np.testing.assert_array_equal(running.infer(rows(150)), sums(rows(150)))
+
+
+def test_a_model_whose_only_instance_is_away_refuses_at_once_and_serves_again_when_it_is_back(serve: Serve) -> None:
+    script = Script(hang_from_run={"sum_1": 2}, back=threading.Event())
+    with serve(script) as running, triton.InferenceServerClient(running.grpc) as client:
+        running.infer(rows(1))
+        for _ in range(3):
+            with pytest.raises(InferenceServerException, match="no compute unit is in service any more: sum_1 hangs") as caught:
+                running.infer(rows(1))
+            assert caught.value.status() == "StatusCode.UNAVAILABLE"
+        assert (client.is_model_ready("m"), client.is_server_ready()) == (False, False)
+        script.back.set()
+        wait_for(lambda: client.is_model_ready("m"))
+        np.testing.assert_array_equal(running.infer(rows(5)), sums(rows(5)))
+        assert client.is_server_ready()
+        (figures,) = running.server.repository.model("m").figures.values()
+        assert (figures.revived, figures.timeouts, figures.in_service) == (1, 1, True)
+
+
+def test_while_one_instance_is_away_the_other_serves_and_then_both_do(serve: Serve) -> None:
+    script = Script(instances=2, hang_from_run={"sum_1": 1}, back=threading.Event())
+    with serve(script) as running, ThreadPoolExecutor(8) as pool:
+        for seed in range(2):
+            answers = [pool.submit(running.infer, rows(9, seed)) for _ in range(30)]
+            for answer in answers:
+                np.testing.assert_array_equal(answer.result(), sums(rows(9, seed)))
+            figures = running.server.repository.model("m").figures
+            if seed == 0:
+                wait_for(lambda figures=figures: not figures["sum_1"].in_service)
+                script.back.set()
+                wait_for(lambda figures=figures: figures["sum_1"].in_service)
+        assert sum(unit.runs for unit in figures.values()) >= 2
+
+
+def test_a_server_ends_while_an_instance_is_away(serve: Serve) -> None:
+    with serve(Script(hang_from_run={"sum_1": 1}, back=threading.Event())) as running:
+        with pytest.raises(InferenceServerException, match="sum_1 hangs"):
+            running.infer(rows(1))
+        wait_for(lambda: any(thread.name.endswith(":revive") for thread in threading.enumerate()))
+    wait_for(lambda: not any(thread.name.endswith(":revive") for thread in threading.enumerate()))
+
+
+def test_an_instance_that_comes_back_in_an_unforeseen_way_leaves_nobody_waiting(serve: Serve) -> None:
+    with serve(Script(hang_from_run={"sum_1": 1})) as running:
+        running.script.back = "no event"  # type: ignore[assignment]
+        with pytest.raises(InferenceServerException, match="no compute unit is in service any more: sum_1 hangs"):
+            running.infer(rows(1))

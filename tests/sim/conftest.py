@@ -185,10 +185,15 @@ class Buffer:
 
 
 @pytest.fixture
-def xrt() -> Iterator[Xrt]:
+def xrt(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Xrt]:
+    """Its cards are reset afterwards: a compute unit that a test hangs would hang in the next one too."""
+    events = tmp_path_factory.mktemp("cards")
+    monkeypatch.setenv("HYPERSONIC_EMU_CARDS", str(events))
     bound = Xrt(library_path(SANITIZER))
     yield bound
     bound.close_all()
+    for card in range(4):
+        (events / f"{card}.resets").write_bytes(b".")
 
 
 def _compile_stub(*defines: str) -> bytes:

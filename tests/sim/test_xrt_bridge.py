@@ -51,6 +51,7 @@ from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 from hypersonic.host.device import open_device
+from hypersonic.host.errors import BufferObjectError
 from hypersonic.host.instance import open_instances
 from hypersonic.host.library import load_library
 
@@ -74,12 +75,19 @@ with open_device(path) as device:
             slot.finish(60_000)
         got.append([slot.y.view(np.float32).reshape(-1, 2).copy() for slot in slots])
     busy = [instance.busy_cycles() for instance in instances]
+    first, second = device.compute_units
+    try:
+        first.open_run().set_arg(0, second.allocate(4096, 0))
+        foreign = "taken"
+    except BufferObjectError as error:
+        foreign = str(error)
     addresses = [slot._x.address for slot in slots] + [slot._y.address for slot in slots]
 np.save(answers, np.array(got))
 library = load_library(Target.HW_EMU)
 print(json.dumps({
     "version": library.version, "path": library.path, "user": os.environ["USER"], "busy": busy, "addresses": addresses,
-    "units": [unit.name for unit in device.compute_units],
+    "units": [unit.name for unit in device.compute_units], "tells": [unit.tells for unit in device.compute_units],
+    "foreign": foreign,
 }))
 """
 
@@ -106,6 +114,8 @@ def test_real_xrt_drives_two_compute_units_with_runs_in_flight_and_every_answer_
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout.splitlines()[-1])
     assert said["units"] == ["pair_1", "pair_2"]
+    assert said["tells"] == [True, True], "AXI_ERROR was read after each run"
+    assert "it is in memory bank 1, expected 0" in said["foreign"]
     assert said["version"] >= [2, 13, 0]
     assert Path(said["path"]).name == "libxrt_coreutil.so.2"
     assert len(set(said["addresses"])) == 4 * SLOTS

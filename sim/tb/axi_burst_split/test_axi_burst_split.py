@@ -64,12 +64,12 @@ async def splits_every_descriptor_at_the_borders(dut: Any) -> None:
 
 
 @cocotb.test()
-async def a_burst_leaves_in_every_clock(dut: Any) -> None:
+async def a_burst_leaves_in_every_second_clock(dut: Any) -> None:
     tb = TB(dut, 0.0, 0.0, 1)
     await tb.bench.reset()
     tb.send(0, 100 * tb.max_beats)
     await tb.bench.until(lambda: len(tb.sink.received) == 100)
-    assert tb.bench.cycle <= 104
+    assert tb.bench.cycle <= 204  # full bursts are of two beats or more
 
 
 @cocotb.test()

@@ -36,6 +36,31 @@ _X, _Y = 0x1000, 0x200000
 
 #: JSON of the input's and the output's Row
 _ROWS = "HYPERSONIC_BENCH_ROWS"
+_STALLS = {
+    "ar": registers.READ_ADDRESS_CYCLES,
+    "aw": registers.WRITE_ADDRESS_CYCLES,
+    "w": registers.WRITE_DATA_CYCLES,
+    "r": registers.STARVED_CYCLES,
+    "blocked": registers.BLOCKED_CYCLES,
+    "core": registers.CORE_CYCLES,
+}
+
+
+class Waits:
+    """Counts the clocks in which a channel's offer stood and was not taken."""
+
+    def __init__(self, dut: Any, channel: str) -> None:
+        self._valid, self._ready = getattr(dut, f"{channel}valid"), getattr(dut, f"{channel}ready")
+        self.clocks = 0
+
+    def drive(self) -> None:
+        pass
+
+    def sample(self) -> None:
+        self.clocks += self._valid.value == 1 and self._ready.value == 0
+
+    def reset(self) -> None:
+        self.clocks = 0
 
 
 class TB:
@@ -49,7 +74,9 @@ class TB:
         self.array[:] = self.generator.integers(0, 256, _MEMORY_BYTES, dtype=np.uint8)
         self.expected = self.array.copy()
         self.reads, self.writes = ReadMonitor(dut, "m_axi_gmem0"), WriteMonitor(dut, "m_axi_gmem1")
-        self.bench = Bench(dut, [self.reads, self.writes], "ap_clk", "ap_rst_n")
+        channels = ("m_axi_gmem0_ar", "m_axi_gmem1_aw", "m_axi_gmem1_w")
+        self.waits = [Waits(dut, channel) for channel in channels]
+        self.bench = Bench(dut, [self.reads, self.writes, *self.waits], "ap_clk", "ap_rst_n")
         memory = {"reset_active_level": False, "size": _MEMORY_BYTES, "mem": self.memory}
         self.ram_read = AxiRamRead(AxiReadBus.from_prefix(dut, "m_axi_gmem0"), dut.ap_clk, dut.ap_rst_n, **memory)
         self.ram_write = AxiRamWrite(AxiWriteBus.from_prefix(dut, "m_axi_gmem1"), dut.ap_clk, dut.ap_rst_n, **memory)
@@ -60,6 +87,16 @@ class TB:
         ram = (self.ram_read.ar_channel, self.ram_read.r_channel)
         for channel in (*ram, self.ram_write.aw_channel, self.ram_write.w_channel, self.ram_write.b_channel):
             channel.set_pause_generator(self.rng.random() < probability for _ in itertools.count())
+
+    async def stalls(self, slow: str, rows: int) -> dict[str, int]:
+        """What a run adds to the stall counters in which one channel of the memory moves in one clock of eight."""
+        before = {name: await self.control.read(offset) for name, offset in _STALLS.items()}
+        channel = getattr(self.ram_read if slow in ("ar", "r") else self.ram_write, f"{slow}_channel")
+        channel.set_pause_generator(clock % 8 != 0 for clock in itertools.count())
+        await self.run(rows)
+        channel.clear_pause_generator()
+        channel.pause = False
+        return {name: await self.control.read(offset) - before[name] for name, offset in _STALLS.items()}
 
     def put(self, rows: int, x: int = _X, y: int = _Y) -> None:
         """Random rows at x, and what must come of them into the expected memory at y."""
@@ -147,6 +184,20 @@ async def reset_in_mid_run_leaves_a_working_kernel(dut: Any) -> None:
         tb.expected[:] = tb.array
         for rows in (3, 40):
             await tb.run(rows)
+
+
+@cocotb.test()
+async def each_stall_is_counted_for_the_channel_that_causes_it_and_for_no_other(dut: Any) -> None:
+    tb = TB(dut)
+    await tb.bench.reset()
+    for slow in ("ar", "r", "aw", "w"):
+        seen = [waits.clocks for waits in tb.waits]
+        stalls = await tb.stalls(slow, 60)
+        seen = [waits.clocks - before for waits, before in zip(tb.waits, seen, strict=True)]
+        assert [stalls[channel] for channel in ("ar", "aw", "w")] == seen
+        assert all(stalls[channel] == 0 for channel in ("ar", "aw", "w") if channel != slow)
+        assert stalls["core"] == stalls["blocked"]  # 60 rows of results fit the write master's buffer
+        assert slow != "w" or stalls["w"] > 0
 
 
 @cocotb.test()

@@ -125,6 +125,38 @@ def test_several_tensors_make_runs_of_any_number_of_rows(several: Path, size: in
     run_exactly(several, SLOW, (data, expected), (x.row_bytes, y.row_bytes))
 
 
+def stalls(tmp_path: Path, n_in: int, n_out: int, ii: int, timing: MemoryTiming) -> dict[str, int]:
+    """The stall counters after 4 000 rows."""
+    core = write_bench_core(*bench_rows(n_in, n_out), tmp_path, ii=ii)
+    with Simulation(build_hardware_simulator(write_kernel(core, tmp_path)), _MEMORY_BYTES, timing) as simulation:
+        simulation.start(_X, _Y, 4_000)
+        simulation.finish()
+        names = ("STARVED", "BLOCKED", "READ_ADDRESS", "WRITE_ADDRESS", "WRITE_DATA", "CORE")
+        return {name: simulation.read(getattr(registers, f"{name}_CYCLES")) for name in names}
+
+
+def test_a_slow_memory_to_read_shows_in_the_read_counters_alone(tmp_path: Path) -> None:
+    counted = stalls(tmp_path, 16, 4, 1, MemoryTiming(read_latency_clocks=2000))
+    assert counted.pop("STARVED") > 4_000
+    assert not any(counted.values())
+
+
+def test_a_slow_memory_to_write_shows_in_the_write_counters_and_in_the_rows_behind_it(tmp_path: Path) -> None:
+    counted = stalls(tmp_path, 16, 16, 1, MemoryTiming(write_latency_clocks=3000))
+    assert counted["STARVED"] < 10
+    assert counted["WRITE_ADDRESS"] > counted["BLOCKED"] > 4_000
+    assert counted["READ_ADDRESS"] == counted["WRITE_DATA"] == counted["CORE"] == 0
+
+
+def test_a_slow_core_shows_as_the_core_and_a_write_channel_at_its_width_does_not(tmp_path: Path) -> None:
+    counted = stalls(tmp_path / "core", 16, 4, 3, IDEAL)
+    assert counted["CORE"] == counted["BLOCKED"] > 7_000
+    assert counted["READ_ADDRESS"] == counted["WRITE_ADDRESS"] == counted["WRITE_DATA"] == 0
+    counted = stalls(tmp_path / "width", 4, 33, 1, IDEAL)
+    assert counted["BLOCKED"] > 4_000
+    assert counted["CORE"] == counted["WRITE_ADDRESS"] == counted["WRITE_DATA"] == 0
+
+
 def queued(simulation: Simulation, runs: int, rows: int) -> Iterator[int]:
     """The busy clocks after each of `runs` runs that were started together."""
     for run in range(runs):

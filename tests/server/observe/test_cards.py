@@ -6,10 +6,13 @@ from __future__ import annotations
 import urllib.request
 from pathlib import Path
 
+import pytest
+
 from hypersonic.firmware.config_pbtxt import config_pbtxt
 from hypersonic.firmware.platform import Target
 from hypersonic.firmware.publish import publish
 from hypersonic.host.device import Device
+from hypersonic.host.errors import DeviceNotFoundError
 from hypersonic.server.backend import Card, CardReadings
 from hypersonic.server.backends.fpga import CardRegister, FpgaBackend
 from hypersonic.server.config_read import read_config
@@ -106,3 +109,18 @@ def test_the_same_card_has_the_same_name_whatever_is_on_it(device: Device) -> No
     assert register.loaded(device, 0, 0).gpu_uuid == CardRegister().loaded(device, 0, 1).gpu_uuid
     assert register.loaded(device, 1, 0).gpu_uuid != register.loaded(device, 0, 0).gpu_uuid
     assert device.memory_bytes == 64 * GIB
+
+
+def test_a_card_is_found_again_by_its_place_when_others_were_taken_out(device: Device, tmp_path: Path) -> None:
+    sysfs = MadeUp(tmp_path / "sys")
+    places = [sysfs.card(address) for address in ("0000:3b:00.1", "0000:5e:00.1")]
+    device.target = Target.HW
+    register = CardRegister(sysfs.root)
+    address = register.address(device, 1)
+    assert address == "0000:5e:00.1"
+    assert register.index(address) == 1
+    (sysfs.root / "bus/pci/drivers/xocl" / places[0].name).unlink()
+    assert register.index(address) == 0
+    (sysfs.root / "bus/pci/drivers/xocl" / places[1].name).unlink()
+    with pytest.raises(DeviceNotFoundError, match=r"no card is at 0000:5e:00\.1 any more"):
+        register.index(address)

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// axi_write_merge keeps the rules of PCIM: offers stand; an address leaves only when all of its burst is buffered; then its
+// data follow from the next clock on, without a pause, with WLAST on the last of them, and no other data; one burst at a time;
+// no more bursts are unanswered than OUTSTANDING. Responses go to the unit that their ID names.
+//
+// The beats in the buffer are those of the burst that leaves, of the bursts that wait, and of the one that is being taken, in
+// this order: `end_*` is where each of them ends, counted from the beat that leaves next, and there the marks for WLAST must
+// be. Two units, bursts of two beats of one byte, two unanswered. Registers are connected by the .sby. That beats keep their
+// order and their data in a FIFO is axis_fifo's own proof.
+`default_nettype none
+
+module axi_write_merge_proof (
+    input logic        clk,
+    input logic        rst_n,
+    input logic [ 3:0] aw0_addr,
+    input logic [ 3:0] aw1_addr,
+    input logic        aw0_len,
+    input logic        aw1_len,
+    input logic [ 1:0] s_axi_awvalid,
+    input logic [ 8:0] w0,  // strobe and data
+    input logic [ 8:0] w1,
+    input logic [ 1:0] s_axi_wvalid,
+    input logic [ 1:0] s_axi_bready,
+    input logic        m_axi_awready,
+    input logic        m_axi_wready,
+    input logic        m_axi_bid,
+    input logic [ 1:0] m_axi_bresp,
+    input logic        m_axi_bvalid
+);
+
+  localparam int MAX_BURST_BEATS = 2;
+  localparam int OUTSTANDING = 2;
+
+  logic [1:0] s_axi_awready;
+  logic [1:0] s_axi_wready;
+  logic [1:0] s_axi_bresp;
+  logic [1:0] s_axi_bvalid;
+  logic [3:0] m_axi_awaddr;
+  logic       m_axi_awid;
+  logic [7:0] m_axi_awlen;
+  logic [2:0] m_axi_awsize;
+  logic [1:0] m_axi_awburst;
+  logic       m_axi_awvalid;
+  logic [7:0] m_axi_wdata;
+  logic       m_axi_wstrb;
+  logic       m_axi_wlast;
+  logic       m_axi_wvalid;
+  logic       m_axi_bready;
+
+  // The units: the beats of the burst that was taken last, and how many of them have been
+  logic in_len_q;
+  logic in_beat_q;
+  wire  in_last = in_beat_q == in_len_q;
+
+  axi_write_merge #(
+      .UNITS          (2),
+      .ADDR_WIDTH     (4),
+      .DATA_WIDTH     (8),
+      .ID_WIDTH       (1),
+      .MAX_BURST_BEATS(MAX_BURST_BEATS),
+      .OUTSTANDING    (OUTSTANDING)
+  ) u_axi_write_merge (
+      .*,
+      .s_axi_awaddr({aw1_addr, aw0_addr}),
+      .s_axi_awlen ({7'd0, aw1_len, 7'd0, aw0_len}),
+      .s_axi_wdata ({w1[7:0], w0[7:0]}),
+      .s_axi_wstrb ({w1[8], w0[8]}),
+      .s_axi_wlast ({in_last, in_last})
+  );
+
+  stream_rules #(.WIDTH(5), .ASSUME(1'b1)) u_aw0 (.clk, .rst_n, .tvalid(s_axi_awvalid[0]), .tready(s_axi_awready[0]), .tdata({aw0_addr, aw0_len}));
+  stream_rules #(.WIDTH(5), .ASSUME(1'b1)) u_aw1 (.clk, .rst_n, .tvalid(s_axi_awvalid[1]), .tready(s_axi_awready[1]), .tdata({aw1_addr, aw1_len}));
+  stream_rules #(.WIDTH(9), .ASSUME(1'b1)) u_w0 (.clk, .rst_n, .tvalid(s_axi_wvalid[0]), .tready(s_axi_wready[0]), .tdata(w0));
+  stream_rules #(.WIDTH(9), .ASSUME(1'b1)) u_w1 (.clk, .rst_n, .tvalid(s_axi_wvalid[1]), .tready(s_axi_wready[1]), .tdata(w1));
+  stream_rules #(.WIDTH(3), .ASSUME(1'b1)) u_b (.clk, .rst_n, .tvalid(m_axi_bvalid), .tready(m_axi_bready), .tdata({m_axi_bid, m_axi_bresp}));
+  stream_rules #(.WIDTH(13)) u_aw (.clk, .rst_n, .tvalid(m_axi_awvalid), .tready(m_axi_awready), .tdata({m_axi_awaddr, m_axi_awlen, m_axi_awid}));
+  stream_rules #(.WIDTH(10)) u_w (.clk, .rst_n, .tvalid(m_axi_wvalid), .tready(m_axi_wready), .tdata({m_axi_wdata, m_axi_wstrb, m_axi_wlast}));
+
+  // Registers of u_axi_write_merge, connected by the .sby
+  (* keep *) wire        inner_taking;
+  (* keep *) wire [ 7:0] inner_in_len;
+  (* keep *) wire [ 1:0] inner_in_grant;
+  (* keep *) wire        inner_in_unit;
+  (* keep *) wire        inner_giving;
+  (* keep *) wire [ 1:0] inner_bursts;
+  (* keep *) wire        inner_beat;
+  (* keep *) wire [ 2:0] inner_beats_write;
+  (* keep *) wire [ 2:0] inner_beats_read;
+  (* keep *) wire [ 9:0] inner_beat_0;
+  (* keep *) wire [ 9:0] inner_beat_1;
+  (* keep *) wire [ 9:0] inner_beat_2;
+  (* keep *) wire [ 9:0] inner_beat_3;
+  (* keep *) wire        inner_burst;
+  (* keep *) wire [ 7:0] inner_burst_len;
+  (* keep *) wire [ 1:0] inner_bursts_write;
+  (* keep *) wire [ 1:0] inner_bursts_read;
+  (* keep *) wire [12:0] inner_burst_0;
+  (* keep *) wire [12:0] inner_burst_1;
+
+  logic       started_q = 1'b0;
+  logic       out_len_q;  // of the burst whose address left last
+  logic       out_beat_q;
+  logic [1:0] open_q;  // bursts whose data have left and that are not answered
+
+  wire [1:0] take = s_axi_awvalid & s_axi_awready;
+  wire [1:0] store = s_axi_wvalid & s_axi_wready;
+  wire       ask = m_axi_awvalid && m_axi_awready;
+  wire       give = m_axi_wvalid && m_axi_wready;
+  wire       answer = m_axi_bvalid && m_axi_bready;
+
+  always_ff @(posedge clk) begin
+    started_q <= 1'b1;
+    if (take != '0) begin
+      in_len_q  <= take[1] ? aw1_len : aw0_len;
+      in_beat_q <= 1'b0;
+    end else if (store != '0) in_beat_q <= in_beat_q + 1'b1;
+    if (ask) begin
+      out_len_q  <= m_axi_awlen[0];
+      out_beat_q <= 1'b0;
+    end else if (give) out_beat_q <= out_beat_q + 1'b1;
+    open_q <= open_q + 2'(give && m_axi_wlast) - 2'(answer);
+    if (!rst_n) open_q <= '0;
+  end
+
+  always_comb begin
+    if (!started_q) assume (!rst_n);
+    if (m_axi_bvalid) assume (rst_n && open_q != '0);
+  end
+
+  // The rules of PCIM
+  wire [2:0] stored = inner_beats_write - inner_beats_read;
+  wire [3:0] buffered = 4'(stored) + 4'(inner_beat);
+
+  always_comb begin
+    if (started_q && rst_n) begin
+      assert (take != 2'b11 && store != 2'b11);
+      if (m_axi_awvalid) begin
+        assert (m_axi_awburst == 2'b01 && m_axi_awsize == 3'd0);
+        assert (!inner_giving && !m_axi_wvalid);  // one burst at a time, no data before their address
+        assert (buffered >= 4'(m_axi_awlen) + 4'd1);  // all of it is here
+      end
+      assert (m_axi_wvalid == inner_giving);  // from the clock after AW on, without a pause
+      if (m_axi_wvalid) assert (m_axi_wlast == (out_beat_q == out_len_q));
+      assert (3'(open_q) + 3'(m_axi_awvalid) + 3'(inner_giving) <= 3'(OUTSTANDING));
+      assert (s_axi_bvalid == {m_axi_bvalid && m_axi_bid, m_axi_bvalid && !m_axi_bid});
+      assert (s_axi_bresp == m_axi_bresp && m_axi_bready == s_axi_bready[m_axi_bid]);
+    end
+    cover (started_q && rst_n && give && m_axi_wlast && out_len_q && inner_burst && open_q == 2'd1);
+    cover (started_q && rst_n && buffered == 4'd5 && s_axi_wvalid != '0 && s_axi_wready == '0);
+    cover (started_q && rst_n && open_q == 2'd2 && answer && m_axi_bid && inner_burst);
+  end
+
+  // How its registers go together
+  wire [1:0] waiting = inner_bursts_write - inner_bursts_read;  // in the memory of their FIFO
+  wire [7:0] first_len = inner_bursts_read[0] ? inner_burst_1[11:4] : inner_burst_0[11:4];
+  wire [7:0] second_len = inner_bursts_read[0] ? inner_burst_0[11:4] : inner_burst_1[11:4];
+  wire [3:0] leaving = m_axi_awvalid ? 4'(m_axi_awlen) + 4'd1 : inner_giving ? 4'(out_len_q) + 4'd1 - 4'(out_beat_q) : 4'd0;
+  wire [3:0] end_0 = leaving;
+  wire [3:0] end_1 = end_0 + (inner_burst ? 4'(inner_burst_len) + 4'd1 : 4'd0);
+  wire [3:0] end_2 = end_1 + (waiting != '0 ? 4'(first_len) + 4'd1 : 4'd0);
+  wire [3:0] end_3 = end_2 + (waiting == 2'd2 ? 4'(second_len) + 4'd1 : 4'd0);
+  wire [3:0] marks = {inner_beat_3[9], inner_beat_2[9], inner_beat_1[9], inner_beat_0[9]};
+
+  for (genvar i = 0; i < 5; i++) begin : gen_beat
+    // beat i from the one that leaves next, if there are so many: in the output register, or behind it in the memory
+    wire [1:0] place = inner_beats_read[1:0] + 2'(i) - 2'(inner_beat);
+    wire       mark = (i == 0 && inner_beat) ? m_axi_wlast : marks[place];
+    wire       ends = end_0 == 4'(i + 1) || end_1 == 4'(i + 1) || end_2 == 4'(i + 1) || end_3 == 4'(i + 1);
+    always_comb if (started_q && rst_n && 4'(i) < buffered) assert (mark == ends);
+  end
+
+  always_comb begin
+    if (started_q && rst_n) begin
+      assert (stored <= 3'd4 && waiting <= 2'd2);
+      assert (buffered == end_3 + (inner_taking ? 4'(in_beat_q) : 4'd0));
+      if (inner_taking) assert (inner_in_grant == (inner_in_unit ? 2'b10 : 2'b01));
+      if (inner_taking) assert (inner_in_len == 8'(in_len_q) && in_beat_q <= in_len_q && waiting != 2'd2);
+      if (m_axi_awvalid) assert (m_axi_awlen < 8'd2);
+      if (inner_giving) assert (out_beat_q <= out_len_q);
+      if (inner_burst) assert (inner_burst_len < 8'd2);
+      if (waiting != '0) assert (first_len < 8'd2);
+      if (waiting == 2'd2) assert (second_len < 8'd2);
+      if (m_axi_awvalid || inner_giving || inner_burst) assert (inner_beat);
+      assert (3'(inner_bursts) == 3'(open_q) + 3'(m_axi_awvalid) + 3'(inner_giving));
+    end
+  end
+
+endmodule
+
+`default_nettype wire

@@ -1,0 +1,3 @@
+round_robin.sv
+axi_burst_split.sv
+axi_read_merge.sv

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Merges the AXI4 reads of several masters into those of one bus that answers in any order, and never has two reads of one
+// ID on their way (the AWS F2 shell's PCIM).
+//
+//   unit 0 AR --.                                                  .-> unit 0 R
+//               round_robin -> axi_burst_split -> m_axi AR         |
+//   unit 1 AR --'              slot = ID = tail   m_axi R -> beats -'-> unit 1 R
+//
+// A burst takes the next slot of a ring and the slot's number as its ID, so an ID comes back into use only when the burst
+// that had it has been answered and handed on; there are SLOTS of them, at most 32. Each slot has room for MAX_BURST_BEATS
+// beats, so RREADY never falls. Beats go where their ID says, in whatever order they come, and are handed on in the order
+// of the slots, as soon as they are there: so each unit's reads come back in the order it asked for them.
+//
+// A unit that does not take its beats holds up the others: axi_read_master always takes what it has asked for.
+// Bursts longer than MAX_BURST_BEATS, or across a border of that, are cut; the unit sees them as it asked for them.
+`default_nettype none
+
+module axi_read_merge #(
+    // masters
+    parameter int UNITS = 2,
+    // bits of an address
+    parameter int ADDR_WIDTH = 64,
+    // bits of a beat
+    parameter int DATA_WIDTH = 512,
+    // bits of an ID of the bus
+    parameter int ID_WIDTH = 16,
+    // beats of the longest burst on the bus, a power of two, at most 4 KiB in all
+    parameter int MAX_BURST_BEATS = 64,
+    // bursts on their way at once, a power of two from 2 to 32
+    parameter int SLOTS = 32
+) (
+    input  logic clk,
+    input  logic rst_n,
+
+    input  logic [UNITS-1:0][ADDR_WIDTH-1:0] s_axi_araddr,
+    input  logic [UNITS-1:0][           7:0] s_axi_arlen,
+    input  logic [UNITS-1:0]                 s_axi_arvalid,
+    output logic [UNITS-1:0]                 s_axi_arready,
+    // one beat for all of them; whose it is says rvalid
+    output logic [DATA_WIDTH-1:0]            s_axi_rdata,
+    output logic [           1:0]            s_axi_rresp,
+    output logic                             s_axi_rlast,
+    output logic [UNITS-1:0]                 s_axi_rvalid,
+    input  logic [UNITS-1:0]                 s_axi_rready,
+
+    output logic [ADDR_WIDTH-1:0] m_axi_araddr,
+    output logic [  ID_WIDTH-1:0] m_axi_arid,
+    output logic [           7:0] m_axi_arlen,
+    output logic [           2:0] m_axi_arsize,
+    output logic [           1:0] m_axi_arburst,
+    output logic                  m_axi_arvalid,
+    input  logic                  m_axi_arready,
+    input  logic [DATA_WIDTH-1:0] m_axi_rdata,
+    input  logic [  ID_WIDTH-1:0] m_axi_rid,
+    input  logic [           1:0] m_axi_rresp,
+    input  logic                  m_axi_rlast,
+    input  logic                  m_axi_rvalid,
+    output logic                  m_axi_rready
+);
+
+  localparam int UNIT_BITS = UNITS > 1 ? $clog2(UNITS) : 1;
+  localparam int SLOT_BITS = $clog2(SLOTS);
+  localparam int BEAT_BITS = $clog2(MAX_BURST_BEATS);
+  localparam int COUNT_WIDTH = 9;  // ARLEN + 1
+
+  if (SLOTS < 2 || SLOTS > 32 || (SLOTS & (SLOTS - 1)) != 0 || SLOT_BITS > ID_WIDTH) begin : g_check_slots
+    $error("axi_read_merge %m: SLOTS is %0d, expected a power of two from 2 to 32 that ID_WIDTH %0d can tell", SLOTS, ID_WIDTH);
+  end
+
+  // Address channel of the units: one at a time to the splitter
+  logic [     UNITS-1:0] grant;
+  logic                  desc_ready;
+  logic [ADDR_WIDTH-1:0] desc_address;
+  logic [           7:0] desc_len;
+  logic [ UNIT_BITS-1:0] desc_unit;
+
+  wire desc_valid = s_axi_arvalid != '0;
+
+  round_robin #(
+      .COUNT(UNITS)
+  ) u_round_robin (
+      .clk    (clk),
+      .rst_n  (rst_n),
+      .request(s_axi_arvalid),
+      .taken  (desc_valid && desc_ready),
+      .grant  (grant)
+  );
+
+  always_comb begin
+    desc_address = '0;
+    desc_len     = '0;
+    desc_unit    = '0;
+    for (int i = 0; i < UNITS; i++) begin
+      if (grant[i]) begin
+        desc_address = s_axi_araddr[i];
+        desc_len     = s_axi_arlen[i];
+        desc_unit    = UNIT_BITS'(i);
+      end
+    end
+  end
+
+  assign s_axi_arready = grant & {UNITS{desc_ready}};
+
+  logic                  burst_valid;
+  logic                  burst_ready;
+  logic [ADDR_WIDTH-1:0] burst_address;
+  logic [   BEAT_BITS:0] burst_beats;
+  logic                  burst_last;
+  logic [ UNIT_BITS-1:0] burst_unit;
+
+  axi_burst_split #(
+      .ADDR_WIDTH     (ADDR_WIDTH),
+      .BEAT_BYTES     (DATA_WIDTH / 8),
+      .MAX_BURST_BEATS(MAX_BURST_BEATS),
+      .COUNT_WIDTH    (COUNT_WIDTH),
+      .USER_WIDTH     (UNIT_BITS)
+  ) u_axi_burst_split (
+      .clk                 (clk),
+      .rst_n               (rst_n),
+      .s_axis_desc_tvalid  (desc_valid),
+      .s_axis_desc_tready  (desc_ready),
+      .s_axis_desc_address (desc_address),
+      .s_axis_desc_beats   (COUNT_WIDTH'(desc_len) + 1'b1),
+      .s_axis_desc_user    (desc_unit),
+      .m_axis_burst_tvalid (burst_valid),
+      .m_axis_burst_tready (burst_ready),
+      .m_axis_burst_address(burst_address),
+      .m_axis_burst_beats  (burst_beats),
+      .m_axis_burst_last   (burst_last),
+      .m_axis_burst_user   (burst_unit)
+  );
+
+  // Slots: asked for from the tail, handed on from the head. The pointers have one bit more than a slot's number.
+  logic [          SLOT_BITS:0] tail_q;
+  logic [          SLOT_BITS:0] head_q;
+  logic [UNIT_BITS+BEAT_BITS:0] order[SLOTS];  // whose burst, whether the unit's burst ends with it, its beats less one
+
+  wire [SLOT_BITS-1:0] tail = tail_q[SLOT_BITS-1:0];
+  wire [SLOT_BITS-1:0] head = head_q[SLOT_BITS-1:0];
+  wire                 full = tail_q == (head_q ^ {1'b1, SLOT_BITS'(0)});
+
+  logic                  ar_valid_q;
+  logic [ADDR_WIDTH-1:0] ar_address_q;
+  logic [           7:0] ar_len_q;
+  logic [ SLOT_BITS-1:0] ar_slot_q;
+
+  wire [BEAT_BITS-1:0] burst_len = BEAT_BITS'(burst_beats - 1'b1);
+  wire                 ask = burst_valid && !full && (!ar_valid_q || m_axi_arready);
+
+  assign burst_ready = ask;
+
+  always_ff @(posedge clk) begin
+    if (ask) begin
+      ar_address_q <= burst_address;
+      ar_len_q     <= 8'(burst_len);
+      ar_slot_q    <= tail;
+      order[tail]  <= {burst_unit, burst_last, burst_len};
+      tail_q       <= tail_q + 1'b1;
+    end
+    if (!ar_valid_q || m_axi_arready) ar_valid_q <= ask;
+    if (!rst_n) begin
+      ar_valid_q <= 1'b0;
+      tail_q     <= '0;
+    end
+  end
+
+  assign m_axi_araddr  = ar_address_q;
+  assign m_axi_arid    = ID_WIDTH'(ar_slot_q);
+  assign m_axi_arlen   = ar_len_q;
+  assign m_axi_arsize  = 3'($clog2(DATA_WIDTH / 8));
+  assign m_axi_arburst = 2'b01;  // INCR
+  assign m_axi_arvalid = ar_valid_q;
+
+  // Beats as they come: a register, then into the slot that their ID names
+  logic                  come_q;
+  logic [ SLOT_BITS-1:0] come_slot_q;
+  logic [DATA_WIDTH+1:0] come_beat_q;  // RRESP and data
+  logic [   BEAT_BITS:0] there_q[SLOTS];  // beats of each slot that are there
+  logic [DATA_WIDTH+1:0] beats[SLOTS*MAX_BURST_BEATS];
+
+  assign m_axi_rready = 1'b1;
+
+  always_ff @(posedge clk) begin
+    come_q      <= m_axi_rvalid && rst_n;
+    come_slot_q <= m_axi_rid[SLOT_BITS-1:0];
+    come_beat_q <= {m_axi_rresp, m_axi_rdata};
+    if (come_q) beats[{come_slot_q, there_q[come_slot_q][BEAT_BITS-1:0]}] <= come_beat_q;
+  end
+
+  for (genvar i = 0; i < SLOTS; i++) begin : gen_slot
+    always_ff @(posedge clk) begin
+      if (ask && tail == SLOT_BITS'(i)) there_q[i] <= '0;
+      else if (come_q && come_slot_q == SLOT_BITS'(i)) there_q[i] <= there_q[i] + 1'b1;
+    end
+  end
+
+  // Beats as they are handed on: from the slot at the head
+  logic [   BEAT_BITS:0] beat_q;  // beats of the head that have been read
+  logic                  out_valid_q;
+  logic                  out_last_q;
+  logic [ UNIT_BITS-1:0] out_unit_q;
+  logic [DATA_WIDTH+1:0] out_beat_q;
+
+  wire [UNIT_BITS-1:0] head_unit = order[head][UNIT_BITS+BEAT_BITS:BEAT_BITS+1];
+  wire                 head_last = order[head][BEAT_BITS];
+  wire [BEAT_BITS-1:0] head_len = order[head][BEAT_BITS-1:0];
+  wire                 ends = beat_q[BEAT_BITS-1:0] == head_len;
+  wire                 waits = head_q != tail_q && there_q[head] != beat_q;
+  wire                 read = waits && (!out_valid_q || s_axi_rready[out_unit_q]);
+
+  always_ff @(posedge clk) begin
+    if (read) begin
+      out_unit_q <= head_unit;
+      out_last_q <= head_last && ends;
+      out_beat_q <= beats[{head, beat_q[BEAT_BITS-1:0]}];
+      beat_q     <= ends ? '0 : beat_q + 1'b1;
+      if (ends) head_q <= head_q + 1'b1;
+    end
+    if (!out_valid_q || s_axi_rready[out_unit_q]) out_valid_q <= read;
+    if (!rst_n) begin
+      out_valid_q <= 1'b0;
+      head_q      <= '0;
+      beat_q      <= '0;
+    end
+  end
+
+  assign s_axi_rdata = out_beat_q[DATA_WIDTH-1:0];
+  assign s_axi_rresp = out_beat_q[DATA_WIDTH+1:DATA_WIDTH];
+  assign s_axi_rlast = out_last_q;
+
+  for (genvar i = 0; i < UNITS; i++) begin : gen_unit
+    assign s_axi_rvalid[i] = out_valid_q && out_unit_q == UNIT_BITS'(i);
+  end
+
+  // the beats of a burst are counted: RLAST tells nothing more
+  wire unused = &{1'b0, m_axi_rlast, m_axi_rid};
+
+endmodule
+
+`default_nettype wire

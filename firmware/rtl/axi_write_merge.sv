@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Merges the AXI4 writes of several masters into those of one bus that wants a burst's data right behind its address (the
+// AWS F2 shell's PCIM: 8 us after AW the bus is dead).
+//
+//   unit 0 AW, W --.                .- bursts -.
+//                  round_robin ----+            +--> m_axi AW, then W without a pause
+//   unit 1 AW, W --'                '- beats  -'     m_axi B --ID--> unit 0 or unit 1
+//
+// A unit that is granted hands over a burst, its address and all its beats; only then may the burst leave. One burst leaves
+// at a time: AW when the last beat of the one before has been taken, W from the clock after AW was taken, and never a pause
+// of ours in it, as all of it is here. A unit's number is the ID, so each B finds its unit.
+//
+// The units keep the rules for bursts (axi_write_master): INCR, full beats, not across 4 KiB, at most MAX_BURST_BEATS.
+`default_nettype none
+
+module axi_write_merge #(
+    // masters
+    parameter int UNITS = 2,
+    // bits of an address
+    parameter int ADDR_WIDTH = 64,
+    // bits of a beat
+    parameter int DATA_WIDTH = 512,
+    // bits of an ID of the bus
+    parameter int ID_WIDTH = 16,
+    // beats of the units' longest burst, a power of two; twice that are buffered
+    parameter int MAX_BURST_BEATS = 64,
+    // bursts whose response has not come, a power of two; as many may wait in the buffer
+    parameter int OUTSTANDING = 32
+) (
+    input  logic clk,
+    input  logic rst_n,
+
+    input  logic [UNITS-1:0][  ADDR_WIDTH-1:0] s_axi_awaddr,
+    input  logic [UNITS-1:0][             7:0] s_axi_awlen,
+    input  logic [UNITS-1:0]                   s_axi_awvalid,
+    output logic [UNITS-1:0]                   s_axi_awready,
+    input  logic [UNITS-1:0][  DATA_WIDTH-1:0] s_axi_wdata,
+    input  logic [UNITS-1:0][DATA_WIDTH/8-1:0] s_axi_wstrb,
+    input  logic [UNITS-1:0]                   s_axi_wlast,
+    input  logic [UNITS-1:0]                   s_axi_wvalid,
+    output logic [UNITS-1:0]                   s_axi_wready,
+    // one response for all of them; whose it is says bvalid
+    output logic [           1:0]              s_axi_bresp,
+    output logic [UNITS-1:0]                   s_axi_bvalid,
+    input  logic [UNITS-1:0]                   s_axi_bready,
+
+    output logic [  ADDR_WIDTH-1:0] m_axi_awaddr,
+    output logic [    ID_WIDTH-1:0] m_axi_awid,
+    output logic [             7:0] m_axi_awlen,
+    output logic [             2:0] m_axi_awsize,
+    output logic [             1:0] m_axi_awburst,
+    output logic                    m_axi_awvalid,
+    input  logic                    m_axi_awready,
+    output logic [  DATA_WIDTH-1:0] m_axi_wdata,
+    output logic [DATA_WIDTH/8-1:0] m_axi_wstrb,
+    output logic                    m_axi_wlast,
+    output logic                    m_axi_wvalid,
+    input  logic                    m_axi_wready,
+    input  logic [    ID_WIDTH-1:0] m_axi_bid,
+    input  logic [             1:0] m_axi_bresp,
+    input  logic                    m_axi_bvalid,
+    output logic                    m_axi_bready
+);
+
+  localparam int UNIT_BITS = UNITS > 1 ? $clog2(UNITS) : 1;
+  localparam int STRB_WIDTH = DATA_WIDTH / 8;
+  localparam int BEAT_WIDTH = 1 + STRB_WIDTH + DATA_WIDTH;
+  localparam int BURST_WIDTH = UNIT_BITS + 8 + ADDR_WIDTH;
+  localparam int OUTSTANDING_BITS = $clog2(OUTSTANDING);
+
+  if (UNIT_BITS > ID_WIDTH) begin : g_check_units
+    $error("axi_write_merge %m: UNITS is %0d, expected as many as ID_WIDTH %0d can tell", UNITS, ID_WIDTH);
+  end
+  if (OUTSTANDING < 2 || (OUTSTANDING & (OUTSTANDING - 1)) != 0) begin : g_check_outstanding
+    $error("axi_write_merge %m: OUTSTANDING is %0d, expected a power of two from 2", OUTSTANDING);
+  end
+
+  // In: the burst of one unit after that of another
+  logic                  taking_q;  // the beats of the burst in in_*_q
+  logic [     UNITS-1:0] in_grant_q;
+  logic [ UNIT_BITS-1:0] in_unit_q;
+  logic [           7:0] in_len_q;
+  logic [ADDR_WIDTH-1:0] in_address_q;
+
+  logic [     UNITS-1:0] grant;
+  logic [ UNIT_BITS-1:0] grant_unit;
+  logic [           7:0] grant_len;
+  logic [ADDR_WIDTH-1:0] grant_address;
+  logic                  burst_room;
+  logic                  beat_room;
+
+  wire take = s_axi_awvalid != '0 && !taking_q && burst_room;
+
+  round_robin #(
+      .COUNT(UNITS)
+  ) u_round_robin (
+      .clk    (clk),
+      .rst_n  (rst_n),
+      .request(s_axi_awvalid),
+      .taken  (take),
+      .grant  (grant)
+  );
+
+  always_comb begin
+    grant_unit    = '0;
+    grant_len     = '0;
+    grant_address = '0;
+    for (int i = 0; i < UNITS; i++) begin
+      if (grant[i]) begin
+        grant_unit    = UNIT_BITS'(i);
+        grant_len     = s_axi_awlen[i];
+        grant_address = s_axi_awaddr[i];
+      end
+    end
+  end
+
+  wire in_valid = taking_q && s_axi_wvalid[in_unit_q];
+  wire in_last = s_axi_wlast[in_unit_q];
+  wire stored = in_valid && beat_room && in_last;
+
+  assign s_axi_awready = grant & {UNITS{!taking_q && burst_room}};
+  assign s_axi_wready  = in_grant_q & {UNITS{taking_q && beat_room}};
+
+  always_ff @(posedge clk) begin
+    if (take) begin
+      in_grant_q   <= grant;
+      in_unit_q    <= grant_unit;
+      in_len_q     <= grant_len;
+      in_address_q <= grant_address;
+    end
+    taking_q <= take || (taking_q && !stored);
+    if (!rst_n) taking_q <= 1'b0;
+  end
+
+  // The buffer: beats, and the bursts of which all beats are there
+  logic                  beat_valid;
+  logic                  beat_ready;
+  logic                  burst_valid;
+  logic [ UNIT_BITS-1:0] burst_unit;
+  logic [           7:0] burst_len;
+  logic [ADDR_WIDTH-1:0] burst_address;
+
+  axis_fifo #(
+      .WIDTH(BEAT_WIDTH),
+      .DEPTH(2 * MAX_BURST_BEATS)
+  ) u_axis_fifo_beats (
+      .clk          (clk),
+      .rst_n        (rst_n),
+      .s_axis_tvalid(in_valid),
+      .s_axis_tready(beat_room),
+      .s_axis_tdata ({in_last, s_axi_wstrb[in_unit_q], s_axi_wdata[in_unit_q]}),
+      .m_axis_tvalid(beat_valid),
+      .m_axis_tready(beat_ready),
+      .m_axis_tdata ({m_axi_wlast, m_axi_wstrb, m_axi_wdata})
+  );
+
+  // Out: AW, then its W
+  logic                      aw_valid_q;
+  logic                      giving_q;  // the beats of the burst whose AW was taken
+  logic [OUTSTANDING_BITS:0] bursts_q;  // left and not answered
+
+  wire given = m_axi_wvalid && m_axi_wready && m_axi_wlast;
+  wire answered = m_axi_bvalid && m_axi_bready;
+  wire below = bursts_q != (OUTSTANDING_BITS + 1)'(OUTSTANDING);
+  wire leave = burst_valid && below && !aw_valid_q && (!giving_q || given);
+
+  axis_fifo #(
+      .WIDTH(BURST_WIDTH),
+      .DEPTH(OUTSTANDING)
+  ) u_axis_fifo_bursts (
+      .clk          (clk),
+      .rst_n        (rst_n),
+      .s_axis_tvalid(stored),
+      .s_axis_tready(burst_room),  // as it was when the burst was taken: nobody else adds one
+      .s_axis_tdata ({in_unit_q, in_len_q, in_address_q}),
+      .m_axis_tvalid(burst_valid),
+      .m_axis_tready(leave),
+      .m_axis_tdata ({burst_unit, burst_len, burst_address})
+  );
+
+  always_ff @(posedge clk) begin
+    if (leave) begin
+      m_axi_awaddr <= burst_address;
+      m_axi_awlen  <= burst_len;
+      m_axi_awid   <= ID_WIDTH'(burst_unit);
+    end
+    aw_valid_q <= leave || (aw_valid_q && !m_axi_awready);
+    giving_q   <= (aw_valid_q && m_axi_awready) || (giving_q && !given);
+    bursts_q   <= bursts_q + (OUTSTANDING_BITS + 1)'(leave) - (OUTSTANDING_BITS + 1)'(answered);
+    if (!rst_n) begin
+      aw_valid_q <= 1'b0;
+      giving_q   <= 1'b0;
+      bursts_q   <= '0;
+    end
+  end
+
+  assign m_axi_awsize  = 3'($clog2(STRB_WIDTH));
+  assign m_axi_awburst = 2'b01;  // INCR
+  assign m_axi_awvalid = aw_valid_q;
+  assign m_axi_wvalid  = giving_q && beat_valid;
+  assign beat_ready    = giving_q && m_axi_wready;
+
+  // Responses
+  wire [UNIT_BITS-1:0] b_unit = m_axi_bid[UNIT_BITS-1:0];
+
+  assign s_axi_bresp  = m_axi_bresp;
+  assign m_axi_bready = s_axi_bready[b_unit];
+
+  for (genvar i = 0; i < UNITS; i++) begin : gen_unit
+    assign s_axi_bvalid[i] = m_axi_bvalid && b_unit == UNIT_BITS'(i);
+  end
+
+  wire unused = &{1'b0, m_axi_bid};
+
+endmodule
+
+`default_nettype wire

@@ -1,0 +1,9 @@
+f2_registers.svh
+../../hls/rtl/axis_fifo.sv
+axi_burst_split.sv
+round_robin.sv
+axi_read_merge.sv
+axi_write_merge.sv
+ocl_decode.sv
+irq_request.sv
+f2_shell.sv

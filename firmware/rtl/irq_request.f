@@ -1,0 +1,1 @@
+irq_request.sv

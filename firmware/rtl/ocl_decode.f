@@ -1,0 +1,2 @@
+f2_registers.svh
+ocl_decode.sv

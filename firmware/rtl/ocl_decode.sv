@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One AXI4-Lite slave (the AWS F2 shell's OCL) in front of several: the unit n at n * 0x10000, 4 KiB each, and the identity
+// block (docs/f2-registers.md). Any other address reads 0 and ignores writes: each access is answered, as the shell gives up
+// on the bus after one that is not.
+//
+// One write and one read at a time. Address and data of a write come in any order and are held until it is answered.
+`ifndef F2_REGISTERS_SVH  // compilers that take it as a source of its own need no include path
+`include "f2_registers.svh"
+`endif
+`default_nettype none
+
+module ocl_decode #(
+    // slaves behind it, at most f2_registers::MAX_UNITS
+    parameter int UNITS = 2,
+    // what UUID reads, the first hexadecimal digit in the top bits
+    parameter logic [127:0] UUID = '0
+) (
+    input  logic clk,
+    input  logic rst_n,
+
+    input  logic [31:0] s_axi_awaddr,
+    input  logic        s_axi_awvalid,
+    output logic        s_axi_awready,
+    input  logic [31:0] s_axi_wdata,
+    input  logic [ 3:0] s_axi_wstrb,
+    input  logic        s_axi_wvalid,
+    output logic        s_axi_wready,
+    output logic [ 1:0] s_axi_bresp,
+    output logic        s_axi_bvalid,
+    input  logic        s_axi_bready,
+    input  logic [31:0] s_axi_araddr,
+    input  logic        s_axi_arvalid,
+    output logic        s_axi_arready,
+    output logic [31:0] s_axi_rdata,
+    output logic [ 1:0] s_axi_rresp,
+    output logic        s_axi_rvalid,
+    input  logic        s_axi_rready,
+
+    // address and data for all units; whom they are for says valid
+    output logic [     11:0]       m_axi_awaddr,
+    output logic [UNITS-1:0]       m_axi_awvalid,
+    input  logic [UNITS-1:0]       m_axi_awready,
+    output logic [     31:0]       m_axi_wdata,
+    output logic [      3:0]       m_axi_wstrb,
+    output logic [UNITS-1:0]       m_axi_wvalid,
+    input  logic [UNITS-1:0]       m_axi_wready,
+    input  logic [UNITS-1:0]       m_axi_bvalid,
+    output logic [UNITS-1:0]       m_axi_bready,
+    output logic [     11:0]       m_axi_araddr,
+    output logic [UNITS-1:0]       m_axi_arvalid,
+    input  logic [UNITS-1:0]       m_axi_arready,
+    input  logic [UNITS-1:0][31:0] m_axi_rdata,
+    input  logic [UNITS-1:0]       m_axi_rvalid,
+    output logic [UNITS-1:0]       m_axi_rready
+);
+
+  if (UNITS < 1 || UNITS > f2_registers::MAX_UNITS) begin : g_check_units
+    $error("ocl_decode %m: UNITS is %0d, expected 1 to %0d", UNITS, f2_registers::MAX_UNITS);
+  end
+
+  // Write
+  logic             aw_held_q;
+  logic             w_held_q;
+  logic [     25:0] aw_address_q;
+  logic             write_q;  // handed on
+  logic [UNITS-1:0] write_unit;
+  logic [UNITS-1:0] awaits_b_q;  // the unit that owes the response
+  logic             b_valid_q;
+
+  wire write = aw_held_q && w_held_q && !write_q;
+  wire [UNITS-1:0] b_taken = m_axi_bvalid & m_axi_bready;
+
+  for (genvar i = 0; i < UNITS; i++) begin : gen_write
+    assign write_unit[i] = aw_address_q[25:16] == 10'(i) && aw_address_q[15:12] == '0;
+  end
+
+  always_ff @(posedge clk) begin
+    if (s_axi_awvalid && s_axi_awready) begin
+      aw_held_q    <= 1'b1;
+      aw_address_q <= s_axi_awaddr[25:0];
+    end
+    if (s_axi_wvalid && s_axi_wready) begin
+      w_held_q    <= 1'b1;
+      m_axi_wdata <= s_axi_wdata;
+      m_axi_wstrb <= s_axi_wstrb;
+    end
+    m_axi_awvalid <= (m_axi_awvalid & ~m_axi_awready) | (write_unit & {UNITS{write}});
+    m_axi_wvalid  <= (m_axi_wvalid & ~m_axi_wready) | (write_unit & {UNITS{write}});
+    awaits_b_q    <= (awaits_b_q & ~b_taken) | (write_unit & {UNITS{write}});
+    if (write) write_q <= 1'b1;
+    b_valid_q <= (write && write_unit == '0) || b_taken != '0 || (b_valid_q && !s_axi_bready);
+    if (b_valid_q && s_axi_bready) begin
+      aw_held_q <= 1'b0;
+      w_held_q  <= 1'b0;
+      write_q   <= 1'b0;
+    end
+    if (!rst_n) begin
+      aw_held_q     <= 1'b0;
+      w_held_q      <= 1'b0;
+      write_q       <= 1'b0;
+      m_axi_awvalid <= '0;
+      m_axi_wvalid  <= '0;
+      awaits_b_q    <= '0;
+      b_valid_q     <= 1'b0;
+    end
+  end
+
+  assign s_axi_awready = !aw_held_q;
+  assign s_axi_wready  = !w_held_q;
+  assign s_axi_bvalid  = b_valid_q;
+  assign s_axi_bresp   = 2'b00;
+  assign m_axi_awaddr  = aw_address_q[11:0];
+  assign m_axi_bready  = awaits_b_q;
+
+  // Read
+  logic             ar_held_q;
+  logic [     25:0] ar_address_q;
+  logic             read_q;  // handed on
+  logic [UNITS-1:0] read_unit;
+  logic [UNITS-1:0] awaits_r_q;  // the unit that owes the data
+  logic             r_valid_q;
+  logic [     31:0] identity;
+  logic [     31:0] unit_data;
+
+  wire read = ar_held_q && !read_q;
+  wire [UNITS-1:0] r_taken = m_axi_rvalid & m_axi_rready;
+
+  for (genvar i = 0; i < UNITS; i++) begin : gen_read
+    assign read_unit[i] = ar_address_q[25:16] == 10'(i) && ar_address_q[15:12] == '0;
+  end
+
+  always_comb begin
+    identity = '0;
+    if (ar_address_q[25:16] == f2_registers::IDENTITY && ar_address_q[15:12] == '0) begin
+      unique case (ar_address_q[11:2])
+        f2_registers::MAGIC:         identity = f2_registers::MAGIC_VALUE;
+        f2_registers::VERSION:       identity = f2_registers::MAP_VERSION;
+        f2_registers::COMPUTE_UNITS: identity = 32'(UNITS);
+        f2_registers::UUID_0:        identity = UUID[127:96];
+        f2_registers::UUID_1:        identity = UUID[95:64];
+        f2_registers::UUID_2:        identity = UUID[63:32];
+        f2_registers::UUID_3:        identity = UUID[31:0];
+        default:                     identity = '0;
+      endcase
+    end
+  end
+
+  always_comb begin
+    unit_data = '0;
+    for (int i = 0; i < UNITS; i++) unit_data |= m_axi_rdata[i] & {32{r_taken[i]}};
+  end
+
+  always_ff @(posedge clk) begin
+    if (s_axi_arvalid && s_axi_arready) begin
+      ar_held_q    <= 1'b1;
+      ar_address_q <= s_axi_araddr[25:0];
+    end
+    m_axi_arvalid <= (m_axi_arvalid & ~m_axi_arready) | (read_unit & {UNITS{read}});
+    awaits_r_q    <= (awaits_r_q & ~r_taken) | (read_unit & {UNITS{read}});
+    if (read) read_q <= 1'b1;
+    r_valid_q <= (read && read_unit == '0) || r_taken != '0 || (r_valid_q && !s_axi_rready);
+    if (read) s_axi_rdata <= identity;
+    else if (r_taken != '0) s_axi_rdata <= unit_data;
+    if (r_valid_q && s_axi_rready) begin
+      ar_held_q <= 1'b0;
+      read_q    <= 1'b0;
+    end
+    if (!rst_n) begin
+      ar_held_q     <= 1'b0;
+      read_q        <= 1'b0;
+      m_axi_arvalid <= '0;
+      awaits_r_q    <= '0;
+      r_valid_q     <= 1'b0;
+    end
+  end
+
+  assign s_axi_arready = !ar_held_q;
+  assign s_axi_rvalid  = r_valid_q;
+  assign s_axi_rresp   = 2'b00;
+  assign m_axi_araddr  = ar_address_q[11:0];
+  assign m_axi_rready  = awaits_r_q;
+
+  wire unused = &{1'b0, s_axi_awaddr[31:26], s_axi_araddr[31:26]};
+
+endmodule
+
+`default_nettype wire

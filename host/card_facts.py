@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What XRT's drivers tell in sysfs of a card, its shell and what is loaded. A file that is absent is a fact that is absent.
+
+    <sysfs>/module/xocl/version                             the driver: 2.16.204,<hash>
+    <sysfs>/bus/pci/devices/<address>/
+        ready, dev_offline                                  0x1 once the shell answers; 1 while the card is being reset
+        rom*/VBNV                                           the platform
+        interface_uuids                                     32 hex digits a line: what an xclbin's partition must fit
+        xclbinuuid                                          a line for each xclbin loaded, or zeros
+        kds_custat_raw                                      [slot,]index,kernel:unit,0xaddress,0xstatus,runs
+        kdsstat                                             ... "client pid:", then a process id a line
+        memstat_raw                                         bytes, buffers, 0 of each memory bank, up to a line that is no such
+        icap*/clock_freqs                                   MHz a line: data, kernel, system
+        link_speed, link_width                              generation and lanes of PCI Express
+
+Source: XRT's kernel driver, xocl/userpf/xocl_sysfs.c, xocl/subdev/icap.c and feature_rom.c, common/drv/kds_core.c. No card has
+been read by this yet: the tests have a tree that is made up after those sources.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+from hypersonic.host import sysfs
+
+_UUID = re.compile(r"[0-9a-f]{32}")
+_UNIT = re.compile(r"(?:\d{1,4},)?\d{1,6},(\w{1,64}):(\w{1,64}),(0x[0-9a-f]{1,16}),(0x[0-9a-f]{1,8}),(\d{1,20})")
+_BANK = re.compile(r"(\d{1,15}) (\d{1,9})(?: \d{1,20})?")
+_PROCESS = re.compile(r"\d{1,10}")
+_PLATFORM = re.compile(r"[\w.:-]{1,64}")
+_VERSION = re.compile(r"(\d{1,4}\.\d{1,4}\.\d{1,6})(?:,\w*)?")
+_CLOCKS = ("data", "kernel", "system")
+_MOST_MHZ = 2000
+
+
+@dataclass(frozen=True)
+class UnitFacts:
+    """A compute unit of the xclbin that is loaded. runs: since then, by every process."""
+
+    kernel: str
+    name: str
+    runs: int
+
+
+@dataclass(frozen=True)
+class CardFacts:
+    """present: the bus still shows it. uuids: 32 hex digits. clocks_mhz: of data (ap_clk), kernel (ap_clk_2), system."""
+
+    address: str
+    present: bool = True
+    ready: bool = False
+    offline: bool = False
+    platform: str | None = None
+    interface_uuids: tuple[str, ...] = ()
+    xclbin_uuids: tuple[str, ...] = ()
+    compute_units: tuple[UnitFacts, ...] = ()
+    clocks_mhz: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    process_ids: tuple[int, ...] = ()
+    memory_used_bytes: int | None = None
+    buffers: int | None = None
+    pcie_generation: int | None = None
+    pcie_lanes: int | None = None
+
+
+def driver_version(root: Path = sysfs.SYSFS) -> str | None:
+    """Of the kernel module that is loaded; None without one."""
+    match = _VERSION.fullmatch(sysfs.text(root / "module" / sysfs.DRIVER / "version", root) or "")
+    return match[1] if match else None
+
+
+def read_facts(address: str, root: Path = sysfs.SYSFS) -> CardFacts:
+    """The card at that PCI address. Never raises: what cannot be read is absent."""
+    card = sysfs.card_directory(address, root)
+    if card is None:
+        return CardFacts(address, present=False)
+    used_bytes, buffers = _memory(card)
+    return CardFacts(
+        address,
+        ready=sysfs.is_ready(card),
+        offline=bool(sysfs.number(card / "dev_offline", card)),
+        platform=_platform(card),
+        interface_uuids=_uuids(card, "interface_uuids"),
+        xclbin_uuids=_uuids(card, "xclbinuuid"),
+        compute_units=_compute_units(card),
+        clocks_mhz=_clocks(card),
+        process_ids=_processes(card),
+        memory_used_bytes=used_bytes,
+        buffers=buffers,
+        pcie_generation=sysfs.number(card / "link_speed", card),
+        pcie_lanes=sysfs.number(card / "link_width", card),
+    )
+
+
+def _lines(card: Path, name: str) -> list[str]:
+    page = sysfs.text(card / name, card, sysfs.PAGE_BYTES) or ""
+    return [line.strip(" \t\0") for line in page.splitlines()]
+
+
+def _platform(card: Path) -> str | None:
+    found = (sysfs.text(rom / "VBNV", card) or "" for rom in sysfs.below(card, "", "rom"))
+    return next((name for name in found if _PLATFORM.fullmatch(name)), None)
+
+
+def _uuids(card: Path, name: str) -> tuple[str, ...]:
+    found = (line.lower().replace("-", "") for line in _lines(card, name))
+    return tuple(uuid for uuid in found if _UUID.fullmatch(uuid) and uuid.strip("0"))
+
+
+def _compute_units(card: Path) -> tuple[UnitFacts, ...]:
+    matches = map(_UNIT.fullmatch, _lines(card, "kds_custat_raw"))
+    return tuple(UnitFacts(match[1], match[2], int(match[5])) for match in matches if match)
+
+
+def _clocks(card: Path) -> Mapping[str, int]:
+    for icap in sysfs.below(card, "", "icap"):
+        lines = (sysfs.text(icap / "clock_freqs", card, sysfs.PAGE_BYTES) or "").split()
+        found = {name: int(line) for name, line in zip(_CLOCKS, lines, strict=False) if line.isdecimal() and len(line) <= 4}
+        if clocks := {name: mhz for name, mhz in found.items() if 0 < mhz <= _MOST_MHZ}:
+            return clocks
+    return MappingProxyType({})
+
+
+def _processes(card: Path) -> tuple[int, ...]:
+    lines = _lines(card, "kdsstat")
+    after = lines[lines.index("client pid:") + 1 :] if "client pid:" in lines else []
+    return tuple(sorted({int(line) for line in after if _PROCESS.fullmatch(line)}))
+
+
+def _memory(card: Path) -> tuple[int | None, int | None]:
+    """Bytes and buffers in use on all banks."""
+    banks: list[tuple[int, int]] = []
+    for line in _lines(card, "memstat_raw"):
+        match = _BANK.fullmatch(line)
+        if match is None:  # here the driver begins to count the same buffers by their kinds
+            break
+        banks.append((int(match[1]), int(match[2])))
+    return (sum(size for size, _ in banks), sum(count for _, count in banks)) if banks else (None, None)

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `hypersonic devices` shows: XRT, the cards it drives with what is on them, and the emulated ones. Opens no card."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from hypersonic.firmware.platform import Target
+from hypersonic.host import library
+from hypersonic.host.card_facts import CardFacts, driver_version, read_facts
+from hypersonic.host.errors import DeviceError
+from hypersonic.host.sysfs import DRIVER, SYSFS, card_addresses
+from hypersonic.host.telemetry import NOTHING, Telemetry, read_telemetry
+from hypersonic.host.version import text
+
+_EMULATED = (Target.SW_EMU, Target.HW_EMU)
+_EMULATED_CARDS = "HYPERSONIC_EMU_DEVICES"
+_UNKNOWN = "not known"
+_LABEL_WIDTH, _INDENT = 14, "  "
+
+
+@dataclass(frozen=True)
+class Xrt:
+    """The library that drives cards. problem: why there is none, else empty. version, file: None where nothing tells."""
+
+    path: str
+    file: Path | None = None
+    version: str | None = None
+    driver: str | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class CardInfo:
+    """One card. index: what open_device takes. facts: None of a simulated one."""
+
+    index: int
+    targets: tuple[Target, ...]
+    facts: CardFacts | None = None
+    telemetry: Telemetry = NOTHING
+
+    @property
+    def status(self) -> str:
+        """In the order in which it has to be mended."""
+        facts = self.facts
+        if facts is None:
+            return "ready"
+        if not facts.present:
+            return "gone: the bus does not show it any more"
+        if facts.offline:
+            return "offline: it is being reset, or gets another shell"
+        if not facts.ready:
+            return "not ready: its shell is not loaded or its management function does not answer (`xbmgmt examine`)"
+        return f"in use by process {', '.join(map(str, facts.process_ids))}" if facts.process_ids else "ready"
+
+
+def find_devices(root: Path = SYSFS) -> tuple[CardInfo, ...]:
+    """Every card there is, real ones first, then the emulated ones. Never raises."""
+    addresses = [] if find_xrt(root).problem else card_addresses(root)
+    real = (
+        CardInfo(index, (Target.HW,), read_facts(address, root), read_telemetry(address, root))
+        for index, address in enumerate(addresses)
+    )
+    return (*real, *(CardInfo(index, _EMULATED) for index in range(_emulated_cards())))
+
+
+def find_xrt(root: Path = SYSFS) -> Xrt:
+    """The XRT that drives cards here. Never raises."""
+    path = library.library_path(Target.HW)
+    try:
+        loaded = library.load_library(Target.HW)
+    except DeviceError as error:
+        return Xrt(path, driver=driver_version(root), problem=str(error))
+    return Xrt(path, loaded.file, text(loaded.version) if loaded.version else None, driver_version(root))
+
+
+def devices(root: Path = SYSFS) -> str:
+    """For people, without a last newline."""
+    xrt, cards = find_xrt(root), find_devices(root)
+    real = [card.facts for card in cards if card.facts is not None]
+    blocks = [_xrt_lines(xrt, some=bool(real))]
+    blocks += [list(_card_lines(card, card.facts)) for card in cards if card.facts is not None]
+    blocks.append(_emulated_lines(len(cards) - len(real)))
+    return "\n\n".join("\n".join(block) for block in blocks)
+
+
+def devices_as_data(root: Path = SYSFS) -> dict[str, Any]:
+    """For programs: the same as JSON's types; what is not known is null, or absent from a table."""
+    xrt = find_xrt(root)
+    known = {"library": xrt.path, "file": str(xrt.file) if xrt.file else None, "version": xrt.version, "driver": xrt.driver}
+    return {"xrt": {**known, "problem": xrt.problem or None}, "cards": [_as_data(card) for card in find_devices(root)]}
+
+
+def _as_data(card: CardInfo) -> dict[str, Any]:
+    facts, read = card.facts, card.telemetry
+    common = {"index": card.index, "simulated": facts is None, "targets": list(map(str, card.targets)), "status": card.status}
+    if facts is None:
+        return common
+    return {
+        **common,
+        "address": facts.address,
+        "platform": facts.platform,
+        "interface_uuids": list(facts.interface_uuids),
+        "xclbin_uuids": list(facts.xclbin_uuids),
+        "compute_units": [{"kernel": unit.kernel, "name": unit.name, "runs": unit.runs} for unit in facts.compute_units],
+        "clocks_mhz": dict(facts.clocks_mhz),
+        "temperatures_c": dict(read.temperatures_c),
+        "power_w": read.power_w,
+        "power_limit_w": read.power_limit_w,
+        "memory_used_bytes": facts.memory_used_bytes,
+        "buffers": facts.buffers,
+        "pcie_generation": facts.pcie_generation,
+        "pcie_lanes": facts.pcie_lanes,
+        "process_ids": list(facts.process_ids),
+    }
+
+
+def _row(label: str, *parts: str) -> str:
+    return f"{_INDENT}{label:<{_LABEL_WIDTH}}{', '.join(filter(None, parts)) or _UNKNOWN}"
+
+
+def _xrt_lines(xrt: Xrt, *, some: bool) -> list[str]:
+    if xrt.problem:
+        return ["XRT is not installed", _row("why", xrt.problem), _row("cards", "none can be used without it")]
+    lines = [f"XRT {xrt.version or '(version not known)'}", _row("library", str(xrt.file or xrt.path))]
+    lines.append(_row("driver", f"{DRIVER} {xrt.driver}" if xrt.driver else f"{DRIVER} is not loaded", _mismatch(xrt)))
+    if not some:
+        step = "set one up as docs/guide.md says in step 7, or use the emulated ones"
+        lines.append(_row("cards", f"none: no card is bound to its driver {DRIVER}; {step}"))
+    return lines
+
+
+def _mismatch(xrt: Xrt) -> str:
+    """The library and the driver are of one package, and are tried together only by AMD."""
+    if not xrt.version or not xrt.driver or xrt.version.split(".")[:2] == xrt.driver.split(".")[:2]:
+        return ""
+    return f"of another release than the library ({xrt.version}): install both from one package"
+
+
+def _card_lines(card: CardInfo, facts: CardFacts) -> Iterator[str]:
+    read = card.telemetry
+    yield f"card {card.index}  {facts.platform or 'unknown shell'} at {facts.address}"
+    yield _row("status", card.status)
+    if not facts.present:
+        return
+    yield _row("interface", *facts.interface_uuids)
+    yield _row("xclbin", *facts.xclbin_uuids or ("none loaded",))
+    units = [f"{unit.name} ({unit.runs:,} runs)" for unit in facts.compute_units]
+    yield _row("compute units", *units or ("none",))
+    yield _row("clocks", *(f"{name} {mhz} MHz" for name, mhz in facts.clocks_mhz.items()))
+    yield _row("temperatures", *(f"{sensor} {celsius:g} C" for sensor, celsius in read.temperatures_c.items()))
+    yield _row("power", _power(read))
+    yield _row("memory in use", _memory(facts))
+    yield _row("PCIe", f"gen {facts.pcie_generation} x{facts.pcie_lanes}" if facts.pcie_generation and facts.pcie_lanes else "")
+
+
+def _power(read: Telemetry) -> str:
+    if read.power_w is None:
+        return ""
+    return f"{read.power_w:.1f} W" + (f" of at most {read.power_limit_w:g} W" if read.power_limit_w else "")
+
+
+def _memory(facts: CardFacts) -> str:
+    used = facts.memory_used_bytes
+    return "" if used is None else f"{used / 2**20:,.1f} MiB in {facts.buffers} buffers"
+
+
+def _emulated_lines(cards: int) -> list[str]:
+    if not cards:
+        return ["no emulated cards", _row("why", f"{library.EMULATION} is not installed, or {_EMULATED_CARDS} is 0")]
+    return [
+        "emulated card 0" if cards == 1 else f"emulated cards 0 to {cards - 1}",
+        _row("status", "ready, simulated: no card and no XRT are needed"),
+        _row("targets", *_EMULATED),
+        _row("platform", "the one of the xclbin that is loaded; each process has its own"),
+        _row("clocks", f"{_UNKNOWN}: the clocks of a run are counted, the time between them means nothing"),
+    ]
+
+
+def _emulated_cards() -> int:
+    try:
+        if find_spec(library.EMULATION) is None:
+            return 0
+    except ImportError:
+        return 0
+    cards = os.environ.get(_EMULATED_CARDS) or "4"
+    return min(int(cards), 256) if cards.isascii() and cards.isdecimal() else 0

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The calls that host/device.py makes, over the registers of an F2 card: what host/xrt.py is where there is XRT.
+
+A card's memory is the host's: a buffer object is one array that both sides see, so there is nothing to copy, and one bank.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from threading import Lock
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.firmware import registers
+from hypersonic.firmware.f2_registers import UNIT_STRIDE
+from hypersonic.firmware.platform import Target
+from hypersonic.firmware.xclbin import Xclbin
+from hypersonic.host.errors import (
+    BufferObjectError,
+    ComputeUnitNotFoundError,
+    DeviceClosedError,
+    DeviceError,
+    DeviceNotFoundError,
+    RunError,
+    XclbinMismatchError,
+)
+from hypersonic.host.f2 import image
+from hypersonic.host.f2.bar import SYSFS, BarCard, card_addresses
+from hypersonic.host.f2.card import Card, Identity, Memory, read_identity
+from hypersonic.host.f2.unit import ARGUMENTS, Run, Unit
+from hypersonic.host.xrt import Handle
+
+T = TypeVar("T")
+
+#: opens card `index` with that container's image on it
+OpenCard = Callable[[int, Xclbin], Card]
+
+#: arguments that are pointers, all of them to the one memory there is
+_POINTERS = (0, 1)
+_BANK = 0
+
+
+@dataclass
+class _Device:
+    index: int
+    lock: Lock = field(default_factory=Lock)
+    card: Card | None = None
+    contents: Xclbin | None = None
+    identity: Identity | None = None
+
+    def loaded(self) -> tuple[Card, Xclbin, Identity]:
+        if self.card is None or self.contents is None or self.identity is None:
+            raise DeviceError(f"F2 card {self.index} has no image loaded")
+        return self.card, self.contents, self.identity
+
+
+@dataclass(frozen=True)
+class _Buffer:
+    device: _Device
+    memory: Memory
+
+
+class F2Driver:
+    """A hypersonic.host.driver.Driver. Any thread."""
+
+    def __init__(self, open_card: OpenCard) -> None:
+        self._open_card = open_card
+        self._numbers = count(1)
+        self._devices: dict[Handle, _Device] = {}
+        self._units: dict[Handle, Unit] = {}
+        self._buffers: dict[Handle, _Buffer] = {}
+        self._runs: dict[Handle, tuple[Unit, Run]] = {}
+
+    def open_device(self, index: int) -> Handle:
+        if index < 0:
+            raise DeviceNotFoundError(f"F2 card {index} cannot be opened: expected 0 or above")
+        return self._keep(self._devices, _Device(index))
+
+    def close_device(self, device: Handle) -> None:
+        closed = self._devices.pop(device, None)
+        if closed is not None and closed.card is not None:
+            closed.card.close()
+
+    def load_xclbin(self, device: Handle, path: str) -> None:
+        """Raises DeviceNotFoundError, DeviceBusyError, DeviceLostError, XclbinMismatchError, LibraryNotFoundError."""
+        opened = _find(self._devices, device)
+        contents = Xclbin.read(Path(path))
+        opened.card, opened.contents = self._open_card(opened.index, contents), contents
+        opened.identity = read_identity(opened.card, f"F2 card {opened.index}")
+        if opened.identity.compute_units != len(contents.compute_units):
+            raise XclbinMismatchError(
+                f"F2 card {opened.index} has {opened.identity.compute_units} compute units, {path} describes "
+                f"{len(contents.compute_units)}: build and publish the model again"
+            )
+
+    def xclbin_uuid(self, device: Handle) -> str:
+        return _find(self._devices, device).loaded()[2].uuid
+
+    def open_kernel(self, device: Handle, uuid: str, name: str) -> Handle:
+        """uuid: of the container on the card. name: "kernel:{compute_unit}"."""
+        opened = _find(self._devices, device)
+        card, contents, identity = opened.loaded()
+        if uuid != identity.uuid:
+            raise XclbinMismatchError(f"F2 card {opened.index} holds the build {identity.uuid}, expected {uuid}")
+        names = [f"{unit.kernel}:{{{unit.name}}}" for unit in contents.compute_units]
+        if name not in names:
+            raise ComputeUnitNotFoundError(
+                f"compute unit {name} is not on F2 card {opened.index}, which has {', '.join(names)}"
+            )
+        number = names.index(name)
+        return self._keep(self._units, Unit(card, opened.lock, number, contents.compute_units[number].name))
+
+    def close_kernel(self, kernel: Handle) -> None:
+        self._units.pop(kernel, None)
+
+    def group_id(self, kernel: Handle, argument: int) -> int:
+        _find(self._units, kernel)
+        if argument not in _POINTERS:
+            raise ComputeUnitNotFoundError(f"argument {argument} has no memory bank: it is no pointer")
+        return _BANK
+
+    def read_register(self, kernel: Handle, offset: int) -> int:
+        return _find(self._units, kernel).read(_checked(offset))
+
+    def write_register(self, kernel: Handle, offset: int, value: int) -> None:
+        _find(self._units, kernel).write(_checked(offset), value & 0xFFFFFFFF)
+
+    def allocate(self, device: Handle, size_bytes: int, group: int) -> Handle:
+        opened = _find(self._devices, device)
+        if size_bytes < 1 or group != _BANK:
+            raise BufferObjectError(
+                f"a buffer object of {size_bytes} bytes in memory {group} cannot be allocated: the one is 0"
+            )
+        card = opened.loaded()[0]
+        with opened.lock:
+            return self._keep(self._buffers, _Buffer(opened, card.allocate(size_bytes)))
+
+    def map_buffer(self, buffer: Handle, size_bytes: int) -> NDArray[np.uint8]:
+        return _find(self._buffers, buffer).memory.array[:size_bytes]
+
+    def buffer_address(self, buffer: Handle) -> int:
+        return _find(self._buffers, buffer).memory.address
+
+    def sync(self, buffer: Handle, direction: int, size_bytes: int, offset: int) -> int:
+        """0: both sides see the same bytes already; an errno for a range outside."""
+        whole = _find(self._buffers, buffer).memory.array.nbytes
+        return 0 if direction in (0, 1) and 0 <= offset <= whole - size_bytes and size_bytes >= 0 else errno.EINVAL
+
+    def free_buffer(self, buffer: Handle) -> None:
+        freed = self._buffers.pop(buffer, None)
+        if freed is not None and freed.device.card is not None:
+            with freed.device.lock:
+                freed.device.card.free(freed.memory)
+
+    def open_run(self, kernel: Handle) -> Handle:
+        return self._keep(self._runs, (_find(self._units, kernel), Run([None] * len(ARGUMENTS))))
+
+    def set_buffer(self, run: Handle, argument: int, buffer: Handle) -> None:
+        if argument not in _POINTERS:
+            raise BufferObjectError(f"argument {argument} does not take the buffer object: it is no pointer")
+        _find(self._runs, run)[1].arguments[argument] = _find(self._buffers, buffer).memory.address
+
+    def set_scalar(self, run: Handle, argument: int, value: int) -> None:
+        if argument in _POINTERS or not 0 <= argument < len(ARGUMENTS) or not 0 <= value < 1 << 32:
+            raise RunError(f"argument {argument} does not take {value}: expected argument 2, 0 to 2**32 - 1")
+        _find(self._runs, run)[1].arguments[argument] = value
+
+    def start(self, run: Handle) -> None:
+        unit, opened = _find(self._runs, run)
+        unit.start(opened)
+
+    def wait(self, run: Handle, timeout_ms: int) -> int:
+        unit, opened = _find(self._runs, run)
+        return unit.wait(opened, timeout_ms)
+
+    def state(self, run: Handle) -> int:
+        return _find(self._runs, run)[1].state
+
+    def close_run(self, run: Handle) -> None:
+        self._runs.pop(run, None)
+
+    def _keep(self, table: dict[Handle, T], value: T) -> Handle:
+        handle = next(self._numbers)
+        table[handle] = value
+        return handle
+
+
+def _find(table: dict[Handle, T], handle: Handle) -> T:
+    try:
+        return table[handle]
+    except KeyError:
+        raise DeviceClosedError("a handle of an F2 card was used after it was closed") from None
+
+
+def _checked(offset: int) -> int:
+    if offset % 4 or not 0 <= offset < registers.ADDRESS_RANGE:
+        raise DeviceError(f"register {offset:#x} does not exist: expected a multiple of 4 below {registers.ADDRESS_RANGE:#x}")
+    return offset
+
+
+def open_bar_card(index: int, contents: Xclbin, sysfs: Path = SYSFS) -> Card:
+    """Card `index` of this machine with the image that BITSTREAM names: as it is when it has that and is idle, else loaded.
+
+    Raises DeviceNotFoundError, DeviceBusyError, DeviceError, LibraryNotFoundError.
+    """
+    if contents.target is not Target.HW:
+        raise DeviceError(f"the container is for target {contents.target}, expected hw for a card")
+    addresses = card_addresses(sysfs)
+    if index >= len(addresses):
+        there = ", ".join(addresses) or "none"
+        raise DeviceNotFoundError(f"F2 card {index} cannot be opened: there is no such card ({there})")
+    card = BarCard(addresses[index], sysfs)
+    if not _is_ready(card, contents):
+        card.close()
+        agfi = contents.bitstream[:64].decode("ascii", "replace").strip()
+        card = BarCard(image.load(_slot(addresses[index]), agfi), sysfs)
+    try:
+        card.enable()
+    except DeviceError:
+        card.close()
+        raise
+    return card
+
+
+def _slot(address: str) -> int:
+    slots = image.slots()
+    if address not in slots:
+        raise DeviceNotFoundError(f"AWS' tools know no card at {address}, they list {', '.join(slots) or 'none'}")
+    return slots.index(address)
+
+
+def _is_ready(card: Card, contents: Xclbin) -> bool:
+    """Whether this very image is on the card and no run hangs on it."""
+    try:
+        identity = read_identity(card, "the card")
+    except DeviceError:
+        return False
+    return identity.uuid == contents.uuid and _all_idle(card, range(identity.compute_units))
+
+
+def _all_idle(card: Card, units: Iterable[int]) -> bool:
+    controls = [card.read(unit * UNIT_STRIDE + registers.CONTROL) for unit in units]
+    return all(control & registers.AP_IDLE and not control & registers.AP_DONE for control in controls)

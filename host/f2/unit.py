@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A compute unit's runs, by its registers: ap_ctrl_chain as XRT speaks it, several runs in the unit at once.
+
+    waiting ---start---> running ---ap_done, ap_continue---> COMPLETED
+    (any number)         (at most MAX_RUNS, in order)
+
+A run is handed over as soon as the unit has taken the arguments of the one before (ap_start reads 0). Runs complete in the
+order they were handed over; each done one is acknowledged once. Whoever waits for a run moves the others on as well.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import dataclass
+from threading import Lock
+
+from hypersonic.firmware import registers
+from hypersonic.firmware.f2_registers import UNIT_STRIDE
+from hypersonic.host.errors import DeviceLostError, RunError
+from hypersonic.host.f2.card import GONE, Card
+from hypersonic.host.xrt import PENDING, RunState
+
+#: the kernel's arguments: register, words
+ARGUMENTS = ((registers.X, 2), (registers.Y, 2), (registers.ROWS, 1))
+
+
+@dataclass(eq=False)
+class Run:
+    """One set of arguments, None where it was not set yet. state: of the last start."""
+
+    arguments: list[int | None]
+    state: RunState = RunState.NEW
+    started: bool = False
+
+
+class Unit:
+    """Compute unit `number` of a card. Any thread; `lock` is the card's."""
+
+    def __init__(self, card: Card, lock: Lock, number: int, name: str) -> None:
+        self.name = name
+        self._card, self._lock, self._base = card, lock, number * UNIT_STRIDE
+        self._waiting: deque[Run] = deque()
+        self._running: deque[Run] = deque()
+
+    def read(self, offset: int) -> int:
+        with self._lock:
+            return self._card.read(self._base + offset)
+
+    def write(self, offset: int, value: int) -> None:
+        with self._lock:
+            self._card.write(self._base + offset, value)
+
+    def start(self, run: Run) -> None:
+        """Hand the run over, or queue it. Raises RunError, DeviceLostError."""
+        missing = [index for index, value in enumerate(run.arguments) if value is None]
+        if missing:
+            raise RunError(f"a run of {self.name} cannot be started: argument {missing[0]} was not set")
+        if run.started and run.state in PENDING:
+            raise RunError(f"a run of {self.name} cannot be started: it is in flight: wait for it first")
+        with self._lock:
+            run.state, run.started = RunState.QUEUED, True
+            self._waiting.append(run)
+            self._move()
+
+    def wait(self, run: Run, timeout_ms: int) -> RunState:
+        """The run's state once it is done, or the present one after timeout_ms. Raises DeviceLostError."""
+        deadline = time.monotonic_ns() + timeout_ms * 1_000_000
+        while True:
+            with self._lock:
+                if run in self._waiting or run in self._running:
+                    self._move()
+                if run.state not in PENDING or not run.started or time.monotonic_ns() >= deadline:
+                    return run.state
+            self._card.pause()
+
+    def _move(self) -> None:
+        """Acknowledge what is done, hand over what waits. The caller holds the lock."""
+        control = self._control()
+        while control & registers.AP_DONE and self._running:
+            self._card.write(self._base + registers.CONTROL, registers.AP_CONTINUE)
+            self._running.popleft().state = RunState.COMPLETED
+            control = self._control()
+        while self._waiting and len(self._running) < registers.MAX_RUNS and not control & registers.AP_START:
+            self._hand_over(self._waiting.popleft())
+            control = self._control()
+
+    def _hand_over(self, run: Run) -> None:
+        for (offset, words), value in zip(ARGUMENTS, run.arguments, strict=True):
+            for word in range(words):
+                self._card.write(self._base + offset + 4 * word, (value or 0) >> (32 * word) & 0xFFFFFFFF)
+        self._card.write(self._base + registers.CONTROL, registers.AP_START)
+        run.state = RunState.RUNNING
+        self._running.append(run)
+
+    def _control(self) -> int:
+        control = self._card.read(self._base + registers.CONTROL)
+        if control == GONE:
+            raise DeviceLostError(
+                f"compute unit {self.name} reads all ones: the card is gone from the bus or its OCL bus timed out; "
+                "load its image again with `fpga-load-local-image`"
+            )
+        return control

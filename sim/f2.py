@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Custom logic of AWS F2 -> a simulator of the card it is on: our RTL, Verilated, behind the shell's OCL and PCIM.
+
+The shared library has sim/emu/device_model.h's interface, as the simulator of a kernel has, so sim/direct.py drives it too;
+here one model is the whole card. The shell's rules are checked in every clock (sim/emu/pcim_shell.h).
+"""
+
+from __future__ import annotations
+
+import platform
+import shutil
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+
+from hypersonic.firmware.f2_top import F2Design
+from hypersonic.hls import verilator
+from hypersonic.hls.cache import cached
+from hypersonic.sim.library import EMU
+from hypersonic.sim.simulator import IMAGE_NAME
+
+_SOURCES = ("f2_model.cpp", "pcim_shell.h", "axi_memory.h", "device_model.h")
+
+#: a unique symbol would join two loaded simulators; lint is where a warning ends the work
+_CFLAGS, _OPTIONS = ("-fno-gnu-unique", "-std=gnu++20"), ("-Wno-fatal",)
+
+
+def build_f2_simulator(design: F2Design, progress: Callable[[str], None] = lambda _: None) -> Path:
+    """The simulator's file, found in the cache or built. Raises ToolError when Verilator or g++ fails."""
+    name = design.kernel.name
+
+    def build(directory: Path) -> None:
+        progress(f"Verilating {design.compute_units} x {name} behind the F2 shell")
+        (directory / "kernel_name.h").write_text(f'constexpr char kKernelName[] = "{name}";\n')
+        built = verilator.shared_library(
+            directory, sources=(*design.kernel.lint_waivers, *design.sources), top=design.top, harness=(EMU / "f2_model.cpp",),
+            output=IMAGE_NAME, prefix="Vf2", includes=(EMU, directory), cflags=_CFLAGS, options=_OPTIONS,
+        )  # fmt: skip
+        verilator.run(["strip", "--strip-unneeded", "-o", directory / IMAGE_NAME, built], directory)
+        shutil.rmtree(directory / "obj")
+
+    host = (platform.machine(), version("verilator"), verilator.OPTIMISATION, verilator.MAKEFLAGS, *_CFLAGS, *_OPTIONS)
+    sources = (*design.sources, *design.kernel.lint_waivers, *(EMU / name for name in _SOURCES))
+    return cached("f2_simulator", [*host, name, *sources], build) / IMAGE_NAME

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A simulated F2 card in this process: our RTL behind the shell's OCL and PCIM, for host/f2's driver.
+
+Registers are accesses on the simulated OCL bus, memory is arrays of this process at made-up physical addresses, which the
+simulated PCIM reads and writes. Time passes only when somebody touches a register or pauses. What breaks a rule of the shell
+raises, as it would take the bus down on a card.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from bisect import bisect_right
+from contextlib import ExitStack
+from pathlib import Path
+from threading import RLock
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.firmware import registers
+from hypersonic.firmware.f2_registers import UNIT_STRIDE
+from hypersonic.firmware.xclbin import Xclbin
+from hypersonic.host.errors import BufferObjectError, DeviceClosedError, DeviceLostError, DeviceNotFoundError
+from hypersonic.host.f2.card import Memory
+from hypersonic.sim.direct import MemoryTiming, Simulation, SimulationError
+
+#: clocks of a pause
+_PAUSE_CLOCKS = 256
+_PAGE_BYTES = 4096
+#: physical addresses begin here, and no two buffers are neighbours
+_FIRST_ADDRESS = 0x1_0000_0000
+#: of all buffers of a card
+MEMORY_BYTES = 1 << 32
+
+#: cards that are simulated, as XRT's emulation has them
+CARDS = 4
+
+#: what a clock may cost: a host read of about a microsecond, at 250 MHz
+TIMING = MemoryTiming(read_latency_clocks=250, write_latency_clocks=60)
+
+
+class SimulatedCard:
+    """A hypersonic.host.f2.card.Card. Any thread. hangs: compute unit -> the run, counted from 1, from which it never ends."""
+
+    def __init__(self, simulator: Path, timing: MemoryTiming = TIMING, hangs: dict[int, int] | None = None) -> None:
+        self._lock = RLock()
+        self._buffers: dict[int, NDArray[np.uint8]] = {}
+        self._begins: list[int] = []
+        self._next = _FIRST_ADDRESS
+        self._hangs, self._starts = hangs or {}, dict.fromkeys(hangs or {}, 0)
+        self._closing = ExitStack()
+        self._open: Simulation | None = self._closing.enter_context(Simulation(simulator, 1, timing, self._view))
+
+    def read(self, offset: int) -> int:
+        with self._lock, _Lost():
+            value = self._simulation.read(offset)
+            self._simulation.advance(0)  # tells whether a rule was broken meanwhile
+            return value
+
+    def write(self, offset: int, value: int) -> None:
+        with self._lock, _Lost():
+            if not self._is_hung(offset, value):
+                self._simulation.write(offset, value)
+
+    def pause(self) -> None:
+        with self._lock, _Lost():
+            self._simulation.advance(_PAUSE_CLOCKS)
+
+    def allocate(self, size_bytes: int) -> Memory:
+        with self._lock:
+            used = sum(array.nbytes for array in self._buffers.values())
+            if used + size_bytes > MEMORY_BYTES:
+                raise BufferObjectError(
+                    f"a buffer object of {size_bytes} bytes cannot be allocated: {used} of {MEMORY_BYTES} are taken"
+                )
+            whole = -(-size_bytes // _PAGE_BYTES) * _PAGE_BYTES
+            address, self._next = self._next, self._next + whole + _PAGE_BYTES
+            self._buffers[address] = np.zeros(whole, dtype=np.uint8)
+            self._begins = sorted(self._buffers)
+            return Memory(self._buffers[address][:size_bytes], address)
+
+    def free(self, memory: Memory) -> None:
+        with self._lock:
+            self._buffers.pop(memory.address, None)
+            self._begins = sorted(self._buffers)
+
+    def close(self) -> None:
+        with self._lock:
+            self._open = None
+            self._closing.close()
+
+    @property
+    def _simulation(self) -> Simulation:
+        if self._open is None:
+            raise DeviceClosedError("the simulated F2 card is closed")
+        return self._open
+
+    def _view(self, address: int) -> NDArray[np.uint8]:
+        """The bytes from a physical address to the end of its buffer; none where there is no buffer."""
+        begin = self._begins[place] if (place := bisect_right(self._begins, address) - 1) >= 0 else address
+        return self._buffers[begin][address - begin :] if begin in self._buffers else np.empty(0, np.uint8)
+
+    def _is_hung(self, offset: int, value: int) -> bool:
+        unit, register = divmod(offset, UNIT_STRIDE)
+        if unit not in self._hangs or register != registers.CONTROL or not value & registers.AP_START:
+            return False
+        self._starts[unit] += 1
+        return self._starts[unit] >= self._hangs[unit]
+
+
+class _Lost:
+    """A simulator's error as what it would be on a card."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, SimulationError):
+            raise DeviceLostError(f"the simulated F2 shell has given up on the card: {error}") from error
+
+
+def open_card(index: int, contents: Xclbin) -> SimulatedCard:
+    """A card with the simulator that BITSTREAM holds, one of its own for each call. $HYPERSONIC_EMU_HANG as for XRT's.
+
+    Raises DeviceNotFoundError for an index of CARDS or above.
+    """
+    if index >= CARDS:
+        raise DeviceNotFoundError(f"F2 card {index} cannot be opened: {CARDS} are simulated")
+    with tempfile.NamedTemporaryFile(prefix="hypersonic-f2-", suffix=".so") as file:
+        file.write(contents.bitstream)
+        file.flush()
+        return SimulatedCard(Path(file.name), hangs=_hangs(contents))
+
+
+def _hangs(contents: Xclbin) -> dict[int, int]:
+    names = [unit.name for unit in contents.compute_units]
+    wanted = [entry.rpartition(":") for entry in os.environ.get("HYPERSONIC_EMU_HANG", "").split(",") if entry]
+    return {names.index(name): int(run) for name, _, run in wanted if name in names and run.isdecimal()}

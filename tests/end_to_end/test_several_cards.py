@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Three emulated cards behind the real server: which model runs on which, what each is called, and what a full card says."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from tritonclient.utils import InferenceServerException
+
+from hypersonic.firmware.link import link
+from hypersonic.firmware.platform import Target, find_platform
+from tests.faults.site import Site, site
+from tests.faults.test_lost_cards import ask, runs, units, write_model
+from tests.host.conftest import Build, build, image, manifest_of  # noqa: F401 - fixtures: the emulated card's kernel
+
+THREE = {"HYPERSONIC_EMU_DEVICES": "3"}
+_UNIT = re.compile(r'fpga_compute_unit_in_service\{compute_unit="([^"]+)",gpu_uuid="([^"]+)",model="([^"]+)"')
+
+
+def _linked(image: bytes, directory: Path, compute_units: int) -> Build:
+    data = link("facile", Target.SW_EMU, find_platform("u250"), image, compute_units=compute_units)
+    path = directory / "model.xclbin"
+    path.write_bytes(data)
+    return path, manifest_of(data)
+
+
+@pytest.fixture(scope="module")
+def other(image: bytes, tmp_path_factory: pytest.TempPathFactory) -> Build:
+    """Another xclbin of the same kernel, with one compute unit."""
+    return _linked(image, tmp_path_factory.mktemp("other"), 1)
+
+
+@pytest.fixture(scope="module")
+def third(image: bytes, tmp_path_factory: pytest.TempPathFactory) -> Build:
+    """And one with three."""
+    return _linked(image, tmp_path_factory.mktemp("third"), 3)
+
+
+def places(running: Site) -> set[tuple[str, str, str]]:
+    """(model, compute unit, its card's gpu_uuid)."""
+    found = (_UNIT.match(name) for name in running.metrics())
+    return {(match[3], match[1], match[2]) for match in found if match}
+
+
+def test_a_model_over_all_cards_has_each_unit_of_each_and_keeps_all_of_them_busy(build: Build, tmp_path: Path) -> None:
+    with site(write_model(tmp_path / "models", build, "0, 1, 2"), environment=THREE) as running:
+        with ThreadPoolExecutor(8) as pool, running.client() as client:
+            list(pool.map(lambda n: ask(client, n), range(120)))
+        names = {f"facile_{unit}@{card}" for unit in (1, 2) for card in range(3)}
+        assert {unit for _, unit, _ in places(running)} == names
+        cards = {unit: card for _, unit, card in places(running)}
+        assert sorted(Counter(cards.values()).values()) == [2, 2, 2]
+        assert all(cards[f"facile_1@{n}"] == cards[f"facile_2@{n}"] for n in range(3))
+        assert runs(running, *names) >= 120
+        for card in range(3):
+            assert runs(running, f"facile_1@{card}", f"facile_2@{card}") > 0
+
+
+def test_models_are_on_the_cards_that_their_configurations_name(build: Build, other: Build, tmp_path: Path) -> None:
+    repository = write_model(tmp_path / "models", build, "2", name="two")
+    write_model(repository, other, "0", name="zero")
+    write_model(repository, other, "1", name="one")
+    with site(repository, environment=THREE) as running, running.client() as client:
+        for model in ("zero", "one", "two"):
+            ask(client, 1, model)
+        cards = {model: card for model, _, card in places(running)}
+        assert len(set(cards.values())) == 3
+        assert {(model, unit) for model, unit, _ in places(running)} == {
+            ("zero", "facile_1"), ("one", "facile_1"), ("two", "facile_1"), ("two", "facile_2"),
+        }  # fmt: skip
+    with site(write_model(tmp_path / "again", other, "1", name="one"), environment=THREE) as again:
+        assert {card for _, _, card in places(again)} == {cards["one"]}, "a card keeps its name"
+
+
+def test_models_that_name_no_card_spread_over_those_there_are_and_the_last_is_told_that_none_is_left(
+    build: Build, other: Build, third: Build, tmp_path: Path
+) -> None:
+    repository = write_model(tmp_path / "models", build, name="a")
+    write_model(repository, other, name="b")
+    options = ("--model-control-mode", "explicit", "--load-model", "a", "--load-model", "b")
+    with site(repository, *options, environment={"HYPERSONIC_EMU_DEVICES": "2"}) as running, running.client() as client:
+        assert len({card for _, _, card in places(running)}) == 2
+        write_model(repository, third, name="c")
+        with pytest.raises(InferenceServerException, match="each of the 2 cards holds another model's xclbin or"):
+            client.load_model("c")
+        client.unload_model("a")
+        running.wait_for(lambda: not client.is_model_ready("a"))
+        client.load_model("c")
+        ask(client, 5, "c")
+        ask(client, 6, "b")
+
+
+def test_a_card_that_another_model_holds_is_refused_by_its_number_and_goes_on(
+    build: Build, other: Build, third: Build, tmp_path: Path
+) -> None:
+    repository = write_model(tmp_path / "models", build, "1", name="a")
+    options = ("--model-control-mode", "explicit", "--load-model", "a")
+    with site(repository, *options, environment=THREE) as running, running.client() as client:
+        write_model(repository, other, "0, 1", name="b")
+        with pytest.raises(InferenceServerException, match="it is used with another xclbin, by this process or another"):
+            client.load_model("b")
+        ask(client, 1, "a")
+        assert set(units(running, "in_service")) == {"facile_1", "facile_2"}
+        write_model(repository, other, "3", name="d")
+        with pytest.raises(InferenceServerException, match="card 3 cannot be opened: there is no such card; `hypersonic dev"):
+            client.load_model("d")
+        write_model(repository, other, "0", name="e")
+        client.load_model("e")
+        ask(client, 2, "e")

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which driver a container gets, and the server's backend over the simulated F2 card."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from hypersonic.client.load import describe_model, send_events
+from hypersonic.firmware.config_pbtxt import config_pbtxt
+from hypersonic.firmware.f2_top import link_f2
+from hypersonic.firmware.link import link
+from hypersonic.firmware.platform import Target, find_platform
+from hypersonic.firmware.publish import publish
+from hypersonic.firmware.xclbin import Xclbin
+from hypersonic.host import driver
+from hypersonic.host.device import open_device
+from hypersonic.host.driver import driver_for
+from hypersonic.host.errors import DeviceNotFoundError, LibraryNotFoundError
+from hypersonic.host.f2.driver import F2Driver
+from hypersonic.host.xrt import Library
+from hypersonic.run import served
+
+if TYPE_CHECKING:
+    from conftest import Built
+
+
+def test_a_container_for_f2_is_opened_without_xrt(built: Built) -> None:
+    with open_device(built.xclbin, 3) as device:
+        assert [unit.name for unit in device.compute_units] == ["bench_1", "bench_2"]
+        assert device.kernel_clock_mhz == 250
+    with pytest.raises(DeviceNotFoundError, match="F2 card 4 cannot be opened: 4 are simulated"):
+        open_device(built.xclbin, 4)
+    with pytest.raises(DeviceNotFoundError, match="F2 card -1"):
+        open_device(built.xclbin, -1)
+
+
+def test_platform_and_target_pick_the_driver(built: Built) -> None:
+    f2, u250 = find_platform("aws_f2"), find_platform("u250")
+    card = Xclbin.parse(link_f2(built.design, Target.HW, f2, b"agfi-0123456789abcdef0"))
+    assert isinstance(driver_for(card), F2Driver)
+    assert isinstance(driver_for(Xclbin.read(built.xclbin)), F2Driver)
+    for platform, target in ((f2, Target.SW_EMU), (u250, Target.HW_EMU)):
+        assert isinstance(driver_for(Xclbin.parse(link("bench", target, platform, b"image"))), Library)
+
+
+def test_a_machine_without_f2_cards_says_so(built: Built, tmp_path: Path) -> None:
+    file = tmp_path / "model.xclbin"
+    file.write_bytes(link_f2(built.design, Target.HW, find_platform("aws_f2"), b"agfi-0123456789abcdef0"))
+    with pytest.raises(DeviceNotFoundError, match="F2 card 9 cannot be opened: there is no such card"):
+        open_device(file, 9)
+
+
+def test_a_machine_without_the_simulator_says_so(built: Built, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "F2_EMULATION", "hypersonic.sim.none")
+    with pytest.raises(LibraryNotFoundError, match="the simulated F2 card cannot be made"):
+        driver_for(Xclbin.read(built.xclbin))
+
+
+def test_the_server_serves_a_model_on_the_simulated_f2_card(built: Built, tmp_path: Path) -> None:
+    publish(tmp_path, built.xclbin.read_bytes(), built.manifest, config_pbtxt(built.manifest))
+    events = [built.rows(1000, seed) for seed in range(6)]
+    with served(tmp_path) as server:
+        model = describe_model(server.grpc, "bench")
+        load = send_events(server.grpc, model, [x for x, _ in events], clients=3)
+    for got, (_, wanted) in zip(load.outputs, events, strict=True):
+        np.testing.assert_array_equal(got.reshape(wanted.shape).view(np.uint32), wanted.view(np.uint32))

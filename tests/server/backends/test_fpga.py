@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the fpga backend gives back of a card, by a faulty XRT that keeps a journal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hypersonic.firmware.config_pbtxt import config_pbtxt
+from hypersonic.firmware.publish import publish
+from hypersonic.server.backends.fpga import FpgaBackend, FpgaModel
+from hypersonic.server.config_read import read_config
+from hypersonic.server.errors import BackendError, InstanceAwayError, InstanceTimeoutError
+from tests.host.conftest import Build, build, faulty, image  # noqa: F401 - fixtures
+from tests.host.test_recovery import HEALTHY
+
+SLOT = ["run", "buffer", "buffer"]
+UNIT = [*SLOT, "kernel"]
+#: in the order of an ordinary end, and of a card that is let go of
+CLOSED, LET_GO = [*SLOT, *SLOT, "kernel", "kernel", "device"], [*UNIT, *UNIT, "device"]
+
+
+@pytest.fixture
+def model(faulty: Any, build: Build, tmp_path: Path) -> FpgaModel:
+    """On a card whose registers tell how its two units are."""
+    xclbin, manifest = build
+    parameters = {"slots": "1", "slot_rows": "16", "timeout_ms": "30", "retry_ms": "250"}
+    publish(tmp_path, xclbin.read_bytes(), manifest, config_pbtxt(manifest, parameters=parameters))
+    faulty.set(f"registers={HEALTHY}")
+    directory = tmp_path / "facile"
+    return FpgaBackend().load(directory / "1", read_config(directory / "config.pbtxt", "facile"))
+
+
+def close(model: FpgaModel) -> None:
+    """As the server does: the instances, then the model."""
+    for instance in model.instances:
+        instance.close()
+    model.close()
+
+
+def hang(model: FpgaModel, faulty: Any, number: int) -> None:
+    slot = model.instances[number].slots[0]
+    faulty.set(f"registers={HEALTHY} state=3")
+    slot.start([])
+    with pytest.raises(InstanceTimeoutError, match="did not complete within 30 ms"):
+        slot.finish()
+    faulty.set(f"registers={HEALTHY}")
+
+
+def test_a_model_that_is_closed_gives_its_card_back_in_order(faulty: Any, model: FpgaModel) -> None:
+    close(model)
+    assert faulty.journal() == CLOSED
+
+
+def test_a_model_with_a_hung_unit_gives_its_card_back_too_so_that_a_reset_finds_nobody_there(
+    faulty: Any, model: FpgaModel
+) -> None:
+    hang(model, faulty, 0)
+    close(model)
+    assert faulty.journal() == LET_GO
+
+
+def test_a_lost_unit_asks_to_be_looked_for_later_while_the_other_serves(faulty: Any, model: FpgaModel) -> None:
+    hang(model, faulty, 1)
+    with pytest.raises(InstanceAwayError, match="facile_2 can be had again once facile_1 of the same card") as caught:
+        model.instances[1].revive()
+    assert caught.value.retry_s == 0.25
+    assert faulty.journal() == []
+    close(model)
+
+
+def test_once_all_units_are_lost_the_card_is_given_back_and_opened_anew(faulty: Any, model: FpgaModel) -> None:
+    for number in (0, 1):
+        hang(model, faulty, number)
+    first, second = model.instances
+    with pytest.raises(InstanceAwayError, match="once facile_2"):
+        first.revive()
+    assert second.revive()
+    assert faulty.journal() == LET_GO
+    assert first.revive()
+    assert first.in_service
+    assert second.in_service
+    first.slots[0].start([])
+    first.slots[0].finish()
+    close(model)
+    assert faulty.journal() == LET_GO + CLOSED
+
+
+def test_a_card_that_cannot_be_opened_anew_is_tried_again_later(faulty: Any, model: FpgaModel, tmp_path: Path) -> None:
+    for number in (0, 1):
+        hang(model, faulty, number)
+    first, second = model.instances
+    with pytest.raises(InstanceAwayError):
+        first.revive()
+    faulty.set("xrtDeviceOpen=19")
+    with pytest.raises(InstanceAwayError, match="there is no such card"):
+        second.revive()
+    (tmp_path / "facile" / "1" / "model.xclbin").rename(tmp_path / "moved")
+    with pytest.raises(InstanceAwayError, match=r"model\.xclbin"):
+        second.revive()
+    (tmp_path / "moved").rename(tmp_path / "facile" / "1" / "model.xclbin")
+    faulty.set(f"registers={HEALTHY}")
+    assert second.revive()
+    close(model)
+
+
+def test_a_run_that_fails_is_no_loss_of_its_unit(faulty: Any, model: FpgaModel) -> None:
+    slot = model.instances[0].slots[0]
+    faulty.set(f"registers={HEALTHY} state=5")
+    slot.start([])
+    with pytest.raises(BackendError, match="ended as ERROR, expected COMPLETED"):
+        slot.finish()
+    assert model.instances[0].in_service
+    close(model)
