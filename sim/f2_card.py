@@ -12,6 +12,7 @@ import os
 import tempfile
 from bisect import bisect_right
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from threading import RLock
 
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 from hypersonic.firmware import registers
 from hypersonic.firmware.f2_registers import UNIT_STRIDE
 from hypersonic.firmware.xclbin import Xclbin
-from hypersonic.host.errors import BufferObjectError, DeviceClosedError, DeviceLostError, DeviceNotFoundError
+from hypersonic.host.errors import BufferObjectError, DeviceClosedError, DeviceError, DeviceLostError, DeviceNotFoundError
 from hypersonic.host.f2.card import Memory
 from hypersonic.sim.direct import MemoryTiming, Simulation, SimulationError
 
@@ -35,6 +36,12 @@ MEMORY_BYTES = 1 << 32
 
 #: cards that are simulated, as XRT's emulation has them
 CARDS = 4
+
+#: fields of MemoryTiming by their names in $HYPERSONIC_EMU_MEMORY
+_TIMING_FIELDS = {
+    "latency": ("read_latency_clocks", "write_latency_clocks"), "outstanding": ("outstanding",), "stall": ("stall_percent",),
+    "seed": ("seed",),
+}  # fmt: skip
 
 #: what a clock may cost: a host read of about a microsecond, at 250 MHz
 TIMING = MemoryTiming(read_latency_clocks=250, write_latency_clocks=60)
@@ -120,16 +127,29 @@ class _Lost:
 
 
 def open_card(index: int, contents: Xclbin) -> SimulatedCard:
-    """A card with the simulator that BITSTREAM holds, one of its own for each call. $HYPERSONIC_EMU_HANG as for XRT's.
+    """A card with the simulator that BITSTREAM holds, one of its own for each call. $HYPERSONIC_EMU_HANG and
+    $HYPERSONIC_EMU_MEMORY as for XRT's (sim/library.py); stalls put answers out of order too.
 
-    Raises DeviceNotFoundError for an index of CARDS or above.
+    Raises DeviceNotFoundError for an index of CARDS or above, DeviceError for a variable that is not understood.
     """
     if index >= CARDS:
         raise DeviceNotFoundError(f"F2 card {index} cannot be opened: {CARDS} are simulated")
     with tempfile.NamedTemporaryFile(prefix="hypersonic-f2-", suffix=".so") as file:
         file.write(contents.bitstream)
         file.flush()
-        return SimulatedCard(Path(file.name), hangs=_hangs(contents))
+        return SimulatedCard(Path(file.name), _timing(os.environ.get("HYPERSONIC_EMU_MEMORY", "")), _hangs(contents))
+
+
+def _timing(text: str) -> MemoryTiming:
+    if text in ("", "ideal"):
+        return MemoryTiming() if text else TIMING
+    pairs = [entry.partition("=") for entry in text.split(",")]
+    if not all(name in _TIMING_FIELDS and value.isdecimal() and int(value) < 1 << 20 for name, _, value in pairs):
+        raise DeviceError(
+            f"HYPERSONIC_EMU_MEMORY is {text!r}, expected ideal or latency=CLOCKS,outstanding=1..256,stall=0..90,seed=N"
+        )
+    values = {field: int(value) for name, _, value in pairs for field in _TIMING_FIELDS[name]}
+    return replace(TIMING, **values)
 
 
 def _hangs(contents: Xclbin) -> dict[int, int]:

@@ -112,8 +112,9 @@ def check_timing(build: Path, platform: Platform) -> float:
         raise StepError(f"{report} names no slack, expected lines with `Slack (MET)`; remove {build} and build again")
     violated = build / CL / "build" / "checkpoints" / f"{CL}.{TAG}.post_route.VIOLATED.dcp"
     if violated.exists() or min(slacks) < 0:
+        missed = f"its least setup slack is {min(slacks):.3f} ns" if min(slacks) < 0 else "it misses hold"
         raise TimingError(
-            f"{build / CL} misses the shell's {platform.kernel_clock_mhz} MHz: its least slack is {min(slacks):.3f} ns; "
+            f"{build / CL} misses the shell's {platform.kernel_clock_mhz} MHz: {missed}; "
             "ask for fewer compute units or a smaller model"
         )
     return min(slacks)

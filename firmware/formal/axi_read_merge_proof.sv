@@ -82,6 +82,8 @@ module axi_read_merge_proof (
   (* keep *) wire [17:0] inner_beat_3;
   (* keep *) wire [ 1:0] inner_beat;
   (* keep *) wire        inner_read;
+  (* keep *) wire        inner_seen_valid;
+  (* keep *) wire [ 1:0] inner_seen;
   (* keep *) wire        inner_burst;
   (* keep *) wire [12:0] inner_burst_beat;
   (* keep *) wire [ 1:0] inner_burst_beats;
@@ -205,6 +207,7 @@ module axi_read_merge_proof (
         assert (inner_beat <= head_there && inner_beat <= 2'(head_order[0]));
       end
       assert (inner_head == at_q && inner_beat == 2'(beat_q));
+      if (inner_seen_valid) assert (used != 2'd0 && inner_seen <= head_there && inner_beat <= inner_seen);
     end
   end
 

@@ -195,7 +195,10 @@ module axi_read_merge #(
     end
   end
 
-  // Beats as they are handed on: from the slot at the head
+  // Beats as they are handed on: from the slot at the head. How many of its beats are there is looked up a clock before, as
+  // the choice among the slots takes time; a new head costs a clock for that.
+  logic                  seen_valid_q;
+  logic [   BEAT_BITS:0] seen_q;  // beats of the head that were there
   logic [   BEAT_BITS:0] beat_q;  // beats of the head that have been read
   logic                  out_valid_q;
   logic                  out_last_q;
@@ -206,10 +209,12 @@ module axi_read_merge #(
   wire                 head_last = order[head][BEAT_BITS];
   wire [BEAT_BITS-1:0] head_len = order[head][BEAT_BITS-1:0];
   wire                 ends = beat_q[BEAT_BITS-1:0] == head_len;
-  wire                 waits = head_q != tail_q && there_q[head] != beat_q;
+  wire                 waits = seen_valid_q && seen_q != beat_q;
   wire                 read = waits && (!out_valid_q || s_axi_rready[out_unit_q]);
 
   always_ff @(posedge clk) begin
+    seen_q       <= there_q[head];
+    seen_valid_q <= head_q != tail_q && !(read && ends);
     if (read) begin
       out_unit_q <= head_unit;
       out_last_q <= head_last && ends;
@@ -219,9 +224,10 @@ module axi_read_merge #(
     end
     if (!out_valid_q || s_axi_rready[out_unit_q]) out_valid_q <= read;
     if (!rst_n) begin
-      out_valid_q <= 1'b0;
-      head_q      <= '0;
-      beat_q      <= '0;
+      seen_valid_q <= 1'b0;
+      out_valid_q  <= 1'b0;
+      head_q       <= '0;
+      beat_q       <= '0;
     end
   end
 

@@ -8,7 +8,7 @@
 //   unit 1 AW, W --'                '- beats  -'     m_axi B --ID--> unit 0 or unit 1
 //
 // A unit that is granted hands over a burst, its address and all its beats; only then may the burst leave. One burst leaves
-// at a time: AW when the last beat of the one before has been taken, W from the clock after AW was taken, and never a pause
+// at a time: AW once the last beat of the one before has been taken, W from the clock after AW was taken, and never a pause
 // of ours in it, as all of it is here. A unit's number is the ID, so each B finds its unit.
 //
 // The units keep the rules for bursts (axi_write_master): INCR, full beats, not across 4 KiB, at most MAX_BURST_BEATS.
@@ -163,7 +163,7 @@ module axi_write_merge #(
   wire given = m_axi_wvalid && m_axi_wready && m_axi_wlast;
   wire answered = m_axi_bvalid && m_axi_bready;
   wire below = bursts_q != (OUTSTANDING_BITS + 1)'(OUTSTANDING);
-  wire leave = burst_valid && below && !aw_valid_q && (!giving_q || given);
+  wire leave = burst_valid && below && !aw_valid_q && !giving_q;
 
   axis_fifo #(
       .WIDTH(BURST_WIDTH),

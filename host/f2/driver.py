@@ -85,7 +85,8 @@ class F2Driver:
     def close_device(self, device: Handle) -> None:
         closed = self._devices.pop(device, None)
         if closed is not None and closed.card is not None:
-            closed.card.close()
+            with closed.lock:  # nobody is between two accesses of a register
+                closed.card.close()
 
     def load_xclbin(self, device: Handle, path: str) -> None:
         """Raises DeviceNotFoundError, DeviceBusyError, DeviceLostError, XclbinMismatchError, LibraryNotFoundError."""

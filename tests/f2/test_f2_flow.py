@@ -183,7 +183,7 @@ def test_a_build_goes_on_where_it_stopped(site: Site, build: Build) -> None:
 
 def test_a_clock_that_is_missed_makes_no_image(site: Site, build: Build) -> None:
     (site.place / "shell" / "slack").write_text("-0.210")
-    with pytest.raises(TimingError, match=r"misses the shell's 250 MHz: its least slack is -0\.210 ns"):
+    with pytest.raises(TimingError, match=r"misses the shell's 250 MHz: its least setup slack is -0\.210 ns"):
         build()
     assert site.calls("aws.calls") == []
 

@@ -23,12 +23,12 @@ from hypersonic.host.errors import (
     ComputeUnitOutOfServiceError,
     ComputeUnitTimeoutError,
     DeviceClosedError,
+    DeviceError,
     RunError,
     XclbinMismatchError,
 )
 from hypersonic.host.f2.driver import F2Driver
 from hypersonic.host.instance import ModelInstance, Slot, open_instances
-from hypersonic.sim.direct import MemoryTiming
 from hypersonic.sim.f2_card import SimulatedCard
 
 if TYPE_CHECKING:
@@ -152,10 +152,12 @@ def test_a_hang_that_one_thread_met_ends_the_others_waits(
             patient.result(timeout=60)
 
 
-def test_disorder_on_the_bus_changes_nothing(built: Built) -> None:
-    timing = MemoryTiming(120, 40, stall_percent=25, seed=5)
-    driver = F2Driver(lambda _index, _contents: SimulatedCard(built.simulator, timing))
-    with Device(driver, Xclbin.read(built.xclbin), built.xclbin, 0) as device:
+@pytest.mark.parametrize("memory", ["ideal", "latency=120,stall=25,seed=5,outstanding=9"])
+def test_the_memorys_timing_changes_nothing(
+    open_device: Callable[[], Device], built: Built, monkeypatch: pytest.MonkeyPatch, memory: str
+) -> None:  # fmt: skip
+    monkeypatch.setenv("HYPERSONIC_EMU_MEMORY", memory)
+    with open_device() as device:
         slots = [slot for instance in _open(device, built) for slot in instance.slots]
         wanted = [_fill(slot, built, number) for number, slot in enumerate(slots)]
         for slot in slots:
@@ -163,6 +165,15 @@ def test_disorder_on_the_bus_changes_nothing(built: Built) -> None:
         for slot, y in zip(slots, wanted, strict=True):
             slot.finish(60_000)
             assert_array_equal(_y(slot, y), y.view(np.uint32))
+
+
+@pytest.mark.parametrize("memory", ["fast", "latency=", "latency=-1", "depth=3", "latency=10000000"])
+def test_a_timing_that_is_not_understood_is_refused(
+    open_device: Callable[[], Device], monkeypatch: pytest.MonkeyPatch, memory: str
+) -> None:  # fmt: skip
+    monkeypatch.setenv("HYPERSONIC_EMU_MEMORY", memory)
+    with pytest.raises(DeviceError, match=f"HYPERSONIC_EMU_MEMORY is '{memory}', expected ideal or latency=CLOCKS"):
+        open_device()
 
 
 def test_runs_that_cannot_be_are_refused(device: Device, built: Built) -> None:

@@ -66,13 +66,11 @@ BREAKS = {
         "axi_read_merge", "wire                 full = tail_q == (head_q ^ {1'b1, SLOT_BITS'(0)});", "wire full = 1'b0;"
     ),
     "a slot is read before its beat has come": Break(
-        "axi_read_merge",
-        "wire                 waits = head_q != tail_q && there_q[head] != beat_q;",
-        "wire waits = head_q != tail_q;",
+        "axi_read_merge", "wire                 waits = seen_valid_q && seen_q != beat_q;", "wire waits = seen_valid_q;"
     ),
     "an address leaves before its data": Break("axi_write_merge", ".s_axis_tvalid(stored),", ".s_axis_tvalid(take),"),
     "a read of nothing is not answered": Break("ocl_decode", "(read && read_unit == '0) || r_taken", "r_taken", "bmc"),
-    "two bursts leave at once": Break("axi_write_merge", "!aw_valid_q && (!giving_q || given)", "!aw_valid_q"),
+    "two bursts leave at once": Break("axi_write_merge", "!aw_valid_q && !giving_q", "!aw_valid_q"),
     "a response is dropped": Break(
         "kernel_control", "write = aw_valid_q && w_valid_q && !b_valid_q;", "write = aw_valid_q && w_valid_q;"
     ),
