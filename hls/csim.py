@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import ctypes
+import re
+import shutil
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -30,6 +33,9 @@ _FLAGS = (
     "-Wl,-Bsymbolic",
 )
 
+#: an array of numbers in weights/*.h: its type, its name, how many, and the numbers
+_CONSTANTS = re.compile(r"^(\w+) (\w+)\[(\d+)\] = \{([^{}]*)\};$", re.MULTILINE)
+
 
 class CsimError(RuntimeError):
     """The compiled C++ could not be loaded or failed."""
@@ -55,10 +61,35 @@ def compile_csim(
 
     def build(directory: Path) -> None:
         require("g++")
-        includes = [f"-I{firmware.resolve()}", f"-I{(firmware / 'ap_types').resolve()}"]
-        run(["g++", *_FLAGS, *macros, *includes, *(source.resolve() for source in sources), "-o", output], directory)
+        with tempfile.TemporaryDirectory() as scratch:
+            copied = _with_plain_constants(firmware, Path(scratch) / "firmware")
+            includes = [f"-I{copied}", f"-I{copied / 'ap_types'}"]
+            read = [copied / file.name if file.parent == firmware else file.resolve() for file in sources]
+            run(["g++", *_FLAGS, *macros, *includes, *read, "-o", output], directory)
 
-    return cached("csim", [*_FLAGS, *macros, output, firmware, *sources], build) / output
+    # the function that changes the text is an input like the text
+    return cached("csim", [*_FLAGS, *macros, output, firmware, *sources, filled_at_start("t n[1] = {0};")], build) / output
+
+
+def _with_plain_constants(firmware: Path, to: Path) -> Path:
+    """A copy of hls4ml's C++ for the compiler."""
+    shutil.copytree(firmware, to)
+    for header in (to / "weights").glob("*.h"):
+        header.write_text(filled_at_start(header.read_text()))
+    return to
+
+
+def filled_at_start(header: str) -> str:
+    """hls4ml's weights/*.h with each array filled from doubles when the library is loaded, to the same values.
+
+    g++ takes seconds for an ap_fixed array of some thousand initialisers and hours for a million; doubles cost it nothing.
+    """
+    return _CONSTANTS.sub(
+        r"""static const double \2_values[\3] = {\4};
+\1 \2[\3];
+static const bool \2_filled = [] { for (int i = 0; i < \3; ++i) \2[i] = \2_values[i]; return true; }();""",
+        header,
+    )
 
 
 class Csim:

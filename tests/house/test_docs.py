@@ -132,8 +132,8 @@ def blocks(page: str, language: str) -> list[str]:
 
 
 def test_the_yaml_of_the_pages_describes_models(tmp_path: Path) -> None:
-    (guide,), (wire,) = blocks("guide.md", "yaml"), blocks("wire-formats.md", "yaml")
-    for text in (guide, f"name: facile\n{wire}"):
+    (guide, several), (wire,) = blocks("guide.md", "yaml"), blocks("wire-formats.md", "yaml")
+    for text in (guide, f"name: several\n{several}", f"name: facile\n{wire}"):
         (tmp_path / "model.yaml").write_text(text)
         described = read_description(tmp_path / "model.h5")
         assert described.inputs[0].fixed == FixedPoint.parse(str(described.inputs[0].fixed))
