@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is read off one layer of hls4ml's ModelGraph: tensors, types, trained numbers; and what has to hold for exact sums."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.hls.fixed import Overflow, Rounding
+from hypersonic.hls.model_graph import _constants, _precision
+from hypersonic.hls.network import INSTEAD, Constants, Precision, UnsupportedLayerError
+from hypersonic.hls.rf.layers import Tensor, Window
+
+#: roundings that a product (or a term of a sum) can be given before it is added to a number on the coarser grid
+SHIFT_INVARIANT = (Rounding.TRN, Rounding.RND, Rounding.RND_MIN_INF)
+
+#: rf_mac's two ways to cut a product
+PRODUCT_ROUNDINGS = (Rounding.TRN, Rounding.RND)
+
+
+def refuse(layer: Any, why: str) -> UnsupportedLayerError:
+    """The error for a layer that the rf core does not compute exactly."""
+    return UnsupportedLayerError(f"layer {layer.name!r} ({layer.class_name}): {why}; {INSTEAD}")
+
+
+def tensor(variable: Any, name: str, layer: Any) -> Tensor:
+    """A layer's output variable as a Tensor called `name`."""
+    shape = tuple(int(size) for size in variable.shape)
+    return Tensor(name, shape, _precision(variable.type.precision, f"layer {layer.name!r}: result"))
+
+
+def precision(layer: Any, attribute: str) -> Precision:
+    """The type in an attribute, for example accum_t."""
+    return _precision(layer.get_attr(attribute).precision, f"layer {layer.name!r}: {attribute}")
+
+
+def constants(layer: Any, name: str) -> Constants:
+    """A weight array, flat, in the order the C++ has it. Raises UnsupportedLayerError for types that are no fixed point."""
+    variable = layer.weights[name]
+    kind = _precision(variable.type.precision, f"layer {layer.name!r}: {name}")
+    scaled = np.ldexp(np.asarray(variable.data, dtype=np.float64).reshape(-1), kind.fraction)
+    on_grid = (scaled == np.rint(scaled)).all() and (scaled >= kind.low).all() and (scaled <= kind.high).all()
+    plain = type(variable.type).__name__ not in ("CompressedType", "ExponentType")
+    if plain and on_grid and not str(variable.type.precision).startswith("int<2"):
+        return Constants(scaled.astype(np.int64), kind.fraction)
+    return _constants(layer, name)  # decimal by decimal, as the header is written
+
+
+def window(layer: Any, what: str) -> Window:
+    """Kernel, stride and padding of a convolution (what: "filt") or a pooling layer ("pool")."""
+    for axis in ("height", "width"):
+        if int(layer.get_attr(f"dilation_{axis}", 1) or 1) != 1:
+            raise refuse(layer, f"dilation is {layer.get_attr(f'dilation_{axis}')}, expected 1")
+    if str(layer.get_attr("data_format", "channels_last")) != "channels_last":
+        raise refuse(layer, "data_format is channels_first, expected channels_last")
+
+    def number(name: str, default: int) -> int:
+        return int(layer.get_attr(name, default))
+
+    across = (number(f"{what}_width", 1), number("stride_width", 1), number("pad_left", 0), number("pad_right", 0))
+    if layer.class_name.endswith("1D"):
+        kernel, stride, before, behind = across
+        return Window((kernel, 1), (stride, 1), before, behind)
+    down = (number(f"{what}_height", 1), number("stride_height", 1), number("pad_top", 0), number("pad_bottom", 0))
+    (k_h, s_h, top, bottom), (k_w, s_w, left, right) = down, across
+    return Window((k_h, k_w), (s_h, s_w), top, bottom, left, right)
+
+
+def sum_range(x: Precision, weight: NDArray[np.int64], bias: NDArray[np.int64]) -> tuple[int, int]:
+    """The least and the greatest that any partial sum of bias[j] + x @ weight can be, over all j, exact integers.
+
+    weight: (n_in, n_out); bias: (n_out,), of the product's fraction.
+    """
+    exact = weight.astype(object)
+    a, b = exact * x.low, exact * x.high
+    least = np.minimum(np.minimum(a, b), 0).sum(axis=0) + np.minimum(bias, 0)
+    most = np.maximum(np.maximum(a, b), 0).sum(axis=0) + np.maximum(bias, 0)
+    return int(min(least)), int(max(most))
+
+
+def check_accumulator(layer: Any, x: Precision, weight: Constants, bias: Constants, accum: Precision) -> None:
+    """Raises UnsupportedLayerError where the order of the sum, or a rounding no multiplier does, would show in the bits.
+
+    weight.raw: (n_in, n_out), bias.raw: (n_out,).
+    """
+    cut = x.fraction + weight.fraction - accum.fraction
+    if cut > 0 and accum.rounding not in PRODUCT_ROUNDINGS:
+        raise refuse(
+            layer,
+            f"accum is {accum}: it cuts {cut} bits of each product by {accum.rounding}, the multipliers round by "
+            f"AP_TRN or AP_RND",
+        )
+    if accum.overflow is Overflow.WRAP:
+        return
+    fraction = max(x.fraction + weight.fraction, accum.fraction)
+    shifted = np.array([int(b) for b in _cast(bias, accum)], dtype=object) << (fraction - accum.fraction)
+    low, high = sum_range(x, weight.raw.astype(object) << (fraction - x.fraction - weight.fraction), shifted)
+    grace = len(weight.raw) << max(cut, 0)  # each product may be rounded by one unit
+    floor = accum.low + (accum.overflow is Overflow.SAT_SYM)
+    if low - grace < floor << (fraction - accum.fraction) or high + grace > accum.high << (fraction - accum.fraction):
+        raise refuse(
+            layer,
+            f"accum is {accum} and its sums can leave that range, where saturation depends on the order: give it "
+            "more integer bits, or AP_WRAP",
+        )
+
+
+def _cast(values: Constants, to: Precision) -> list[int]:
+    return [to.cast(int(value), values.fraction) for value in values.raw]
+
+
+def accumulator_bias(bias: Constants, accum: Precision) -> Constants:
+    """The bias as the accumulator starts with it."""
+    return Constants(np.array(_cast(bias, accum), dtype=object), accum.fraction)
+
+
+def divides(layer: Any, what: str, size: int, *parts: int) -> None:
+    """Raises UnsupportedLayerError unless every part divides size."""
+    if any(size % part for part in parts):
+        raise refuse(layer, f"{what} is {size}, expected a multiple of {', '.join(map(str, parts))}")
+
+
+def shape_text(shape: Sequence[int]) -> str:
+    return "x".join(map(str, shape))

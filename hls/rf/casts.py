@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Types as the parameters of hls/rtl/rf_*.sv."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+from hypersonic.hls.fixed import Overflow, Rounding
+from hypersonic.hls.network import Constants, Precision
+from hypersonic.hls.rf.stage import Value
+
+
+def rounding(mode: Rounding) -> int:
+    """The mode's number in fixed_round.sv and rf_cast.sv."""
+    return _NUMBERS[mode]
+
+
+def overflow(mode: Overflow) -> int:
+    """The mode's number in fixed_round.sv and rf_cast.sv."""
+    return _BOUNDS[mode]
+
+
+_NUMBERS = {
+    Rounding.TRN: 0,
+    Rounding.RND: 1,
+    Rounding.RND_CONV: 2,
+    Rounding.TRN_ZERO: 3,
+    Rounding.RND_ZERO: 4,
+    Rounding.RND_INF: 5,
+    Rounding.RND_MIN_INF: 6,
+}
+
+_BOUNDS = {Overflow.WRAP: 0, Overflow.SAT: 1, Overflow.SAT_ZERO: 2, Overflow.SAT_SYM: 3}
+
+
+def result_parameters(fraction: int, y: Precision) -> dict[str, Value]:
+    """The cast at a stage's end, from a number of that fraction to y."""
+    return {
+        "RESULT_SHIFT": fraction - y.fraction,
+        "Y_WIDTH": y.width,
+        "Y_SIGNED": int(y.signed),
+        "ROUNDING": rounding(y.rounding),
+        "OVERFLOW": overflow(y.overflow),
+    }
+
+
+def accumulator_parameters(product_fraction: int, accum: Precision) -> dict[str, Value]:
+    """How a product of that fraction enters the accumulator."""
+    return {
+        "PRODUCT_SHIFT": product_fraction - accum.fraction,
+        "PRODUCT_ROUNDING": int(accum.rounding is Rounding.RND),
+        "ACC_WIDTH": accum.width,
+        "ACC_SIGNED": int(accum.signed),
+    }
+
+
+def signed_width(raw: NDArray[Any]) -> int:
+    """Bits of the narrowest two's complement that holds every number; 1 for none."""
+    if not raw.size:
+        return 1
+    low, high = int(raw.min()), int(raw.max())
+    return 1 + max((~low if low < 0 else low).bit_length(), (~high if high < 0 else high).bit_length())
+
+
+def at_fraction(values: Constants, fraction: int) -> NDArray[Any]:
+    """The numbers on a finer grid, exact integers of any size."""
+    return values.raw.astype(object) << (fraction - values.fraction)

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many multipliers each layer gets, from its reuse factor.
+
+A reuse factor is hls4ml's: the multiplications of one vector (one window) that share a multiplier. A Dense of n_in x n_out with
+reuse factor R has n_in * n_out / R multipliers, P * Q as P inputs times Q outputs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hypersonic.hls.rf.layers import Dense, Depthwise, Embedding, Layer, RfNetwork
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a product layer gets: P inputs times Q outputs a clock; reuse_factor: clocks of one vector."""
+
+    p: int
+    q: int
+    reuse_factor: int
+
+
+def divisors(n: int) -> list[int]:
+    """In ascending order."""
+    return [d for d in range(1, n + 1) if n % d == 0]
+
+
+def dense_shape(dense: Dense) -> Shape:
+    """The P and Q whose clocks come nearest to the reuse factor; the faster, then the cheaper of equals.
+
+    An output costs an accumulator and a cast, an input an operand register: outputs are spared first.
+    """
+    kernel_rows = dense.window.kernel[0] if dense.window else 1
+    inputs = [
+        kernel_rows * lanes for lanes in divisors(dense.n_in // kernel_rows if dense.window is None else dense.x.channels)
+    ]
+    found = [Shape(p, q, (dense.n_in // p) * (dense.n_out // q)) for p in inputs for q in divisors(dense.n_out)]
+    wanted = dense.reuse_factor
+    return min(found, key=lambda shape: (abs(shape.reuse_factor - wanted), shape.reuse_factor, 3 * shape.q + shape.p))
+
+
+def depthwise_lanes(layer: Depthwise) -> int:
+    """Lanes whose clocks per pixel come nearest to the reuse factor: channels / lanes * kernel columns."""
+    columns, channels = layer.window.kernel[1], layer.x.channels
+    return min(divisors(channels), key=lambda lanes: (abs(channels // lanes * columns - layer.reuse_factor), -lanes))
+
+
+def interval(network: RfNetwork) -> int:
+    """Clocks a row takes in the layer that takes longest."""
+    return max((_layer_clocks(layer) for layer in network.layers), default=1)
+
+
+def _layer_clocks(layer: Layer) -> int:
+    if isinstance(layer, Dense):
+        return layer.vectors * taken_reuse(layer)
+    if isinstance(layer, Depthwise):
+        return layer.y.size // layer.y.channels * taken_reuse(layer)
+    return 1
+
+
+def taken_reuse(layer: Dense | Depthwise) -> int:
+    """Clocks of one vector, or of one pixel's channels."""
+    if isinstance(layer, Dense):
+        return dense_shape(layer).reuse_factor
+    return layer.x.channels // depthwise_lanes(layer) * layer.window.kernel[1]
+
+
+def notes(network: RfNetwork) -> tuple[str, ...]:
+    """What the user asked for and did not get, and where the C++ is undefined."""
+    return tuple(text for layer in network.layers for text in (_reuse_note(layer), _embedding_note(layer)) if text)
+
+
+def _reuse_note(layer: Layer) -> str:
+    if not isinstance(layer, Dense | Depthwise) or taken_reuse(layer) == layer.requested:
+        return ""
+    return (
+        f"layer {layer.name!r}: ReuseFactor is {layer.requested}, hls4ml takes {layer.reuse_factor}, the core "
+        f"{taken_reuse(layer)}, the nearest that divides"
+    )
+
+
+def _embedding_note(layer: Layer) -> str:
+    if not isinstance(layer, Embedding) or layer.x.precision.high < len(layer.table.raw):
+        return ""
+    return f"layer {layer.name!r}: an index past its {len(layer.table.raw)} rows reads the last; the C++ reads past its table"

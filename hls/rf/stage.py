@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An rf core as hardware: stages (instances of hls/rtl/rf_*.sv), the streams between them, and the files they read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.hls.network import Precision
+
+Value = int | str
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A tensor on its way: beats of `lanes` elements, `beats` of them a row."""
+
+    name: str
+    precision: Precision
+    lanes: int
+    beats: int
+
+    @property
+    def width(self) -> int:
+        """Bits of tdata."""
+        return self.lanes * self.precision.width
+
+
+@dataclass(frozen=True, eq=False)
+class Memory:
+    """A $readmemh file. words: (depth, fields) integers of any size; field 0 stands in the low bits of a word.
+
+    widths: bits of each field, one for all or one each in turn.
+    """
+
+    file: str
+    words: NDArray[Any]
+    widths: tuple[int, ...]
+
+    @property
+    def width(self) -> int:
+        """Bits of a word."""
+        fields: int = self.words.shape[1]
+        return sum(self.widths) * fields // len(self.widths)
+
+    @property
+    def bits(self) -> int:
+        return self.width * len(self.words)
+
+    def text(self) -> str:
+        """The file's lines, a word each, hexadecimal."""
+        return "\n".join(_lines(self.words, self.widths)) + "\n"
+
+
+#: words turned into bits at once: a network has millions of weights
+_WORDS_AT_ONCE = 2048
+
+
+def _lines(words: NDArray[Any], widths: tuple[int, ...]) -> list[str]:
+    fields = words.shape[1]
+    each = [widths[i % len(widths)] for i in range(fields)]
+    if max(each) <= 62 and words.dtype != object:
+        chunks = (words[at : at + _WORDS_AT_ONCE] for at in range(0, len(words), _WORDS_AT_ONCE))
+        return [line for chunk in chunks for line in _packed(chunk, each)]
+    digits = -(-sum(each) // 4)
+    return [f"{_word(word, each):0{digits}x}" for word in words]
+
+
+def _word(word: NDArray[Any], each: list[int]) -> int:
+    value = at = 0
+    for number, width in zip(word, each, strict=True):
+        value |= (int(number) & ((1 << width) - 1)) << at
+        at += width
+    return value
+
+
+def _packed(words: NDArray[np.int64], each: list[int]) -> list[str]:
+    """The same with numpy's bits."""
+    digits = -(-sum(each) // 4)
+    bits = np.zeros((len(words), digits * 4), dtype=np.uint8)
+    at = 0
+    for i, width in enumerate(each):
+        bits[:, at : at + width] = (words[:, i, None] >> np.arange(width)) & 1
+        at += width
+    nibbles = bits.reshape(len(words), digits, 4) @ np.array([1, 2, 4, 8], dtype=np.uint8)
+    letters = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)[nibbles[:, ::-1]]
+    return [row.tobytes().decode() for row in np.ascontiguousarray(letters)]
+
+
+@dataclass(frozen=True, eq=False)
+class Timing:
+    """When a stage's beats come out, of one row that nothing holds up, and how often rows can follow.
+
+    needs: for each input stream, for each output beat, the index of the last input beat it waits for; -1: for none.
+    latency: clocks from the edge that takes that beat to the one at which the output beat can be taken. gap: clocks from an
+    output beat to the next at the earliest. ii: clocks a row occupies the stage.
+    """
+
+    needs: tuple[NDArray[np.int64], ...]
+    latency: int
+    gap: int
+    ii: int
+
+    def departures(self, arrivals: tuple[NDArray[np.int64], ...]) -> NDArray[np.int64]:
+        """Edges at which each output beat can be taken, from those at which each input beat is."""
+        waits = [np.where(need < 0, 0, arrival[need]) for arrival, need in zip(arrivals, self.needs, strict=True)]
+        ready = np.max(waits, axis=0) + self.latency
+        steps = np.arange(len(ready), dtype=np.int64) * self.gap
+        spaced: NDArray[np.int64] = np.maximum.accumulate(ready - steps) + steps
+        return spaced
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """One instance. layer: whose work it does. multipliers: how many it has. multiplications: of one row."""
+
+    name: str
+    module: str
+    layer: str
+    parameters: Mapping[str, Value]
+    inputs: tuple[Stream, ...]
+    outputs: tuple[Stream, ...]
+    timing: Timing
+    memories: tuple[Memory, ...] = ()
+    multipliers: int = 0
+    multiplications: int = 0
+    ram_bits: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Pipeline:
+    """The whole core. inputs, outputs: the streams at its ports, a tensor each, in the model's order."""
+
+    name: str
+    stages: tuple[Stage, ...]
+    inputs: tuple[Stream, ...]
+    outputs: tuple[Stream, ...]
+    notes: tuple[str, ...] = field(default=())

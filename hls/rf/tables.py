@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of hls4ml's activations, number by number as its C++ fills them (nnet_activation.h, init_*_table).
+
+The C++ computes in float and double with the C library's expf, log and tanh, whose last bits are not those of numpy; the same
+library is called here. Each number is then cast to the table's type as ap_fixed reads a double.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from hypersonic.hls.network import Constants, Precision
+
+SELU_LAMBDA = 1.0507009873554804934193349852946
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    library = ctypes.CDLL("libm.so.6")
+    for name, kind in (
+        ("expf", ctypes.c_float),
+        ("log", ctypes.c_double),
+        ("tanhf", ctypes.c_float),
+        ("tanh", ctypes.c_double),
+    ):
+        function = getattr(library, name)
+        function.argtypes, function.restype = [kind], kind
+    return library
+
+
+def _expf(x: float) -> float:
+    return float(_library().expf(x))
+
+
+def _sigmoid(x: float) -> float:
+    return 1.0 / float(np.float32(1) + np.float32(_expf(-x)))
+
+
+def _tanh(x: float) -> float:
+    return float(_library().tanhf(x))
+
+
+def _softplus(x: float) -> float:
+    return float(_library().log(_expf(x) + 1.0))
+
+
+def _softsign(x: float) -> float:
+    return x / (abs(x) + 1.0)
+
+
+def _elu(x: float) -> float:
+    return _expf(x) - 1.0
+
+
+def _selu(x: float) -> float:
+    return SELU_LAMBDA * (1.6732632423543772848170429916717 * (_expf(x) - 1.0))
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A function of one number by a table over 2**span_log2 units of x; negative_only: over -8 to 0, more to the left."""
+
+    function: Callable[[float], float]
+    span_log2: int
+    negative_only: bool = False
+
+
+CURVES = {
+    "sigmoid": Curve(_sigmoid, 4),
+    "tanh": Curve(_tanh, 3),
+    "softplus": Curve(_softplus, 4),
+    "softsign": Curve(_softsign, 4),
+    "elu": Curve(_elu, 3, negative_only=True),
+    "selu": Curve(_selu, 3, negative_only=True),
+}
+
+#: the C++'s ap_ufixed<16,1> of it
+SELU_SCALE = Constants(np.array([34429], dtype=np.int64), 15)
+
+
+def curve_values(name: str, size: int, kind: Precision) -> Constants:
+    """The table's raw numbers (size,) in its own type; entry i is at x = (i - size / 2) * span / size, or -8 * i / size."""
+    curve = CURVES[name]
+    steps = np.arange(size, dtype=np.float64)
+    if curve.negative_only:
+        points = (-8.0 * steps / size).astype(np.float32)
+    else:
+        points = (2.0**curve.span_log2 * (steps - size / 2.0) / size).astype(np.float32)
+    return _in(kind, [curve.function(float(point)) for point in points])
+
+
+def _in(kind: Precision, numbers: list[float]) -> Constants:
+    """Floats (the C++'s functions return float) -> the type's raw numbers."""
+    return Constants(kind.fixed.from_float(np.array(numbers).astype(np.float32)), kind.fraction)
+
+
+def _addressed(kind: Precision, size: int) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
+    """The number that stands for each index: the type's top bits are the index, the rest zeros."""
+    raw = np.arange(size, dtype=np.int64) << (kind.width - (size.bit_length() - 1))
+    if kind.signed:
+        raw = np.where(raw > kind.high, raw - (1 << kind.width), raw)
+    return np.ldexp(raw.astype(np.float64), -kind.fraction).astype(np.float32)
+
+
+def exp_values(address: Precision, size: int, kind: Precision, *, negative: bool) -> Constants:
+    """init_exp_table: e**x, or e**-x, where x has the index as its top bits. (size,) raw in the table's type."""
+    sign = -1.0 if negative else 1.0
+    return _in(kind, [_expf(sign * float(x)) for x in _addressed(address, size)])
+
+
+def inverse_values(address: Precision, size: int, kind: Precision) -> Constants:
+    """init_invert_table: 1 / x; index 0 divides by zero, whose infinity saturates (see FixedPoint.from_float)."""
+    with np.errstate(divide="ignore"):
+        return _in(kind, list(np.float32(1) / _addressed(address, size)))

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clocks of a pipeline: each beat's way through one row, and the interval of rows. Measured clocks must equal these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.hls.rf.ports import is_whole, port_beats
+from hypersonic.hls.rf.stage import Pipeline, Stage, Timing
+
+
+@dataclass(frozen=True, eq=False)
+class Clocks:
+    """arrivals: stream name -> the edges at which its beats can be taken. ii, latency: of the network; see Core."""
+
+    arrivals: dict[str, NDArray[np.int64]]
+    ii: int
+    latency: int
+
+
+def clocks(pipeline: Pipeline) -> Clocks:
+    """One row through the pipeline, its input beats a clock apart."""
+    arrivals = _offered(pipeline)
+    for stage in pipeline.stages:
+        departed = stage.timing.departures(tuple(arrivals[stream.name] for stream in stage.inputs))
+        for stream in stage.outputs:
+            arrivals[stream.name] = departed
+    latency = max(int(arrivals[stream.name][-1]) for stream in pipeline.outputs)
+    ends = [port_beats(pipeline.inputs), port_beats(pipeline.outputs)]
+    ii = max([stage.timing.ii for stage in pipeline.stages] + ends)
+    return Clocks(arrivals, ii, latency)
+
+
+def _offered(pipeline: Pipeline) -> dict[str, NDArray[np.int64]]:
+    """When the ports' beats of one row come: side by side in one, or tensor after tensor."""
+    # the entrance forks a row of several tensors
+    offered, at = {}, int(is_whole(pipeline.inputs) and len(pipeline.inputs) > 1)
+    for stream in pipeline.inputs:
+        offered[stream.name] = np.arange(at, at + stream.beats, dtype=np.int64)
+        at += 0 if is_whole(pipeline.inputs) else stream.beats
+    return offered
+
+
+def dependences(pipeline: Pipeline, fork: Stage | None) -> dict[str, NDArray[np.int64]]:
+    """For every stream and beat, the index of the last beat of the fork without which it cannot exist; -1: of none.
+
+    fork: a stage whose outputs are copies of one another; None: the port, whose beats go to one input after the other.
+    """
+    if fork is None:
+        known = _offered(pipeline)
+    else:
+        known = {stream.name: np.full(stream.beats, -1, dtype=np.int64) for stream in pipeline.inputs}
+    for stage in pipeline.stages:
+        free = Timing(stage.timing.needs, 0, 0, 0)
+        made = free.departures(tuple(known[stream.name] for stream in stage.inputs))
+        for stream in stage.outputs:
+            known[stream.name] = np.arange(stream.beats, dtype=np.int64) if stage is fork else made
+    return known
+
+
+def common_fork(pipeline: Pipeline, join: Stage) -> Stage | None:
+    """The last fork that both of a join's inputs come from; None: only the port is common to them."""
+    behind: dict[str, set[str]] = {stream.name: set() for stream in pipeline.inputs}
+    for stage in pipeline.stages:
+        found = set[str]().union(*(behind[stream.name] for stream in stage.inputs))
+        for stream in stage.outputs:
+            behind[stream.name] = found | ({stage.name} if len(stage.outputs) > 1 else set())
+    a, b = (behind[stream.name] for stream in join.inputs)
+    shared = [stage for stage in pipeline.stages if stage.name in a & b]
+    return shared[-1] if shared else None
+
+
+def waiting(early: NDArray[np.int64], taken: NDArray[np.int64], ii: int) -> int:
+    """The most beats that stand in a FIFO which beat j enters at early[j] and leaves at taken[j], rows ii clocks apart."""
+    rows = int(max(0, (taken - early).max()) // max(ii, 1)) + 2
+    shifts = np.arange(rows, dtype=np.int64)[:, None] * ii
+    entered, left = np.sort((early + shifts).reshape(-1)), np.sort((taken + shifts).reshape(-1))
+    present = np.arange(1, len(entered) + 1) - np.searchsorted(left, entered, side="left")
+    return int(present.max())
+
+
+def busy(stage: Stage, ii: int) -> float:
+    """The share of a stage's multipliers' clocks that do a multiplication of the network, rows ii clocks apart."""
+    return stage.multiplications / (stage.multipliers * ii) if stage.multipliers else 0.0

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Pipeline on disk: <name>_core.sv, which joins the stages, the files they read, and core.json.
+
+The top's ports are those of Core, see rf/ports.py for rows too large for one beat.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from hypersonic.hls.core import RTL, Core
+from hypersonic.hls.rf.layers import RfNetwork
+from hypersonic.hls.rf.plan import WHOLE_ROW_BITS, plan
+from hypersonic.hls.rf.ports import entrance, fork, identifier, packets, port_width, way_out
+from hypersonic.hls.rf.report import figures
+from hypersonic.hls.rf.stage import Pipeline, Stage, Stream
+from hypersonic.hls.rf.timing import Clocks, clocks
+from hypersonic.hls.row import Row
+
+#: an instance in one of our modules, whose parameters always follow
+_INSTANCE = re.compile(r"^\s*((?:rf|axis)_\w+) #\(", re.MULTILINE)
+
+
+def write_rf_core(
+    network: RfNetwork,
+    name: str,
+    inputs: Row,
+    outputs: Row,
+    directory: Path,
+    whole_row_bits: int = WHOLE_ROW_BITS,
+) -> tuple[Core, dict[str, Any]]:
+    """Write <name>_core.sv, the files it reads and core.json into `directory`; return the core and its figures.
+
+    whole_row_bits: rows up to so many bits are one beat at the ports. Raises UnsupportedLayerError with the layer's name.
+    """
+    pipeline = plan(network, whole_row_bits)
+    timed = clocks(pipeline)
+    top = f"{name}_core"
+    directory.mkdir(parents=True, exist_ok=True)
+    for stage in pipeline.stages:
+        for memory in stage.memories:
+            (directory / _file(name, memory.file)).write_text(memory.text())
+    (directory / f"{top}.sv").write_text(core_text(pipeline, name, timed))
+    sources = (*module_files(pipeline), directory / f"{top}.sv")
+    core = Core(name, "rf", top, sources, inputs, outputs, ii=timed.ii, latency_cycles=timed.latency)
+    core.save(directory)
+    return core, figures(pipeline, timed)
+
+
+def module_files(pipeline: Pipeline) -> tuple[Path, ...]:
+    """The modules' files, a module after those it is made of."""
+    found: dict[str, None] = {}
+
+    def visit(module: str) -> None:
+        for inner in dict.fromkeys(_INSTANCE.findall(_module_file(module).read_text())):
+            visit(inner)
+        found.setdefault(module)
+
+    ends = ["axis_fifo"] + ["rf_fork"] * (len(pipeline.inputs) > 1)
+    for module in [*ends, *(stage.module for stage in pipeline.stages)]:
+        visit(module)
+    return tuple(_module_file(module) for module in found)
+
+
+def _module_file(module: str) -> Path:
+    return RTL / f"{module}.sv"
+
+
+def _file(core: str, file: str) -> str:
+    return f"{core}_{re.sub(r'[^A-Za-z0-9_.]', '_', file)}"
+
+
+def core_text(pipeline: Pipeline, name: str, timed: Clocks) -> str:
+    """The text of module <name>_core."""
+    x_bits, y_bits = port_width(pipeline.inputs), port_width(pipeline.outputs)
+    rows = 1 << max(2, (timed.latency // timed.ii + 4).bit_length())
+    lines = [
+        *_HEAD.format(name=name, x=x_bits - 1, y=y_bits - 1, ii=timed.ii, latency=timed.latency).splitlines(),
+        *_wires(pipeline),
+        *packets(rows),
+        *entrance(pipeline),
+        *(line for stage in pipeline.stages for line in _instance(stage, name)),
+        *way_out(pipeline),
+        "endmodule",
+        "",
+        "`default_nettype wire",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+_HEAD = """\
+// SPDX-License-Identifier: Apache-2.0
+//
+// {name}: a network whose layers share their multipliers, written by hypersonic (hls/rf/write.py). A row every {ii} clocks,
+// {latency} clocks from a row to its result. Weights and tables are read by $readmemh from the files beside this one.
+`default_nettype none
+
+module {name}_core (
+    input  logic clk,
+    input  logic rst_n,
+    input  logic s_axis_x_tvalid,
+    output logic s_axis_x_tready,
+    input  logic [{x}:0] s_axis_x_tdata,
+    input  logic s_axis_x_tlast,
+    output logic m_axis_y_tvalid,
+    input  logic m_axis_y_tready,
+    output logic [{y}:0] m_axis_y_tdata,
+    output logic m_axis_y_tlast
+);"""
+
+
+def _streams(pipeline: Pipeline) -> Iterator[Stream]:
+    yield from pipeline.inputs
+    for stage in pipeline.stages:
+        yield from stage.outputs
+
+
+def _wires(pipeline: Pipeline) -> Iterator[str]:
+    for stream in _streams(pipeline):
+        n = identifier(stream.name)
+        yield f"  logic {n}_tvalid, {n}_tready, {n}_tlast;"
+        yield f"  logic [{stream.width - 1}:0] {n}_tdata;  // {stream.lanes} x {stream.precision}, {stream.beats} beats a row"
+
+
+def _instance(stage: Stage, core: str) -> Iterator[str]:
+    yield ""
+    yield f"  // {stage.layer}"
+    if stage.module == "rf_fork":
+        yield from _fork(stage)
+        return
+    parameters = ", ".join(f".{key}({_literal(value, core)})" for key, value in stage.parameters.items())
+    yield f"  {stage.module} #("
+    yield f"      {parameters}"
+    yield f"  ) u_{identifier(stage.name)} ("
+    yield "      .clk(clk), .rst_n(rst_n),"
+    if stage.module == "axis_fifo":
+        yield from _fifo_ports(stage)
+        return
+    prefixes = ("s_axis",) if len(stage.inputs) == 1 else ("s_axis_a", "s_axis_b")
+    ports = [*zip(prefixes, stage.inputs, strict=True), ("m_axis", stage.outputs[0])]
+    lines = [
+        ", ".join(
+            f".{prefix}_{signal}({identifier(stream.name)}_{signal})" for signal in ("tvalid", "tready", "tdata", "tlast")
+        )
+        for prefix, stream in ports
+    ]
+    yield ",\n".join(f"      {line}" for line in lines)
+    yield "  );"
+
+
+def _literal(value: int | str, core: str) -> str:
+    if isinstance(value, str):
+        return f'"{_file(core, value)}"' if value else '""'
+    return str(value) if abs(value) < 1 << 31 else (f"-64'sd{-value}" if value < 0 else f"64'd{value}")
+
+
+def _fifo_ports(stage: Stage) -> Iterator[str]:
+    x, y = identifier(stage.inputs[0].name), identifier(stage.outputs[0].name)
+    yield f"      .s_axis_tvalid({x}_tvalid), .s_axis_tready({x}_tready), .s_axis_tdata({{{x}_tlast, {x}_tdata}}),"
+    yield f"      .m_axis_tvalid({y}_tvalid), .m_axis_tready({y}_tready), .m_axis_tdata({{{y}_tlast, {y}_tdata}})"
+    yield "  );"
+
+
+def _fork(stage: Stage) -> Iterator[str]:
+    """The data go to the first consumer's wires, the others' are those."""
+    x, names = identifier(stage.inputs[0].name), [identifier(stream.name) for stream in stage.outputs]
+    source = (f"{x}_tvalid", f"{x}_tready", f"{x}_tdata", f"{x}_tlast")
+    yield from fork(identifier(stage.name), source, names[0], stage.outputs)
+    for n in names[1:]:
+        yield f"  assign {n}_tdata = {names[0]}_tdata;"
+        yield f"  assign {n}_tlast = {names[0]}_tlast;"

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A number divided by a small count, towards zero as C does, four clocks, one a clock. The magnitude is multiplied by the
+// reciprocal, ceil(2**POINT / count), with so many bits that no quotient of WIDTH bits is off.
+`default_nettype none
+
+module rf_divide #(
+    parameter int WIDTH = 16,  // bits of the number
+    parameter bit SIGNED = 1'b1,  // it is two's complement
+    parameter int COUNTS = 4,  // the greatest count
+    parameter int CONSTANT = 0  // the count, if it is always the same; 0: it comes by the port
+) (
+    input  logic                         clk,
+    input  logic [            WIDTH-1:0] x,
+    input  logic [$clog2(COUNTS + 1)-1:0] count,
+    output logic [            WIDTH-1:0] y
+);
+
+  localparam int POINT = WIDTH + $clog2(CONSTANT > 0 ? CONSTANT : COUNTS);
+
+  if (WIDTH < 1 || POINT > 126) begin : g_check_width
+    $error("rf_divide %m: WIDTH is %0d, expected 1 or more, and 126 at most with the bits of the count", WIDTH);
+  end
+  if (COUNTS < 1 || CONSTANT < 0) begin : g_check_counts
+    $error("rf_divide %m: COUNTS is %0d and CONSTANT %0d, expected 1 or more and 0 or more", COUNTS, CONSTANT);
+  end
+
+  localparam logic [127:0] ONE = 128'd1 << POINT;
+
+  // 1: sign and magnitude
+  logic [WIDTH-1:0] magnitude_q;
+  logic [POINT:0] reciprocal;
+  logic [2:0] negative_q;
+  wire negative = SIGNED && x[WIDTH-1];
+
+  always_ff @(posedge clk) begin
+    magnitude_q <= negative ? -x : x;
+    negative_q <= {negative_q[1:0], negative};
+  end
+
+  if (CONSTANT > 0) begin : gen_constant
+    localparam logic [127:0] RECIPROCAL = (ONE + 128'(CONSTANT) - 128'd1) / 128'(CONSTANT);
+    assign reciprocal = RECIPROCAL[POINT:0];
+    wire unused = &{1'b0, count};
+  end else begin : gen_table
+    localparam int DEPTH = 1 << $clog2(COUNTS + 1);
+    logic [POINT:0] reciprocals[DEPTH];
+
+    for (genvar d = 0; d < DEPTH; d++) begin : g_reciprocal
+      localparam logic [127:0] RECIPROCAL = d == 0 ? 128'd0 : (ONE + 128'(d) - 128'd1) / 128'(d == 0 ? 1 : d);
+      initial reciprocals[d] = RECIPROCAL[POINT:0];
+    end
+    always_ff @(posedge clk) reciprocal <= reciprocals[count];
+  end
+
+  // 2 and 3: multiply, in two registers for a multiplier of several parts
+  logic [WIDTH+POINT:0] product_q, product_2_q;
+
+  always_ff @(posedge clk) begin
+    product_q <= (WIDTH + POINT + 1)'(magnitude_q) * (WIDTH + POINT + 1)'(reciprocal);
+    product_2_q <= product_q;
+  end
+
+  // 4: the sign again
+  wire [WIDTH-1:0] quotient = product_2_q[POINT+:WIDTH];
+
+  always_ff @(posedge clk) y <= negative_q[2] ? -quotient : quotient;
+
+  wire unused_product = &{1'b0, product_2_q};
+
+endmodule
+
+`default_nettype wire

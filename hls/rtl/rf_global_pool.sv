@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Pooling over a whole image: PIXELS pixels of CHANNEL_BEATS beats become one pixel. What is computed is rf_pool's, with all
+// pixels counted; one number a channel is kept, in a register or in a small memory. A beat is taken every clock.
+`default_nettype none
+
+module rf_global_pool #(
+    parameter int OP = 0,  // 0 max, 1 average
+    parameter int LANES = 2,  // channels of a beat
+    parameter int CHANNEL_BEATS = 3,  // beats of a pixel
+    parameter int PIXELS = 4,  // pixels of an image
+    parameter int X_WIDTH = 8,  // bits of an element
+    parameter bit X_SIGNED = 1'b1,  // it is two's complement
+    parameter int X_SHIFT = 0,  // fraction bits of an element - of accum_t, in an average; negative: to the left
+    parameter int X_ROUNDING = 0,  // how an element is cut: 0 TRN, 1 RND
+    parameter int ACC_WIDTH = 16,  // bits of accum_t, in an average
+    parameter bit ACC_SIGNED = 1'b1,
+    parameter int RESULT_SHIFT = 0,  // fraction bits of accum_t (max: of an element) - of the result
+    parameter int Y_WIDTH = 8,  // bits of a result
+    parameter bit Y_SIGNED = 1'b1,
+    parameter int ROUNDING = 0,  // see rf_cast
+    parameter int OVERFLOW = 0
+) (
+    input  logic                     clk,
+    input  logic                     rst_n,
+    input  logic                     s_axis_tvalid,
+    output logic                     s_axis_tready,
+    input  logic [LANES*X_WIDTH-1:0] s_axis_tdata,
+    input  logic                     s_axis_tlast,
+    output logic                     m_axis_tvalid,
+    input  logic                     m_axis_tready,
+    output logic [LANES*Y_WIDTH-1:0] m_axis_tdata,
+    output logic                     m_axis_tlast
+);
+
+  if (OP < 0 || OP > 1) begin : g_check_op
+    $error("rf_global_pool %m: OP is %0d, expected 0 or 1", OP);
+  end
+  if (PIXELS < 1 || CHANNEL_BEATS < 1) begin : g_check_size
+    $error("rf_global_pool %m: PIXELS is %0d and CHANNEL_BEATS %0d, expected 1 or more", PIXELS, CHANNEL_BEATS);
+  end
+  if (X_ROUNDING < 0 || X_ROUNDING > 1) begin : g_check_rounding
+    $error("rf_global_pool %m: X_ROUNDING is %0d, expected 0 or 1", X_ROUNDING);
+  end
+
+  localparam bit AVERAGE = OP == 1;
+  localparam int VALUE = AVERAGE ? ACC_WIDTH : X_WIDTH;  // bits of a sum or a maximum
+  localparam bit VALUE_SIGNED = AVERAGE ? ACC_SIGNED : X_SIGNED;
+  localparam int RIGHT = X_SHIFT > X_WIDTH ? X_WIDTH : X_SHIFT > 0 ? X_SHIFT : 0;
+  localparam int LEFT = X_SHIFT < 0 ? -X_SHIFT : 0;
+  localparam bit ROUND = AVERAGE && RIGHT > 0 && X_ROUNDING == 1;
+  localparam int LATENCY = 2 + (AVERAGE ? 4 : 0) + 2;
+  localparam int CW = CHANNEL_BEATS > 1 ? $clog2(CHANNEL_BEATS) : 1;
+  localparam int PW = PIXELS > 1 ? $clog2(PIXELS) : 1;
+
+  logic [CW-1:0] cb_q, cb_2_q;
+  logic [PW-1:0] pixel_q;
+  logic place_tready, take_q, first_q;
+  wire cb_last = cb_q == CW'(CHANNEL_BEATS - 1);
+  wire pixel_last = pixel_q == PW'(PIXELS - 1);
+  wire take = s_axis_tvalid && s_axis_tready;
+
+  assign s_axis_tready = !pixel_last || place_tready;
+
+  always_ff @(posedge clk) begin
+    if (take) cb_q <= cb_last ? '0 : cb_q + 1'b1;
+    if (take && cb_last) pixel_q <= pixel_last ? '0 : pixel_q + 1'b1;
+    take_q <= take;
+    if (!rst_n) begin
+      cb_q <= '0;
+      pixel_q <= '0;
+      take_q <= 1'b0;
+    end
+  end
+
+  always_ff @(posedge clk) begin
+    first_q <= pixel_q == '0;
+    cb_2_q <= cb_q;
+  end
+
+  // ---------------------------------------------------------------- one number a channel
+  logic [LANES*VALUE-1:0] earlier, values_q;  // of the beat taken a clock ago: without it, and with it one more clock later
+  logic [LANES*VALUE-1:0] values;
+
+  if (CHANNEL_BEATS == 1) begin : gen_register
+    assign earlier = values_q;
+    wire unused = &{1'b0, cb_2_q};
+  end else begin : gen_memory
+    logic [LANES*VALUE-1:0] channels[CHANNEL_BEATS];
+
+    // two beats of a pixel, or more, lie between a write and the next read of the same place
+    always_ff @(posedge clk) if (take) earlier <= channels[cb_q];
+    always_ff @(posedge clk) if (take_q) channels[cb_2_q] <= values;
+  end
+
+  always_ff @(posedge clk) if (take_q) values_q <= values;
+
+  logic [LANES*Y_WIDTH-1:0] results;
+
+  for (genvar lane = 0; lane < LANES; lane++) begin : g_lane
+    wire [X_WIDTH-1:0] x = s_axis_tdata[lane*X_WIDTH+:X_WIDTH];
+    wire [VALUE-1:0] old = earlier[lane*VALUE+:VALUE];
+    logic [VALUE-1:0] x_q;
+    wire [VALUE-1:0] pooled;
+
+    if (AVERAGE) begin : gen_average
+      wire signed [X_WIDTH:0] wide = {X_SIGNED && x[X_WIDTH-1], x};
+      wire signed [VALUE-1:0] whole = VALUE'(wide >>> RIGHT);
+      if (ROUND) begin : gen_round
+        always_ff @(posedge clk) x_q <= whole + VALUE'(wide[RIGHT-1]);
+      end else begin : gen_truncate
+        always_ff @(posedge clk) x_q <= whole << LEFT;
+      end
+      assign values[lane*VALUE+:VALUE] = first_q ? x_q : old + x_q;
+
+      rf_divide #(
+          .WIDTH(VALUE),
+          .SIGNED(ACC_SIGNED),
+          .COUNTS(PIXELS),
+          .CONSTANT(PIXELS)
+      ) u_rf_divide (
+          .clk(clk),
+          .x(values_q[lane*VALUE+:VALUE]),
+          .count('0),
+          .y(pooled)
+      );
+    end else begin : gen_max
+      wire old_is_greater = X_SIGNED ? $signed(old) > $signed(x_q) : old > x_q;
+      always_ff @(posedge clk) x_q <= x;
+      assign values[lane*VALUE+:VALUE] = old_is_greater && !first_q ? old : x_q;
+      assign pooled = values_q[lane*VALUE+:VALUE];
+    end
+
+    rf_cast #(
+        .IN_WIDTH (VALUE),
+        .SIGNED_IN(VALUE_SIGNED),
+        .SHIFT    (RESULT_SHIFT),
+        .WIDTH    (Y_WIDTH),
+        .SIGNED   (Y_SIGNED),
+        .ROUNDING (ROUNDING),
+        .OVERFLOW (OVERFLOW)
+    ) u_rf_cast (
+        .clk(clk),
+        .x  (pooled),
+        .y  (results[lane*Y_WIDTH+:Y_WIDTH])
+    );
+  end
+
+  axis_free_running #(
+      .WIDTH  (LANES * Y_WIDTH),
+      .LATENCY(LATENCY)
+  ) u_axis_free_running (
+      .clk(clk),
+      .rst_n(rst_n),
+      .s_axis_tvalid(s_axis_tvalid && pixel_last),
+      .s_axis_tready(place_tready),
+      .s_axis_tlast(s_axis_tlast),
+      .pipeline_tdata(results),
+      .m_axis_tvalid(m_axis_tvalid),
+      .m_axis_tready(m_axis_tready),
+      .m_axis_tdata(m_axis_tdata),
+      .m_axis_tlast(m_axis_tlast)
+  );
+
+endmodule
+
+`default_nettype wire

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The engine of rf_mac and rf_mac_stream: matrix times vector with P x Q multipliers, one vector every (N_IN / P) * (N_OUT / Q)
+// clocks without a gap:
+//
+//   y[j] = result_t(bias[j] + sum over i of accum_t(x[i] * w[i][j]))
+//
+// A vector comes as N_IN / P beats of P elements and leaves as N_OUT / Q beats of Q. Sums are modulo 2**ACC_WIDTH, so their
+// order does not matter; only a product may be cut on its way into the accumulator (PRODUCT_SHIFT).
+//
+//   s_axis --> vector buffer, twice ---> x --+
+//              (none when Q = N_OUT)         * --> cut --> adder tree over P --> accumulator --> rf_cast --> m_axis
+//   weight_word, from outside ---------> w --+                                       ^
+//                                                              bias memory ----------+
+//
+// A vector is read N_OUT / Q times, the first time while it comes in. The multipliers run free; a result's place in the
+// output FIFO is kept before its last products are made. weight_word is looked at one clock after weight_enable, which waits
+// for weight_tvalid: Q*P weights, element (q, p) at ((q*P)+p)*W_WIDTH, of word weight_address = (output group) * (N_IN/P) +
+// (input beat). Latency from the last beat of a vector to its first results: 9 + TREE_REGISTERS clocks, and one more with a
+// vector buffer.
+`default_nettype none
+
+module rf_mac_engine #(
+    parameter int N_IN = 16,  // elements of a vector that comes
+    parameter int N_OUT = 8,  // elements of a vector that goes
+    parameter int P = 4,  // inputs taken in one clock, a divisor of N_IN
+    parameter int Q = 2,  // outputs computed side by side, a divisor of N_OUT
+    parameter int X_WIDTH = 8,  // bits of an input
+    parameter bit X_SIGNED = 1'b1,  // inputs are two's complement
+    parameter int W_WIDTH = 8,  // bits of a weight, two's complement
+    parameter int PRODUCT_SHIFT = 0,  // fraction bits of a product - of the accumulator; negative: to the left
+    parameter int PRODUCT_ROUNDING = 0,  // how a product is cut: 0 TRN, 1 RND
+    parameter int ACC_WIDTH = 24,  // bits of the accumulator and of a bias
+    parameter bit ACC_SIGNED = 1'b1,  // the accumulator is two's complement when it is cast
+    parameter int RESULT_SHIFT = 8,  // fraction bits of the accumulator - of the result
+    parameter int Y_WIDTH = 8,  // bits of a result
+    parameter bit Y_SIGNED = 1'b1,  // results are two's complement
+    parameter int ROUNDING = 0,  // of the result, see rf_cast
+    parameter int OVERFLOW = 0,
+    parameter BIAS = ""  // $readmemh: N_OUT/Q words of Q*ACC_WIDTH bits
+) (
+    input  logic                   clk,
+    input  logic                   rst_n,
+    input  logic                   weight_tvalid,
+    output logic                   weight_enable,
+    output logic [(N_IN/P*(N_OUT/Q) > 1 ? $clog2(N_IN/P*(N_OUT/Q)) : 1)-1:0] weight_address,
+    input  logic [Q*P*W_WIDTH-1:0] weight_word,
+    input  logic                   s_axis_tvalid,
+    output logic                   s_axis_tready,
+    input  logic [  P*X_WIDTH-1:0] s_axis_tdata,
+    input  logic                   s_axis_tlast,
+    output logic                   m_axis_tvalid,
+    input  logic                   m_axis_tready,
+    output logic [  Q*Y_WIDTH-1:0] m_axis_tdata,
+    output logic                   m_axis_tlast
+);
+
+  if (P < 1 || N_IN % P != 0) begin : g_check_p
+    $error("rf_mac_engine %m: P is %0d, expected a divisor of N_IN, %0d", P, N_IN);
+  end
+  if (Q < 1 || N_OUT % Q != 0) begin : g_check_q
+    $error("rf_mac_engine %m: Q is %0d, expected a divisor of N_OUT, %0d", Q, N_OUT);
+  end
+  if (X_WIDTH < 1 || W_WIDTH < 1 || X_WIDTH + W_WIDTH > 128) begin : g_check_widths
+    $error("rf_mac_engine %m: X_WIDTH %0d and W_WIDTH %0d, expected 1 or more and 128 together", X_WIDTH, W_WIDTH);
+  end
+  if (PRODUCT_ROUNDING < 0 || PRODUCT_ROUNDING > 1) begin : g_check_product_rounding
+    $error("rf_mac_engine %m: PRODUCT_ROUNDING is %0d, expected 0 or 1", PRODUCT_ROUNDING);
+  end
+
+  localparam int BEATS = N_IN / P;
+  localparam int GROUPS = N_OUT / Q;
+  localparam int RF = BEATS * GROUPS;
+  localparam int BEAT_WIDTH = BEATS > 1 ? $clog2(BEATS) : 1;
+  localparam int GROUP_WIDTH = GROUPS > 1 ? $clog2(GROUPS) : 1;
+  localparam int ADDRESS_WIDTH = RF > 1 ? $clog2(RF) : 1;
+
+  // widths on the way from a product to the accumulator
+  localparam int PRODUCT = X_WIDTH + W_WIDTH;
+  localparam int RIGHT = PRODUCT_SHIFT > PRODUCT ? PRODUCT : PRODUCT_SHIFT > 0 ? PRODUCT_SHIFT : 0;
+  localparam int LEFT = PRODUCT_SHIFT < 0 ? -PRODUCT_SHIFT : 0;
+  localparam bit ROUND = RIGHT > 0 && PRODUCT_ROUNDING == 1;
+  localparam int CUT = PRODUCT + 1 - RIGHT - (ROUND ? 0 : RIGHT < PRODUCT ? 1 : 0);
+  localparam int LEVELS = $clog2(P);
+  // bits of a sum that reach the accumulator
+  localparam int KEPT = ACC_WIDTH > LEFT ? ACC_WIDTH - LEFT : 1;
+  localparam int SUM = CUT + LEVELS < KEPT ? CUT + LEVELS : KEPT;
+  // two narrow additions fit between registers, one wide one does
+  localparam int LEVELS_A_REGISTER = SUM <= 24 ? 2 : 1;
+  localparam int TREE_REGISTERS = (LEVELS + LEVELS_A_REGISTER - 1) / LEVELS_A_REGISTER;
+  localparam int TO_SUM = 4 + TREE_REGISTERS;  // clock edges from issuing a beat to its sum
+
+  // ---------------------------------------------------------------- which beat and group is next
+  logic [BEAT_WIDTH-1:0] beat_q;
+  logic [GROUP_WIDTH-1:0] group_q;
+  logic [ADDRESS_WIDTH-1:0] address_q;
+  logic available;  // the beat is here
+  logic row_last;  // the vector is its row's last
+  logic place_tready;  // a place in the output FIFO is free
+  wire beat_last = beat_q == BEAT_WIDTH'(BEATS - 1);
+  wire group_last = group_q == GROUP_WIDTH'(GROUPS - 1);
+  wire issue = available && weight_tvalid && (!beat_last || place_tready);
+
+  always_ff @(posedge clk) begin
+    if (issue) begin
+      beat_q <= beat_last ? '0 : beat_q + 1'b1;
+      if (beat_last) group_q <= group_last ? '0 : group_q + 1'b1;
+      address_q <= beat_last && group_last ? '0 : address_q + 1'b1;
+    end
+    if (!rst_n) begin
+      beat_q <= '0;
+      group_q <= '0;
+      address_q <= '0;
+    end
+  end
+
+  // ---------------------------------------------------------------- the inputs
+  // what is read without being issued goes nowhere, so the handshake enables the counters alone and not the wide registers
+  logic [P*X_WIDTH-1:0] beat_data_q;
+
+  if (GROUPS == 1) begin : gen_straight
+    assign available = s_axis_tvalid;
+    assign s_axis_tready = weight_tvalid && (!beat_last || place_tready);
+    assign row_last = s_axis_tlast;
+
+    always_ff @(posedge clk) beat_data_q <= s_axis_tdata;
+  end else begin : gen_buffer
+    logic [P*X_WIDTH-1:0] vectors[2 << (BEATS > 1 ? BEAT_WIDTH : 0)];
+    logic [1:0] full_q, last_q;
+    logic [BEAT_WIDTH-1:0] count_q;  // beats of the vector that comes in
+    logic write_q, read_q;  // which vector
+    wire write = s_axis_tvalid && s_axis_tready;
+    wire write_last = count_q == BEAT_WIDTH'(BEATS - 1);
+
+    assign s_axis_tready = !full_q[write_q];
+    assign available = full_q[read_q] || (write_q == read_q && beat_q < count_q);
+    assign row_last = last_q[read_q];
+
+    always_ff @(posedge clk) begin
+      if (write) count_q <= write_last ? '0 : count_q + 1'b1;
+      if (write && write_last) begin
+        full_q[write_q] <= 1'b1;
+        last_q[write_q] <= s_axis_tlast;
+        write_q <= !write_q;
+      end
+      if (issue && beat_last && group_last) begin
+        full_q[read_q] <= 1'b0;
+        read_q <= !read_q;
+      end
+      if (!rst_n) begin
+        count_q <= '0;
+        full_q <= '0;
+        write_q <= 1'b0;
+        read_q <= 1'b0;
+      end
+    end
+
+    if (BEATS > 1) begin : gen_beats
+      always_ff @(posedge clk) if (write) vectors[{write_q, count_q}] <= s_axis_tdata;
+      always_ff @(posedge clk) beat_data_q <= vectors[{read_q, beat_q}];
+    end else begin : gen_beat
+      always_ff @(posedge clk) if (write) vectors[write_q] <= s_axis_tdata;
+      always_ff @(posedge clk) beat_data_q <= vectors[read_q];
+    end
+  end
+
+  // ---------------------------------------------------------------- the weights
+  logic [Q*P*W_WIDTH-1:0] weights_q;
+
+  assign weight_enable = issue;
+  assign weight_address = address_q;
+
+  always_ff @(posedge clk) weights_q <= weight_word;
+
+  // ---------------------------------------------------------------- when a sum is whose
+  logic [TO_SUM-1:0] issue_q, first_q;
+  logic [Q*ACC_WIDTH-1:0] bias_q;
+
+  always_ff @(posedge clk) issue_q <= rst_n ? TO_SUM'({issue_q, issue}) : '0;
+  always_ff @(posedge clk) first_q <= TO_SUM'({first_q, beat_q == '0});
+
+  // the group is counted again at the accumulator: cheaper than carrying it along
+  logic [TO_SUM-2:0] last_q;
+  logic [GROUP_WIDTH-1:0] bias_group_q;
+  wire bias_group_last = bias_group_q == GROUP_WIDTH'(GROUPS - 1);
+
+  always_ff @(posedge clk) last_q <= (TO_SUM - 1)'({last_q, beat_last});
+
+  always_ff @(posedge clk) begin
+    if (issue_q[TO_SUM-2] && last_q[TO_SUM-2]) bias_group_q <= bias_group_last ? '0 : bias_group_q + 1'b1;
+    if (!rst_n) bias_group_q <= '0;
+  end
+
+  rf_rom #(
+      .WIDTH(Q * ACC_WIDTH),
+      .DEPTH(GROUPS),
+      .FILE (BIAS),
+      .STYLE("auto")
+  ) u_bias (
+      .clk(clk),
+      .enable(1'b1),
+      .address(bias_group_q),
+      .word(bias_q)
+  );
+
+  // ---------------------------------------------------------------- multiply, add, accumulate, cast
+  for (genvar p = 0; p < P; p++) begin : g_x
+    logic signed [X_WIDTH:0] x_q;  // a sign bit for an unsigned input too
+    wire [X_WIDTH-1:0] x = beat_data_q[p*X_WIDTH+:X_WIDTH];
+    always_ff @(posedge clk) x_q <= {X_SIGNED && x[X_WIDTH-1], x};
+  end
+
+  logic [Q*Y_WIDTH-1:0] results;
+
+  for (genvar q = 0; q < Q; q++) begin : g_q
+    for (genvar p = 0; p < P; p++) begin : g_p
+      wire signed [W_WIDTH-1:0] w = weights_q[(q*P+p)*W_WIDTH+:W_WIDTH];
+      logic signed [PRODUCT-1:0] product_q;
+      always_ff @(posedge clk) product_q <= PRODUCT'(g_x[p].x_q) * PRODUCT'(w);
+    end
+
+    for (genvar level = 0; level <= LEVELS; level++) begin : g_level
+      localparam int NODES = (P + (1 << level) - 1) >> level;
+      localparam int BEFORE = level == 0 ? P : (P + (1 << (level - 1)) - 1) >> (level - 1);
+      localparam int WIDTH = CUT + level < SUM ? CUT + level : SUM;
+      localparam bit REGISTERED = level == 0 || (LEVELS - level) % LEVELS_A_REGISTER == 0;
+      for (genvar n = 0; n < NODES; n++) begin : g_node
+        wire signed [WIDTH-1:0] next;
+        logic signed [WIDTH-1:0] sum;
+
+        if (level == 0 && ROUND) begin : gen_round
+          wire signed [PRODUCT:0] product = (PRODUCT + 1)'(g_p[n].product_q);
+          assign next = WIDTH'(product >>> RIGHT) + WIDTH'($signed({1'b0, product[RIGHT-1]}));
+        end else if (level == 0) begin : gen_truncate
+          assign next = WIDTH'(g_p[n].product_q >>> RIGHT);
+        end else if (2 * n + 1 < BEFORE) begin : gen_add
+          assign next = WIDTH'(g_level[level-1].g_node[2*n].sum) + WIDTH'(g_level[level-1].g_node[2*n+1].sum);
+        end else begin : gen_pass
+          assign next = WIDTH'(g_level[level-1].g_node[2*n].sum);
+        end
+
+        if (REGISTERED) begin : gen_register
+          always_ff @(posedge clk) sum <= next;
+        end else begin : gen_wire
+          assign sum = next;
+        end
+      end
+    end
+
+    logic [ACC_WIDTH-1:0] accumulator_q;
+    wire [ACC_WIDTH-1:0] start = bias_q[q*ACC_WIDTH+:ACC_WIDTH];
+    wire [ACC_WIDTH-1:0] summand = ACC_WIDTH'($signed(g_level[LEVELS].g_node[0].sum)) << LEFT;
+
+    always_ff @(posedge clk) begin
+      if (issue_q[TO_SUM-1]) accumulator_q <= (first_q[TO_SUM-1] ? start : accumulator_q) + summand;
+    end
+
+    rf_cast #(
+        .IN_WIDTH (ACC_WIDTH),
+        .SIGNED_IN(ACC_SIGNED),
+        .SHIFT    (RESULT_SHIFT),
+        .WIDTH    (Y_WIDTH),
+        .SIGNED   (Y_SIGNED),
+        .ROUNDING (ROUNDING),
+        .OVERFLOW (OVERFLOW)
+    ) u_rf_cast (
+        .clk(clk),
+        .x  (accumulator_q),
+        .y  (results[q*Y_WIDTH+:Y_WIDTH])
+    );
+  end
+
+  axis_free_running #(
+      .WIDTH  (Q * Y_WIDTH),
+      .LATENCY(TO_SUM + 3)
+  ) u_axis_free_running (
+      .clk(clk),
+      .rst_n(rst_n),
+      .s_axis_tvalid(available && weight_tvalid && beat_last),
+      .s_axis_tready(place_tready),
+      .s_axis_tlast(row_last && group_last),
+      .pipeline_tdata(results),
+      .m_axis_tvalid(m_axis_tvalid),
+      .m_axis_tready(m_axis_tready),
+      .m_axis_tdata(m_axis_tdata),
+      .m_axis_tlast(m_axis_tlast)
+  );
+
+endmodule
+
+`default_nettype wire

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Matrix times vector with P x Q multipliers, the weights by a stream: rf_mac_engine takes a word of Q*P weights for each beat
+// it multiplies, the words 0 to RF - 1 of rf_mac's memory over and over, RF = (N_IN / P) * (N_OUT / Q). They come from memory
+// that is loaded at run time (rf_weights), or from outside the chip. Without a gap in the words there is none in the vectors.
+`default_nettype none
+
+module rf_mac_stream #(
+    parameter int N_IN = 16,  // elements of a vector that comes
+    parameter int N_OUT = 8,  // elements of a vector that goes
+    parameter int P = 4,  // inputs taken in one clock, a divisor of N_IN
+    parameter int Q = 2,  // outputs computed side by side, a divisor of N_OUT
+    parameter int X_WIDTH = 8,  // bits of an input
+    parameter bit X_SIGNED = 1'b1,  // inputs are two's complement
+    parameter int W_WIDTH = 8,  // bits of a weight, two's complement
+    parameter int PRODUCT_SHIFT = 0,  // fraction bits of a product - of the accumulator; negative: to the left
+    parameter int PRODUCT_ROUNDING = 0,  // how a product is cut: 0 TRN, 1 RND
+    parameter int ACC_WIDTH = 24,  // bits of the accumulator and of a bias
+    parameter bit ACC_SIGNED = 1'b1,  // the accumulator is two's complement when it is cast
+    parameter int RESULT_SHIFT = 8,  // fraction bits of the accumulator - of the result
+    parameter int Y_WIDTH = 8,  // bits of a result
+    parameter bit Y_SIGNED = 1'b1,  // results are two's complement
+    parameter int ROUNDING = 0,  // of the result, see rf_cast
+    parameter int OVERFLOW = 0,
+    parameter BIAS = ""  // $readmemh: N_OUT/Q words of Q*ACC_WIDTH bits
+) (
+    input  logic                 clk,
+    input  logic                 rst_n,
+    input  logic                 s_axis_tvalid,
+    output logic                 s_axis_tready,
+    input  logic [P*X_WIDTH-1:0] s_axis_tdata,
+    input  logic                 s_axis_tlast,
+    output logic                 m_axis_tvalid,
+    input  logic                 m_axis_tready,
+    output logic [Q*Y_WIDTH-1:0] m_axis_tdata,
+    output logic                 m_axis_tlast,
+    input  logic                   s_axis_w_tvalid,
+    output logic                   s_axis_w_tready,
+    input  logic [Q*P*W_WIDTH-1:0] s_axis_w_tdata
+);
+
+  localparam int RF = (N_IN / P) * (N_OUT / Q);
+
+  logic [(RF > 1 ? $clog2(RF) : 1)-1:0] weight_address;
+  logic [Q*P*W_WIDTH-1:0] weight_word_q;
+
+  always_ff @(posedge clk) weight_word_q <= s_axis_w_tdata;
+
+  rf_mac_engine #(
+      .N_IN            (N_IN),
+      .N_OUT           (N_OUT),
+      .P               (P),
+      .Q               (Q),
+      .X_WIDTH         (X_WIDTH),
+      .X_SIGNED        (X_SIGNED),
+      .W_WIDTH         (W_WIDTH),
+      .PRODUCT_SHIFT   (PRODUCT_SHIFT),
+      .PRODUCT_ROUNDING(PRODUCT_ROUNDING),
+      .ACC_WIDTH       (ACC_WIDTH),
+      .ACC_SIGNED      (ACC_SIGNED),
+      .RESULT_SHIFT    (RESULT_SHIFT),
+      .Y_WIDTH         (Y_WIDTH),
+      .Y_SIGNED        (Y_SIGNED),
+      .ROUNDING        (ROUNDING),
+      .OVERFLOW        (OVERFLOW),
+      .BIAS            (BIAS)
+  ) u_rf_mac_engine (
+      .clk(clk),
+      .rst_n(rst_n),
+      .weight_tvalid(s_axis_w_tvalid),
+      .weight_enable(s_axis_w_tready),
+      .weight_address(weight_address),
+      .weight_word(weight_word_q),
+      .s_axis_tvalid(s_axis_tvalid),
+      .s_axis_tready(s_axis_tready),
+      .s_axis_tdata(s_axis_tdata),
+      .s_axis_tlast(s_axis_tlast),
+      .m_axis_tvalid(m_axis_tvalid),
+      .m_axis_tready(m_axis_tready),
+      .m_axis_tdata(m_axis_tdata),
+      .m_axis_tlast(m_axis_tlast)
+  );
+
+  wire unused = &{1'b0, weight_address};
+
+endmodule
+
+`default_nettype wire

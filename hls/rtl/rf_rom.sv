@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A read-only memory filled from a file, one clock from an address to its word; the word stays while `enable` is low.
+// Without a file every word is zero (a module looked at alone, with its parameters' defaults).
+`default_nettype none
+
+module rf_rom #(
+    parameter int WIDTH = 8,  // bits of a word
+    parameter int DEPTH = 16,  // words
+    parameter FILE = "",  // what $readmemh reads, relative to where the tool runs
+    parameter STYLE = "auto"  // ram_style: auto, block, distributed, ultra or registers
+) (
+    input  logic                                       clk,
+    input  logic                                       enable,
+    input  logic [(DEPTH > 1 ? $clog2(DEPTH) : 1)-1:0] address,
+    output logic [                          WIDTH-1:0] word
+);
+
+  if (WIDTH < 1 || DEPTH < 1) begin : g_check_size
+    $error("rf_rom %m: WIDTH is %0d and DEPTH %0d, expected 1 or more", WIDTH, DEPTH);
+  end
+  if (STYLE == "") begin : g_check_style
+    $error("rf_rom %m: STYLE is empty, expected auto, block, distributed, ultra or registers");
+  end
+
+  (* ram_style = STYLE, rom_style = STYLE *)  // a memory that nothing writes goes by the second in Vivado (UG901)
+  logic [WIDTH-1:0] words[DEPTH];
+
+  if (FILE != "") begin : gen_file
+    initial $readmemh(FILE, words);
+  end else begin : gen_zero
+    initial for (int i = 0; i < DEPTH; i++) words[i] = '0;
+  end
+
+  if (DEPTH > 1) begin : gen_read
+    always_ff @(posedge clk) if (enable) word <= words[address];
+  end else begin : gen_constant
+    always_ff @(posedge clk) if (enable) word <= words[0];
+    wire unused = &{1'b0, address};
+  end
+
+endmodule
+
+`default_nettype wire

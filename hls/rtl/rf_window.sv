@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Cuts the windows of a convolution or a pooling out of images. An image (H, W, C) comes as beats of LANES channels; out go,
+// for each output pixel (oy, ox), for each beat of channels cb, for each column kw of the kernel, K_H * LANES elements:
+// element kh*LANES + l is input row oy*S_H + kh - PAD_TOP, column ox*S_W + kw - PAD_LEFT, channel cb*LANES + l, and PAD_VALUE
+// where that lies outside.
+//
+//   s_axis --> [ line 0 | line 1 | ... | line LINES-1 ]  one memory each --> rotate, pad --> m_axis
+//                  ^ the writer, at most LINES lines ahead of the oldest line that the reader still wants
+//
+// The reader follows the writer on_image a line, so a slow source costs nothing; while the last lines of an image are read, the
+// first of the next come in. An image takes max(beats in, beats out) clocks when LINES holds both; with the least LINES, K_H +
+// S_H, and more beats out than in, up to K_H - PAD_TOP - S_H lines' beats more. A sequence is an image of W = 1, one line a
+// step: then the memory holds K_H + S_H steps.
+`default_nettype none
+
+module rf_window #(
+    parameter int H = 6,  // rows of an image that comes
+    parameter int W = 5,  // columns
+    parameter int C = 2,  // channels
+    parameter int LANES = 1,  // channels of a beat, a divisor of C
+    parameter int WIDTH = 8,  // bits of an element
+    parameter int K_H = 3,  // rows of the kernel
+    parameter int K_W = 3,  // columns
+    parameter int S_H = 1,  // rows from one output pixel to that below
+    parameter int S_W = 1,  // columns from one output pixel to the next
+    parameter int PAD_TOP = 1,  // rows of padding above the image
+    parameter int PAD_LEFT = 1,  // columns of padding before it
+    parameter int OUT_H = 6,  // rows of output pixels
+    parameter int OUT_W = 5,  // columns
+    parameter logic [63:0] PAD_VALUE = 0,  // what stands outside the image
+    parameter int LINES = K_H + S_H,  // lines of memory, K_H + S_H or more
+    parameter RAM_STYLE = "auto"  // of the lines
+) (
+    input  logic                       clk,
+    input  logic                       rst_n,
+    input  logic                       s_axis_tvalid,
+    output logic                       s_axis_tready,
+    input  logic [    LANES*WIDTH-1:0] s_axis_tdata,
+    input  logic                       s_axis_tlast,
+    output logic                       m_axis_tvalid,
+    input  logic                       m_axis_tready,
+    output logic [K_H*LANES*WIDTH-1:0] m_axis_tdata,
+    output logic                       m_axis_tlast
+);
+
+  if (LANES < 1 || C % LANES != 0) begin : g_check_lanes
+    $error("rf_window %m: LANES is %0d, expected a divisor of C, %0d", LANES, C);
+  end
+  if (WIDTH < 1 || WIDTH > 64) begin : g_check_width
+    $error("rf_window %m: WIDTH is %0d, expected 1 to 64", WIDTH);
+  end
+  if (LINES < K_H + S_H) begin : g_check_lines
+    $error("rf_window %m: LINES is %0d, expected K_H + S_H = %0d or more", LINES, K_H + S_H);
+  end
+  if (H < 1 || W < 1 || K_H < 1 || K_W < 1 || S_H < 1 || S_W < 1 || OUT_H < 1 || OUT_W < 1) begin : g_check_shape
+    $error("rf_window %m: a size is 0 or less, expected every one to be 1 or more");
+  end
+  if (PAD_TOP < 0 || PAD_TOP >= K_H || PAD_LEFT < 0 || PAD_LEFT >= K_W) begin : g_check_pad
+    $error("rf_window %m: PAD_TOP is %0d and PAD_LEFT %0d, expected 0 or more and less than the kernel", PAD_TOP, PAD_LEFT);
+  end
+  if (RAM_STYLE == "") begin : g_check_style
+    $error("rf_window %m: RAM_STYLE is empty, expected auto, block, distributed or ultra");
+  end
+
+  localparam int DATA = LANES * WIDTH;
+  localparam int CB = C / LANES;  // beats of a pixel
+  localparam int LINE = W * CB;  // beats of a line
+  localparam int COLUMNS = (OUT_W - 1) * S_W + K_W > W ? (OUT_W - 1) * S_W + K_W : W;
+  localparam int ROWS = (OUT_H - 1) * S_H + K_H > H ? (OUT_H - 1) * S_H + K_H : H;
+  // widths with a sign
+  localparam int AW = $clog2((COLUMNS + PAD_LEFT + K_W) * CB + 1) + 2;
+  localparam int YW = $clog2(ROWS + PAD_TOP + S_H + LINES + 1) + 2;
+  // widths without
+  localparam int XW = LINE > 1 ? $clog2(LINE) : 1;
+  localparam int SW = LINES > 1 ? $clog2(LINES) : 1;
+  localparam int KW = K_W > 1 ? $clog2(K_W) : 1;
+  localparam int CW = CB > 1 ? $clog2(CB) : 1;
+  localparam int OXW = OUT_W > 1 ? $clog2(OUT_W) : 1;
+  localparam int OYW = OUT_H > 1 ? $clog2(OUT_H) : 1;
+
+  // from a line's slot to that of the line `lines` further
+  function automatic int modulo(input int lines);
+    modulo = ((lines % LINES) + LINES) % LINES;
+  endfunction
+
+  // lines of the image among the `K_H` from y on, and the first of them
+  function automatic int first_line(input int y);
+    first_line = y < 0 ? 0 : y > H ? H : y;
+  endfunction
+  function automatic int lines_from(input int y);
+    lines_from = (y + K_H > H ? H : y + K_H) - first_line(y);
+  endfunction
+
+  localparam int LAST_Y = (OUT_H - 1) * S_H - PAD_TOP;
+
+  // ---------------------------------------------------------------- the writer
+  // complete lines in memory, counted from the oldest that the reader still wants (below zero: it wants none of those yet)
+  logic signed [YW-1:0] ahead_q;
+  logic [XW-1:0] write_x_q;  // beats written of the line behind those
+  logic [SW-1:0] write_slot_q;
+  wire write = s_axis_tvalid && s_axis_tready;
+  wire line_end = write && write_x_q == XW'(LINE - 1);
+
+  assign s_axis_tready = ahead_q < YW'(LINES);
+
+  always_ff @(posedge clk) begin
+    if (write) write_x_q <= line_end ? '0 : write_x_q + 1'b1;
+    if (line_end) write_slot_q <= write_slot_q == SW'(LINES - 1) ? '0 : write_slot_q + 1'b1;
+    if (!rst_n) begin
+      write_x_q <= '0;
+      write_slot_q <= '0;
+    end
+  end
+
+  // ---------------------------------------------------------------- the reader
+  logic [KW-1:0] kw_q;
+  logic [CW-1:0] cb_q;
+  logic [OXW-1:0] ox_q;
+  logic [OYW-1:0] oy_q;
+  logic signed [AW-1:0] address_q;  // of the beat in its line
+  logic signed [YW-1:0] y_q;  // the input row that kh = 0 is
+  logic [SW-1:0] slot_q;  // and where it is, or would be
+  logic signed [YW-1:0] need_q;  // complete lines that every column of this output row can be read with
+  logic signed [YW-1:0] done_q;  // lines that are wanted no more once it is done
+
+  wire kw_last = kw_q == KW'(K_W - 1);
+  wire cb_last = cb_q == CW'(CB - 1);
+  wire ox_last = ox_q == OXW'(OUT_W - 1);
+  wire oy_last = oy_q == OYW'(OUT_H - 1);
+  wire row_end = kw_last && cb_last && ox_last;
+  wire on_line = address_q < AW'(LINE);
+  wire on_image = address_q >= 0 && on_line;
+  // the newest line it wants is still being written, but this beat of it is there; padding waits for its neighbour
+  wire behind = ahead_q == need_q - 1'b1 && write_x_q != '0 && $signed({1'b0, write_x_q}) > (XW + 1)'(address_q) && on_line;
+  wire available = ahead_q >= need_q || behind;
+  logic place_tready;
+  wire take = available && place_tready;
+
+  // the next output row, by the row that is its kh = 0
+  wire signed [YW-1:0] next_y = oy_last ? YW'(-PAD_TOP) : y_q + YW'(S_H);
+  wire next_last = OUT_H == 1 || (OUT_H > 1 && oy_q == OYW'(OUT_H - 2));
+  wire signed [YW-1:0] next_first = next_y < 0 ? '0 : next_y > YW'(H) ? YW'(H) : next_y;
+  wire signed [YW-1:0] next_end = next_y > YW'(H - K_H) ? YW'(H) : next_y + YW'(K_H);
+  wire signed [YW-1:0] after_y = next_y + YW'(S_H);
+  wire signed [YW-1:0] after_first = after_y < 0 ? '0 : after_y > YW'(H) ? YW'(H) : after_y;
+  wire [SW:0] next_slot = {1'b0, slot_q} + (oy_last ? (SW + 1)'(modulo(H - PAD_TOP - LAST_Y)) : (SW + 1)'(modulo(S_H)));
+
+  always_ff @(posedge clk) begin
+    if (take) begin
+      kw_q <= kw_last ? '0 : kw_q + 1'b1;
+      if (kw_last) cb_q <= cb_last ? '0 : cb_q + 1'b1;
+      if (kw_last && cb_last) ox_q <= ox_last ? '0 : ox_q + 1'b1;
+      if (!kw_last) address_q <= address_q + AW'(CB);
+      else if (!cb_last) address_q <= address_q + AW'(1 - (K_W - 1) * CB);
+      else if (!ox_last) address_q <= address_q + AW'((S_W - K_W) * CB + 1);
+      else address_q <= AW'(-PAD_LEFT * CB);
+      if (row_end) begin
+        oy_q <= oy_last ? '0 : oy_q + 1'b1;
+        y_q <= next_y;
+        slot_q <= SW'(next_slot >= (SW + 1)'(LINES) ? next_slot - (SW + 1)'(LINES) : next_slot);
+        need_q <= next_end - next_first;
+        done_q <= (next_last ? YW'(H) : after_first) - next_first;
+      end
+    end
+    ahead_q <= ahead_q + (line_end ? YW'(1) : YW'(0)) - (take && row_end ? done_q : YW'(0));
+    if (!rst_n) begin
+      kw_q <= '0;
+      cb_q <= '0;
+      ox_q <= '0;
+      oy_q <= '0;
+      address_q <= AW'(-PAD_LEFT * CB);
+      y_q <= YW'(-PAD_TOP);
+      slot_q <= SW'(modulo(-PAD_TOP));
+      need_q <= YW'(lines_from(-PAD_TOP));
+      done_q <= YW'(OUT_H == 1 ? H : first_line(S_H - PAD_TOP));
+      ahead_q <= '0;
+    end
+  end
+
+  // ---------------------------------------------------------------- the lines
+  for (genvar line = 0; line < LINES; line++) begin : g_line
+    (* ram_style = RAM_STYLE *)
+    logic [DATA-1:0] beats[LINE];
+    logic [DATA-1:0] beat_q;
+
+    always_ff @(posedge clk) begin
+      if (write && write_slot_q == SW'(line)) beats[write_x_q] <= s_axis_tdata;
+    end
+    always_ff @(posedge clk) if (on_image) beat_q <= beats[address_q[XW-1:0]];
+  end
+
+  // ---------------------------------------------------------------- rotate and pad
+  logic [K_H*DATA-1:0] window_q;
+
+  for (genvar kh = 0; kh < K_H; kh++) begin : g_row
+    logic on_image_q;
+    logic [SW-1:0] pick_q;
+    wire signed [YW-1:0] y = y_q + YW'(kh);
+    wire [SW:0] slot = {1'b0, slot_q} + (SW + 1)'(kh);
+
+    always_ff @(posedge clk) begin
+      on_image_q <= on_image && y >= 0 && y < YW'(H);
+      pick_q <= SW'(slot >= (SW + 1)'(LINES) ? slot - (SW + 1)'(LINES) : slot);
+    end
+
+    for (genvar line = 0; line < LINES; line++) begin : g_pick
+      wire [DATA-1:0] beat;
+      if (line == 0) begin : gen_first
+        assign beat = g_line[0].beat_q;
+      end else begin : gen_other
+        assign beat = pick_q == SW'(line) ? g_line[line].beat_q : g_pick[line-1].beat;
+      end
+    end
+
+    always_ff @(posedge clk) window_q[kh*DATA+:DATA] <= on_image_q ? g_pick[LINES-1].beat : {LANES{PAD_VALUE[WIDTH-1:0]}};
+  end
+
+  axis_free_running #(
+      .WIDTH  (K_H * DATA),
+      .LATENCY(2)
+  ) u_axis_free_running (
+      .clk(clk),
+      .rst_n(rst_n),
+      .s_axis_tvalid(available),
+      .s_axis_tready(place_tready),
+      .s_axis_tlast(row_end && oy_last),
+      .pipeline_tdata(window_q),
+      .m_axis_tvalid(m_axis_tvalid),
+      .m_axis_tready(m_axis_tready),
+      .m_axis_tdata(m_axis_tdata),
+      .m_axis_tlast(m_axis_tlast)
+  );
+
+  wire unused = &{1'b0, s_axis_tlast, PAD_VALUE};  // an image ends after H * W pixels
+
+endmodule
+
+`default_nettype wire

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DeepMET in Keras with the published layers, 5 373 parameters.
+
+Each candidate: three embeddings of 8 beside its 8 features, 32 -> 64 -> 32 -> 16, tanh and batch norm, then a weight (with a
+batch norm of its own) and two offsets: weight * (px, py) + offsets, averaged over the candidates, and a dense layer of 2.
+Only layers that hls4ml knows: px and py are taken out of the features by a constant dense layer, whose 16 zeros and ones are
+not counted.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hypersonic.hls.zoo import keras_2
+from hypersonic.hls.zoo.deepmet import events
+
+PARAMETERS = 5_373
+SELECT_PARAMETERS = 16  # of the constant layer that picks px and py
+EMBEDDING = 8
+UNITS = (64, 32, 16)
+SCALE_GEV = 50.0  # momenta divided by it, as CMS does
+
+
+def network(candidates: int = events.CANDIDATES, *, seed: int = 1) -> Any:
+    """input (candidates, 8), input_cat0..2 (candidates,) -> output (2,): px and py of what escaped, GeV / SCALE_GEV.
+
+    The weights do not depend on `candidates`: what trains on fewer runs on 4500 (see resized).
+    """
+    _, tf_keras = keras_2.keras()
+    keras_2.seed_weights(seed)
+    layers = tf_keras.layers
+    features = layers.Input((candidates, len(events.FEATURES)), name="input")
+    categories = [layers.Input((candidates,), name=f"input_cat{i}") for i in range(len(events.CATEGORIES))]
+    x = features
+    for i, (category, size) in enumerate(zip(categories, events.CATEGORIES, strict=True)):
+        embedded = layers.Embedding(size, EMBEDDING, name=f"embedding{i}")(category)
+        x = layers.Concatenate(name=f"with_category{i}")([x, embedded])
+    for i, units in enumerate(UNITS):
+        x = layers.Dense(units, activation="tanh", name=f"dense{i}")(x)
+        x = layers.BatchNormalization(name=f"norm{i}")(x)
+    weight = layers.BatchNormalization(name="weight_norm")(layers.Dense(1, name="weight")(x))
+    pair = layers.Concatenate(name="weights")([weight, weight])
+    momentum = layers.Dense(2, use_bias=False, trainable=False, name="px_py")
+    weighted = layers.Multiply(name="weighted")([pair, momentum(features)])
+    momentum.set_weights([np.eye(len(events.FEATURES), dtype=np.float32)[:, 6:8]])
+    offset = layers.Dense(2, name="offset")(x)
+    mean = layers.GlobalAveragePooling1D(name="all")(layers.Add(name="shifted")([weighted, offset]))
+    output = layers.Dense(2, name="output")
+    model = tf_keras.Model([features, *categories], output(mean), name="deepmet")
+    output.set_weights([-candidates * np.eye(2, dtype=np.float32), np.zeros(2, np.float32)])
+    return model
+
+
+def inputs(made: events.Events, candidates: int = events.CANDIDATES) -> list[np.ndarray[Any, np.dtype[np.float32]]]:
+    """The network's four inputs: momenta in units of SCALE_GEV, distances within +-1 cm, the first `candidates` of each
+    event."""
+    x = made.features[:, :candidates].copy()
+    x[:, :, [4, 6, 7]] /= SCALE_GEV
+    x[:, :, :2] = np.clip(x[:, :, :2], -1.0, 1.0)
+    return [x, *(made.categories[:, :candidates, i] for i in range(len(events.CATEGORIES)))]
+
+
+def resized(model: Any, candidates: int = events.CANDIDATES) -> Any:
+    """The same network for another number of candidates: the average runs over more, the last layer makes up for it."""
+    before = model.get_layer("input").output.shape[1]
+    other = network(candidates)
+    other.set_weights(model.get_weights())
+    kernel, bias = other.get_layer("output").get_weights()
+    other.get_layer("output").set_weights([kernel * (candidates / before), bias])
+    return other

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""EmTrkMichelId in Keras with the published layers, 11 900 420 parameters; weights are random, no training ships.
+
+48x48x1 -> 48 filters 5x5, ReLU -> 44x44x48 -> dropout -> 92 928 -> 128 -> dropout -> 32 -> softmax of 3 and sigmoid of 1.
+Inputs and outputs are named as ProtoDUNE's model is in Triton.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypersonic.hls.zoo import keras_2
+from hypersonic.hls.zoo.emtrk import patches
+
+PARAMETERS = 11_900_420
+FILTERS = 48
+SMALL_PARAMETERS = 500_212
+_SMALL_FILTERS = 8
+
+
+def network(*, seed: int = 1) -> Any:
+    """(48, 48, 1) -> em_trk_none_netout (3,) and michel_netout (1,)."""
+    return _network("emtrk", FILTERS, 1, seed)
+
+
+def small_network(*, seed: int = 1) -> Any:
+    """The same with 8 filters and a pooling, 500 212 parameters: small enough to train in seconds."""
+    return _network("emtrk_small", _SMALL_FILTERS, 2, seed)
+
+
+def _network(name: str, filters: int, pool: int, seed: int) -> Any:
+    _, tf_keras = keras_2.keras()
+    keras_2.seed_weights(seed)
+    layers = tf_keras.layers
+    image = layers.Input((patches.SIZE, patches.SIZE, 1), name="main_input")
+    x = layers.Conv2D(filters, 5, activation="relu", name="conv")(image)
+    if pool > 1:
+        x = layers.MaxPooling2D(pool, name="pool")(x)
+    x = layers.Flatten(name="flatten")(layers.Dropout(0.2, name="dropout0")(x))
+    x = layers.Dropout(0.2, name="dropout1")(layers.Dense(128, activation="relu", name="dense0")(x))
+    x = layers.Dense(32, activation="relu", name="dense1")(x)
+    kind = layers.Dense(len(patches.KINDS), activation="softmax", name="em_trk_none_netout")(x)
+    michel = layers.Dense(1, activation="sigmoid", name="michel_netout")(x)
+    return tf_keras.Model(image, [kind, michel], name=name)

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trains FACILE v2: a float network, then the same network with the fabric's numbers, and writes what the zoo ships.
+
+`python -m hypersonic.hls.zoo.facile_v2.train --output DIRECTORY`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from hypersonic.hls.zoo import keras_2
+from hypersonic.hls.zoo.facile import events as facile_events
+from hypersonic.hls.zoo.facile import models as facile_models
+from hypersonic.hls.zoo.facile import scales
+from hypersonic.hls.zoo.facile.models import Schedule
+from hypersonic.hls.zoo.facile.recipe import HELD_OUT_SEED, Sample, is_dead
+from hypersonic.hls.zoo.facile.train import DeadNetworkError
+from hypersonic.hls.zoo.facile_v2 import models, recipe, report
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How long to train. The defaults, which made what ships, take about three minutes."""
+
+    seed: int = 1
+    log_flat_events: int = 14
+    physics_events: int = 6
+    floating: Schedule = field(default_factory=lambda: Schedule(45, 1e-3, 1024))
+    biases: Schedule = field(default_factory=lambda: Schedule(2, 2e-6))
+
+
+@dataclass(frozen=True)
+class Trained:
+    """quantised: the tf_keras model with QKeras layers; floating: the float network, its batch norms but the first folded."""
+
+    quantised: Any
+    floating: scales.Network
+
+
+def train(settings: Settings, floating: scales.Network | None = None, progress: Progress = lambda _: None) -> Trained:
+    """floating: a trained float network to quantise, instead of training one.
+
+    Raises DeadNetworkError when training ends in a constant output.
+    """
+    keras_2.keras()
+    sample = recipe.training_sample(settings.log_flat_events, settings.physics_events, settings.seed)
+    network = floating or _train_float(sample, settings, progress)
+    snapped = replace(sample, x=models.quantised_inputs(sample.x))
+    quantised = models.quantised_model(recipe.equalise(network, sample.x))
+    keras_2.snap(quantised)
+    # 16-bit kernels need no training of their own; the biases take up what their rounding moved
+    facile_models.fit(quantised, snapped, settings.biases, progress, biases_only=True)
+    keras_2.snap(quantised)
+    return Trained(quantised, network)
+
+
+def _train_float(sample: Sample, settings: Settings, progress: Progress) -> scales.Network:
+    model = models.float_model(recipe.initial_network(sample, settings.seed))
+    facile_models.fit(model, sample, settings.floating, progress)
+    network = scales.fold(models.network_of(model))
+    if is_dead(scales.forward(network, sample.x[:20_000])[-1]):
+        raise DeadNetworkError(f"the network died (constant output) with seed {settings.seed}: use another")
+    return network
+
+
+def write(trained: Trained, directory: Path) -> None:
+    """facile_v2.h5 (QKeras) and facile_v2_float.npz into the directory."""
+    directory.mkdir(parents=True, exist_ok=True)
+    keras_2.save(trained.quantised, directory / "facile_v2.h5")
+    scales.save(trained.floating, directory / "facile_v2_float.npz")
+
+
+def quality(trained: Trained, held_out: facile_events.Events) -> str:
+    """Bias and resolution of the float and the quantised network (its Keras form) on events not trained on."""
+    outputs = {
+        "float": lambda rows: recipe.predict(trained.floating, rows),
+        "QKeras": lambda rows: models.predict(trained.quantised, rows),
+    }
+    return report.resolution(outputs, held_out)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m hypersonic.hls.zoo.facile_v2.train", description=__doc__)
+    parser.add_argument("--output", type=Path, required=True, help="directory for facile_v2.h5 and facile_v2_float.npz")
+    parser.add_argument("--seed", type=int, default=Settings.seed)
+    parser.add_argument("--floating", type=Path, help="facile_v2_float.npz to quantise, instead of training")
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+    arguments = parser.parse_args(argv)
+    floating = scales.load(arguments.floating) if arguments.floating else None
+    trained = train(Settings(seed=arguments.seed), floating, (lambda _: None) if arguments.quiet else _say)
+    write(trained, arguments.output)
+    sys.stdout.write(quality(trained, facile_events.log_flat_events(8, HELD_OUT_SEED)) + "\n")
+    return 0
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(line + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

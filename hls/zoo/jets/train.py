@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trains the jet tagger: a float network, then the same network with the fabric's numbers, and writes what the zoo ships.
+
+`python -m hypersonic.hls.zoo.jets.train --output DIRECTORY`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hypersonic.hls.zoo import keras_2
+from hypersonic.hls.zoo.jets import models, report, sample
+from hypersonic.hls.zoo.keras_2 import Schedule
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How long to train. The defaults, which made what ships, take about two minutes."""
+
+    seed: int = 1
+    jets: int = 60_000
+    floating: Schedule = field(default_factory=lambda: Schedule(40, 3e-3, 512))
+    quantised: Schedule = field(default_factory=lambda: Schedule(15, 5e-4, 512))
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Both tf_keras models: the float one and the one in QKeras' quantisers."""
+
+    floating: Any
+    quantised: Any
+
+
+def train(settings: Settings, progress: Progress = lambda _: None) -> Trained:
+    keras_2.seed_weights(settings.seed)
+    jets = sample.jets(settings.jets, settings.seed)
+    mean = models.mean_of(jets.rows)
+    floating = models.float_model()
+    models.fit(floating, jets, mean, settings.floating, progress)
+    quantised = models.quantised_model(floating)
+    models.fit(quantised, jets, mean, settings.quantised, progress)
+    keras_2.snap(quantised)
+    for model in (floating, quantised):
+        models.absorb_mean(model, mean)
+    return Trained(floating, quantised)
+
+
+def write(trained: Trained, directory: Path) -> None:
+    """jets_float.npz, jets.h5 and jets_logits.h5: QKeras, the same weights with and without softmax, one for each folder."""
+    directory.mkdir(parents=True, exist_ok=True)
+    keras_2.save(trained.quantised, directory / "jets.h5")
+    keras_2.save(models.quantised_model(trained.quantised, softmax=False), directory / "jets_logits.h5")
+    report.save_float(directory / "jets_float.npz", [np.asarray(w) for w in trained.floating.get_weights()])
+
+
+def quality(trained: Trained, held_out: sample.Jets) -> str:
+    """AUCs of the float and the quantised network (its Keras form) on jets not trained on."""
+    outputs = {
+        "float": models.predict(trained.floating, held_out.rows),
+        "QKeras": models.predict(trained.quantised, held_out.rows),
+    }
+    return report.render(report.tagging(outputs, held_out.label))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m hypersonic.hls.zoo.jets.train", description=__doc__)
+    parser.add_argument("--output", type=Path, required=True, help="directory for jets.h5, jets_logits.h5 and jets_float.npz")
+    parser.add_argument("--seed", type=int, default=Settings.seed)
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+    arguments = parser.parse_args(argv)
+    trained = train(Settings(seed=arguments.seed), (lambda _: None) if arguments.quiet else _say)
+    write(trained, arguments.output)
+    sys.stdout.write(quality(trained, sample.jets(20_000, sample.HELD_OUT_SEED)) + "\n")
+    return 0
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(line + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,361 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bulk benches for stream modules: beats in, beats out through Verilator, a hundred times faster than cocotb.
+
+One library holds every parameter set of a bench side by side (Verilator and g++ cost more than a small module does), and
+each is driven alone. Assertions of the RTL are on; registers and memories begin with random bits. A test gives beats as
+Python integers and compares what comes out with its own model.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import platform
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple
+
+from hypersonic.hls import verilator
+from hypersonic.hls.cache import cache_directory, cached, content_hash
+
+RTL = Path(__file__).resolve().parents[1] / "hls" / "rtl"
+_HARNESS = Path(__file__).with_name("stream_harness.cpp")
+_LIBRARY = "libduts.so"
+_INPUTS = 2
+_STATUS = {
+    2: "no beat came out for 100000 clocks, or not every beat was taken",
+    3: "a beat changed, or went away, before it was taken",
+    4: "a beat came out that nothing went in for",
+}
+_RUN_TIME = ("verilated.o", "verilated_threads.o")
+
+
+class StreamError(AssertionError):
+    """A module broke a promise of its streams: which, after how many beats."""
+
+
+class Beat(NamedTuple):
+    """One transfer: the bits of tdata, element 0 lowest, and tlast."""
+
+    data: int
+    last: bool = False
+
+
+def pack(elements: Sequence[int], width: int) -> int:
+    """Elements' low `width` bits, element 0 lowest."""
+    mask = (1 << width) - 1
+    return sum((element & mask) << i * width for i, element in enumerate(elements))
+
+
+def unpack(data: int, lanes: int, width: int, signed: bool) -> list[int]:
+    """The elements of tdata as raw numbers."""
+    raw = [data >> i * width & ((1 << width) - 1) for i in range(lanes)]
+    return [value - (1 << width) if signed and value >> (width - 1) else value for value in raw]
+
+
+def beats_of(row: Sequence[int], lanes: int, width: int) -> list[Beat]:
+    """One row's beats of `lanes` elements, tlast on the last."""
+    return [Beat(pack(row[i : i + lanes], width), i + lanes >= len(row)) for i in range(0, len(row), lanes)]
+
+
+class Verilog(str):
+    """A parameter's value as SystemVerilog has it, where Python's number or text would not do."""
+
+    __slots__ = ()
+
+
+def sized(value: int, bits: int) -> Verilog:
+    """A signed number of so many bits."""
+    return Verilog(f"{'-' if value < 0 else ''}{bits}'sd{abs(value)}")
+
+
+@dataclass(frozen=True)
+class Dut:
+    """One instance: a module of hls/rtl (or of `source`), its parameters, the bits of its inputs' and its output's tdata.
+
+    inputs: port prefix -> bits, at most two. files: what $readmemh reads, name -> text.
+    """
+
+    module: str
+    parameters: Mapping[str, int | str]
+    inputs: Mapping[str, int]
+    output: int
+    files: Mapping[str, str] = field(default_factory=dict)
+    source: str = ""
+    output_prefix: str = "m_axis"
+
+
+class _Run(ctypes.Structure):
+    """struct Run of stream_harness.cpp."""
+
+    _fields_ = [
+        ("beats", ctypes.c_uint64 * _INPUTS),
+        ("results", ctypes.c_uint64),
+        ("drain", ctypes.c_uint64),
+        ("clock_limit", ctypes.c_uint64),
+        ("seed", ctypes.c_uint64),
+        ("select", ctypes.c_uint32),
+        ("stall_in", ctypes.c_uint32),
+        ("stall_out", ctypes.c_uint32),
+    ]
+
+
+class _Beats(ctypes.Structure):
+    """struct Beats of stream_harness.cpp."""
+
+    _fields_ = [
+        ("data", ctypes.c_char_p * _INPUTS),
+        ("last", ctypes.c_char_p * _INPUTS),
+        ("results", ctypes.c_char_p),
+        ("results_last", ctypes.c_char_p),
+        ("results_clock", ctypes.POINTER(ctypes.c_uint64)),
+    ]
+
+
+@dataclass(frozen=True)
+class Stalls:
+    """How often, of 256 clocks, a source offers nothing and the sink takes nothing; 0: never."""
+
+    stall_in: int = 0
+    stall_out: int = 0
+    seed: int = 1
+
+
+class Results(NamedTuple):
+    """beats that came out, and at which clock each was taken; clocks: how long the run was."""
+
+    beats: list[Beat]
+    taken_at: list[int]
+    clocks: int
+
+
+#: (rows, seed) -> the beats of each input, and the beats that must come out
+Traffic = Callable[[int, int], tuple[list[list[Beat]], list[Beat]]]
+
+
+class StreamBench:
+    """Instances side by side; closed by close() or a with statement."""
+
+    def __init__(self, duts: Sequence[Dut], optimisation: str = "-O0", seed: int = 1) -> None:
+        self.duts = list(duts)
+        self._x_bytes = 4 * max(_words(bits) for dut in duts for bits in dut.inputs.values())
+        self._y_bytes = 4 * max(_words(dut.output) for dut in duts)
+        self._directory = self._compile(optimisation)
+        self._library = ctypes.CDLL(str(self._directory / _LIBRARY))
+        self._library.stream_bench_open.restype = ctypes.c_void_p
+        for name in ("close", "reset", "run"):
+            getattr(self._library, f"stream_bench_{name}").argtypes = None
+        here = Path.cwd()
+        os.chdir(self._directory)  # where $readmemh finds its files
+        try:
+            self._simulation = ctypes.c_void_p(self._library.stream_bench_open(ctypes.c_int(seed)))
+        finally:
+            os.chdir(here)
+
+    def run(
+        self,
+        dut: Dut,
+        *inputs: Sequence[Beat],
+        results: int,
+        stalls: Stalls = Stalls(),
+        clock_limit: int = 0,
+        drain: int = 40,
+    ) -> Results:
+        """Send every beat, take `results` of them; `drain` more clocks must bring no other. Raises StreamError."""
+        data = [b"".join(beat.data.to_bytes(self._x_bytes, "little") for beat in beats) for beats in inputs]
+        last = [bytes(beat.last for beat in beats) for beats in inputs]
+        missing = _INPUTS - len(inputs)
+        y = ctypes.create_string_buffer(self._y_bytes * results + 1)
+        y_last = ctypes.create_string_buffer(results + 1)
+        y_clock = (ctypes.c_uint64 * (results + 1))()
+        run = _Run(
+            (ctypes.c_uint64 * _INPUTS)(*map(len, inputs)), results, drain, clock_limit, stalls.seed,
+            self.duts.index(dut), stalls.stall_in, stalls.stall_out,
+        )  # fmt: skip
+        beats = _Beats(
+            (ctypes.c_char_p * _INPUTS)(*data, *[b""] * missing), (ctypes.c_char_p * _INPUTS)(*last, *[b""] * missing),
+            ctypes.cast(y, ctypes.c_char_p), ctypes.cast(y_last, ctypes.c_char_p), y_clock,
+        )  # fmt: skip
+        got, clocks = ctypes.c_uint64(), ctypes.c_uint64()
+        status = self._library.stream_bench_run(
+            self._simulation, ctypes.byref(run), ctypes.byref(beats), ctypes.byref(got), ctypes.byref(clocks)
+        )
+        if status in _STATUS:
+            raise StreamError(f"{dut.module} {dict(dut.parameters)}: {_STATUS[status]}, {got.value} beats were out")
+        y_raw, y_last_raw = y.raw, y_last.raw
+        words = [y_raw[i * self._y_bytes : (i + 1) * self._y_bytes] for i in range(got.value)]
+        answers = [Beat(int.from_bytes(word, "little"), y_last_raw[i] != 0) for i, word in enumerate(words)]
+        return Results(answers, list(y_clock[: got.value]), clocks.value)
+
+    def check(self, dut: Dut, traffic: Traffic, rows: int = 8, reset_after: Sequence[int] = (1, 3, 7, 16, 40)) -> None:
+        """Rows under many patterns of stalls, then again and again with a reset in their midst. Raises AssertionError."""
+        for seed, stalls in enumerate([(0, 0), (200, 0), (0, 200), (100, 100), (20, 20)]):
+            self._compare(dut, traffic, rows, Stalls(*stalls, seed=seed), seed)
+        for clocks in reset_after:
+            inputs, expected = traffic(rows, clocks)
+            self.run(dut, *inputs, results=len(expected) + 1, stalls=Stalls(20, 60), clock_limit=clocks)
+            self.reset()
+            self._compare(dut, traffic, 2, Stalls(), clocks + 1)
+
+    def _compare(self, dut: Dut, traffic: Traffic, rows: int, stalls: Stalls, seed: int) -> None:
+        inputs, expected = traffic(rows, seed)
+        got = self.run(dut, *inputs, results=len(expected), stalls=stalls).beats
+        wrong = [i for i, (one, other) in enumerate(zip(got, expected, strict=True)) if one != other]
+        if wrong:
+            at = wrong[0]
+            raise StreamError(
+                f"{dut.module} {dict(dut.parameters)}, {stalls}: {len(wrong)} of {len(expected)} beats differ, the first is "
+                f"{at}: {got[at].data:x} last {got[at].last}, expected {expected[at].data:x} last {expected[at].last}"
+            )
+
+    def reset(self, clocks: int = 1) -> None:
+        self._library.stream_bench_reset(self._simulation, ctypes.c_int(clocks))
+
+    def close(self) -> None:
+        if self._simulation:
+            self._library.stream_bench_close(self._simulation)
+            self._simulation = ctypes.c_void_p()
+
+    def __enter__(self) -> StreamBench:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def _compile(self, optimisation: str) -> Path:
+        top = "".join(dict.fromkeys(dut.source for dut in self.duts)) + _top(self.duts, self._x_bytes * 8, self._y_bytes * 8)
+        files = {name: text for dut in self.duts for name, text in dut.files.items()}
+
+        def build(directory: Path) -> None:
+            (directory / "duts.sv").write_text(_LINT + top)
+            for name, text in files.items():
+                (directory / name).write_text(text)
+            words = f"-DX_WORDS={self._x_bytes // 4} -DY_WORDS={self._y_bytes // 4}"
+            _build(directory, [directory / "duts.sv", _HARNESS], words, optimisation, _run_time())
+            (directory / "obj" / _LIBRARY).rename(directory / _LIBRARY)
+
+        parts: list[str | Path] = [optimisation, top, str(sorted(files.items())), _HARNESS, *_sources(top)]
+        with _alone(content_hash(parts)):
+            return cached("stream_bench", parts, build)
+
+
+@contextmanager
+def _alone(key: str) -> Iterator[None]:
+    """Of two test processes that want the same build, the second waits for the first's instead of making its own."""
+    directory = cache_directory() / "stream_bench"
+    directory.mkdir(parents=True, exist_ok=True)
+    with (directory / f".{key}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _sources(text: str) -> list[Path]:
+    """The files of hls/rtl whose modules the text names, and those that these name."""
+    modules = {file.stem: file for file in RTL.glob("*.sv")}
+    found: dict[str, Path] = {}
+    texts = [text]
+    while texts:
+        named = (set(re.findall(r"\w+", texts.pop())) & modules.keys()) - found.keys()
+        found |= {name: modules[name] for name in named}
+        texts += [modules[name].read_text() for name in named]
+    return sorted(found.values())
+
+
+def _words(bits: int) -> int:
+    """32-bit words of a port; three at least, so that Verilator takes an array for it whatever the width."""
+    return max(3, -(-bits // 32))
+
+
+def _build(directory: Path, sources: Sequence[Path], cflags: str, optimisation: str, run_time: Path | None) -> None:
+    verilator.require("g++", "make", "perl")
+    flags = [f"OPT_FAST={optimisation}", f"OPT_SLOW={optimisation}", "OPT_GLOBAL=-O1"]
+    if run_time:
+        flags += ["VM_GLOBAL_FAST=", "VM_GLOBAL_SLOW=", f"LOADLIBES={run_time}"]
+    argv: list[str | Path] = [
+        "verilator", "--cc", "--exe", "-Wall", "--assert", "--top-module", sources[0].stem, "--prefix", f"V{sources[0].stem}",
+        "--Mdir", "obj", "-o", _LIBRARY, "--x-initial", "unique", "--x-assign", "unique", "-y", RTL, "--output-split", "0",
+        "-MAKEFLAGS", " ".join([verilator.MAKEFLAGS, *flags]), "-CFLAGS", f"-fPIC -fvisibility=hidden {cflags}",
+        "-LDFLAGS", "-shared -Wl,-Bsymbolic", "--build", "-j", "1", *sources,
+    ]  # fmt: skip
+    verilator.run(argv, directory)
+
+
+def _run_time() -> Path:
+    """Verilator's own run time, which takes longer to compile than a bench does, as one archive."""
+
+    def build(directory: Path) -> None:
+        (directory / "empty.sv").write_text("module empty (input logic clk, output logic q);\n  assign q = clk;\nendmodule\n")
+        (directory / "empty.cpp").write_text("")
+        _build(directory, [directory / "empty.sv", directory / "empty.cpp"], "", "-O1", None)
+        verilator.run(["ar", "rcs", directory / "run_time.a", *_RUN_TIME], directory / "obj")
+
+    with _alone("run_time"):
+        return cached("stream_bench_run_time", [version("verilator"), platform.machine()], build) / "run_time.a"
+
+
+def _top(duts: Sequence[Dut], x_bits: int, y_bits: int) -> str:
+    """A module with one instance's streams, as wide as the widest, and `select`."""
+    body = "\n".join(_instance(dut, k, x_bits) for k, dut in enumerate(duts))
+    cases = "\n".join(
+        f"      {k}: begin s_tready = ready_{k}; m_tvalid = valid_{k}; m_tdata = {y_bits}'(data_{k}); m_tlast = last_{k}; end"
+        for k in range(len(duts))
+    )
+    return _TOP.format(x=x_bits * _INPUTS - 1, y=y_bits - 1, body=body, cases=cases)
+
+
+def _instance(dut: Dut, k: int, x_bits: int) -> str:
+    parameters = ", ".join(f".{name}({_literal(value)})" for name, value in dut.parameters.items())
+    ports = [
+        f".{prefix}_tvalid(s_tvalid[{i}] && select == {k}), .{prefix}_tready(ready_{k}[{i}]), "
+        f".{prefix}_tdata(s_tdata[{i * x_bits}+:{bits}]), .{prefix}_tlast(s_tlast[{i}])"
+        for i, (prefix, bits) in enumerate(dut.inputs.items())
+    ]
+    m = dut.output_prefix
+    ports.append(f".{m}_tvalid(valid_{k}), .{m}_tready(m_tready && select == {k}), .{m}_tdata(data_{k}), .{m}_tlast(last_{k})")
+    open_inputs = "".join(f"  assign ready_{k}[{i}] = 1'b0;\n" for i in range(len(dut.inputs), _INPUTS))
+    return (
+        f"  logic [{_INPUTS - 1}:0] ready_{k};\n{open_inputs}"
+        f"  logic valid_{k}, last_{k};\n  logic [{dut.output - 1}:0] data_{k};\n"
+        f"  {dut.module} #({parameters}) u_{k} (.clk(clk), .rst_n(rst_n), {', '.join(ports)});"
+    )
+
+
+def _literal(value: int | str) -> str:
+    return f'"{value}"' if isinstance(value, str) and not isinstance(value, Verilog) else str(value)
+
+
+# a narrow instance beside a wide one leaves data bits alone; a test's own modules stand in the same file
+_LINT = "/* verilator lint_off UNUSEDSIGNAL */\n/* verilator lint_off DECLFILENAME */\n"
+
+_TOP = """\
+module duts (
+    input  logic clk, rst_n,
+    input  logic [31:0] select,
+    input  logic [1:0] s_tvalid,
+    output logic [1:0] s_tready,
+    input  logic [{x}:0] s_tdata,
+    input  logic [1:0] s_tlast,
+    output logic m_tvalid,
+    input  logic m_tready,
+    output logic [{y}:0] m_tdata,
+    output logic m_tlast
+);
+{body}
+  always_comb begin
+    s_tready = '0;
+    m_tvalid = 1'b0;
+    m_tdata = '0;
+    m_tlast = 1'b0;
+    unique case (select)
+{cases}
+      default: ;
+    endcase
+  end
+endmodule
+"""

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""rf_add against exact fractions: every operation, unequal types, streams that stall apart from each other, reset."""
+
+from __future__ import annotations
+
+import operator
+import random
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import NamedTuple
+
+import pytest
+
+from hypersonic.hls.fixed import Overflow, Rounding
+from hypersonic.hls.network import Precision
+from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of
+
+#: finer than any value of these benches
+_FINE = 60
+
+
+class Case(NamedTuple):
+    """function(a, b): what the layer computes, in numbers and not in raw ones; fraction: of its value."""
+
+    name: str
+    op: int
+    function: Callable[[Fraction, Fraction], Fraction]
+    fraction: int
+    a: Precision = Precision(8, 4)
+    b: Precision = Precision(10, 7)
+    y: Precision = Precision(8, 4, True, Rounding.RND_CONV, Overflow.SAT)
+    lanes: int = 2
+
+    def dut(self) -> Dut:
+        common = max(self.a.fraction, self.b.fraction)
+        parameters: dict[str, int | str] = {
+            "OP": self.op, "LANES": self.lanes, "A_WIDTH": self.a.width, "A_SIGNED": int(self.a.signed),
+            "B_WIDTH": self.b.width, "B_SIGNED": int(self.b.signed), "A_LEFT": common - self.a.fraction,
+            "B_LEFT": common - self.b.fraction, "RESULT_SHIFT": self.fraction - self.y.fraction,
+            "Y_WIDTH": self.y.width, "Y_SIGNED": int(self.y.signed),
+            "ROUNDING": list(Rounding).index(self.y.rounding), "OVERFLOW": list(Overflow).index(self.y.overflow),
+        }  # fmt: skip
+        inputs = {"s_axis_a": self.lanes * self.a.width, "s_axis_b": self.lanes * self.b.width}
+        return Dut("rf_add", parameters, inputs, self.lanes * self.y.width)
+
+    def result(self, a: int, b: int) -> int:
+        fine = self.function(Fraction(a, 2**self.a.fraction), Fraction(b, 2**self.b.fraction)) * 2**_FINE
+        assert fine.denominator == 1
+        return self.y.cast(int(fine), _FINE)
+
+    def traffic(self, rows: int, seed: int) -> tuple[list[list[Beat]], list[Beat]]:
+        rng = random.Random(seed)
+        streams: list[list[Beat]] = [[], [], []]
+        for _ in range(rows):
+            size = self.lanes * rng.randint(1, 6)
+            a, b = ([rng.choice([t.low, t.high, rng.randint(t.low, t.high)]) for _ in range(size)] for t in (self.a, self.b))
+            y = [self.result(*pair) for pair in zip(a, b, strict=True)]
+            for stream, row, fixed in zip(streams, (a, b, y), (self.a, self.b, self.y), strict=True):
+                stream.extend(beats_of(row, self.lanes, fixed.width))
+        return streams[:2], streams[2]
+
+
+CASES = [
+    Case("add", 0, operator.add, 7),
+    Case("add_unsigned", 0, operator.add, 4, Precision(8, 4, False), Precision(6, 4, False), Precision(9, 4, False), lanes=1),
+    Case("subtract", 1, operator.sub, 7),
+    Case("subtract_unsigned", 1, operator.sub, 4, Precision(8, 4, False), Precision(8, 4, False)),
+    Case("multiply", 2, operator.mul, 11, y=Precision(14, 8, True, Rounding.RND)),
+    Case("multiply_unsigned", 2, operator.mul, 9, Precision(8, 4, False), Precision(7, 5, True)),
+    Case("average", 0, lambda a, b: (a + b) / 2, 8, y=Precision(9, 5)),
+    Case("max", 3, max, 7),
+    Case("max_mixed", 3, max, 6, Precision(8, 6, False), Precision(8, 4), Precision(12, 6)),
+    Case("min", 4, min, 7, lanes=3),
+    Case("wide", 0, operator.add, 40, Precision(50, 40), Precision(60, 30), Precision(40, 20, True, Rounding.RND_INF)),
+]
+IDS = [case.name for case in CASES]
+
+
+@pytest.fixture(scope="module")
+def bench() -> Iterator[StreamBench]:
+    with StreamBench([case.dut() for case in CASES]) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_integers_are_exact_under_any_stalls_and_after_a_reset(bench: StreamBench, case: Case) -> None:
+    bench.check(case.dut(), case.traffic, rows=20)
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_a_beat_passes_every_clock(bench: StreamBench, case: Case) -> None:
+    inputs, expected = case.traffic(30, 1)
+    taken = bench.run(case.dut(), *inputs, results=len(expected)).taken_at
+    assert taken[-1] - taken[0] == len(expected) - 1

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""rf_depthwise against sums of Python integers: kernels of one row and one column, cuts, any stalls, reset in mid-window."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+
+from hypersonic.hls.fixed import Overflow, Rounding
+from hypersonic.hls.network import Precision
+from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, pack
+
+
+class Case(NamedTuple):
+    name: str
+    channels: int
+    lanes: int
+    kernel: tuple[int, int]
+    x: Precision = Precision(8, 4)
+    w: Precision = Precision(7, 6)
+    accumulator: Precision = Precision(24, 10)
+    y: Precision = Precision(8, 4, True, Rounding.RND_CONV, Overflow.SAT)
+
+    def weights(self) -> list[list[list[int]]]:
+        """By kh, kw and channel."""
+        rng = random.Random(f"{self.name} weights")
+        return [
+            [[rng.randint(self.w.low, self.w.high) for _ in range(self.channels)] for _ in range(self.kernel[1])]
+            for _ in range(self.kernel[0])
+        ]
+
+    def bias(self) -> list[int]:
+        rng = random.Random(f"{self.name} bias")
+        return [rng.randint(self.accumulator.low >> 3, self.accumulator.high >> 3) for _ in range(self.channels)]
+
+    def dut(self) -> Dut:
+        a, y = self.accumulator, self.y
+        parameters: dict[str, int | str] = {
+            "LANES": self.lanes, "CHANNEL_BEATS": self.channels // self.lanes, "K_H": self.kernel[0], "K_W": self.kernel[1],
+            "X_WIDTH": self.x.width, "X_SIGNED": int(self.x.signed), "W_WIDTH": self.w.width,
+            "PRODUCT_SHIFT": self.x.fraction + self.w.fraction - a.fraction,
+            "PRODUCT_ROUNDING": list(Rounding).index(a.rounding), "ACC_WIDTH": a.width, "ACC_SIGNED": int(a.signed),
+            "RESULT_SHIFT": a.fraction - y.fraction, "Y_WIDTH": y.width, "Y_SIGNED": int(y.signed),
+            "ROUNDING": list(Rounding).index(y.rounding), "OVERFLOW": list(Overflow).index(y.overflow),
+            "WEIGHTS": f"{self.name}_w.hex", "BIAS": f"{self.name}_b.hex",
+        }  # fmt: skip
+        weights, bias = self.weights(), self.bias()
+        groups = range(0, self.channels, self.lanes)
+        words = [
+            pack([weight for row in weights for weight in row[kw][c : c + self.lanes]], self.w.width)
+            for c in groups
+            for kw in range(self.kernel[1])
+        ]
+        biases = [pack(bias[c : c + self.lanes], a.width) for c in groups]
+        files = {
+            f"{self.name}_w.hex": "\n".join(f"{word:x}" for word in words),
+            f"{self.name}_b.hex": "\n".join(f"{word:x}" for word in biases),
+        }
+        return Dut(
+            "rf_depthwise", parameters, {"s_axis": self.kernel[0] * self.lanes * self.x.width}, self.lanes * y.width, files
+        )
+
+    def traffic(self, rows: int, seed: int) -> tuple[list[list[Beat]], list[Beat]]:
+        rng = random.Random(seed)
+        weights, bias = self.weights(), self.bias()
+        k_h, k_w = self.kernel
+        source: list[Beat] = []
+        sink: list[Beat] = []
+        for _ in range(rows):
+            groups = [c for _ in range(rng.randint(1, 4)) for c in range(0, self.channels, self.lanes)]
+            for i, c in enumerate(groups):
+                x = [
+                    [
+                        [rng.choice([self.x.low, self.x.high, rng.randint(self.x.low, self.x.high)]) for _ in range(self.lanes)]
+                        for _ in range(k_h)
+                    ]
+                    for _ in range(k_w)
+                ]
+                last = i + 1 == len(groups)
+                source += [
+                    Beat(pack([v for pixel in column for v in pixel], self.x.width), last and kw + 1 == k_w)
+                    for kw, column in enumerate(x)
+                ]
+                y = [
+                    self.result(
+                        [x[kw][kh][lane] * weights[kh][kw][c + lane] for kh in range(k_h) for kw in range(k_w)], bias[c + lane]
+                    )
+                    for lane in range(self.lanes)
+                ]
+                sink.append(Beat(pack(y, self.y.width), last))
+        return [source], sink
+
+    def result(self, products: list[int], bias: int) -> int:
+        fraction = self.x.fraction + self.w.fraction
+        total = bias + sum(self.accumulator.cast(product, fraction) for product in products)
+        return self.y.cast(self.accumulator.confine(total), self.accumulator.fraction)
+
+
+CASES = [
+    Case("three_by_three", 4, 2, (3, 3)),
+    Case("all_channels", 3, 3, (2, 3)),
+    Case("one_column", 4, 1, (5, 1)),
+    Case("one_row", 2, 1, (1, 4)),
+    Case("one_weight", 3, 1, (1, 1)),
+    Case("one_channel", 1, 1, (3, 2), y=Precision(12, 6)),
+    Case("unsigned", 2, 1, (3, 3), x=Precision(7, 5, False), y=Precision(6, 2, False, Rounding.RND, Overflow.SAT)),
+    Case("cut", 2, 2, (3, 3), accumulator=Precision(14, 5)),
+    Case("cut_rounded", 2, 2, (3, 2), accumulator=Precision(14, 4, True, Rounding.RND)),
+    Case("shifted_left", 2, 1, (2, 2), accumulator=Precision(30, 15)),
+    Case("wraps", 2, 1, (3, 3), accumulator=Precision(11, 10), y=Precision(8, 8)),
+    Case("unsigned_accumulator", 2, 1, (2, 2), accumulator=Precision(20, 10, False)),
+]
+IDS = [case.name for case in CASES]
+
+
+@pytest.fixture(scope="module")
+def bench() -> Iterator[StreamBench]:
+    with StreamBench([case.dut() for case in CASES]) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_integers_are_exact_under_any_stalls_and_after_a_reset(bench: StreamBench, case: Case) -> None:
+    bench.check(case.dut(), case.traffic, rows=20)
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_a_beat_is_taken_every_clock(bench: StreamBench, case: Case) -> None:
+    inputs, expected = case.traffic(30, 1)
+    taken = bench.run(case.dut(), *inputs, results=len(expected)).taken_at
+    assert taken[-1] - taken[0] == (len(expected) - 1) * case.kernel[1]

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""rf_global_pool against Python integers: one channel beat and many, cuts and divisors, any stalls, reset in mid-image."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+
+from hypersonic.hls.fixed import Overflow, Rounding
+from hypersonic.hls.network import Precision
+from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of
+
+
+class Case(NamedTuple):
+    name: str
+    average: bool
+    pixels: int
+    channels: int
+    lanes: int = 1
+    x: Precision = Precision(8, 4)
+    accumulator: Precision = Precision(16, 4)
+    y: Precision = Precision(8, 4)
+
+    def dut(self) -> Dut:
+        source = self.accumulator if self.average else self.x
+        parameters: dict[str, int | str] = {
+            "OP": int(self.average), "LANES": self.lanes, "CHANNEL_BEATS": self.channels // self.lanes, "PIXELS": self.pixels,
+            "X_WIDTH": self.x.width, "X_SIGNED": int(self.x.signed), "X_SHIFT": self.x.fraction - self.accumulator.fraction,
+            "X_ROUNDING": list(Rounding).index(self.accumulator.rounding), "ACC_WIDTH": self.accumulator.width,
+            "ACC_SIGNED": int(self.accumulator.signed), "RESULT_SHIFT": source.fraction - self.y.fraction,
+            "Y_WIDTH": self.y.width, "Y_SIGNED": int(self.y.signed),
+            "ROUNDING": list(Rounding).index(self.y.rounding), "OVERFLOW": list(Overflow).index(self.y.overflow),
+        }  # fmt: skip
+        return Dut("rf_global_pool", parameters, {"s_axis": self.lanes * self.x.width}, self.lanes * self.y.width)
+
+    def pool(self, pixels: list[int]) -> int:
+        if not self.average:
+            return self.y.cast(max(pixels), self.x.fraction)
+        total = self.accumulator.confine(sum(self.accumulator.cast(x, self.x.fraction) for x in pixels))
+        quotient = abs(total) // len(pixels) * (1 if total >= 0 else -1)
+        return self.y.cast(quotient, self.accumulator.fraction)
+
+    def traffic(self, rows: int, seed: int) -> tuple[list[list[Beat]], list[Beat]]:
+        rng = random.Random(seed)
+        source: list[Beat] = []
+        sink: list[Beat] = []
+        for _ in range(rows):
+            image = [
+                rng.choice([self.x.low, self.x.high, rng.randint(self.x.low, self.x.high)])
+                for _ in range(self.pixels * self.channels)
+            ]
+            source += beats_of(image, self.lanes, self.x.width)
+            sink += beats_of([self.pool(image[c :: self.channels]) for c in range(self.channels)], self.lanes, self.y.width)
+        return [source], sink
+
+
+CASES = [
+    Case("max", False, 5, 6, 2),
+    Case("max_one_beat", False, 5, 2, 2, y=Precision(5, 1, True, Rounding.RND, Overflow.SAT)),
+    Case("max_unsigned", False, 4, 2, 1, x=Precision(7, 4, False)),
+    Case("average", True, 4, 3),
+    Case("average_two_beats", True, 49, 2),
+    Case("average_one_beat", True, 7, 3, 3, y=Precision(12, 8, True, Rounding.RND_CONV)),
+    Case("average_of_one", True, 1, 2),
+    Case("average_cut", True, 6, 4, 2, accumulator=Precision(12, 2)),
+    Case("average_rounded", True, 6, 1, accumulator=Precision(12, 2, True, Rounding.RND)),
+    Case("average_finer", True, 9, 5, accumulator=Precision(22, 10)),
+    Case("average_unsigned", True, 9, 2, x=Precision(8, 4, False), accumulator=Precision(13, 4, False)),
+    Case("average_wraps", True, 9, 2, accumulator=Precision(9, 4)),
+]
+IDS = [case.name for case in CASES]
+
+
+@pytest.fixture(scope="module")
+def bench() -> Iterator[StreamBench]:
+    with StreamBench([case.dut() for case in CASES]) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_integers_are_exact_under_any_stalls_and_after_a_reset(bench: StreamBench, case: Case) -> None:
+    bench.check(case.dut(), case.traffic, rows=20)
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_a_beat_is_taken_every_clock(bench: StreamBench, case: Case) -> None:
+    inputs, expected = case.traffic(10, 1)
+    taken = bench.run(case.dut(), *inputs, results=len(expected)).taken_at
+    assert taken[-1] - taken[case.channels // case.lanes - 1] == 9 * case.pixels * case.channels // case.lanes

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""rf_map against exact fractions: every mode as the layers that use it, any stalls, constants that begin again, reset."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
+from typing import NamedTuple
+
+import pytest
+
+from hypersonic.hls.fixed import Overflow, Rounding
+from hypersonic.hls.network import Precision
+from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of, pack, sized
+
+#: finer than any value of these benches
+_FINE = 60
+Function = Callable[[Fraction, Fraction, Fraction], Fraction]
+
+
+class Case(NamedTuple):
+    """One instance. function(x, a, b): what the layer computes, in numbers and not in raw ones."""
+
+    name: str
+    mode: int
+    function: Function
+    x: Precision = Precision(8, 4)
+    a: Precision = Precision(7, 5)
+    b: Precision = Precision(9, 6)
+    y: Precision = Precision(8, 4, True, Rounding.RND_CONV, Overflow.SAT)
+    lanes: int = 2
+    period: int = 3
+    fraction: int = 4  # of v
+    extra: Mapping[str, int] | None = None
+    constant: tuple[int, int] | None = None  # a and b, where they are the same for all
+
+    def constants(self) -> list[tuple[int, int]]:
+        rng = random.Random(self.name)
+        size = self.period * self.lanes
+        ends = (self.a.low, self.a.high), (self.b.low, self.b.high)
+        return [self.constant or (rng.randint(*ends[0]), rng.randint(*ends[1])) for _ in range(size)]
+
+    def dut(self) -> Dut:
+        parameters: dict[str, int | str] = {
+            "LANES": self.lanes, "MODE": self.mode, "X_WIDTH": self.x.width, "X_SIGNED": int(self.x.signed),
+            "A_WIDTH": self.a.width, "A_FRACTION": self.a.fraction, "B_WIDTH": self.b.width, "PERIOD": self.period,
+            "A_FILE": f"{self.name}_a.hex", "B_FILE": f"{self.name}_b.hex", "RESULT_SHIFT": self.fraction - self.y.fraction,
+            "Y_WIDTH": self.y.width, "Y_SIGNED": int(self.y.signed), "ROUNDING": list(Rounding).index(self.y.rounding),
+            "OVERFLOW": list(Overflow).index(self.y.overflow),
+            **{key: sized(value, 64) if key in ("LOW", "HIGH") else value for key, value in (self.extra or {}).items()},
+        }  # fmt: skip
+        columns = list(zip(*self.constants(), strict=True))
+        files = {
+            f"{self.name}_{letter}.hex": "\n".join(
+                f"{pack(column[at : at + self.lanes], fixed.width):x}" for at in range(0, len(column), self.lanes)
+            )
+            for letter, column, fixed in zip("ab", columns, (self.a, self.b), strict=True)
+        }
+        return Dut("rf_map", parameters, {"s_axis": self.lanes * self.x.width}, self.lanes * self.y.width, files)
+
+    def traffic(self, rows: int, seed: int) -> tuple[list[list[Beat]], list[Beat]]:
+        rng = random.Random(seed)
+        constants = self.constants()
+        source: list[Beat] = []
+        sink: list[Beat] = []
+        for _ in range(rows):
+            row = [rng.choice([0, 1, self.x.low, self.x.high, rng.randint(self.x.low, self.x.high)]) for _ in constants * 2]
+            source += beats_of(row, self.lanes, self.x.width)
+            sink += beats_of(
+                [self.result(x, *constants[i % len(constants)]) for i, x in enumerate(row)], self.lanes, self.y.width
+            )
+        return [source], sink
+
+    def result(self, x: int, a: int, b: int) -> int:
+        numbers = (Fraction(raw, 2**fixed.fraction) for raw, fixed in zip((x, a, b), (self.x, self.a, self.b), strict=True))
+        fine = self.function(*numbers) * 2**_FINE
+        assert fine.denominator == 1
+        return self.y.cast(int(fine), _FINE)
+
+
+def clamp(value: Fraction, low: int, high: int) -> Fraction:
+    return min(max(value, Fraction(low)), Fraction(high))
+
+
+def relu(x: Fraction, a: Fraction, b: Fraction) -> Fraction:
+    return max(x, Fraction(0))
+
+
+SCALE = {"PRODUCT_LEFT": 0, "OFFSET_LEFT": 3}
+UNSIGNED = Precision(8, 4, False)
+CASES = [
+    Case("cast", 0, lambda x, a, b: x, y=Precision(6, 2, True, Rounding.RND, Overflow.SAT_SYM)),
+    Case("relu", 0, relu, extra={"CLAMP_LOW": 1}, y=Precision(7, 3, False, Rounding.RND, Overflow.SAT)),
+    Case("relu_6", 0, lambda x, a, b: clamp(x, 0, 6), extra={"CLAMP_LOW": 1, "CLAMP_HIGH": 1, "HIGH": 96}),
+    Case("relu_of_unsigned", 0, relu, x=UNSIGNED, extra={"CLAMP_LOW": 1}, y=Precision(16, 8), lanes=1),
+    Case("normalise", 1, lambda x, a, b: x * a + b, fraction=9, extra=SCALE),
+    Case("normalise_unsigned", 1, lambda x, a, b: x * a + b, x=UNSIGNED, fraction=9, extra=SCALE, period=1, lanes=3),
+    Case(
+        "normalise_coarse", 1, lambda x, a, b: x * a + b, b=Precision(12, 11), fraction=11, period=5, lanes=1,
+        extra={"PRODUCT_LEFT": 2},
+    ),
+    Case("leaky", 2, lambda x, a, b: x if x > 0 else x * a, fraction=9, period=1),
+    Case("leaky_narrow", 2, lambda x, a, b: x if x > 0 else x * a, a=Precision(3, 6), fraction=10, y=Precision(20, 10)),
+    Case("prelu", 2, lambda x, a, b: x if x > 0 else x * a, fraction=9, period=4, lanes=3),
+    Case("threshold", 3, lambda x, a, b: x if x > a else Fraction(0), a=Precision(9, 4), period=2),
+    Case(
+        "hard_sigmoid", 1, lambda x, a, b: clamp(x / 4 + Fraction(1, 2), 0, 1), a=Precision(4, 3), b=Precision(4, 2),
+        constant=(2, 2), fraction=7, period=1,
+        extra={"OFFSET_LEFT": 5, "CLAMP_LOW": 1, "CLAMP_HIGH": 1, "HIGH": 128},
+    ),
+    Case(
+        "hard_tanh", 1, lambda x, a, b: 2 * clamp(x / 4 + Fraction(1, 2), 0, 1) - 1, a=Precision(4, 3), b=Precision(4, 2),
+        constant=(4, 0), fraction=7, period=1,
+        extra={"OFFSET_LEFT": 5, "CLAMP_LOW": 1, "CLAMP_HIGH": 1, "HIGH": 128, "LOW": -128},
+    ),
+    Case("binary", 4, lambda x, a, b: Fraction(1 if x >= 0 else -1), a=Precision(8, 4), b=Precision(8, 4), constant=(-1, -1),
+         period=1, fraction=0, y=Precision(2, 0)),
+    Case("ternary", 4, lambda x, a, b: Fraction(1 if x > a else 0 if x > b else -1), a=Precision(8, 4), b=Precision(8, 4),
+         fraction=0, y=Precision(4, 1), constant=(8, -8)),
+    Case("wide", 1, lambda x, a, b: x * a + b, Precision(36, 16), Precision(30, 20), Precision(40, 30), Precision(40, 20),
+         fraction=36, extra={"OFFSET_LEFT": 6}, lanes=1),
+]  # fmt: skip
+IDS = [case.name for case in CASES]
+
+
+@pytest.fixture(scope="module")
+def bench() -> Iterator[StreamBench]:
+    with StreamBench([case.dut() for case in CASES]) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_integers_are_exact_under_any_stalls_and_after_a_reset(bench: StreamBench, case: Case) -> None:
+    bench.check(case.dut(), case.traffic, rows=20)
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_a_beat_passes_every_clock(bench: StreamBench, case: Case) -> None:
+    inputs, expected = case.traffic(30, 1)
+    taken = bench.run(case.dut(), *inputs, results=len(expected)).taken_at
+    assert taken[-1] - taken[0] == len(expected) - 1

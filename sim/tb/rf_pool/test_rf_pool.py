@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""rf_pool against Python integers: maxima and averages of windows with and without padding, any stalls, reset."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+
+from hypersonic.hls.fixed import Overflow, Rounding
+from hypersonic.hls.network import Precision
+from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, pack
+
+
+class Case(NamedTuple):
+    """shape: (H, W, C); kernel, stride: (down, across); pad: (top, bottom, left, right)."""
+
+    name: str
+    average: bool
+    shape: tuple[int, int, int]
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    pad: tuple[int, int, int, int] = (0, 0, 0, 0)
+    lanes: int = 1
+    x: Precision = Precision(8, 4)
+    accumulator: Precision = Precision(14, 4)
+    y: Precision = Precision(8, 4)
+    count_pad: bool = False
+
+    @property
+    def out(self) -> tuple[int, int]:
+        (h, w, _), (k_h, k_w), (s_h, s_w), (top, bottom, left, right) = self.shape, self.kernel, self.stride, self.pad
+        return (h + top + bottom - k_h) // s_h + 1, (w + left + right - k_w) // s_w + 1
+
+    def dut(self) -> Dut:
+        source = self.accumulator if self.average else self.x
+        parameters: dict[str, int | str] = {
+            "OP": int(self.average), "LANES": self.lanes, "CHANNEL_BEATS": self.shape[2] // self.lanes,
+            "K_H": self.kernel[0], "K_W": self.kernel[1], "H": self.shape[0], "W": self.shape[1],
+            "S_H": self.stride[0], "S_W": self.stride[1], "PAD_TOP": self.pad[0], "PAD_LEFT": self.pad[2],
+            "OUT_H": self.out[0], "OUT_W": self.out[1], "COUNT_PAD": int(self.count_pad),
+            "X_WIDTH": self.x.width, "X_SIGNED": int(self.x.signed), "X_SHIFT": self.x.fraction - self.accumulator.fraction,
+            "X_ROUNDING": list(Rounding).index(self.accumulator.rounding), "ACC_WIDTH": self.accumulator.width,
+            "ACC_SIGNED": int(self.accumulator.signed), "RESULT_SHIFT": source.fraction - self.y.fraction,
+            "Y_WIDTH": self.y.width, "Y_SIGNED": int(self.y.signed),
+            "ROUNDING": list(Rounding).index(self.y.rounding), "OVERFLOW": list(Overflow).index(self.y.overflow),
+        }  # fmt: skip
+        return Dut("rf_pool", parameters, {"s_axis": self.kernel[0] * self.lanes * self.x.width}, self.lanes * self.y.width)
+
+    def pool(self, window: list[int], count: int) -> int:
+        if not self.average:
+            return self.y.cast(max(window), self.x.fraction)
+        total = self.accumulator.confine(sum(self.accumulator.cast(x, self.x.fraction) for x in window))
+        quotient = abs(total) // count * (1 if total >= 0 else -1)
+        return self.y.cast(quotient, self.accumulator.fraction)
+
+    def traffic(self, rows: int, seed: int) -> tuple[list[list[Beat]], list[Beat]]:
+        rng = random.Random(seed)
+        source: list[Beat] = []
+        sink: list[Beat] = []
+        for _ in range(rows):
+            beats = [self.pixel(oy, ox, rng) for oy in range(self.out[0]) for ox in range(self.out[1])
+                     for _ in range(self.shape[2] // self.lanes)]  # fmt: skip
+            for i, (columns, results) in enumerate(beats):
+                last = i + 1 == len(beats)
+                source += [
+                    Beat(pack(column, self.x.width), last and kw + 1 == len(columns)) for kw, column in enumerate(columns)
+                ]
+                sink.append(Beat(pack(results, self.y.width), last))
+        return [source], sink
+
+    def pixel(self, oy: int, ox: int, rng: random.Random) -> tuple[list[list[int]], list[int]]:
+        """One beat of channels: the columns that come, and the results."""
+        (h, w, _), (k_h, k_w) = self.shape, self.kernel
+        y, x = oy * self.stride[0] - self.pad[0], ox * self.stride[1] - self.pad[2]
+        outside = 0 if self.average else self.x.low
+        on_image = [[0 <= y + kh < h and 0 <= x + kw < w for kh in range(k_h)] for kw in range(k_w)]
+        drawn = [
+            [
+                [
+                    rng.choice([self.x.low, self.x.high, rng.randint(self.x.low, self.x.high)]) if on else outside
+                    for _ in range(self.lanes)
+                ]
+                for on in column
+            ]
+            for column in on_image
+        ]
+        count = k_h * k_w if self.count_pad else sum(map(sum, on_image))
+        windows = [[pixel[lane] for column in drawn for pixel in column] for lane in range(self.lanes)]
+        return [[value for pixel in column for value in pixel] for column in drawn], [
+            self.pool(window, count) for window in windows
+        ]
+
+
+SAME = (1, 1, 1, 1)
+CASES = [
+    Case("max", False, (4, 6, 2), (2, 2), (2, 2), lanes=2),
+    Case("max_unsigned", False, (4, 4, 2), (3, 2), (1, 2), x=Precision(7, 4, False), y=Precision(9, 5)),
+    Case("max_padded", False, (4, 5, 3), (3, 3), (2, 2), SAME, lanes=3, y=Precision(5, 1, True, Rounding.RND, Overflow.SAT)),
+    Case("max_of_sequence", False, (8, 1, 2), (4, 1), (4, 1)),
+    Case("max_of_one", False, (2, 2, 1), (1, 1), (1, 1)),
+    Case("average", True, (4, 6, 2), (2, 2), (2, 2), lanes=2),
+    Case("average_of_nine", True, (6, 6, 1), (3, 3), (3, 3), y=Precision(12, 8, True, Rounding.RND)),
+    Case("average_padded", True, (5, 4, 2), (3, 3), (2, 1), SAME),
+    Case("average_padded_on_one_side", True, (5, 5, 2), (2, 3), (2, 2), (0, 1, 0, 1), lanes=2),
+    Case("average_padding_counts", True, (5, 4, 2), (3, 3), (2, 1), SAME, count_pad=True),
+    Case("average_cut", True, (4, 4, 1), (2, 2), (2, 2), accumulator=Precision(10, 2)),
+    Case("average_rounded", True, (4, 4, 1), (2, 2), (2, 2), accumulator=Precision(10, 1, True, Rounding.RND)),
+    Case("average_finer", True, (5, 4, 1), (5, 1), (5, 1), accumulator=Precision(20, 9)),
+    Case("average_wraps", True, (6, 6, 1), (3, 3), (3, 3), accumulator=Precision(9, 4)),
+    Case("average_unsigned", True, (4, 4, 1), (2, 3), (2, 1), x=Precision(8, 4, False), accumulator=Precision(12, 4, False)),
+    Case(
+        "average_wide", True, (3, 3, 1), (3, 3), (3, 3), x=Precision(32, 16), accumulator=Precision(40, 16), y=Precision(32, 16)
+    ),
+]
+IDS = [case.name for case in CASES]
+
+
+@pytest.fixture(scope="module")
+def bench() -> Iterator[StreamBench]:
+    with StreamBench([case.dut() for case in CASES]) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_integers_are_exact_under_any_stalls_and_after_a_reset(bench: StreamBench, case: Case) -> None:
+    bench.check(case.dut(), case.traffic, rows=8)
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_a_beat_is_taken_every_clock(bench: StreamBench, case: Case) -> None:
+    inputs, expected = case.traffic(12, 1)
+    taken = bench.run(case.dut(), *inputs, results=len(expected)).taken_at
+    assert taken[-1] - taken[0] == (len(expected) - 1) * case.kernel[1]

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""rf_softmax against hls4ml's steps in Python integers: the three implementations, beats of any size, stalls, reset."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import NamedTuple
+
+import pytest
+
+from hypersonic.hls.fixed import Overflow, Rounding
+from hypersonic.hls.network import Precision
+from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of
+
+
+class Implementation(IntEnum):
+    LATENCY = 0
+    STABLE = 2
+    ARGMAX = 3
+
+
+def modes(prefix: str, fixed: Precision) -> dict[str, int | str]:
+    return {
+        f"{prefix}ROUNDING": list(Rounding).index(fixed.rounding),
+        f"{prefix}OVERFLOW": list(Overflow).index(fixed.overflow),
+    }
+
+
+class Case(NamedTuple):
+    name: str
+    implementation: Implementation
+    n: int
+    lanes: int
+    x: Precision = Precision(8, 4)
+    norm: Precision = Precision(7, 4, False)
+    accumulator: Precision = Precision(20, 10)
+    inverse: Precision = Precision(18, 10, True, Rounding.RND, Overflow.SAT)
+    factor: Precision = Precision(18, 10)
+    y: Precision = Precision(16, 10)
+    exp_size: int = 64
+    inverse_size: int = 32
+    exp_high: int = 1023
+
+    def tables(self) -> tuple[list[int], list[int]]:
+        rng = random.Random(self.name)
+        low = 0 if self.accumulator.overflow is Overflow.SAT else self.accumulator.low
+        exponentials = [rng.randint(max(low, -self.exp_high), self.exp_high) for _ in range(self.exp_size)]
+        return exponentials, [rng.randint(self.factor.low, self.factor.high) for _ in range(self.inverse_size)]
+
+    def dut(self) -> Dut:
+        a, y = self.accumulator, self.y
+        parameters: dict[str, int | str] = {
+            "N": self.n, "LANES": self.lanes, "IMPLEMENTATION": int(self.implementation), "X_WIDTH": self.x.width,
+            "X_SIGNED": int(self.x.signed), "NORM_SHIFT": self.x.fraction - self.norm.fraction, "NORM_WIDTH": self.norm.width,
+            "NORM_SIGNED": int(self.norm.signed), "EXP_SIZE": self.exp_size, "EXP_FILE": f"{self.name}_exp.hex",
+            "ACC_WIDTH": a.width, "ACC_SIGNED": int(a.signed), "ACC_SATURATE": int(a.overflow is Overflow.SAT),
+            "INVERSE_SHIFT": a.fraction - self.inverse.fraction, "INVERSE_WIDTH": self.inverse.width,
+            "INVERSE_SIGNED": int(self.inverse.signed), "INVERSE_SIZE": self.inverse_size,
+            "INVERSE_FILE": f"{self.name}_inv.hex", "FACTOR_WIDTH": self.factor.width, "FACTOR_SIGNED": int(self.factor.signed),
+            "RESULT_SHIFT": a.fraction + self.factor.fraction - y.fraction, "Y_WIDTH": y.width, "Y_SIGNED": int(y.signed),
+            "ONE": y.cast(1, 0) & ((1 << y.width) - 1),
+            **modes("NORM_", self.norm), **modes("INVERSE_", self.inverse), **modes("", y),
+        }  # fmt: skip
+        exponentials, inverses = self.tables()
+        files = {
+            f"{self.name}_exp.hex": "\n".join(f"{raw & ((1 << a.width) - 1):x}" for raw in exponentials),
+            f"{self.name}_inv.hex": "\n".join(f"{raw & ((1 << self.factor.width) - 1):x}" for raw in inverses),
+        }
+        return Dut("rf_softmax", parameters, {"s_axis": self.lanes * self.x.width}, self.lanes * y.width, files)
+
+    def results(self, x: list[int]) -> list[int]:
+        if self.implementation is Implementation.ARGMAX:
+            return [self.y.cast(int(i == x.index(max(x))), 0) for i in range(self.n)]
+        exponentials, inverses = self.tables()
+        address, keys = self.x, x
+        if self.implementation is Implementation.STABLE:
+            address, keys = self.norm, [self.norm.cast(max(x) - value, self.x.fraction) for value in x]
+        e = [exponentials[top_bits(key, address, self.exp_size)] for key in keys]
+        total = self.inverse.cast(self.accumulator.confine(sum(e)), self.accumulator.fraction)
+        factor = inverses[top_bits(total, self.inverse, self.inverse_size)]
+        return [self.y.cast(value * factor, self.accumulator.fraction + self.factor.fraction) for value in e]
+
+    def traffic(self, rows: int, seed: int) -> tuple[list[list[Beat]], list[Beat]]:
+        rng = random.Random(seed)
+        source: list[Beat] = []
+        sink: list[Beat] = []
+        for _ in range(rows):
+            vectors = rng.randint(1, 3)
+            row = [rng.choice([self.x.low, self.x.high, rng.randint(-9, 9) & self.x.high, rng.randint(self.x.low, self.x.high)])
+                   for _ in range(vectors * self.n)]  # fmt: skip
+            y = [value for at in range(0, len(row), self.n) for value in self.results(row[at : at + self.n])]
+            source += beats_of(row, self.lanes, self.x.width)
+            sink += beats_of(y, self.lanes, self.y.width)
+        return [source], sink
+
+
+def top_bits(raw: int, fixed: Precision, size: int) -> int:
+    return (raw & ((1 << fixed.width) - 1)) >> (fixed.width - (size.bit_length() - 1))
+
+
+STABLE, LATENCY, ARGMAX = Implementation.STABLE, Implementation.LATENCY, Implementation.ARGMAX
+SATURATES = Precision(14, 8, True, Rounding.RND, Overflow.SAT)
+CASES = [
+    Case("stable", STABLE, 5, 5),
+    Case("stable_a_class_a_beat", STABLE, 10, 1),
+    Case("stable_in_beats", STABLE, 12, 3, y=Precision(10, 8, False, Rounding.RND_CONV, Overflow.SAT)),
+    Case("stable_two", STABLE, 2, 1),
+    Case("stable_one", STABLE, 1, 1),
+    Case("stable_saturates", STABLE, 8, 2, accumulator=SATURATES, exp_high=4000),
+    Case("stable_wraps", STABLE, 8, 4, accumulator=Precision(12, 8), exp_high=2000),
+    Case("stable_of_unsigned", STABLE, 6, 2, x=Precision(8, 4, False), norm=Precision(8, 4, False)),
+    Case("stable_rounded", STABLE, 6, 3, norm=Precision(6, 2, False, Rounding.RND, Overflow.SAT), exp_size=16),
+    Case("stable_unsigned_sum", STABLE, 4, 2, accumulator=Precision(14, 8, False, Rounding.TRN, Overflow.SAT), exp_high=9000,
+         inverse=Precision(12, 6, False), inverse_size=64),
+    Case("latency", LATENCY, 6, 2),
+    Case("latency_all_bits", LATENCY, 3, 3, exp_size=256, inverse_size=1024),
+    Case("argmax", ARGMAX, 9, 3),
+    Case("argmax_one_beat", ARGMAX, 7, 7, x=Precision(3, 0), y=Precision(2, 0)),
+    Case("argmax_a_class_a_beat", ARGMAX, 6, 1, x=Precision(3, 0, False), y=Precision(8, 4)),
+]  # fmt: skip
+IDS = [case.name for case in CASES]
+
+
+@pytest.fixture(scope="module")
+def bench() -> Iterator[StreamBench]:
+    with StreamBench([case.dut() for case in CASES]) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_integers_are_exact_under_any_stalls_and_after_a_reset(bench: StreamBench, case: Case) -> None:
+    bench.check(case.dut(), case.traffic, rows=20)
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_a_beat_passes_every_clock(bench: StreamBench, case: Case) -> None:
+    inputs, expected = case.traffic(30, 1)
+    taken = bench.run(case.dut(), *inputs, results=len(expected)).taken_at
+    assert taken[-1] - taken[0] == len(expected) - 1

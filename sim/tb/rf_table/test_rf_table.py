@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""rf_table against C's arithmetic on exact fractions: indices on both sides of zero, both ends, ELU and SELU, reset."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import NamedTuple
+
+import pytest
+
+from hypersonic.hls.fixed import Overflow, Rounding
+from hypersonic.hls.network import Precision
+from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of
+
+
+class Case(NamedTuple):
+    """span: the table's width in numbers (16 for sigmoid, 8 for tanh, -8 for ELU's negative side); gain: raw and fraction."""
+
+    name: str
+    size: int
+    span: int
+    x: Precision = Precision(10, 5)
+    y: Precision = Precision(9, 7)
+    lanes: int = 2
+    gain: tuple[int, int] | None = None
+    raw_index: bool = False
+
+    def table(self) -> list[int]:
+        rng = random.Random(self.name)
+        return [rng.randint(self.y.low, self.y.high) for _ in range(self.size)]
+
+    def dut(self) -> Dut:
+        parameters: dict[str, int | str] = {
+            "LANES": self.lanes, "X_WIDTH": self.x.width, "X_SIGNED": int(self.x.signed and not self.raw_index),
+            "SCALE": 1 if self.raw_index else self.size * (1 if self.span > 0 else -1),
+            "SCALE_SHIFT": 0 if self.raw_index else self.x.fraction + abs(self.span).bit_length() - 1,
+            "OFFSET": 0 if self.gain or self.raw_index else self.size // 2, "TABLE_SIZE": self.size,
+            "TABLE_FILE": f"{self.name}.hex", "Y_WIDTH": self.y.width, "Y_SIGNED": int(self.y.signed),
+            "ROUNDING": list(Rounding).index(self.y.rounding), "OVERFLOW": list(Overflow).index(self.y.overflow),
+        }  # fmt: skip
+        if self.gain:
+            shift = self.x.fraction + self.gain[1] - self.y.fraction
+            parameters |= {"POSITIVE_PASS": 1, "GAIN": self.gain[0], "RESULT_SHIFT": shift}
+        words = "\n".join(f"{raw & ((1 << self.y.width) - 1):x}" for raw in self.table())
+        return Dut(
+            "rf_table",
+            parameters,
+            {"s_axis": self.lanes * self.x.width},
+            self.lanes * self.y.width,
+            {f"{self.name}.hex": words},
+        )
+
+    def result(self, x: int, table: list[int]) -> int:
+        if self.raw_index:
+            return table[x & ((1 << self.x.width) - 1)]
+        if self.gain and x >= 0:
+            return self.y.cast(x * self.gain[0], self.x.fraction + self.gain[1])
+        index = math.trunc(Fraction(x) / Fraction(2) ** self.x.fraction * self.size / self.span)
+        index += 0 if self.gain else self.size // 2
+        return table[min(max(index, 0), self.size - 1)]
+
+    def traffic(self, rows: int, seed: int) -> tuple[list[list[Beat]], list[Beat]]:
+        rng = random.Random(seed)
+        table = self.table()
+        source: list[Beat] = []
+        sink: list[Beat] = []
+        for _ in range(rows):
+            size = self.lanes * rng.randint(1, 9)
+            row = [rng.choice([self.x.low, self.x.high, -1, 0, 1, rng.randint(self.x.low, self.x.high)]) for _ in range(size)]
+            row = [max(x, self.x.low) for x in row]
+            source += beats_of(row, self.lanes, self.x.width)
+            sink += beats_of([self.result(x, table) for x in row], self.lanes, self.y.width)
+        return [source], sink
+
+
+CASES = [
+    Case("sigmoid", 64, 16),
+    Case("sigmoid_of_wide", 32, 16, x=Precision(24, 10), lanes=1),
+    Case("sigmoid_of_coarse", 1024, 16, x=Precision(6, 1)),
+    Case("sigmoid_of_integers", 1024, 16, x=Precision(8, -1)),
+    Case("sigmoid_of_unsigned", 64, 16, x=Precision(9, 5, False)),
+    Case("tanh", 128, 8),
+    Case("not_a_power_of_two", 100, 16),
+    Case("elu", 64, -8, gain=(1, 0), y=Precision(8, 3, True, Rounding.RND, Overflow.SAT)),
+    Case("selu", 64, -8, gain=(34429, 15), y=Precision(12, 6, True, Rounding.RND_CONV, Overflow.SAT), lanes=1),
+    Case("lookup", 64, 1, x=Precision(6, 0), raw_index=True),
+]
+IDS = [case.name for case in CASES]
+
+
+@pytest.fixture(scope="module")
+def bench() -> Iterator[StreamBench]:
+    with StreamBench([case.dut() for case in CASES]) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_integers_are_exact_under_any_stalls_and_after_a_reset(bench: StreamBench, case: Case) -> None:
+    bench.check(case.dut(), case.traffic, rows=40)
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_a_beat_passes_every_clock(bench: StreamBench, case: Case) -> None:
+    inputs, expected = case.traffic(30, 1)
+    taken = bench.run(case.dut(), *inputs, results=len(expected)).taken_at
+    assert taken[-1] - taken[0] == len(expected) - 1

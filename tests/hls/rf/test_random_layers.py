@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The promise of the rf core, layer type by layer type, on networks nobody chose: the integers of hls4ml's compiled C++ under
+stalls, and the clocks that were predicted."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from hypersonic.hls.core import Core
+from hypersonic.hls.rf.layers import RfNetwork
+from hypersonic.hls.rtl_sim import RtlCore, Stalls, compile_cores
+from tests.hls.rf.golden import golden, random_rows
+from tests.hls.rf.reference import evaluate
+
+ROOT = Path(__file__).resolve().parents[3]
+SEED = int(os.environ.get("HYPERSONIC_RF_SEED", "1"))
+#: family, models of it; "stream": either io_type
+FAMILIES = (
+    ("chain", 2), ("curve", 3), ("convolution", 2), ("depthwise", 1), ("pool", 2), ("softmax", 1), ("residual", 1),
+    ("wiring", 1), ("several", 1), ("beats", 1),
+)  # fmt: skip
+ROWS = 60
+
+
+@dataclass(frozen=True)
+class Made:
+    """A converted network, its core and the integers its C++ answers."""
+
+    core: Core
+    network: RfNetwork
+    x: NDArray[np.int64]
+    y: NDArray[np.int64]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Made]]:
+    """Every family's models, and the directory of their memory files as the working directory ($readmemh is relative)."""
+    directory = tmp_path_factory.mktemp("rf")
+    argv = [sys.executable, str(Path(__file__).with_name("rf_models.py")), str(SEED), str(directory)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_USE_LEGACY_KERAS": "1"}
+    argv += [f"{family}:{count}" for family, count in FAMILIES]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
+    before = Path.cwd()
+    os.chdir(directory / "memory")
+    yield [_made(file.parent) for file in sorted(directory.glob("*/network.pickle"))]
+    os.chdir(before)
+
+
+def _made(path: Path) -> Made:
+    network = pickle.loads((path / "network.pickle").read_bytes())
+    x = random_rows(network, ROWS, SEED)
+    return Made(Core.load(path / "core"), network, x, golden(network, path / "hls", x))
+
+
+def test_every_layer_type_equals_hls4mls_cpp_under_stalls_and_after_a_reset(made: list[Made]) -> None:
+    cores = [one.core for one in made]
+    compile_cores(cores, "-O0")
+    for one in made:
+        with RtlCore(one.core, beside=cores, optimisation="-O0") as rtl:
+            rtl.predict_raw(one.x, Stalls(60, 90, SEED), clock_limit=200)
+            rtl.reset()
+            np.testing.assert_array_equal(rtl.predict_raw(one.x, Stalls(60, 90, SEED)), one.y, err_msg=one.core.name)
+
+
+def test_what_the_layers_promise_is_what_hls4mls_cpp_computes(made: list[Made]) -> None:
+    for one in made:
+        np.testing.assert_array_equal(evaluate(one.network, one.x).astype(np.int64), one.y, err_msg=one.core.name)
+
+
+def test_measured_clocks_are_those_predicted(made: list[Made]) -> None:
+    cores = [one.core for one in made]
+    for one in made:
+        with RtlCore(one.core, beside=cores, optimisation="-O0") as rtl:
+            rtl.predict_raw(one.x)
+            predicted = one.core.latency_cycles + (ROWS - 1) * one.core.ii + 1
+            assert abs(rtl.clocks - predicted) <= 0.02 * predicted, f"{one.core.name}: {rtl.clocks}, predicted {predicted}"
+
+
+def test_every_family_gave_a_core(made: list[Made]) -> None:
+    assert {one.core.name.rsplit("_", 1)[0] for one in made} == {family for family, _ in FAMILIES}
