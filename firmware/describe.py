@@ -20,8 +20,8 @@ def describe(xclbin: Xclbin) -> str:
     blocks = (
         _head(xclbin),
         [line for kernel in xclbin.kernels for line in _kernel(kernel)],
-        [_unit(unit, xclbin.memories) for unit in xclbin.compute_units],
-        [_memory(index, memory) for index, memory in enumerate(xclbin.memories) if memory.used],
+        [_unit(unit, xclbin.group_memories) for unit in xclbin.compute_units],
+        [_memory(index, memory) for index, memory in enumerate(xclbin.group_memories) if memory.used],
         [f"clock          {clock.name} {clock.frequency_mhz} MHz" for clock in xclbin.clocks],
         [f"section        {section.kind_name:<20} {len(section.payload):>12} bytes" for section in xclbin.sections],
     )

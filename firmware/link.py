@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 from hypersonic.firmware import sections as tables
 from hypersonic.firmware.errors import LinkError
@@ -37,16 +39,18 @@ def link(
     instances = _instances(kernel_name, platform, compute_units)
     kernel = describe_kernel(kernel_name, instances)
     connected = _connections(kernel, platform)
-    memories = tables.encode_memories(_memories(platform, {connection.memory for connection in connected}))
-    connections = tables.encode_connections(connected)
+    connections = [tables.Connection(to.argument, to.ip, bank) for to in connected for bank in to.banks]
+    memories = _memories(platform, {connection.memory for connection in connections})
+    groups = _groups(memories, connected)
+    grouped = [*_grouped(connected, groups, len(memories)), *connections]
     sections = (
         Section(Kind.EMBEDDED_METADATA, embedded_metadata(kernel, target, platform)),
-        Section(Kind.MEM_TOPOLOGY, memories),
+        Section(Kind.MEM_TOPOLOGY, tables.encode_memories(memories)),
         Section(Kind.IP_LAYOUT, tables.encode_ips(_ips(kernel))),
-        Section(Kind.CONNECTIVITY, connections),
+        Section(Kind.CONNECTIVITY, tables.encode_connections(connections)),
         Section(Kind.CLOCK_FREQ_TOPOLOGY, tables.encode_clocks(_clocks(platform))),
-        Section(Kind.GROUP_TOPOLOGY, memories),
-        Section(Kind.GROUP_CONNECTIVITY, connections),
+        Section(Kind.GROUP_TOPOLOGY, tables.encode_memories([*memories, *groups.values()])),
+        Section(Kind.GROUP_CONNECTIVITY, tables.encode_connections(grouped)),
         Section(Kind.BUILD_METADATA, _build_metadata(kernel, target, platform, tools or {})),
         Section(Kind.BITSTREAM, image),
     )
@@ -82,16 +86,41 @@ def _ips(kernel: KernelDescription) -> tuple[tables.Ip, ...]:
     )
 
 
-def _connections(kernel: KernelDescription, platform: Platform) -> tuple[tables.Connection, ...]:
-    """Every pointer argument to the first bank its port reaches: the emulated card keeps a buffer within one bank."""
+class _Reach(NamedTuple):
+    """The banks that a pointer argument reaches, as indices of the platform's memory."""
+
+    argument: int
+    ip: int
+    banks: range
+
+
+def _connections(kernel: KernelDescription, platform: Platform) -> tuple[_Reach, ...]:
+    """Every pointer argument to all banks its port reaches."""
     masters = [port.name for port in kernel.ports if port.mode == "master"]
     assigned = assign_banks(platform, len(kernel.instances), len(masters))
     return tuple(
-        tables.Connection(argument.index, number, assigned[number][masters.index(argument.port)].start)
+        _Reach(argument.index, number, assigned[number][masters.index(argument.port)])
         for number in range(len(kernel.instances))
         for argument in kernel.arguments
         if argument.address_qualifier == 1
     )
+
+
+def _groups(memories: Sequence[tables.Memory], connected: Sequence[_Reach]) -> dict[range, tables.Memory]:
+    """What xclbinutil makes of neighbours that one argument reaches: one memory more, in which a buffer may lie anywhere."""
+    several = dict.fromkeys(to.banks for to in connected if len(to.banks) > 1)
+    return {banks: _group(memories, banks) for banks in several}
+
+
+def _group(memories: Sequence[tables.Memory], banks: range) -> tables.Memory:
+    size_kib = sum(memories[bank].size_kib for bank in banks)
+    return replace(memories[banks.start], size_kib=size_kib, tag=f"MBG[{banks.start}:{banks[-1]}]")
+
+
+def _grouped(connected: Sequence[_Reach], groups: Mapping[range, tables.Memory], first: int) -> Iterator[tables.Connection]:
+    """first: how many memories stand before the groups in GROUP_TOPOLOGY."""
+    places = {banks: first + number for number, banks in enumerate(groups)}
+    return (tables.Connection(to.argument, to.ip, places[to.banks]) for to in connected if to.banks in places)
 
 
 def _clocks(platform: Platform) -> tuple[tables.Clock, ...]:

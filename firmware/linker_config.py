@@ -216,7 +216,9 @@ def _sp(platform: Platform, banks: range) -> str:
 
 
 def describe_places(platform: Platform, places: Sequence[Place]) -> list[str]:
-    """A line a unit: its die, and the memory of each port."""
+    """A line a unit: its die, and the memory of each port; on F2 that is the host's, and the tools choose the die."""
+    if platform.flow is Flow.F2_HDK:
+        return [f"{place.unit}: rows in host memory, through PCIM" for place in places]
     return [
         f"{place.unit}: SLR{place.slr}, " + ", ".join(f"{port} on {_sp(platform, banks)}" for port, banks in place.ports)
         for place in places

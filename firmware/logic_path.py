@@ -2,8 +2,8 @@
 """The longest paths of logic between registers in a netlist of UltraScale+ cells, by a rule of thumb.
 
 No wire has a length before place and route, so this is no timing analysis. Each LUT counts with a usual wire to it; carry
-chains count what a chain adds. The figures are of the order of a -2 part; nothing here has been confirmed on a routed
-design. The path says where the logic is deep; the nanoseconds say whether a clock is out of reach, within some 30 %.
+chains count what a chain adds. The figures (hls/delay.py) are of the order of a -2 part; nothing here has been confirmed on
+a routed design. The path says where the logic is deep; the nanoseconds say whether a clock is out of reach, within some 30 %.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-#: picoseconds: a wire, a LUT, into and along a carry chain (of four bits), out of it
-WIRE, LUT, CARRY_IN, CARRY_ALONG, CARRY_OUT = 300, 100, 150, 10, 100
-#: clock to output and set-up of a register; the same of a block RAM without output register
-FF_OUT, FF_SETUP, RAM_OUT, RAM_SETUP = 80, 50, 900, 200
+from hypersonic.hls.delay import CARRY_ALONG, CARRY_IN, CARRY_OUT, FF_OUT, FF_SETUP, LUT, WIRE
+
+#: picoseconds: clock to output and set-up of a block RAM without output register
+RAM_OUT, RAM_SETUP = 900, 200
 #: DSP48E2: a multiplication that no register cuts, what is left of it beside one register, and beside two
 DSP_WHOLE, DSP_HALF, DSP_REGISTERED = 2000, 1500, 300
 

@@ -24,11 +24,11 @@ from pathlib import Path
 from typing import Any
 
 from hypersonic.firmware.errors import FirmwareError, LinkError
-from hypersonic.firmware.kernel import Kernel, write_kernel
+from hypersonic.firmware.kernel import Kernel, rtl_sources, write_kernel
 from hypersonic.firmware.kernel_xml import Instance, describe_kernel
 from hypersonic.firmware.linker_config import LABELS, LIMITS_PERCENT, describe_places, plan_link
 from hypersonic.firmware.logic_path import LogicPath, longest_paths, parse_blif
-from hypersonic.firmware.platform import RESOURCE_NAMES, Platform, Resources, find_platform
+from hypersonic.firmware.platform import RESOURCE_NAMES, Flow, Platform, Resources, find_platform
 from hypersonic.firmware.yosys import FAMILY, Synthesis, SynthesisError, ports, synthesise, tool_version
 from hypersonic.hls.cache import cached
 from hypersonic.hls.core import RTL as STREAM_RTL
@@ -253,6 +253,12 @@ def _path_lines(paths: Sequence[LogicPath], platform: Platform) -> list[str]:
     return lines
 
 
+def estimate_f2_shell(compute_units: int) -> Module:
+    """What stands once between that many kernels and the AWS F2 shell. Raises as estimate does."""
+    found = synthesise("f2_shell", rtl_sources("f2_shell"), parameters={"UNITS": compute_units})
+    return _module(found.top, 1, found.cells)
+
+
 @dataclass(frozen=True)
 class BuildReport:
     """What `hypersonic build` says of a kernel's resources.
@@ -270,7 +276,11 @@ def report_build(
 ) -> BuildReport:
     """The estimate of one compute unit and the place of each. Raises as estimate does."""
     report = estimate(kernel, progress)
-    lines, misfit = report.lines(platform), ""
+    lines, misfit, around = report.lines(platform), "", dict[str, Any]()
+    if platform.flow is Flow.F2_HDK:
+        shell = estimate_f2_shell(compute_units)
+        lines += [f"and once, between {compute_units} compute units and the shell of AWS, by Yosys too:", *_table(shell)[1:]]
+        around = {"f2_shell": asdict(shell.total)}
     units = [Instance(f"{kernel.name}_{k + 1}", 0) for k in range(compute_units)]
     try:
         lines += describe_places(platform, plan_link(platform, describe_kernel(kernel.name, units), report.top.total))
@@ -278,7 +288,8 @@ def report_build(
         misfit = str(error)
         lines.append(misfit)
     share = shares(report.top.total, platform.slrs[0])
-    return BuildReport(lines, {**report.to_json(), "platform": platform.name, "share_of_slr_percent": share}, misfit)
+    entry = {**report.to_json(), **around, "platform": platform.name, "share_of_slr_percent": share}
+    return BuildReport(lines, entry, misfit)
 
 
 def check_growth(kept: Mapping[str, Any], report: ResourceReport) -> None:

@@ -61,13 +61,15 @@ class Section:
 
 @dataclass(frozen=True)
 class ComputeUnit:
-    """One instance of a kernel. memories: argument index -> index into Xclbin.memories."""
+    """One instance of a kernel. memories: argument index -> index into Xclbin.group_memories of the last that it reaches: the
+    group of all of them where there is one, as XRT takes it. reach: argument index -> indices of all."""
 
     name: str
     kernel: str
     base_address: int
     control_protocol: int
     memories: dict[int, int]
+    reach: dict[int, frozenset[int]]
 
 
 @dataclass(frozen=True)
@@ -203,17 +205,19 @@ class Xclbin:
 
     @cached_property
     def compute_units(self) -> tuple[ComputeUnit, ...]:
-        """Every kernel instance of IP_LAYOUT, with its memories of CONNECTIVITY."""
-        memories: dict[int, dict[int, int]] = {}
-        for connection in self.connections:
-            memories.setdefault(connection.ip, {})[connection.argument] = connection.memory
+        """Every kernel instance of IP_LAYOUT, with its memories of GROUP_CONNECTIVITY."""
+        reach: dict[int, dict[int, set[int]]] = {}
+        for connection in self.group_connections:
+            reach.setdefault(connection.ip, {}).setdefault(connection.argument, set()).add(connection.memory)
         units = ((index, ip) for index, ip in enumerate(self.ips) if ip.type == tables.IP_KERNEL)
-        return tuple(_compute_unit(ip, memories.get(index, {})) for index, ip in units)
+        return tuple(_compute_unit(ip, reach.get(index, {})) for index, ip in units)
 
 
-def _compute_unit(ip: tables.Ip, memories: dict[int, int]) -> ComputeUnit:
+def _compute_unit(ip: tables.Ip, reach: dict[int, set[int]]) -> ComputeUnit:
     kernel, _, name = ip.name.partition(":")
-    return ComputeUnit(name, kernel, ip.base_address, ip.control_protocol, memories)
+    memories = {argument: max(there) for argument, there in reach.items()}
+    frozen = {argument: frozenset(there) for argument, there in reach.items()}
+    return ComputeUnit(name, kernel, ip.base_address, ip.control_protocol, memories, frozen)
 
 
 def _align(size: int) -> int:

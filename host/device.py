@@ -52,7 +52,6 @@ WAIT_SLICE_MS = 20
 CLOSE_TIMEOUT_MS = 1000
 #: who waits for a run looks so often whether the card is still there
 HEARTBEAT_MS = 500
-_HUNG = "a run did not complete; reset the card (`xrt-smi reset`)"
 
 
 def open_device(xclbin: Path, index: int = 0) -> Device:
@@ -97,13 +96,14 @@ class Device(_Closing):
     kernel_clock_mhz: int  # what ap_clk was built for; 0 when the xclbin does not say
     memory_bytes: int  # of all memory banks, as the xclbin names them
     compute_units: tuple[ComputeUnit, ...]
+    reset: str  # what brings back a card on which a run hangs, in words
     lost: bool  # a call found the card gone; so are all its compute units then
 
     def __init__(self, library: Driver, contents: Xclbin, path: Path, index: int) -> None:
         super().__init__()
         self.uuid, self.name, self.target = contents.uuid, contents.vbnv, contents.target
         self.kernel_clock_mhz = next((clock.frequency_mhz for clock in contents.clocks if clock.kind == 1), 0)
-        self.lost = False
+        self.lost, self.reset = False, library.reset
         self.memory_bytes = sum(memory.size_kib * 1024 for memory in contents.memories if memory.kind in _BANKS)
         with ExitStack() as opened:
             handle = library.open_device(index)
@@ -155,14 +155,14 @@ class ComputeUnit(_Closing):
 
     def __init__(self, library: Driver, device: Handle, uuid: str, unit: Instance, lose: Callable[[str], None]) -> None:
         super().__init__()
-        self.name = unit.name
+        self.name, self._reach = unit.name, unit.reach
         self.in_service = True
         self.let_go = False
-        self._why = _HUNG
+        self._library, self._device, self.reset = library, device, library.reset
+        self._why = f"a run did not complete; {self.reset}"
         self._lose = lose
         self._lock = Lock()
         self._service_lock = Lock()
-        self._library, self._device = library, device
         self._handle = library.open_kernel(device, uuid, f"{unit.kernel}:{{{unit.name}}}")
         self._closing.callback(self._release, library.close_kernel, self._handle)
         #: whether its registers tell how it is
@@ -173,12 +173,16 @@ class ComputeUnit(_Closing):
         self._require_open(f"compute unit {self.name}")
         return self._library.group_id(self._handle, argument)
 
+    def reaches(self, argument: int, group: int) -> bool:
+        """Whether a pointer argument takes a buffer object of that bank: its own, or one of those its group is made of."""
+        return group == self.group_id(argument) or group in self._reach.get(argument, ())
+
     def allocate(self, size_bytes: int, argument: int) -> BufferObject:
         """A buffer object in the bank of that argument. Raises BufferObjectError."""
         return BufferObject(self, size_bytes, self.group_id(argument))
 
     def allocate_in(self, size_bytes: int, group: int) -> BufferObject:
-        """A buffer object in any bank; only one in an argument's own bank can be set. Raises BufferObjectError."""
+        """A buffer object in any bank; only one that an argument reaches can be set. Raises BufferObjectError."""
         self._require_open(f"compute unit {self.name}")
         return BufferObject(self, size_bytes, group)
 
@@ -203,11 +207,12 @@ class ComputeUnit(_Closing):
         with self._lock:
             super().close()
 
-    def take_out_of_service(self, why: str = _HUNG) -> bool:
-        """For good: only a reset of the card and a new Device bring it back. Whether it was in service till now."""
+    def take_out_of_service(self, why: str = "") -> bool:
+        """For good: only a reset of the card and a new Device bring it back. why: empty when a run did not complete.
+        Whether it was in service till now."""
         with self._service_lock:
             before, self.in_service = self.in_service, False
-            self._why = why if before else self._why
+            self._why = why if before and why else self._why
         return before
 
     def lose_card(self, error: DeviceLostError) -> None:
@@ -217,18 +222,18 @@ class ComputeUnit(_Closing):
     def check_fit(self) -> None:
         """Before the first run. Raises ComputeUnitOutOfServiceError when a run hangs on it, DeviceError."""
         if self.tells:
-            health.check_fit(self.name, self.read_register)
+            health.check_fit(self.name, self.read_register, self.reset)
 
     def check_present(self) -> None:
         """Raises DeviceLostError when the card is gone."""
         if self.tells:
-            health.check_present(self.name, self.read_register)
+            health.check_present(self.name, self.read_register, self.reset)
 
     def check_accesses(self) -> None:
         """After a run: raises MemoryAccessError when the memory answered with errors; the unit is out of service then."""
         if self.tells:
             try:
-                health.check_accesses(self.name, self.read_register)
+                health.check_accesses(self.name, self.read_register, self.reset)
             except MemoryAccessError as error:
                 self.take_out_of_service(str(error))
                 raise
@@ -324,11 +329,10 @@ class Run(_Closing):
 
     def _require_bank(self, index: int, buffer: BufferObject) -> None:
         """XRT 2.13 takes a buffer object of any bank, and the run reads or writes elsewhere."""
-        bank = self._unit.group_id(index)
-        if buffer.group != bank:
+        if not self._unit.reaches(index, buffer.group):
             raise BufferObjectError(
                 f"argument {index} of {self._unit.name} does not take the buffer object: it is in memory bank {buffer.group}, "
-                f"expected {bank}: allocate it for this argument"
+                f"expected {self._unit.group_id(index)}: allocate it for this argument"
             )
 
     def start(self) -> None:

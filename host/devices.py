@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `hypersonic devices` shows: XRT, the cards it drives with what is on them, and the emulated ones. Opens no card."""
+"""What `hypersonic devices` shows: XRT, the cards it drives with what is on them, AWS F2's cards, and the emulated ones.
+
+Opens no card.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from hypersonic.firmware.platform import Target
 from hypersonic.host import library
 from hypersonic.host.card_facts import CardFacts, driver_version, read_facts
 from hypersonic.host.errors import DeviceError
+from hypersonic.host.f2.facts import F2Facts, read_f2_cards
 from hypersonic.host.sysfs import DRIVER, SYSFS, card_addresses
 from hypersonic.host.telemetry import NOTHING, Telemetry, read_telemetry
 from hypersonic.host.version import text
@@ -83,8 +87,10 @@ def devices(root: Path = SYSFS) -> str:
     """For people, without a last newline."""
     xrt, cards = find_xrt(root), find_devices(root)
     real = [card.facts for card in cards if card.facts is not None]
-    blocks = [_xrt_lines(xrt, some=bool(real))]
+    f2 = read_f2_cards(root)
+    blocks = [_xrt_lines(xrt, some=bool(real), f2=bool(f2))]
     blocks += [list(_card_lines(card, card.facts)) for card in cards if card.facts is not None]
+    blocks += [_f2_lines(card) for card in f2]
     blocks.append(_emulated_lines(len(cards) - len(real)))
     return "\n\n".join("\n".join(block) for block in blocks)
 
@@ -93,7 +99,9 @@ def devices_as_data(root: Path = SYSFS) -> dict[str, Any]:
     """For programs: the same as JSON's types; what is not known is null, or absent from a table."""
     xrt = find_xrt(root)
     known = {"library": xrt.path, "file": str(xrt.file) if xrt.file else None, "version": xrt.version, "driver": xrt.driver}
-    return {"xrt": {**known, "problem": xrt.problem or None}, "cards": [_as_data(card) for card in find_devices(root)]}
+    cards = [_as_data(card) for card in find_devices(root)]
+    f2 = [card.to_json() for card in read_f2_cards(root)]
+    return {"xrt": {**known, "problem": xrt.problem or None}, "cards": cards, "f2_cards": f2}
 
 
 def _as_data(card: CardInfo) -> dict[str, Any]:
@@ -124,12 +132,13 @@ def _row(label: str, *parts: str) -> str:
     return f"{_INDENT}{label:<{_LABEL_WIDTH}}{', '.join(filter(None, parts)) or _UNKNOWN}"
 
 
-def _xrt_lines(xrt: Xrt, *, some: bool) -> list[str]:
+def _xrt_lines(xrt: Xrt, *, some: bool, f2: bool) -> list[str]:
     if xrt.problem:
-        return ["XRT is not installed", _row("why", xrt.problem), _row("cards", "none can be used without it")]
+        cards = "F2 cards need none; others cannot be used without it" if f2 else "none can be used without it"
+        return ["XRT is not installed", _row("why", xrt.problem), _row("cards", cards)]
     lines = [f"XRT {xrt.version or '(version not known)'}", _row("library", str(xrt.file or xrt.path))]
     lines.append(_row("driver", f"{DRIVER} {xrt.driver}" if xrt.driver else f"{DRIVER} is not loaded", _mismatch(xrt)))
-    if not some:
+    if not some and not f2:
         step = "set one up as docs/guide.md says in step 7, or use the emulated ones"
         lines.append(_row("cards", f"none: no card is bound to its driver {DRIVER}; {step}"))
     return lines
@@ -157,6 +166,10 @@ def _card_lines(card: CardInfo, facts: CardFacts) -> Iterator[str]:
     yield _row("power", _power(read))
     yield _row("memory in use", _memory(facts))
     yield _row("PCIe", f"gen {facts.pcie_generation} x{facts.pcie_lanes}" if facts.pcie_generation and facts.pcie_lanes else "")
+
+
+def _f2_lines(card: F2Facts) -> list[str]:
+    return [f"F2 card {card.index}  at {card.address}", *(_row(label, value) for label, value in card.rows().items())]
 
 
 def _power(read: Telemetry) -> str:

@@ -23,8 +23,11 @@ F2_EMULATION = "hypersonic.sim.f2_card"
 class Driver(Protocol):
     """Cards, the compute units, buffer objects and runs on them, by handles. Any thread; errors are host/errors.py's.
 
-    The calls are explained in host/xrt.py.
+    The calls are explained in host/xrt.py. reset: what people have to do so that a card on which a run hangs can be used again.
     """
+
+    @property
+    def reset(self) -> str: ...
 
     def open_device(self, index: int) -> Handle: ...
 

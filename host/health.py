@@ -22,7 +22,6 @@ Read = Callable[[int], int]
 #: how long a unit may work on a run of whoever had it before
 _IDLE_TIMEOUT_S = 1.0
 _POLL_S = 0.01
-_RESET = "reset the card (`xrt-smi reset`; `xbutil reset` before XRT 2.18)"
 
 
 def tells(read: Read) -> bool:
@@ -33,8 +32,8 @@ def tells(read: Read) -> bool:
         return False
 
 
-def check_present(name: str, read: Read) -> None:
-    """Raises DeviceLostError when the unit does not answer any more."""
+def check_present(name: str, read: Read, reset: str) -> None:
+    """Raises DeviceLostError when the unit does not answer any more. reset: what to do about it, here and below."""
     try:
         version = read(registers.VERSION)
     except DeviceError as error:
@@ -42,31 +41,31 @@ def check_present(name: str, read: Read) -> None:
     if version >> 16 != registers.MAP_VERSION >> 16:
         raise DeviceLostError(
             f"compute unit {name} reads {version:#010x} at VERSION, expected {registers.MAP_VERSION:#010x}: "
-            f"the card is gone from the bus or was reset; {_RESET} when it does not come back"
+            f"the card is gone from the bus or was reset; {reset} when it does not come back"
         )
 
 
-def check_fit(name: str, read: Read) -> None:
+def check_fit(name: str, read: Read, reset: str) -> None:
     """Raises ComputeUnitOutOfServiceError when a run hangs on the unit, or its memory answered with errors."""
     deadline = time.monotonic() + _IDLE_TIMEOUT_S
     while not read(registers.CONTROL) & registers.AP_IDLE:
         if time.monotonic() > deadline:
             raise ComputeUnitOutOfServiceError(
-                f"compute unit {name} is not idle before its first run: another run hangs on it or is somebody else's; {_RESET}"
+                f"compute unit {name} is not idle before its first run: another run hangs on it or is somebody else's; {reset}"
             )
         time.sleep(_POLL_S)
     if accesses := _failed_accesses(read):
         raise ComputeUnitOutOfServiceError(
-            f"compute unit {name} has AXI_ERROR set before its first run ({accesses} since reset): {_RESET}"
+            f"compute unit {name} has AXI_ERROR set before its first run ({accesses} since reset): {reset}"
         )
 
 
-def check_accesses(name: str, read: Read) -> None:
+def check_accesses(name: str, read: Read, reset: str) -> None:
     """After a run. Raises MemoryAccessError when the memory answered it, or one before, with an error."""
     if accesses := _failed_accesses(read):
         raise MemoryAccessError(
             f"a run on {name} completed, but the memory answered {accesses} with an error (AXI_ERROR): its results are not "
-            f"to be trusted; the compute unit is out of service and the others go on: {_RESET}"
+            f"to be trusted; the compute unit is out of service and the others go on: {reset}"
         )
 
 

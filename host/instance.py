@@ -137,7 +137,7 @@ class Slot:
             return self._unit.out_of_service()
         return ComputeUnitTimeoutError(
             f"a run of {rows} rows on {self._unit.name} did not complete within {timeout_ms} ms; the compute unit is out of "
-            "service and the others go on: reset the card (`xrt-smi reset`) and load the model again"
+            f"service and the others go on: {self._unit.reset} and load the model again"
         )
 
 

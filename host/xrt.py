@@ -98,6 +98,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
 class Library:
     """A loaded XRT library, real or emulated. Safe to share between threads, as XRT's C API is."""
 
+    reset = "reset the card (`xrt-smi reset`; `xbutil reset` before XRT 2.18)"
     version: Version | None  # None where the library does not tell, such as the emulated card's
 
     def __init__(self, path: str) -> None:

@@ -69,6 +69,8 @@ class _Buffer:
 class F2Driver:
     """A hypersonic.host.driver.Driver. Any thread."""
 
+    reset = "load the card's image again (`fpga-load-local-image -S SLOT -I AGFI`)"
+
     def __init__(self, open_card: OpenCard) -> None:
         self._open_card = open_card
         self._numbers = count(1)

@@ -166,11 +166,12 @@ class Card(pynq.Device):  # type: ignore[misc] # pynq has no types
     def _unit_for(self, bank: Bank) -> ComputeUnit:
         """A unit whose loss would also be that of what is in the bank."""
         opened = self.opened
-        reach = {unit.name for unit in self.loaded.contents.compute_units if bank.idx in unit.memories.values()}
-        units = [unit for unit in opened.compute_units if unit.in_service]
-        chosen = next((unit for unit in units if unit.name in reach), units[0] if units else None)
+        units = self.loaded.contents.compute_units
+        reach = {unit.name for unit in units if any(bank.idx in there for there in unit.reach.values())}
+        serving = [unit for unit in opened.compute_units if unit.in_service]
+        chosen = next((unit for unit in serving if unit.name in reach), serving[0] if serving else None)
         if chosen is None:
-            raise DeviceError(f"card {self.index} has no compute unit in service: `xrt-smi reset`, then load again")
+            raise DeviceError(f"card {self.index} has no compute unit in service: {opened.reset}, then load again")
         return chosen
 
     def open_context(self, description: dict[str, Any]) -> int:

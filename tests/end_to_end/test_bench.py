@@ -63,6 +63,7 @@ def test_runs_of_every_wire_format_cost_their_beats_3_per_cent_and_600_clocks_an
     for clocks in measured:
         assert clocks["bound"] <= clocks["single"] <= 1.03 * clocks["bound"] + 600, clocks
         assert clocks["one_row"] <= 700, clocks
-        assert clocks["gap"] <= 200, clocks  # a bubble between runs is at most the memory's latency
+        latency_clocks = 1 if clocks["memory"] == "ideal" else int(clocks["memory"].removesuffix(" clocks"))
+        assert clocks["gap"] <= latency_clocks, clocks  # no bubble between runs is longer than the memory's latency
         if clocks["datatypes"][0] in ("FP16", "INT16"):
             assert clocks["bound"] == clocks["rows"]  # a row a clock

@@ -19,6 +19,7 @@ from hypersonic.firmware import registers
 from hypersonic.firmware.f2_top import link_f2
 from hypersonic.firmware.platform import Target, find_platform
 from hypersonic.firmware.xclbin import Xclbin
+from hypersonic.host.devices import devices, devices_as_data
 from hypersonic.host.errors import (
     BufferObjectError,
     DeviceBusyError,
@@ -80,6 +81,26 @@ def test_cards_are_found_by_their_ids(sysfs: Path, tmp_path: Path) -> None:
     (_entry(sysfs) / "device").write_text("nonsense")
     assert card_addresses(sysfs) == ()
     assert card_addresses(tmp_path / "none") == ()
+
+
+def test_the_cards_are_listed_with_what_sysfs_tells(sysfs: Path) -> None:
+    entry = _entry(sysfs)
+    for name, value in (("current_link_speed", "16.0 GT/s PCIe"), ("current_link_width", "8"), ("numa_node", "-1")):
+        (entry / name).write_text(f"{value}\n")
+    shown = devices(sysfs)
+    assert f"F2 card 0  at {ADDRESS}\n" in shown
+    assert "no image on it that registers as ours" in shown
+    assert "16.0 GT/s PCIe x8" in shown
+    assert "no card is bound to its driver" not in shown
+    (entry / "device").write_text("0xf010\n")
+    (entry / "iommu_group").mkdir()
+    (entry / "iommu_group" / "type").write_text("DMA-FQ\n")
+    (card,) = devices_as_data(sysfs)["f2_cards"]
+    assert (card["index"], card["address"], card["device_id"], card["link_lanes"]) == (0, ADDRESS, "0xf010", 8)
+    assert card["status"] == "not usable: the IOMMU before it translates (DMA-FQ); boot with iommu=pt"
+    (entry / "iommu_group" / "type").write_text("identity\n")
+    (card,) = devices_as_data(sysfs)["f2_cards"]
+    assert card["status"].startswith("ready: an image of this project is on it")
 
 
 def test_registers_are_words_of_bar0_and_the_card_may_master_the_bus(sysfs: Path) -> None:

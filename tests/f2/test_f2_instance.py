@@ -126,10 +126,10 @@ def test_a_unit_that_hangs_goes_out_of_service_and_the_other_goes_on(
         bad.slots[0].finish(60_000)
         bad.slots[0].start(10)
         bad.slots[1].start(10)
-        with pytest.raises(ComputeUnitTimeoutError, match="10 rows on bench_1 did not complete within 60 ms"):
+        with pytest.raises(ComputeUnitTimeoutError, match=r"10 rows on bench_1 did not complete .* 60 ms.*`fpga-load-local"):
             bad.slots[0].finish(60)
         assert (bad.in_service, good.in_service) == (False, True)
-        with pytest.raises(ComputeUnitOutOfServiceError):
+        with pytest.raises(ComputeUnitOutOfServiceError, match="a run did not complete; load the card's image again"):
             bad.slots[1].finish(60)
         y = _fill(good.slots[0], built, 1)
         good.slots[0].start(ROWS)

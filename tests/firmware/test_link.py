@@ -50,6 +50,25 @@ def test_groups_repeat_the_memories_so_that_group_ids_are_bank_numbers() -> None
     assert xclbin.group_connections == xclbin.connections
 
 
+def test_channels_that_one_port_reaches_are_a_group_behind_the_memories() -> None:
+    xclbin = Xclbin.parse(link("facile", Target.HW_EMU, find_platform("u55c"), b"", compute_units=2))
+    assert xclbin.group_memories[: len(xclbin.memories)] == xclbin.memories
+    groups = xclbin.group_memories[len(xclbin.memories) :]
+    assert [(group.tag, group.used) for group in groups] == [
+        ("MBG[0:3]", True), ("MBG[4:7]", True), ("MBG[8:11]", True), ("MBG[12:15]", True)
+    ]  # fmt: skip
+    assert [(group.base_address, group.size_kib) for group in groups] == [(k * 2 << 30, 2 << 20) for k in range(4)]
+    assert [unit.memories for unit in xclbin.compute_units] == [{0: 32, 1: 33}, {0: 34, 1: 35}]
+    assert xclbin.compute_units[1].reach == {0: {34, 8, 9, 10, 11}, 1: {35, 12, 13, 14, 15}}
+    assert [(c.argument, c.memory) for c in xclbin.connections if c.ip == 0] == [(k // 4, k) for k in range(8)]
+
+
+def test_one_channel_a_port_is_no_group() -> None:
+    xclbin = Xclbin.parse(link("facile", Target.HW_EMU, find_platform("u55c"), b"", compute_units=16))
+    assert xclbin.group_memories == xclbin.memories
+    assert xclbin.group_connections == xclbin.connections
+
+
 def test_the_image_travels_in_bitstream_and_the_tools_in_build_metadata() -> None:
     xclbin = Xclbin.parse(link("facile", Target.SW_EMU, U250, b"simulator", tools={"hls4ml": "1.3.0", "da4ml": "0.6.0"}))
     assert xclbin.bitstream == b"simulator"
@@ -79,8 +98,9 @@ def test_the_container_agrees_with_the_linker_configuration() -> None:
     for platform in PLATFORMS.values():
         xclbin = Xclbin.parse(link("facile", Target.HW_EMU, platform, b"", compute_units=3))
         assigned = assign_banks(platform, 3, 2)
-        assert [unit.memories for unit in xclbin.compute_units] == [{0: x.start, 1: y.start} for x, y in assigned]
-        used = {port.start for unit in assigned for port in unit}
+        for unit, ports in zip(xclbin.compute_units, assigned, strict=True):
+            assert all(set(banks) <= unit.reach[argument] for argument, banks in enumerate(ports))
+        used = {bank for unit in assigned for port in unit for bank in port}
         assert [memory.used for memory in xclbin.memories] == [index in used for index in range(len(platform.memory))]
 
 

@@ -10,7 +10,15 @@ import pytest
 
 from hypersonic.firmware.errors import LinkError, ResourceError
 from hypersonic.firmware.kernel_xml import Instance, KernelDescription, describe_kernel
-from hypersonic.firmware.linker_config import Buffers, assign_banks, check_buffers, check_vitis, linker_config, plan_link
+from hypersonic.firmware.linker_config import (
+    Buffers,
+    assign_banks,
+    check_buffers,
+    check_vitis,
+    describe_places,
+    linker_config,
+    plan_link,
+)
 from hypersonic.firmware.platform import GIB, PLATFORMS, Platform, Resources, find_platform
 
 U250, U55C, U200 = find_platform("u250"), find_platform("u55c"), find_platform("u200")
@@ -106,7 +114,9 @@ def test_the_controller_of_a_bank_in_use_counts() -> None:
 
 
 def test_f2_has_no_controller_beside_its_kernels() -> None:
-    assert plan_link(find_platform("aws_f2"), kernel(1), Resources(lut=267_000))[0].slr == 0  # 70 % of 382,333
+    places = plan_link(find_platform("aws_f2"), kernel(1), Resources(lut=267_000))
+    assert places[0].slr == 0  # 70 % of 382,333
+    assert describe_places(find_platform("aws_f2"), places) == ["facile_1: rows in host memory, through PCIM"]
 
 
 def test_every_resource_is_checked() -> None:

@@ -263,6 +263,11 @@ def test_facile_takes_no_more_than_its_kept_report_says(tmp_path: Path, capsys: 
     assert built.entry["modules"]["facile/facile_core/facile_network"]["dsp"] == 0
     assert "5 compute units do not fit u250" in report_build(kernel, U250, 5).misfit
 
+    on_f2 = report_build(kernel, find_platform("aws_f2"), 2)
+    assert on_f2.entry["f2_shell"]["bram36"] == sum(child.total.bram36 for child in resources.estimate_f2_shell(2).children) > 0
+    assert "and once, between 2 compute units and the shell of AWS, by Yosys too:" in on_f2.lines
+    assert on_f2.lines[-2:] == [f"facile_{k}: rows in host memory, through PCIM" for k in (1, 2)]
+
     assert resources.main([str(tmp_path / "facile" / "core"), "--write", str(tmp_path / "kept.json")]) == 0
     assert capsys.readouterr().out.splitlines()[1].split()[:2] == ["facile", "1"]
     assert json.loads((tmp_path / "kept.json").read_text())["modules"] == built.entry["modules"]

@@ -131,7 +131,7 @@ def test_the_register_map_reads_what_the_hardware_says() -> None:
     runs, busy = int(registers.RUNS), int(registers.BUSY_CYCLES)
     overlay.facile_1.call(x, y, COUNT)
     assert (int(registers.ROW_IN_BYTES), int(registers.ROW_OUT_BYTES)) == (72, 4)
-    assert (int(registers.VERSION), int(registers.AXI_ERROR), int(registers.rows)) == (0x10000, 0, COUNT)
+    assert (int(registers.VERSION), int(registers.AXI_ERROR), int(registers.rows)) == (0x10001, 0, COUNT)
     assert int(registers.RUNS) == runs + 1
     assert int(registers.BUSY_CYCLES) >= busy + COUNT
     assert (int(registers.x), int(registers.y)) == (x.device_address, y.device_address)
