@@ -149,7 +149,8 @@ def _shell(core: Core) -> str:
     }  # fmt: skip
     outer = [(_INNER.get(name, name), "rst_n" if name == "ap_rst_n" else name) for _, name, _ in PORTS]
     streams = [*stream_ports("m_axis_x", "x_row"), *stream_ports("s_axis_y", "y_row")]
-    return instance("kernel_shell", "u_kernel_shell", parameters, [*outer, *streams])
+    results = [("results_valid", "y_tvalid"), ("results_ready", "y_tready")]
+    return instance("kernel_shell", "u_kernel_shell", parameters, [*outer, *streams, *results])
 
 
 def _core(core: Core) -> str:

@@ -92,7 +92,9 @@ module kernel_shell_proof (
       .s_axis_y_tvalid      (1'b0),
       .s_axis_y_tready      (),
       .s_axis_y_tdata       (96'd0),
-      .s_axis_y_tlast       (1'b0)
+      .s_axis_y_tlast       (1'b0),
+      .results_valid        (1'b0),
+      .results_ready        (1'b0)
   );
 
   wire [63:0] beat_address;

@@ -89,7 +89,11 @@ module kernel_shell #(
     input  logic                       s_axis_y_tvalid,
     output logic                       s_axis_y_tready,
     input  logic [8*ROW_OUT_BYTES-1:0] s_axis_y_tdata,
-    input  logic                       s_axis_y_tlast
+    input  logic                       s_axis_y_tlast,
+
+    // the handshake of the core's results, to tell its stalls from those behind it
+    input  logic                       results_valid,
+    input  logic                       results_ready
 );
 
   localparam int DATA_WIDTH = 512;
@@ -147,8 +151,8 @@ module kernel_shell #(
       .write_error          (write_error),
       .starved              (starved),
       .blocked              (blocked),
-      .results_valid        (s_axis_y_tvalid),
-      .results_ready        (s_axis_y_tready),
+      .results_valid        (results_valid),
+      .results_ready        (results_ready),
       .read_address_waits   (m_axi_gmem0_arvalid && !m_axi_gmem0_arready),
       .write_address_waits  (write_address_waits),
       .write_data_waits     (m_axi_gmem1_wvalid && !m_axi_gmem1_wready)

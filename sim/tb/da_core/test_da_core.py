@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import random
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ import pytest
 from hypersonic.hls.da_core import write_core
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.network import Constants, Dense, Network, Precision
+from hypersonic.hls.network import Source as NetworkInput
+from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 from hypersonic.sim.bus import Bench, Item, Sink, Source
 from hypersonic.sim.cocotb_run import run_bench
@@ -28,11 +31,10 @@ WEIGHT = np.array([[1, -1], [2, 3]])
 
 
 def network(depth: int) -> Network:
-    dense = (
-        Dense(f"d{i}", Constants(WEIGHT, 0), Constants(np.full(2, 5), 0), Precision(40, 0), Precision(WIDTH_OUT, 0))
-        for i in range(depth)
-    )
-    return Network("bench", Precision(WIDTH_IN, 0), 2, tuple(dense))
+    bias, result = Constants(np.full(2, 5), 0), Precision(WIDTH_OUT, 0)
+    names = ["x", *(f"d{i}" for i in range(depth))]
+    dense = (Dense(name, before, Constants(WEIGHT, 0), bias, Precision(40, 0), result) for before, name in pairwise(names))
+    return Network("bench", (NetworkInput("x", 2, Precision(WIDTH_IN, 0)),), tuple(dense), (names[-1],))
 
 
 def answer(x: list[int], depth: int) -> list[int]:
@@ -125,5 +127,5 @@ async def reset_in_mid_burst_leaves_nothing_behind(dut: Any) -> None:
 def test_da_core(tmp_path: Path, depth: int) -> None:
     x = TensorSpec("x", (2,), FixedPoint(WIDTH_IN, WIDTH_IN))
     y = TensorSpec("y", (2,), FixedPoint(WIDTH_OUT, WIDTH_OUT))
-    core, _ = write_core(network(depth), "bench", x, y, tmp_path / "core")
+    core, _ = write_core(network(depth), "bench", Row((x,)), Row((y,)), tmp_path / "core")
     run_bench(tmp_path, core.top, core.sources, __name__, environment={"DEPTH": str(depth)})
