@@ -50,7 +50,8 @@ def test_bench_kernel_of_a_model_that_is_none_says_so_in_one_sentence() -> None:
     command = [sys.executable, "-m", "hypersonic.cli", "bench", "kernel", "nosuch"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("hypersonic: error: model is 'nosuch', expected a zoo name (facile)")
+    assert done.stderr.startswith("hypersonic: error: model is 'nosuch', expected a zoo name (facile, ")
+    assert done.stderr.count("\n") == 1
 
 
 def test_runs_of_every_wire_format_cost_their_beats_3_per_cent_and_600_clocks_and_one_row_at_most_700() -> None:

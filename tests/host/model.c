@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A compute unit for the emulated card, small enough to check by eye: y[row] = 2 * x[row][0] + x[row][1], 18 floats in,
- * one out; a row that begins with 1e30 makes the memory answer with an error. The card, its memories, its scheduler and XRT's functions around it are the real emulated ones. */
+ * one out; a row that begins with 1e30 makes the memory answer with an error, one with 1e29 takes 50 ms. The card, its memories, its scheduler and XRT's functions around it are the real emulated ones. */
+#define _POSIX_C_SOURCE 199309L
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "device_model.h"
 
@@ -60,6 +62,7 @@ static void compute(hypersonic_model *model) {
         float pair[2], sum;
         memcpy(pair, x + row * COLUMNS * 4, sizeof pair);
         if (pair[0] == 1e30f) model->axi_error |= 1;
+        if (pair[0] == 1e29f) nanosleep(&(struct timespec){0, 50000000}, NULL);
         sum = 2 * pair[0] + pair[1];
         memcpy(y + row * 4, &sum, sizeof sum);
     }

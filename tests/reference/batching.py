@@ -96,6 +96,13 @@ def wait_until(holds: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
+def _give_time(holds: Callable[[], bool], seconds: float = 2.0) -> None:
+    """Until it holds, as it never will on a server that takes no notice."""
+    deadline = time.monotonic() + seconds
+    while not holds() and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
 def _seen(future: grpc.Future) -> Any:
     try:
         answer = plain(future.result())
@@ -152,6 +159,7 @@ def cancelled(side: Side, model: str) -> dict[str, int]:
         waiting = wire.begin(request(model, Queued()))
         wait_until(lambda: wire.pending(model) >= 1)
         waiting.cancel()
+        _give_time(lambda: _ended(counts(wire, model), before) >= 1)
     holder.result()
     wait_until(lambda: _ended(counts(wire, model), before) >= 2)
     return {key: value - before.get(key, 0) for key, value in counts(wire, model).items() if value > before.get(key, 0)}

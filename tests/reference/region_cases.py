@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -88,11 +89,21 @@ def _with_region(ask: Callable[[Wire, str], Any]) -> Case:
             try:
                 _register(wire, key)
                 said = ask(wire, key)
+                _await_output(said, segment)
                 return _nameless(said, key), bytes(segment.buf[128:SIZE_BYTES]).rstrip(b"\0")
             finally:
                 wire.rpc("SystemSharedMemoryUnregister")
 
     return case
+
+
+def _await_output(said: Any, segment: SharedMemory) -> None:
+    """On a loaded machine Triton was seen to answer before what it answers stood in the region: let it, for five seconds."""
+    outputs = said.get("outputs", ()) if isinstance(said, dict) else ()
+    elsewhere = any(not output[-1] for output in outputs)
+    deadline = time.monotonic() + 5
+    while elsewhere and not any(segment.buf[128:SIZE_BYTES]) and time.monotonic() < deadline:
+        time.sleep(0.01)
 
 
 def _nameless(value: Any, key: str) -> Any:
