@@ -10,10 +10,52 @@ from pathlib import Path
 from hypersonic.hls.project import ProjectError, read_json
 from hypersonic.hls.row import Row
 
-_SCHEMA = 2
+_SCHEMA = 3
 
 #: the shared stream modules (axis_fifo, axis_skid, axis_free_running)
 RTL = Path(__file__).resolve().parent / "rtl"
+
+
+@dataclass(frozen=True)
+class Port:
+    """How rows pass one of a core's two ports.
+
+    lanes: elements of each tensor in a beat, a divisor of its size: the tensors come one after another, each in size / lanes
+    beats. (): a row is one beat, the tensors one behind another, tensor 0 in the low bits. Elements lie one behind another,
+    element 0 in the low bits, each of its tensor's fixed.width.
+    """
+
+    row: Row
+    lanes: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        sizes = [tensor.size for tensor in self.row.tensors]
+        if self.lanes and (
+            len(self.lanes) != len(sizes)
+            or any(lanes < 1 or size % lanes for lanes, size in zip(self.lanes, sizes, strict=True))
+        ):
+            raise ProjectError(
+                f"lanes are {self.lanes}, expected a divisor of each tensor's size {sizes}; build the model again"
+            )
+
+    @property
+    def width(self) -> int:
+        """Bits of tdata: of the whole row, or of the widest tensor's beat."""
+        if not self.lanes:
+            return self.row.raw_bits
+        return max(lanes * tensor.fixed.width for lanes, tensor in zip(self.lanes, self.row.tensors, strict=True))
+
+    @property
+    def tensor_beats(self) -> tuple[int, ...]:
+        """Beats of each tensor where rows come in beats; (1,) for a row in one."""
+        if not self.lanes:
+            return (1,)
+        return tuple(tensor.size // lanes for lanes, tensor in zip(self.lanes, self.row.tensors, strict=True))
+
+    @property
+    def beats(self) -> int:
+        """Beats of a row."""
+        return sum(self.tensor_beats)
 
 
 @dataclass(frozen=True)
@@ -21,14 +63,16 @@ class Core:
     """A SystemVerilog module with the ports
 
         clk, rst_n (synchronous, active low),
-        s_axis_x_{tvalid, tready, tdata[inputs.raw_bits - 1 : 0], tlast},
-        m_axis_y_{tvalid, tready, tdata[outputs.raw_bits - 1 : 0], tlast}
+        s_axis_x_{tvalid, tready, tdata[x.width - 1 : 0], tlast},
+        m_axis_y_{tvalid, tready, tdata[y.width - 1 : 0], tlast}
 
-    One row per beat: the tensors one behind another, tensor 0 in the low bits, and in each its elements, element 0 in the low
-    bits, each of its tensor's fixed.width; tlast travels with its row; any back-pressure; reset drops every row inside.
+    A row is a beat, or many (see Port); tlast stands on the last beat of a packet of rows and travels with its row; any
+    back-pressure; reset drops every row inside.
 
-    kind: "da". top: the module's name. sources: in the order a compiler wants. ii: clocks per row without back-pressure.
-    latency_cycles: from the clock edge that takes a row to the first one at which its result can be taken.
+    kind: "da" or "rf". top: the module's name. sources: in the order a compiler wants. ii: clocks a row without back-pressure.
+    latency_cycles: from the clock edge that takes a row to the first one at which its result can be taken. x_lanes, y_lanes:
+    Port's. memories: files that $readmemh in the sources reads, by their base names (for Verilator: in the directory that
+    +memories=DIR names).
     """
 
     name: str
@@ -39,6 +83,19 @@ class Core:
     outputs: Row
     ii: int
     latency_cycles: int
+    x_lanes: tuple[int, ...] = ()
+    y_lanes: tuple[int, ...] = ()
+    memories: tuple[Path, ...] = ()
+
+    @property
+    def x(self) -> Port:
+        """Where rows come in."""
+        return Port(self.inputs, self.x_lanes)
+
+    @property
+    def y(self) -> Port:
+        """Where rows leave."""
+        return Port(self.outputs, self.y_lanes)
 
     def save(self, directory: Path) -> None:
         """Write directory/core.json; sources in `directory` or among the shared modules are named relative to those."""
@@ -52,6 +109,9 @@ class Core:
             "outputs": self.outputs.to_json(),
             "ii": self.ii,
             "latency_cycles": self.latency_cycles,
+            "x_lanes": self.x_lanes,
+            "y_lanes": self.y_lanes,
+            "memories": [_portable(file, directory) for file in self.memories],
         }
         (directory / "core.json").write_text(json.dumps(value, indent=1, sort_keys=True) + "\n")
 
@@ -70,12 +130,15 @@ class Core:
                 outputs=Row.from_json(value["outputs"]),
                 ii=int(value["ii"]),
                 latency_cycles=int(value["latency_cycles"]),
+                x_lanes=tuple(map(int, value["x_lanes"])),
+                y_lanes=tuple(map(int, value["y_lanes"])),
+                memories=tuple(_resolved(str(file), directory) for file in value["memories"]),
             )
         except KeyError as error:
             raise ProjectError(f"{directory / 'core.json'}: the field {error} is missing; build the model again") from error
-        for source in sources:
-            if not source.is_file():
-                raise ProjectError(f"{directory / 'core.json'} names {source}, which is not there; build the model again")
+        for file in (*sources, *core.memories):
+            if not file.is_file():
+                raise ProjectError(f"{directory / 'core.json'} names {file}, which is not there; build the model again")
         return core
 
 

@@ -8,6 +8,7 @@ core or several side by side in one library, because compiling Verilator's runti
 from __future__ import annotations
 
 import ctypes
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.cache import cached
-from hypersonic.hls.core import RTL, Core
+from hypersonic.hls.core import RTL, Core, Port
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import SpecMismatchError
 from hypersonic.hls.verilator import shared_library
@@ -25,7 +26,7 @@ from hypersonic.hls.verilator import shared_library
 _HARNESS = RTL / "core_harness.cpp"
 _LIBRARY = "libcores.so"
 _STATUS = {
-    2: "no row came out for 100000 clocks",
+    2: "nothing came out for {patience} clocks",
     3: "tlast did not travel with its row",
     4: "a result changed, or went away, before it was taken",
     5: "a result came out that no row went in for",
@@ -51,14 +52,17 @@ class _Run(ctypes.Structure):
     _fields_ = [
         ("rows", ctypes.c_uint64),
         ("select", ctypes.c_uint32),
-        ("n_in", ctypes.c_uint32),
-        ("n_out", ctypes.c_uint32),
+        ("beats_in", ctypes.c_uint32),
+        ("beats_out", ctypes.c_uint32),
         ("stall_in", ctypes.c_uint32),
         ("stall_out", ctypes.c_uint32),
         ("seed", ctypes.c_uint64),
         ("clock_limit", ctypes.c_uint64),
+        ("patience", ctypes.c_uint64),
         ("lanes_in", ctypes.c_void_p),
         ("lanes_out", ctypes.c_void_p),
+        ("sizes_in", ctypes.c_void_p),
+        ("sizes_out", ctypes.c_void_p),
     ]
 
 
@@ -83,11 +87,18 @@ def compile_cores(cores: Sequence[Core], optimisation: str = "-O1") -> Path:
 
 
 def _x_bits(core: Core) -> int:
-    return core.inputs.raw_bits
+    return core.x.width
 
 
 def _y_bits(core: Core) -> int:
-    return core.outputs.raw_bits
+    return core.y.width
+
+
+def _sizes(port: Port) -> NDArray[np.uint32]:
+    """Elements of each beat of a row, (port.beats,)."""
+    if not port.lanes:
+        return np.array([port.row.size], dtype=np.uint32)
+    return np.repeat(np.array(port.lanes, dtype=np.uint32), port.tensor_beats)
 
 
 def _lanes(row: Row) -> NDArray[np.int32]:
@@ -108,7 +119,10 @@ class RtlCore:
         self.clocks = 0
         self._select = cores.index(core)
         self._library = _load(compile_cores(cores, optimisation))
-        self._simulation = ctypes.c_void_p(self._library.hypersonic_core_open())
+        with tempfile.TemporaryDirectory(prefix="hypersonic-memories-") as memories:
+            for file in {file.resolve() for each in cores for file in each.memories}:
+                (Path(memories) / file.name).symlink_to(file)
+            self._simulation = ctypes.c_void_p(self._library.hypersonic_core_open(memories.encode()))
 
     def predict_raw(
         self,
@@ -126,12 +140,15 @@ class RtlCore:
         if x.ndim != 2 or x.shape[1] != source.size:
             raise SpecMismatchError(f"core {self.core.name!r}: rows have shape {x.shape}, expected (rows, {source.size})")
         y = np.zeros((len(x), sink.size), dtype=np.int64)
-        lanes_in, lanes_out = _lanes(source), _lanes(sink)
+        ways = (_lanes(source), _lanes(sink), _sizes(self.core.x), _sizes(self.core.y))
         run = _Run(
-            len(x), self._select, source.size, sink.size, stalls.stall_in, stalls.stall_out, stalls.seed, clock_limit,
-            lanes_in.ctypes.data, lanes_out.ctypes.data,
+            len(x), self._select, self.core.x.beats, self.core.y.beats, stalls.stall_in, stalls.stall_out, stalls.seed,
+            clock_limit, self._patience(), *(way.ctypes.data for way in ways),
         )  # fmt: skip
         return y[: self._run(run, x, y)]
+
+    def _patience(self) -> int:
+        return 100_000 + 8 * (self.core.latency_cycles + self.core.ii)
 
     def _run(self, run: _Run, x: NDArray[np.int64], y: NDArray[np.int64]) -> int:
         rows, clocks = ctypes.c_uint64(), ctypes.c_uint64()
@@ -140,7 +157,8 @@ class RtlCore:
         )
         self.clocks = clocks.value
         if status in _STATUS:
-            raise SimulationError(f"core {self.core.name!r}: {_STATUS[status]}, at row {rows.value}, clock {clocks.value}")
+            broken = _STATUS[status].format(patience=run.patience)
+            raise SimulationError(f"core {self.core.name!r}: {broken}, at row {rows.value}, clock {clocks.value}")
         return rows.value
 
     def reset(self) -> None:
@@ -162,6 +180,7 @@ class RtlCore:
 def _load(file: Path) -> ctypes.CDLL:
     library = ctypes.CDLL(str(file))
     pointer = ctypes.c_void_p
+    library.hypersonic_core_open.argtypes = [ctypes.c_char_p]
     library.hypersonic_core_open.restype = pointer
     library.hypersonic_core_close.argtypes = [pointer]
     library.hypersonic_core_close.restype = None

@@ -30,6 +30,11 @@ def port_width(streams: tuple[Stream, ...]) -> int:
     return sum(widths) if is_whole(streams) else max(widths)
 
 
+def port_lanes(streams: tuple[Stream, ...]) -> tuple[int, ...]:
+    """Core's x_lanes or y_lanes."""
+    return () if is_whole(streams) else tuple(stream.lanes for stream in streams)
+
+
 def port_beats(streams: tuple[Stream, ...]) -> int:
     """Beats of a row at the port."""
     return 1 if is_whole(streams) else sum(stream.beats for stream in streams)

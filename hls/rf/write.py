@@ -14,7 +14,7 @@ from typing import Any
 from hypersonic.hls.core import RTL, Core
 from hypersonic.hls.rf.layers import RfNetwork
 from hypersonic.hls.rf.plan import WHOLE_ROW_BITS, plan
-from hypersonic.hls.rf.ports import entrance, fork, identifier, packets, port_width, way_out
+from hypersonic.hls.rf.ports import entrance, fork, identifier, packets, port_lanes, port_width, way_out
 from hypersonic.hls.rf.report import figures
 from hypersonic.hls.rf.stage import Pipeline, Stage, Stream
 from hypersonic.hls.rf.timing import Clocks, clocks
@@ -40,12 +40,15 @@ def write_rf_core(
     timed = clocks(pipeline)
     top = f"{name}_core"
     directory.mkdir(parents=True, exist_ok=True)
-    for stage in pipeline.stages:
-        for memory in stage.memories:
-            (directory / _file(name, memory.file)).write_text(memory.text())
+    memories = {directory / _file(name, memory.file): memory for stage in pipeline.stages for memory in stage.memories}
+    for file, memory in memories.items():
+        file.write_text(memory.text())
     (directory / f"{top}.sv").write_text(core_text(pipeline, name, timed))
     sources = (*module_files(pipeline), directory / f"{top}.sv")
-    core = Core(name, "rf", top, sources, inputs, outputs, ii=timed.ii, latency_cycles=timed.latency)
+    core = Core(
+        name, "rf", top, sources, inputs, outputs, ii=timed.ii, latency_cycles=timed.latency,
+        x_lanes=port_lanes(pipeline.inputs), y_lanes=port_lanes(pipeline.outputs), memories=tuple(memories),
+    )  # fmt: skip
     core.save(directory)
     return core, figures(pipeline, timed)
 

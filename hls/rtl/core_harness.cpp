@@ -11,13 +11,14 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <vector>
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace {
 
-// One element of a row: its bits, 1 to 64, right after those of the element before.
+// One element of a row: its bits, 1 to 64, in a beat right after those of the element before.
 struct Lane {
     uint32_t width, is_signed;
 };
@@ -26,11 +27,13 @@ struct Lane {
 struct Run {
     uint64_t rows;
     uint32_t select;
-    uint32_t n_in, n_out;
+    uint32_t beats_in, beats_out;  // of a row
     uint32_t stall_in, stall_out;  // of 256 clocks, how many have no valid (no ready)
     uint64_t seed;
     uint64_t clock_limit;  // stop here, rows in flight or not; 0: when every row is out
-    const Lane *lanes_in, *lanes_out;  // n_in and n_out of them
+    uint64_t patience;  // clocks without a beat out after which the core is stuck
+    const Lane *lanes_in, *lanes_out;  // of a row's elements
+    const uint32_t *sizes_in, *sizes_out;  // elements of each beat of a row
 };
 
 enum Status : int { DONE = 0, STOPPED = 1, STUCK = 2, LAST_LOST = 3, UNSTABLE = 4, SURPLUS = 5 };
@@ -82,7 +85,31 @@ void unpack(const std::vector<uint32_t> &words, uint32_t n, const Lane *lanes, i
     }
 }
 
+// The next beat of a row.
+struct Place {
+    uint32_t beats;
+    const uint32_t *sizes;
+    const Lane *first;
+    const Lane *lane = first;
+    uint32_t beat = 0;
+    uint32_t size() const { return sizes[beat]; }
+    bool ends() const { return beat + 1 == beats; }
+    // On to the beat after it; how many rows that ends.
+    uint32_t step() {
+        lane += size();
+        if (++beat < beats) return 0;
+        beat = 0, lane = first;
+        return 1;
+    }
+};
+
 struct Simulation {
+    explicit Simulation(const char *memories) {
+        const std::string argument = std::string("+memories=") + memories;
+        const char *arguments[] = {"core", argument.c_str()};
+        context->commandArgs(2, arguments);  // before `initial` blocks ask for it, at the first eval
+    }
+
     std::unique_ptr<VerilatedContext> context{new VerilatedContext};
     std::unique_ptr<Vcores> top{new Vcores{context.get()}};
     // three words more than the port: pack and unpack touch them without asking
@@ -108,20 +135,21 @@ struct Simulation {
     int run(const Run &run, const int64_t *x, int64_t *y, uint64_t *rows_out, uint64_t *clocks) {
         Random stalls{run.seed | 1};
         std::vector<bool> last(run.rows);
+        Place in{run.beats_in, run.sizes_in, run.lanes_in}, out{run.beats_out, run.sizes_out, run.lanes_out};
         uint64_t sent = 0, got = 0, idle = 0;
         bool offered = false, was_held = false;
         top->select = run.select;
         int status = DONE;
         for (*clocks = 0; got < run.rows; ++*clocks) {
             if (run.clock_limit && *clocks == run.clock_limit) { status = STOPPED; break; }
-            if (++idle > 100000) { status = STUCK; break; }
+            if (++idle > run.patience) { status = STUCK; break; }
             // a beat once offered stays until it is taken
             if (!offered && sent < run.rows && !stalls.below(run.stall_in)) {
                 offered = true;
-                last[sent] = sent + 1 == run.rows || stalls.below(32);
-                pack(x + sent * run.n_in, run.n_in, run.lanes_in, x_words);
+                if (in.beat == 0) last[sent] = sent + 1 == run.rows || stalls.below(32);
+                pack(x, in.size(), in.lane, x_words);
                 assign(top->s_axis_x_tdata, x_words);
-                top->s_axis_x_tlast = last[sent];
+                top->s_axis_x_tlast = in.ends() && last[sent];
             }
             top->s_axis_x_tvalid = offered;
             top->m_axis_y_tready = !stalls.below(run.stall_out);
@@ -130,13 +158,19 @@ struct Simulation {
             was_held = top->m_axis_y_tvalid && !top->m_axis_y_tready;
             if (was_held) hold();
             if (top->m_axis_y_tvalid && top->m_axis_y_tready) {
-                if (got == sent) { status = SURPLUS; break; }
-                if (top->m_axis_y_tlast != last[got]) { status = LAST_LOST; break; }
+                if (got == sent && in.beat == 0) { status = SURPLUS; break; }
+                if (top->m_axis_y_tlast != (out.ends() && last[got])) { status = LAST_LOST; break; }
                 read(top->m_axis_y_tdata, y_words);
-                unpack(y_words, run.n_out, run.lanes_out, y + got++ * run.n_out);
+                unpack(y_words, out.size(), out.lane, y);
+                y += out.size();
+                got += out.step();
                 idle = 0;
             }
-            if (offered && top->s_axis_x_tready) ++sent, offered = false;
+            if (offered && top->s_axis_x_tready) {
+                x += in.size();
+                sent += in.step();
+                offered = false;
+            }
             clock();
         }
         top->s_axis_x_tvalid = 0;
@@ -164,8 +198,9 @@ struct Simulation {
 
 }  // namespace
 
-EXPORT Simulation *hypersonic_core_open() {
-    auto *simulation = new Simulation;
+// memories: the directory of the files that the cores read
+EXPORT Simulation *hypersonic_core_open(const char *memories) {
+    auto *simulation = new Simulation(memories);
     simulation->top->clk = 0;
     simulation->reset();
     return simulation;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A read-only memory filled from a file, one clock from an address to its word; the word stays while `enable` is low.
-// Without a file every word is zero (a module looked at alone, with its parameters' defaults).
+// Without a file every word is zero (a module looked at alone, with its parameters' defaults). A simulator finds the file in
+// the directory that +memories=DIR names, so that a model can carry its files with it.
 `default_nettype none
 
 module rf_rom #(
@@ -27,7 +28,15 @@ module rf_rom #(
   logic [WIDTH-1:0] words[DEPTH];
 
   if (FILE != "") begin : gen_file
+`ifdef VERILATOR
+    string directory;
+    initial begin
+      if ($value$plusargs("memories=%s", directory) == 0) directory = ".";
+      $readmemh({directory, "/", FILE}, words);
+    end
+`else
     initial $readmemh(FILE, words);
+`endif
   end else begin : gen_zero
     initial for (int i = 0; i < DEPTH; i++) words[i] = '0;
   end

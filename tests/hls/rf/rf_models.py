@@ -3,30 +3,25 @@
 
     python tests/hls/rf/rf_models.py SEED DIRECTORY FAMILY:COUNT...
 
-writes DIRECTORY/<family>_<i>/ (HLS project, core/, network.pickle) and the cores' memory files into DIRECTORY/memory/. Every
-other model is io_stream. A model that the core refuses leaves DIRECTORY/<family>_<i>.refused with the words instead.
+writes DIRECTORY/<family>_<i>/ (HLS project, core/, network.pickle). Every other model is io_stream. A model that the core
+refuses leaves DIRECTORY/<family>_<i>.refused with the words instead.
 """
 
 from __future__ import annotations
 
 import pickle
-import shutil
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hypersonic.hls.convert import _snap_weights
-from hypersonic.hls.core import RTL, Core
 from hypersonic.hls.keras_model import conversion_options, use_keras_2
 from hypersonic.hls.network import UnsupportedLayerError, edge
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.rf.graph import read_rf_network
 from hypersonic.hls.rf.layers import Tensor
-from hypersonic.hls.rf.plan import plan
-from hypersonic.hls.rf.stage import Pipeline
 from hypersonic.hls.rf.write import write_rf_core
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
@@ -55,59 +50,9 @@ def convert(model: Any, names: Config, name: str, directory: Path, io_type: str 
     inputs, outputs = (_row(tensors) for tensors in (network.inputs, network.outputs))
     (path / "network.pickle").write_bytes(pickle.dumps(network))
     beats = name.startswith("beats")
-    core, figures = write_rf_core(network, name, inputs, outputs, path / "core", whole_row_bits=0 if beats else 1 << 20)
-    if beats:
-        _wrapped(core, plan(network, whole_row_bits=0), path / "core")
+    _, figures = write_rf_core(network, name, inputs, outputs, path / "core", whole_row_bits=0 if beats else 1 << 20)
     HlsProject(path, name, inputs, outputs, "xcu250-figd2104-2L-e", {}, {"core": figures}).save()
-    (directory / "memory").mkdir(exist_ok=True)
-    for file in (path / "core").glob("*.mem"):
-        shutil.copy(file, directory / "memory")
     return True
-
-
-_WRAPPER = """\
-`default_nettype none
-module {top} (
-    input  logic clk, rst_n, s_axis_x_tvalid,
-    output logic s_axis_x_tready,
-    input  logic [{x}-1:0] s_axis_x_tdata,
-    input  logic s_axis_x_tlast,
-    output logic m_axis_y_tvalid,
-    input  logic m_axis_y_tready,
-    output logic [{y}-1:0] m_axis_y_tdata,
-    output logic m_axis_y_tlast
-);
-  logic a_tvalid, a_tready, a_tlast, b_tvalid, b_tready, b_tlast;
-  logic [{a}-1:0] a_tdata;
-  logic [{b}-1:0] b_tdata;
-  rf_lanes #(.IN_LANES({x} / {a}), .OUT_LANES(1), .WIDTH({a})) u_in (
-      .clk(clk), .rst_n(rst_n), .s_axis_tvalid(s_axis_x_tvalid), .s_axis_tready(s_axis_x_tready),
-      .s_axis_tdata(s_axis_x_tdata), .s_axis_tlast(s_axis_x_tlast),
-      .m_axis_tvalid(a_tvalid), .m_axis_tready(a_tready), .m_axis_tdata(a_tdata), .m_axis_tlast(a_tlast));
-  {core} u_core (
-      .clk(clk), .rst_n(rst_n), .s_axis_x_tvalid(a_tvalid), .s_axis_x_tready(a_tready), .s_axis_x_tdata(a_tdata),
-      .s_axis_x_tlast(a_tlast), .m_axis_y_tvalid(b_tvalid), .m_axis_y_tready(b_tready), .m_axis_y_tdata(b_tdata),
-      .m_axis_y_tlast(b_tlast));
-  rf_lanes #(.IN_LANES(1), .OUT_LANES({y} / {b}), .WIDTH({b})) u_out (
-      .clk(clk), .rst_n(rst_n), .s_axis_tvalid(b_tvalid), .s_axis_tready(b_tready), .s_axis_tdata(b_tdata),
-      .s_axis_tlast(b_tlast), .m_axis_tvalid(m_axis_y_tvalid), .m_axis_tready(m_axis_y_tready),
-      .m_axis_tdata(m_axis_y_tdata), .m_axis_tlast(m_axis_y_tlast));
-endmodule
-`default_nettype wire
-"""
-
-
-def _wrapped(core: Core, pipeline: Pipeline, directory: Path) -> None:
-    """A core whose ports take a row in beats, behind lane converters, so that the simulation's whole rows fit it."""
-    top, file = f"{core.name}_whole", directory / f"{core.name}_whole.sv"
-    a, b = pipeline.inputs[0].width, pipeline.outputs[0].width
-    x, y = core.inputs.raw_bits, core.outputs.raw_bits
-    file.write_text(_WRAPPER.format(top=top, core=core.top, x=x, y=y, a=a, b=b))
-    lanes = RTL / "rf_lanes.sv"
-    sources = dict.fromkeys([RTL / "axis_skid.sv", lanes, *core.sources, file])
-    # a skid and a register in front, a register behind
-    later = core.latency_cycles + 2 * (x > a) + (y > b)
-    replace(core, top=top, sources=tuple(sources), latency_cycles=later).save(directory)
 
 
 def _row(tensors: tuple[Tensor, ...]) -> Row:

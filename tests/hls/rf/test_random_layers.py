@@ -8,7 +8,6 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,18 +42,15 @@ class Made:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Made]]:
-    """Every family's models, and the directory of their memory files as the working directory ($readmemh is relative)."""
+def made(tmp_path_factory: pytest.TempPathFactory) -> list[Made]:
+    """Every family's models."""
     directory = tmp_path_factory.mktemp("rf")
     argv = [sys.executable, str(Path(__file__).with_name("rf_models.py")), str(SEED), str(directory)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_USE_LEGACY_KERAS": "1"}
     argv += [f"{family}:{count}" for family, count in FAMILIES]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
-    before = Path.cwd()
-    os.chdir(directory / "memory")
-    yield [_made(file.parent) for file in sorted(directory.glob("*/network.pickle"))]
-    os.chdir(before)
+    return [_made(file.parent) for file in sorted(directory.glob("*/network.pickle"))]
 
 
 def _made(path: Path) -> Made:
