@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -25,28 +26,38 @@ class InferError(RuntimeError):
 
 
 @dataclass(frozen=True)
+class Tensor:
+    """An input or output of a model as the server describes it. shape: of a row."""
+
+    name: str
+    shape: tuple[int, ...]
+    datatype: str = "FP32"
+
+
+@dataclass(frozen=True)
 class Model:
-    """What the server says of a model with one input and one output."""
+    """What the server says of a model."""
 
     name: str
     version: str
-    input_name: str
-    input_shape: tuple[int, ...]
-    output_name: str
-    input_datatype: str = "FP32"
-    output_datatype: str = "FP32"
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
 
     @property
     def travels_as_float32(self) -> bool:
         """Nothing has to be known of the model to send it numbers and to read its answers."""
-        return self.input_datatype == self.output_datatype == "FP32"
+        return all(tensor.datatype == "FP32" for tensor in (*self.inputs, *self.outputs))
+
+
+#: one array for each input (or output) of a model, in its order: (rows, *shape), or (rows, elements of it)
+Tensors = tuple[NDArray[Any], ...]
 
 
 @dataclass(frozen=True)
 class LoadResult:
     """What came back: outputs[i] answers events[i]; latencies (events,) int64 ns as the client saw them; wall_ns in all."""
 
-    outputs: tuple[NDArray[Any], ...]
+    outputs: tuple[Tensors, ...]
     latencies_ns: NDArray[np.int64]
     wall_ns: int
 
@@ -60,7 +71,7 @@ class LoadResult:
 
 
 def describe_model(url: str, name: str) -> Model:
-    """Ask the server what `name` takes and gives. Raises InferError when it cannot say or has more than one of either."""
+    """Ask the server what `name` takes and gives. Raises InferError when it cannot say."""
     try:
         with triton.InferenceServerClient(url) as client:
             metadata = client.get_model_metadata(name)
@@ -68,19 +79,17 @@ def describe_model(url: str, name: str) -> Model:
         raise InferError(
             f"no metadata of model {name!r} from {url}: {error.message()}; is `hypersonic serve` running there?"
         ) from error
-    if len(metadata.inputs) != 1 or len(metadata.outputs) != 1:
-        raise InferError(
-            f"model {name!r} has {len(metadata.inputs)} inputs and {len(metadata.outputs)} outputs, expected one of each"
-        )
-    shape = tuple(int(n) for n in metadata.inputs[0].shape[1:])
-    (x,), (y,) = metadata.inputs, metadata.outputs
-    return Model(name, metadata.versions[-1], x.name, shape, y.name, x.datatype, y.datatype)
+    inputs, outputs = (
+        tuple(Tensor(tensor.name, tuple(int(n) for n in tensor.shape[1:]), tensor.datatype) for tensor in tensors)
+        for tensors in (metadata.inputs, metadata.outputs)
+    )
+    return Model(name, metadata.versions[-1], inputs, outputs)
 
 
 def send_events(
     url: str,
     model: Model,
-    events: Sequence[NDArray[Any]],
+    events: Sequence[Tensors],
     *,
     clients: int = 4,
     timeout_s: float = 60.0,
@@ -88,11 +97,11 @@ def send_events(
 ) -> LoadResult:
     """Send every event once; each of `clients` threads takes the next event that is left.
 
-    An event is (rows, *input_shape) of the input's dtype (BF16: float32). The clock starts when every client is connected.
+    An event is an array for each input, of its dtype (BF16: float32). The clock starts when every client is connected.
     `on_answer` is called from the clients' threads. Raises InferError at the first event that fails, once the others in flight
     have ended.
     """
-    outputs: list[NDArray[Any] | None] = [None] * len(events)
+    outputs: list[Tensors | None] = [None] * len(events)
     latencies_ns = np.zeros(len(events), dtype=np.int64)
     turn = itertools.count()
     all_connected = threading.Barrier(clients + 1)
@@ -129,12 +138,17 @@ def _connect(url: str) -> triton.InferenceServerClient:
     return client
 
 
-def _infer(client: triton.InferenceServerClient, model: Model, x: NDArray[Any], timeout_s: float) -> NDArray[Any]:
-    tensor = triton.InferInput(model.input_name, list(x.shape), model.input_datatype)
-    tensor.set_data_from_numpy(x)
+def _infer(client: triton.InferenceServerClient, model: Model, event: Tensors, timeout_s: float) -> Tensors:
+    inputs = [_filled(tensor, x) for tensor, x in zip(model.inputs, event, strict=True)]
     try:
-        answer = client.infer(model.name, [tensor], client_timeout=timeout_s)
+        answer = client.infer(model.name, inputs, client_timeout=timeout_s)
     except InferenceServerException as error:
-        raise InferError(f"model {model.name!r} refused {x.shape[0]} rows: {error.message()}") from error
-    y: NDArray[Any] = answer.as_numpy(model.output_name)
-    return y
+        raise InferError(f"model {model.name!r} refused {len(event[0])} rows: {error.message()}") from error
+    return tuple(answer.as_numpy(tensor.name) for tensor in model.outputs)
+
+
+def _filled(tensor: Tensor, x: NDArray[Any]) -> triton.InferInput:
+    whole = x.reshape(len(x), *tensor.shape) if x.ndim == 2 and x.shape[1] == prod(tensor.shape) else x
+    made = triton.InferInput(tensor.name, list(whole.shape), tensor.datatype)
+    made.set_data_from_numpy(np.ascontiguousarray(whole))
+    return made

@@ -7,22 +7,25 @@
               x_row -> axis_broadcast                axis_join -> x_raw      ... and the same from y_raw to y_row
                                 +-> axis_wire_to_fixed -+
 
-Rows are tensors one behind another, in memory's datatypes (x_row, y_row) or as raw integers (hls/row.py).
+Rows are tensors one behind another, in memory's datatypes (x_row, y_row) or as raw integers (hls/row.py). Where a row is many
+beats, a converter takes a beat of its tensor. With several tensors every converter gets every beat, and what comes of it is
+taken from the one whose turn it is (tensor_turns).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 from typing import NamedTuple
 
 from hypersonic.firmware.verilog import instance, part, stream_ports, stream_wires, vector
+from hypersonic.hls.core import Port
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
-from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 
 #: the modules' names, and those that only several tensors need
 TO_FIXED, TO_WIRE = "axis_wire_to_fixed", "axis_fixed_to_wire"
-SEVERAL = ("axis_broadcast", "axis_join")
+SEVERAL = ("axis_broadcast", "axis_join", "tensor_turns")
 
 #: fixed_round's numbers for the modes: their places in the enumerations
 _ROUNDING = {mode: number for number, mode in enumerate(Rounding)}
@@ -34,102 +37,170 @@ _FLOAT_CLOCKS = 5
 _CLOCK = [("clk", "ap_clk"), ("rst_n", "rst_n")]
 
 
+class Part(NamedTuple):
+    """What one converter takes of a row: a tensor, or tensors one behind another whose beats look the same.
+
+    elements, bytes: of a beat. beats: of a row.
+    """
+
+    tensor: TensorSpec
+    elements: int
+    beats: int
+
+    @property
+    def bytes(self) -> int:
+        return self.elements * self.tensor.element.bytes
+
+    @property
+    def raw_bits(self) -> int:
+        return self.elements * self.tensor.fixed.width
+
+
+def parts(port: Port) -> tuple[Part, ...]:
+    """In the row's order."""
+    if not port.lanes:
+        return tuple(Part(tensor, tensor.size, 1) for tensor in port.row.tensors)
+    each = [
+        Part(tensor, lanes, beats) for tensor, lanes, beats in zip(port.row.tensors, port.lanes, port.tensor_beats, strict=True)
+    ]
+    alike = groupby(each, lambda one: converter_parameters(one, one.tensor.fixed))
+    return tuple(same[0]._replace(beats=sum(one.beats for one in same)) for same in (list(group) for _, group in alike))
+
+
 class _Stream(NamedTuple):
-    """A stream of rows. bits: of each tensor in a beat."""
+    """A stream of rows. bits: of each part, side by side in a beat, or, in turns, in the low bits of beats of their own."""
 
     name: str
     bits: tuple[int, ...]
+    in_turns: bool
 
-    def data(self, tensor: int) -> str:
-        """One tensor of a beat."""
-        return part(f"{self.name}_tdata", sum(self.bits[:tensor]), self.bits[tensor], sum(self.bits))
+    @property
+    def width(self) -> int:
+        return max(self.bits) if self.in_turns else sum(self.bits)
+
+    def data(self, index: int) -> str:
+        """One part of a beat."""
+        return part(f"{self.name}_tdata", 0 if self.in_turns else sum(self.bits[:index]), self.bits[index], self.width)
 
     def wires(self) -> str:
-        return stream_wires(self.name, sum(self.bits))
+        return stream_wires(self.name, self.width)
 
 
-def input_text(row: Row) -> str:
+def input_text(port: Port) -> str:
     """The wires x_row, x_raw and x, and what is between them."""
-    rows, raw, x = _rows("x_row", row), _raw("x_raw", row), _raw("x", row)
-    parameters = [converter_parameters(tensor, tensor.fixed) for tensor in row.tensors]
+    taken = parts(port)
+    rows, raw, x = _rows("x_row", port), _raw("x_raw", port), _raw("x", port)
+    parameters = [converter_parameters(one, one.tensor.fixed) for one in taken]
     wires = [stream.wires() for stream in (rows, raw, x)]
-    return "\n\n".join([*wires, *_convert(TO_FIXED, rows, raw, parameters), _skid(raw, x)])
+    turns = [one.beats for one in taken]
+    return "\n\n".join([*wires, *_convert(TO_FIXED, (rows, raw), parameters, turns), _skid(raw, x)])
 
 
-def output_text(row: Row) -> str:
+def output_text(port: Port) -> str:
     """The wires y, y_raw and y_row, and what is between them."""
-    y, raw, rows = _raw("y", row), _raw("y_raw", row), _rows("y_row", row)
+    given = parts(port)
+    y, raw, rows = _raw("y", port), _raw("y_raw", port), _rows("y_row", port)
     floating = FixedPoint(1, 1)  # has nothing to round to
-    parameters = [
-        converter_parameters(tensor, tensor.integer if tensor.element.is_integer else floating) for tensor in row.tensors
-    ]
-    if len({tensor.element.is_integer for tensor in row.tensors}) > 1:  # all as slow as the slowest: a row every clock
+    parameters = [converter_parameters(one, one.tensor.integer if one.tensor.element.is_integer else floating) for one in given]
+    if len({one.tensor.element.is_integer for one in given}) > 1:  # all as slow as the slowest: a row every clock
         parameters = [{**values, "LATENCY": str(_FLOAT_CLOCKS)} for values in parameters]
     wires = [stream.wires() for stream in (y, raw, rows)]
-    return "\n\n".join([*wires, _skid(y, raw), *_convert(TO_WIRE, raw, rows, parameters)])
+    return "\n\n".join([*wires, _skid(y, raw), *_convert(TO_WIRE, (raw, rows), parameters, [1])])
 
 
-def converter_parameters(tensor: TensorSpec, rounded_to: FixedPoint) -> dict[str, str]:
-    """Of a tensor's converter, as Verilog literals. rounded_to: the type whose rounding and overflow it applies."""
-    element, fixed = tensor.element, tensor.fixed
+def converter_parameters(taken: Part, rounded_to: FixedPoint) -> dict[str, str]:
+    """Of a part's converter, as Verilog literals. rounded_to: the type whose rounding and overflow it applies."""
+    element, fixed = taken.tensor.element, taken.tensor.fixed
     return {
-        "N": str(tensor.size),
+        "N": str(taken.elements),
         "WORD_WIDTH": str(element.bits),
         "EXPONENT_BITS": str(element.exponent_bits),
-        "WORD_FRACTION": str(tensor.integer.fraction if element.is_integer else 0),
+        "WORD_FRACTION": str(taken.tensor.integer.fraction if element.is_integer else 0),
         "WORD_SIGNED": f"1'b{int(element.signed)}",
         "WIDTH": str(fixed.width),
         "FRACTION": str(fixed.fraction),
         "SIGNED": f"1'b{int(fixed.signed)}",
         "ROUNDING": str(_ROUNDING[rounded_to.rounding]),
         "OVERFLOW": str(_OVERFLOW[rounded_to.overflow]),
-        "SCALES": _scales(tensor),
+        "SCALES": _scales(taken),
     }
 
 
-def _scales(tensor: TensorSpec) -> str:
-    """One 16-bit two's complement number an element, element 0 in the low bits."""
-    words = [exponent & 0xFFFF for exponent in tensor.exponents.tolist()]
-    return f"{16 * tensor.size}'h" + "".join(f"{word:04x}" for word in reversed(words))
+def _scales(taken: Part) -> str:
+    """One 16-bit two's complement number an element, element 0 in the low bits; every beat's are those of the first."""
+    words = [exponent & 0xFFFF for exponent in taken.tensor.exponents[: taken.elements].tolist()]
+    return f"{16 * len(words)}'h" + "".join(f"{word:04x}" for word in reversed(words))
 
 
-def _rows(name: str, row: Row) -> _Stream:
-    return _Stream(name, tuple(8 * tensor.row_bytes for tensor in row.tensors))
+def _rows(name: str, port: Port) -> _Stream:
+    return _Stream(name, tuple(8 * one.bytes for one in parts(port)), bool(port.lanes))
 
 
-def _raw(name: str, row: Row) -> _Stream:
-    return _Stream(name, tuple(tensor.size * tensor.fixed.width for tensor in row.tensors))
+def _raw(name: str, port: Port) -> _Stream:
+    return _Stream(name, tuple(one.raw_bits for one in parts(port)), bool(port.lanes))
 
 
 def _skid(source: _Stream, target: _Stream) -> str:
     ends = (("s_axis", source.name), ("m_axis", target.name))
     handshakes = [(f"{port}_{signal}", f"{name}_{signal}") for port, name in ends for signal in ("tvalid", "tready")]
     data = [(f"{port}_tdata", f"{{{name}_tlast, {name}_tdata}}") for port, name in ends]
-    width = {"WIDTH": str(sum(source.bits) + 1)}
+    width = {"WIDTH": str(source.width + 1)}
     return instance("axis_skid", f"u_axis_skid_{source.name[0]}", width, [*_CLOCK, *handshakes, *data])
 
 
-def _convert(module: str, source: _Stream, target: _Stream, parameters: list[dict[str, str]]) -> Iterator[str]:
-    """parameters: of each tensor's converter."""
+def _convert(
+    module: str, streams: tuple[_Stream, _Stream], parameters: list[dict[str, str]], turns: list[int]
+) -> Iterator[str]:
+    """parameters: of each part's converter. turns: beats of each in a row, where they take turns."""
+    source, target = streams
     if len(parameters) == 1:
         ends = [*stream_ports("s_axis", source.name), *stream_ports("m_axis", target.name)]
         yield instance(module, f"u_{module}", parameters[0], [*_CLOCK, *ends])
         return
     side, count = source.name[0], {"N": str(len(parameters))}
-    taken, made = f"{source.name}_each", f"{target.name}_each"  # bit i: of tensor i
+    taken, made = f"{source.name}_each", f"{target.name}_each"  # bit i: of part i
     each = (f"{taken}_tvalid", f"{taken}_tready", f"{made}_tvalid", f"{made}_tready", f"{made}_tlast")
     yield "\n".join(f"  wire {vector(len(parameters))}{name};" for name in each)
+    if target.in_turns:
+        yield "\n".join(f"  wire {vector(bits)}{made}_tdata_{i};" for i, bits in enumerate(target.bits))
     ends = [*_handshake("s_axis", source.name), *_handshake("m_axis", taken)]
     yield instance("axis_broadcast", f"u_axis_broadcast_{side}", count, [*_CLOCK, *ends])
     for i, values in enumerate(parameters):
+        data = f"{made}_tdata_{i}" if target.in_turns else target.data(i)
         ends = [
             *_handshake("s_axis", taken, f"[{i}]"), ("s_axis_tdata", source.data(i)), ("s_axis_tlast", f"{source.name}_tlast"),
-            *_handshake("m_axis", made, f"[{i}]"), ("m_axis_tdata", target.data(i)), ("m_axis_tlast", f"{made}_tlast[{i}]"),
+            *_handshake("m_axis", made, f"[{i}]"), ("m_axis_tdata", data), ("m_axis_tlast", f"{made}_tlast[{i}]"),
         ]  # fmt: skip
         yield instance(module, f"u_{module}_{i}", values, [*_CLOCK, *ends])
     ends = [*_handshake("s_axis", made), *_handshake("m_axis", target.name)]
     yield instance("axis_join", f"u_axis_join_{side}", count, ends)
     yield f"  assign {target.name}_tlast = &{made}_tlast;  // the row's, in each of them"
+    if target.in_turns:
+        yield from _turns(target, turns)
+
+
+def _turns(target: _Stream, turns: list[int]) -> Iterator[str]:
+    """A beat of `target` is that of the part whose turn it is."""
+    name, count = target.name, len(turns)
+    yield f"  wire {vector(count)}{name}_turn;\n  wire {name}_part_ends;"
+    values = {"N": str(count), "BEATS": beats_literal(turns)}
+    step = ("step", f"{name}_tvalid && {name}_tready")
+    yield instance("tensor_turns", f"u_tensor_turns_{name[0]}", values, [
+        *_CLOCK, step, ("turn", f"{name}_turn"), ("ends", f"{name}_part_ends"),
+    ])  # fmt: skip
+    each = [_widened(f"{name}_each_tdata_{i}", bits, target.width) for i, bits in enumerate(target.bits)]
+    chosen = "".join(f"{name}_turn[{i}] ? {data} :\n      " for i, data in enumerate(each[:-1]))
+    yield f"  assign {name}_tdata = {chosen}{each[-1]};"
+    yield f"  wire unused_{name} = &{{1'b0, {name}_turn[{count - 1}], {name}_part_ends}};"
+
+
+def _widened(signal: str, bits: int, to_bits: int) -> str:
+    return signal if bits == to_bits else f"{{{to_bits - bits}'d0, {signal}}}"
+
+
+def beats_literal(numbers: list[int]) -> str:
+    """32 bits a number, the first in the low bits."""
+    return f"{32 * len(numbers)}'h" + "_".join(f"{number:08x}" for number in reversed(numbers))
 
 
 def _handshake(port: str, name: str, bit: str = "") -> list[tuple[str, str]]:

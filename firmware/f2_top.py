@@ -42,7 +42,7 @@ def write_f2(kernel: Kernel, compute_units: int, directory: Path) -> F2Design:
     if kernel.name in {TOP, *(file.stem for file in shell)}:
         raise KernelError(f"kernel name is {kernel.name!r}, which the F2 top uses itself; give the model another name")
     inner = (*kernel.sources, *shell)
-    uuid = content_hash([top_text(kernel, compute_units, "0" * 32), *inner])[:32]
+    uuid = content_hash([top_text(kernel, compute_units, "0" * 32), *inner, *kernel.core.memories])[:32]
     directory.mkdir(parents=True, exist_ok=True)
     top = directory / f"{TOP}.sv"
     top.write_text(top_text(kernel, compute_units, uuid))

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hypersonic.firmware import registers
-from hypersonic.firmware.converters import SEVERAL, TO_FIXED, TO_WIRE, input_text, output_text
+from hypersonic.firmware.converters import SEVERAL, TO_FIXED, TO_WIRE, beats_literal, input_text, output_text, parts
 from hypersonic.firmware.errors import FirmwareError
 from hypersonic.firmware.verilog import instance, stream_ports, vector
 from hypersonic.hls.core import RTL as STREAM_RTL
-from hypersonic.hls.core import Core
+from hypersonic.hls.core import Core, Port
 from hypersonic.hls.keywords import KEYWORDS
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
@@ -23,8 +23,11 @@ RTL = Path(__file__).resolve().parent / "rtl"
 #: the converters take shifts (fraction bits plus scale exponent) of this size either way
 MAX_SHIFT = 400
 
-#: bytes of the longest row; row counts of 32 bits times this fit the shell's 48-bit byte counts
-MAX_ROW_BYTES = (1 << 16) - 1
+#: bytes of the longest row: a row count has 32 bits, and the shell counts the bytes of a run in at most 56
+MAX_ROW_BYTES = (1 << 24) - 1
+
+#: bits of those counts, for rows up to 65 535 bytes and for longer ones
+_BYTES_WIDTHS = (48, 56)
 
 
 class KernelError(FirmwareError):
@@ -36,7 +39,7 @@ class Kernel:
     """A complete kernel: plain Verilog ports on top, AXI4 on both sides, the core inside.
 
     top: the top module's name, the kernel's name. sources: every file, in compile order; no include path is needed.
-    lint_waivers: Verilator configuration files that name the accepted warnings.
+    lint_waivers: Verilator configuration files that name the accepted warnings. The core's memory files belong to it.
     """
 
     name: str
@@ -61,8 +64,10 @@ def write_kernel(core: Core, directory: Path) -> Kernel:
     Raises KernelError for a name that Verilog keeps to itself and for tensors that the kernel cannot convert.
     """
     _check_name(core)
-    for row in (core.inputs, core.outputs):
-        _check_row(row)
+    for port in (core.x, core.y):
+        _check_port(port)
+    if core.y.lanes and len(core.outputs.tensors) > 1:
+        raise KernelError(f"core {core.name}: {len(core.outputs.tensors)} outputs leave in beats, expected one")
     directory.mkdir(parents=True, exist_ok=True)
     top = directory / f"{core.name}.v"
     top.write_text(top_text(core))
@@ -72,7 +77,7 @@ def write_kernel(core: Core, directory: Path) -> Kernel:
 
 def _own_sources(core: Core) -> list[Path]:
     modules = ["kernel_shell", TO_FIXED, TO_WIRE]
-    if max(len(core.inputs.tensors), len(core.outputs.tensors)) > 1:
+    if max(len(parts(port)) for port in (core.x, core.y)) > 1:
         modules += SEVERAL
     return [STREAM_RTL / "axis_skid.sv", *(source for module in modules for source in rtl_sources(module))]
 
@@ -88,16 +93,18 @@ def _check_name(core: Core) -> None:
         raise KernelError(f"kernel name is {core.name!r}, which Verilog or the kernel uses itself; give the model another name")
 
 
-def _check_row(row: Row) -> None:
-    if row.row_bytes > MAX_ROW_BYTES:
-        names = ", ".join(repr(tensor.name) for tensor in row.tensors)
-        raise KernelError(f"tensor {names}: a row is {row.row_bytes} bytes, expected at most {MAX_ROW_BYTES}")
-    for tensor in row.tensors:
+def _check_port(port: Port) -> None:
+    if port.row.row_bytes > MAX_ROW_BYTES:
+        names = ", ".join(repr(tensor.name) for tensor in port.row.tensors)
+        raise KernelError(f"tensor {names}: a row is {port.row.row_bytes} bytes, expected at most {MAX_ROW_BYTES}")
+    for tensor, lanes in zip(port.row.tensors, port.lanes or [tensor.size for tensor in port.row.tensors], strict=True):
         _check_shifts(tensor)
+        if not tensor.element.is_integer:
+            _check_repeats(tensor, lanes)
 
 
 def _check_shifts(spec: TensorSpec) -> None:
-    moved = [0] * spec.size if spec.element.is_integer else spec.exponents.tolist()
+    moved = [0] if spec.element.is_integer else spec.exponents.tolist()
     base = spec.fixed.fraction - (spec.integer.fraction if spec.element.is_integer else 0)
     for element, exponent in enumerate(moved):
         if abs(shift := base + exponent) > MAX_SHIFT:
@@ -105,6 +112,19 @@ def _check_shifts(spec: TensorSpec) -> None:
                 f"tensor {spec.name!r}, element {element}: {base} fraction bits and scale exponent {exponent} "
                 f"make a shift of {shift}, expected -{MAX_SHIFT} to {MAX_SHIFT}"
             )
+
+
+def _check_repeats(spec: TensorSpec, lanes: int) -> None:
+    """A converter's shifts are constants, and every beat goes through the same one."""
+    exponents = spec.exponents.reshape(-1, lanes)
+    differs = (exponents != exponents[0]).ravel().nonzero()[0]
+    if differs.size:
+        element = int(differs[0])
+        raise KernelError(
+            f"tensor {spec.name!r}, element {element}: scale exponent is {exponents.flat[element]}, expected "
+            f"{exponents.flat[element % lanes]} as of element {element % lanes}: the tensor comes {lanes} elements a beat, and "
+            f"beats share their scales; let the scales repeat every {lanes} elements, or put them into the network"
+        )
 
 
 #: (direction, name, bits) of every port of a kernel, in order; direction as seen from the kernel
@@ -145,12 +165,33 @@ def _tensors(letter: str, row: Row) -> str:
 def _shell(core: Core) -> str:
     parameters = {
         "ROW_IN_BYTES": str(core.inputs.row_bytes), "ROW_OUT_BYTES": str(core.outputs.row_bytes),
-        "MAX_RUNS": str(registers.MAX_RUNS),
+        "MAX_RUNS": str(registers.MAX_RUNS), **_large_rows(core), **_pieces(core),
     }  # fmt: skip
     outer = [(_INNER.get(name, name), "rst_n" if name == "ap_rst_n" else name) for _, name, _ in PORTS]
     streams = [*stream_ports("m_axis_x", "x_row"), *stream_ports("s_axis_y", "y_row")]
     results = [("results_valid", "y_tvalid"), ("results_ready", "y_tready")]
     return instance("kernel_shell", "u_kernel_shell", parameters, [*outer, *streams, *results])
+
+
+def _large_rows(core: Core) -> dict[str, str]:
+    """kernel_shell's parameter for rows that need wider counts."""
+    small, large = _BYTES_WIDTHS
+    row_bytes = max(core.inputs.row_bytes, core.outputs.row_bytes)
+    return {"BYTES_WIDTH": str(large)} if row_bytes >> (small - 32) else {}
+
+
+def _pieces(core: Core) -> dict[str, str]:
+    """kernel_shell's parameters for rows in several beats."""
+    found = dict[str, str]()
+    if core.x.lanes:
+        taken = parts(core.x)
+        found["X_BYTES"] = str(max(one.bytes for one in taken))
+        found["X_TENSORS"] = str(len(taken))
+        found["X_PIECE_BYTES"] = beats_literal([one.bytes for one in taken])
+        found["X_PIECES"] = beats_literal([one.beats for one in taken])
+    if core.y.lanes:
+        found["Y_BYTES"] = str(parts(core.y)[0].bytes)
+    return found
 
 
 def _core(core: Core) -> str:
@@ -175,9 +216,9 @@ module {core.name} (
   reg rst_n;
   always @(posedge ap_clk) rst_n <= ap_rst_n;
 
-{input_text(core.inputs)}
+{input_text(core.x)}
 
-{output_text(core.outputs)}
+{output_text(core.y)}
 
 {_shell(core)}
 

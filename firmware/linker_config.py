@@ -112,6 +112,17 @@ def check_units(platform: Platform, compute_units: int) -> None:
     _check_banks(platform, compute_units, len(_masters(describe_kernel("kernel", ()))))
 
 
+def most_units(platform: Platform) -> int:
+    """Compute units that the platform has memories for. Raises LinkError for one without."""
+    ports = len(_masters(describe_kernel("kernel", ())))
+    return min(MAX_COMPUTE_UNITS, _banks(platform) // (ports if _is_hbm(platform) else 1))
+
+
+def controllers(platform: Platform) -> tuple[Resources, ...]:
+    """What the memories' controllers take of each die when all memories are used."""
+    return tuple(_controllers(platform, list(range(_banks(platform)))))
+
+
 def _masters(kernel: KernelDescription) -> tuple[str, ...]:
     return tuple(port.name for port in kernel.ports if port.mode == "master")
 

@@ -19,7 +19,8 @@ RAM_OUT, RAM_SETUP = 900, 200
 #: DSP48E2: a multiplication that no register cuts, what is left of it beside one register, and beside two
 DSP_WHOLE, DSP_HALF, DSP_REGISTERED = 2000, 1500, 300
 
-_SEQUENTIAL = re.compile(r"FD[CPRS]E|LD[CP]E|SRL\w+|RAMB(18|36)E2|URAM288\w*")
+_SEQUENTIAL = re.compile(r"FD[CPRS]E|LD[CP]E|SRL\w+|RAMB(18|36)E2|URAM288\w*|rf_rom")
+_OUTPUT = re.compile(r"(Q|O|DO|P|PCOUT|CASDO|DOUT|word)(?![A-Z]*(EN|MODE))\w*(\[\d+\])?$")
 _LUT = re.compile(r"LUT[1-6]|RAM\d+(X1[SD]|M\d*)")
 
 
@@ -46,6 +47,7 @@ class Cell:
     type: str
     ports: dict[str, str]  # port, with its bit -> net
     parameters: dict[str, int] = field(default_factory=dict)
+    name: str = ""  # where the netlist tells it
 
 
 @dataclass
@@ -71,7 +73,7 @@ def parse_blif(text: str, prefix: str = "", ports: Mapping[str, str] | None = No
     Constants and aliases (.names) come as cells of type "BUF" with ports I and O.
     """
     outside = ports or {}
-    pending: tuple[str, dict[str, str], dict[str, int]] | None = None
+    pending: tuple[str, dict[str, str], dict[str, int], str] | None = None
     for line in text.splitlines():
         word, _, rest = line.partition(" ")
         if word == ".param" and pending:
@@ -79,6 +81,8 @@ def parse_blif(text: str, prefix: str = "", ports: Mapping[str, str] | None = No
             if name in {"AREG", "BREG", "MREG", "PREG"}:
                 pending[2][name] = int(value.strip('"'), 2)
             continue
+        if word == ".cname" and pending:
+            pending = (*pending[:3], rest)
         if word not in {".subckt", ".gate", ".names"}:
             continue
         if pending:
@@ -88,13 +92,14 @@ def parse_blif(text: str, prefix: str = "", ports: Mapping[str, str] | None = No
         if word == ".names":
             if len(nets) == 2:
                 source, target = (outside.get(net, prefix + net) for net in nets)
-                pending = ("BUF", {"I": source, "O": target}, {})
+                pending = ("BUF", {"I": source, "O": target}, {}, "")
             continue
         pairs = (pin.partition("=") for pin in nets[1:])
         pending = (
             nets[0],
             {pin: net if net[0] == "$" and net in _CONSTANTS else outside.get(net, prefix + net) for pin, _, net in pairs},
             {},
+            "",
         )
     if pending:
         yield Cell(*pending)
@@ -179,8 +184,10 @@ def _graph(cells: Iterable[Cell]) -> _Graph:
 
 def _outputs(pins: Mapping[str, str]) -> tuple[list[str], list[str]]:
     """Nets a cell drives and nets it reads, clocks left out."""
-    out = [net for pin, net in pins.items() if re.match(r"(Q|O|DO|P|PCOUT|CASDO|DOUT)(?![A-Z]*(EN|MODE))\w*(\[\d+\])?$", pin)]
-    into = [net for pin, net in pins.items() if net not in out and not re.match(r"(W?CLK\w*|C|G)$", pin)]
+    out = [
+        net for pin, net in pins.items() if re.match(r"(Q|O|DO|P|PCOUT|CASDO|DOUT|word)(?![A-Z]*(EN|MODE))\w*(\[\d+\])?$", pin)
+    ]
+    into = [net for pin, net in pins.items() if net not in out and not re.match(r"(W?CLK\w*|C|G|clk)$", pin)]
     return out, into
 
 
@@ -222,7 +229,7 @@ def _carry(graph: _Graph, pins: Mapping[str, str], number: int) -> None:
 
 
 def _register(graph: _Graph, pins: Mapping[str, str], type_: str) -> None:
-    ram = type_.startswith(("RAMB", "URAM"))
+    ram = type_.startswith(("RAMB", "URAM", "rf_rom"))
     out, into = _outputs(pins)
     name = out[0] if out else type_
     for net in out:

@@ -2,7 +2,7 @@
 """A build enters a model repository: all of it or nothing, also when the machine stops in the middle.
 
     <repository>/<model>/config.pbtxt
-    <repository>/<model>/<version>/{model.xclbin, manifest.json}
+    <repository>/<model>/<version>/{model.xclbin, manifest.json}, or what another backend reads
 
 Everything is written under a name that starts with a dot, which no server reads, flushed to the disk, and renamed. The
 rename of the version directory is the last step and the only one that makes the build visible.
@@ -38,15 +38,29 @@ def publish(repository: Path, xclbin: bytes, build: Manifest, config: str, *, ve
     """
     _check_names(build.model, version)
     check(build, xclbin)
-    place = repository / build.model
-    _check_tensors(place, build)
+    _check_tensors(repository / build.model, build)
+    files = {XCLBIN_NAME: xclbin, manifest.FILE_NAME: build.to_json().encode()}
+    return publish_files(repository, build.model, files, {config_pbtxt.FILE_NAME: config.encode()}, version=version)
+
+
+def publish_files(
+    repository: Path, model: str, files: Mapping[str, bytes], beside: Mapping[str, bytes], *, version: int | None = None
+) -> Path:
+    """The same for the files of any backend: `files` of the version directory, `beside` it config.pbtxt and what it names.
+
+    What is beside replaces what is there. Raises PublishError for a name that makes no directory, a version that is taken, or
+    files that the newest version there does not have: one config.pbtxt names one backend for all versions.
+    """
+    _check_names(model, version)
+    place = repository / model
+    _check_backend(place, files)
     repository.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=".publish-", dir=repository))
     try:
-        staged = scratch / build.model
-        _write(staged / str(version or 1), {XCLBIN_NAME: xclbin, manifest.FILE_NAME: build.to_json().encode()})
-        _write(staged, {config_pbtxt.FILE_NAME: config.encode()})
-        published = _enter(staged, place, version)
+        staged = scratch / model
+        _write(staged / str(version or 1), files)
+        _write(staged, beside)
+        published = _enter(staged, place, tuple(beside), version)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     for directory in (place, repository):
@@ -54,8 +68,8 @@ def publish(repository: Path, xclbin: bytes, build: Manifest, config: str, *, ve
     return published
 
 
-def _enter(staged: Path, place: Path, version: int | None) -> Path:
-    """A new model's directory is renamed as a whole; a known one gets the config, then the version."""
+def _enter(staged: Path, place: Path, beside: tuple[str, ...], version: int | None) -> Path:
+    """A new model's directory is renamed as a whole; a known one gets what is beside its versions, then the version."""
     if not place.exists():
         try:
             staged.rename(place)
@@ -64,7 +78,8 @@ def _enter(staged: Path, place: Path, version: int | None) -> Path:
                 raise
         else:
             return place / str(version or 1)
-    (staged / config_pbtxt.FILE_NAME).replace(place / config_pbtxt.FILE_NAME)
+    for name in beside:
+        (staged / name).replace(place / name)
     return _rename(staged / str(version or 1), place, version)
 
 
@@ -106,6 +121,17 @@ def _check_tensors(place: Path, build: Manifest) -> None:
                 f"{place}: version {present[-1]} has {role} {_described(was)}, the new build {_described(now)}; versions share "
                 "one config.pbtxt: publish under another name or remove the model first"
             )
+
+
+def _check_backend(place: Path, files: Mapping[str, bytes]) -> None:
+    present = versions(place.parent, place.name)
+    newest = place / str(present[-1]) if present else place
+    if present and (missing := sorted(name for name in files if not (newest / name).is_file())):
+        there = ", ".join(sorted(path.name for path in newest.iterdir())) or "nothing"
+        raise PublishError(
+            f"{place}: version {present[-1]} has {there}, the new build {', '.join(sorted(files))} ({', '.join(missing)} is "
+            "not there); versions share one config.pbtxt: publish under another name or remove the model first"
+        )
 
 
 def _described(row: Row) -> str:

@@ -95,7 +95,7 @@ REGISTERS = (
     ),
     Register(X, "X", "RW", "address of the first input row, a multiple of 64", words=2),
     Register(Y, "Y", "RW", "address of the first output row, a multiple of 64", words=2),
-    Register(ROWS, "ROWS", "RW", "rows of the run; 0 completes at once"),
+    Register(ROWS, "ROWS", "RW", "rows of the run, however many beats the core takes a row in; 0 completes at once"),
     Register(
         BUSY_CYCLES, "BUSY_CYCLES", "R", "clocks with a run in flight since reset; reading the low word latches the high one",
         words=2,
@@ -109,9 +109,13 @@ REGISTERS = (
     Register(VERSION, "VERSION", "R", f"version of this map, major << 16 | minor; 0x{MAP_VERSION:08x}"),
     Register(ROW_IN_BYTES, "ROW_IN_BYTES", "R", "bytes of an input row"),
     Register(ROW_OUT_BYTES, "ROW_OUT_BYTES", "R", "bytes of an output row"),
-    Register(STARVED_CYCLES, "STARVED_CYCLES", "R", "clocks since reset in which a row was due and its bytes had not all come"),
     Register(
-        BLOCKED_CYCLES, "BLOCKED_CYCLES", "R", "clocks since reset in which a row waited for the core, or for what is behind it"
+        STARVED_CYCLES, "STARVED_CYCLES", "R",
+        "clocks since reset in which a row, or the next beat of a row of many beats, was due and its bytes had not all come",
+    ),
+    Register(
+        BLOCKED_CYCLES, "BLOCKED_CYCLES", "R",
+        "clocks since reset in which a row, or a beat of one, waited for the core, or for what is behind it",
     ),
     Register(READ_ADDRESS_CYCLES, "READ_ADDRESS_CYCLES", "R", "clocks since reset in which memory kept a read address waiting"),
     Register(

@@ -3,7 +3,8 @@
 
 The core and the shell around it are mapped apart, each kept by the hash of its own sources, and counted together. The
 estimate errs upwards in LUTs: Vivado puts two small LUTs into one and optimises over module borders, which Yosys leaves
-standing here so that there is something to report. Inverters count as LUTs, two RAMB18 as one BRAM36.
+standing here so that there is something to report. It errs upwards in registers too: those beside a multiplier are counted
+that Vivado puts into the DSP. An rf core is mapped stage by stage (stage_synthesis.py).
 
     python -m hypersonic.firmware.resources DIRECTORY [--platform NAME] [--write FILE]
 
@@ -14,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,9 +27,11 @@ from hypersonic.firmware.errors import FirmwareError, LinkError
 from hypersonic.firmware.kernel import Kernel, rtl_sources, write_kernel
 from hypersonic.firmware.kernel_xml import Instance, describe_kernel
 from hypersonic.firmware.linker_config import LABELS, LIMITS_PERCENT, describe_places, plan_link
-from hypersonic.firmware.logic_path import LogicPath, longest_paths, parse_blif
+from hypersonic.firmware.logic_path import Cell, LogicPath, longest_paths, parse_blif
+from hypersonic.firmware.module_tree import Module, memory_resources, module_of, read_module
 from hypersonic.firmware.platform import RESOURCE_NAMES, Flow, Platform, Resources, find_platform
-from hypersonic.firmware.yosys import FAMILY, Synthesis, SynthesisError, ports, synthesise, tool_version
+from hypersonic.firmware.stage_synthesis import CoreSynthesis, synthesise_core
+from hypersonic.firmware.yosys import FAMILY, Synthesis, ports, synthesise, tool_version
 from hypersonic.hls.cache import cached
 from hypersonic.hls.core import RTL as STREAM_RTL
 from hypersonic.hls.core import Core
@@ -42,60 +44,22 @@ Progress = Callable[[str], None]
 GROWTH_PERCENT = 2
 _SLACK = {"lut": 4, "ff": 4, "dsp": 0, "bram36": 0, "uram": 0}
 
-#: cell -> LUTs it takes; carry chains and multiplexers take none of their own
-_LUTS = {
-    **dict.fromkeys(["LUT1", "LUT2", "LUT3", "LUT4", "LUT5", "LUT6", "INV", "SRL16E", "SRLC16E", "SRLC32E"], 1),
-    "RAM32X1S": 1, "RAM64X1S": 1, "RAM32X1D": 2, "RAM64X1D": 2, "RAM128X1S": 2, "RAM128X1D": 4, "RAM256X1S": 4,
-    "RAM256X1D": 8, "RAM512X1S": 8, "RAM32M": 4, "RAM64M": 4, "RAM32M16": 8, "RAM64M8": 8,
-}  # fmt: skip
-_SIZES = {
-    **{name: Resources(lut=luts) for name, luts in _LUTS.items()},
-    **dict.fromkeys(["FDRE", "FDSE", "FDCE", "FDPE", "LDCE", "LDPE"], Resources(ff=1)),
-    "DSP48E2": Resources(dsp=1),
-    "RAMB18E2": Resources(bram36=0.5),
-    "RAMB36E2": Resources(bram36=1),
-    "URAM288": Resources(uram=1),
-}
-_FREE = re.compile(r"CARRY[48]|MUXF[789]|VCC|GND|\$scopeinfo")
-
 
 class GrowthError(FirmwareError):
     """A kernel takes more than its kept report says: which modules, by how much, and what to do."""
 
 
 @dataclass(frozen=True)
-class Module:
-    """A module and what is inside it; all its instances at this place count together.
-
-    own: without the modules inside.
-    """
-
-    name: str
-    count: int
-    own: Resources
-    children: tuple[Module, ...] = ()
-
-    @property
-    def total(self) -> Resources:
-        return sum((child.total for child in self.children), self.own)
-
-    def walk(self, above: str = "") -> Iterator[tuple[str, Module]]:
-        """(path, module) of this and every module inside: kernel/kernel_shell/axis_row_unpack."""
-        path = f"{above}/{self.name}" if above else self.name
-        yield path, self
-        for child in self.children:
-            yield from child.walk(path)
-
-
-@dataclass(frozen=True)
 class ResourceReport:
-    """What one compute unit takes. paths: the deepest logic, longest first. cpu_seconds: what the synthesis cost when done."""
+    """What one compute unit takes. paths: the deepest logic, longest first. cpu_seconds: what the synthesis cost when done.
+    notes: what of it was not mapped as it is."""
 
     kernel: str
     tool: str
     top: Module
     paths: tuple[LogicPath, ...]
     cpu_seconds: float
+    notes: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """For the manifest and for the report kept beside a model: the same for the same sources, whenever it is made."""
@@ -107,11 +71,13 @@ class ResourceReport:
                 for path, module in self.top.walk()
             },
             "paths": [{**asdict(path), "fastest_mhz": path.fastest_mhz} for path in self.paths],
+            **({"notes": list(self.notes)} if self.notes else {}),
         }
 
     def lines(self, platform: Platform) -> list[str]:
         """The report as a table: modules, the share of one die, the limits of planning, the deepest path."""
-        return [*_table(self.top), *_shares(self.top.total, platform), *_path_lines(self.paths, platform), self._cost()]
+        shares = _shares(self.top.total, platform)
+        return [*_table(self.top), *self.notes, *shares, *_path_lines(self.paths, platform), self._cost()]
 
     def _cost(self) -> str:
         return f"Yosys {self.tool} took {self.cpu_seconds:.0f} s of processor time when this was first synthesised"
@@ -124,10 +90,9 @@ def estimate(kernel: Kernel, progress: Progress = lambda _: None) -> ResourceRep
     """
     progress(f"estimating the resources of {kernel.name} (Yosys; some minutes the first time)")
     core, shell = _parts(kernel)
-    box = ports(kernel.core.top, core)
     with ThreadPoolExecutor(2) as both:
-        inner = both.submit(synthesise, kernel.core.top, core)
-        outer = both.submit(synthesise, kernel.top, shell, [box])
+        inner = both.submit(_core, kernel.core, core)
+        outer = both.submit(synthesise, kernel.top, shell, [_box(kernel.core, core)])
     return _report(kernel, outer.result(), inner.result())
 
 
@@ -138,71 +103,71 @@ def _parts(kernel: Kernel) -> tuple[list[Path], list[Path]]:
     return core, [source for source in kernel.sources if source.resolve() not in own]
 
 
-def _report(kernel: Kernel, shell: Synthesis, core: Synthesis) -> ResourceReport:
-    """Counting takes seconds, so its result is kept too."""
-    here = Path(__file__).resolve()
-    parts: list[str | Path] = [kernel.name, shell.directory.name, core.directory.name, here, here.with_name("logic_path.py")]
-
-    def count(directory: Path) -> None:
-        top = _module(shell.top, 1, shell.cells | core.cells)
-        value = {"top": asdict(top), "paths": [asdict(path) for path in _deepest(shell, core)]}
-        (directory / "report.json").write_text(json.dumps(value))
-
-    value = json.loads((cached("resources", parts, count) / "report.json").read_text())
-    paths = tuple(LogicPath(**path) for path in value["paths"])
-    seconds = shell.cpu_seconds + core.cpu_seconds
-    return ResourceReport(kernel.name, tool_version(), _read_module(value["top"]), paths, seconds)
+def _box(core: Core, sources: list[Path]) -> Path:
+    """The core's ports. Those of an rf core are not asked of Yosys, which would read every weight for them."""
+    if core.kind != "rf":
+        return ports(core.top, sources)
+    text = core_ports(core)
+    return cached("ports", [text], lambda directory: _write(directory / "ports.v", text)) / "ports.v"
 
 
-def _read_module(value: dict[str, Any]) -> Module:
-    children = tuple(_read_module(child) for child in value["children"])
-    return Module(value["name"], value["count"], Resources(**value["own"]), children)
+def _write(file: Path, text: str) -> None:
+    file.write_text(text)
 
 
-def _module(name: str, count: int, cells: Mapping[str, Mapping[str, int]]) -> Module:
-    """`count` instances of a module, with what is inside; modules that differ in their parameters alone count together."""
-    own, inside = Resources(), list[Module]()
-    for cell, number in cells[name].items():
-        if cell in cells:
-            inside.append(_module(cell, number * count, cells))
-        else:
-            own += _size(cell).times(number * count)
-    return Module(_written(name), count, own, _merged(inside))
+def core_ports(core: Core) -> str:
+    """The module without its inside (see hls/core.py)."""
+    ports = ["input clk", "input rst_n"]
+    for name, port, way, back in (("s_axis_x", core.x, "input", "output"), ("m_axis_y", core.y, "output", "input")):
+        ports += [f"{way} {name}_tvalid", f"{back} {name}_tready", f"{way} {name}_tlast"]
+        ports += [f"{way} [{port.width - 1}:0] {name}_tdata"]
+    return f"module {core.top} ({', '.join(ports)});\nendmodule\n"
 
 
-def _merged(modules: list[Module]) -> tuple[Module, ...]:
-    by_name: dict[str, list[Module]] = {}
-    for module in modules:
-        by_name.setdefault(module.name, []).append(module)
-    return tuple(
-        Module(
-            name,
-            sum(module.count for module in same),
-            sum((module.own for module in same), Resources()),
-            _merged([child for module in same for child in module.children]),
-        )
-        for name, same in sorted(by_name.items())
+@dataclass(frozen=True)
+class _Inner:
+    """A mapped core: its modules, its cells between given nets, what decides them."""
+
+    module: Module
+    cells: Callable[[Mapping[str, str]], Iterator[Cell]]
+    cpu_seconds: float
+    key: str
+    notes: tuple[str, ...] = ()
+
+
+def _core(core: Core, sources: list[Path]) -> _Inner | CoreSynthesis:
+    if core.kind == "rf":
+        return synthesise_core(core)
+    found = synthesise(core.top, sources)
+    module = module_of(core.top, 1, found.cells)
+    return _Inner(
+        module, lambda nets: parse_blif(found.netlist(), f"{core.top}.", nets), found.cpu_seconds, found.directory.name
     )
 
 
-def _size(cell: str) -> Resources:
-    if cell not in _SIZES and not _FREE.fullmatch(cell):
-        raise SynthesisError(f"Yosys used the cell {cell}, of which the size is not known; add it to firmware/resources.py")
-    return _SIZES.get(cell, Resources())
+def _report(kernel: Kernel, shell: Synthesis, core: _Inner | CoreSynthesis) -> ResourceReport:
+    """Counting takes seconds, so its result is kept too."""
+    here = Path(__file__).resolve()
+    files = [here, *(here.with_name(name) for name in ("logic_path.py", "module_tree.py"))]
+    name = kernel.core.top
+
+    def count(directory: Path) -> None:
+        top = module_of(shell.top, 1, shell.cells, {name: core.module})
+        value = {"top": asdict(top), "paths": [asdict(path) for path in _deepest(shell, name, core)]}
+        (directory / "report.json").write_text(json.dumps(value))
+
+    kept = cached("resources", [kernel.name, shell.directory.name, core.key, *files], count)
+    value = json.loads((kept / "report.json").read_text())
+    paths = tuple(LogicPath(**path) for path in value["paths"])
+    seconds = shell.cpu_seconds + core.cpu_seconds
+    return ResourceReport(kernel.name, tool_version(), read_module(value["top"]), paths, seconds, core.notes)
 
 
-def _written(name: str) -> str:
-    """The module's name as it was written: Yosys appends a hash or the parameters."""
-    found = re.match(r"\$paramod(?:\$\w+)?\\(\w+)", name)
-    return found[1] if found else name
-
-
-def _deepest(shell: Synthesis, core: Synthesis) -> tuple[LogicPath, ...]:
+def _deepest(shell: Synthesis, name: str, core: _Inner | CoreSynthesis) -> tuple[LogicPath, ...]:
     """Over the whole kernel: the core's ports are the shell's nets."""
     cells = list(parse_blif(shell.netlist()))
-    box = next(cell for cell in cells if cell.type == core.top)
-    inner = parse_blif(core.netlist(), f"{core.top}.", box.ports)
-    return longest_paths([*(cell for cell in cells if cell is not box), *inner])
+    box = next(cell for cell in cells if cell.type == name)
+    return longest_paths([*(cell for cell in cells if cell is not box), *core.cells(box.ports)])
 
 
 def _row(name: str, count: str, amounts: Iterable[str]) -> str:
@@ -256,7 +221,7 @@ def _path_lines(paths: Sequence[LogicPath], platform: Platform) -> list[str]:
 def estimate_f2_shell(compute_units: int) -> Module:
     """What stands once between that many kernels and the AWS F2 shell. Raises as estimate does."""
     found = synthesise("f2_shell", rtl_sources("f2_shell"), parameters={"UNITS": compute_units})
-    return _module(found.top, 1, found.cells)
+    return module_of(found.top, 1, found.cells)
 
 
 @dataclass(frozen=True)
@@ -274,22 +239,31 @@ class BuildReport:
 def report_build(
     kernel: Kernel, platform: Platform, compute_units: int = 1, progress: Progress = lambda _: None
 ) -> BuildReport:
-    """The estimate of one compute unit and the place of each. Raises as estimate does."""
+    """The estimate of one compute unit and the place of each. Memories that cannot fit alone are told without synthesis.
+    Raises as estimate does."""
+    memories = memory_resources(kernel.core.memories)
+    if misfit := _places(kernel, platform, compute_units, memories)[1]:
+        lines = [f"the {len(kernel.core.memories)} memories alone take {memories.bram36:,g} BRAM36 (an estimate)", misfit]
+        return BuildReport(lines, {"platform": platform.name, "memories": asdict(memories)}, misfit)
     report = estimate(kernel, progress)
-    lines, misfit, around = report.lines(platform), "", dict[str, Any]()
+    lines, around = report.lines(platform), dict[str, Any]()
     if platform.flow is Flow.F2_HDK:
         shell = estimate_f2_shell(compute_units)
         lines += [f"and once, between {compute_units} compute units and the shell of AWS, by Yosys too:", *_table(shell)[1:]]
         around = {"f2_shell": asdict(shell.total)}
-    units = [Instance(f"{kernel.name}_{k + 1}", 0) for k in range(compute_units)]
-    try:
-        lines += describe_places(platform, plan_link(platform, describe_kernel(kernel.name, units), report.top.total))
-    except LinkError as error:
-        misfit = str(error)
-        lines.append(misfit)
+    places, misfit = _places(kernel, platform, compute_units, report.top.total)
     share = shares(report.top.total, platform.slrs[0])
     entry = {**report.to_json(), **around, "platform": platform.name, "share_of_slr_percent": share}
-    return BuildReport(lines, entry, misfit)
+    return BuildReport([*lines, *places], entry, misfit)
+
+
+def _places(kernel: Kernel, platform: Platform, compute_units: int, unit: Resources) -> tuple[list[str], str]:
+    """Lines, and why the units do not fit."""
+    units = [Instance(f"{kernel.name}_{k + 1}", 0) for k in range(compute_units)]
+    try:
+        return describe_places(platform, plan_link(platform, describe_kernel(kernel.name, units), unit)), ""
+    except LinkError as error:
+        return [str(error)], str(error)
 
 
 def check_growth(kept: Mapping[str, Any], report: ResourceReport) -> None:

@@ -33,6 +33,7 @@ FAMILY = "xcup"
 _LOG = "yosys.log"
 
 _PORTS, _COUNTS, _NETLIST, _TIME = "ports.v", "stat.json", "netlist.blif.gz", "seconds.json"
+_INSIDE = "inside.json"
 
 # A module is read when it is used, with its parameters: at their defaults some would not elaborate.
 _READ = """\
@@ -46,13 +47,27 @@ _PORTS_SCRIPT = f"""\
 write_verilog -noattr -blackboxes {_PORTS}
 """
 
+#: to the part's cells
+MAP = f"synth_xilinx -family {FAMILY} -uram -noiopad -noclkbuf -top {{top}}"
+
 # Assertions are no logic.
 _SCRIPT = f"""\
 {_READ}chformal -remove
-synth_xilinx -family {FAMILY} -uram -noiopad -noclkbuf -top {{top}}
+{MAP}
 tee -q -o {_COUNTS} stat -json
 flatten
 write_blif -noalias -param netlist.blif
+"""
+
+
+# The modules inside stay boxes: which they are, with their parameters, and the cells between them.
+_AROUND_SCRIPT = f"""\
+{_READ}proc
+write_json {_INSIDE}
+chformal -remove
+{MAP}
+tee -q -o {_COUNTS} stat -json
+write_blif -cname -noalias -param netlist.blif
 """
 
 
@@ -93,12 +108,61 @@ def synthesise(
 
     Raises SynthesisError for RTL that Yosys refuses, MissingToolError without Yosys.
     """
-    directory = _kept("synthesis", _SCRIPT, top, sources, blackboxes, parameters, _pack)
+    return _synthesis(top, _kept("synthesis", _SCRIPT, top, sources, blackboxes, parameters, _pack))
+
+
+def _synthesis(top: str, directory: Path) -> Synthesis:
     modules: dict[str, Any] = json.loads((directory / _COUNTS).read_text())["modules"]
     cells = {
-        _plain(name): {_plain(cell): n for cell, n in module["num_cells_by_type"].items()} for name, module in modules.items()
+        plain(name): {plain(cell): n for cell, n in module["num_cells_by_type"].items()} for name, module in modules.items()
     }
     return Synthesis(top, cells, float(json.loads((directory / _TIME).read_text())), directory)
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A module as it stands inside another. parameters: (name, literal of Verilog), by name."""
+
+    name: str
+    module: str
+    parameters: tuple[tuple[str, str], ...]
+
+    def number(self, parameter: str) -> int | None:
+        """A parameter that is a number; None for one that is not given."""
+        literal = dict(self.parameters).get(parameter)
+        return int(literal.rpartition("b")[2], 2) if literal and not literal.startswith('"') else None
+
+    def text(self) -> str:
+        """As an instance begins."""
+        given = ", ".join(f".{name}({literal})" for name, literal in self.parameters)
+        return f"{self.module} #({given})" if given else self.module
+
+
+def synthesise_around(top: str, source: Path, modules: Sequence[Path]) -> tuple[Synthesis, tuple[Placed, ...]]:
+    """Map what `source` writes around instances of `modules`, files of one module each, and say which instances those are;
+    nothing of theirs is read but their ports. Raises as synthesise."""
+    directory = _kept("around", _AROUND_SCRIPT, top, [source], modules, None, _pack_around)
+    names = {module.stem for module in modules}
+    cells = json.loads((directory / _INSIDE).read_text())
+    placed = tuple(
+        Placed(name, cell["type"], tuple((key, _literal(value)) for key, value in sorted(cell["parameters"].items())))
+        for name, cell in cells.items()
+        if cell["type"] in names
+    )
+    return _synthesis(top, directory), placed
+
+
+def _literal(value: str) -> str:
+    """A parameter as Yosys' JSON has it: bits, or text (text of bits ends with a space)."""
+    return f"{len(value)}'sb{value}" if value and set(value) <= set("01") else f'"{value.rstrip()}"'
+
+
+def _pack_around(directory: Path) -> None:
+    modules = json.loads((directory / _INSIDE).read_text())["modules"].values()
+    module = next(module for module in modules if "top" in module["attributes"])
+    cells = {name: {key: cell[key] for key in ("type", "parameters")} for name, cell in module["cells"].items()}
+    (directory / _INSIDE).write_text(json.dumps(cells))
+    _pack(directory)
 
 
 def ports(top: str, sources: Sequence[Path]) -> Path:
@@ -106,7 +170,8 @@ def ports(top: str, sources: Sequence[Path]) -> Path:
     return _kept("ports", _PORTS_SCRIPT, top, sources, ()) / _PORTS
 
 
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
+    """A module's name without Yosys' mark of a name that was written."""
     return name.removeprefix("\\")
 
 
@@ -126,7 +191,7 @@ def _kept(
     boxes = {f"blackbox{number}.v": box for number, box in enumerate(blackboxes)}
     text = script.format(
         sources=" ".join(source.name for source in sources if source.suffix in {".sv", ".svh", ".v"}),
-        blackboxes="\n".join(f"read_verilog -lib {name}" for name in boxes),
+        blackboxes="\n".join(f"read_verilog {'-sv ' if box.suffix == '.sv' else ''}-lib {name}" for name, box in boxes.items()),
         top=top,
         parameters="".join(f" -chparam {name} {value}" for name, value in (parameters or {}).items()),
     )

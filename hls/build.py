@@ -17,6 +17,7 @@ from hypersonic.hls.cache import cached
 from hypersonic.hls.core import Core
 from hypersonic.hls.description import DescriptionError, description_file, find_model, read_description
 from hypersonic.hls.project import ConversionError, HlsProject, ProjectError
+from hypersonic.hls.zoo_models import sources_of
 
 
 class ConversionFailedError(RuntimeError):
@@ -27,28 +28,34 @@ class ConversionFailedError(RuntimeError):
 
 _ROOM = Path(__file__).resolve().parent
 _PROGRESS, _REFUSAL = "hypersonic: ", "hypersonic refuses: "  # as in hls/convert.py, which must not be imported here
-_KINDS = ("da", "csim")
+_KINDS = ("da", "rf", "csim")
 
 
 def build_project(
-    model: str, directory: Path, *, core: str = "da", progress: Callable[[str], None] = lambda _: None
+    model: str, directory: Path, *, core: str = "", progress: Callable[[str], None] = lambda _: None
 ) -> tuple[HlsProject, Core | None]:
     """Convert `model` into `directory` (replaced when it exists) and return what is there; no Core when core is "csim".
+
+    core: "da", "rf", "csim"; "": da or rf as the YAML's Strategy says.
 
     model: a zoo name, or a path to a .h5, .keras or .onnx file with a YAML beside it. progress: called with one line per step.
     Raises ConversionError for what the user can mend (its message is the conversion's own), ConversionFailedError for what
     they cannot.
     """
-    if core not in _KINDS:
+    if core and core not in _KINDS:
         raise DescriptionError(f"core is {core!r}, expected one of {', '.join(_KINDS)}")
     model_file = find_model(model)
     description = read_description(model_file)
+    core = core or description.core
     parts = [core, *_sources(model_file), *_versions()]
     if description.gate:
-        parts.append(description.gate.rows)
+        parts += [description.gate.rows, *sources_of(description.gate.rows)]
     built = cached("project", parts, lambda scratch: _convert(model_file, scratch, core, progress))
     _replace(directory, built)
-    return HlsProject.load(directory), Core.load(directory / "core") if core == "da" else None
+    project = HlsProject.load(directory)
+    for note in project.report.get("notes", ()):
+        progress(f"note: {note}")
+    return project, Core.load(directory / "core") if core != "csim" else None
 
 
 def _replace(directory: Path, built: Path) -> None:
@@ -61,7 +68,7 @@ def _replace(directory: Path, built: Path) -> None:
 
 def _sources(model_file: Path) -> list[str | bytes | Path]:
     """The model, its YAML, and every line of ours that has a part in the result."""
-    ours = sorted(file for pattern in ("*.py", "*.cpp", "rtl/*") for file in _ROOM.glob(pattern) if file.is_file())
+    ours = sorted(file for pattern in ("*.py", "*.cpp", "rtl/*", "rf/*.py") for file in _ROOM.glob(pattern) if file.is_file())
     beside = sorted(model_file.parent.glob("*.py")) if model_file.is_relative_to(_ROOM) else []
     return [model_file, description_file(model_file), *ours, *beside]
 

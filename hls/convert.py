@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A model file and the YAML beside it -> an HLS project and a core, in a process of its own:
 
-    python -m hypersonic.hls.convert MODEL --output DIR [--core da|csim]
+    python -m hypersonic.hls.convert MODEL --output DIR [--core da|rf|csim]
 
 Alone with hls4ml's two loaders (keras_model.py, onnx_model.py) and the plugin (hls4ml_backend.py) this touches hls4ml and
 TensorFlow, which take seconds to import and must see Keras 2. Refusals go to standard error, exit code 2.
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 from importlib.metadata import version
-from math import log2, prod
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +24,19 @@ import numpy as np
 from hypersonic.hls.csim import Csim, compile_csim
 from hypersonic.hls.da_core import write_core
 from hypersonic.hls.description import DescriptionError, ModelDescription, Side, find_model, read_description, sides_of
+from hypersonic.hls.embedding_rows import fill_embeddings
 from hypersonic.hls.gate import compare
-from hypersonic.hls.model_graph import TensorType, check_merge, read_network, tensor_types
+from hypersonic.hls.model_graph import TensorType, read_network, tensor_types
 from hypersonic.hls.network import UnsupportedLayerError
+from hypersonic.hls.notes import hls4ml_warnings, notes
 from hypersonic.hls.project import ConversionError, HlsProject
+from hypersonic.hls.rf.graph import read_rf_network
+from hypersonic.hls.rf.write import write_rf_core
 from hypersonic.hls.row import Row
+from hypersonic.hls.settings import check_settings, spread_model_settings
 from hypersonic.hls.spec import SpecMismatchError, TensorSpec
 from hypersonic.hls.trained import Tensor, TrainedModel
+from hypersonic.hls.traps import check_graph
 from hypersonic.hls.verilator import MissingToolError
 
 #: begins every line of standard output that is progress, not hls4ml's talk
@@ -38,9 +44,6 @@ PROGRESS = "hypersonic: "
 
 #: begins the one line of standard error that says what was refused
 REFUSAL = "hypersonic refuses: "
-
-#: a softmax whose table steps are coarser than this no longer tells its classes apart
-_SOFTMAX_STEP = 0.5
 
 #: in the model's order
 Sides = tuple[Side, ...]
@@ -56,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m hypersonic.hls.convert", description="model -> HLS project and RTL core")
     parser.add_argument("model", help="a zoo name or a path to a .h5, .keras or .onnx file with a YAML beside it")
     parser.add_argument("--output", type=Path, required=True, help="directory to write")
-    parser.add_argument("--core", choices=("da", "csim"), default="da")
+    parser.add_argument("--core", choices=("da", "rf", "csim"), default="da")
     arguments = parser.parse_args(argv)
     try:
         convert(find_model(arguments.model), arguments.output, core=arguments.core)
@@ -67,23 +70,22 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def convert(model_file: Path, directory: Path, *, core: str) -> HlsProject:
-    """Write the project into `directory` and return it. core: "da" or "csim" (none). Raises ConversionError."""
+    """Write the project into `directory` and return it. core: "da", "rf" or "csim" (none). Raises ConversionError."""
     description = read_description(model_file)
     _say(f"loading {model_file.name}")
-    trained = _load(model_file)
+    trained = load_trained(model_file)
     directory.mkdir(parents=True, exist_ok=True)
     _say("converting with hls4ml")
     inputs = sides_of(description.inputs, [tensor.name for tensor in trained.inputs], "input")
     outputs = sides_of(description.outputs, [tensor.name for tensor in trained.outputs], "output")
     if description.gate:
         description.gate.check([tensor.name for tensor in trained.outputs])
-    graph = _graph(trained, description, inputs, outputs, directory / "hls")
+    graph, said = _graph(trained, description, inputs, outputs, directory / "hls", core)
     project = _project(description, trained, inputs, outputs, graph, directory)
-    report: dict[str, Any] = {}
-    if core == "da":
-        _say("factoring the weights into adders")
-        network = read_network(graph)
-        _, report["core"] = write_core(network, project.name, project.inputs, project.outputs, project.core)
+    report: dict[str, Any] = {"notes": said}
+    if core != "csim":
+        report["core"] = _write_core(core, graph, project)
+        report["notes"] = [*said, *report["core"].get("notes", ())]
     _say("compiling hls4ml's C++")
     csim = Csim(compile_csim(project), project)
     _say("comparing with the trained model")
@@ -93,19 +95,35 @@ def convert(model_file: Path, directory: Path, *, core: str) -> HlsProject:
     return project
 
 
-def _graph(trained: TrainedModel, description: ModelDescription, inputs: Sides, outputs: Sides, directory: Path) -> Any:
-    """hls4ml's ModelGraph, its HLS project written into `directory`."""
-    config = _config(trained, description.hls4ml, inputs, outputs)
+def _write_core(core: str, graph: Any, project: HlsProject) -> dict[str, Any]:
+    """The RTL and its figures."""
+    if core == "rf":
+        _say("planning the layers' multipliers and memories")
+        rf_network = read_rf_network(graph)
+        return write_rf_core(rf_network, project.name, project.inputs, project.outputs, project.core)[1]
+    _say("factoring the weights into adders")
+    return write_core(read_network(graph), project.name, project.inputs, project.outputs, project.core)[1]
+
+
+def _graph(
+    trained: TrainedModel, description: ModelDescription, inputs: Sides, outputs: Sides, directory: Path, core: str
+) -> tuple[Any, list[str]]:
+    """hls4ml's ModelGraph, its HLS project written into `directory`, and what it made of what was asked, in lines."""
+    options = dict(description.hls4ml)
+    io_type = options.pop("IOType", "io_parallel")
+    config = _config(trained, options, inputs, outputs, unrolled=core == "da")
     try:
-        graph = trained.convert(config, directory, description.name, description.part)
+        with hls4ml_warnings() as heard:
+            graph = trained.convert(config, directory, description.name, description.part, io_type)
     except Exception as error:
         raise ConversionError(f"hls4ml does not convert the model: {type(error).__name__}: {error}") from error
     _settle_outputs(graph, trained)
     _pin_fused(graph, trained, outputs, config["LayerName"])
-    _check_graph(graph)
-    _snap_weights(graph)
+    check_graph(graph)
+    snap_weights(graph)
+    fill_embeddings(graph)
     graph.write()
-    return graph
+    return graph, [*notes(graph, options, core), *heard]
 
 
 def _say(line: str) -> None:
@@ -113,7 +131,8 @@ def _say(line: str) -> None:
     sys.stdout.flush()
 
 
-def _load(model_file: Path) -> TrainedModel:
+def load_trained(model_file: Path) -> TrainedModel:
+    """A .h5, .keras or .onnx file by the framework that reads it. Raises ConversionError."""
     if model_file.suffix == ".onnx":
         from hypersonic.hls.onnx_model import load_onnx
 
@@ -124,11 +143,12 @@ def _load(model_file: Path) -> TrainedModel:
     return load_keras(model_file)
 
 
-def _config(trained: TrainedModel, options: dict[str, Any], inputs: Sides, outputs: Sides) -> dict[str, Any]:
+def _config(trained: TrainedModel, options: dict[str, Any], inputs: Sides, outputs: Sides, *, unrolled: bool) -> dict[str, Any]:
     """hls4ml's configuration: its own proposal, the YAML's words over it, the inputs' (and outputs') types over both."""
-    config: dict[str, Any] = _merged(trained.config, options)
-    layers = config.setdefault("LayerName", {})
-    named = options.get("LayerName", {})
+    check_settings(options, trained.config)
+    named = {layer: settings or {} for layer, settings in options.get("LayerName", {}).items()}
+    config: dict[str, Any] = _merged(trained.config, {**options, "LayerName": named})
+    config["LayerName"] = layers = spread_model_settings(options, config["LayerName"])
     unknown = named.keys() - trained.config.get("LayerName", {}).keys()
     if unknown:
         raise DescriptionError(f"hls4ml.LayerName names {sorted(unknown)}, the model has {sorted(trained.config['LayerName'])}")
@@ -143,9 +163,11 @@ def _config(trained: TrainedModel, options: dict[str, Any], inputs: Sides, outpu
         _pin_before(layers, layer, before)
     _check_branches(trained, layers)
     for settings in (config["Model"], *layers.values()):
-        # the da strategy of hls4ml 1.3.0 wants an older da4ml than the core; both compute the same bits
+        # the da strategy of hls4ml 1.3.0 wants an older da4ml than the core; all compute the same bits
         if str(settings.get("Strategy", "")).lower() in ("distributed_arithmetic", "da"):
             settings["Strategy"] = "Latency"
+        if unrolled and "Strategy" in settings:
+            settings.update(Strategy="Latency", ReuseFactor=1)
     return config
 
 
@@ -191,22 +213,6 @@ def _merged(base: Any, over: Any) -> Any:
     return over
 
 
-def _check_graph(graph: Any) -> None:
-    """Conversions that hls4ml 1.3.0 makes without a word and that are wrong (or do not compile)."""
-    for layer in graph.get_layers():
-        if layer.class_name == "Softmax":
-            _check_softmax(layer)
-        if layer.class_name == "Merge":
-            check_merge(layer)
-        n_in, reuse = layer.get_attr("n_in"), layer.get_attr("reuse_factor")
-        resource = str(layer.get_attr("strategy")).lower() == "resource"
-        if resource and n_in and reuse and int(reuse) > int(n_in) and int(reuse) % int(n_in):
-            raise UnsupportedLayerError(
-                f"layer {layer.name!r}: ReuseFactor is {reuse} and n_in {n_in}; hls4ml has no such DenseResource: take a reuse "
-                f"factor up to {n_in} or a multiple of it"
-            )
-
-
 def _settle_outputs(graph: Any, trained: TrainedModel) -> None:
     """An output that is a Reshape is what it reshapes: hls4ml 1.3.0 says so of one Reshape, but not of one after another.
 
@@ -244,18 +250,7 @@ def _retype(graph: Any, layer: Any, precision: str) -> None:
     vars(kind.precision).update(vars(graph.config.backend.convert_precision_string(precision)))
 
 
-def _check_softmax(layer: Any) -> None:
-    precision = layer.get_input_variable().type.precision
-    table_size = int(layer.get_attr("exp_table_size") or layer.get_attr("table_size") or 1024)
-    step = 2.0 ** (int(precision.integer) - log2(table_size))
-    if str(layer.get_attr("implementation")).lower() != "argmax" and step > _SOFTMAX_STEP:
-        raise UnsupportedLayerError(
-            f"layer {layer.name!r}: its input is {precision} and its table has {table_size} entries, one every {step:g}: all "
-            "classes would come out equal; pin the result of the layer before it, for example to ap_fixed<16,6,AP_RND,AP_SAT>"
-        )
-
-
-def _snap_weights(graph: Any) -> None:
+def snap_weights(graph: Any) -> None:
     """Put every constant on its type's grid, to nearest: ap_fixed would truncate, and wrap what does not fit.
 
     Raises UnsupportedLayerError for a constant outside its type's range.
@@ -297,7 +292,9 @@ def _tensor(side: Side, tensor: Tensor, made: TensorType, role: str) -> TensorSp
             f"{role} {tensor.name!r}: precision is {side.fixed}, hls4ml makes it {made.fixed}: layer {made.layer!r} has a type "
             "of its own, maybe a quantiser's; leave the precision out or say the same there"
         )
-    return TensorSpec(side.name, tensor.shape, made.fixed, side.datatype, side.exponents(tensor.size), side.wire)
+    if side.shape and prod(side.shape) != tensor.size:
+        raise DescriptionError(f"{role} {tensor.name!r}: shape on the wire is {side.shape}, the model's is {tensor.shape}")
+    return TensorSpec(side.name, side.shape or tensor.shape, made.fixed, side.datatype, side.exponents(tensor.size), side.wire)
 
 
 def _project(

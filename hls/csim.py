@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import ctypes
-import re
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -14,27 +13,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.cache import cached
+from hypersonic.hls.csim_source import prepare
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.spec import SpecMismatchError
 from hypersonic.hls.verilator import require, run
 
-_BRIDGE = Path(__file__).resolve().parent / "csim_bridge.cpp"
+_ROOM = Path(__file__).resolve().parent
+_BRIDGE = _ROOM / "csim_bridge.cpp"
+_OURS = (_BRIDGE, _ROOM / "csim.py", _ROOM / "csim_source.py")
 
 #: C++17, because ap_types' headers predate C++20; their warnings are theirs
-_FLAGS = (
-    "-std=c++17",
-    "-O2",
-    "-fPIC",
-    "-shared",
-    "-fno-gnu-unique",
-    "-fvisibility=hidden",
-    "-w",
-    "-Wl,-z,defs",
-    "-Wl,-Bsymbolic",
-)
+_FLAGS = ("-std=c++17", "-fPIC", "-fno-gnu-unique", "-fvisibility=hidden", "-w")
+_LINKED = ("-shared", "-pthread", "-Wl,-z,defs", "-Wl,-Bsymbolic")
 
-#: an array of numbers in weights/*.h: its type, its name, how many, and the numbers
-_CONSTANTS = re.compile(r"^(\w+) (\w+)\[(\d+)\] = \{([^{}]*)\};$", re.MULTILINE)
+#: beside the frames of hls4ml's functions: the C++ and C libraries', and what a thread begins with
+_STACK_MARGIN_BYTES = 256 << 10
+
+_FAILURES = {
+    1: "the top function took or gave another number of elements than the project has",
+    2: "memory ran out",
+    3: "there is no thread with the stack that hls4ml's functions need; give the process more memory",
+}
 
 
 class CsimError(RuntimeError):
@@ -42,54 +41,55 @@ class CsimError(RuntimeError):
 
 
 def compile_csim(
-    project: HlsProject, *, extra_sources: Sequence[Path] = (), defines: Sequence[str] = (), output: str = "csim.so"
+    project: HlsProject,
+    *,
+    extra_sources: Sequence[Path] = (),
+    defines: Sequence[str] = (),
+    output: str = "csim.so",
+    optimisation: str = "-O2",
 ) -> Path:
     """A shared library with `int hypersonic_csim(const int64_t *x_raw, int64_t *y_raw, size_t rows)`; kept by content hash.
 
     extra_sources: C++ compiled and linked into the same library. defines: NAME or NAME=value for all of it. The weights
-    are inside, so the library stands alone. Raises ToolError when g++ is missing or fails.
+    are inside, so the library stands alone. Either io_type. Raises ToolError when g++ is missing or fails.
     """
     firmware = project.hls / "firmware"
-    macros = [
+    flags = [
+        *_FLAGS,
+        optimisation,
         f'-DHYPERSONIC_HEADER="{project.name}.h"',
         f"-DHYPERSONIC_TOP={project.name}",
         f"-DHYPERSONIC_INPUTS={len(project.inputs.tensors)}",
         f"-DHYPERSONIC_SIZES={','.join(str(tensor.size) for tensor in (*project.inputs.tensors, *project.outputs.tensors))}",
         *(f"-D{define}" for define in defines),
     ]
-    sources = [firmware / f"{project.name}.cpp", _BRIDGE, *extra_sources]
+    others = [source.resolve() for source in extra_sources]
 
     def build(directory: Path) -> None:
         require("g++")
         with tempfile.TemporaryDirectory() as scratch:
-            copied = _with_plain_constants(firmware, Path(scratch) / "firmware")
-            includes = [f"-I{copied}", f"-I{copied / 'ap_types'}"]
-            read = [copied / file.name if file.parent == firmware else file.resolve() for file in sources]
-            run(["g++", *_FLAGS, *macros, *includes, *read, "-o", output], directory)
+            copied = shutil.copytree(firmware, Path(scratch) / "firmware")
+            prepare(copied)
+            _compile(project.name, flags, others, copied, (directory / output).resolve())
 
-    # the function that changes the text is an input like the text
-    return cached("csim", [*_FLAGS, *macros, output, firmware, *sources, filled_at_start("t n[1] = {0};")], build) / output
-
-
-def _with_plain_constants(firmware: Path, to: Path) -> Path:
-    """A copy of hls4ml's C++ for the compiler."""
-    shutil.copytree(firmware, to)
-    for header in (to / "weights").glob("*.h"):
-        header.write_text(filled_at_start(header.read_text()))
-    return to
+    # the code that changes the text is an input like the text
+    return cached("csim", [*flags, *_LINKED, output, firmware, *_OURS, *others], build) / output
 
 
-def filled_at_start(header: str) -> str:
-    """hls4ml's weights/*.h with each array filled from doubles when the library is loaded, to the same values.
+def _compile(name: str, flags: Sequence[str], others: Sequence[Path], firmware: Path, library: Path) -> None:
+    """One file of model and bridge, because the headers cost more than a small network; then the stack that it needs."""
+    includes = ("-I.", "-Iap_types")
+    model, stack = firmware / "hypersonic_model.cpp", firmware / "hypersonic_stack.cpp"
+    model.write_text(f'#include "{name}.cpp"\n#include "{_BRIDGE}"\n')
+    run(["g++", *flags, *includes, "-fstack-usage", "-c", model.name], firmware)
+    stack_bytes = _frames_bytes(model.with_suffix(".su").read_text()) + _STACK_MARGIN_BYTES
+    stack.write_text(f'extern "C" const unsigned long long hypersonic_stack_bytes = {stack_bytes};\n')
+    run(["g++", *flags, *includes, *_LINKED, stack.name, model.with_suffix(".o").name, *others, "-o", library], firmware)
 
-    g++ takes seconds for an ap_fixed array of some thousand initialisers and hours for a million; doubles cost it nothing.
-    """
-    return _CONSTANTS.sub(
-        r"""static const double \2_values[\3] = {\4};
-\1 \2[\3];
-static const bool \2_filled = [] { for (int i = 0; i < \3; ++i) \2[i] = \2_values[i]; return true; }();""",
-        header,
-    )
+
+def _frames_bytes(stack_usage: str) -> int:
+    """What g++ -fstack-usage told of a file's functions, summed up: they do not recurse, so no call needs more."""
+    return sum(int(line.rsplit("\t", 2)[1]) for line in stack_usage.splitlines())
 
 
 class Csim:
@@ -117,5 +117,6 @@ class Csim:
         y = np.zeros((len(x), self.project.outputs.size), dtype=np.int64)
         status = self._function(x.ctypes.data, y.ctypes.data, len(x))
         if status:
-            raise CsimError(f"model {self.project.name!r}: hypersonic_csim returned {status}, expected 0")
+            reason = _FAILURES.get(status, f"hypersonic_csim returned {status}, expected 0")
+            raise CsimError(f"model {self.project.name!r}: {reason}")
         return y

@@ -9,6 +9,7 @@ input:
   precision: ap_fixed<18,10,AP_RND_CONV,AP_SAT>
   scale_exponents: [0, -3, ...]     # one per element, or one number for all; default 0
   datatype: FP32                    # how it travels: FP32 (default), FP16, BF16, INT8/16/32 (raw fixed point), UINT8/16/32
+  shape: [18, 1]                    # optional, on the wire, without the batch: other dimensions of as many elements
   wire: ap_fixed<16,10>             # optional, of integers: their type; default: precision's own binary point where it fits
 output:
   name: energy
@@ -22,6 +23,8 @@ outputs:                            # instead of output; one that is left out ha
 hls4ml:                             # laid over config_from_keras_model(granularity="name")
   Model: {Precision: {default: "ap_fixed<18,8>"}, Strategy: distributed_arithmetic}
   LayerName: {dense_1: {Precision: {accum: "ap_fixed<32,12>"}}}
+  IOType: io_parallel               # default; io_stream for images
+network: package.module:function    # of a zoo folder without a .h5: writes it to the path it is given (hls/zoo_models.py)
 gate:
   rows: package.module:function     # () -> (rows, n_in) float32, as on the wire; a sequence of them for several inputs
   tolerance: 0.05                   # greatest |csim - Keras| of any output, in its units on the wire; or one by name for each
@@ -43,6 +46,7 @@ from hypersonic.hls.keywords import KEYWORDS
 from hypersonic.hls.project import ConversionError, is_identifier
 from hypersonic.hls.row import MAX_TENSORS
 from hypersonic.hls.spec import DATATYPES
+from hypersonic.hls.zoo_models import made_model
 
 SUFFIXES = (".h5", ".keras", ".onnx")
 ZOO = Path(__file__).resolve().parent / "zoo"
@@ -56,9 +60,10 @@ MAX_NAME_LENGTH = 29
 MAX_SCALE_EXPONENT = 300
 
 _SIDES = (("input", "inputs"), ("output", "outputs"))
-_FIELDS = {"name", "input", "inputs", "output", "outputs", "part", "max_batch_size", "hls4ml", "gate"}
-_SIDE_FIELDS = {"name", "precision", "scale_exponents", "datatype", "wire"}
-_HLS4ML_FIELDS = {"Model", "LayerType", "LayerName"}
+_FIELDS = {"name", "input", "inputs", "output", "outputs", "part", "max_batch_size", "hls4ml", "gate", "network"}
+_SIDE_FIELDS = {"name", "precision", "scale_exponents", "datatype", "wire", "shape"}
+_HLS4ML_FIELDS = {"Model", "LayerType", "LayerName", "IOType"}
+_IO_TYPES = ("io_parallel", "io_stream")
 _GATE_FIELDS = {"rows", "tolerance"}
 
 #: a part's name ends in Tcl scripts that Vitis runs
@@ -73,7 +78,8 @@ class DescriptionError(ConversionError):
 class Side:
     """An input or output as the YAML gives it. scale_exponents: empty, one for all, or one per element.
 
-    name: on the wire. tensor: the model's own name; None: the YAML speaks of the only one there is.
+    name: on the wire. tensor: the model's own name; None: the YAML speaks of the only one there is. shape: on the wire, of a
+    row; empty: the model's own.
     """
 
     name: str
@@ -82,6 +88,7 @@ class Side:
     datatype: str = "FP32"
     wire: FixedPoint | None = None
     tensor: str | None = None
+    shape: tuple[int, ...] = ()
 
     def exponents(self, size: int) -> tuple[int, ...]:
         return self.scale_exponents * size if len(self.scale_exponents) == 1 else self.scale_exponents
@@ -118,6 +125,15 @@ class ModelDescription:
     max_batch_size: int = _MAX_BATCH_SIZE
     hls4ml: dict[str, Any] = field(default_factory=dict)
     gate: Gate | None = None
+    network: str | None = None
+
+    @property
+    def core(self) -> str:
+        """The core that hls4ml's Strategy means: "rf" when any is Resource, "da" otherwise."""
+        layers = [self.hls4ml.get("Model"), *(self.hls4ml.get("LayerName") or {}).values()]
+        layers += (self.hls4ml.get("LayerType") or {}).values()
+        strategies = {str((settings or {}).get("Strategy", "")).lower() for settings in layers}
+        return "rf" if "resource" in strategies else "da"
 
 
 def sides_of(sides: tuple[Side, ...], names: Sequence[str], role: str) -> tuple[Side, ...]:
@@ -136,7 +152,11 @@ def sides_of(sides: tuple[Side, ...], names: Sequence[str], role: str) -> tuple[
 
 
 def find_model(model: str) -> Path:
-    """A zoo name or a path -> the model file, its YAML beside it. Raises DescriptionError with the names there are."""
+    """A zoo name or a path -> the model file, its YAML beside it. Raises DescriptionError with the names there are.
+
+    A zoo model that ships no weights is made from its seed the first time, which can take a minute; ConversionError when that
+    fails.
+    """
     path = Path(model)
     if path.suffix in SUFFIXES:
         if not path.is_file():
@@ -144,12 +164,21 @@ def find_model(model: str) -> Path:
         return path
     folder = ZOO / model
     found = [file for suffix in SUFFIXES if (file := folder / f"{model}{suffix}").is_file()]
+    if not found and (described := folder / f"{model}.yaml").is_file():
+        return _made(described)
     if not found:
         names = sorted(file.parent.name for file in ZOO.glob("*/*.yaml"))
         raise DescriptionError(
             f"model is {model!r}, expected a zoo name ({', '.join(names)}) or a path to a {', '.join(SUFFIXES)} file"
         )
     return found[0]
+
+
+def _made(described: Path) -> Path:
+    network = read_description(described).network
+    if network is None:
+        raise DescriptionError(f"{described}: no model file beside it and no network that writes one, expected either")
+    return made_model(described, network)
 
 
 def description_file(model_file: Path) -> Path:
@@ -180,6 +209,7 @@ def read_description(model_file: Path) -> ModelDescription:
         max_batch_size=_integer(f"{file}: max_batch_size", value.get("max_batch_size", _MAX_BATCH_SIZE), 1, (1 << 31) - 1),
         hls4ml=_hls4ml(file, value),
         gate=_gate(file, value),
+        network=_network(file, value.get("network")),
     )
 
 
@@ -190,6 +220,8 @@ def _load(file: Path) -> dict[str, Any]:
         raise DescriptionError(f"{file} is not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(value, dict):
         raise DescriptionError(f"{file} holds {value!r:.80}, expected the fields name, input and output")
+    if "backend" in value:
+        raise DescriptionError(f"{file.stem} has no kernel: the server's backend {value['backend']} runs it on the host")
     _check_keys(f"{file}", value, _FIELDS)
     missing = [words[0] for words in (*_SIDES, ("name",)) if not value.keys() & set(words)]
     if missing:
@@ -236,9 +268,20 @@ def _part(file: Path, part: Any) -> str:
     return part
 
 
+def _network(file: Path, network: Any) -> str | None:
+    if network is not None and (not isinstance(network, str) or not all(network.partition(":"))):
+        raise DescriptionError(f"{file}: network is {network!r}, expected 'module:function', which writes the .h5 it is given")
+    return network
+
+
 def _hls4ml(file: Path, value: dict[str, Any]) -> dict[str, Any]:
     options = _mapping(f"{file}: hls4ml", value.get("hls4ml"), _HLS4ML_FIELDS)
+    io_type = options.get("IOType", _IO_TYPES[0])
+    if io_type not in _IO_TYPES:
+        raise DescriptionError(f"{file}: hls4ml.IOType is {io_type!r}, expected {' or '.join(_IO_TYPES)}")
     for group, content in options.items():
+        if group == "IOType":
+            continue
         for layer, settings in _mapping(f"{file}: hls4ml.{group}", content).items():
             if group != "Model":
                 _mapping(f"{file}: hls4ml.{group}.{layer}", settings)
@@ -269,7 +312,15 @@ def _side(file: Path, content: Any, where: str, tensor: str | None) -> Side:
         raise DescriptionError(f"{file}: {where}.datatype is {datatype!r}, expected one of {', '.join(DATATYPES)}")
     fixed, wire = (_fixed(f"{file}: {where}", side, field) for field in ("precision", "wire"))
     exponents = _exponents(f"{file}: {where}.scale_exponents", side.get("scale_exponents", ()))
-    return Side(name, fixed, exponents, datatype, wire, tensor)
+    return Side(name, fixed, exponents, datatype, wire, tensor, _shape(f"{file}: {where}.shape", side.get("shape", [])))
+
+
+def _shape(where: str, shape: Any) -> tuple[int, ...]:
+    if not isinstance(shape, list) or not all(
+        isinstance(size, int) and not isinstance(size, bool) and size > 0 for size in shape
+    ):
+        raise DescriptionError(f"{where} is {shape!r}, expected a list of positive integers")
+    return tuple(shape)
 
 
 def _fixed(where: str, side: dict[str, Any], field: str) -> FixedPoint | None:

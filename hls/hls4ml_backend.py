@@ -7,7 +7,7 @@
     model.build()         # lints the core and returns its figures
 
 The project beside the core is the Vitis backend's, file by file. hls4ml's Strategy `distributed_arithmetic` and `Latency` both
-mean the da core; the C++ is written with Latency, whose bits are the same.
+mean the da core; the C++ is written with Latency, whose bits are the same. `Resource` on any layer means the rf core, for all.
 """
 
 from __future__ import annotations
@@ -25,9 +25,12 @@ from numpy.typing import NDArray
 from hypersonic.hls.core import Core
 from hypersonic.hls.da_core import write_core
 from hypersonic.hls.model_graph import read_network, tensor_types
+from hypersonic.hls.rf.graph import read_rf_network
+from hypersonic.hls.rf.write import write_rf_core
 from hypersonic.hls.row import Row
 from hypersonic.hls.rtl_sim import RtlCore, compile_cores
 from hypersonic.hls.spec import TensorSpec
+from hypersonic.hls.traps import check_graph
 from hypersonic.hls.verilator import lint
 
 #: of one tensor, or of several in the model's order
@@ -51,6 +54,7 @@ class HypersonicWriter(VitisWriter):  # type: ignore[misc]
 
     def write_hls(self, model: Any) -> None:
         """Called by hls4ml's write flow. Raises UnsupportedLayerError with the layer's name."""
+        check_graph(model)
         super().write_hls(model)
         core_of(model)
 
@@ -102,14 +106,16 @@ class HypersonicBackend(VitisBackend):  # type: ignore[misc]
 
 def core_of(model: Any) -> tuple[Core, dict[str, Any]]:
     """Write the core of a ModelGraph under its output directory; the core and its figures."""
-    network = read_network(model)
     types = tensor_types(model)
     variables = model.get_input_variables(), model.get_output_variables()
     inputs, outputs = (
         Row(tuple(TensorSpec(v.name, made.shape, made.fixed) for v, made in zip(*side, strict=True)))
         for side in zip(variables, types, strict=True)
     )
-    return write_core(network, network.name, inputs, outputs, _directory(model))
+    name, directory = model.config.get_project_name(), _directory(model)
+    if any(str(layer.get_attr("strategy")).lower() == "resource" for layer in model.get_layers()):
+        return write_rf_core(read_rf_network(model), name, inputs, outputs, directory)
+    return write_core(read_network(model), name, inputs, outputs, directory)
 
 
 def _written(model: Any) -> Core:

@@ -16,12 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hypersonic.hls.keras_layers import check_keras_model, read_by_hls4ml
 from hypersonic.hls.network import UnsupportedLayerError
 from hypersonic.hls.project import ConversionError
 from hypersonic.hls.trained import Tensor, TrainedModel
-
-#: layers that do nothing at inference, which hls4ml leaves out
-_SKIPPED = ("Dropout",)
 
 #: parts of the names of layers that hls4ml gives the type of a quantiser behind them
 _TAKES_TYPES = ("Dense", "Conv", "BatchNormalization", "Activation", "ReLU")
@@ -46,14 +44,12 @@ def keras_model(model: Any) -> TrainedModel:
     """A Keras 2 model in memory. Raises UnsupportedLayerError for layers that hls4ml reads wrongly."""
     import hls4ml
 
-    _check_layers(model, hls4ml.converters.get_supported_keras_layers())
     _check_graph(model)
-    config = hls4ml.utils.config_from_keras_model(model, granularity="name", backend="Vitis")
-    inputs = tuple(
-        Tensor(name, name, _shape(name, tensor)) for name, tensor in zip(model.input_names, model.inputs, strict=True)
-    )
+    check_keras_model(model, hls4ml.converters.get_supported_keras_layers())
+    config = read_by_hls4ml(lambda: hls4ml.utils.config_from_keras_model(model, granularity="name", backend="Vitis"))
+    inputs = tuple(Tensor(name, name, _shape(tensor)) for name, tensor in zip(model.input_names, model.inputs, strict=True))
     outputs = tuple(
-        Tensor(name, _last(model.get_layer(name), config["LayerName"]), _shape(name, tensor))
+        Tensor(name, _last(model.get_layer(name), config["LayerName"]), _shape(tensor))
         for name, tensor in zip(model.output_names, model.outputs, strict=True)
     )
 
@@ -61,17 +57,16 @@ def keras_model(model: Any) -> TrainedModel:
         y = model.predict(x[0] if len(x) == 1 else list(x), verbose=0, batch_size=4096)
         return tuple(np.asarray(part, dtype=np.float64).reshape(len(x[0]), -1) for part in (y if len(outputs) > 1 else [y]))
 
-    def convert(config: dict[str, Any], directory: Path, name: str, part: str) -> Any:
-        return hls4ml.converters.convert_from_keras_model(model, hls_config=config, **conversion_options(directory, name, part))
+    def convert(config: dict[str, Any], directory: Path, name: str, part: str, io_type: str) -> Any:
+        options = conversion_options(directory, name, part, io_type)
+        return hls4ml.converters.convert_from_keras_model(model, hls_config=config, **options)
 
-    return TrainedModel(inputs, outputs, config, predict, convert, _linear(model), _branching(model), _fused(model))
+    layers = _linear(model), _branching(model), _fused(model)
+    return TrainedModel(inputs, outputs, config, predict, convert, *layers, parameters=int(model.count_params()))
 
 
-def _shape(name: str, tensor: Any) -> tuple[int, ...]:
-    shape = tuple(tensor.shape[1:])
-    if not shape or None in shape:
-        raise ConversionError(f"tensor {name!r}: shape is {list(shape)} per row, expected every dimension as a number")
-    return tuple(int(size) for size in shape)
+def _shape(tensor: Any) -> tuple[int, ...]:
+    return tuple(int(size) for size in tensor.shape[1:])
 
 
 def _last(layer: Any, named: Collection[str]) -> str:
@@ -150,14 +145,14 @@ def _branches(model: Any, layer: Any) -> bool:
     return len(layer.outbound_nodes) > 1 or layer.name in model.output_names
 
 
-def conversion_options(directory: Path, name: str, part: str) -> dict[str, Any]:
+def conversion_options(directory: Path, name: str, part: str, io_type: str = "io_parallel") -> dict[str, Any]:
     """What every front end asks of hls4ml. Weights go into the headers, so that a compiled library stands alone."""
     return {
         "output_dir": str(directory),
         "project_name": name,
         "part": part,
         "backend": "Vitis",
-        "io_type": "io_parallel",
+        "io_type": io_type,
         "clock_period": 3.3,
         "write_weights_txt": False,
     }
@@ -193,16 +188,3 @@ def _rebuilt(file: Path, custom: dict[str, Any]) -> Any:
     except (KeyError, ValueError, TypeError, AttributeError, OSError):
         return None
     return model
-
-
-def _check_layers(model: Any, supported: Collection[str]) -> None:
-    """Layers hls4ml does not know, and options that hls4ml 1.3.0 drops without a word."""
-    for layer in model.layers:
-        config, kind = layer.get_config(), type(layer).__name__
-        if kind not in supported and kind not in _SKIPPED:
-            raise UnsupportedLayerError(f"layer {layer.name!r}: hls4ml's Keras front end has no {kind}")
-        if kind != "ReLU":
-            continue
-        for option in ("max_value", "negative_slope", "threshold"):
-            if config.get(option):
-                raise UnsupportedLayerError(f"layer {layer.name!r}: ReLU with {option}={config[option]}, which hls4ml ignores")

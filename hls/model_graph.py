@@ -30,9 +30,6 @@ from hypersonic.hls.network import (
     edge,
 )
 
-#: hls4ml strategies that unroll a layer completely
-_UNROLLED = ("latency", "distributed_arithmetic")
-
 #: layers that leave every element where and what it is
 _TRANSPARENT = ("Reshape", "Clone")
 
@@ -105,7 +102,7 @@ def _layer(layer: Any, sources: tuple[str, ...]) -> Layer:
             return _dense(layer, sources[0])
         case "BatchNormalization" | "ApplyAlpha":
             size = _size(layer.get_output_variable())
-            scale, bias = (_repeated(_constants(layer, name), size) for name in ("scale", "bias"))
+            scale, bias = (_repeated(written_constants(layer, name), size) for name in ("scale", "bias"))
             return Scaling(layer.name, sources[0], scale, bias, _result(layer))
         case "Activation":
             function = str(layer.get_attr("activation")).lower()
@@ -125,19 +122,14 @@ def _layer(layer: Any, sources: tuple[str, ...]) -> Layer:
 
 
 def _dense(layer: Any, source: str) -> Dense:
-    strategy = str(layer.get_attr("strategy")).lower()
-    if strategy not in _UNROLLED:
-        raise UnsupportedLayerError(
-            f"layer {layer.name!r}: Strategy is {strategy}, the da core unrolls a layer: set Latency or distributed_arithmetic"
-        )
     n_in, n_out = int(layer.get_attr("n_in")), int(layer.get_attr("n_out"))
-    weight = _constants(layer, "weight")
-    accum = _precision(layer.get_attr("accum_t").precision, f"layer {layer.name!r}: accum")
+    weight = written_constants(layer, "weight")
+    accum = precision_of(layer.get_attr("accum_t").precision, f"layer {layer.name!r}: accum")
     return Dense(
         layer.name,
         source,
         Constants(weight.raw.reshape(n_in, n_out), weight.fraction),
-        _constants(layer, "bias"),
+        written_constants(layer, "bias"),
         accum,
         _result(layer),
     )
@@ -182,10 +174,10 @@ def _concatenation(layer: Any, sources: tuple[str, ...]) -> Concatenation:
 
 
 def _result(layer: Any) -> Precision:
-    return _precision(layer.get_output_variable().type.precision, f"layer {layer.name!r}: result")
+    return precision_of(layer.get_output_variable().type.precision, f"layer {layer.name!r}: result")
 
 
-def _constants(layer: Any, name: str) -> Constants:
+def written_constants(layer: Any, name: str) -> Constants:
     """A weight array as the C++ gets it: hls4ml writes each number with `fraction` decimals and ap_fixed reads the double."""
     variable = layer.weights[name]
     what = f"layer {layer.name!r}: {name}"
@@ -193,7 +185,7 @@ def _constants(layer: Any, name: str) -> Constants:
         raise UnsupportedLayerError(
             f"{what} is stored as {type(variable.type).__name__}; switch Compression and po2 quantisers off"
         )
-    precision = _precision(variable.type.precision, what)
+    precision = precision_of(variable.type.precision, what)
     numbers = np.array([float(text) for text in variable], dtype=np.float64)
     raw = _fixed(precision, what).from_float(numbers)
     if str(variable.type.precision).startswith("int<2") and (raw == -2).any():
@@ -210,10 +202,10 @@ def _fixed(precision: Precision, what: str) -> FixedPoint:
     try:
         return precision.fixed
     except ValueError as error:
-        raise UnsupportedLayerError(f"{what}: {error}") from error
+        raise UnsupportedLayerError(f"{what}: {error}; give it fewer bits in the model's YAML") from error
 
 
-def _precision(precision: Any, what: str) -> Precision:
+def precision_of(precision: Any, what: str) -> Precision:
     """hls4ml's FixedPrecisionType or IntegerPrecisionType. Raises UnsupportedLayerError for other types and modes."""
     kind = type(precision).__name__
     if kind.endswith("IntegerPrecisionType"):

@@ -11,6 +11,7 @@ from unittest import mock
 import numpy as np
 from numpy.typing import NDArray
 
+from hypersonic.hls.keras_layers import read_by_hls4ml
 from hypersonic.hls.keras_model import conversion_options
 from hypersonic.hls.network import UnsupportedLayerError
 from hypersonic.hls.project import ConversionError
@@ -18,6 +19,15 @@ from hypersonic.hls.trained import Tensor, TrainedModel
 
 #: of ONNX 1.15, read by every onnxruntime since 1.17
 _IR_VERSION = 9
+
+_CHECKED = ("Conv", "MaxPool", "AveragePool", "Resize")
+#: values of attributes that hls4ml takes every node of these kinds to have
+_KNOWN: dict[str, tuple[object, ...]] = {
+    "mode": ("nearest",),
+    "auto_pad": ("NOTSET", "VALID"),
+    "dilations": ((1, 1), (1,)),
+    "ceil_mode": (0,),
+}
 
 
 def load_onnx(file: Path) -> TrainedModel:
@@ -45,11 +55,11 @@ def load_onnx(file: Path) -> TrainedModel:
         for name, tensor in zip(names[1], model.graph.output, strict=True)
     )
 
-    def convert(config: dict[str, Any], directory: Path, name: str, part: str) -> Any:
-        options = conversion_options(directory, name, part)
+    def convert(config: dict[str, Any], directory: Path, name: str, part: str, io_type: str) -> Any:
+        options = conversion_options(directory, name, part, io_type)
         return _ordered(model, hls4ml.converters.convert_from_onnx_model(model, hls_config=config, **options))
 
-    config = hls4ml.utils.config_from_onnx_model(model, granularity="name", backend="Vitis")
+    config = read_by_hls4ml(lambda: hls4ml.utils.config_from_onnx_model(model, granularity="name", backend="Vitis"))
     return TrainedModel(inputs, outputs, config, lambda x: _execute(model, x), convert)
 
 
@@ -103,12 +113,28 @@ def _cleaned(model: Any) -> Any:
 def _check_nodes(model: Any, supported: list[str]) -> None:
     for node in model.graph.node:
         if node.op_type not in supported:
-            raise UnsupportedLayerError(f"layer {node.name!r}: hls4ml's ONNX front end has no {node.op_type}")
+            raise UnsupportedLayerError(
+                f"layer {node.name!r}: hls4ml's ONNX front end has no {node.op_type}; build it of layers that it has, or serve "
+                "the whole model by the server's onnxruntime backend"
+            )
+        if node.op_type in _CHECKED:
+            _check_attributes(node)
         before = model.find_producer(node.input[0])
         if node.op_type == "Quant" and before is not None and _branches(model, node.input[0]):
             raise UnsupportedLayerError(
                 f"layer {node.name!r}: it quantises one branch behind layer {before.name!r}, and hls4ml would quantise every "
                 "one: quantise before the branches part"
+            )
+
+
+def _check_attributes(node: Any) -> None:
+    """Attributes that hls4ml 1.3.0 drops without a word: its settings by name make every Resize a nearest one."""
+    for attribute in node.attribute:
+        known = _KNOWN.get(attribute.name, ())
+        value = attribute.s.decode(errors="replace") or tuple(attribute.ints) or attribute.i
+        if known and value not in known:
+            raise UnsupportedLayerError(
+                f"layer {node.name!r}: {node.op_type} with {attribute.name} {value}, which hls4ml ignores; expected {known[0]}"
             )
 
 

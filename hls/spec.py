@@ -50,6 +50,8 @@ DATATYPES = {
 }
 #: a double holds every raw value of this width, so that casts between raw types are exact
 _MAX_INTEGER_WIDTH = 53
+#: elements that one written scale may stand for; what is read is not trusted with more memory
+_MAX_SCALED = 1 << 22
 
 
 class SpecMismatchError(ValueError):
@@ -188,25 +190,34 @@ class TensorSpec:
         words = np.frombuffer(data, dtype=self.element.dtype).reshape(-1, self.size)
         return (words.astype(np.uint32) << 16).view(np.float32) if self.datatype == "BF16" else words
 
+    def _kept_exponents(self) -> list[int]:
+        """One for all, where they are the same: a tensor may have a hundred thousand elements."""
+        same = len(set(self.scale_exponents)) == 1 and self.size <= _MAX_SCALED
+        return list(self.scale_exponents[:1] if same else self.scale_exponents)
+
     def to_json(self) -> dict[str, Any]:
         return {
             "name": self.name,
             "shape": list(self.shape),
             "datatype": self.datatype,
             "fixed": str(self.fixed),
-            "scale_exponents": list(self.scale_exponents),
+            "scale_exponents": self._kept_exponents(),
             **({"wire": str(self.wire)} if self.wire is not None else {}),
         }
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> TensorSpec:
         """Raises SpecMismatchError or PrecisionError for values that make no tensor, KeyError for a missing field."""
+        name, shape = str(value["name"]), tuple(int(n) for n in value["shape"])
+        exponents = tuple(int(e) for e in value.get("scale_exponents", ()))
+        if len(exponents) == 1 and min(shape, default=0) >= 1 and prod(shape) <= _MAX_SCALED:
+            exponents *= prod(shape)
         return cls(
-            name=str(value["name"]),
-            shape=tuple(int(n) for n in value["shape"]),
+            name=name,
+            shape=shape,
             fixed=FixedPoint.parse(value["fixed"]),
             datatype=str(value["datatype"]),
-            scale_exponents=tuple(int(e) for e in value.get("scale_exponents", ())),
+            scale_exponents=exponents,
             wire=FixedPoint.parse(value["wire"]) if value.get("wire") else None,
         )
 

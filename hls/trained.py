@@ -35,15 +35,17 @@ class TrainedModel:
     linear: (layer, the layer before it) for every quantiser that is no layer of arithmetic of its own.
     branching: the same where that layer's numbers have other readers too, and hls4ml may drop the quantiser.
     fused: (normalisation, the dense layer before it) for every pair that hls4ml may make one layer of.
-    convert: (config, directory, project name, part) -> hls4ml's ModelGraph, after its optimisers, inputs and outputs in the
-    model's order.
+    parameters: how many numbers were trained (and kept, as a batch norm's statistics are); -1: the format does not tell.
+    convert: (config, directory, project name, part, io_type) -> hls4ml's ModelGraph, after its optimisers, inputs and outputs
+    in the model's order.
     """
 
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     config: dict[str, Any]
     predict: Callable[[Sequence[NDArray[np.float32]]], tuple[NDArray[np.float64], ...]]
-    convert: Callable[[dict[str, Any], Path, str, str], Any]
+    convert: Callable[[dict[str, Any], Path, str, str, str], Any]
     linear: tuple[tuple[str, str], ...] = ()
     branching: tuple[tuple[str, str], ...] = ()
     fused: tuple[tuple[str, str], ...] = ()
+    parameters: int = -1

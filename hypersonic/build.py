@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from hypersonic.build_f2 import f2_emulated, f2_kit, f2_placed, is_f2
+from hypersonic.build_onnx import Asked, build_on_host
 from hypersonic.firmware.bitstream.afi import Bucket, check_bucket
 from hypersonic.firmware.bitstream.f2_kit import Kit
 from hypersonic.firmware.bitstream.flow import Link, build_bitstream
@@ -39,6 +40,7 @@ from hypersonic.hls.build import build_project
 from hypersonic.hls.cache import cached
 from hypersonic.hls.core import Core
 from hypersonic.hls.csim import compile_csim
+from hypersonic.hls.description import find_model, read_description
 from hypersonic.hls.project import ConversionError, HlsProject
 from hypersonic.hls.row import Row
 from hypersonic.sim.simulator import build_simulator
@@ -47,10 +49,6 @@ Progress = Callable[[str], None]
 
 #: what the manifest's `core` says when the model's own C++ computes it; it has no clock
 CSIM = "csim"
-
-
-#: cores the design has a name for, and what they are
-_LATER = {"rf": "resource-reusing RTL for large networks"}
 
 #: the core that only Vitis HLS can make
 HLS = "hls"
@@ -77,7 +75,7 @@ def build(
     target: str = Target.HW_EMU,
     *,
     platform: str = "u250",
-    core: str = "da",
+    core: str = "",
     repository: Path = Path("models"),
     compute_units: int = 1,
     datatypes: tuple[str, str] = ("", ""),
@@ -91,17 +89,22 @@ def build(
 
     model: a zoo name, or a path to a .keras, .h5 or .onnx file with a YAML beside it. target: sw_emu, hw_emu or hw.
     datatypes: of every input and of every output on the wire, over what the YAML says where not empty. core: how the RTL of
-    hw_emu computes the network; sw_emu runs the model's C++ whatever it says. directory: the HLS project and the RTL are left
-    for people to see in directory/<name>, replaced when there. progress is told each step that takes time. on_gate: told how
-    near the fixed point is to the trained model. on_resources: told the estimate of what the RTL takes of the card, which goes
-    into the manifest's report and takes minutes the first time; None: no estimate, and an emulated card takes what cannot fit.
+    hw_emu computes the network, "" = as the YAML's Strategy says; sw_emu runs the model's C++ whatever it says. directory: the
+    HLS project and the RTL are left for people to see in directory/<name>, replaced when there. progress is told each step that
+    takes time. on_gate: told how near the fixed point is to the trained model. on_resources: told the estimate of what the RTL
+    takes of the card, which goes into the manifest's report and takes minutes the first time; None: no estimate, and an
+    emulated card takes what cannot fit.
     Raises BuildError for what this machine cannot build, and the rooms' own errors: ConversionError, KernelError,
     PlatformError, LinkError, ResourceError, PublishError, SynthesisError, ToolError, VendorError.
 
     For hw, place and route take hours: they happen in directory/bitstream ("build" when there is none), and the same call goes
-    on there when it was interrupted. What is missing for them is said before the model is read.
+    on there when it was interrupted. What is missing for them is said before the model is read. A zoo model that no fabric
+    computes is published for the server's own backends, whatever the target.
     """
-    request = _request(target, platform, core, compute_units, repository, options, progress)
+    asked = Asked(target, platform, core, compute_units, datatypes)
+    if place := build_on_host(model, repository, asked, progress):
+        return place
+    request = _request(target, platform, core or _core_of(model), compute_units, repository, options, progress)
     builds = (directory or Path("build")) / "bitstream"
     project, rtl = _travelled(*_convert(model, request.conversion, progress), datatypes)
     if "gate" in project.report:
@@ -164,6 +167,10 @@ def _request(
     kit = f2_kit(card, core, options.kernel_mhz, options.afi_bucket) if is_card and is_f2(card) else None
     kind = CSIM if wanted is Target.SW_EMU else core
     return _Request(wanted, card, kind, compute_units, options, vendor, kit, progress)
+
+
+def _core_of(model: str) -> str:
+    return read_description(find_model(model)).core
 
 
 def gate_line(figures: Mapping[str, Any]) -> str:
@@ -240,7 +247,7 @@ def build_csim(model: str, progress: Progress = lambda _: None) -> tuple[HlsProj
     The C++ is the same whatever core computes the model, so the conversion that hw_emu was built from serves here as well.
     """
     try:
-        project, _ = _convert(model, "da", progress)
+        project, _ = _convert(model, _core_of(model), progress)
     except ConversionError:
         project, _ = _convert(model, CSIM, progress)
     return project, compile_csim(project)
@@ -344,14 +351,12 @@ def _target(name: str) -> Target:
 
 
 def _check_core(core: str, target: Target) -> None:
-    if core in _LATER:
-        raise BuildError(f"core {core} ({_LATER[core]}) is not in this version; build with --core da or --core csim")
-    if core not in ("da", HLS, CSIM):
-        raise BuildError(f"core is {core!r}, expected da, hls or csim")
+    if core not in ("da", "rf", HLS, CSIM):
+        raise BuildError(f"core is {core!r}, expected da, rf, hls or csim")
     if target is not Target.SW_EMU and core == CSIM:
-        raise BuildError(f"core csim has no RTL: got target {target}, expected sw_emu, or core da")
+        raise BuildError(f"core csim has no RTL: got target {target}, expected sw_emu, or core da or rf")
     if target is not Target.HW and core == HLS:
-        raise BuildError(f"core hls is made by Vitis HLS for cards: got target {target}, expected hw, or core da")
+        raise BuildError(f"core hls is made by Vitis HLS for cards: got target {target}, expected hw, or core da or rf")
 
 
 def _vendor_tools(card: Platform, core: str, options: CardOptions) -> Tools:

@@ -26,8 +26,8 @@ def is_f2(card: Platform) -> bool:
 
 def f2_kit(card: Platform, core: str, kernel_mhz: int, bucket: str) -> tuple[Kit, Bucket]:
     """What a card's build needs, asked for before anything is converted. Raises MissingVendorError."""
-    if core != "da":
-        raise MissingVendorError(f"platform {card.name} takes --core da, not {core}: Vitis HLS has no target for it")
+    if core not in ("da", "rf"):
+        raise MissingVendorError(f"platform {card.name} takes --core da or rf, not {core}: Vitis HLS has no target for it")
     if kernel_mhz not in (0, card.kernel_clock_mhz):
         raise MissingVendorError(
             f"platform {card.name}: --kernel-mhz is {kernel_mhz}, but the shell's one clock is {card.kernel_clock_mhz} MHz"

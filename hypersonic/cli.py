@@ -65,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"hypersonic {__version__}")
     commands = _Commands(parser)
-    for add in (_add_run, _add_build, _add_serve, _add_infer, _add_train, _add_inspect, _add_devices, _add_bench):
+    for add in (_add_run, _add_build, _add_serve, _add_infer, _add_report, _add_train, _add_inspect, _add_devices, _add_bench):
         add(commands)
     return parser
 
@@ -95,7 +95,10 @@ def _add_build_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--target", choices=("sw_emu", "hw_emu", "hw"), default="hw_emu", help="as Vitis names them")
     parser.add_argument("--platform", default="u250", help="the card it is linked for")
-    parser.add_argument("--core", choices=("da", "rf", "hls", "csim"), default="da", help="how the network is computed")
+    parser.add_argument(
+        "--core", choices=("da", "rf", "hls", "csim"), default="",
+        help="how the network is computed: unrolled into adders, or sharing multipliers (default: as the YAML's Strategy says)",
+    )  # fmt: skip
     parser.add_argument("--model-repository", type=Path, default=Path("models"), metavar="DIR", help="where it is published")
     parser.add_argument(
         "--build-directory", type=Path, default=Path("build"), metavar="DIR", help="where its HLS project and RTL go"
@@ -203,9 +206,28 @@ def _run(args: argparse.Namespace) -> int:
     return run(args)
 
 
+def _add_report(commands: _Commands) -> None:
+    parser = commands.add("report", _report, "float against quantised against csim against RTL: a table and a picture a model")
+    parser.add_argument("models", nargs="*", metavar="MODEL", help="zoo names")
+    parser.add_argument("--all", action="store_true", help="every zoo model that has a generator (an hour the first time)")
+    parser.add_argument("--output", type=Path, default=Path("report"), metavar="DIR", help="where table and pictures go")
+    parser.add_argument("--quiet", action="store_true", help="no progress on the terminal")
+
+
+def _report(args: argparse.Namespace) -> int:
+    from hypersonic.progress import progress
+    from hypersonic.report import report_models
+
+    with progress(quiet=args.quiet) as step:
+        print(report_models(args.models, everything=args.all, directory=args.output, progress=step))
+    return OK
+
+
 def _add_train(commands: _Commands) -> None:
     parser = commands.add("train", _train, "train a zoo model, quantisation-aware; needs the build extra")
-    parser.add_argument("model", choices=("facile",), metavar="MODEL", help="facile")
+    zoo = Path(__file__).resolve().parent / "hls" / "zoo"
+    trained = sorted(file.parent.name for file in zoo.glob("*/train.py"))
+    parser.add_argument("model", choices=trained, metavar="MODEL", help=", ".join(trained))
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="passed on; `hypersonic train facile --help` lists them")
 
 

@@ -5,23 +5,14 @@ from __future__ import annotations
 
 import json
 import urllib.request
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hypersonic.client.load import InferError, LoadResult, Model, describe_model, send_events
-from hypersonic.hls.cache import cached
-from hypersonic.hls.csim import Csim
-from hypersonic.hls.project import HlsProject
-from hypersonic.hls.row import Row
-from hypersonic.hls.spec import TensorSpec
-from hypersonic.hls.zoo.facile.events import Events, log_flat_events
-from hypersonic.hls.zoo.facile.geometry import CHANNELS
+from hypersonic.client.load import InferError, LoadResult, Tensors, describe_model, send_events
+from hypersonic.golden import golden_of
 from hypersonic.hls.zoo.facile.report import (
     EmptyChannels,
     Resolution,
@@ -30,6 +21,7 @@ from hypersonic.hls.zoo.facile.report import (
     float_predict,
     resolution_table,
 )
+from hypersonic.hls.zoo.task import Outputs, Sample, Task, task_of
 from hypersonic.progress import Step
 
 #: the kernel clock of a U250's shell; no card has shown that this kernel reaches it
@@ -39,25 +31,33 @@ KERNEL_CLOCK_HZ = 300e6
 SERVED = "served"
 
 
-class WrongAnswerError(RuntimeError):
-    """The server's answers are not csim's integers: how many differ and the first that does."""
-
-    exit_code = 1
-
-
 class NoEventsError(ValueError):
-    """There is no event generator for this model."""
+    """No events can be sent: how many were asked for."""
+
+
+@dataclass(frozen=True)
+class Merit:
+    """The model's figure of merit on what was sent. before: the same figure of the network before it was quantised."""
+
+    name: str
+    served: float
+    before: float | None
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a load of events gave. compared: integers equal to csim's (0: not checked). cycles: kernel clocks of all events."""
+    """What a load of events gave. compared: integers equal to csim's (0: not checked). cycles: kernel clocks of all events.
+
+    rows: of an event. resolution, empty: FACILE's tables, nothing for others.
+    """
 
     model: str
     load: LoadResult
     clients: int
     cycles: int
     compared: int
+    rows: int
+    merit: Merit
     resolution: tuple[Resolution, ...]
     empty: tuple[EmptyChannels, ...]
 
@@ -82,6 +82,8 @@ class Outcome:
             "events_per_s": self.load.events_per_s,
             "latency_p50_ms": self.load.latency_ms(0.5),
             "latency_p99_ms": self.load.latency_ms(0.99),
+            "rows_an_event": self.rows,
+            "merit": self.merit.served,
             **clocks,
         }
 
@@ -109,105 +111,43 @@ def infer(
 ) -> Outcome:
     """Send `events` generated events to the model at `url`; with `check`, compare each answer with csim as integers.
 
-    Raises NoEventsError, client.load.InferError, WrongAnswerError.
+    Raises NoTaskError, NoEventsError, client.load.InferError, WrongAnswerError.
     """
-    if model != "facile":
-        raise NoEventsError(f"no event generator for model {model!r}; the zoo has one for: facile")
+    task = task_of(model)
     if events < 1 or clients < 1:
         raise NoEventsError(f"--events is {events} and --clients is {clients}, expected 1 or more of each")
-    progress(f"events: {events} of {CHANNELS} channels, seed {seed}")
-    sample = log_flat_events(events, seed)
+    progress(f"events: {events} of {task.event_rows} rows, seed {seed}")
+    sample = task.sample(events * task.event_rows, seed)
     served = describe_model(url, model)
     golden = None if served.travels_as_float32 and not check else golden_of(model, served)
-    rows = golden.input.quantise(sample.rows) if golden else sample.rows
-    requests = np.split(rows, events)
+    inputs: Tensors = golden.quantise(sample.inputs) if golden else sample.inputs
+    requests = list(zip(*(np.array_split(x, events) for x in inputs), strict=True))
     progress(f"infer: {events} events from {clients} clients")
     before = kernel_cycles(metrics_url, model)
     load = send_events(url, served, requests, clients=clients)
     cycles = kernel_cycles(metrics_url, model) - before
-    answers, compared = np.concatenate(load.outputs), 0
+    answers: Tensors = tuple(np.concatenate(parts) for parts in zip(*load.outputs, strict=True))
+    compared = 0
     if check and golden:
-        progress(f"check: {events * CHANNELS} answers against csim as integers")
-        compared = golden.compare(rows, answers)
-    progress("figures: resolution per energy bin")
-    resolution, empty = quality(sample, (golden.output.real(answers) if golden else answers).reshape(-1))
-    return Outcome(model, load, clients, cycles, compared, tuple(resolution), tuple(empty))
+        progress(f"check: {sample.rows} answers against csim as integers")
+        compared = golden.compare(inputs, answers)
+    progress(f"figures: {task.figure}")
+    real = golden.real(answers) if golden else tuple(np.asarray(y, np.float64).reshape(len(y), -1) for y in answers)
+    tables = quality(sample, real[0].reshape(-1)) if model == "facile" else ((), ())
+    return Outcome(model, load, clients, cycles, compared, task.event_rows, merit(task, sample, real), *tables)
 
 
-def quality(sample: Events, served: NDArray[np.float64]) -> tuple[list[Resolution], list[EmptyChannels]]:
-    """The served energies beside the float network's and the simple methods', on the same channels."""
-    predictions: dict[str, ArrayLike] = {
-        **baselines(sample.rows),
-        "float network": float_predict(sample.rows),
-        SERVED: served,
-    }
-    return resolution_table(predictions, sample.energy), empty_channels(predictions, sample.energy)
+def merit(task: Task, sample: Sample, served: Outputs) -> Merit:
+    """The figure of the served answers, and of the float network's."""
+    before = task.measure(task.float_predict(sample.inputs), sample.truth) if task.float_predict else None
+    return Merit(task.figure, task.measure(served, sample.truth), before)
 
 
-@dataclass(frozen=True)
-class Golden:
-    """The model's C++, converted and compiled once. inputs, outputs: as the server has them, maybe other than the YAML's."""
-
-    project: HlsProject
-    library: Path
-    inputs: Row
-    outputs: Row
-
-    @property
-    def input(self) -> TensorSpec:
-        """The only one: a generated event is one tensor."""
-        return self.inputs.tensors[0]
-
-    @property
-    def output(self) -> TensorSpec:
-        return self.outputs.tensors[0]
-
-    def compare(self, rows: NDArray[Any], answers: NDArray[Any]) -> int:
-        """Served wire numbers (rows, n_out) against csim's, bit by bit: how many, all equal. Raises WrongAnswerError."""
-        y, model = self.output, self.project.name
-        expected = y.from_raw(golden_integers(self.project, self.library, self.input.to_raw(rows)))
-        wrong = np.argwhere((_bits(y, answers) != _bits(y, expected)).reshape(expected.shape))
-        if len(wrong):
-            at = tuple(wrong[0])
-            raise WrongAnswerError(
-                f"{len(wrong)} of {expected.size} answers of model {model!r} differ from csim, first in row {at[0]}, "
-                f"output {at[1]}: got {answers[at]!r}, csim says {expected[at]!r}; "
-                "is the served version the one built from these sources?"
-            )
-        return int(expected.size)
-
-
-def golden_of(model: str, served: Model) -> Golden:
-    """What `served` has to answer. Raises what a build raises."""
-    from hypersonic.build import build_csim, travelling
-
-    project, library = build_csim(model)
-    datatypes = served.input_datatype, served.output_datatype
-    return Golden(project, library, *travelling((project.inputs, project.outputs), datatypes))
-
-
-def check_against_csim(model: str, served: Model, rows: NDArray[Any], answers: NDArray[Any]) -> int:
-    """As Golden.compare, for one comparison."""
-    return golden_of(model, served).compare(rows, answers)
-
-
-def _bits(spec: TensorSpec, numbers: NDArray[Any]) -> NDArray[Any]:
-    return spec.encode(numbers).view(f"<u{spec.element.bytes}")
-
-
-def golden_integers(project: HlsProject, library: Path, x_raw: NDArray[np.int64]) -> NDArray[np.int64]:
-    """csim's integers (rows, n_out) for the input's integers, on two threads; kept by the hash of the library and the rows."""
-
-    def compute(directory: Path) -> None:
-        csim = Csim(library, project)
-        parts: Sequence[NDArray[np.int64]] = np.array_split(x_raw, max(1, len(x_raw) // CHANNELS))
-        with ThreadPoolExecutor(2) as pool:
-            raw = list(pool.map(csim.predict_raw, parts))
-        np.save(directory / "raw.npy", np.concatenate(raw))
-
-    place = cached("golden", [library, x_raw.tobytes()], compute)
-    golden: NDArray[np.int64] = np.load(place / "raw.npy")
-    return golden
+def quality(sample: Sample, served: NDArray[np.float64]) -> tuple[tuple[Resolution, ...], tuple[EmptyChannels, ...]]:
+    """FACILE's served energies beside the float network's and the simple methods', on the same channels."""
+    (rows,) = sample.inputs
+    predictions: dict[str, ArrayLike] = {**baselines(rows), "float network": float_predict(rows), SERVED: served}
+    return tuple(resolution_table(predictions, sample.truth)), tuple(empty_channels(predictions, sample.truth))
 
 
 def kernel_cycles(metrics_url: str, model: str) -> int:

@@ -12,7 +12,6 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from hypersonic.hls.zoo.facile.geometry import CHANNELS
 from hypersonic.hls.zoo.facile.report import Resolution
 from hypersonic.infer import SERVED, Outcome
 
@@ -20,7 +19,7 @@ mpl.use("Agg")
 
 
 def print_table(outcome: Outcome, picture: Path) -> None:
-    """One table on standard output: rate, latency, clocks, then bias / sigma68 of reco/true per bin of true energy."""
+    """One table on standard output: rate, latency, clocks, the figure of merit; of FACILE bias / sigma68 per bin of energy."""
     console = Console(width=None if Console().is_terminal else 120)
     table = Table(
         title=f"{outcome.model}: {len(outcome.load.outputs)} events from {outcome.clients} clients", title_justify="left"
@@ -30,6 +29,13 @@ def print_table(outcome: Outcome, picture: Path) -> None:
     table.add_column("of what")
     for row in _rows(outcome):
         table.add_row(*row)
+    if outcome.resolution:
+        _add_resolution(table, outcome)
+    console.print(table)
+    console.print(f"picture: {picture}", highlight=False)
+
+
+def _add_resolution(table: Table, outcome: Outcome) -> None:
     *others, served = dict.fromkeys(row.method for row in outcome.resolution)
     table.add_section()
     table.add_row("true energy, GeV", "bias / sigma68", "  ".join(f"{method:<16}" for method in others))
@@ -37,8 +43,6 @@ def print_table(outcome: Outcome, picture: Path) -> None:
     for low, high in dict.fromkeys((row.low_gev, row.high_gev) for row in outcome.resolution):
         beside = "  ".join(cells[low, high, method] for method in others)
         table.add_row(f"{low:g} - {high:g}", cells[low, high, served], beside)
-    console.print(table)
-    console.print(f"picture: {picture}", highlight=False)
 
 
 def _rows(outcome: Outcome) -> list[tuple[str, str, str]]:
@@ -52,16 +56,25 @@ def _rows(outcome: Outcome) -> list[tuple[str, str, str]]:
     if cycles:
         rate = outcome.figures()["events_per_s_at_300_mhz"]
         rows += [
-            ("clocks per event", f"{cycles:,.0f}", f"{cycles / CHANNELS:.3f} a channel, counted by the kernel"),
+            ("clocks per event", f"{cycles:,.0f}", f"{cycles / outcome.rows:.3f} a row, counted by the kernel"),
             ("events/s at 300 MHz", f"{rate:,.0f}", "one compute unit on a U250, if it closes timing there"),
         ]
+    merit = outcome.merit
+    before = "" if merit.before is None else f", the float network's {merit.before:.4f}"
+    rows.append(("figure of merit", f"{merit.served:.4f}", f"{merit.name}{before}"))
     return rows
 
 
 def draw(outcome: Outcome, file: Path) -> None:
-    """Three panels, written to `file` as PNG: resolution and bias against true energy, and the latency of every event."""
+    """A PNG: the latency of every event; of FACILE also resolution and bias against true energy."""
     from matplotlib import pyplot as plt
 
+    if not outcome.resolution:
+        figure, axes = plt.subplots(figsize=(5.5, 4.2), layout="constrained")
+        _draw_latency(axes, outcome)
+        figure.savefig(file, dpi=110)
+        plt.close(figure)
+        return
     figure, (resolution, bias, latency) = plt.subplots(1, 3, figsize=(14, 4.2), layout="constrained")
     _draw_methods(resolution, outcome, lambda row, energy: row.sigma68 * np.sqrt(energy))
     resolution.set(ylabel=r"sigma68 of reco / true, times $\sqrt{E/\mathrm{GeV}}$", ylim=(0, None), title="resolution")

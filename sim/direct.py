@@ -58,7 +58,7 @@ class _Api(ctypes.Structure):
         ("target", ctypes.c_char_p),
         ("kernel", ctypes.c_char_p),
         ("poll_clocks", ctypes.c_uint32),
-        ("reserved", ctypes.c_uint32),
+        ("patience_clocks", ctypes.c_uint32),
         ("create", ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(_Memory), ctypes.POINTER(_Timing))),
         ("destroy", ctypes.CFUNCTYPE(None, ctypes.c_void_p)),
         ("write", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32)),
@@ -75,7 +75,8 @@ class Simulation:
         view: Callable[[int], NDArray[np.uint8]] | None = None,
     ) -> None:  # fmt: skip
         """simulator: what sim.simulator.build_hardware_simulator returns. view: the bytes from an address on, none where there
-        is no memory; without it, addresses are places in `memory`. Raises SimulationError for another file."""
+        is no memory; without it, addresses are places in `memory`. Raises SimulationError for another file, or when it cannot
+        have the memory or the disk it needs."""
         self.memory: NDArray[np.uint8] = np.zeros(memory_bytes, dtype=np.uint8)
         self.faults: list[str] = []
         self._view = view or (lambda address: self.memory[address:])
@@ -92,6 +93,8 @@ class Simulation:
         values = timing or MemoryTiming()
         self._timing = _Timing(*(getattr(values, name) for name in MemoryTiming.__dataclass_fields__))
         self._model = self._api.create(_Memory(None, *self._callbacks), self._timing)
+        if self._model is None:
+            raise SimulationError(f"{simulator}: {', '.join(self.faults) or 'there is not enough memory'}")
 
     def _resolve(self, _card: int, address: int, extent_bytes: ctypes._Pointer[ctypes.c_uint64]) -> int | None:
         view = self._view(address)
@@ -140,7 +143,7 @@ class Simulation:
             now = self.advance(16)
             still = still + 16 if now == beats else 0
             beats = now
-            if still > _PATIENCE_CLOCKS:
+            if still > max(_PATIENCE_CLOCKS, self._api.patience_clocks):
                 raise SimulationError(f"the kernel has moved no data for {still} clocks, {beats} beats after reset")
         cycles = self.read(registers.RUN_CYCLES)
         self.write(registers.CONTROL, registers.AP_CONTINUE)

@@ -17,9 +17,10 @@ from hypersonic.firmware.f2_top import F2Design
 from hypersonic.hls import verilator
 from hypersonic.hls.cache import cached
 from hypersonic.sim.library import EMU
-from hypersonic.sim.simulator import IMAGE_NAME
+from hypersonic.sim.memories import MEMORIES, write_memories
+from hypersonic.sim.simulator import IMAGE_NAME, kernel_constants
 
-_SOURCES = ("f2_model.cpp", "pcim_shell.h", "axi_memory.h", "device_model.h")
+_SOURCES = ("f2_model.cpp", "pcim_shell.h", "axi_memory.h", "device_model.h", "memories.h")
 
 #: a unique symbol would join two loaded simulators; lint is where a warning ends the work
 _CFLAGS, _OPTIONS = ("-fno-gnu-unique", "-std=gnu++20"), ("-Wno-fatal",)
@@ -27,18 +28,20 @@ _CFLAGS, _OPTIONS = ("-fno-gnu-unique", "-std=gnu++20"), ("-Wno-fatal",)
 
 def build_f2_simulator(design: F2Design, progress: Callable[[str], None] = lambda _: None) -> Path:
     """The simulator's file, found in the cache or built. Raises ToolError when Verilator or g++ fails."""
-    name = design.kernel.name
+    name, memories = design.kernel.name, design.kernel.core.memories
+    constants = kernel_constants(design.kernel)
 
     def build(directory: Path) -> None:
         progress(f"Verilating {design.compute_units} x {name} behind the F2 shell")
-        (directory / "kernel_name.h").write_text(f'constexpr char kKernelName[] = "{name}";\n')
+        (directory / "kernel_name.h").write_text(constants)
+        harness = (EMU / "f2_model.cpp", write_memories(memories, directory))
         built = verilator.shared_library(
-            directory, sources=(*design.kernel.lint_waivers, *design.sources), top=design.top, harness=(EMU / "f2_model.cpp",),
+            directory, sources=(*design.kernel.lint_waivers, *design.sources), top=design.top, harness=harness,
             output=IMAGE_NAME, prefix="Vf2", includes=(EMU, directory), cflags=_CFLAGS, options=_OPTIONS,
         )  # fmt: skip
         verilator.run(["strip", "--strip-unneeded", "-o", directory / IMAGE_NAME, built], directory)
         shutil.rmtree(directory / "obj")
 
     host = (platform.machine(), version("verilator"), verilator.OPTIMISATION, verilator.MAKEFLAGS, *_CFLAGS, *_OPTIONS)
-    sources = (*design.sources, *design.kernel.lint_waivers, *(EMU / name for name in _SOURCES))
-    return cached("f2_simulator", [*host, name, *sources], build) / IMAGE_NAME
+    sources = (*design.sources, *design.kernel.lint_waivers, *memories, MEMORIES, *(EMU / name for name in _SOURCES))
+    return cached("f2_simulator", [*host, constants, *sources], build) / IMAGE_NAME

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`verilator --lint-only -Wall` over every RTL module of the project, each as a top of its own, no warning turned off."""
+"""`verilator --lint-only -Wall` over every RTL module of the project, each as a top of its own, no warning turned off; and over
+a generated kernel whose core takes its rows in beats of several tensors."""
 
 from __future__ import annotations
 
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from hypersonic.firmware.kernel import write_kernel
 from hypersonic.hls import verilator
+from hypersonic.sim.bench_rf import rf_bench_rows, write_rf_bench
 
 #: folders of modules; every module is looked up by its file's name
 RTL = tuple(Path(__file__).resolve().parents[1] / room / "rtl" for room in ("hls", "firmware"))
@@ -29,14 +33,29 @@ def lint(module: Path, folders: tuple[Path, ...] = RTL) -> str:
     return ""
 
 
+def lint_kernel() -> str:
+    """Lint a kernel as `hypersonic build --core rf` makes them. Returns "" or what Verilator said."""
+    rows = rf_bench_rows(((8, 6), "FP32"), ((15,), "INT8"), n_out=6)
+    with tempfile.TemporaryDirectory() as scratch:
+        kernel = write_kernel(write_rf_bench(*rows, Path(scratch), reuse_factor=12), Path(scratch))
+        try:
+            verilator.lint([*kernel.lint_waivers, *kernel.sources], kernel.top)
+        except verilator.ToolError as error:
+            return str(error)
+    return ""
+
+
 def main() -> int:
     """Lint everything; a line per module on standard output. Returns 1 if any module draws a warning."""
     files = modules()
     with ThreadPoolExecutor(2) as pool:
-        results = list(pool.map(lint, files))
-    for file, trouble in zip(files, results, strict=True):
-        sys.stdout.write(f"{'FAILED' if trouble else 'ok':6} {file.parent.parent.name}/rtl/{file.name}\n{trouble}")
-    return int(any(results))
+        results = {
+            f"{file.parent.parent.name}/rtl/{file.name}": said for file, said in zip(files, pool.map(lint, files), strict=True)
+        }
+    results["a generated kernel"] = lint_kernel()
+    for name, trouble in results.items():
+        sys.stdout.write(f"{'FAILED' if trouble else 'ok':6} {name}\n{trouble}")
+    return int(any(results.values()))
 
 
 if __name__ == "__main__":

@@ -22,11 +22,12 @@ from hypersonic.hls.project import HlsProject
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 from hypersonic.sim.library import EMU
+from hypersonic.sim.memories import MEMORIES, write_memories
 
 IMAGE_NAME = "simulator.so"
 
 #: what of sim/emu goes into each simulator
-_HW_SOURCES = ("hw_model.cpp", "axi_memory.h", "device_model.h")
+_HW_SOURCES = ("hw_model.cpp", "axi_memory.h", "device_model.h", "memories.h")
 _SW_SOURCES = ("sw_model.cpp", "wire.h", "device_model.h")
 
 #: a unique symbol would join two loaded simulators; -O2 for the harness, Verilator's own code has its own level
@@ -44,6 +45,10 @@ _ROUNDING = dict(
     )
 )
 _OVERFLOW = dict(zip(Overflow, ("kWrap", "kSaturate", "kZero", "kSymmetric"), strict=True))
+
+
+#: what may wait inside a kernel while no data move: bursts that were read ahead, and a burst to be written
+_READ_AHEAD_BYTES, _BURST_BYTES = 16 * 4096, 4096
 
 
 class SimulatorError(ValueError):
@@ -69,19 +74,35 @@ def build_simulator(
 
 def build_hardware_simulator(kernel: Kernel, progress: Callable[[str], None] = lambda _: None) -> Path:
     """hw_emu's simulator of one kernel, cached by the content of everything that goes into it."""
+    constants = kernel_constants(kernel)
 
     def build(directory: Path) -> None:
         progress(f"Verilating kernel {kernel.name}")
-        (directory / "kernel_name.h").write_text(f'constexpr char kKernelName[] = "{kernel.name}";\n')
+        (directory / "kernel_name.h").write_text(constants)
+        harness = (EMU / "hw_model.cpp", write_memories(kernel.core.memories, directory))
         built = verilator.shared_library(
-            directory, sources=(*kernel.lint_waivers, *kernel.sources), top=kernel.top, harness=(EMU / "hw_model.cpp",),
+            directory, sources=(*kernel.lint_waivers, *kernel.sources), top=kernel.top, harness=harness,
             output=IMAGE_NAME, prefix="Vkernel", includes=(EMU, directory), cflags=_CFLAGS, options=_OPTIONS,
         )  # fmt: skip
         _strip(built, directory / IMAGE_NAME)
         shutil.rmtree(directory / "obj")
 
-    sources = (*kernel.sources, *kernel.lint_waivers, *(EMU / name for name in _HW_SOURCES))
-    return cached("simulator", ["hw_emu", *_host(), kernel.name, kernel.top, *sources], build) / IMAGE_NAME
+    sources = (
+        *kernel.sources, *kernel.lint_waivers, *kernel.core.memories, MEMORIES, *(EMU / name for name in _HW_SOURCES)
+    )  # fmt: skip
+    parts: list[str | bytes | Path] = ["hw_emu", *_host(), constants, kernel.top, *sources]
+    return cached("simulator", parts, build) / IMAGE_NAME
+
+
+def kernel_constants(kernel: Kernel) -> str:
+    """C++ text of what the harness must know of a kernel: its name, and in how many clocks it must have moved a beat."""
+    core = kernel.core
+    rows = 2 + min(_READ_AHEAD_BYTES // core.inputs.row_bytes, _BURST_BYTES // core.outputs.row_bytes)
+    patience = min(2 * (core.latency_cycles + rows * core.ii), (1 << 32) - 1)
+    return f"""#include <cstdint>
+constexpr char kKernelName[] = "{kernel.name}";
+constexpr uint32_t kPatienceClocks = {patience}u;
+"""
 
 
 def _build_software(project: HlsProject, progress: Callable[[str], None]) -> Path:

@@ -57,6 +57,8 @@ struct Simulation {
     explicit Simulation(int seed) {
         context->randSeed(seed);
         context->randReset(2);  // registers and memories begin with anything at all
+        const char* none[] = {"bench"};
+        context->commandArgs(1, none);  // rf_rom asks for +memories; without it, the working directory
         top.reset(new Vduts{context.get()});
     }
 

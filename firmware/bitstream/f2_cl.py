@@ -39,18 +39,21 @@ def write_cl(design: F2Design, kit: Kit, build: Path) -> list[str]:
     for folder in ("design", "build/scripts", "build/constraints"):
         shutil.rmtree(place / folder, ignore_errors=True)
         (place / folder).mkdir(parents=True)
-    for source in design.sources:
+    memories = design.kernel.core.memories
+    for source in (*design.sources, *memories):
         shutil.copy(source, place / "design" / source.name)
     texts = {
         f"design/{CL}.sv": wrapper_text(), "design/cl_id_defines.vh": id_defines_text(),
-        f"build/scripts/synth_{CL}.tcl": synthesis_tcl([source.name for source in design.sources]),
+        f"build/scripts/synth_{CL}.tcl": synthesis_tcl(
+            [source.name for source in design.sources], [memory.name for memory in memories]
+        ),
         **{f"build/constraints/{name}": f"# {_LICENCE}\n# None: the shell's clock is the only one.\n" for name in _CONSTRAINTS},
     }  # fmt: skip
     for name, text in texts.items():
         write_whole(place / name, text)
     for name in SCRIPTS:
         (place / "build/scripts" / name).symlink_to(kit.shell / "build/scripts" / name)
-    sources = sorted(f"{CL}/design/{source.name}" for source in design.sources)
+    sources = sorted(f"{CL}/design/{source.name}" for source in (*design.sources, *memories))
     return [*sources, *(f"{CL}/{name}" for name in texts)]
 
 
@@ -60,9 +63,9 @@ def id_defines_text() -> str:
     return "\n".join([f"// {_LICENCE}", "`ifndef CL_ID_DEFINES", "`define CL_ID_DEFINES", *lines, "`endif", ""])
 
 
-def synthesis_tcl(sources: Sequence[str]) -> str:
+def synthesis_tcl(sources: Sequence[str], memories: Sequence[str] = ()) -> str:
     """synth_cl_hypersonic.tcl. The kit's build_all.tcl sources it with HDK_SHELL_DIR, src_post_enc_dir, CL, DEVICE_TYPE set;
-    sources: file names, packages first."""
+    sources: file names, packages first. memories: what $readmemh reads, which encrypt.tcl leaves in design/."""
     names = [name for name in sources if not name.endswith(".svh")] + [f"{CL}.sv"]
     listing = " \\\n".join(f"  ${{src_post_enc_dir}}/{name}" for name in names)
     return f"""# {_LICENCE}
@@ -72,6 +75,7 @@ source ${{HDK_SHELL_DIR}}/build/scripts/synth_cl_header.tcl
 read_verilog -sv [list \\
 {listing}
 ]
+{_read_memories(memories)}\
 set_property include_dirs [list ${{src_post_enc_dir}} ${{HDK_SHELL_DESIGN_DIR}}/interfaces] [current_fileset]
 
 read_xdc [list ${{constraints_dir}}/cl_synth_user.xdc ${{constraints_dir}}/cl_timing_user.xdc]
@@ -84,6 +88,13 @@ report_utilization -hierarchical -file ${{reports_dir}}/${{CL}}.${{TAG}}.post_sy
 
 source ${{HDK_SHELL_DIR}}/build/scripts/synth_cl_footer.tcl
 """
+
+
+def _read_memories(memories: Sequence[str]) -> str:
+    """A file that is not found would become zeros and a warning."""
+    listing = " \\\n".join(f"  $::env(CL_DIR)/design/{name}" for name in memories)
+    error = "set_msg_config -id {Synth 8-4445} -new_severity ERROR\n"
+    return f"{error}read_mem [list \\\n{listing}\n]\n" if memories else ""
 
 
 #: output ports of cl_ports.vh that this logic drives to a constant; PCIS and SDA are not there for the host

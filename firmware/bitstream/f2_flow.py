@@ -22,6 +22,7 @@ from hypersonic.firmware.bitstream.afi import Bucket, image_steps, is_bucket, re
 from hypersonic.firmware.bitstream.errors import MissingVendorError, StepError, TimingError
 from hypersonic.firmware.bitstream.f2_cl import CL, wrapper_text, write_cl
 from hypersonic.firmware.bitstream.f2_kit import SHELL_MODE, Kit
+from hypersonic.firmware.bitstream.memories import check_memories
 from hypersonic.firmware.bitstream.steps import Product, Progress, Step, locked, pending, run_steps
 from hypersonic.firmware.bitstream.tools import BUILD_BYTES, check_space
 from hypersonic.firmware.f2_top import F2Design, link_f2
@@ -57,7 +58,8 @@ def build_f2(
     Raises MissingVendorError without a bucket, before anything runs; StepError, TimingError.
     """
     checked = require_bucket(platform, bucket)
-    digest = content_hash([kit.version, kit.release, wrapper_text(), *design.sources])
+    check_memories(design.kernel.core)
+    digest = content_hash([kit.version, kit.release, wrapper_text(), *design.sources, *design.kernel.core.memories])
     build = directory / f"{design.kernel.name}-{platform.name}-{digest[:12]}"
     with locked(build):
         inputs = write_cl(design, kit, build)

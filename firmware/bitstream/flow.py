@@ -16,7 +16,8 @@ from typing import Any
 
 from hypersonic.firmware.bitstream.afi import Bucket, check_bucket, make_image
 from hypersonic.firmware.bitstream.errors import StepError, TimingError
-from hypersonic.firmware.bitstream.link_xclbin import CONFIG, TIMING_REPORTS, UTILISATION_REPORTS, keep_report, link_steps
+from hypersonic.firmware.bitstream.link_xclbin import CONFIG, TEMP, TIMING_REPORTS, UTILISATION_REPORTS, keep_report, link_steps
+from hypersonic.firmware.bitstream.memories import check_memories, check_read
 from hypersonic.firmware.bitstream.package_xo import kernel_tcl, package_steps
 from hypersonic.firmware.bitstream.reports import (
     Clock,
@@ -26,7 +27,7 @@ from hypersonic.firmware.bitstream.reports import (
     read_kernel_utilisation,
     read_timing,
 )
-from hypersonic.firmware.bitstream.steps import Progress, locked, pending, run_steps, write_whole
+from hypersonic.firmware.bitstream.steps import Progress, locked, pending, run_step, write_whole
 from hypersonic.firmware.bitstream.tools import BUILD_BYTES, Tools, check_space
 from hypersonic.firmware.errors import LinkError
 from hypersonic.firmware.kernel import Kernel
@@ -91,6 +92,7 @@ def build_bitstream(
         check_bucket(platform, link.bucket)
     if link.kernel_mhz is not None and not MIN_KERNEL_MHZ <= link.kernel_mhz <= MAX_KERNEL_MHZ:
         raise LinkError(f"the kernel's clock is {link.kernel_mhz} MHz, expected {MIN_KERNEL_MHZ} to {MAX_KERNEL_MHZ}")
+    check_memories(kernel.core)
     description = describe_units(kernel.name, link.compute_units)
     places = plan_link(platform, description, link.unit)
     config = linker_config(platform, description, places, vitis=tools.release, kernel_mhz=link.kernel_mhz)
@@ -100,7 +102,9 @@ def build_bitstream(
         steps = [*package_steps(tools, platform, kernel, build), *link_steps(tools, kernel.name, link.jobs)]
         if pending(steps, build):
             check_space(build, link.needed_bytes)
-        run_steps(steps, build, progress)
+        for step in pending(steps, build):
+            run_step(step, build, progress)
+            check_read(build / TEMP)
         xclbin = build / f"{kernel.name}.xclbin"
         _check_xclbin(xclbin, platform, description)
         report = _read_reports(build, xclbin, platform, link)
@@ -112,7 +116,7 @@ def build_bitstream(
 
 def _build_name(kernel: Kernel, platform: Platform, tools: Tools, config: str) -> str:
     tcl = kernel_tcl(describe_kernel(kernel.name), platform, (), "")
-    digest = content_hash([config, tcl, tools.release, *kernel.sources])
+    digest = content_hash([config, tcl, tools.release, *kernel.sources, *kernel.core.memories])
     return f"{kernel.name}-{platform.name}-{digest[:12]}"
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from hypersonic.firmware import registers
 from hypersonic.firmware.bitstream.errors import VendorError
+from hypersonic.firmware.bitstream.memories import check_memories
 from hypersonic.firmware.bitstream.steps import Product, Step, write_whole
 from hypersonic.firmware.bitstream.tools import Tools
 from hypersonic.firmware.kernel import PORTS, Kernel
@@ -32,15 +33,17 @@ _ACCESS = {"RW": "read-write", "R": "read-only"}
 def package_steps(tools: Tools, platform: Platform, kernel: Kernel, build: Path) -> tuple[Step, ...]:
     """Write what Vivado reads into `build`; the steps that check the device and make <kernel>.xo of it.
 
-    Raises VendorError for sources that cannot lie beside each other.
+    Raises VendorError for sources that cannot lie beside each other, and for a memory file that is missing.
     """
-    sources = _stage_sources(kernel.sources, build)
+    check_memories(kernel.core)
+    staged = _stage_sources([*kernel.sources, *kernel.core.memories], build)
+    sources, memories = staged[: len(kernel.sources)], staged[len(kernel.sources) :]
     description = describe_kernel(kernel.name)
     write_whole(build / "kernel.xml", kernel_xml(description).decode())
-    write_whole(build / "kernel.tcl", kernel_tcl(description, platform, sources, f"partial/{kernel.name}.xo"))
+    write_whole(build / "kernel.tcl", kernel_tcl(description, platform, sources, f"partial/{kernel.name}.xo", memories))
     for name in ("package_xo.tcl", "check_part.tcl", "check_part.v"):
         write_whole(build / name, (HERE / name).read_text())
-    return (_check_part(tools, platform), _package(tools, kernel.name, sources))
+    return (_check_part(tools, platform), _package(tools, kernel.name, staged))
 
 
 def _check_part(tools: Tools, platform: Platform) -> Step:
@@ -76,7 +79,9 @@ def _stage_sources(sources: Sequence[Path], build: Path) -> tuple[str, ...]:
     return tuple(f"rtl/{source.name}" for source in sources)
 
 
-def kernel_tcl(description: KernelDescription, platform: Platform, sources: Sequence[str], xo: str) -> str:
+def kernel_tcl(
+    description: KernelDescription, platform: Platform, sources: Sequence[str], xo: str, memories: Sequence[str] = ()
+) -> str:
     """kernel.tcl: what package_xo.tcl needs to know of the kernel, as Tcl variables. Paths are relative to the file."""
     control = next(port.name for port in description.ports if port.mode == "slave")
     lines = [
@@ -92,6 +97,8 @@ def kernel_tcl(description: KernelDescription, platform: Platform, sources: Sequ
         _set("control", control),
         _set("address_range", f"{registers.ADDRESS_RANGE}"),
         _set_list("sources", [tcl_word(source) for source in sources]),
+        "# what $readmemh reads",
+        _set_list("memories", [tcl_word(memory) for memory in memories]),
         "# name, READ_WRITE_MODE, ports",
         _set_list("interfaces", [_interface(port.name) for port in description.ports]),
         "# name, offset, bits, access, text, the interface it points through, fields (name, bit, text)",

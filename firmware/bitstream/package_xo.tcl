@@ -51,6 +51,12 @@ proc add_register {block name offset bits access text pointer fields} {
 
 create_project -force package [file join $here package project] -part $part
 add_files -norecurse [lmap source $sources {file join $here $source}]
+if {[llength $memories] != 0} {
+  set files [lmap memory $memories {file join $here $memory}]
+  add_files -norecurse $files
+  # by this Vivado finds them by their base names, here and in every synthesis of the packaged kernel
+  set_property file_type {Memory Initialization Files} [get_files $files]
+}
 set_property include_dirs [list [file join $here rtl]] [get_filesets sources_1]
 set_property top $kernel [get_filesets sources_1]
 update_compile_order -fileset sources_1
@@ -108,6 +114,16 @@ ipx::update_checksums $core
 ipx::check_integrity -kernel $core
 ipx::save_core $core
 close_project
+
+# A file that was left behind would become zeros in the synthesis, with no more than a warning.
+set component [open [file join $ip component.xml]]
+set packaged [read $component]
+close $component
+foreach memory $memories {
+  if {[string first [file tail $memory] $packaged] < 0} {
+    error "ERROR: memory file [file tail $memory] was not packaged with the kernel"
+  }
+}
 
 package_xo -force -xo_path [file join $here $xo] -kernel_name $kernel -ip_directory $ip -ctrl_protocol $protocol \
     -kernel_xml [file join $here kernel.xml]

@@ -4,6 +4,8 @@ axi_burst_split.sv
 axi_read_master.sv
 axi_write_master.sv
 axis_row_unpack.sv
+tensor_turns.sv
+axis_tensor_unpack.sv
 axis_row_pack.sv
 axis_broadcast.sv
 kernel_runs.sv

@@ -11,12 +11,24 @@
 //
 // All parts work at once and on successive runs: the next run is read while this one is still being written. `done` goes
 // from the write master to the control, so a run is done when its last byte is in memory.
+//
+// A row passes in one beat, or in several: of the rows in, X_PIECES of X_PIECE_BYTES bytes for each tensor (axis_tensor_unpack in
+// the place of axis_row_unpack), of the rows out, ROW_OUT_BYTES / Y_BYTES.
 `default_nettype none
 
 module kernel_shell #(
     // bytes of a row in memory
     parameter int ROW_IN_BYTES = 72,
     parameter int ROW_OUT_BYTES = 4,
+    // bytes of a beat of m_axis_x, the largest of them, and of s_axis_y
+    parameter int X_BYTES = ROW_IN_BYTES,
+    parameter int Y_BYTES = ROW_OUT_BYTES,
+    // rows in several beats: tensors, and of each, 32 bits, tensor 0 in the low bits: bytes of a beat, beats of a row
+    parameter int X_TENSORS = 1,
+    parameter logic [32*X_TENSORS-1:0] X_PIECE_BYTES = 32'(X_BYTES),
+    parameter logic [32*X_TENSORS-1:0] X_PIECES = 32'd1,
+    // bits of a number of bytes: 32 for the rows of a run, the others for the bytes of a row
+    parameter int BYTES_WIDTH = 48,
     // beats of the longest burst and bursts on their way, for both masters; powers of two
     parameter int MAX_BURST_BEATS = 64,
     parameter int OUTSTANDING = 16,
@@ -80,26 +92,30 @@ module kernel_shell #(
     input  logic         m_axi_gmem1_bvalid,
     output logic         m_axi_gmem1_bready,
 
-    // a row of bytes a beat, the first byte in the low bits
-    output logic                       m_axis_x_tvalid,
-    input  logic                       m_axis_x_tready,
-    output logic [ 8*ROW_IN_BYTES-1:0] m_axis_x_tdata,
-    output logic                       m_axis_x_tlast,
+    // bytes of rows, the first one in the low bits; tlast with the last of a run
+    output logic                 m_axis_x_tvalid,
+    input  logic                 m_axis_x_tready,
+    output logic [8*X_BYTES-1:0] m_axis_x_tdata,
+    output logic                 m_axis_x_tlast,
 
-    input  logic                       s_axis_y_tvalid,
-    output logic                       s_axis_y_tready,
-    input  logic [8*ROW_OUT_BYTES-1:0] s_axis_y_tdata,
-    input  logic                       s_axis_y_tlast,
+    input  logic                 s_axis_y_tvalid,
+    output logic                 s_axis_y_tready,
+    input  logic [8*Y_BYTES-1:0] s_axis_y_tdata,
+    input  logic                 s_axis_y_tlast,
 
     // the handshake of the core's results, to tell its stalls from those behind it
-    input  logic                       results_valid,
-    input  logic                       results_ready
+    input  logic                 results_valid,
+    input  logic                 results_ready
 );
 
   localparam int DATA_WIDTH = 512;
   localparam int BEAT_BYTES = DATA_WIDTH / 8;
-  localparam int BYTES_WIDTH = 48;
   localparam int COUNT_WIDTH = BYTES_WIDTH - $clog2(BEAT_BYTES) + 1;
+  localparam bit WHOLE_ROWS = X_TENSORS == 1 && 32'(X_PIECES) == 32'd1;
+
+  if (ROW_OUT_BYTES % Y_BYTES != 0) begin : g_check_y_bytes
+    $error("kernel_shell %m: Y_BYTES is %0d, expected a divisor of ROW_OUT_BYTES, %0d", Y_BYTES, ROW_OUT_BYTES);
+  end
 
   logic        run_valid;
   logic        run_ready;
@@ -110,7 +126,7 @@ module kernel_shell #(
   logic        done_ready;
   logic        read_error;
   logic        write_error;
-  // a row is due and its bytes have not come; a row waits for the core
+  // a row, or a piece of one, is due and its bytes have not come; one waits for the core
   logic        starved;
   logic        blocked;
   logic        write_address_waits;
@@ -236,26 +252,52 @@ module kernel_shell #(
       .error              (read_error)
   );
 
-  axis_row_unpack #(
-      .WORD_WIDTH(8),
-      .BEAT_WORDS(BEAT_BYTES),
-      .ROW_WORDS (ROW_IN_BYTES),
-      .ROWS_WIDTH(32)
-  ) u_axis_row_unpack (
-      .clk               (clk),
-      .rst_n             (rst_n),
-      .s_axis_desc_tvalid(unpack_valid),
-      .s_axis_desc_tready(unpack_ready),
-      .s_axis_desc_rows  (unpack_rows),
-      .s_axis_tvalid     (in_valid),
-      .s_axis_tready     (in_ready),
-      .s_axis_tdata      (in_data),
-      .m_axis_tvalid     (m_axis_x_tvalid),
-      .m_axis_tready     (m_axis_x_tready),
-      .m_axis_tdata      (m_axis_x_tdata),
-      .m_axis_tlast      (m_axis_x_tlast),
-      .starved           (starved)
-  );
+  if (WHOLE_ROWS) begin : gen_whole
+    axis_row_unpack #(
+        .WORD_WIDTH(8),
+        .BEAT_WORDS(BEAT_BYTES),
+        .ROW_WORDS (ROW_IN_BYTES),
+        .ROWS_WIDTH(32)
+    ) u_axis_row_unpack (
+        .clk               (clk),
+        .rst_n             (rst_n),
+        .s_axis_desc_tvalid(unpack_valid),
+        .s_axis_desc_tready(unpack_ready),
+        .s_axis_desc_rows  (unpack_rows),
+        .s_axis_tvalid     (in_valid),
+        .s_axis_tready     (in_ready),
+        .s_axis_tdata      (in_data),
+        .m_axis_tvalid     (m_axis_x_tvalid),
+        .m_axis_tready     (m_axis_x_tready),
+        .m_axis_tdata      (m_axis_x_tdata),
+        .m_axis_tlast      (m_axis_x_tlast),
+        .starved           (starved)
+    );
+  end else begin : gen_pieces
+    axis_tensor_unpack #(
+        .WORD_WIDTH (8),
+        .BEAT_WORDS (BEAT_BYTES),
+        .TENSORS    (X_TENSORS),
+        .PIECE_WORDS(X_PIECE_BYTES),
+        .PIECES     (X_PIECES),
+        .MOST_WORDS (X_BYTES),
+        .ROWS_WIDTH (32)
+    ) u_axis_tensor_unpack (
+        .clk               (clk),
+        .rst_n             (rst_n),
+        .s_axis_desc_tvalid(unpack_valid),
+        .s_axis_desc_tready(unpack_ready),
+        .s_axis_desc_rows  (unpack_rows),
+        .s_axis_tvalid     (in_valid),
+        .s_axis_tready     (in_ready),
+        .s_axis_tdata      (in_data),
+        .m_axis_tvalid     (m_axis_x_tvalid),
+        .m_axis_tready     (m_axis_x_tready),
+        .m_axis_tdata      (m_axis_x_tdata),
+        .m_axis_tlast      (m_axis_x_tlast),
+        .starved           (starved)
+    );
+  end
 
   assign blocked = m_axis_x_tvalid && !m_axis_x_tready;
 
@@ -267,7 +309,7 @@ module kernel_shell #(
 
   axis_row_pack #(
       .WORD_WIDTH(8),
-      .ROW_WORDS (ROW_OUT_BYTES),
+      .ROW_WORDS (Y_BYTES),
       .BEAT_WORDS(BEAT_BYTES)
   ) u_axis_row_pack (
       .clk          (clk),

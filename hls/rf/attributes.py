@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.fixed import Overflow, Rounding
-from hypersonic.hls.model_graph import _constants, _precision
+from hypersonic.hls.model_graph import precision_of, written_constants
 from hypersonic.hls.network import INSTEAD, Constants, Precision, UnsupportedLayerError
 from hypersonic.hls.rf.layers import Tensor, Window
 
@@ -29,24 +29,24 @@ def refuse(layer: Any, why: str) -> UnsupportedLayerError:
 def tensor(variable: Any, name: str, layer: Any) -> Tensor:
     """A layer's output variable as a Tensor called `name`."""
     shape = tuple(int(size) for size in variable.shape)
-    return Tensor(name, shape, _precision(variable.type.precision, f"layer {layer.name!r}: result"))
+    return Tensor(name, shape, precision_of(variable.type.precision, f"layer {layer.name!r}: result"))
 
 
 def precision(layer: Any, attribute: str) -> Precision:
     """The type in an attribute, for example accum_t."""
-    return _precision(layer.get_attr(attribute).precision, f"layer {layer.name!r}: {attribute}")
+    return precision_of(layer.get_attr(attribute).precision, f"layer {layer.name!r}: {attribute}")
 
 
 def constants(layer: Any, name: str) -> Constants:
     """A weight array, flat, in the order the C++ has it. Raises UnsupportedLayerError for types that are no fixed point."""
     variable = layer.weights[name]
-    kind = _precision(variable.type.precision, f"layer {layer.name!r}: {name}")
+    kind = precision_of(variable.type.precision, f"layer {layer.name!r}: {name}")
     scaled = np.ldexp(np.asarray(variable.data, dtype=np.float64).reshape(-1), kind.fraction)
     on_grid = (scaled == np.rint(scaled)).all() and (scaled >= kind.low).all() and (scaled <= kind.high).all()
     plain = type(variable.type).__name__ not in ("CompressedType", "ExponentType")
     if plain and on_grid and not str(variable.type.precision).startswith("int<2"):
         return Constants(scaled.astype(np.int64), kind.fraction)
-    return _constants(layer, name)  # decimal by decimal, as the header is written
+    return written_constants(layer, name)  # decimal by decimal, as the header is written
 
 
 def window(layer: Any, what: str) -> Window:

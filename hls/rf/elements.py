@@ -28,6 +28,7 @@ from hypersonic.hls.rf.layers import (
     Upsample,
     ZeroPad,
 )
+from hypersonic.hls.rf.needs import each, groups, parts
 from hypersonic.hls.rf.stage import Memory, Stage, Stream, Timing, Value
 from hypersonic.hls.rf.windows import window_shape
 
@@ -42,19 +43,16 @@ EMBED_CYCLES = 6
 
 def one_to_one(beats: int, latency: int, streams: int = 1) -> Timing:
     """A beat in (of each stream), a beat out."""
-    steps = np.arange(beats, dtype=np.int64)
-    return Timing((steps,) * streams, latency, 1, beats)
+    return Timing((each(beats),) * streams, latency, 1, beats)
 
 
 def lanes_stage(name: str, layer: str, x: Stream, y: Stream) -> Stage:
     """rf_lanes."""
     parameters: dict[str, Value] = {"IN_LANES": x.lanes, "OUT_LANES": y.lanes, "WIDTH": x.precision.width}
-    steps = np.arange(y.beats, dtype=np.int64)
     if x.lanes > y.lanes:
-        timing = Timing((steps // (x.lanes // y.lanes),), 2, 1, y.beats)
+        timing = Timing((parts(y.beats, x.lanes // y.lanes),), 2, 1, y.beats)
     else:
-        ratio = y.lanes // x.lanes
-        timing = Timing((steps * ratio + ratio - 1,), 1, 1, x.beats)
+        timing = Timing((groups(y.beats, y.lanes // x.lanes),), 1, 1, x.beats)
     return Stage(name, "rf_lanes", layer, parameters, (x,), (y,), timing)
 
 
@@ -190,9 +188,8 @@ def pool_stage(name: str, layer: Pool, x: Stream, y: Stream) -> Stage:
         "PAD_TOP": seen.pad_top, "PAD_LEFT": seen.pad_left, "OUT_H": out_height, "OUT_W": out_width,
         "COUNT_PAD": int(layer.count_pad), **_pool_types(layer, x),
     }  # fmt: skip
-    needs = (np.arange(y.beats) + 1) * seen.kernel[1] - 1
     latency = POOL_CYCLES + (seen.kernel[0] - 1).bit_length() + DIVIDE_CYCLES * average
-    timing = Timing((needs.astype(np.int64),), latency, seen.kernel[1], x.beats)
+    timing = Timing((groups(y.beats, seen.kernel[1]),), latency, seen.kernel[1], x.beats)
     return Stage(name, "rf_pool", layer.name, parameters, (x,), (y,), timing)
 
 
@@ -292,8 +289,7 @@ def embed_stage(name: str, layer: Embedding, x: Stream, y: Stream) -> Stage:
         "TABLE_FILE": f"{name}_table.mem",
     }  # fmt: skip
     memory = Memory(f"{name}_table.mem", layer.table.raw.reshape(-1, y.lanes), (y.precision.width,))
-    needs = np.arange(y.beats) // (n_out // y.lanes)
-    timing = Timing((needs.astype(np.int64),), EMBED_CYCLES, 1, y.beats)
+    timing = Timing((parts(y.beats, n_out // y.lanes),), EMBED_CYCLES, 1, y.beats)
     return Stage(name, "rf_embed", layer.name, parameters, (x,), (y,), timing, (memory,))
 
 

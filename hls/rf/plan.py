@@ -8,7 +8,7 @@ up with it.
 from __future__ import annotations
 
 from dataclasses import replace
-from math import gcd
+from math import gcd, lcm
 
 import numpy as np
 
@@ -47,14 +47,14 @@ WHOLE_ROW_BITS = 8192
 
 def plan(network: RfNetwork, whole_row_bits: int = WHOLE_ROW_BITS) -> Pipeline:
     """The stages, each stream made before it is read, FIFOs deep enough. Raises UnsupportedLayerError."""
-    builder = _Builder(network, whole_row_bits)
+    builder = Builder(network, whole_row_bits)
     for layer in network.layers:
         builder.add(layer)
     return with_fifos(builder.pipeline())
 
 
-class _Builder:
-    """Stages so far, and for each tensor the streams that have not been read yet."""
+class Builder:
+    """Stages so far, and for each tensor the streams that have not been read yet. rf/sketch.py leaves their contents out."""
 
     def __init__(self, network: RfNetwork, whole_row_bits: int) -> None:
         self._network = network
@@ -86,7 +86,13 @@ class _Builder:
     def _enter(self, tensor: Tensor, *, whole: bool) -> Stream:
         lanes = tensor.size if whole else self._lanes(tensor.channels, tensor.size, len(self._network.inputs))
         stream = Stream(f"x_{tensor.name}", tensor.precision, lanes, tensor.size // lanes)
-        self._offer(tensor, stream)
+        kept = stream
+        if not whole and tensor is not self._network.inputs[-1]:  # the tensors behind it do not wait for its slow reader
+            kept = replace(stream, name=f"{stream.name}_kept")
+            depth = 1 << max(1, (stream.beats - 1).bit_length())
+            stage = elements.fifo_stage(f"{tensor.name}_entrance", tensor.name, stream, kept, depth)
+            self._stages.append(check_stage(stage))
+        self._offer(tensor, kept)
         return stream
 
     def _leave(self, tensor: Tensor, *, whole: bool) -> Stream:
@@ -107,12 +113,14 @@ class _Builder:
         return self._waiting[tensor.name].pop(0)
 
     def _with_lanes(self, stream: Stream, lanes: int, layer: str) -> Stream:
-        """The stream in beats of `lanes` elements; by way of the greatest common divisor where neither divides the other."""
+        """The stream in beats of `lanes` elements; by way of the greatest common divisor where neither divides the other, or of
+        the least common multiple where so few lanes would not keep up."""
         if stream.lanes == lanes:
             return stream
-        common = gcd(stream.lanes, lanes)
-        if common not in (stream.lanes, lanes):
-            stream = self._with_lanes(stream, common, layer)
+        few, many, size = gcd(stream.lanes, lanes), lcm(stream.lanes, lanes), stream.beats * stream.lanes
+        if few not in (stream.lanes, lanes):
+            slow = size // few > self._interval and size % many == 0
+            stream = self._with_lanes(stream, many if slow else few, layer)
         made = Stream(f"{stream.name}_l{lanes}", stream.precision, lanes, stream.beats * stream.lanes // lanes)
         self._stages.append(check_stage(elements.lanes_stage(f"lanes_{made.name}", layer, stream, made)))
         return made
@@ -123,9 +131,10 @@ class _Builder:
         return fitting[0] if fitting else channels
 
     def _take_elements(self, tensor: Tensor, period: int) -> Stream:
-        """The tensor at the fewest lanes that keep up; period: what lanes have to divide."""
+        """The tensor at the fewest lanes that keep up and go with the producer's; period: what lanes have to divide."""
         stream = self._take(tensor)
         fewest = self._lanes(period, tensor.size, 1)
+        fewest = next((d for d in divisors(period) if d >= fewest and gcd(d, stream.lanes) in (d, stream.lanes)), fewest)
         # the producer's own lanes save a conversion where they are not far more
         own = period % stream.lanes == 0 and fewest <= stream.lanes <= 2 * fewest
         return stream if own else self._with_lanes(stream, fewest, tensor.name)
@@ -159,21 +168,28 @@ class _Builder:
         shape = dense_shape(layer)
         if layer.window is None:
             x = self._with_lanes(self._take(layer.x), shape.p, layer.name)
-            order = np.arange(layer.n_in)
         else:
-            lanes = shape.p // layer.window.kernel[0]
-            x = self._window(layer, layer.x, layer.window, lanes, 0)
-            order = windows.window_order(layer.x, layer.window, lanes)
-        self._append(layer, products.mac_stage(layer.name, layer, x, self._made(layer, shape.q), order))
+            x = self._window(layer, layer.x, layer.window, shape.p // layer.window.kernel[0], 0)
+        self._append(layer, self._mac(layer, x, self._made(layer, shape.q)))
+
+    def _mac(self, layer: Dense, x: Stream, y: Stream) -> Stage:
+        order = np.arange(layer.n_in)
+        if layer.window is not None:
+            order = windows.window_order(layer.x, layer.window, x.lanes // layer.window.kernel[0])
+        return products.mac_stage(layer.name, layer, x, y, order)
 
     def _window(self, layer: Layer, tensor: Tensor, seen: Window, lanes: int, pad_value: int) -> Stream:
         x = self._with_lanes(self._take(tensor), lanes, layer.name)
         height, width = windows.window_shape(tensor, seen)
         beats = height * width * (tensor.channels // lanes) * seen.kernel[1]
         y = Stream(f"s_{layer.y.name}_window", tensor.precision, lanes * seen.kernel[0], beats)
-        name, interval = f"{layer.name}_window", self._interval
-        self._stages.append(check_stage(windows.window_stage(name, layer.name, x, tensor, seen, pad_value, y, interval)))
+        name, kept = f"{layer.name}_window", self._lines(tensor, seen, lanes)
+        self._stages.append(check_stage(windows.window_stage(name, layer.name, x, tensor, seen, pad_value, y, kept)))
         return y
+
+    def _lines(self, tensor: Tensor, seen: Window, lanes: int) -> tuple[int, int]:
+        """Lines of memory, and the clocks from row to row with them."""
+        return windows.fewest_lines(tensor, seen, lanes, self._interval)
 
     def _pool(self, layer: Pool) -> None:
         seen, kind = layer.window, layer.x.precision

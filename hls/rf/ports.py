@@ -131,7 +131,8 @@ def way_out(pipeline: Pipeline) -> Iterator[str]:
     names = [identifier(stream.name) for stream in pipeline.outputs]
     valid = " && ".join(f"{n}_tvalid" for n in names)
     yield f"  assign m_axis_y_tdata = {{{', '.join(f'{n}_tdata' for n in reversed(names))}}};"
-    yield f"  assign m_axis_y_tvalid = packet_m_tvalid && {valid};"
+    # a long row's first beats leave before its last input has come, and with it the packet's bit: only the last one waits
+    yield f"  assign m_axis_y_tvalid = (packet_m_tvalid || !{names[0]}_tlast) && {valid};"
     yield f"  assign m_axis_y_tlast = packet_m_tlast && {names[0]}_tlast;"
     yield f"  assign packet_m_tready = m_axis_y_tvalid && m_axis_y_tready && {names[0]}_tlast;"
     for n in names:

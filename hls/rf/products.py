@@ -13,7 +13,12 @@ from hypersonic.hls.network import Constants, Precision
 from hypersonic.hls.rf.attributes import accumulator_bias
 from hypersonic.hls.rf.casts import accumulator_parameters, result_parameters, signed_width
 from hypersonic.hls.rf.layers import Dense, Depthwise
+from hypersonic.hls.rf.needs import groups as beats_together
+from hypersonic.hls.rf.needs import vectors
 from hypersonic.hls.rf.stage import Memory, Stage, Stream, Timing, Value
+
+#: a memory's contents, (words, fields)
+Words = NDArray[Any]
 
 #: rf_mac: from the edge that takes a vector's last beat to the first at which its first result can be taken, but for the
 #: registers of the adder tree and the one of the vector buffer
@@ -25,20 +30,26 @@ def mac_stage(name: str, dense: Dense, x: Stream, y: Stream, order: NDArray[np.i
     """rf_mac with P = x.lanes inputs and Q = y.lanes outputs a clock. order: weight rows in the order of the vector's beats."""
     p, q = x.lanes, y.lanes
     blocks, groups = dense.n_in // p, dense.n_out // q
-    width = signed_width(dense.weight.raw)
     weights = dense.weight.raw[order].reshape(blocks, p, groups, q).transpose(2, 0, 3, 1).reshape(groups * blocks, q * p)
+    bias = accumulator_bias(dense.bias, dense.accum).raw.reshape(groups, q)
+    return mac_around(name, dense, x, y, weights, bias, signed_width(dense.weight.raw))
+
+
+def mac_around(name: str, dense: Dense, x: Stream, y: Stream, weights: Words, bias: Words, width: int) -> Stage:
+    """rf_mac with its memories' words, as they are there. width: bits of a weight."""
+    p, q = x.lanes, y.lanes
+    blocks, groups = dense.n_in // p, dense.n_out // q
     parameters: dict[str, Value] = {
         "N_IN": dense.n_in, "N_OUT": dense.n_out, "P": p, "Q": q,
         "X_WIDTH": x.precision.width, "X_SIGNED": int(x.precision.signed), "W_WIDTH": width,
         **_arithmetic(dense.x.precision, dense.weight, dense.accum, dense.y.precision),
         "WEIGHTS": f"{name}_weights.mem", "BIAS": f"{name}_bias.mem",
     }  # fmt: skip
-    bias = _bias(f"{name}_bias.mem", dense.bias, dense.accum, (groups, q))
-    memories = (Memory(f"{name}_weights.mem", weights, (width,)), bias)
-    needs = (np.repeat(np.arange(dense.vectors), groups) + 1) * blocks - 1
+    memories = (Memory(f"{name}_weights.mem", weights, (width,)), _bias(f"{name}_bias.mem", bias, dense.accum))
+    needs = vectors(dense.vectors, blocks, groups)
     product = parameters["X_WIDTH"], width, parameters["PRODUCT_SHIFT"], dense.accum
     latency = MAC_CYCLES + tree_registers(p, *product) + (groups > 1)
-    timing = Timing((needs.astype(np.int64),), latency, blocks, dense.vectors * blocks * groups)
+    timing = Timing((needs,), latency, blocks, dense.vectors * blocks * groups)
     return Stage(
         name, "rf_mac", dense.name, parameters, (x,), (y,), timing, memories,
         multipliers=p * q, multiplications=dense.vectors * dense.n_in * dense.n_out,
@@ -70,10 +81,9 @@ def depthwise_stage(name: str, layer: Depthwise, x: Stream, y: Stream) -> Stage:
     }  # fmt: skip
     memories = (
         Memory(f"{name}_weights.mem", weights.reshape(-1, rows * lanes), (width,)),
-        _bias(f"{name}_bias.mem", layer.bias, layer.accum, (channels // lanes, lanes)),
+        _bias(f"{name}_bias.mem", accumulator_bias(layer.bias, layer.accum).raw.reshape(channels // lanes, lanes), layer.accum),
     )
-    needs = (np.arange(y.beats) + 1) * columns - 1
-    timing = Timing((needs.astype(np.int64),), DEPTHWISE_CYCLES + (rows - 1).bit_length(), columns, x.beats)
+    timing = Timing((beats_together(y.beats, columns),), DEPTHWISE_CYCLES + (rows - 1).bit_length(), columns, x.beats)
     multiplications = layer.y.size * seen.size
     return Stage(
         name, "rf_depthwise", layer.name, parameters, (x,), (y,), timing, memories,
@@ -85,6 +95,5 @@ def _arithmetic(x: Precision, weight: Constants, accum: Precision, y: Precision)
     return {**accumulator_parameters(x.fraction + weight.fraction, accum), **result_parameters(accum.fraction, y)}
 
 
-def _bias(file: str, bias: Constants, accum: Precision, shape: tuple[int, int]) -> Memory:
-    raw: NDArray[Any] = accumulator_bias(bias, accum).raw.reshape(shape)
+def _bias(file: str, raw: Words, accum: Precision) -> Memory:
     return Memory(file, raw if accum.width > 62 else raw.astype(np.int64), (accum.width,))

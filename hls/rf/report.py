@@ -68,9 +68,13 @@ def ultra_rams(words: int, width: int) -> int:
 
 
 def _dsps(stage: Stage) -> int:
-    """DSP48E2 of a multiplier: 27 x 18 two's complement, wider ones in pieces of 26 and 17 bits (UG579). An estimate."""
     x = int(stage.parameters.get("X_WIDTH", 1)) + (not stage.parameters.get("X_SIGNED", 1))
-    w = int(stage.parameters.get("W_WIDTH", stage.parameters.get("FACTOR_WIDTH", x)))
+    return dsps(x, int(stage.parameters.get("W_WIDTH", stage.parameters.get("FACTOR_WIDTH", x))))
+
+
+def dsps(x: int, w: int) -> int:
+    """DSP48E2 of a multiplier of two's complement numbers of so many bits: 27 x 18, wider ones in pieces of 26 and 17 bits
+    (UG579). An estimate."""
     return min(_pieces(a, 27) * _pieces(b, 18) for a, b in ((x, w), (w, x)))
 
 

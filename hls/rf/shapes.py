@@ -7,7 +7,10 @@ reuse factor R has n_in * n_out / R multipliers, P * Q as P inputs times Q outpu
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from math import isqrt
 
 from hypersonic.hls.rf.layers import Dense, Depthwise, Embedding, Layer, RfNetwork
 
@@ -21,23 +24,36 @@ class Shape:
     reuse_factor: int
 
 
-def divisors(n: int) -> list[int]:
+@cache
+def divisors(n: int) -> tuple[int, ...]:
     """In ascending order."""
-    return [d for d in range(1, n + 1) if n % d == 0]
+    low = [d for d in range(1, isqrt(n) + 1) if n % d == 0]
+    return tuple(sorted({*low, *(n // d for d in low)}))
 
 
-def dense_shape(dense: Dense) -> Shape:
-    """The P and Q whose clocks come nearest to the reuse factor; the faster, then the cheaper of equals.
+def dense_shapes(dense: Dense) -> Mapping[int, Shape]:
+    """The shapes there are, by their reuse factor; of those with the same one the cheapest.
 
     An output costs an accumulator and a cast, an input an operand register: outputs are spared first.
     """
     kernel_rows = dense.window.kernel[0] if dense.window else 1
-    inputs = [
-        kernel_rows * lanes for lanes in divisors(dense.n_in // kernel_rows if dense.window is None else dense.x.channels)
-    ]
-    found = [Shape(p, q, (dense.n_in // p) * (dense.n_out // q)) for p in inputs for q in divisors(dense.n_out)]
+    return _shapes(dense.n_in, dense.n_out, kernel_rows, dense.x.channels if dense.window else dense.n_in)
+
+
+@cache
+def _shapes(n_in: int, n_out: int, kernel_rows: int, lanes: int) -> dict[int, Shape]:
+    inputs = [kernel_rows * each for each in divisors(lanes)]
+    found = [Shape(p, q, (n_in // p) * (n_out // q)) for p in inputs for q in divisors(n_out)]
+    cheapest: dict[int, Shape] = {}
+    for shape in sorted(found, key=lambda shape: 3 * shape.q + shape.p):
+        cheapest.setdefault(shape.reuse_factor, shape)
+    return cheapest
+
+
+def dense_shape(dense: Dense) -> Shape:
+    """The P and Q whose clocks come nearest to the reuse factor, the faster of two as near."""
     wanted = dense.reuse_factor
-    return min(found, key=lambda shape: (abs(shape.reuse_factor - wanted), shape.reuse_factor, 3 * shape.q + shape.p))
+    return min(dense_shapes(dense).values(), key=lambda shape: (abs(shape.reuse_factor - wanted), shape.reuse_factor))
 
 
 def depthwise_lanes(layer: Depthwise) -> int:

@@ -23,7 +23,7 @@ class Clocks:
 
 def clocks(pipeline: Pipeline) -> Clocks:
     """One row through the pipeline, its input beats a clock apart."""
-    arrivals = _offered(pipeline)
+    arrivals = offered(pipeline)
     for stage in pipeline.stages:
         departed = stage.timing.departures(tuple(arrivals[stream.name] for stream in stage.inputs))
         for stream in stage.outputs:
@@ -34,7 +34,7 @@ def clocks(pipeline: Pipeline) -> Clocks:
     return Clocks(arrivals, ii, latency)
 
 
-def _offered(pipeline: Pipeline) -> dict[str, NDArray[np.int64]]:
+def offered(pipeline: Pipeline) -> dict[str, NDArray[np.int64]]:
     """When the ports' beats of one row come: side by side in one, or tensor after tensor."""
     # the entrance forks a row of several tensors
     offered, at = {}, int(is_whole(pipeline.inputs) and len(pipeline.inputs) > 1)
@@ -50,7 +50,7 @@ def dependences(pipeline: Pipeline, fork: Stage | None) -> dict[str, NDArray[np.
     fork: a stage whose outputs are copies of one another; None: the port, whose beats go to one input after the other.
     """
     if fork is None:
-        known = _offered(pipeline)
+        known = offered(pipeline)
     else:
         known = {stream.name: np.full(stream.beats, -1, dtype=np.int64) for stream in pipeline.inputs}
     for stage in pipeline.stages:

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.rf.layers import Tensor, Window
+from hypersonic.hls.rf.needs import KEPT, Beats, shared
 from hypersonic.hls.rf.stage import Stage, Stream, Timing, Value
 
 #: from the edge that takes the last beat a window's beat needs to the one at which that can be taken
@@ -17,12 +20,12 @@ _ROWS = 6
 
 
 def window_stage(
-    name: str, layer: str, x: Stream, tensor: Tensor, seen: Window, pad_value: int, y: Stream, interval: int
+    name: str, layer: str, x: Stream, tensor: Tensor, seen: Window, pad_value: int, y: Stream, kept: tuple[int, int]
 ) -> Stage:
-    """rf_window: pixels in, windows out, with as few lines as let rows follow each other every `interval` clocks."""
+    """rf_window: pixels in, windows out. kept: lines of memory, and the clocks from row to row with them (fewest_lines)."""
     height, width, channels = tensor.image
     out_height, out_width = window_shape(tensor, seen)
-    lines, ii = fewest_lines(tensor, seen, x.lanes, interval)
+    lines, ii = kept
     parameters: dict[str, Value] = {
         "LANES": x.lanes, "WIDTH": x.precision.width, "H": height, "W": width, "C": channels,
         "K_H": seen.kernel[0], "K_W": seen.kernel[1], "S_H": seen.stride[0], "S_W": seen.stride[1],
@@ -43,17 +46,21 @@ def window_shape(tensor: Tensor, seen: Window) -> tuple[int, int]:
     )
 
 
-def window_needs(tensor: Tensor, seen: Window, beats_a_pixel: int) -> NDArray[np.int64]:
+def window_needs(tensor: Tensor, seen: Window, beats_a_pixel: int) -> Beats:
     """For each output beat (oy, ox, cb, kw), the last input beat that has to be there: of its newest line, or that line's first
     beat where the column is padding before the image, and its last where it is padding behind."""
-    height, width, _ = tensor.image
-    out_height, out_width = window_shape(tensor, seen)
+    return _window_needs(tensor.image[:2], window_shape(tensor, seen), seen, beats_a_pixel)
+
+
+@lru_cache(KEPT)
+def _window_needs(image: tuple[int, int], out: tuple[int, int], seen: Window, beats_a_pixel: int) -> Beats:
+    (height, width), (out_height, out_width) = image, out
     rows = np.clip(np.arange(out_height) * seen.stride[0] - seen.pad_top + seen.kernel[0] - 1, 0, height - 1)
     columns = np.arange(out_width)[:, None] * seen.stride[1] - seen.pad_left + np.arange(seen.kernel[1])
     places = columns[:, None, :] * beats_a_pixel + np.arange(beats_a_pixel)[None, :, None]
     line = width * beats_a_pixel
     beats = rows[:, None, None, None] * line + np.clip(places, 0, line - 1)[None]
-    return np.maximum.accumulate(beats.reshape(-1)).astype(np.int64)
+    return shared(np.maximum.accumulate(beats.reshape(-1)).astype(np.int64))
 
 
 def window_order(tensor: Tensor, seen: Window, lanes: int) -> NDArray[np.int64]:
@@ -66,7 +73,7 @@ def window_order(tensor: Tensor, seen: Window, lanes: int) -> NDArray[np.int64]:
 def fewest_lines(tensor: Tensor, seen: Window, lanes: int, interval: int) -> tuple[int, int]:
     """Lines of memory, and the clocks from row to row with them: the fewest that reach `interval`, or the best there is."""
     least, height = seen.kernel[0] + seen.stride[0], tensor.image[0]
-    best = max(interval, _bound(tensor, seen, lanes))
+    best = max(interval, least_interval(tensor, seen, lanes))
     pace = max(1.0, interval / (height * tensor.image[1] * (tensor.channels // lanes)))
     tried = [(least, window_interval(tensor, seen, lanes, least, pace))]
     while tried[-1][1] > best and tried[-1][0] < 2 * height + least:
@@ -77,8 +84,8 @@ def fewest_lines(tensor: Tensor, seen: Window, lanes: int, interval: int) -> tup
     return lines, found if found > best else window_interval(tensor, seen, lanes, lines)
 
 
-def _bound(tensor: Tensor, seen: Window, lanes: int) -> int:
-    """Beats in or beats out, whichever is more."""
+def least_interval(tensor: Tensor, seen: Window, lanes: int) -> int:
+    """Clocks of a row with lines enough: beats in or beats out, whichever is more."""
     height, width, channels = tensor.image
     out_height, out_width = window_shape(tensor, seen)
     return max(height * width, out_height * out_width * seen.kernel[1]) * (channels // lanes)

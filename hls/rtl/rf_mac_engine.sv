@@ -205,9 +205,10 @@ module rf_mac_engine #(
 
   // ---------------------------------------------------------------- multiply, add, accumulate, cast
   for (genvar p = 0; p < P; p++) begin : g_x
-    logic signed [X_WIDTH:0] x_q;  // a sign bit for an unsigned input too
-    wire [X_WIDTH-1:0] x = beat_data_q[p*X_WIDTH+:X_WIDTH];
-    always_ff @(posedge clk) x_q <= {X_SIGNED && x[X_WIDTH-1], x};
+    logic [X_WIDTH-1:0] x_q;
+    // a sign bit for an unsigned input too; behind the register, so that 27 bits of two's complement fit a DSP48E2
+    wire signed [X_WIDTH:0] x = {X_SIGNED && x_q[X_WIDTH-1], x_q};
+    always_ff @(posedge clk) x_q <= beat_data_q[p*X_WIDTH+:X_WIDTH];
   end
 
   logic [Q*Y_WIDTH-1:0] results;
@@ -216,7 +217,7 @@ module rf_mac_engine #(
     for (genvar p = 0; p < P; p++) begin : g_p
       wire signed [W_WIDTH-1:0] w = weights_q[(q*P+p)*W_WIDTH+:W_WIDTH];
       logic signed [PRODUCT-1:0] product_q;
-      always_ff @(posedge clk) product_q <= PRODUCT'(g_x[p].x_q) * PRODUCT'(w);
+      always_ff @(posedge clk) product_q <= PRODUCT'(g_x[p].x) * PRODUCT'(w);
     end
 
     for (genvar level = 0; level <= LEVELS; level++) begin : g_level

@@ -9,7 +9,7 @@ module rf_rom #(
     parameter int WIDTH = 8,  // bits of a word
     parameter int DEPTH = 16,  // words
     parameter FILE = "",  // what $readmemh reads, relative to where the tool runs
-    parameter STYLE = "auto"  // ram_style: auto, block, distributed, ultra or registers
+    parameter STYLE = "auto"  // ram_style: auto, block, distributed or registers
 ) (
     input  logic                                       clk,
     input  logic                                       enable,
@@ -20,8 +20,9 @@ module rf_rom #(
   if (WIDTH < 1 || DEPTH < 1) begin : g_check_size
     $error("rf_rom %m: WIDTH is %0d and DEPTH %0d, expected 1 or more", WIDTH, DEPTH);
   end
-  if (STYLE == "") begin : g_check_style
-    $error("rf_rom %m: STYLE is empty, expected auto, block, distributed, ultra or registers");
+  // UltraRAM of UltraScale+ has no initial contents (UG901): Vivado would leave it zero
+  if (STYLE == "" || 128'(STYLE) == 128'("ultra")) begin : g_check_style
+    $error("rf_rom %m: STYLE is %s, expected auto, block, distributed or registers", STYLE);
   end
 
   (* ram_style = STYLE, rom_style = STYLE *)  // a memory that nothing writes goes by the second in Vivado (UG901)

@@ -146,6 +146,10 @@ module rf_window #(
   wire signed [YW-1:0] after_first = after_y < 0 ? '0 : after_y > YW'(H) ? YW'(H) : after_y;
   wire [SW:0] next_slot = {1'b0, slot_q} + (oy_last ? (SW + 1)'(modulo(H - PAD_TOP - LAST_Y)) : (SW + 1)'(modulo(S_H)));
 
+  // both sums before it is known which: `take` compares whole addresses, and an adder behind that is too much for a clock
+  wire signed [YW-1:0] ahead_kept = ahead_q + (line_end ? YW'(1) : YW'(0));
+  wire signed [YW-1:0] ahead_left = ahead_q - done_q + (line_end ? YW'(1) : YW'(0));
+
   always_ff @(posedge clk) begin
     if (take) begin
       kw_q <= kw_last ? '0 : kw_q + 1'b1;
@@ -163,7 +167,7 @@ module rf_window #(
         done_q <= (next_last ? YW'(H) : after_first) - next_first;
       end
     end
-    ahead_q <= ahead_q + (line_end ? YW'(1) : YW'(0)) - (take && row_end ? done_q : YW'(0));
+    ahead_q <= take && row_end ? ahead_left : ahead_kept;
     if (!rst_n) begin
       kw_q <= '0;
       cb_q <= '0;

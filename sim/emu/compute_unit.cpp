@@ -16,7 +16,8 @@ constexpr uint32_t kDone = 1u << 1;
 constexpr uint32_t kContinue = 1u << 4;
 constexpr uint32_t kArguments = 0x10;
 
-// A kernel that moves no data for so long will not move any: its simulation stops, the run stays RUNNING as on a card.
+// A kernel that moves no data for so long, or as long as its simulator says, will not move any: its simulation stops, the
+// run stays RUNNING as on a card.
 constexpr uint64_t kStillClocks = 1'000'000;
 
 bool is_over(State state) { return state == State::kCompleted || state == State::kError || state == State::kAbort; }
@@ -199,7 +200,7 @@ void ComputeUnit::step(Lock &lock) {
     if ((status & kStart) == 0 && !stuck) startable_ = true;
     if (status & kDone) complete(faulty_ ? State::kError : State::kCompleted);
     if (stuck && in_flight_.size() == 1) hung_ = true;
-    if (still_clocks_ >= kStillClocks) give_up("has moved no data for " + std::to_string(still_clocks_) + " clocks");
+    if (still_clocks_ >= std::max<uint64_t>(kStillClocks, simulator_.api().patience_clocks)) give_up("has moved no data for " + std::to_string(still_clocks_) + " clocks");
 }
 
 // Completion is in order. A fault cannot be told apart between runs that overlap: it counts against all of them.

@@ -46,8 +46,9 @@ typedef struct hypersonic_device_model_api {
     const char *target;   /* "sw_emu" or "hw_emu" */
     const char *kernel;   /* the kernel's name */
     uint32_t poll_clocks; /* a good `clocks` for advance(): often enough to see ap_ready and ap_done */
-    uint32_t reserved;
-    /* A model after reset, or NULL (out of memory). `memory` is copied, `memory->card` must outlive the model. */
+    /* Clocks in which a run may move no data without being hung: a core that takes long over a row. 0: as the library likes */
+    uint32_t patience_clocks;
+    /* A model after reset, or NULL (out of memory, or what fault() was told). `memory` is copied, `memory->card` must outlive the model. */
     hypersonic_model *(*create)(const hypersonic_memory *memory, const hypersonic_timing *timing);
     void (*destroy)(hypersonic_model *model);
     /* One AXI4-Lite transaction; 0, or -1 when the slave answered an error or never. */

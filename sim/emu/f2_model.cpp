@@ -6,6 +6,7 @@
 // A clock is: sample what both sides show, rising edge, give the design its new inputs, falling edge.
 #include <array>
 #include <cstdio>
+#include <exception>
 #include <memory>
 #include <new>
 
@@ -13,6 +14,7 @@
 #include "axi_memory.h"
 #include "device_model.h"
 #include "kernel_name.h"
+#include "memories.h"
 #include "pcim_shell.h"
 #include "verilated.h"
 
@@ -30,6 +32,10 @@ struct hypersonic_model {
         : memory_(memory), reads_(memory, timing), writes_(memory, timing), context_(new VerilatedContext),
           top_(new Vf2(context_.get(), "f2")) {
         top_->rst_n = 0;
+        {
+            const emu::ExtractedMemories memories(*context_);  // `initial` blocks read them at the first eval
+            top_->eval();
+        }
         for (unsigned i = 0; i < kResetClocks; ++i) clock();
         top_->rst_n = 1;
         clock();
@@ -151,6 +157,9 @@ hypersonic_model *create(const hypersonic_memory *memory, const hypersonic_timin
         return new hypersonic_model(*memory, *timing);
     } catch (const std::bad_alloc &) {
         return nullptr;
+    } catch (const std::exception &error) {
+        memory->fault(memory->card, error.what());
+        return nullptr;
     }
 }
 
@@ -160,7 +169,7 @@ int read(hypersonic_model *model, uint32_t offset, uint32_t *value) { return mod
 uint64_t advance(hypersonic_model *model, uint32_t clocks) { return model->advance(clocks); }
 
 const hypersonic_device_model_api kApi = {
-    HYPERSONIC_DEVICE_MODEL_ABI, sizeof(hypersonic_device_model_api), "f2_emu", kKernelName, kPollClocks, 0,
+    HYPERSONIC_DEVICE_MODEL_ABI, sizeof(hypersonic_device_model_api), "f2_emu", kKernelName, kPollClocks, kPatienceClocks,
     create, destroy, write, read, advance,
 };
 

@@ -5,6 +5,7 @@
 // A clock is: sample what both sides show, rising edge, give the kernel its new inputs, falling edge. All inputs are
 // registered on our side, so each is stable at every rising edge.
 #include <cstdio>
+#include <exception>
 #include <memory>
 #include <new>
 
@@ -12,6 +13,7 @@
 #include "axi_memory.h"
 #include "device_model.h"
 #include "kernel_name.h"
+#include "memories.h"
 #include "verilated.h"
 
 namespace {
@@ -27,7 +29,10 @@ struct hypersonic_model {
         : memory_(memory), reads_(memory, timing), writes_(memory, timing), context_(new VerilatedContext),
           top_(new Vkernel(context_.get(), "kernel")) {
         top_->ap_rst_n = 0;
-        top_->eval();
+        {
+            const emu::ExtractedMemories memories(*context_);  // `initial` blocks read them at the first eval
+            top_->eval();
+        }
         for (unsigned i = 0; i < kResetClocks; ++i) edge();
         top_->ap_rst_n = 1;
         edge();
@@ -150,6 +155,9 @@ hypersonic_model *create(const hypersonic_memory *memory, const hypersonic_timin
         return new hypersonic_model(*memory, *timing);
     } catch (const std::bad_alloc &) {
         return nullptr;
+    } catch (const std::exception &error) {
+        memory->fault(memory->card, error.what());
+        return nullptr;
     }
 }
 
@@ -159,7 +167,7 @@ int read(hypersonic_model *model, uint32_t offset, uint32_t *value) { return mod
 uint64_t advance(hypersonic_model *model, uint32_t clocks) { return model->advance(clocks); }
 
 const hypersonic_device_model_api kApi = {
-    HYPERSONIC_DEVICE_MODEL_ABI, sizeof(hypersonic_device_model_api), "hw_emu", kKernelName, kPollClocks, 0,
+    HYPERSONIC_DEVICE_MODEL_ABI, sizeof(hypersonic_device_model_api), "hw_emu", kKernelName, kPollClocks, kPatienceClocks,
     create, destroy, write, read, advance,
 };
 

@@ -5,6 +5,7 @@
 // that sim/simulator.py writes for each model: namespace spec from its tensors, namespace registers from the kernel's
 // register map.
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <new>
@@ -39,6 +40,14 @@ constexpr size_t kOutputSize = row_size(spec::kOutputs, kOutputTensors);
 constexpr uint32_t kInputBytes = row_bytes(spec::kInputs, kInputTensors);
 constexpr uint32_t kOutputBytes = row_bytes(spec::kOutputs, kOutputTensors);
 constexpr uint32_t kAlignment = 64;
+
+// Rows computed at once: their raw integers take no more than 16 MB, but there is always one.
+constexpr size_t kRawNumbers = (16u << 20) / sizeof(int64_t);
+constexpr uint32_t kSliceRows =
+    static_cast<uint32_t>(std::clamp<size_t>(kRawNumbers / (kInputSize + kOutputSize), 1, kPollRows));
+
+// A slow network's registers answer after this or one row, the later of them.
+constexpr std::chrono::milliseconds kSliceTime{20};
 
 // Tensor T of every row, its types known to the compiler: x rows of kInputBytes, raw rows of kInputSize.
 template <size_t T>
@@ -98,7 +107,13 @@ struct hypersonic_model {
 
     uint64_t advance(uint32_t rows) {
         accept();
-        if (running_ && row_ < rows_) compute(std::min(rows, rows_ - row_));
+        const auto until = std::chrono::steady_clock::now() + kSliceTime;
+        for (uint32_t slice = 1; running_ && rows > 0 && row_ < rows_; slice = std::min(2 * slice, kSliceRows)) {
+            slice = std::min({slice, rows, rows_ - row_});
+            compute(slice);
+            rows -= slice;
+            if (std::chrono::steady_clock::now() >= until) break;
+        }
         if (running_ && row_ == rows_ && !done_) finish();
         accept();
         return rows_done_;

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from hypersonic.build import build, build_csim, travelling
-from hypersonic.client.load import InferError, Model, describe_model, send_events
+from hypersonic.client.load import InferError, Model, Tensor, describe_model, send_events
+from hypersonic.golden import WrongAnswerError, check_against_csim
 from hypersonic.hls.zoo.facile.events import log_flat_events
-from hypersonic.infer import WrongAnswerError, check_against_csim, kernel_cycles
+from hypersonic.infer import kernel_cycles
 from hypersonic.run import Served, ServerError, served
 
 
@@ -29,22 +30,24 @@ def test_each_answer_belongs_to_its_event_whoever_sent_it(server: Served) -> Non
     rows = log_flat_events(1, seed=11).rows
     events = [np.ascontiguousarray(rows[rng.integers(0, len(rows), rng.integers(1, 200))]) for _ in range(40)]
     model = describe_model(server.grpc, "facile")
-    assert (model.name, model.input_shape) == ("facile", (18,))
+    assert (model.name, model.inputs) == ("facile", (Tensor("input", (18,)),))
     seen: list[int] = []
-    load = send_events(server.grpc, model, events, clients=5, on_answer=seen.append)
+    load = send_events(server.grpc, model, [(event,) for event in events], clients=5, on_answer=seen.append)
     assert sorted(seen) == list(range(40))
     assert (load.latencies_ns > 0).all()
-    assert [len(output) for output in load.outputs] == [len(event) for event in events]
-    assert check_against_csim("facile", model, np.concatenate(events), np.concatenate(load.outputs)) == sum(map(len, events))
+    outputs = [output for (output,) in load.outputs]
+    assert [len(output) for output in outputs] == [len(event) for event in events]
+    asked, answers = (np.concatenate(events),), (np.concatenate(outputs),)
+    assert check_against_csim("facile", model, asked, answers) == sum(map(len, events))
 
 
 def test_one_wrong_bit_is_found_and_named(server: Served) -> None:
     rows = log_flat_events(1, seed=12).rows[:50]
     model = describe_model(server.grpc, "facile")
-    output = np.array(send_events(server.grpc, model, [rows], clients=1).outputs[0])
+    output = np.array(send_events(server.grpc, model, [(rows,)], clients=1).outputs[0][0])
     output.view(np.uint32)[17, 0] ^= 1
     with pytest.raises(WrongAnswerError, match=r"1 of 50 answers of model 'facile' differ from csim, first in row 17"):
-        check_against_csim("facile", model, rows, output)
+        check_against_csim("facile", model, (rows,), (output,))
 
 
 @pytest.mark.parametrize("datatypes", [("FP16", "BF16"), ("INT16", "INT32")])
@@ -55,16 +58,16 @@ def test_other_datatypes_travel_and_are_compared_to_the_bit(tmp_path: Path, data
     rows = x.tensors[0].quantise(log_flat_events(1, seed=14).rows[:500])
     with served(tmp_path) as server:
         model = describe_model(server.grpc, "facile")
-        assert (model.input_datatype, model.output_datatype) == datatypes
-        (answers,) = send_events(server.grpc, model, [rows], clients=1).outputs
-    assert check_against_csim("facile", model, rows, answers) == 500
+        assert (model.inputs[0].datatype, model.outputs[0].datatype) == datatypes
+        (answers,) = send_events(server.grpc, model, [(rows,)], clients=1).outputs
+    assert check_against_csim("facile", model, (rows,), answers) == 500
 
 
 def test_a_card_without_a_clock_counts_none(server: Served) -> None:
     url = f"http://{server.metrics}/metrics"
     before = kernel_cycles(url, "facile")
     rows = log_flat_events(1, seed=13).rows[:1000]
-    send_events(server.grpc, describe_model(server.grpc, "facile"), [rows], clients=1)
+    send_events(server.grpc, describe_model(server.grpc, "facile"), [(rows,)], clients=1)
     assert kernel_cycles(url, "facile") - before == 0
     assert kernel_cycles(url, "nobody") == 0
 
@@ -77,7 +80,7 @@ def test_an_unknown_model_is_an_error_that_names_it(server: Served) -> None:
 def test_a_refused_event_is_an_error_with_the_servers_words(server: Served) -> None:
     model = describe_model(server.grpc, "facile")
     with pytest.raises(InferError, match=r"model 'facile' refused 2 rows: .*unexpected shape for input 'input'"):
-        send_events(server.grpc, model, [np.zeros((2, 17), np.float32)], clients=2)
+        send_events(server.grpc, model, [(np.zeros((2, 17), np.float32),)], clients=2)
 
 
 def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
@@ -86,6 +89,6 @@ def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
 
 
 def test_clients_that_cannot_connect_all_end() -> None:
-    model = Model("facile", "1", "input", (18,), "output")
+    model = Model("facile", "1", (Tensor("input", (18,)),), (Tensor("output", (1,)),))
     with pytest.raises(InferError, match="no server answers at localhost:1"):
-        send_events("localhost:1", model, [np.zeros((1, 18), np.float32)] * 3, clients=3)
+        send_events("localhost:1", model, [(np.zeros((1, 18), np.float32),)] * 3, clients=3)

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.client.load import Model
+from hypersonic.client.load import Model, Tensor
+from hypersonic.golden import check_against_csim
 from hypersonic.hls.zoo.facile.events import log_flat_events
-from hypersonic.infer import check_against_csim
 from tests.reference.servers import Served
 
 #: any wait ends after this, to fail
@@ -39,8 +39,8 @@ def summing(server: Served, model: str) -> Network:
 def on_card(server: Served) -> Network:
     """FACILE on the emulated card: the fabric's integers are csim's."""
     rows = np.ascontiguousarray(log_flat_events(1, seed=3).rows[:400])
-    facile = Model("facile", "1", "input", (rows.shape[1],), "output")
-    return Network(server, "facile", "input", "output", rows, lambda x, y: check_against_csim("facile", facile, x, y))
+    facile = Model("facile", "1", (Tensor("input", (rows.shape[1],)),), (Tensor("output", (1,)),))
+    return Network(server, "facile", "input", "output", rows, lambda x, y: check_against_csim("facile", facile, (x,), (y,)))
 
 
 def _check_sums(x: Floats, y: Floats) -> None:

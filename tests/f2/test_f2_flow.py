@@ -7,7 +7,7 @@ import hashlib
 import shutil
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from hypersonic.firmware.bitstream.errors import MissingVendorError, StepError, 
 from hypersonic.firmware.bitstream.f2_cl import CL, connections, id_defines_text, synthesis_tcl, wrapper_text, write_cl
 from hypersonic.firmware.bitstream.f2_flow import F2Build, build_f2, describe_command, image_state, wait_for_image
 from hypersonic.firmware.bitstream.f2_kit import VARIABLES, Kit, find_kit
-from hypersonic.firmware.f2_top import PORTS
+from hypersonic.firmware.f2_top import PORTS, write_f2
 from hypersonic.firmware.platform import Target, find_platform
 from hypersonic.firmware.xclbin import Xclbin
 from hypersonic.hls import verilator
@@ -287,3 +287,18 @@ def test_the_build_command_says_what_is_missing_before_the_model_is_read(
     assert "name yours with --afi-bucket" in refused()
     assert "--kernel-mhz is 300, but the shell's one clock is 250 MHz" in refused(options=CardOptions(kernel_mhz=300))
     assert "takes --core da, not hls" in refused(core="hls")
+
+
+def test_memory_files_lie_in_the_design_and_decide_the_build(site: Site, built: Built, tmp_path: Path) -> None:
+    weights = tmp_path / "bench_weights.mem"
+    weights.write_text("1f\n")
+    kernel = replace(built.design.kernel, core=replace(built.design.kernel.core, memories=(weights,)))
+    (tmp_path / "build").mkdir()
+    inputs = write_cl(replace(built.design, kernel=kernel), site.kit, tmp_path / "build")
+    assert f"{CL}/design/bench_weights.mem" in inputs
+    assert (tmp_path / "build" / CL / "design" / "bench_weights.mem").read_text() == "1f\n"
+    script = (tmp_path / "build" / CL / "build" / "scripts" / f"synth_{CL}.tcl").read_text()
+    assert "$::env(CL_DIR)/design/bench_weights.mem" in script
+    uuids = {write_f2(kernel, 2, tmp_path / "one").uuid}
+    weights.write_text("20\n")
+    assert write_f2(kernel, 2, tmp_path / "two").uuid not in uuids

@@ -65,6 +65,6 @@ def test_the_server_serves_a_model_on_the_simulated_f2_card(built: Built, tmp_pa
     events = [built.rows(1000, seed) for seed in range(6)]
     with served(tmp_path) as server:
         model = describe_model(server.grpc, "bench")
-        load = send_events(server.grpc, model, [x for x, _ in events], clients=3)
-    for got, (_, wanted) in zip(load.outputs, events, strict=True):
+        load = send_events(server.grpc, model, [(x,) for x, _ in events], clients=3)
+    for (got,), (_, wanted) in zip(load.outputs, events, strict=True):
         np.testing.assert_array_equal(got.reshape(wanted.shape).view(np.uint32), wanted.view(np.uint32))

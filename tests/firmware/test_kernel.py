@@ -12,14 +12,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hypersonic.firmware import kernel as kernel_module
-from hypersonic.firmware.converters import converter_parameters
+from hypersonic.firmware.converters import Part, converter_parameters, parts
 from hypersonic.firmware.kernel import PORTS, Kernel, KernelError, rtl_sources, write_kernel
 from hypersonic.hls import verilator
-from hypersonic.hls.core import Core
+from hypersonic.hls.core import Core, Port
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import DATATYPES, TensorSpec
 from hypersonic.sim.bench_core import bench_rows, write_bench_core
+from hypersonic.sim.bench_rf import rf_bench_rows, write_rf_bench
 
 MODULES = sorted(file.stem for file in kernel_module.RTL.glob("*.sv"))
 
@@ -83,7 +84,7 @@ def test_the_top_has_exactly_the_ports_of_a_vitis_kernel(core: Core, tmp_path: P
 
 def test_scales_and_types_reach_the_converter_as_literals() -> None:
     x = TensorSpec("x", (3,), FixedPoint(12, 20, False, Rounding.RND_CONV, Overflow.SAT), scale_exponents=(1, -2, 0))
-    parameters = converter_parameters(x, x.fixed)
+    parameters = converter_parameters(Part(x, 3, 1), x.fixed)
     assert parameters["SCALES"] == "48'h0000fffe0001"
     assert (parameters["WIDTH"], parameters["FRACTION"], parameters["SIGNED"]) == ("12", "-8", "1'b0")
     assert (parameters["ROUNDING"], parameters["OVERFLOW"]) == ("2", "1")
@@ -102,9 +103,55 @@ def test_a_scale_beyond_the_shell_is_refused_by_element(core: Core, tmp_path: Pa
 
 
 def test_a_row_longer_than_the_shell_counts_is_refused(core: Core, tmp_path: Path) -> None:
-    x = TensorSpec("x", (128, 128), FixedPoint(16, 6))
-    with pytest.raises(KernelError, match="tensor 'x': a row is 65536 bytes, expected at most 65535"):
+    x = TensorSpec("x", (2048, 2048), FixedPoint(16, 6))
+    with pytest.raises(KernelError, match="tensor 'x': a row is 16777216 bytes, expected at most 16777215"):
         write_kernel(replace(core, inputs=Row((x,))), tmp_path)
+
+
+@pytest.mark.parametrize(("elements", "widths"), [(16_383, 0), (16_384, 1)])
+def test_only_rows_of_65536_bytes_and_more_are_counted_with_more_bits(tmp_path: Path, elements: int, widths: int) -> None:
+    y = Row((TensorSpec("y", (elements,), FixedPoint(16, 6)),))
+    core = Core("wide_rows", "rf", "wide_core", (), bench_rows(4, 1)[0], y, 1, 1, y_lanes=(1,))
+    write_kernel(core, tmp_path)
+    assert (tmp_path / "wide_rows.v").read_text().count(".BYTES_WIDTH(56)") == widths
+
+
+#: an image with numbers beside it, as plain as networks have them, and inputs that look alike but for their types
+IN_BEATS = {
+    "one tensor": rf_bench_rows(((16, 6), "FP32")),
+    "several tensors": rf_bench_rows(((8, 6), "FP32"), ((15,), "INT8"), ((7, 6), "FP16"), n_out=6, datatype="INT16"),
+}
+
+
+@pytest.mark.parametrize(("x", "y"), IN_BEATS.values(), ids=IN_BEATS)
+def test_a_kernel_whose_rows_come_in_beats_lints_clean(tmp_path: Path, x: Row, y: Row) -> None:
+    core = write_rf_bench(x, y, tmp_path, reuse_factor=16)
+    assert core.x_lanes
+    lint(write_kernel(core, tmp_path / "kernel"))
+
+
+def test_tensors_whose_beats_look_alike_share_a_converter() -> None:
+    image, first, second, wider = (
+        TensorSpec(name, shape, FixedPoint(width, 4), "INT8")
+        for name, shape, width in (("a", (4, 3), 8), ("b", (5,), 8), ("c", (7,), 8), ("d", (5,), 7))
+    )
+    shared = parts(Port(Row((image, first, second, wider)), (3, 1, 1, 1)))
+    assert [(part.tensor.name, part.elements, part.beats) for part in shared] == [("a", 3, 4), ("b", 1, 12), ("d", 1, 5)]
+
+
+def test_a_beats_scales_are_those_of_every_beat_or_the_element_is_named(core: Core, tmp_path: Path) -> None:
+    x = TensorSpec("image", (4, 2), FixedPoint(16, 6), scale_exponents=(1, 2, 1, 2, 1, 3, 1, 2))
+    beats = replace(core, inputs=Row((x,)), x_lanes=(2,))
+    with pytest.raises(KernelError, match=r"'image', element 5: scale exponent is 3, expected 2 as of element 1: .* every 2"):
+        write_kernel(beats, tmp_path)
+    assert write_kernel(replace(beats, x_lanes=(8,)), tmp_path)
+    assert write_kernel(replace(beats, inputs=Row((replace(x, scale_exponents=(1, 2) * 4),))), tmp_path)
+
+
+def test_several_outputs_in_beats_are_refused(core: Core, tmp_path: Path) -> None:
+    y = Row(tuple(TensorSpec(name, (4,), FixedPoint(16, 6)) for name in "ab"))
+    with pytest.raises(KernelError, match="core bench: 2 outputs leave in beats, expected one"):
+        write_kernel(replace(core, outputs=y, y_lanes=(2, 2)), tmp_path)
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -144,6 +191,9 @@ BAD_PARAMETERS = [
     ("kernel_control", "MAX_RUNS=6", "MAX_RUNS is 6"),
     ("axis_fixed_to_wire", "LATENCY=6", "LATENCY is 6"),
     ("kernel_runs", "ROW_IN_BYTES=65536", "ROW_IN_BYTES is 65536"),
+    ("kernel_shell", "Y_BYTES=3", "Y_BYTES is 3"),
+    ("tensor_turns", "BEATS=64'd1", "tensor 1 has no BEATS"),
+    ("axis_tensor_unpack", "MOST_WORDS=0", "expected 1 to MOST_WORDS, 0"),
 ]
 
 

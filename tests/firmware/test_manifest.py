@@ -46,6 +46,17 @@ def test_the_json_has_the_agreed_fields() -> None:
     assert (fields["target"], fields["platform"], fields["kernel"]) == ("hw_emu", "u250", "facile")
 
 
+def test_one_scale_for_all_of_a_large_tensor_takes_no_room_and_none_is_taken_for_it_unseen() -> None:
+    strain = TensorSpec("strain", (8192, 21), FixedPoint(16, 6), scale_exponents=(-2,) * (8192 * 21))
+    text = replace(MANIFEST, inputs=Row((strain,))).to_json()
+    assert len(text) < 2000
+    assert Manifest.parse(text).inputs.tensors == (strain,)
+    fields = json.loads(text)
+    fields["inputs"][0]["shape"] = [1 << 40]
+    with pytest.raises(ManifestError, match="1 scale exponents, expected 1099511627776, one per element"):
+        Manifest.parse(json.dumps(fields))
+
+
 def test_a_manifest_of_these_bytes_is_accepted() -> None:
     assert check(MANIFEST, XCLBIN).uuid == MANIFEST.uuid
 

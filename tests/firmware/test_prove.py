@@ -28,6 +28,12 @@ BREAKS = {
     "a run's rest reaches the next run": Break(
         "axis_row_unpack", "wire [FILL_BITS-1:0] kept = finish ? '0 : give", "wire [FILL_BITS-1:0] kept = give", "prove_3_4"
     ),
+    "a tensor's last piece is counted as long as the next tensor's": Break(
+        "axis_tensor_unpack",
+        "turn[t] ? fill_q - FILL_BITS'(PIECE)",
+        "turn[t] ? fill_q - FILL_BITS'(ends ? NEXT : PIECE)",
+        "prove_2x2_1x1",
+    ),
     "a row joins the run before": Break(
         "axis_row_pack",
         "assign s_axis_tready = kept < FILL_BITS'(BEAT_UNITS) && (!flush_q || finish);",

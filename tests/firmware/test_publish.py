@@ -14,7 +14,7 @@ from hypersonic.firmware.errors import ManifestMismatchError, PublishError
 from hypersonic.firmware.link import link
 from hypersonic.firmware.manifest import Manifest, check
 from hypersonic.firmware.platform import Target, find_platform
-from hypersonic.firmware.publish import check_repository, publish, versions
+from hypersonic.firmware.publish import check_repository, publish, publish_files, versions
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
@@ -87,6 +87,25 @@ def test_beside_a_version_of_an_older_program_it_is_said_what_to_remove(tmp_path
     (place / "manifest.json").write_text(text.replace('"schema": 2', '"schema": 1'))
     with pytest.raises(PublishError, match=r"schema is 1, expected 2.* remove .*facile first"):
         publish(tmp_path, XCLBIN, MANIFEST, "name")
+
+
+def test_files_of_any_backend_are_published_and_what_is_beside_them_replaced(tmp_path: Path) -> None:
+    for number, text in enumerate((b"one", b"two"), 1):
+        place = publish_files(tmp_path, "net", {"model.onnx": text}, {"config.pbtxt": text, "labels.txt": text})
+        assert place == tmp_path / "net" / str(number)
+        assert {path.name: path.read_bytes() for path in place.iterdir()} == {"model.onnx": text}
+        assert (tmp_path / "net" / "labels.txt").read_bytes() == (tmp_path / "net" / "config.pbtxt").read_bytes() == text
+    assert versions(tmp_path, "net") == (1, 2)
+
+
+def test_versions_of_two_backends_do_not_share_a_model(tmp_path: Path) -> None:
+    publish_files(tmp_path, "facile", {"model.onnx": b"net"}, {"config.pbtxt": b"theirs"})
+    with pytest.raises(
+        PublishError, match=r"version 1 has model.onnx, the new build manifest.json, model.xclbin \(.* is not there"
+    ):
+        publish(tmp_path, XCLBIN, MANIFEST, "ours")
+    assert (tmp_path / "facile" / "config.pbtxt").read_text() == "theirs"
+    assert versions(tmp_path, "facile") == (1,)
 
 
 @pytest.mark.parametrize(("model", "version"), [("../up", None), (".hidden", None), ("", None), ("facile", 0), ("facile", -3)])

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,13 +13,16 @@ from textwrap import dedent
 import pytest
 
 from hypersonic.firmware import resources
-from hypersonic.firmware.kernel import write_kernel
+from hypersonic.firmware.kernel import Kernel, write_kernel
 from hypersonic.firmware.logic_path import Cell, LogicPath, longest_paths, parse_blif, plain_name
+from hypersonic.firmware.module_tree import Module, module_of
 from hypersonic.firmware.platform import Resources, find_platform
-from hypersonic.firmware.resources import GrowthError, Module, ResourceReport, check_growth, estimate, report_build, shares
+from hypersonic.firmware.resources import GrowthError, ResourceReport, check_growth, estimate, report_build, shares
 from hypersonic.firmware.yosys import SynthesisError, ports, synthesise, tool_version
 from hypersonic.hls.build import build_project
+from hypersonic.hls.core import Core
 from hypersonic.hls.zoo import facile
+from hypersonic.sim.bench_core import bench_rows, write_bench_core
 
 U250 = find_platform("u250")
 ZOO = Path(facile.__file__).parent
@@ -69,6 +73,23 @@ def test_a_module_given_as_ports_alone_counts_elsewhere(mac: Path, tmp_path: Pat
     assert "square" not in found.cells
 
 
+def test_a_core_is_counted_and_timed_inside_its_shell(mac: Path, tmp_path: Path) -> None:
+    row = write_bench_core(*bench_rows(1, 1), tmp_path / "bench").inputs
+    core = Core("mac", "da", "mac", (mac,), row, row, 1, 2)
+    shell = tmp_path / "around.sv"
+    shell.write_text(
+        "module around (input wire clk, input wire [31:0] x, output logic [39:0] y);\n  wire [39:0] inner;\n"
+        "  always_ff @(posedge clk) y <= inner;\n"
+        "  mac u_mac (.clk(clk), .a(x[15:0]), .b(x[31:16]), .s(x[7:0]), .p(inner[31:0]), .q(inner[39:32]));\nendmodule\n"
+    )
+    found = estimate(Kernel("around", "around", (mac, shell), (), core))
+    assert {path: module.count for path, module in found.top.walk()} == {
+        "around": 1, "around/mac": 1, "around/mac/square": 2,
+    }  # fmt: skip
+    assert (found.top.own.ff, found.top.total.dsp) == (40, 1)
+    assert any(path.end.startswith("mac.") for path in found.paths)
+
+
 def test_rtl_that_yosys_refuses_is_an_error_with_its_words(tmp_path: Path) -> None:
     (tmp_path / "bad.sv").write_text("module bad (input wire a);\n  nobody u_nobody (.a(a));\nendmodule\n")
     with pytest.raises(SynthesisError, match=r"Yosys refuses the RTL: Module `\\nobody' referenced in module `\\bad'"):
@@ -89,7 +110,7 @@ CELLS = {
 
 
 def test_instances_that_differ_in_parameters_alone_are_one_line() -> None:
-    top = resources._module("top", 1, CELLS)
+    top = module_of("top", 1, CELLS)
     assert [(path, module.count) for path, module in top.walk()] == [("top", 1), ("top/fifo", 3), ("top/fifo/gray", 2)]
     assert top.own == Resources(lut=1, ff=3)
     assert top.children[0].own == Resources(lut=2 * 4 + 8 + 1, bram36=1, uram=1)
@@ -98,7 +119,7 @@ def test_instances_that_differ_in_parameters_alone_are_one_line() -> None:
 
 def test_a_cell_of_unknown_size_is_an_error_not_nothing() -> None:
     with pytest.raises(SynthesisError, match="Yosys used the cell PCIE40E4, of which the size is not known"):
-        resources._module("top", 1, {"top": {"PCIE40E4": 1}})
+        module_of("top", 1, {"top": {"PCIE40E4": 1}})
 
 
 def report(**luts: int) -> ResourceReport:
@@ -244,6 +265,22 @@ def test_names_are_told_without_the_synthesisers_marks() -> None:
 def test_a_directory_without_a_core_is_an_error_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert resources.main([str(tmp_path)]) == 1
     assert "core.json" in capsys.readouterr().err
+
+
+def test_memories_that_cannot_fit_are_refused_without_synthesis(tmp_path: Path) -> None:
+    """25 million weights of 8 bits, as in ResNet-50: more than the block RAM of a U250."""
+    core = write_bench_core(*bench_rows(18, 1), tmp_path)
+    kernel = write_kernel(core, tmp_path / "kernel")
+    weights = tmp_path / "weights.mem"
+    weights.write_text("0" * 16 + "\n")
+    os.truncate(weights, 17 * 25_000_000 // 8)
+    told: list[str] = []
+    for platform in (U250, find_platform("u55c")):
+        built = report_build(replace(kernel, core=replace(core, memories=(weights,))), platform, 1, told.append)
+        assert "compute unit bench_1 does not fit" in built.misfit
+        assert "BRAM36" in built.misfit
+        assert built.lines[0].startswith("the 1 memories alone take ")
+    assert told == []
 
 
 @pytest.mark.timeout(1800)  # minutes of Yosys when nothing is kept yet

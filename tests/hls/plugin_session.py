@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+STRATEGIES = ("Latency", "distributed_arithmetic")
+
 
 def chain(layers: Any, keras: Any) -> Any:
     return keras.Sequential(
@@ -31,6 +33,18 @@ def graph(layers: Any, keras: Any) -> Any:
     return keras.Model([z, x], [layers.Dense(2, name="c")(layers.Concatenate(name="d")([total, z])), total])
 
 
+def image(layers: Any, keras: Any) -> Any:
+    return keras.Sequential(
+        [
+            keras.Input((6, 6, 2), name="x"),
+            layers.Conv2D(3, 3, padding="same", activation="relu", name="a"),
+            layers.MaxPooling2D(2, name="b"),
+            layers.Flatten(name="f"),
+            layers.Dense(4, name="c"),
+        ]
+    )
+
+
 def main(directory: Path) -> None:
     os.environ["TF_USE_LEGACY_KERAS"] = "1"
     import tf_keras as keras
@@ -43,20 +57,28 @@ def main(directory: Path) -> None:
     session = {
         "chain": compared(directory / "chain", chain(keras.layers, keras), [x, x[:1]]),
         "graph": compared(directory / "graph", graph(keras.layers, keras), [z, [part[:1] for part in z]]),
+        "image": compared(
+            directory / "image", image(keras.layers, keras), [rng.normal(size=(40, 6, 6, 2))], ("Resource",), "io_stream"
+        ),
     }
     (directory / "session.json").write_text(json.dumps(session))
 
 
-def compared(directory: Path, model: Any, inputs: list[Any]) -> dict[str, Any]:
+def compared(
+    directory: Path, model: Any, inputs: list[Any], strategies: tuple[str, ...] = STRATEGIES, io_type: str = "io_parallel"
+) -> dict[str, Any]:
     """Every backend's answers to the inputs against the Vitis backend's: values, shapes, dtypes, and lists for lists."""
     import hls4ml
 
     answers, reports = {}, {}
-    for backend, strategy in (("Vitis", "Latency"), ("Hypersonic", "Latency"), ("Hypersonic", "distributed_arithmetic")):
+    for backend, strategy in [("Vitis", "Latency"), *(("Hypersonic", strategy) for strategy in strategies)]:
         config = hls4ml.utils.config_from_keras_model(model, granularity="name", backend=backend)
-        config["Model"]["Strategy"] = strategy
+        for layer in config["LayerName"].values():  # what the model-wide word does not reach
+            layer["Strategy"] = strategy
         where = str(directory / f"{backend}_{strategy}")
-        made = hls4ml.converters.convert_from_keras_model(model, hls_config=config, output_dir=where, backend=backend)
+        made = hls4ml.converters.convert_from_keras_model(
+            model, hls_config=config, output_dir=where, backend=backend, io_type=io_type
+        )
         made.compile()
         answers[f"{backend} {strategy}"] = [made.predict(x) for x in inputs]
         if backend == "Hypersonic":

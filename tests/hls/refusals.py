@@ -60,7 +60,7 @@ def cases() -> dict[str, tuple[Callable[[], Any], dict[str, Any]]]:
         return Model([a, b], layers.Concatenate(name="c")([a, b]))
 
     def softmax() -> Any:
-        return Sequential([Input((3,), name="x"), layers.Dense(2, name="d"), layers.Softmax(name="soft")])
+        return Sequential([Input((3,), name="x"), layers.Dense(2, name="d"), layers.Activation("softmax", name="soft")])
 
     def precision(**types: str) -> dict[str, Any]:
         return {"d": {"Precision": types}}
@@ -90,14 +90,14 @@ def cases() -> dict[str, tuple[Callable[[], Any], dict[str, Any]]]:
         "broadcast": (model(broadcast, (2, 3)), {}),
         "quantised_branch": (model(quantised_branch), {"q": {"Precision": {"result": "ap_fixed<4,2>"}}}),
         "fused_output": (normalised, {"bn": {"Precision": {"result": "ap_fixed<7,4,AP_RND,AP_SAT>"}}}),
-        "relu_output": (lambda: dense(activation="relu"), {}),
+        "relu_output": (lambda: dense(activation="relu"), {"d": None}),
         "least_weight": (lambda: dense(Constant(-1.0)), precision(weight="ap_fixed<4,1,AP_TRN,AP_SAT_SYM>")),
         "no_such_input": (dense, {}),
         "undescribed_input": (two, {}),
         "only_input": (two, {}),
         "same_name": (two, {}),
-        "resource": (dense, {"d": {"Strategy": "Resource", "ReuseFactor": 3}}),
-        "softmax_table": (softmax, {"d": {"Precision": {"result": "ap_fixed<38,18>"}}}),
+        "softmax_type": (softmax, {"d": {"Precision": {"result": "ap_fixed<38,18>"}}}),
+        "setting": (dense, {"d": {"Reusefactor": 4}}),
         "wide_output": (dense, precision(accum="ap_fixed<70,20>", result="ap_fixed<70,20>")),
         "unknown_layer_name": (dense, {"dens": {"Precision": {"result": "ap_fixed<16,8>"}}}),
     }

@@ -15,6 +15,9 @@ from hypersonic.hls.core import Core
 
 ROOT = Path(__file__).resolve().parents[2]
 
+#: hls4ml's strategy -> the core it means
+UNROLLED = {"Latency": "da", "distributed_arithmetic": "da"}
+
 
 def test_the_entry_point_names_the_register_function() -> None:
     (found,) = entry_points(group="hls4ml.backends", name="hypersonic")
@@ -26,11 +29,13 @@ def test_compile_predict_and_build_work_and_predict_equals_the_vitis_backend(tmp
     argv = [sys.executable, str(Path(__file__).with_name("plugin_session.py")), str(tmp_path)]
     done = subprocess.run(argv, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
-    for model, session in json.loads((tmp_path / "session.json").read_text()).items():
-        assert session["equal"] == {"Hypersonic Latency": True, "Hypersonic distributed_arithmetic": True}
-        assert session["distinct"] > 300
-        core = Core.load(tmp_path / model / "Hypersonic_Latency" / "core")
-        for report in session["reports"].values():
-            assert report["CoreReport"]["ii"] == 1
-            assert report["CoreReport"]["latency_cycles"] == core.latency_cycles
-        assert (tmp_path / model / "Hypersonic_Latency" / "build_prj.tcl").is_file()
+    sessions = json.loads((tmp_path / "session.json").read_text())
+    for model, cores in (("chain", UNROLLED), ("graph", UNROLLED), ("image", {"Resource": "rf"})):
+        session = sessions[model]
+        assert session["equal"] == {f"Hypersonic {strategy}": True for strategy in cores}, model
+        assert session["distinct"] > 100
+        for strategy, kind in cores.items():
+            written, report = tmp_path / model / f"Hypersonic_{strategy}", session["reports"][strategy]["CoreReport"]
+            core = Core.load(written / "core")
+            assert (core.kind, core.ii, core.latency_cycles) == (kind, report["ii"], report["latency_cycles"])
+            assert (written / "build_prj.tcl").is_file()

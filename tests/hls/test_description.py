@@ -50,10 +50,11 @@ def read(directory: Path, content: bytes) -> ModelDescription:
         ({"inputs": {"a": {}}}, "both input and inputs, expected one of them"),
         ({"outputs": {"a": 3}, "output": None}, "both output and outputs"),
         ({"gate": {"rows": "a:b", "tolerance": {"y": 1, "z": -1}}}, "gate is .* or one by name for each output"),
-        ({"hls4ml": {"dense_1": {}}}, "hls4ml: unknown field dense_1, expected LayerName, LayerType, Model"),
+        ({"hls4ml": {"dense_1": {}}}, "hls4ml: unknown field dense_1, expected IOType, LayerName, LayerType, Model"),
         ({"hls4ml": {"LayerName": ["a"]}}, r"hls4ml.LayerName is \['a'\], expected a mapping"),
         ({"hls4ml": {"LayerName": {"d": 3}}}, "hls4ml.LayerName.d is 3, expected a mapping"),
         ({"hls4ml": {"Model": 3}}, "hls4ml.Model is 3, expected a mapping"),
+        ({"hls4ml": {"IOType": "stream"}}, "hls4ml.IOType is 'stream', expected io_parallel or io_stream"),
         ({"gate": {"rows": "events", "tolerance": 1}}, "gate is .*, expected rows: 'module:function'"),
         ({"gate": {"rows": "a:b", "tolerance": float("nan")}}, "gate is .* tolerance: a number"),
     ],
@@ -131,3 +132,18 @@ def test_a_whole_description_is_read(tmp_path: Path) -> None:
     description = read(tmp_path, yaml.safe_dump({**WHOLE, "hls4ml": {"Model": None}, "gate": None}).encode())
     assert (description.name, description.max_batch_size, description.gate, description.hls4ml) == ("tiny", 160_000, None, {})
     assert [side.exponents(2) for side in description.inputs] == [(0, 1)]
+
+
+@pytest.mark.parametrize(
+    ("hls4ml", "core"),
+    [
+        ({}, "da"),
+        ({"Model": {"Strategy": "Latency"}}, "da"),
+        ({"Model": {"Strategy": "distributed_arithmetic"}}, "da"),
+        ({"Model": {"Strategy": "Resource"}}, "rf"),
+        ({"LayerName": {"d": {"Strategy": "resource"}, "e": {"Strategy": "Latency"}}}, "rf"),
+        ({"LayerType": {"Dense": {"Strategy": "Resource"}}, "LayerName": None}, "rf"),
+    ],
+)
+def test_hls4mls_strategy_picks_the_core(tmp_path: Path, hls4ml: dict[str, object], core: str) -> None:
+    assert read(tmp_path, yaml.safe_dump({**WHOLE, "hls4ml": hls4ml}).encode()).core == core

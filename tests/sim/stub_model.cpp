@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A device model small enough to see through: y[i] = 2 * x[i], one float a row, one row a clock, 100 clocks of latency,
-// several runs in flight. Rows from 0xdead0000 up are wishes: 1 never completes, 2 writes one row too many.
+// several runs in flight. Rows from 0xdead0000 up are wishes: 1 never completes, 2 writes one row too many, 3 waits inside the
+// model, for at most 20 s, until as many models as y[0] says do so and count each other at the address that x holds; y[0] becomes their number.
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <deque>
+#include <thread>
 
 #include "device_model.h"
 
@@ -35,7 +39,8 @@ struct hypersonic_model {
         const uint64_t x = registers[4] | uint64_t{registers[5]} << 32;
         const uint64_t y = registers[7] | uint64_t{registers[8]} << 32;
         const uint32_t wish = registers[10] >= kWishes ? registers[10] - kWishes : 0;
-        const uint32_t rows = wish ? 4 : registers[10];
+        const uint32_t rows = wish == 3 ? 0 : wish ? 4 : registers[10];
+        if (wish == 3) meet(x, y);
         for (uint32_t i = 0; i < rows + (wish == 2); ++i) {
             uint64_t extent = 0;
             float value = 0;
@@ -53,6 +58,17 @@ struct hypersonic_model {
         flying.push_back({until, wish == 1 ? kNever : until + kLatency});
         if (flying.size() > most_in_flight) most_in_flight = static_cast<uint32_t>(flying.size());
         start = false;
+    }
+
+    void meet(uint64_t x, uint64_t y) {
+        uint64_t extent = 0;
+        const auto *common = reinterpret_cast<uint64_t *>(memory.resolve(memory.card, x, &extent));
+        const std::atomic_ref<uint32_t> present(*reinterpret_cast<uint32_t *>(memory.resolve(memory.card, *common, &extent)));
+        auto *number = reinterpret_cast<uint32_t *>(memory.resolve(memory.card, y, &extent));
+        const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+        ++present;
+        while (present < *number && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+        *number = present;
     }
 
     void step() {

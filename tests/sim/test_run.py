@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from conftest import WriteXclbin, Xrt
 
 RUNS, MOST_IN_FLIGHT = 0x48, 0x80
-NEVER_COMPLETES, WRITES_TOO_FAR = 0xDEAD0001, 0xDEAD0002
+NEVER_COMPLETES, WRITES_TOO_FAR, MEETS = 0xDEAD0001, 0xDEAD0002, 0xDEAD0003
 
 
 @pytest.mark.parametrize(
@@ -227,6 +227,22 @@ def test_threads_share_a_kernel(xrt: Xrt, write_xclbin: WriteXclbin) -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_compute_units_are_simulated_by_threads_of_their_own(xrt: Xrt, write_xclbin: WriteXclbin) -> None:
+    device = xrt.device(write_xclbin(compute_units=3))
+    counter, runs, results = xrt.buffer(device, 64), [], []
+    counter.fill(np.zeros(16))
+    for bank in range(3):
+        x, y = xrt.buffer(device, 64, bank), xrt.buffer(device, 64, bank)
+        x.fill(np.array([xrt.xrtBOAddress(counter.handle)], np.uint64).view(np.float32))
+        y.fill(np.array([3], np.uint32).view(np.float32))
+        results.append(y)
+        runs.append(xrt.run(xrt.kernel(device, f"stub:{{stub_{bank + 1}}}"), x, y, MEETS))
+    for run in runs:
+        xrt.start(run)
+    assert [xrt.finish(run).name for run in runs] == ["COMPLETED"] * 3
+    assert [int(y.floats(1).view(np.uint32)[0]) for y in results] == [3, 3, 3]
 
 
 def test_a_start_of_a_run_that_works_is_an_error(

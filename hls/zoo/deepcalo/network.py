@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DeepCalo in Keras and QKeras with the published layers; weights are random, no training ships.
+"""DeepCalo in Keras and QKeras with the published layers; for their weights see weights.py.
 
 Image alone: 56x11x4, phi made five times finer, conv 5x5 of 16, then pooling and two convolutions 3x3 of 32, 64, 128 and 256
 each, LeakyReLU, 2304-256-256-1: 1 833 745 parameters. With scalars and tracks a second network ends in 1024-992 and gives
@@ -9,6 +9,7 @@ and ours.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from hypersonic.hls.zoo import keras_2
@@ -17,19 +18,34 @@ from hypersonic.hls.zoo.deepcalo import events
 BLOCKS = (16, 32, 64, 128, 256)  # feature maps; the first has one convolution, the others two
 IMAGE_PARAMETERS = 1_833_745
 FILM_PARAMETERS = 3_519_953  # the published one has about 3.6 million
-FILM_UNITS = 1024
 _SLOPE = 0.125  # of LeakyReLU below zero: a shift
-_TRACK_UNITS, _SCALAR_UNITS = 32, (256, 512)
 #: types of the published firmware: ap_fixed<10,6> activations, <6,1> of convolutions, <16,10> of dense layers
 ACTIVATION, CONVOLUTION, DENSE = (10, 5), (6, 0), (16, 9)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Pixels, feature maps of each block, units of the dense layers; of the second network a track's, the layers' and the last
+    layer's. The published ones by default; smaller ones for a quick look at the same layers."""
+
+    eta: int = events.ETA
+    phi: int = events.PHI
+    blocks: tuple[int, ...] = BLOCKS
+    dense: int = 256
+    track: int = 32
+    scalars: tuple[int, ...] = (256, 512)
+    film: int = 1024
+
+
+PUBLISHED = Sizes()
 
 
 class _Layers:
     """Makes a block's layers: Keras' own, or QKeras' with the published types."""
 
-    def __init__(self, *, quantised: bool) -> None:
+    def __init__(self, sizes: Sizes, *, quantised: bool) -> None:
         _, tf_keras = keras_2.keras()
-        self.keras, self.quantised = tf_keras.layers, quantised
+        self.keras, self.sizes, self.quantised = tf_keras.layers, sizes, quantised
 
     def _types(self, type_: tuple[int, int]) -> dict[str, Any]:
         import qkeras
@@ -59,30 +75,31 @@ class _Layers:
         return qkeras.QActivation(qkeras.quantized_bits(*ACTIVATION, alpha=1), name=f"{name}_type")(x)
 
 
-def network(*, seed: int = 1, quantised: bool = False) -> Any:
+def network(*, seed: int = 1, quantised: bool = False, sizes: Sizes = PUBLISHED) -> Any:
     """Image alone: (56, 11, 4) -> (1,), the energy. quantised: QKeras layers with the published types."""
     keras_2.seed_weights(seed)
-    layers = _Layers(quantised=quantised)
-    image = layers.keras.Input((events.ETA, events.PHI, events.LAYERS), name="em_barrel")
+    layers = _Layers(sizes, quantised=quantised)
+    image = layers.keras.Input((sizes.eta, sizes.phi, events.LAYERS), name="em_barrel")
     return keras_2.keras()[1].Model(image, _image_branch(layers, image, None), name="deepcalo")
 
 
-def film_network(*, seed: int = 1, quantised: bool = False) -> Any:
-    """(56, 11, 4), (15,) and (57, 6) -> (1,): every feature map times gamma plus beta."""
+def film_network(*, seed: int = 1, quantised: bool = False, sizes: Sizes = PUBLISHED) -> Any:
+    """(15,), (57, 6) and (56, 11, 4) -> (1,): every feature map times gamma plus beta."""
     keras_2.seed_weights(seed)
-    layers = _Layers(quantised=quantised)
-    image = layers.keras.Input((events.ETA, events.PHI, events.LAYERS), name="em_barrel")
+    layers = _Layers(sizes, quantised=quantised)
+    image = layers.keras.Input((sizes.eta, sizes.phi, events.LAYERS), name="em_barrel")
     scalars = layers.keras.Input((len(events.SCALARS),), name="scalars")
     tracks = layers.keras.Input((events.TRACKS, events.TRACK_FEATURES), name="tracks")
     film = _film(layers, scalars, tracks)
     output = _image_branch(layers, image, film)
-    return keras_2.keras()[1].Model([image, scalars, tracks], output, name="deepcalo_film")
+    # the kernel takes them in this order: gamma and beta are there when the first feature map comes
+    return keras_2.keras()[1].Model([scalars, tracks, image], output, name="deepcalo_film")
 
 
 def _image_branch(layers: _Layers, image: Any, film: Any) -> Any:
-    """film: what gamma and beta are made of, or None."""
+    """film: what gamma and what beta are made of, or None."""
     x = layers.keras.UpSampling2D((1, 5), name="finer_phi")(image)
-    for block, filters in enumerate(BLOCKS):
+    for block, filters in enumerate(layers.sizes.blocks):
         if block:
             x = layers.keras.MaxPooling2D(2, name=f"pool{block}")(x)
         for i in range(2 if block else 1):
@@ -92,25 +109,29 @@ def _image_branch(layers: _Layers, image: Any, film: Any) -> Any:
             x = layers.leaky(x, f"leaky{block}_{i}")
     x = layers.keras.Flatten(name="flatten")(x)
     for i in range(2):
-        x = layers.leaky(layers.dense(x, 256, f"dense{i}"), f"leaky_dense{i}")
+        x = layers.leaky(layers.dense(x, layers.sizes.dense, f"dense{i}"), f"leaky_dense{i}")
     return layers.dense(x, 1, "energy")
 
 
-def _film(layers: _Layers, scalars: Any, tracks: Any) -> Any:
-    """The 1024 units."""
-    each = layers.leaky(layers.dense(tracks, _TRACK_UNITS, "track0"), "leaky_track0")
+def _film(layers: _Layers, scalars: Any, tracks: Any) -> tuple[Any, Any]:
+    """The 1024 units, for gamma and for beta: twice, because hls4ml's streams have up to seven readers."""
+    each = layers.leaky(layers.dense(tracks, layers.sizes.track, "track0"), "leaky_track0")
     x = layers.keras.Concatenate(name="merged")([scalars, layers.keras.GlobalAveragePooling1D(name="all_tracks")(each)])
-    for i, units in enumerate((*_SCALAR_UNITS, FILM_UNITS)):
+    for i, units in enumerate((*layers.sizes.scalars, layers.sizes.film)):
         x = layers.leaky(layers.dense(x, units, f"film{i}"), f"leaky_film{i}")
-    return x
+    return x, layers.keras.Reshape((layers.sizes.film,), name="film_again")(x)
 
 
-def _modulated(layers: _Layers, x: Any, film: Any, block: int) -> Any:
-    """x * gamma + beta. The published dense layer of 992 is cut in ten here, which saves slicing: the weights are the same."""
+def _modulated(layers: _Layers, x: Any, film: tuple[Any, Any], block: int) -> Any:
+    """x * gamma + beta. The published dense layer of 992 is cut in ten here, which saves slicing: the weights are the same.
+
+    hls4ml multiplies tensors of one shape only: each factor, an image of one pixel, is repeated over the image.
+    """
+    _, height, width, channels = x.shape
     gamma, beta = (
-        layers.keras.Reshape((1, 1, BLOCKS[block]), name=f"{what}{block}_map")(
-            layers.dense(film, BLOCKS[block], f"{what}{block}")
+        layers.keras.UpSampling2D((height, width), name=f"{what}{block}_image")(
+            layers.keras.Reshape((1, 1, channels), name=f"{what}{block}_map")(layers.dense(made_of, channels, f"{what}{block}"))
         )
-        for what in ("gamma", "beta")
+        for what, made_of in zip(("gamma", "beta"), film, strict=True)
     )
     return layers.keras.Add(name=f"shifted{block}")([layers.keras.Multiply(name=f"scaled{block}")([x, gamma]), beta])

@@ -19,7 +19,10 @@ WEIGHT, ACTIVATION = (16, 1), (16, 1)  # ap_fixed<16,2>, as published
 
 
 def network(*, samples: int = strain.SAMPLES, seed: int = 1, quantised: bool = False) -> Any:
-    """(samples, 21) -> (samples, 1), the noise. samples: a multiple of 16; the weights do not depend on it."""
+    """(samples, 21) -> (samples, 1), the noise, both times 2**strain.EXPONENT.
+
+    samples: a multiple of 16; the weights do not depend on it.
+    """
     _, tf_keras = keras_2.keras()
     keras_2.seed_weights(seed)
     layers = tf_keras.layers

@@ -19,6 +19,8 @@ Float = NDArray[np.float64]
 
 SAMPLES, CHANNELS = 8192, 21
 RATE_HZ = 4096.0
+#: the network's numbers are those on the wire times 2**EXPONENT, witnesses and noise alike: +-8 into +-2
+EXPONENT = -2
 MAINS_HZ = 60.0
 _ALIGNMENT = 12  # slow channels; the mains is channel 0, the other 8 see vibration
 _INTRINSIC = 0.3  # rms of what no witness sees

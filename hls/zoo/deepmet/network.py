@@ -20,18 +20,20 @@ PARAMETERS = 5_373
 SELECT_PARAMETERS = 16  # of the constant layer that picks px and py
 EMBEDDING = 8
 UNITS = (64, 32, 16)
+MAX_OFFSET = 1e-4  # norm of a column of the offsets' kernel, and of their biases
 SCALE_GEV = 50.0  # momenta divided by it, as CMS does
 
 
 def network(candidates: int = events.CANDIDATES, *, seed: int = 1) -> Any:
-    """input (candidates, 8), input_cat0..2 (candidates,) -> output (2,): px and py of what escaped, GeV / SCALE_GEV.
+    """input_cat0..2 (candidates,), features (candidates, 8) -> met (2,): px and py of what escaped, GeV / SCALE_GEV.
 
-    The weights do not depend on `candidates`: what trains on fewer runs on 4500 (see resized).
+    The weights do not depend on `candidates`: what trains on fewer runs on 4500 (see resized). Offsets begin at zero and
+    weights near one: the sum of all momenta.
     """
     _, tf_keras = keras_2.keras()
     keras_2.seed_weights(seed)
     layers = tf_keras.layers
-    features = layers.Input((candidates, len(events.FEATURES)), name="input")
+    features = layers.Input((candidates, len(events.FEATURES)), name="features")
     categories = [layers.Input((candidates,), name=f"input_cat{i}") for i in range(len(events.CATEGORIES))]
     x = features
     for i, (category, size) in enumerate(zip(categories, events.CATEGORIES, strict=True)):
@@ -40,15 +42,18 @@ def network(candidates: int = events.CANDIDATES, *, seed: int = 1) -> Any:
     for i, units in enumerate(UNITS):
         x = layers.Dense(units, activation="tanh", name=f"dense{i}")(x)
         x = layers.BatchNormalization(name=f"norm{i}")(x)
-    weight = layers.BatchNormalization(name="weight_norm")(layers.Dense(1, name="weight")(x))
+    near_one = {"gamma_initializer": tf_keras.initializers.Constant(0.1), "beta_initializer": "ones"}
+    weight = layers.BatchNormalization(name="weight_norm", **near_one)(layers.Dense(1, name="weight")(x))
     pair = layers.Concatenate(name="weights")([weight, weight])
     momentum = layers.Dense(2, use_bias=False, trainable=False, name="px_py")
     weighted = layers.Multiply(name="weighted")([pair, momentum(features)])
     momentum.set_weights([np.eye(len(events.FEATURES), dtype=np.float32)[:, 6:8]])
-    offset = layers.Dense(2, name="offset")(x)
+    # thousands of offsets are added up, and so is whatever a step of training or a rounded number does to each
+    small = {f"{what}_constraint": tf_keras.constraints.MaxNorm(MAX_OFFSET) for what in ("kernel", "bias")}
+    offset = layers.Dense(2, kernel_initializer="zeros", name="offset", **small)(x)
     mean = layers.GlobalAveragePooling1D(name="all")(layers.Add(name="shifted")([weighted, offset]))
-    output = layers.Dense(2, name="output")
-    model = tf_keras.Model([features, *categories], output(mean), name="deepmet")
+    output = layers.Dense(2, name="met")
+    model = tf_keras.Model([*categories, features], output(mean), name="deepmet")
     output.set_weights([-candidates * np.eye(2, dtype=np.float32), np.zeros(2, np.float32)])
     return model
 
@@ -59,14 +64,14 @@ def inputs(made: events.Events, candidates: int = events.CANDIDATES) -> list[np.
     x = made.features[:, :candidates].copy()
     x[:, :, [4, 6, 7]] /= SCALE_GEV
     x[:, :, :2] = np.clip(x[:, :, :2], -1.0, 1.0)
-    return [x, *(made.categories[:, :candidates, i] for i in range(len(events.CATEGORIES)))]
+    return [*(made.categories[:, :candidates, i] for i in range(len(events.CATEGORIES))), x]
 
 
 def resized(model: Any, candidates: int = events.CANDIDATES) -> Any:
     """The same network for another number of candidates: the average runs over more, the last layer makes up for it."""
-    before = model.get_layer("input").output.shape[1]
+    before = model.get_layer("features").output.shape[1]
     other = network(candidates)
     other.set_weights(model.get_weights())
-    kernel, bias = other.get_layer("output").get_weights()
-    other.get_layer("output").set_weights([kernel * (candidates / before), bias])
+    kernel, bias = other.get_layer("met").get_weights()
+    other.get_layer("met").set_weights([kernel * (candidates / before), bias])
     return other

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""EmTrkMichelId in Keras with the published layers, 11 900 420 parameters; weights are random, no training ships.
+"""EmTrkMichelId in Keras with the published layers, 11 900 420 parameters; for their weights see weights.py.
 
 48x48x1 -> 48 filters 5x5, ReLU -> 44x44x48 -> dropout -> 92 928 -> 128 -> dropout -> 32 -> softmax of 3 and sigmoid of 1.
 Inputs and outputs are named as ProtoDUNE's model is in Triton.
@@ -18,17 +18,13 @@ SMALL_PARAMETERS = 500_212
 _SMALL_FILTERS = 8
 
 
-def network(*, seed: int = 1) -> Any:
-    """(48, 48, 1) -> em_trk_none_netout (3,) and michel_netout (1,)."""
-    return _network("emtrk", FILTERS, 1, seed)
-
-
 def small_network(*, seed: int = 1) -> Any:
     """The same with 8 filters and a pooling, 500 212 parameters: small enough to train in seconds."""
-    return _network("emtrk_small", _SMALL_FILTERS, 2, seed)
+    return network(_SMALL_FILTERS, 2, seed=seed, name="emtrk_small")
 
 
-def _network(name: str, filters: int, pool: int, seed: int) -> Any:
+def network(filters: int = FILTERS, pool: int = 1, *, seed: int = 1, name: str = "emtrk") -> Any:
+    """(48, 48, 1) -> em_trk_none_netout (3,) and michel_netout (1,). pool: of a pooling that the published one has not."""
     _, tf_keras = keras_2.keras()
     keras_2.seed_weights(seed)
     layers = tf_keras.layers
@@ -39,6 +35,7 @@ def _network(name: str, filters: int, pool: int, seed: int) -> Any:
     x = layers.Flatten(name="flatten")(layers.Dropout(0.2, name="dropout0")(x))
     x = layers.Dropout(0.2, name="dropout1")(layers.Dense(128, activation="relu", name="dense0")(x))
     x = layers.Dense(32, activation="relu", name="dense1")(x)
-    kind = layers.Dense(len(patches.KINDS), activation="softmax", name="em_trk_none_netout")(x)
-    michel = layers.Dense(1, activation="sigmoid", name="michel_netout")(x)
+    logits = layers.Activation("linear", name="widened")(layers.Dense(len(patches.KINDS), name="kind")(x))  # see emtrk.yaml
+    kind = layers.Activation("softmax", name="em_trk_none_netout")(logits)
+    michel = layers.Activation("sigmoid", name="michel_netout")(layers.Dense(1, name="michel")(x))
     return tf_keras.Model(image, [kind, michel], name=name)

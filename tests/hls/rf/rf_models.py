@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from hypersonic.hls.convert import _snap_weights
+from hypersonic.hls.convert import snap_weights
 from hypersonic.hls.keras_model import conversion_options, use_keras_2
 from hypersonic.hls.network import UnsupportedLayerError, edge
 from hypersonic.hls.project import HlsProject
@@ -38,9 +38,9 @@ def convert(model: Any, names: Config, name: str, directory: Path, io_type: str 
     for layer, options in names.items():
         config["LayerName"].setdefault(layer, {}).update(options)
     path = directory / name
-    options = {**conversion_options(path / "hls", name, "xcu250-figd2104-2L-e"), "io_type": io_type}
+    options = conversion_options(path / "hls", name, "xcu250-figd2104-2L-e", io_type)
     graph = hls4ml.converters.convert_from_keras_model(model, hls_config=config, **options)
-    _snap_weights(graph)
+    snap_weights(graph)
     graph.write()
     try:
         network = read_rf_network(graph)

@@ -68,6 +68,13 @@ def test_layers_without_multipliers_get_as_few_lanes_as_keep_up() -> None:
     assert next(stage for stage in stages if stage.module == "rf_map").parameters["LANES"] == 2  # as the Dense gives them
 
 
+def test_lanes_that_do_not_divide_each_other_do_not_slow_a_stream_down() -> None:
+    """48 channels of 121 pixels in 605 clocks want ten lanes; 11 divide the row, but go with 48 by way of one."""
+    layer = dense(25, 48, 5, Window((5, 5), (1, 1)), (15, 15, 1))
+    relu = Map("relu", layer.y, Tensor("z", layer.y.shape, KIND), MapFunction.RELU, NONE, NONE)
+    assert clocks(plan(network(layer, relu))).ii == 605
+
+
 def test_a_large_row_comes_in_beats_and_a_small_one_at_once() -> None:
     image = network(dense(36, 8, 72, Window((3, 3), (1, 1)), (32, 32, 4)))
     pipeline = plan(image, whole_row_bits=8192)

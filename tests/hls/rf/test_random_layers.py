@@ -56,7 +56,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> list[Made]:
 def _made(path: Path) -> Made:
     network = pickle.loads((path / "network.pickle").read_bytes())
     x = random_rows(network, ROWS, SEED)
-    return Made(Core.load(path / "core"), network, x, golden(network, path / "hls", x))
+    return Made(Core.load(path / "core"), network, x, golden(path, x))
 
 
 def test_every_layer_type_equals_hls4mls_cpp_under_stalls_and_after_a_reset(made: list[Made]) -> None:

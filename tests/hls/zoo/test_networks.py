@@ -21,7 +21,7 @@ def shapes(model):
 for quantised in (False, True):
     assert shapes(deepcalo.network(quantised=quantised)) == ([(56, 11, 4)], [(1,)], deepcalo.IMAGE_PARAMETERS)
     film = deepcalo.film_network(quantised=quantised)
-    assert shapes(film) == ([(56, 11, 4), (15,), (57, 6)], [(1,)], deepcalo.FILM_PARAMETERS)
+    assert shapes(film) == ([(15,), (57, 6), (56, 11, 4)], [(1,)], deepcalo.FILM_PARAMETERS)
     assert shapes(deepclean.network(quantised=quantised)) == ([(8192, 21)], [(8192, 1)], deepclean.PARAMETERS)
 image = deepcalo.network()
 assert image.get_layer("flatten").output.shape[1] == 2304
@@ -33,7 +33,7 @@ assert large.get_layer("conv").output.shape[1:] == (44, 44, 48)
 assert large.output_names == ["em_trk_none_netout", "michel_netout"]
 assert emtrk.small_network().count_params() == emtrk.SMALL_PARAMETERS == 500_212
 inputs, outputs, parameters = shapes(deepmet.network())
-assert inputs == [(4500, 8), (4500,), (4500,), (4500,)] and outputs == [(2,)]
+assert inputs == [(4500,), (4500,), (4500,), (4500, 8)] and outputs == [(2,)]
 assert parameters - deepmet.SELECT_PARAMETERS == deepmet.PARAMETERS == 5_373
 one, other = (deepmet.network(16, seed=2).get_weights() for _ in range(2))
 assert [a.tobytes() for a in one] == [a.tobytes() for a in other]

@@ -14,13 +14,38 @@ proc note {args} {
 namespace eval ipx {}
 
 foreach name {
-  create_project add_files update_compile_order set_property close_project read_verilog synth_design
-  ipx::package_project ipx::associate_bus_interfaces ipx::remove_user_parameter ipx::remove_memory_map
-  ipx::create_xgui_files ipx::update_checksums ipx::check_integrity ipx::save_core
+  create_project update_compile_order set_property close_project read_verilog synth_design
+  ipx::associate_bus_interfaces ipx::remove_user_parameter ipx::remove_memory_map
+  ipx::create_xgui_files ipx::update_checksums ipx::check_integrity
 } {
   proc $name {args} "note $name {*}\$args"
 }
 
+set added {}
+proc add_files {args} {
+  note add_files {*}$args
+  foreach file [lindex $args end] {
+    if {![file isfile $file]} { error "add_files: $file is not there" }
+    lappend ::added [file tail $file]
+  }
+}
+
+# The packager keeps the files it knows the type of; $LEFT_BEHIND is one it does not.
+proc ipx::package_project {args} {
+  note ipx::package_project {*}$args
+  set ::packaged [dict get [dict create {*}[lrange $args 1 8]] -root_dir]
+  file mkdir $::packaged
+}
+proc ipx::save_core {core} {
+  note ipx::save_core $core
+  set component [open [file join $::packaged component.xml] w]
+  foreach name $::added {
+    if {![info exists ::env(LEFT_BEHIND)] || $name ne $::env(LEFT_BEHIND)} { puts $component "<name>src/$name</name>" }
+  }
+  close $component
+}
+
+proc get_files {files} { return files:$files }
 proc get_filesets {name} { return fileset:$name }
 proc get_property {name object} { return $object }
 proc ipx::current_core {} { return core }

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How fast an rf core is simulated, beside hls4ml's C++ on the same rows: CPU time, one thread each.
+
+    python -m hypersonic.bench.rf_speed [--model facile=16000 ...] [--dense 1024 ...]
+
+A model's line: microseconds of CPU a row, csim and Verilated core, and their ratio (above 1: the core is faster); every integer
+is compared first. A dense layer's line: million multiply-accumulates a second of CPU, for a square layer of that size.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from time import process_time
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.hls.build import build_project
+from hypersonic.hls.core import Core
+from hypersonic.hls.csim import Csim, compile_csim
+from hypersonic.hls.fixed import FixedPoint
+from hypersonic.hls.network import Constants, Precision
+from hypersonic.hls.rf.layers import Dense, RfNetwork, Tensor
+from hypersonic.hls.rf.write import write_rf_core
+from hypersonic.hls.row import Row
+from hypersonic.hls.rtl_sim import RtlCore
+from hypersonic.hls.spec import TensorSpec
+
+#: of the dense layers: the multipliers, hence the reuse factor
+_MULTIPLIERS = 512
+_BITS = 8
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print the lines; exit code 1 when an integer differs."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", action="append", metavar="NAME=ROWS", help="zoo names; default facile and facile_v2")
+    parser.add_argument("--dense", type=int, action="append", metavar="SIZE", help="square layers; default 512 and 1024")
+    parser.add_argument("--rounds", type=int, default=3, help="of which the fastest counts")
+    asked = parser.parse_args(argv)
+    for model in asked.model or ["facile=16000", "facile_v2=2000"]:
+        name, _, rows = model.partition("=")
+        if not _model(name, int(rows or 1000), asked.rounds):
+            return 1
+    for size in asked.dense or [512, 1024]:
+        _dense(size, asked.rounds)
+    return 0
+
+
+def _model(name: str, rows: int, rounds: int) -> bool:
+    with tempfile.TemporaryDirectory() as scratch:
+        project, core = build_project(name, Path(scratch) / "project", core="rf")
+        csim = Csim(compile_csim(project), project)
+        x = _raw(project.inputs, rows)
+        if core is None:
+            return False
+        with RtlCore(core) as rtl:
+            if (wrong := np.argwhere(rtl.predict_raw(x) != csim.predict_raw(x))).size:
+                sys.stderr.write(f"{name}: the core differs from csim, first in row {wrong[0][0]}\n")
+                return False
+            cpp = min(_seconds(lambda: csim.predict_raw(x)) for _ in range(rounds))
+            verilated = min(_seconds(lambda: rtl.predict_raw(x)) for _ in range(rounds))
+        each = 1e6 / rows
+        sys.stdout.write(
+            f"{name:<12} {rows:>7,} rows, all equal   csim {cpp * each:9.2f} us   rf, {core.ii} clocks a row "
+            f"{verilated * each:9.2f} us   csim / rf {cpp / verilated:6.2f}\n"
+        )
+    return True
+
+
+def _dense(size: int, rounds: int) -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        core = dense_core(size, Path(scratch))
+        rows = max(2, 100_000_000 // (size * size))
+        x = _raw(core.inputs, rows)
+        with RtlCore(core) as rtl:
+            seconds = min(_seconds(lambda: rtl.predict_raw(x)) for _ in range(rounds))
+    rate = rows * size * size / seconds / 1e6
+    sys.stdout.write(f"dense {size} x {size}, {_BITS} bits, {_MULTIPLIERS} multipliers: {rate:,.0f} M multiply-accumulates/s\n")
+
+
+def dense_core(size: int, directory: Path) -> Core:
+    """One square dense layer with random weights."""
+    rng, fixed = np.random.default_rng(size), FixedPoint(_BITS, 4)
+    narrow, wide = Precision(_BITS, _BITS - 4, signed=True), Precision(2 * _BITS + size.bit_length(), 8, signed=True)
+    x, y = Tensor("x", (size,), narrow), Tensor("y", (size,), narrow)
+    weight = Constants(rng.integers(-128, 128, (size, size)), 4)
+    reuse = size * size // _MULTIPLIERS
+    layer = Dense("dense", x, y, weight, Constants(np.zeros(size, dtype=np.int64), 8), wide, reuse, reuse)
+    rows = (Row((TensorSpec(name, (size,), fixed),)) for name in ("x", "y"))
+    network = RfNetwork(f"dense_{size}", (x,), (y,), (layer,))
+    return write_rf_core(network, f"dense_{size}", *rows, directory)[0]
+
+
+def _raw(row: Row, rows: int) -> NDArray[np.int64]:
+    rng = np.random.default_rng(1)
+    limits = (
+        (-1 << (t.fixed.width - 1), 1 << (t.fixed.width - 1)) if t.fixed.signed else (0, 1 << t.fixed.width)
+        for t in row.tensors
+    )
+    parts = [rng.integers(*limit, (rows, tensor.size)) for limit, tensor in zip(limits, row.tensors, strict=True)]
+    return np.concatenate(parts, axis=1)
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    begin = process_time()
+    work()
+    return process_time() - begin
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

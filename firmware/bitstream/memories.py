@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files a core's $readmemh reads, on their way into Vivado, which finds them by base name among the project's memory files.
+
+Vivado goes on without a file it does not find and takes zeros, with a critical warning (Synth 8-4445) that nobody reads; so
+every file is looked for before the long step, and the warning ends the build. Sources: UG901 (one line a word, nothing else),
+UG835 (read_mem, file_type).
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from pathlib import Path
+
+from hypersonic.firmware.bitstream.errors import StepError, VendorError
+from hypersonic.hls.core import Core
+
+#: what Vivado says when it takes zeros in place of a file
+UNREAD = re.compile(rb"could not open \$readmem\w* data file '([^'\n]{0,200})'")
+
+_FILE = re.compile(r'_?(?:FILE|WEIGHTS|BIAS)\("([^"\n]+)"\)')
+_NAME = re.compile(r"[\w.-]+")
+
+_LOOKED_AT, _LOG_BYTES = 10_000, 1 << 26
+
+
+def check_memories(core: Core) -> None:
+    """Raises VendorError for a file that is missing, is empty or has a name that tools do not take, and for one that the core's
+    top reads without naming it among its memories."""
+    for file in core.memories:
+        if not _NAME.fullmatch(file.name):
+            raise VendorError(f"memory file {file.name!r} of core {core.name}: expected letters, digits and . _ - alone")
+        if not file.is_file() or not file.stat().st_size:
+            raise VendorError(f"memory file {file} of core {core.name} is not there or empty; build the model again")
+    known = {file.name for file in core.memories}
+    for source in core.sources:
+        unknown = sorted(set(_FILE.findall(source.read_text())) - known) if source.stem == core.top else []
+        if unknown:
+            raise VendorError(
+                f"core {core.name} reads {unknown[0]}, which is none of its {len(known)} memory files; build the model again"
+            )
+
+
+def check_read(logs: Path) -> None:
+    """Look through Vivado's logs below `logs`. Raises StepError for a memory that was left zero."""
+    for log in islice(logs.rglob("*.log"), _LOOKED_AT):
+        with log.open("rb") as file:
+            found = UNREAD.search(file.read(_LOG_BYTES))
+        if found:
+            name = found[1].decode(errors="replace")
+            raise StepError(
+                f"Vivado did not find memory file {name!r} and goes on with zeros in its place, says {log}; "
+                "remove the build's directory and build again"
+            )

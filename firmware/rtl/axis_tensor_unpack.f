@@ -1,0 +1,2 @@
+tensor_turns.sv
+axis_tensor_unpack.sv

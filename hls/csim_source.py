@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""hls4ml's C++ as a compiler can take it in: the same values, in a fraction of the time.
+
+Numbers of weights/*.h go into binary files that the assembler takes in: g++ takes seconds for an ap_fixed array of some
+thousand initialisers and hours for a million. ap_fixed loses a `volatile` that has it write every intermediate result to
+memory: a network answers in a sixth of the time without. The functions that copy a convolution's pixels in io_parallel, a
+statement for each, are not optimised: that takes g++ minutes and gains nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: an array of numbers in a header: its type, its name, how many, and the numbers
+_ARRAY = re.compile(rb"^(\w+) (\w+)\[(\d+)\] = \{([^{}]*)\};$", re.MULTILINE)
+
+#: numpy's letter of what a file holds -> C++'s type; the smallest integers that hold all numbers are taken
+_KINDS = {"b": "signed char", "h": "short", "i": "int", "d": "double"}
+
+#: the array is filled when the library is loaded, by the conversion from double that an initialiser would have taken
+_FILLED = """\
+asm(".pushsection .rodata\\n.balign 8\\n{name}_numbers:\\n.incbin \\"weights/{name}.bin\\"\\n.popsection");
+extern const {kind} {name}_numbers[] asm("{name}_numbers") __attribute__((visibility("hidden")));
+{type} {name}[{count}];
+static const bool {name}_filled = [] {{
+    for (long i = 0; i < {count}; ++i) {name}[i] = {name}_numbers[i] * 0x1p-{fraction};
+    return true;
+}}();"""
+
+#: file, words in it, words instead
+_REWORDED = (
+    ("ap_types/etc/ap_private.h", b"void clearUnusedBits(void) volatile", b"void clearUnusedBits(void)"),
+    (
+        "nnet_utils/nnet_code_gen.h",
+        b"    static void fill_buffer(",
+        b"""    __attribute__((optimize("O0"))) static void fill_buffer(""",
+    ),
+)
+
+
+def prepare(firmware: Path) -> None:
+    """Rewrite a copy of hls4ml's firmware/. The compiler's working directory must be this one."""
+    for header in (firmware / "weights").glob("*.h"):
+        header.write_bytes(_ARRAY.sub(lambda found: _filled(found, firmware / "weights"), header.read_bytes()))
+    for name, words, instead in _REWORDED:
+        if (firmware / name).is_file():
+            (firmware / name).write_bytes((firmware / name).read_bytes().replace(words, instead))
+
+
+def _filled(found: re.Match[bytes], weights: Path) -> bytes:
+    kind, name, count = (part.decode() for part in found.groups()[:3])
+    try:
+        values = np.fromstring(found[4], dtype=np.float64, sep=",")
+    except ValueError:  # not only numbers
+        return found[0]
+    if not found[4].strip() or len(values) != int(count) or not np.isfinite(values).all():
+        return found[0]
+    numbers, fraction = _smallest(values, _decimals(found[4]))
+    numbers.tofile(weights / f"{name}.bin")
+    return _FILLED.format(name=name, type=kind, count=count, kind=_KINDS[numbers.dtype.char], fraction=fraction).encode()
+
+
+def _decimals(numbers: bytes) -> int:
+    """Digits behind the point of the first number: as many as the type has fractional bits, which is how hls4ml writes them."""
+    return len(numbers.split(b",", 1)[0].partition(b".")[2].strip())
+
+
+def _smallest(values: NDArray[np.float64], fraction: int) -> tuple[NDArray[np.generic], int]:
+    """values times 2**fraction as the smallest integers that hold them, or the values themselves and 0 if none does."""
+    scaled = np.ldexp(values, fraction)
+    if np.array_equal(scaled, np.rint(scaled)):
+        for kind in "bhi":
+            if scaled.min() >= np.iinfo(kind).min and scaled.max() <= np.iinfo(kind).max:
+                return scaled.astype(kind), fraction
+    return values, 0

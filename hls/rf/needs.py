@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which input beat each output beat waits for, as arrays that many stages share: read only, kept while a search goes on."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+Beats = NDArray[np.int64]
+
+#: arrays kept; one of a large image has a few megabytes
+KEPT = 96
+
+
+def shared(beats: Beats) -> Beats:
+    """The same array, never to be written again."""
+    beats.setflags(write=False)
+    return beats
+
+
+@lru_cache(KEPT)
+def each(beats: int) -> Beats:
+    """Output beat j waits for input beat j."""
+    return shared(np.arange(beats, dtype=np.int64))
+
+
+@lru_cache(KEPT)
+def parts(beats: int, count: int) -> Beats:
+    """`count` output beats are made of one input beat."""
+    return shared(np.repeat(np.arange(-(-beats // count), dtype=np.int64), count)[:beats])
+
+
+@lru_cache(KEPT)
+def groups(beats: int, count: int) -> Beats:
+    """An output beat is made of `count` input beats."""
+    return shared(np.arange(count - 1, (beats + 1) * count - 1, count, dtype=np.int64))
+
+
+@lru_cache(KEPT)
+def vectors(count: int, beats: int, results: int) -> Beats:
+    """`results` output beats wait for all `beats` input beats of their vector."""
+    return shared(np.repeat(groups(count, beats), results))

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trains DeepClean on toy segments and writes what the zoo ships.
+
+`python -m hypersonic.hls.zoo.deepclean.train --output DIRECTORY`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.hls.zoo import keras_2
+from hypersonic.hls.zoo.deepclean import network, report, strain
+from hypersonic.hls.zoo.keras_2 import Schedule
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How long to train. The defaults, which made what ships, take a few minutes. samples: of the pieces trained on."""
+
+    seed: int = 1
+    segments: int = 60
+    samples: int = 1024
+    schedule: Schedule = field(default_factory=lambda: Schedule(25, 4e-3, 8))
+
+
+def train(settings: Settings, progress: Progress = lambda _: None) -> Any:
+    """The tf_keras model for segments of 8192 samples."""
+    tf, _ = keras_2.keras()
+    made = strain.generate(settings.segments, settings.seed)
+    small = network.network(samples=settings.samples, seed=settings.seed)
+
+    def loss(wanted: Any, found: Any) -> Any:
+        return tf.reduce_mean(tf.square(wanted - found)) * 4.0**-strain.EXPONENT
+
+    def pieces(values: NDArray[np.float32]) -> NDArray[np.float32]:
+        return np.ldexp(values.reshape(-1, settings.samples, values.shape[2]), strain.EXPONENT)
+
+    keras_2.fit(small, [pieces(made.witness)], pieces(made.noise), loss, settings.schedule, progress)
+    model = network.network()
+    model.set_weights(small.get_weights())
+    return model
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m hypersonic.hls.zoo.deepclean.train", description=__doc__)
+    parser.add_argument("--output", type=Path, required=True, help="directory for deepclean.h5")
+    parser.add_argument("--seed", type=int, default=Settings.seed)
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+    arguments = parser.parse_args(argv)
+    model = train(Settings(seed=arguments.seed), (lambda _: None) if arguments.quiet else _say)
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    keras_2.save(model, arguments.output / "deepclean.h5")
+    held_out = strain.generate(8, report.HELD_OUT_SEED)
+    found = model.predict(np.ldexp(held_out.witness, strain.EXPONENT), batch_size=4, verbose=0)
+    sys.stdout.write(report.render(report.cleaned(held_out, {"Keras": np.ldexp(found, -strain.EXPONENT)})) + "\n")
+    return 0
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(line + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

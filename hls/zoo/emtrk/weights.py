@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""EmTrkMichelId's weights: 11.9 million of them do not ship, they are trained on toy patches, about a minute, when wanted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.hls.zoo import keras_2, seeded
+from hypersonic.hls.zoo.emtrk import network, patches
+from hypersonic.hls.zoo.keras_2 import Schedule
+
+#: ap_fixed<width, integer> of the kernels; six bits of dense0's fit the U250's block RAM
+GRIDS = {"conv": (8, 1), "dense0": (6, -3), "dense1": (12, 2), "kind": (12, 2), "michel": (12, 2)}
+_BIAS = (16, 4)
+_TRAINED = 4000  # patches
+_SCHEDULE = Schedule(4, 1e-3, 50)
+_SMOOTH = 0.02  # of the labels: logits stay below 8, where hls4ml's tables are fine
+
+
+def save(file: Path) -> None:
+    """Write the network of 11 900 420 parameters."""
+    keras_2.save(trained(network.network()), file)
+
+
+def trained(model: Any, *, seed: int = 1, count: int = _TRAINED, schedule: Schedule = _SCHEDULE) -> Any:
+    """The model, or its small brother, trained on `count` patches, weights on their types' grids."""
+    sample = patches.generate(count, seed)
+    keras_2.fit(model, [sample.image], _target(sample), _loss, schedule)
+    for name, grid in GRIDS.items():
+        kernel, bias = model.get_layer(name).get_weights()
+        model.get_layer(name).set_weights([seeded.on_grid(kernel, grid), seeded.on_grid(bias, _BIAS)])
+    return model
+
+
+def _target(sample: patches.Patches) -> NDArray[np.float32]:
+    kind = np.eye(len(patches.KINDS))[sample.kind] * (1.0 - _SMOOTH) + _SMOOTH / len(patches.KINDS)
+    return np.column_stack([kind, sample.michel * (1.0 - _SMOOTH) + _SMOOTH / 2.0]).astype(np.float32)
+
+
+def _loss(wanted: Any, found: Any) -> Any:
+    """Cross entropies of both heads. wanted: (n, 4); found: probabilities (n, 3) and (n, 1)."""
+    tf, _ = keras_2.keras()
+    kind, michel = (tf.clip_by_value(part, 1e-6, 1.0 - 1e-6) for part in found)
+    of_kind = -tf.reduce_sum(wanted[:, :3] * tf.math.log(kind), axis=1)
+    truth = wanted[:, 3:]
+    of_michel = -(truth * tf.math.log(michel) + (1.0 - truth) * tf.math.log(1.0 - michel))
+    return tf.reduce_mean(of_kind) + tf.reduce_mean(of_michel)

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""FACILE's figure: how wide reconstructed over true energy is, on the channels that physics cares for."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.hls.zoo.facile.events import Events, log_flat_events
+from hypersonic.hls.zoo.facile.geometry import CHANNELS
+from hypersonic.hls.zoo.facile.report import float_predict, half_width68
+from hypersonic.hls.zoo.task import Inputs, Outputs, Sample, Task
+
+#: of an energy below this, most is noise
+_LEAST_GEV = 5.0
+
+
+def resolution(outputs: Outputs, energy: NDArray[np.float32]) -> float:
+    """Half the width of the central 68 % of reconstructed over true energy, above 5 GeV."""
+    true = np.asarray(energy, np.float64).reshape(-1)
+    kept = true > _LEAST_GEV
+    return half_width68(outputs[0].reshape(-1)[kept] / true[kept])
+
+
+def thinned(rows: int, seed: int) -> tuple[Events, slice]:
+    """Whole events, and which of their channels: `rows` of them, to the next number that divides."""
+    made = log_flat_events(-(-rows // CHANNELS), seed)
+    return made, slice(None, None, max(1, len(made.rows) // rows))
+
+
+def _sample(rows: int, seed: int) -> Sample:
+    made, kept = thinned(rows, seed)
+    return Sample((np.ascontiguousarray(made.rows[kept]),), made.energy[kept])
+
+
+def _float(inputs: Inputs) -> Outputs:
+    return (float_predict(inputs[0]).reshape(-1, 1),)
+
+
+TASK = Task(_sample, "sigma68 of E / E true above 5 GeV", resolution, _float, rows=16_000, rtl_rows=16_000, event_rows=CHANNELS)

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The jet tagger's figure: the mean area under the classes' ROC curves."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.hls.zoo.jets.report import float_predict, tagging
+from hypersonic.hls.zoo.jets.sample import HELD_OUT_SEED, jets
+from hypersonic.hls.zoo.task import Inputs, Outputs, Sample, Task
+
+
+def mean_auc(outputs: Outputs, label: NDArray[np.int64]) -> float:
+    """Of the five classes, each against all others."""
+    return float(np.mean(tagging({"": outputs[0]}, label)[0].auc))
+
+
+def sample(rows: int, seed: int) -> Sample:
+    """Jets that no training saw."""
+    made = jets(rows, HELD_OUT_SEED + seed)
+    return Sample((made.rows,), made.label)
+
+
+def _float(inputs: Inputs) -> Outputs:
+    return (float_predict(inputs[0]),)
+
+
+TASK = Task(sample, "mean AUC of five classes", mean_auc, _float, rows=6_000, rtl_rows=6_000)

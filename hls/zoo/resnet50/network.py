@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ResNet-50 v1 in Keras, 25 636 712 parameters, which are drawn from a seed: none ship, and nothing was trained.
+
+He et al., the stride in a block's first convolution, as in Keras' own; the outputs are the logits, as FaaST's model for the
+cloud had them ("output/BiasAdd"). Batch norms get the means and variances of a few seeded images, so that every layer's numbers
+are of about unit width, as in a trained network, and 8 bits hold them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.hls.zoo import keras_2
+
+PARAMETERS = 25_636_712
+SIZE, COLOURS, CLASSES = 224, 3, 1000
+#: (blocks, filters) of each stage; a block leaves four times its filters, all stages but the first halve the image
+STAGES = ((3, 64), (4, 128), (6, 256), (3, 512))
+_IMAGES = 2  # the batch norms are set by
+_PIXELS = 4096  # a block's batch norms are set by, at least
+
+
+def network(*, seed: int = 1) -> Any:
+    """(224, 224, 3) -> (1000,), logits. The same seed gives the same weights on the same machine."""
+    _, tf_keras = keras_2.keras()
+    keras_2.seed_weights(seed)
+    layers = tf_keras.layers
+    image = layers.Input((SIZE, SIZE, COLOURS), name="image")
+    x = layers.ZeroPadding2D(3, name="pad0")(image)
+    x = layers.ReLU(name="relu0")(_convolution(x, 64, 7, 2, "conv0"))
+    x = layers.MaxPooling2D(3, strides=2, name="pool0")(layers.ZeroPadding2D(1, name="pad1")(x))
+    for stage, (blocks, filters) in enumerate(STAGES, 1):
+        for number in range(blocks):
+            stride = 2 if stage > 1 and number == 0 else 1
+            x = block(x, filters, stride, f"s{stage}b{number + 1}", widen=number == 0)
+    x = layers.Dense(CLASSES, name="logits")(layers.GlobalAveragePooling2D(name="pool")(x))
+    model = tf_keras.Model(image, x, name="resnet50")
+    settle(model, images(_IMAGES, seed))
+    return model
+
+
+def block_network(stage: int, *, first: bool, size: int | None = None, seed: int = 1) -> Any:
+    """One bottleneck block of stage 1 to 4 as a model of its own, its layers named as in the network: the first of the stage,
+    which has a convolution on its short cut, or the second. size: pixels of a side of its input, by default the network's.
+    """
+    _, tf_keras = keras_2.keras()
+    keras_2.seed_weights(seed)
+    filters = STAGES[stage - 1][1]
+    stride = 2 if stage > 1 and first else 1
+    side = size or SIZE // 4 >> max(0, stage - 1 - (stride - 1))
+    channels = 4 * filters if not first else 64 if stage == 1 else 2 * filters
+    x = tf_keras.layers.Input((side, side, channels), name="x")
+    name = f"s{stage}b{1 if first else 2}"
+    model = tf_keras.Model(x, block(x, filters, stride, name, widen=first), name=name)
+    settle(model, block_rows(model.input_shape[1:], max(_IMAGES, _PIXELS // side**2), seed))
+    return model
+
+
+def block(x: Any, filters: int, stride: int, name: str, *, widen: bool) -> Any:
+    """1x1, 3x3, 1x1, beside them the input itself, or (widen) a 1x1 convolution of it."""
+    layers = keras_2.keras()[1].layers
+    y = layers.ReLU(name=f"{name}_relu1")(_convolution(x, filters, 1, stride, f"{name}_conv1"))
+    y = layers.ReLU(name=f"{name}_relu2")(_convolution(y, filters, 3, 1, f"{name}_conv2"))
+    y = _convolution(y, 4 * filters, 1, 1, f"{name}_conv3")
+    if widen:
+        x = _convolution(x, 4 * filters, 1, stride, f"{name}_short")
+    return layers.ReLU(name=f"{name}_relu3")(layers.Add(name=f"{name}_add")([x, y]))
+
+
+def _convolution(x: Any, filters: int, size: int, stride: int, name: str) -> Any:
+    """With its batch norm, which hls4ml folds into it."""
+    layers = keras_2.keras()[1].layers
+    padding = "valid" if size == 7 else "same"  # its zeros are a layer of their own, three on each side
+    x = layers.Conv2D(filters, size, strides=stride, padding=padding, kernel_initializer="he_normal", name=name)(x)
+    return layers.BatchNormalization(momentum=0.0, name=f"{name}_norm")(x)
+
+
+def settle(model: Any, x: NDArray[np.float32]) -> None:
+    """Every batch norm's mean and variance become those of these inputs: a momentum of zero keeps nothing else."""
+    model(x, training=True)
+
+
+def images(count: int, seed: int) -> NDArray[np.float32]:
+    """Seeded images (count, 224, 224, 3) of smooth blobs in steps of 1/256, 0 to 1: no photographs, but with edges and
+    areas of all sizes."""
+    rng = np.random.default_rng([50, seed])
+    image = np.zeros((count, SIZE, SIZE, COLOURS))
+    for cells in (4, 16, 56, 224):
+        image += np.kron(rng.normal(0.0, 1.0, (count, cells, cells, COLOURS)), np.ones((1, SIZE // cells, SIZE // cells, 1)))
+    return np.asarray(np.clip(np.rint(128 + 32 * image), 0, 255) / 256, np.float32)
+
+
+def block_rows(shape: tuple[int, ...], count: int, seed: int) -> NDArray[np.float32]:
+    """What a ReLU might leave, for a block's input: half of it zeros, the rest of about unit width in steps of 1/16."""
+    rng = np.random.default_rng([51, seed])
+    return np.asarray(np.clip(np.rint(16 * rng.normal(0.0, 1.5, (count, *shape))), 0, 255) / 16, np.float32)
+
+
+def gate_rows() -> NDArray[np.float32]:
+    """One image (1, 150528) as pixels, 0 to 255, as on the wire: hls4ml's C++ takes minutes for it."""
+    return np.ldexp(images(1, 9001).reshape(1, -1), 8)
+
+
+def save(file: Path) -> None:
+    """The zoo's model, from its seed."""
+    keras_2.save(network(), file)

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Toy images of what flies into a calorimeter, 32 x 32 pixels in three colours (tracker, ECAL, HCAL), and its ten kinds.
+
+A kind is a list of particles; a particle leaves a spot in one colour or several: a track, bent in y, an electromagnetic shower, a
+hadronic one. Soft particles of other collisions and noise lie over all. Pixels are logarithms of energies, 0 to 255. No
+detector's simulation. Only numpy; the same seed gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Float = NDArray[np.float64]
+
+SIZE, COLOURS = 32, 3
+KINDS = ("electron", "photon", "pi0", "muon", "pion", "neutron", "tau", "quark", "W", "top")
+HELD_OUT_SEED = 9_000  # figures are made on images of this seed and above, never trained on
+_PHOTON, _ELECTRON, _MUON, _PION, _NEUTRON = range(5)
+_CHARGED = np.array([0.0, 1.0, 1.0, 1.0, 0.0])
+_PARTICLES = 15  # of a kind, at most
+_SOFT = 8  # particles of other collisions
+_BEND = 60.0  # pixels in y between tracker and calorimeter at 1 GeV
+_NOISE_GEV = 0.1  # rms of a pixel
+_SCALE = 32.0  # of a pixel's value: so much for every doubling of 1 GeV + energy
+_WIDTHS = np.array([0.45, 0.75, 1.6])  # of a spot in each colour, pixels
+_CHUNK = 500
+
+
+@dataclass(frozen=True)
+class Images:
+    """pixel: (n, 32, 32, 3) uint8. kind: (n,) int64, index into KINDS."""
+
+    pixel: NDArray[np.uint8]
+    kind: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class _Particles:
+    """(n, particles) each: what it is, energy in GeV (shares of the whole at first), place in pixels from the middle."""
+
+    species: NDArray[np.int64]
+    energy: Float
+    x: Float
+    y: Float
+
+
+_Maker = Callable[[np.random.Generator, int], _Particles]
+
+
+def generate(count: int, seed: int) -> Images:
+    """`count` images, the kinds in turn; a thousand take about a second."""
+    kind = np.arange(count, dtype=np.int64) % len(KINDS)
+    pixel = np.empty((count, SIZE, SIZE, COLOURS), np.uint8)
+    for begin in range(0, count, _CHUNK):
+        rng = np.random.default_rng([32, seed, begin // _CHUNK])
+        gev = _energies(rng, _joined(_particles(rng, kind[begin : begin + _CHUNK]), _soft(rng, len(pixel[begin:][:_CHUNK]))))
+        gev += rng.normal(0.0, _NOISE_GEV, gev.shape)
+        pixel[begin : begin + _CHUNK] = np.clip(np.rint(_SCALE * np.log2(1.0 + np.maximum(gev, 0.0))), 0, 255)
+    return Images(pixel, kind)
+
+
+def network_inputs(pixel: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Pixels as they travel -> what the network sees, 0 to 255/256."""
+    return np.ldexp(pixel.astype(np.float32), -8)
+
+
+def gate_rows() -> NDArray[np.float32]:
+    """Pixels (100, 3072) on which a conversion is compared with its network."""
+    return generate(100, HELD_OUT_SEED + 500).pixel.reshape(100, -1).astype(np.float32)
+
+
+# ---- the kinds -----------------------------------------------------------------------------------------------------------
+
+
+def _particles(rng: np.random.Generator, kind: NDArray[np.int64]) -> _Particles:
+    """Of each image the particles of its kind, an energy of 40 to 300 GeV shared among them, near the middle."""
+    n = len(kind)
+    fields = np.zeros((4, n, _PARTICLES))
+    for number, maker in enumerate(_MAKERS):
+        rows = np.flatnonzero(kind == number)
+        made = maker(rng, len(rows))
+        for field, values in zip(fields, (made.species, made.energy, made.x, made.y), strict=True):
+            field[rows, : values.shape[1]] = values
+    species, share, x, y = fields
+    energy = share * np.exp(rng.uniform(np.log(40.0), np.log(300.0), (n, 1)))
+    centre = rng.uniform(-3.0, 3.0, (2, n, 1))
+    return _Particles(species.astype(np.int64), energy, centre[0] + x, centre[1] + y)
+
+
+def _single(species: int) -> _Maker:
+    def make(rng: np.random.Generator, n: int) -> _Particles:
+        return _Particles(np.full((n, 1), species), np.ones((n, 1)), np.zeros((n, 1)), np.zeros((n, 1)))
+
+    return make
+
+
+def _electron(rng: np.random.Generator, n: int) -> _Particles:
+    """An electron and two photons it has radiated on the way, beside it in y."""
+    kept = rng.beta(6.0, 2.0, n)
+    first = rng.uniform(0.5, 1.0, n) * (1.0 - kept)
+    y = rng.uniform(-4.0, 4.0, (n, 2))
+    share = np.stack([kept, first, 1.0 - kept - first], axis=1)
+    return _Particles(np.tile([_ELECTRON, _PHOTON, _PHOTON], (n, 1)), share, np.zeros((n, 3)), np.insert(y, 0, 0.0, axis=1))
+
+
+def _pi0(rng: np.random.Generator, n: int) -> _Particles:
+    """Two photons, two to five pixels apart."""
+    share, angle, apart = rng.uniform(0.3, 0.7, n), rng.uniform(0.0, 2 * np.pi, n), rng.uniform(2.0, 5.0, n)
+    place = apart[:, None] * np.array([0.5, -0.5])
+    x, y = place * np.cos(angle)[:, None], place * np.sin(angle)[:, None]
+    return _Particles(np.full((n, 2), _PHOTON), np.stack([share, 1.0 - share], axis=1), x, y)
+
+
+def _tau(rng: np.random.Generator, n: int) -> _Particles:
+    """Three pions close together, and now and then two photons."""
+    share = rng.dirichlet(np.full(5, 4.0), n)
+    share[:, 3:] *= rng.integers(0, 2, (n, 1))
+    x, y = rng.normal(0.0, 1.2, (2, n, 5))
+    return _Particles(np.tile([_PION, _PION, _PION, _PHOTON, _PHOTON], (n, 1)), share, x, y)
+
+
+def _jet(prongs: int, radius: float) -> _Maker:
+    """Fifteen particles of all kinds in so many bundles, at corners of a polygon of that radius, a little irregular."""
+
+    def make(rng: np.random.Generator, n: int) -> _Particles:
+        prong = np.arange(_PARTICLES) % prongs
+        angle = rng.uniform(0.0, 2 * np.pi, (n, 1)) + 2 * np.pi * prong / prongs
+        far = radius * rng.uniform(0.8, 1.3, (n, prongs))[:, prong]
+        share = rng.dirichlet(np.full(_PARTICLES, 0.8), n)
+        wide = rng.normal(0.0, 2.2 / prongs, (2, n, _PARTICLES)) + rng.normal(0.0, 0.4, (2, n, prongs))[:, :, prong]
+        species = rng.choice([_PHOTON, _PION, _NEUTRON], (n, _PARTICLES), p=[0.3, 0.58, 0.12])
+        return _Particles(species, share, far * np.cos(angle) + wide[0], far * np.sin(angle) + wide[1])
+
+    return make
+
+
+_MAKERS: tuple[_Maker, ...] = (
+    _electron, _single(_PHOTON), _pi0, _single(_MUON), _single(_PION), _single(_NEUTRON), _tau, _jet(1, 0.0), _jet(2, 3.5),
+    _jet(3, 5.0),
+)  # fmt: skip
+
+
+# ---- the detector --------------------------------------------------------------------------------------------------------
+
+
+def _soft(rng: np.random.Generator, n: int) -> _Particles:
+    """What other collisions leave anywhere."""
+    species = rng.choice([_PHOTON, _PION, _NEUTRON], (n, _SOFT))
+    x, y = rng.uniform(-SIZE / 2, SIZE / 2, (2, n, _SOFT))
+    return _Particles(species, rng.exponential(2.0, (n, _SOFT)), x, y)
+
+
+def _joined(one: _Particles, other: _Particles) -> _Particles:
+    pairs = ((one.species, other.species), (one.energy, other.energy), (one.x, other.x), (one.y, other.y))
+    species, energy, x, y = (np.concatenate(pair, axis=1) for pair in pairs)
+    return _Particles(species, energy, x, y)
+
+
+def _energies(rng: np.random.Generator, particles: _Particles) -> Float:
+    """GeV in each pixel (n, 32, 32, 3): the tracker's colour shows a charged particle's momentum where it enters."""
+    species, energy, shape = particles.species, particles.energy, particles.energy.shape
+    hadron = (species == _PION) | (species == _NEUTRON)
+    early = np.where(hadron, np.where(rng.random(shape) < 0.4, 0.0, rng.beta(1.0, 2.0, shape)), 1.0)
+    muon = species == _MUON
+    seen = energy * rng.normal(1.0, 0.1, shape)
+    minimal = rng.gamma(4.0, 1.0, (2, *shape))  # a muon leaves as much at any energy
+    ecal = np.where(muon, 0.1 * minimal[0], early * seen)
+    hcal = np.where(muon, 0.6 * minimal[1], (1.0 - early) * seen)
+    track = _CHARGED[species] * energy
+    charge = rng.choice([-1.0, 1.0], shape)
+    bend = _CHARGED[species] * charge * _BEND / np.maximum(energy, 8.0)
+    image = np.empty((shape[0], SIZE, SIZE, COLOURS))
+    for colour, (amount, y) in enumerate(((track, particles.y), (ecal, particles.y + bend), (hcal, particles.y + bend))):
+        across, along = (_profile(place, _WIDTHS[colour]) for place in (particles.x, y))
+        image[..., colour] = np.matmul((amount[:, :, None] * across).transpose(0, 2, 1), along)
+    return image
+
+
+def _profile(place: Float, width: float) -> Float:
+    """(n, particles) -> each pixel's part of a spot there (n, particles, 32)."""
+    z = (np.arange(SIZE) - (SIZE - 1) / 2 - place[..., None]) / width
+    return np.asarray(np.exp(-0.5 * z * z) / (width * np.sqrt(2 * np.pi)))

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trains ResNet-8 in floating point and writes what the zoo ships; its fixed-point types are in resnet8.yaml.
+
+`python -m hypersonic.hls.zoo.resnet8.train --output DIRECTORY`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hypersonic.hls.zoo import keras_2
+from hypersonic.hls.zoo.keras_2 import Schedule
+from hypersonic.hls.zoo.resnet8 import images, network
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How long to train. The defaults, which made what ships, take about three minutes."""
+
+    seed: int = 1
+    images: int = 8000
+    schedule: Schedule = field(default_factory=lambda: Schedule(12, 3e-3, 64))
+
+
+def train(settings: Settings, progress: Progress = lambda _: None) -> Any:
+    """A trained tf_keras model."""
+    keras_2.seed_weights(settings.seed)
+    model = network.network()
+    network.fit(model, images.generate(settings.images, settings.seed), settings.schedule, progress)
+    return model
+
+
+def accuracy(model: Any, held_out: images.Images) -> float:
+    """Fraction of images whose largest probability is their kind's."""
+    return float(np.mean(network.predict(model, held_out.pixel).argmax(axis=1) == held_out.kind))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m hypersonic.hls.zoo.resnet8.train", description=__doc__)
+    parser.add_argument("--output", type=Path, required=True, help="directory for resnet8.h5")
+    parser.add_argument("--seed", type=int, default=Settings.seed)
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+    arguments = parser.parse_args(argv)
+    model = train(Settings(seed=arguments.seed), (lambda _: None) if arguments.quiet else _say)
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    keras_2.save(model, arguments.output / "resnet8.h5")
+    sys.stdout.write(f"accuracy {accuracy(model, images.generate(2000, images.HELD_OUT_SEED)):.4f}\n")
+    return 0
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(line + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

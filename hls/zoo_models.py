@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models of the zoo whose weights are too many to ship: written once by a function the YAML names, and kept.
+
+`network: "module:function"` in the YAML is a function that takes the path of the .h5 to write. It runs in a process of its own,
+where TensorFlow's Keras is Keras 2 (hls/zoo/keras_2.py):
+
+    python -m hypersonic.hls.zoo_models MODULE:FUNCTION FILE
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+
+import hypersonic
+from hypersonic.hls.cache import cached
+from hypersonic.hls.project import ConversionError
+
+_ROOM = Path(__file__).resolve().parent
+_PACKAGE = "hypersonic.hls."
+
+
+def made_model(described: Path, network: str) -> Path:
+    """The .h5 that `network` ("module:function") writes, a copy of the YAML `described` beside it; made when not there yet.
+
+    What was made is found again by the function's sources, not by the YAML: another precision needs no other weights. Raises
+    ConversionError when the function fails or writes nothing.
+    """
+    name = f"{described.stem}.h5"
+    tools = [f"{tool} {version(tool)}" for tool in ("tensorflow-cpu", "tf-keras", "qkeras")]
+    parts: list[str | bytes | Path] = [network, *sources_of(network), *tools]
+    weights = cached("weights", parts, lambda scratch: _make(network, scratch / name)) / name
+
+    def both(scratch: Path) -> None:
+        (scratch / described.name).write_bytes(described.read_bytes())
+        try:
+            os.link(weights, scratch / name)
+        except OSError:  # a file system without hard links
+            shutil.copyfile(weights, scratch / name)
+
+    return cached("model", [*parts, described], both) / name
+
+
+def sources_of(reference: str) -> list[Path]:
+    """The Python files that "module:function" of the zoo has a part of: its folder's and the zoo's own. Others: none."""
+    module = reference.partition(":")[0]
+    if not module.startswith(_PACKAGE):
+        return []
+    folder = _ROOM.joinpath(*module.removeprefix(_PACKAGE).split(".")).parent
+    return sorted({*folder.glob("*.py"), *(_ROOM / "zoo").glob("*.py")})
+
+
+def _make(network: str, file: Path) -> None:
+    argv = [sys.executable, "-m", __name__, network, str(file)]
+    done = subprocess.run(argv, env=_environment(), capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode or not file.is_file():
+        said = next((line.strip() for line in reversed(done.stderr.splitlines()) if line.strip()), "nothing")
+        raise ConversionError(
+            f"network {network!r} wrote no {file.name}: its process ended with {done.returncode} and said last: {said}; "
+            "expected module:function, which takes the path to write"
+        )
+
+
+def _environment() -> dict[str, str]:
+    """This package must be found by the child even when it is not installed."""
+    paths = [str(Path(hypersonic.__file__).resolve().parent.parent), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path), "TF_USE_LEGACY_KERAS": "1"}
+
+
+def main(argv: Sequence[str]) -> None:
+    """argv: module:function and the path to write. An exception is the process's last words."""
+    module, _, function = argv[0].partition(":")
+    getattr(import_module(module), function)(Path(argv[1]))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`hypersonic build --fit CARD`: what a card has for units of an rf core, for the search in hls/rf/fit.py.
+
+Of each die units may take the planning limit (firmware/linker_config.py) less the memory's controller. The shell is a part of
+every unit; what it takes is assumed here, because it depends on the row and on the wire's types.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+from hypersonic.firmware.linker_config import LIMITS_PERCENT, controllers, most_units
+from hypersonic.firmware.platform import RESOURCE_NAMES, Platform, Resources, find_platform
+from hypersonic.fit_picture import draw_fit
+from hypersonic.hls.rf.cost import Amounts
+from hypersonic.hls.rf.fit import Card, Fit, fit
+from hypersonic.hls.rf.fit_text import fit_lines
+from hypersonic.hls.rf.layers import RfNetwork
+
+#: of a die, at most; the planning limits below it stay
+FILL_PERCENT = 80
+
+#: of the room for LUTs and flip-flops a part is left, because hls/rf/cost.py counts them by rules
+_COUNTED_BY_RULES = {"lut": 0.95, "ff": 0.95}
+
+#: a unit's shell with its converters of numbers: FACILE's, 14 numbers a beat in FP32, takes 9 100 LUTs, 5 100 FFs, 22 BRAM36
+SHELL = Resources(lut=12_000, ff=8_000, dsp=2, bram36=22)
+
+
+def card_of(platform: Platform, x_bytes: int = 0, y_bytes: int = 0, fill_percent: int = FILL_PERCENT) -> Card:
+    """x_bytes, y_bytes: of a row on the wire. fill_percent: of each die that units and the memory's controllers may take, where
+    the planning limit is not lower. Raises ValueError for a percentage that is none, LinkError for a card without memory."""
+    if not 1 <= fill_percent <= 100:
+        raise ValueError(f"a card is filled to {fill_percent} per cent, expected 1 to 100")
+    dies = zip(platform.slrs, controllers(platform), strict=True)
+    return Card(
+        platform.name, tuple(_room(die, taken, fill_percent) for die, taken in dies), most_units(platform),
+        float(platform.kernel_clock_mhz), Amounts(**asdict(SHELL)), x_bytes, y_bytes,
+        h2c_gb_s=platform.h2c_gb_s, c2h_gb_s=platform.c2h_gb_s,
+    )  # fmt: skip
+
+
+def _room(die: Resources, taken: Resources, fill_percent: int) -> Amounts:
+    room = {}
+    for name in RESOURCE_NAMES:
+        percent = min(fill_percent, getattr(LIMITS_PERCENT, name))
+        free = getattr(die, name) * percent // 100 - getattr(taken, name)
+        room[name] = max(0, int(free * _COUNTED_BY_RULES.get(name, 1)))
+    return Amounts(**room)
+
+
+def fit_card(
+    network: RfNetwork, platform: str, x_bytes: int = 0, y_bytes: int = 0, fill_percent: int = FILL_PERCENT,
+    picture: Path | None = None,
+) -> tuple[Fit, list[str]]:  # fmt: skip
+    """The fit and its tables. picture: a PNG that is written.
+
+    Raises FitError for a network too large for the card, PlatformError for a card that is not known.
+    """
+    found = fit(network, card_of(find_platform(platform, retired_too=True), x_bytes, y_bytes, fill_percent))
+    if picture:
+        draw_fit(found, picture)
+    return found, fit_lines(found)

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`hypersonic report`: a zoo model's four engines on the same generated rows: float, quantised, csim, RTL. One line a model.
+
+float is the network before its numbers were quantised, quantised is the trained model file by its own framework, csim is
+hls4ml's C++, RTL is the Verilated core, which must equal csim integer by integer.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.hls.build import build_project
+from hypersonic.hls.cache import cached
+from hypersonic.hls.core import Core
+from hypersonic.hls.csim import Csim, compile_csim
+from hypersonic.hls.description import find_model
+from hypersonic.hls.project import HlsProject
+from hypersonic.hls.row import Row
+from hypersonic.hls.rtl_sim import RtlCore
+from hypersonic.hls.trained_predict import trained_predict
+from hypersonic.hls.zoo.task import NoTaskError, Outputs, Sample, Task, task_of, tasks
+from hypersonic.progress import Step
+
+#: what the report's rows are generated from
+SEED = 1
+
+#: the kernel clock of a U250's shell; no card has shown that a kernel reaches it
+KERNEL_CLOCK_HZ = 300e6
+
+_STAGES = ("float", "quantised", "csim", "RTL")
+
+
+class ReportError(RuntimeError):
+    """Two engines that must agree do not: which, in which row and element."""
+
+    exit_code = 1
+
+
+@dataclass(frozen=True)
+class ModelReport:
+    """One model's line. merit: the task's figure for each engine on the rows that all four saw; None: there is no such engine.
+
+    difference: the largest |csim - quantised| of any output, in its units on the wire. equal: integers of the core equal to
+    csim's, all that were compared. clocks, predicted: of rtl_rows rows in the core, measured and by its plan.
+    """
+
+    model: str
+    parameters: int
+    figure: str
+    rows: int
+    merit: dict[str, float | None]
+    difference: float
+    core: str
+    ii: int
+    latency: int
+    equal: int
+    rtl_rows: int
+    clocks: int
+    predicted: int
+    multipliers: int
+    csim_us: float
+    rtl_us: float
+
+    @property
+    def rate(self) -> float:
+        """Rows a second of one compute unit at 300 MHz: a prediction."""
+        return KERNEL_CLOCK_HZ / self.ii
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What the pictures show: the numbers of each engine for the same rows, (rows, all outputs) float64."""
+
+    report: ModelReport
+    numbers: dict[str, NDArray[np.float64]]
+
+
+def report_models(models: Sequence[str], *, everything: bool, directory: Path, progress: Step) -> str:
+    """The reports of `models`, or of every zoo model, written into `directory`; returns the table. Raises NoTaskError."""
+    wanted = list(tasks()) if everything else list(models)
+    if not wanted:
+        raise NoTaskError(f"no model is named: give names ({', '.join(tasks())}) or --all")
+    for model in wanted:
+        task_of(model)  # before anything is built
+    answers = [report(model, progress) for model in wanted]
+    write(answers, directory)
+    return table([each.report for each in answers])
+
+
+def report(model: str, progress: Step = lambda _: None) -> Answers:
+    """All four engines of one zoo model. Raises NoTaskError, ReportError and what a build raises."""
+    task = task_of(model)
+    with tempfile.TemporaryDirectory() as scratch:
+        project, core = build_project(model, Path(scratch) / "project", progress=progress)
+        progress(f"{model}: {task.rows} generated rows")
+        sample = task.sample(task.rows, SEED)
+        x_raw = project.inputs.to_raw(sample.inputs)
+        library = compile_csim(project)
+        if core is None:
+            raise ReportError(f"model {model!r} has no core")
+        progress(f"{model}: csim, {len(x_raw)} rows")
+        y_raw, csim_us = _csim(project, library, x_raw)
+        progress(f"{model}: Verilated core, {min(task.rtl_rows, len(x_raw))} rows")
+        clocks, rtl_us = _rtl(core, x_raw[: task.rtl_rows], y_raw)
+        progress(f"{model}: the trained model")
+        quantised, parameters = _trained(model, project, x_raw)
+    numbers: dict[str, Outputs | None] = {
+        "float": task.float_predict(sample.inputs) if task.float_predict else None,
+        "quantised": quantised,
+        "csim": real(project.outputs, y_raw),
+    }
+    return _answers(model, task, sample, core, numbers, parameters, project, (clocks, csim_us, rtl_us))
+
+
+def _answers(
+    model: str, task: Task, sample: Sample, core: Core, numbers: dict[str, Outputs | None], parameters: int,
+    project: HlsProject, measured: tuple[int, float, float],
+) -> Answers:  # fmt: skip
+    clocks, csim_us, rtl_us = measured
+    merit = {name: None if each is None else task.measure(each, sample.truth) for name, each in numbers.items()}
+    rtl_rows = min(task.rtl_rows, sample.rows)
+    shown = {name: np.concatenate(each, axis=1) for name, each in numbers.items() if each is not None}
+    line = ModelReport(
+        model, parameters, task.figure, sample.rows, merit, float(np.abs(shown["csim"] - shown["quantised"]).max()),
+        core.kind, core.ii, core.latency_cycles, rtl_rows * project.outputs.size, rtl_rows, clocks,
+        core.latency_cycles + (rtl_rows - 1) * core.ii + 1, int(project.report["core"].get("multipliers", 0)), csim_us, rtl_us,
+    )  # fmt: skip
+    return Answers(line, shown)
+
+
+def _csim(project: HlsProject, library: Path, x_raw: NDArray[np.int64]) -> tuple[NDArray[np.int64], float]:
+    """The integers, and CPU microseconds a row as they were first computed; kept by content."""
+
+    def compute(directory: Path) -> None:
+        csim, begin = Csim(library, project), process_time()
+        np.save(directory / "raw.npy", csim.predict_raw(x_raw))
+        (directory / "seconds").write_text(str(process_time() - begin))
+
+    place = cached("golden", ["report", library, x_raw.tobytes()], compute)
+    y_raw: NDArray[np.int64] = np.load(place / "raw.npy")
+    return y_raw, float((place / "seconds").read_text()) * 1e6 / len(x_raw)
+
+
+def _rtl(core: Core, x_raw: NDArray[np.int64], y_raw: NDArray[np.int64]) -> tuple[int, float]:
+    """Clocks and CPU microseconds a row. Raises ReportError for the first integer that is not csim's."""
+    with RtlCore(core) as rtl:
+        begin = process_time()
+        got = rtl.predict_raw(x_raw)
+        seconds = process_time() - begin
+        wrong = np.argwhere(got != y_raw[: len(got)])
+        if len(wrong):
+            row, element = wrong[0]
+            raise ReportError(
+                f"core {core.name!r}: {len(wrong)} of {got.size} integers differ from csim, first in row {row}, element "
+                f"{element}: got {got[row, element]}, csim says {y_raw[row, element]}"
+            )
+        return rtl.clocks, seconds * 1e6 / len(got)
+
+
+def _trained(model: str, project: HlsProject, x_raw: NDArray[np.int64]) -> tuple[Outputs, int]:
+    """The model file's answers to the same integers, in the outputs' units on the wire, and its number of parameters."""
+    file = find_model(model)
+    parts = zip(project.inputs.tensors, project.inputs.split(x_raw), strict=True)
+    inputs = [tensor.fixed.to_float(raw).astype(np.float32) for tensor, raw in parts]
+    outputs, parameters = trained_predict(file, inputs)
+    scaled = zip(project.outputs.tensors, outputs, strict=True)
+    return tuple(np.ldexp(y, -tensor.exponents) for tensor, y in scaled), parameters
+
+
+def real(row: Row, raw: NDArray[np.int64]) -> Outputs:
+    """Integers (rows, size) -> numbers in each output's units on the wire, not rounded to its datatype."""
+    parts = zip(row.tensors, row.split(raw), strict=True)
+    return tuple(np.ldexp(tensor.fixed.to_float(part), -tensor.exponents) for tensor, part in parts)
+
+
+_HEAD = (
+    "model", "parameters", "figure of merit", "float", "quantised", "csim", "RTL = csim", "max csim - quantised", "core",
+    "multipliers", "clocks a row", "clocks, measured / predicted", "rows/s at 300 MHz, predicted", "CPU us a row, csim / RTL",
+)  # fmt: skip
+
+
+def table(reports: Sequence[ModelReport]) -> str:
+    """Markdown, a line a model."""
+    lines = [_HEAD, tuple("---" for _ in _HEAD), *(_line(each) for each in reports)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def _line(each: ModelReport) -> tuple[str, ...]:
+    merits = [_number(each.merit[name]) for name in _STAGES[:3]]
+    return (
+        each.model, f"{each.parameters:,}", f"{each.figure}, {each.rows:,} rows", *merits,
+        f"{each.equal:,} integers of {each.rtl_rows:,} rows", f"{each.difference:.3g}", each.core, f"{each.multipliers or '-'}",
+        f"{each.ii:,}", f"{each.clocks:,} / {each.predicted:,}", f"{each.rate:,.0f}",
+        f"{each.csim_us:,.0f} / {each.rtl_us:,.0f}",
+    )  # fmt: skip
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"
+
+
+def write(answers: Sequence[Answers], directory: Path) -> None:
+    """table.md, figures.json and a picture a model into `directory`."""
+    from hypersonic.report_picture import draw
+
+    directory.mkdir(parents=True, exist_ok=True)
+    lines = [each.report for each in answers]
+    (directory / "table.md").write_text(table(lines))
+    values: list[dict[str, Any]] = [asdict(line) for line in lines]
+    (directory / "figures.json").write_text(json.dumps(values, indent=1) + "\n")
+    for each in answers:
+        draw(each, directory / f"{each.report.model}.png")

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An rf core for benches: rows that come and go in beats, memory files, and a result that numpy knows.
+
+A Dense over each input, and their sum: what sim/bench_core.py's core computes (bench_core_raw, bench_core_wire).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from hypersonic.hls.core import Core
+from hypersonic.hls.fixed import FixedPoint, Overflow
+from hypersonic.hls.network import Constants, Precision
+from hypersonic.hls.rf.layers import Dense, Layer, Merge, MergeOperation, Reshape, RfNetwork, Tensor
+from hypersonic.hls.rf.write import write_rf_core
+from hypersonic.hls.row import Row
+from hypersonic.hls.spec import TensorSpec
+
+
+def write_rf_bench(
+    x: Row, y: Row, directory: Path, *, name: str = "bench_rf", reuse_factor: int = 1, whole_row_bits: int = 0
+) -> Core:
+    """Write the core's files into `directory`. x, y: all of one fraction, y one signed tensor. reuse_factor: of each Dense.
+    whole_row_bits: rows up to so many bits pass in one beat; 0: every row in beats, unless one beat is all it is."""
+    network = RfNetwork(name, tuple(map(_tensor, x.tensors)), (_tensor(y.tensors[0]),), tuple(_layers(x, y, reuse_factor)))
+    return write_rf_core(network, name, x, y, directory, whole_row_bits)[0]
+
+
+def rf_bench_rows(*inputs: tuple[tuple[int, ...], str], n_out: int = 5, datatype: str = "FP32") -> tuple[Row, Row]:
+    """Inputs (shape, datatype), scaled alike along the last dimension where the datatype has scales, and one output."""
+    tensors = []
+    for index, (shape, travels) in enumerate(inputs):
+        scales = tuple(i % shape[-1] % 3 - 1 for i in range(int(np.prod(shape))))
+        fixed = FixedPoint(12 + index, 6 + index, overflow=Overflow.SAT)
+        tensors.append(TensorSpec(f"x{index}", shape, fixed, travels, scales if travels.startswith(("F", "B")) else ()))
+    return Row(tuple(tensors)), Row((TensorSpec("y", (n_out,), FixedPoint(24, 18), datatype),))
+
+
+def _tensor(spec: TensorSpec) -> Tensor:
+    return Tensor(spec.name, spec.shape, _precision(spec.fixed))
+
+
+def _precision(fixed: FixedPoint) -> Precision:
+    return Precision(fixed.width, fixed.fraction, fixed.signed)
+
+
+def _layers(x: Row, y: Row, reuse_factor: int) -> Iterator[Layer]:
+    result, total = _tensor(y.tensors[0]), None
+    for index, (spec, first) in enumerate(zip(x.tensors, x.element_offsets, strict=True)):
+        is_last = index == len(x.tensors) - 1
+        flat = Tensor(f"flat{index}", (spec.size,), _precision(spec.fixed))
+        made = Tensor(result.name if total is None and is_last else f"dense{index}", result.shape, result.precision)
+        yield Reshape(f"reshape_{index}", _tensor(spec), flat)
+        weight = Constants(_weights(first, spec.size, y.size), 0)
+        bias = Constants(np.zeros(y.size, dtype=np.int64), 0)
+        yield Dense(f"dense_{index}", flat, made, weight, bias, result.precision, reuse_factor, reuse_factor)
+        if total is not None:
+            summed = Tensor(result.name if is_last else f"sum{index}", result.shape, result.precision)
+            yield Merge(f"add_{index}", total, made, summed, MergeOperation.ADD)
+            made = summed
+        total = made
+
+
+def _weights(first: int, n_in: int, n_out: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+    """bench_core's: i + 1, and j more for the first element of all."""
+    weights = np.repeat(np.arange(first + 1, first + n_in + 1)[:, None], n_out, axis=1)
+    if first == 0:
+        weights[0] += np.arange(n_out)
+    return weights

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A core's memory files inside its simulator: a C++ source that the assembler puts them into, and the table of them.
+
+The other half, which takes them out again where $readmemh reads them, is sim/emu/memories.h.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+#: what a built simulator hangs on
+MEMORIES = Path(__file__).resolve()
+
+#: the C++ file that write_memories writes
+SOURCE_NAME = "memories.cpp"
+
+
+def write_memories(memories: Sequence[Path], directory: Path) -> Path:
+    """Write directory/memories.cpp, which holds `memories` by their base names."""
+    source = directory / SOURCE_NAME
+    source.write_text("\n".join(_lines([memory.resolve() for memory in memories])) + "\n")
+    return source
+
+
+def _lines(memories: Sequence[Path]) -> Iterator[str]:
+    yield "// Written by sim/memories.py."
+    yield '#include "memories.h"'
+    for index, memory in enumerate(memories):
+        file = f".incbin {_quoted(str(memory))}"
+        directives = (".pushsection .rodata", f"memory_{index}:", file, f"memory_{index}_end:", ".popsection")
+        yield f"asm({_quoted('; '.join(directives))});"
+        yield f'extern "C" __attribute__((visibility("hidden"))) const char memory_{index}[], memory_{index}_end[];'
+    entries = ", ".join(
+        f"{{{_quoted(memory.name)}, memory_{index}, memory_{index}_end}}" for index, memory in enumerate(memories)
+    )
+    yield f"static const emu::MemoryFile kTable[] = {{{entries or '{nullptr, nullptr, nullptr}'}}};"
+    yield "const emu::MemoryFile *const emu::kMemories = kTable;"
+    yield f"const size_t emu::kMemoryCount = {len(memories)};"
+
+
+def _quoted(text: str) -> str:
+    """A string literal, of C++ or of the assembler."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tensor_turns: so many steps of each tensor, over and over."""
+
+from __future__ import annotations
+
+import random
+from itertools import chain, cycle, islice
+from pathlib import Path
+from typing import Any
+
+import cocotb
+import pytest
+from cocotb.triggers import Timer
+
+from hypersonic.firmware.converters import beats_literal
+from hypersonic.firmware.kernel import rtl_sources
+from hypersonic.sim.cocotb_run import run_bench
+
+
+def beats_of(dut: Any) -> list[int]:
+    """The parameter BEATS."""
+    bits = int(dut.BEATS.value)
+    return [bits >> 32 * i & 0xFFFF_FFFF for i in range(int(dut.N.value))]
+
+
+async def clock(dut: Any, rst_n: int, step: int) -> tuple[int, int]:
+    """One clock; turn and ends before its edge."""
+    dut.clk.value, dut.rst_n.value, dut.step.value = 0, rst_n, step
+    await Timer(1, "ns")
+    seen = int(dut.turn.value), int(dut.ends.value)
+    dut.clk.value = 1
+    await Timer(1, "ns")
+    return seen
+
+
+@cocotb.test()
+async def every_tensor_has_its_beats_in_order_whatever_pauses_and_resets(dut: Any) -> None:
+    rng = random.Random(1)
+    beats = beats_of(dut)
+    row = list(chain.from_iterable((1 << i, int(k == n - 1)) for i, n in enumerate(beats) for k in range(n)))
+    row = list(zip(row[::2], row[1::2], strict=True))
+    for pause in (0.0, 0.5, 0.9):
+        await clock(dut, 0, 1)
+        expected = islice(cycle(row), rng.randrange(3 * len(row), 5 * len(row)))
+        for state in expected:
+            while rng.random() < pause:
+                assert await clock(dut, 1, 0) == state
+            assert await clock(dut, 1, 1) == state
+
+
+@pytest.mark.parametrize("beats", [[1], [3, 1, 5], [1, 1], [2, 64]])
+def test_tensor_turns(tmp_path: Path, beats: list[int]) -> None:
+    parameters = {"N": len(beats), "BEATS": beats_literal(beats)}
+    run_bench(tmp_path, "tensor_turns", rtl_sources("tensor_turns"), __name__, parameters=parameters)

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Networks of published shapes for the search: weights are one number seen everywhere, so a million of them take no memory."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hypersonic.hls.network import Constants, Precision
+from hypersonic.hls.rf.layers import (
+    Dense,
+    Depthwise,
+    GlobalPool,
+    Layer,
+    Map,
+    MapFunction,
+    Merge,
+    MergeOperation,
+    Pool,
+    PoolOperation,
+    Reshape,
+    RfNetwork,
+    Tensor,
+    Window,
+)
+from hypersonic.hls.rf.windows import window_shape
+
+KIND, ACCUM = Precision(8, 4), Precision(24, 12)
+_NONE = Constants(np.zeros(0, dtype=np.int64), 0)
+
+
+def constants(*shape: int) -> Constants:
+    """All -100: eight bits."""
+    return Constants(np.broadcast_to(np.int64(-100), shape), 4)
+
+
+class Net:
+    """Layers as they are added; x: what the next one reads."""
+
+    def __init__(self, *shape: int) -> None:
+        self.input = self.x = Tensor("x", shape, KIND)
+        self.layers: list[Layer] = []
+
+    def _made(self, shape: tuple[int, ...]) -> tuple[str, Tensor]:
+        name = f"l{len(self.layers)}"
+        return name, Tensor(f"{name}_y", shape, KIND)
+
+    def _add(self, layer: Layer) -> Net:
+        self.layers.append(layer)
+        self.x = layer.y
+        return self
+
+    def dense(self, n_out: int, reuse_factor: int = 1) -> Net:
+        name, y = self._made((*self.x.shape[:-1], n_out))
+        weight, bias = constants(self.x.channels, n_out), constants(n_out)
+        return self._add(Dense(name, self.x, y, weight, bias, ACCUM, reuse_factor, reuse_factor))
+
+    def convolution(self, filters: int, kernel: int, stride: int = 1) -> Net:
+        pad, channels = kernel // 2, self.x.channels
+        seen = Window((kernel, kernel), (stride, stride), pad, pad, pad, pad)
+        name, y = self._made((*window_shape(self.x, seen), filters))
+        weight, bias = constants(kernel * kernel * channels, filters), constants(filters)
+        window = None if seen.is_pixel else seen
+        return self._add(Dense(name, self.x, y, weight, bias, ACCUM, 1, 1, window))
+
+    def depthwise(self, kernel: int) -> Net:
+        pad, channels = kernel // 2, self.x.channels
+        name, y = self._made(self.x.shape)
+        seen = Window((kernel, kernel), (1, 1), pad, pad, pad, pad)
+        return self._add(Depthwise(name, self.x, y, constants(kernel**2, channels), constants(channels), ACCUM, 1, 1, seen))
+
+    def relu(self) -> Net:
+        name, y = self._made(self.x.shape)
+        return self._add(Map(name, self.x, y, MapFunction.RELU, _NONE, _NONE))
+
+    def pool(self, size: int, stride: int, pad: int = 0) -> Net:
+        seen = Window((size, size), (stride, stride), pad, pad, pad, pad)
+        name, y = self._made((*window_shape(self.x, seen), self.x.channels))
+        return self._add(Pool(name, self.x, y, PoolOperation.MAX, seen, KIND))
+
+    def average(self) -> Net:
+        name, y = self._made((self.x.channels,))
+        return self._add(GlobalPool(name, self.x, y, PoolOperation.AVERAGE, ACCUM))
+
+    def flat(self) -> Net:
+        name, y = self._made((self.x.size,))
+        return self._add(Reshape(name, self.x, y))
+
+    def plus(self, other: Tensor) -> Net:
+        name, y = self._made(self.x.shape)
+        return self._add(Merge(name, self.x, other, y, MergeOperation.ADD))
+
+    def bottleneck(self, filters: int, stride: int, *, widen: bool) -> Net:
+        source = self.x
+        self.convolution(filters, 1, stride).relu().convolution(filters, 3).relu().convolution(4 * filters, 1)
+        straight, self.x = self.x, source
+        short = self.convolution(4 * filters, 1, stride).x if widen else source
+        self.x = straight
+        return self.plus(short).relu()
+
+    def network(self, name: str) -> RfNetwork:
+        return RfNetwork(name, (self.input,), (self.x,), tuple(self.layers))
+
+
+def jets() -> RfNetwork:
+    return Net(16).dense(64).relu().dense(32).relu().dense(32).relu().dense(5).network("jets")
+
+
+def facile_v2() -> RfNetwork:
+    net = Net(47)
+    for width in (256, 64, 64, 31, 11):
+        net.dense(width).relu()
+    return net.dense(1).network("facile_v2")
+
+
+def emtrk() -> RfNetwork:
+    return Net(48, 48, 1).convolution(48, 5).relu().flat().dense(128).relu().dense(32).relu().dense(3).network("emtrk")
+
+
+def separable() -> RfNetwork:
+    return Net(24, 20, 6).convolution(8, 3, 2).relu().depthwise(3).pool(2, 2).average().dense(10).network("separable")
+
+
+def resnet50(stages: tuple[tuple[int, int], ...] = ((3, 64), (4, 128), (6, 256), (3, 512)), side: int = 224) -> RfNetwork:
+    net = Net(side, side, 3).convolution(64, 7, 2).relu().pool(3, 2, 1)
+    for stage, (blocks, filters) in enumerate(stages):
+        for block in range(blocks):
+            net.bottleneck(filters, 2 if stage and not block else 1, widen=not block)
+    return net.average().dense(1000).network("resnet50")

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stages of random networks mapped by Yosys one by one, for hls/rf/cost.py to be compared with:
+
+    python tests/hls/rf/measure_stages.py SEED FILE [MOST]
+
+writes FILE, a line of JSON a stage: its module, parameters and streams, and what it takes without the memories that files fill.
+At most MOST stages of a module; one takes Yosys half a minute, and some minutes go by in its first.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hypersonic.firmware.module_tree import module_of
+from hypersonic.firmware.platform import Resources
+from hypersonic.firmware.yosys import MAP, plain, run
+from hypersonic.hls.fixed import Overflow, Rounding
+from hypersonic.hls.network import Constants, Precision
+from hypersonic.hls.rf.layers import Dense, Depthwise, RfNetwork, Tensor, layer_inputs
+from hypersonic.hls.rf.plan import plan
+from hypersonic.hls.rf.ports import identifier
+from hypersonic.hls.rf.shapes import dense_shapes
+from hypersonic.hls.rf.stage import Pipeline, Stage
+from hypersonic.hls.rf.write import _instance, module_files
+from tests.hls.rf.fit_networks import Net, facile_v2, jets, resnet50, separable
+
+_ROUNDINGS = (Rounding.TRN, Rounding.RND, Rounding.RND_CONV)
+
+
+def networks() -> Iterator[RfNetwork]:
+    yield from (jets(), facile_v2(), separable(), resnet50(((1, 4),), 16))
+    yield Net(6, 6, 4).convolution(4, 3).relu().pool(2, 2).convolution(8, 1).average().dense(6).network("small")
+
+
+def drawn(network: RfNetwork, rng: np.random.Generator) -> RfNetwork:
+    """With random types of results, weights and accumulators, and reuse factors that leave up to 64 multipliers."""
+    kinds: dict[str, Precision] = {}
+
+    def typed(tensor: Tensor) -> Tensor:
+        width = int(rng.integers(6, 18))
+        made = Precision(
+            width, int(rng.integers(2, 6)), True, rng.choice(_ROUNDINGS), rng.choice([Overflow.WRAP, Overflow.SAT])
+        )
+        return replace(tensor, precision=kinds.setdefault(tensor.name, made))
+
+    def weights(old: Constants) -> Constants:
+        most = 1 << int(rng.integers(3, 15))
+        return Constants(rng.integers(-most, most, size=old.raw.shape), old.fraction)
+
+    layers: list[Any] = []
+    for layer in network.layers:
+        names = ("a", "b") if len(layer_inputs(layer)) == 2 else ("x",)
+        changed: dict[str, Any] = {name: typed(getattr(layer, name)) for name in names} | {"y": typed(layer.y)}
+        if isinstance(layer, Dense | Depthwise):
+            changed |= {"weight": weights(layer.weight), "accum": Precision(int(rng.integers(20, 36)), 12)}
+        if isinstance(layer, Dense):
+            few = [factor for factor, shape in dense_shapes(layer).items() if 4 <= shape.p * shape.q <= 64]
+            changed["reuse_factor"] = int(rng.choice(few)) if few else max(dense_shapes(layer))
+        layers.append(replace(layer, **changed))
+    ends = (tuple(typed(tensor) for tensor in side) for side in (network.inputs, network.outputs))
+    return RfNetwork(network.name, *ends, tuple(layers))
+
+
+def measured(stage: Stage) -> Resources:
+    """What Yosys makes of it, without rf_rom."""
+    scratch = Path(tempfile.mkdtemp())
+    files = module_files(Pipeline("", (stage,), stage.inputs[:1], ()))
+    for file in files:
+        shutil.copy(file, scratch)
+    for memory in stage.memories:
+        (scratch / f"c_{memory.file}").write_text(memory.text())
+    (scratch / "top.sv").write_text(_top(stage))
+    script = [
+        f"read_verilog -sv -defer {' '.join(file.name for file in files)} top.sv",
+        "hierarchy -check -top top",
+        "chformal -remove",
+        MAP.format(top="top"),
+        "tee -q -o stat.json stat -json",
+    ]
+    (scratch / "script.ys").write_text("\n".join(script))
+    run("script.ys", scratch)
+    modules = json.loads((scratch / "stat.json").read_text())["modules"]
+    shutil.rmtree(scratch)
+    cells = {plain(name): {plain(k): n for k, n in one["num_cells_by_type"].items()} for name, one in modules.items()}
+    whole = module_of("top", 1, cells)
+    roms = sum((module.total for path, module in whole.walk() if path.endswith("/rf_rom")), Resources())
+    return whole.total + roms.times(-1)
+
+
+def _top(stage: Stage) -> str:
+    ports = ["input logic clk", "input logic rst_n"]
+    for ways, streams in ((("input", "output"), stage.inputs), (("output", "input"), stage.outputs)):
+        for stream in streams:
+            name, (there, back) = identifier(stream.name), ways
+            ports += [f"{there} logic {name}_tvalid", f"{back} logic {name}_tready", f"{there} logic {name}_tlast"]
+            ports.append(f"{there} logic [{stream.width - 1}:0] {name}_tdata")
+    return "\n".join(["module top (", ",\n".join(ports), ");", *_instance(stage, "c"), "endmodule", ""])
+
+
+def main(seed: int, file: Path, most: int) -> None:
+    rng, seen = np.random.default_rng(seed), dict[str, int]()
+    with file.open("w") as output:
+        for network in networks():
+            for stage in plan(drawn(network, rng)).stages:
+                seen[stage.module] = seen.get(stage.module, 0) + 1
+                if seen[stage.module] <= most and stage.module != "rf_fork" and stage.inputs[0].width <= 600:
+                    output.write(json.dumps(_line(stage, measured(stage))) + "\n")
+                    output.flush()
+
+
+def _line(stage: Stage, taken: Resources) -> dict[str, Any]:
+    streams = {side: [[s.lanes, s.precision.width, s.beats] for s in getattr(stage, side)] for side in ("inputs", "outputs")}
+    parameters = {key: value for key, value in stage.parameters.items() if not isinstance(value, str)}
+    return {"module": stage.module, "parameters": parameters, **streams, "taken": asdict(taken)}
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else 4)

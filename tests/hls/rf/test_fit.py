@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reuse factors for a card: every design of the search is one that plan() makes, and the one taken fits."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hypersonic.firmware.platform import PLATFORMS
+from hypersonic.fit import card_of, fit_card
+from hypersonic.hls.rf.cost import KINDS, Amounts, WeightsIn, pipeline_cost
+from hypersonic.hls.rf.fit import BUSY, Card, Fit, FitError, fit, rate, with_reuse_factors
+from hypersonic.hls.rf.fit_json import card_from_json, card_to_json, fit_from_json, fit_to_json
+from hypersonic.hls.rf.fit_text import fit_lines, slowest
+from hypersonic.hls.rf.layers import RfNetwork
+from hypersonic.hls.rf.plan import plan
+from hypersonic.hls.rf.shapes import interval
+from hypersonic.hls.rf.timing import clocks
+from tests.hls.rf.fit_networks import Net, emtrk, facile_v2, jets, resnet50, separable
+
+DIE = Amounts(lut=200_000, ff=300_000, dsp=2_200, bram36=280, uram=256)
+CARD = Card("card", (DIE,) * 4, 4, 300.0)
+SMALL = Card("small", (Amounts(lut=40_000, ff=60_000, dsp=100, bram36=60, uram=8),), 1, 200.0)
+
+NETWORKS = {"jets": jets, "facile_v2": facile_v2, "separable": separable}
+
+
+def check(network: RfNetwork, found: Fit) -> None:
+    """The interval of every point is plan()'s, and what the sketch estimates is near what plan() makes."""
+    for point in found.points:
+        if not point.design.reuse_factors:
+            continue
+        asked = with_reuse_factors(network, point.design.reuse_factors)
+        pipeline = plan(asked)
+        assert clocks(pipeline).ii == point.design.interval >= interval(asked)
+        assert not pipeline.notes, "every reuse factor is one that divides"
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("card", [CARD, SMALL], ids=lambda card: card.name)
+def test_every_point_is_a_pipeline_with_that_interval(name: str, card: Card) -> None:
+    network = NETWORKS[name]()
+    check(network, fit(network, card))
+
+
+@settings(max_examples=8, deadline=None)
+@given(
+    st.integers(4, 14),
+    st.integers(1, 12),
+    st.sampled_from([1, 3, 5]),
+    st.integers(1, 2),
+    st.integers(1, 16),
+    st.integers(50, 2000),
+)
+def test_the_interval_is_the_plans_whatever_the_shapes(
+    side: int, channels: int, kernel: int, stride: int, filters: int, dsp: int
+) -> None:
+    net = Net(side, side + 1, channels).convolution(filters, kernel, stride).relu().pool(2, 2)
+    network = net.convolution(filters, 1).depthwise(3).flat().dense(7).network("drawn")
+    check(network, fit(network, replace(CARD, dies=(replace(DIE, dsp=dsp),))))
+
+
+def test_no_point_beats_another_and_the_fastest_that_fits_a_die_is_taken() -> None:
+    found = fit(facile_v2(), SMALL)
+    for faster, slower in pairwise(found.points):
+        assert faster.rate_hz > slower.rate_hz
+        assert faster.fullest > slower.fullest
+    assert found.chosen == found.points[0]
+    assert all(point.design.unit.fits(SMALL.dies[0]) and 0 < point.fullest <= 1 for point in found.points)
+    # and the card is filled: some layer could not be made faster
+    assert found.chosen.fullest > 0.6
+
+
+def test_the_sketch_costs_what_the_plan_costs() -> None:
+    for network in (facile_v2(), separable(), resnet50(((2, 16), (1, 32)), 32)):
+        found = fit(network, replace(SMALL, dies=(replace(SMALL.dies[0], dsp=900, bram36=600, lut=150_000, ff=250_000),)))
+        planned = pipeline_cost(plan(with_reuse_factors(network, found.reuse_factors)))
+        taken = found.chosen.design.unit
+        assert taken.dsp == planned.dsp
+        assert taken.lut == pytest.approx(planned.lut, rel=0.1)
+        assert taken.ff == pytest.approx(planned.ff, rel=0.1)
+
+
+def test_latency_and_layers_are_the_pipelines_own() -> None:
+    network = separable()
+    found = fit(network, SMALL)
+    timed = clocks(plan(with_reuse_factors(network, found.reuse_factors)))
+    assert found.latency_cycles == timed.latency
+    assert [layer.name for layer in found.layers] == ["l0", "l2", "l5"]
+    assert {layer.name: layer.reuse_factor for layer in found.layers} == dict(found.reuse_factors)
+
+
+def test_multipliers_of_the_slowest_layer_work_and_others_that_rest_are_said_to_be_coarse() -> None:
+    found = fit(facile_v2(), SMALL)
+    bottleneck = slowest(found)
+    assert bottleneck is not None
+    assert bottleneck.busy >= BUSY
+    for layer in found.layers:
+        assert layer.coarse == (layer.busy < BUSY and layer.multipliers > 1)
+    # 31 and 11 are prime: few reuse factors divide
+    assert any(layer.coarse for layer in found.layers)
+
+
+def test_weights_go_to_ultraram_where_block_ram_overflows() -> None:
+    tight = replace(SMALL, dies=(replace(SMALL.dies[0], bram36=6, dsp=20),))
+    found = fit(facile_v2(), tight)
+    places = found.chosen.design.weights_in
+    assert WeightsIn.URAM in places.values()
+    assert 0 < found.chosen.design.unit.uram <= 8
+    assert any("UltraRAM, which has to be loaded at run time: " in line for line in fit_lines(found))
+
+
+def test_units_repeat_where_there_is_room_and_memory_for_them() -> None:
+    found = fit(jets(), replace(CARD, units=3))
+    assert found.chosen.units == 3
+    assert found.chosen.rate_hz == 3 * 300e6 / found.chosen.design.interval
+
+
+def test_a_unit_larger_than_a_die_spans_them_and_is_said_to() -> None:
+    dies = (Amounts(lut=40_000, ff=60_000, dsp=100, bram36=100, uram=110),) * 4
+    found = fit(emtrk(), replace(CARD, dies=dies))
+    assert found.chosen.design.spans
+    assert found.chosen.units == 1
+    assert any("across several" in line for line in fit_lines(found))
+
+
+def test_what_fits_no_card_is_refused_with_the_resource_and_how_much() -> None:
+    with pytest.raises(FitError, match=r"'emtrk' does not fit small: .*RAMB36: got [\d,]+, expected at most 60; .*fewer bits"):
+        fit(emtrk(), replace(SMALL, dies=(replace(SMALL.dies[0], uram=0),)))
+
+
+def test_the_hosts_link_and_the_memory_bound_the_rate() -> None:
+    link = replace(CARD, x_bytes=640, y_bytes=64, h2c_gb_s=32, c2h_gb_s=32)
+    assert rate(link, 5, 1) == (300e6 / 10, "the memory's bus")
+    assert rate(link, 5, 2) == (50e6, "host to card")
+    assert rate(link, 40, 1) == (300e6 / 40, "the core")
+    # of designs that all fill the link the smallest is taken
+    bound, free = fit(jets(), link), fit(jets(), CARD)
+    assert bound.chosen.bound == "host to card"
+    assert bound.chosen.fullest < free.chosen.fullest
+
+
+def test_a_search_through_resnet_50_sketches_few_designs() -> None:
+    found = fit(resnet50(side=64), CARD)
+    assert found.tried <= 48
+    assert len(found.layers) == 54
+    assert found.chosen.design.unit.fits(CARD.whole)
+
+
+def test_a_fit_and_its_card_travel_as_json() -> None:
+    found = fit(jets(), CARD)
+    back = fit_from_json(json.loads(json.dumps(fit_to_json(found))))
+    assert fit_lines(back) == fit_lines(found)
+    assert back.chosen == found.chosen
+    assert back.layers == found.layers
+    assert card_from_json(json.loads(json.dumps(card_to_json(CARD)))) == CARD
+
+
+@pytest.mark.parametrize("name", sorted(PLATFORMS))
+def test_every_card_has_room_for_units(name: str) -> None:
+    card = card_of(PLATFORMS[name])
+    assert card.units >= 1
+    assert min(getattr(card.whole, kind) for kind in KINDS) > 0
+    half = card_of(PLATFORMS[name], fill_percent=40)
+    assert half.whole.dsp < card.whole.dsp
+    with pytest.raises(ValueError, match="filled to 120 per cent"):
+        card_of(PLATFORMS[name], fill_percent=120)
+
+
+def test_the_tables_and_the_picture_of_a_card(tmp_path: Path) -> None:
+    found, lines = fit_card(facile_v2(), "u250", 47 * 4, 4, picture=tmp_path / "fit.png")
+    assert lines[0].startswith("facile_v2 on u250: 3 compute units, each a row every 16 clocks ")
+    assert "limited by host to card; " in lines[1]
+    assert any(line.startswith("* ") for line in lines)
+    assert (tmp_path / "fit.png").read_bytes().startswith(b"\x89PNG")
+    assert found.chosen.fullest <= 1

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The zoo's large networks with a few units each, described by the YAMLs that ship, converted in one process:
+
+    python tests/hls/zoo/reduced_models.py DIRECTORY
+
+writes DIRECTORY/<name>/ (HLS project and rf core). What a smaller network has not is left out of its YAML, reuse factors are
+replaced by ones that divide, and the gate's rows, which are the large network's, by random ones.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from hypersonic.hls.convert import convert
+from hypersonic.hls.description import ZOO
+from hypersonic.hls.keras_model import use_keras_2
+from hypersonic.hls.zoo import keras_2
+from hypersonic.hls.zoo.deepcalo import network as deepcalo
+from hypersonic.hls.zoo.deepclean import network as deepclean
+from hypersonic.hls.zoo.deepmet import network as deepmet
+from hypersonic.hls.zoo.emtrk import network as emtrk
+
+SMALL = deepcalo.Sizes(eta=4, phi=2, blocks=(2, 4), dense=4, track=2, scalars=(4,), film=8)
+NETWORKS: dict[str, Callable[[], Any]] = {
+    "deepcalo": lambda: deepcalo.network(sizes=SMALL),
+    "deepcalo_film": lambda: deepcalo.film_network(sizes=SMALL),
+    "deepclean": lambda: deepclean.network(samples=1024),  # its first samples leave long before its last have come
+    "deepmet": lambda: deepmet.network(64),
+    "emtrk": lambda: emtrk.network(1, 8),
+}
+
+
+def described(name: str, model: Any) -> dict[str, Any]:
+    """The YAML that ships, for a model with fewer layers and units."""
+    description: dict[str, Any] = yaml.safe_load((ZOO / name / f"{name}.yaml").read_text())
+    layers = {layer.name for layer in model.layers}
+    named = description["hls4ml"]["LayerName"]
+    kept = {layer: dict(options) for layer, options in named.items() if {layer, layer.rpartition("_")[0]} & layers}
+    for layer, options in kept.items():
+        if "ReuseFactor" in options:
+            kernel = model.get_layer(layer).get_weights()[0]
+            options["ReuseFactor"] = kernel.size // kernel.shape[-1]  # a multiplier for each output
+    description["hls4ml"]["LayerName"] = kept
+    for tensor in description.get("inputs", {}).values():
+        tensor.pop("shape", None)
+    del description["gate"]
+    return description
+
+
+def main(directory: Path) -> None:
+    use_keras_2()
+    for name, build in NETWORKS.items():
+        model = build()
+        rng = np.random.default_rng(5)
+        for layer in model.layers:  # what begins at zero would say nothing
+            weights = layer.get_weights()
+            if weights and not weights[-1].any():
+                layer.set_weights([*weights[:-1], rng.normal(0.0, 0.01, weights[-1].shape)])
+        file = directory / f"{name}.h5"
+        keras_2.save(model, file)
+        file.with_suffix(".yaml").write_text(yaml.safe_dump(described(name, model)))
+        convert(file, directory / name, core="rf")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
