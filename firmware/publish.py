@@ -10,12 +10,15 @@ rename of the version directory is the last step and the only one that makes the
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
 import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from hypersonic.firmware import config_pbtxt, manifest
 from hypersonic.firmware.errors import ManifestError, PublishError
@@ -172,3 +175,23 @@ def _sync(directory: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def find_published(repository: Path, build: Manifest) -> Path | None:
+    """The newest version of the build's model, when it is this very build; None otherwise.
+
+    An estimate of resources that the newest one has and `build` has not makes no other build of it.
+    """
+    present = versions(repository, build.model)
+    newest = repository / build.model / str(present[-1]) if present else None
+    if newest is None or not all((newest / name).is_file() for name in (manifest.FILE_NAME, XCLBIN_NAME)):
+        return None
+    same = _without_estimate(newest / manifest.FILE_NAME, build) == json.loads(build.to_json())
+    return newest if same and hashlib.sha256((newest / XCLBIN_NAME).read_bytes()).hexdigest() == build.sha256 else None
+
+
+def _without_estimate(file: Path, build: Manifest) -> Any:
+    fields = json.loads(file.read_text())
+    if "resources" not in build.report and isinstance(fields.get("report"), dict):
+        fields["report"].pop("resources", None)
+    return fields

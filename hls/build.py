@@ -32,12 +32,12 @@ _KINDS = ("da", "rf", "csim")
 
 
 def build_project(
-    model: str, directory: Path, *, core: str = "", progress: Callable[[str], None] = lambda _: None
+    model: str, directory: Path, *, core: str = "", card: str = "", progress: Callable[[str], None] = lambda _: None
 ) -> tuple[HlsProject, Core | None]:
     """Convert `model` into `directory` (replaced when it exists) and return what is there; no Core when core is "csim".
 
-    core: "da", "rf", "csim"; "": da or rf as the YAML's Strategy says.
-
+    core: "da", "rf", "csim"; "": da or rf as the YAML's Strategy says. card: of an rf core, rf/fit_json.card_to_json as
+    JSON: reuse factors are taken that fill it, and the search stands in the report as "fit".
     model: a zoo name, or a path to a .h5, .keras or .onnx file with a YAML beside it. progress: called with one line per step.
     Raises ConversionError for what the user can mend (its message is the conversion's own), ConversionFailedError for what
     they cannot.
@@ -47,10 +47,10 @@ def build_project(
     model_file = find_model(model)
     description = read_description(model_file)
     core = core or description.core
-    parts = [core, *_sources(model_file), *_versions()]
+    parts = [core, card, *_sources(model_file), *_versions()]
     if description.gate:
         parts += [description.gate.rows, *sources_of(description.gate.rows)]
-    built = cached("project", parts, lambda scratch: _convert(model_file, scratch, core, progress))
+    built = cached("project", parts, lambda scratch: _convert(model_file, scratch, core, card, progress))
     _replace(directory, built)
     project = HlsProject.load(directory)
     for note in project.report.get("notes", ()):
@@ -77,9 +77,10 @@ def _versions() -> list[str]:
     return [f"{name} {version(name)}" for name in ("hls4ml", "da4ml", "qkeras", "tf-keras", "numpy")]
 
 
-def _convert(model_file: Path, directory: Path, core: str, progress: Callable[[str], None]) -> None:
+def _convert(model_file: Path, directory: Path, core: str, card: str, progress: Callable[[str], None]) -> None:
     """Run hls/convert.py to its end, passing its progress on. The project's path is read anew by HlsProject.load."""
     argv = [sys.executable, "-m", "hypersonic.hls.convert", str(model_file), "--output", str(directory), "--core", core]
+    argv += ["--card", card] * bool(card)
     log: list[str] = []
     with subprocess.Popen(
         argv, env=_environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"

@@ -10,6 +10,7 @@ TensorFlow, which take seconds to import and must see Keras 2. Refusals go to st
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from copy import copy
@@ -30,6 +31,8 @@ from hypersonic.hls.model_graph import TensorType, read_network, tensor_types
 from hypersonic.hls.network import UnsupportedLayerError
 from hypersonic.hls.notes import hls4ml_warnings, notes
 from hypersonic.hls.project import ConversionError, HlsProject
+from hypersonic.hls.rf.fit import fit, with_reuse_factors
+from hypersonic.hls.rf.fit_json import card_from_json, fit_to_json
 from hypersonic.hls.rf.graph import read_rf_network
 from hypersonic.hls.rf.write import write_rf_core
 from hypersonic.hls.row import Row
@@ -60,17 +63,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("model", help="a zoo name or a path to a .h5, .keras or .onnx file with a YAML beside it")
     parser.add_argument("--output", type=Path, required=True, help="directory to write")
     parser.add_argument("--core", choices=("da", "rf", "csim"), default="da")
+    parser.add_argument("--card", default="", metavar="JSON", help="rf: take reuse factors that fill this card")
     arguments = parser.parse_args(argv)
     try:
-        convert(find_model(arguments.model), arguments.output, core=arguments.core)
+        convert(find_model(arguments.model), arguments.output, core=arguments.core, card=arguments.card)
     except (ConversionError, SpecMismatchError, MissingToolError) as error:
         sys.stderr.write(f"{REFUSAL}{' '.join(str(error).split())}\n")
         return 2
     return 0
 
 
-def convert(model_file: Path, directory: Path, *, core: str) -> HlsProject:
-    """Write the project into `directory` and return it. core: "da", "rf" or "csim" (none). Raises ConversionError."""
+def convert(model_file: Path, directory: Path, *, core: str, card: str = "") -> HlsProject:
+    """Write the project into `directory` and return it. core: "da", "rf" or "csim" (none). card: JSON of rf/fit_json.py, or "".
+
+    Raises ConversionError.
+    """
     description = read_description(model_file)
     _say(f"loading {model_file.name}")
     trained = load_trained(model_file)
@@ -84,7 +91,7 @@ def convert(model_file: Path, directory: Path, *, core: str) -> HlsProject:
     project = _project(description, trained, inputs, outputs, graph, directory)
     report: dict[str, Any] = {"notes": said}
     if core != "csim":
-        report["core"] = _write_core(core, graph, project)
+        report.update(_write_core(core, card, graph, project))
         report["notes"] = [*said, *report["core"].get("notes", ())]
     _say("compiling hls4ml's C++")
     csim = Csim(compile_csim(project), project)
@@ -95,14 +102,20 @@ def convert(model_file: Path, directory: Path, *, core: str) -> HlsProject:
     return project
 
 
-def _write_core(core: str, graph: Any, project: HlsProject) -> dict[str, Any]:
-    """The RTL and its figures."""
-    if core == "rf":
-        _say("planning the layers' multipliers and memories")
-        rf_network = read_rf_network(graph)
-        return write_rf_core(rf_network, project.name, project.inputs, project.outputs, project.core)[1]
-    _say("factoring the weights into adders")
-    return write_core(read_network(graph), project.name, project.inputs, project.outputs, project.core)[1]
+def _write_core(core: str, card: str, graph: Any, project: HlsProject) -> dict[str, Any]:
+    """The RTL; its figures as "core", and how its reuse factors were found as "fit" where a card was to be filled."""
+    where = project.name, project.inputs, project.outputs, project.core
+    if core == "da":
+        _say("factoring the weights into adders")
+        return {"core": write_core(read_network(graph), *where)[1]}
+    network, report = read_rf_network(graph), {}
+    if card:
+        _say("searching the reuse factors that fill the card")
+        room = replace(card_from_json(json.loads(card)), x_bytes=project.inputs.row_bytes, y_bytes=project.outputs.row_bytes)
+        found = fit(network, room)
+        network, report["fit"] = with_reuse_factors(network, found.reuse_factors), fit_to_json(found)
+    _say("planning the layers' multipliers and memories")
+    return {**report, "core": write_rf_core(network, *where)[1]}
 
 
 def _graph(

@@ -8,9 +8,7 @@ Every step is kept by the hash of what goes into it, so a build that was made be
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import json
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
@@ -32,10 +30,11 @@ from hypersonic.firmware.errors import ResourceError
 from hypersonic.firmware.kernel import write_kernel
 from hypersonic.firmware.link import link
 from hypersonic.firmware.linker_config import check_units
-from hypersonic.firmware.manifest import FILE_NAME, Manifest
+from hypersonic.firmware.manifest import Manifest
 from hypersonic.firmware.platform import Platform, Target, find_platform
-from hypersonic.firmware.publish import XCLBIN_NAME, check_repository, publish, versions
+from hypersonic.firmware.publish import check_repository, find_published, publish
 from hypersonic.firmware.resources import estimate, report_build
+from hypersonic.fit import NO_FIT, FitOptions, shown
 from hypersonic.hls.build import build_project
 from hypersonic.hls.cache import cached
 from hypersonic.hls.core import Core
@@ -81,6 +80,7 @@ def build(
     datatypes: tuple[str, str] = ("", ""),
     directory: Path | None = None,
     options: CardOptions = CardOptions(),
+    fit: FitOptions = NO_FIT,
     progress: Progress = lambda _: None,
     on_resources: Callable[[list[str]], None] | None = None,
     on_gate: Progress = lambda _: None,
@@ -91,9 +91,9 @@ def build(
     datatypes: of every input and of every output on the wire, over what the YAML says where not empty. core: how the RTL of
     hw_emu computes the network, "" = as the YAML's Strategy says; sw_emu runs the model's C++ whatever it says. directory: the
     HLS project and the RTL are left for people to see in directory/<name>, replaced when there. progress is told each step that
-    takes time. on_gate: told how near the fixed point is to the trained model. on_resources: told the estimate of what the RTL
-    takes of the card, which goes into the manifest's report and takes minutes the first time; None: no estimate, and an
-    emulated card takes what cannot fit.
+    takes time. on_gate: told how near the fixed point is to the trained model, and what a fit found. on_resources: told the
+    estimate of what the RTL takes of the card, which goes into the manifest's report and takes minutes the first time; None: no
+    estimate, and an emulated card takes what cannot fit.
     Raises BuildError for what this machine cannot build, and the rooms' own errors: ConversionError, KernelError,
     PlatformError, LinkError, ResourceError, PublishError, SynthesisError, ToolError, VendorError.
 
@@ -104,11 +104,16 @@ def build(
     asked = Asked(target, platform, core, compute_units, datatypes)
     if place := build_on_host(model, repository, asked, progress):
         return place
-    request = _request(target, platform, core or _core_of(model), compute_units, repository, options, progress)
+    request = _request(model, target, platform, core, compute_units, repository, options, progress)
+    _check_fit(fit, request)
     builds = (directory or Path("build")) / "bitstream"
-    project, rtl = _travelled(*_convert(model, request.conversion, progress), datatypes)
+    project, rtl = _travelled(*_convert(model, request.conversion, progress, fit.as_json()), datatypes)
     if "gate" in project.report:
         on_gate(gate_line(project.report["gate"]))
+    if "fit" in project.report:
+        lines, units = shown(project.report, (directory or Path("build")) / f"{project.name}-fit.png")
+        on_gate("\n".join(lines))
+        request = replace(request, compute_units=units if compute_units == 1 else compute_units)
     if request.vendor and request.kind == HLS:
         rtl = synthesise_core(project, request.card, request.vendor, builds, progress)
     if directory:
@@ -122,7 +127,10 @@ def build(
     else:
         made = _emulated(request, project, rtl)
     manifest = _manifest(request, made, rtl)
-    return find_published(repository, manifest) or _publish(repository, made.xclbin, manifest, progress)
+    if found := find_published(repository, manifest):
+        return found
+    progress(f"publishing {manifest.model} in {repository}")
+    return publish(repository, made.xclbin, manifest, config_pbtxt(manifest))
 
 
 @dataclass(frozen=True)
@@ -154,8 +162,9 @@ class _Made:
 
 
 def _request(
-    target: str, platform: str, core: str, compute_units: int, repository: Path, options: CardOptions, progress: Progress
-) -> _Request:
+    model: str, target: str, platform: str, core: str, compute_units: int, repository: Path, options: CardOptions,
+    progress: Progress,
+) -> _Request:  # fmt: skip
     """Everything that can be refused before the model is read is refused here."""
     wanted = _target(target)
     card = find_platform(platform, retired_too=wanted is Target.HW)
@@ -164,13 +173,22 @@ def _request(
     check_repository(repository)
     is_card = wanted is Target.HW
     vendor = _vendor_tools(card, core, options) if is_card and not is_f2(card) else None
-    kit = f2_kit(card, core, options.kernel_mhz, options.afi_bucket) if is_card and is_f2(card) else None
-    kind = CSIM if wanted is Target.SW_EMU else core
+    kit = f2_kit(card, core or "da", options.kernel_mhz, options.afi_bucket) if is_card and is_f2(card) else None
+    kind = CSIM if wanted is Target.SW_EMU else core or _core_of(model)
     return _Request(wanted, card, kind, compute_units, options, vendor, kit, progress)
 
 
 def _core_of(model: str) -> str:
     return read_description(find_model(model)).core
+
+
+def _check_fit(fit: FitOptions, request: _Request) -> None:
+    if fit.card and request.kind != "rf":
+        wanted = "target hw_emu" if request.target is Target.SW_EMU else "core rf"
+        got = f"got target {request.target}, core {request.kind}"
+        raise BuildError(f"--fit shares the multipliers of RTL: {got}; take {wanted}")
+    if fit.card and request.target is Target.HW:
+        raise BuildError("--fit with target hw: it may put weights into UltraRAM, which no kernel loads yet; take hw_emu")
 
 
 def gate_line(figures: Mapping[str, Any]) -> str:
@@ -253,31 +271,11 @@ def build_csim(model: str, progress: Progress = lambda _: None) -> tuple[HlsProj
     return project, compile_csim(project)
 
 
-def find_published(repository: Path, manifest: Manifest) -> Path | None:
-    """The newest version of manifest's model, when it is this very build; None otherwise.
-
-    An estimate of resources that the newest one has and `manifest` has not makes no other build of it.
-    """
-    present = versions(repository, manifest.model)
-    newest = repository / manifest.model / str(present[-1]) if present else None
-    if newest is None or not all((newest / name).is_file() for name in (FILE_NAME, XCLBIN_NAME)):
-        return None
-    same = _without_estimate(newest / FILE_NAME, manifest) == json.loads(manifest.to_json())
-    return newest if same and hashlib.sha256((newest / XCLBIN_NAME).read_bytes()).hexdigest() == manifest.sha256 else None
-
-
-def _without_estimate(file: Path, manifest: Manifest) -> Any:
-    fields = json.loads(file.read_text())
-    if "resources" not in manifest.report and isinstance(fields.get("report"), dict):
-        fields["report"].pop("resources", None)
-    return fields
-
-
-def _convert(model: str, core: str, progress: Progress) -> tuple[HlsProject, Core | None]:
+def _convert(model: str, core: str, progress: Progress, card: str = "") -> tuple[HlsProject, Core | None]:
     """The converted model in a directory of its own that never changes, so that builds side by side do not meet."""
     with tempfile.TemporaryDirectory() as scratch:
         fresh = Path(scratch) / "project"
-        build_project(model, fresh, core=core, progress=progress)
+        build_project(model, fresh, core=core, card=card, progress=progress)
         kept = cached("built", [fresh], lambda place: _copy(fresh, place))
     return HlsProject.load(kept), Core.load(kept / "core") if core != CSIM else None
 
@@ -339,11 +337,6 @@ def _simulate(target: Target, project: HlsProject, core: Core | None, progress: 
         return build_simulator(target, project, write_kernel(core, Path(scratch)), progress)
 
 
-def _publish(repository: Path, xclbin: bytes, manifest: Manifest, progress: Progress) -> Path:
-    progress(f"publishing {manifest.model} in {repository}")
-    return publish(repository, xclbin, manifest, config_pbtxt(manifest))
-
-
 def _target(name: str) -> Target:
     if name not in list(Target):
         raise BuildError(f"target is {name!r}, expected one of {', '.join(Target)}")
@@ -351,7 +344,7 @@ def _target(name: str) -> Target:
 
 
 def _check_core(core: str, target: Target) -> None:
-    if core not in ("da", "rf", HLS, CSIM):
+    if core not in ("", "da", "rf", HLS, CSIM):
         raise BuildError(f"core is {core!r}, expected da, rf, hls or csim")
     if target is not Target.SW_EMU and core == CSIM:
         raise BuildError(f"core csim has no RTL: got target {target}, expected sw_emu, or core da or rf")

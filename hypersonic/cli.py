@@ -99,6 +99,11 @@ def _add_build_options(parser: argparse.ArgumentParser) -> None:
         "--core", choices=("da", "rf", "hls", "csim"), default="",
         help="how the network is computed: unrolled into adders, or sharing multipliers (default: as the YAML's Strategy says)",
     )  # fmt: skip
+    parser.add_argument(
+        "--fit", default="", metavar="CARD",
+        help="rf: take the reuse factors that fill this card, and show the designs there are (docs/rf-fit.md)",
+    )  # fmt: skip
+    parser.add_argument("--fill", type=int, default=80, metavar="PERCENT", help="how much of the card --fit may take")
     parser.add_argument("--model-repository", type=Path, default=Path("models"), metavar="DIR", help="where it is published")
     parser.add_argument(
         "--build-directory", type=Path, default=Path("build"), metavar="DIR", help="where its HLS project and RTL go"

@@ -7,14 +7,18 @@ every unit; what it takes is assumed here, because it depends on the row and on 
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from hypersonic.firmware.linker_config import LIMITS_PERCENT, controllers, most_units
 from hypersonic.firmware.platform import RESOURCE_NAMES, Platform, Resources, find_platform
 from hypersonic.fit_picture import draw_fit
 from hypersonic.hls.rf.cost import Amounts
 from hypersonic.hls.rf.fit import Card, Fit, fit
+from hypersonic.hls.rf.fit_json import card_to_json, fit_from_json
 from hypersonic.hls.rf.fit_text import fit_lines
 from hypersonic.hls.rf.layers import RfNetwork
 
@@ -39,6 +43,31 @@ def card_of(platform: Platform, x_bytes: int = 0, y_bytes: int = 0, fill_percent
         float(platform.kernel_clock_mhz), Amounts(**asdict(SHELL)), x_bytes, y_bytes,
         h2c_gb_s=platform.h2c_gb_s, c2h_gb_s=platform.c2h_gb_s,
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """`hypersonic build --fit CARD --fill PERCENT`; card "": no search."""
+
+    card: str = ""
+    fill_percent: int = FILL_PERCENT
+
+    def as_json(self) -> str:
+        """What the conversion is told of the card; "" for none. Raises PlatformError, ValueError."""
+        if not self.card:
+            return ""
+        return json.dumps(card_to_json(card_of(find_platform(self.card, retired_too=True), fill_percent=self.fill_percent)))
+
+
+NO_FIT = FitOptions()
+
+
+def shown(report: Mapping[str, Any], picture: Path) -> tuple[list[str], int]:
+    """A project's report that has a "fit": the tables, the picture drawn, and how many units the design has."""
+    found = fit_from_json(report["fit"])
+    picture.parent.mkdir(parents=True, exist_ok=True)
+    draw_fit(found, picture)
+    return [*fit_lines(found), f"picture: {picture}"], found.chosen.units
 
 
 def _room(die: Resources, taken: Resources, fill_percent: int) -> Amounts:

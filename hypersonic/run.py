@@ -41,6 +41,7 @@ def build_as_asked(
 ) -> Path:  # fmt: skip
     """Build by the options that `hypersonic build` and `hypersonic run` share; returns the published version's directory."""
     from hypersonic.build import CardOptions, build
+    from hypersonic.fit import FitOptions
 
     return build(
         args.model,
@@ -52,6 +53,7 @@ def build_as_asked(
         datatypes=(args.input_datatype, args.output_datatype),
         directory=args.build_directory,
         options=CardOptions(args.kernel_mhz, args.lower_clock, args.afi_bucket),
+        fit=FitOptions(args.fit, args.fill),
         progress=step,
         on_resources=on_resources,
         on_gate=on_gate,

@@ -8,7 +8,7 @@ up with it.
 from __future__ import annotations
 
 from dataclasses import replace
-from math import gcd, lcm
+from math import ceil, gcd, lcm
 
 import numpy as np
 
@@ -66,7 +66,9 @@ class Builder:
         self._interval = interval(network)
         self._whole_row_bits = whole_row_bits
         whole = self._is_whole(network.inputs)
-        self._inputs = tuple(self._enter(tensor, whole=whole) for tensor in network.inputs)
+        self._inputs: list[Stream] = []
+        for tensor in network.inputs:
+            self._inputs.append(self._enter(tensor, whole=whole))
 
     def pipeline(self) -> Pipeline:
         tensors = self._network.outputs
@@ -77,7 +79,7 @@ class Builder:
                 f"{self._whole_row_bits} where there are several: each would wait for the one before it"
             )
         outputs = tuple(self._leave(tensor, whole=whole) for tensor in tensors)
-        return Pipeline(self._network.name, tuple(self._stages), self._inputs, outputs, notes(self._network))
+        return Pipeline(self._network.name, tuple(self._stages), tuple(self._inputs), outputs, notes(self._network))
 
     # ------------------------------------------------------------------ ends
     def _is_whole(self, tensors: tuple[Tensor, ...]) -> bool:
@@ -86,14 +88,22 @@ class Builder:
     def _enter(self, tensor: Tensor, *, whole: bool) -> Stream:
         lanes = tensor.size if whole else self._lanes(tensor.channels, tensor.size, len(self._network.inputs))
         stream = Stream(f"x_{tensor.name}", tensor.precision, lanes, tensor.size // lanes)
-        kept = stream
-        if not whole and tensor is not self._network.inputs[-1]:  # the tensors behind it do not wait for its slow reader
-            kept = replace(stream, name=f"{stream.name}_kept")
-            depth = 1 << max(1, (stream.beats - 1).bit_length())
-            stage = elements.fifo_stage(f"{tensor.name}_entrance", tensor.name, stream, kept, depth)
-            self._stages.append(check_stage(stage))
-        self._offer(tensor, kept)
+        several = not whole and len(self._network.inputs) > 1
+        self._offer(tensor, self._kept(tensor, stream) if several else stream)
         return stream
+
+    def _kept(self, tensor: Tensor, stream: Stream) -> Stream:
+        """A FIFO, so that the tensors behind this one at the port do not wait for its slow reader.
+
+        It holds a row; of the last tensor what its reader leaves while the next row's others come.
+        """
+        beats = stream.beats
+        if tensor is self._network.inputs[-1]:
+            beats = ceil(beats * sum(other.beats for other in self._inputs) / self._interval)
+        kept = replace(stream, name=f"{stream.name}_kept")
+        name, depth = f"{tensor.name}_entrance", 1 << max(1, beats.bit_length())
+        self._stages.append(check_stage(elements.fifo_stage(name, tensor.name, stream, kept, depth)))
+        return kept
 
     def _leave(self, tensor: Tensor, *, whole: bool) -> Stream:
         stream = self._take(tensor)

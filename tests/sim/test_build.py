@@ -13,12 +13,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hypersonic.build import BuildError, build, build_csim, find_published
+from hypersonic.build import BuildError, build, build_csim
 from hypersonic.firmware import registers
 from hypersonic.firmware.bitstream.errors import MissingVendorError
 from hypersonic.firmware.errors import LinkError, PlatformError, PublishError
 from hypersonic.firmware.manifest import FILE_NAME, Manifest, check
 from hypersonic.firmware.platform import Target
+from hypersonic.firmware.publish import find_published
+from hypersonic.fit import FitOptions
 from hypersonic.hls.csim import Csim
 from hypersonic.hls.project import ConversionError, HlsProject
 from hypersonic.hls.zoo.facile.events import gate_rows
@@ -107,7 +109,7 @@ def test_a_published_version_is_whole(repositories: dict[Target, Path]) -> None:
 
 def test_a_build_that_is_there_is_found_silently_and_without_tensorflow(repositories: dict[Target, Path]) -> None:
     code = (
-        "import sys; from pathlib import Path; from hypersonic.build import build, find_published; said = []\n"
+        "import sys; from pathlib import Path; from hypersonic.build import build; said = []\n"
         "print(build('facile', sys.argv[1], repository=Path(sys.argv[2]), progress=said.append))\n"
         "print(said, 'tensorflow' in sys.modules, 'hls4ml' in sys.modules)\n"
     )
@@ -167,6 +169,9 @@ def test_what_cannot_be_built_here_says_why(tmp_path: Path) -> None:
         build("facile", Target.SW_EMU, core="dsp", repository=tmp_path)
     with pytest.raises(BuildError, match="core hls is made by Vitis HLS for cards: got target sw_emu, expected hw"):
         build("facile", Target.SW_EMU, core="hls", repository=tmp_path)
+    for target, core, wanted in ((Target.SW_EMU, "rf", "target hw_emu"), (Target.HW_EMU, "da", "core rf")):
+        with pytest.raises(BuildError, match=f"--fit shares the multipliers of RTL: got target {target}, .*; take {wanted}"):
+            build("facile", target, core=core, fit=FitOptions("u250"), repository=tmp_path, progress=no_work)
     for number in (0, -1, 129):
         with pytest.raises(LinkError, match=f"compute units: got {number}, expected 1 to 128"):
             build("facile", compute_units=number, repository=tmp_path, progress=no_work)

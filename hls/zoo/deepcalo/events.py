@@ -154,11 +154,11 @@ def _scalars(image: Float, eta: Float, place: Float, depth: Float, tracks: Float
 
 
 def gate_rows() -> NDArray[np.float32]:
-    """Images (2, 2464), flattened as on the wire: on hls4ml's C++ one takes seconds."""
-    return generate(2, 9001).em_barrel.reshape(2, -1)
+    """Images (12, 2464), flattened as on the wire."""
+    return generate(12, 9001).em_barrel.reshape(12, -1)
 
 
 def film_gate_rows() -> list[NDArray[np.float32]]:
-    """Scalars (2, 15), tracks (2, 342) and images (2, 2464)."""
-    made = generate(2, 9001)
-    return [x.reshape(2, -1) for x in (made.scalars, made.tracks, made.em_barrel)]
+    """Scalars (12, 15), tracks (12, 342) and images (12, 2464)."""
+    made = generate(12, 9001)
+    return [x.reshape(12, -1) for x in (made.scalars, made.tracks, made.em_barrel)]

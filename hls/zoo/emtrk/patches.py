@@ -69,8 +69,8 @@ def event(patches: int, seed: int, *, bank: int = 4096) -> NDArray[np.float32]:
 
 
 def gate_rows() -> NDArray[np.float32]:
-    """Patches (4, 2304), flattened as on the wire: on hls4ml's C++ one takes seconds."""
-    return generate(4, 9001).image.reshape(4, -1)
+    """Patches (12, 2304), flattened as on the wire."""
+    return generate(12, 9001).image.reshape(12, -1)
 
 
 # ---- what is in a patch --------------------------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """ResNet-50 v1 in Keras, 25 636 712 parameters, which are drawn from a seed: none ship, and nothing was trained.
 
-He et al., the stride in a block's first convolution, as in Keras' own; the outputs are the logits, as FaaST's model for the
-cloud had them ("output/BiasAdd"). Batch norms get the means and variances of a few seeded images, so that every layer's numbers
+He et al., the stride in a block's first convolution, as in Keras' own, but a maximum of 2 x 2 pixels, not 3 x 3, before the
+first stage: hls4ml's streams have none that overlap. The outputs are the logits, as FaaST's model for the cloud had them
+("output/BiasAdd"). Batch norms get the means and variances of a few seeded images, so that every layer's numbers
 are of about unit width, as in a trained network, and 8 bits hold them.
 """
 
@@ -26,21 +27,26 @@ _PIXELS = 4096  # a block's batch norms are set by, at least
 
 def network(*, seed: int = 1) -> Any:
     """(224, 224, 3) -> (1000,), logits. The same seed gives the same weights on the same machine."""
+    model = drawn(seed=seed)
+    settle(model, images(_IMAGES, seed))
+    return model
+
+
+def drawn(*, seed: int = 1) -> Any:
+    """The network before its batch norms are set."""
     _, tf_keras = keras_2.keras()
     keras_2.seed_weights(seed)
     layers = tf_keras.layers
     image = layers.Input((SIZE, SIZE, COLOURS), name="image")
     x = layers.ZeroPadding2D(3, name="pad0")(image)
     x = layers.ReLU(name="relu0")(_convolution(x, 64, 7, 2, "conv0"))
-    x = layers.MaxPooling2D(3, strides=2, name="pool0")(layers.ZeroPadding2D(1, name="pad1")(x))
+    x = layers.MaxPooling2D(2, name="pool0")(x)
     for stage, (blocks, filters) in enumerate(STAGES, 1):
         for number in range(blocks):
             stride = 2 if stage > 1 and number == 0 else 1
             x = block(x, filters, stride, f"s{stage}b{number + 1}", widen=number == 0)
     x = layers.Dense(CLASSES, name="logits")(layers.GlobalAveragePooling2D(name="pool")(x))
-    model = tf_keras.Model(image, x, name="resnet50")
-    settle(model, images(_IMAGES, seed))
-    return model
+    return tf_keras.Model(image, x, name="resnet50")
 
 
 def block_network(stage: int, *, first: bool, size: int | None = None, seed: int = 1) -> Any:

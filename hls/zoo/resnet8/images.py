@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Toy images of what flies into a calorimeter, 32 x 32 pixels in three colours (tracker, ECAL, HCAL), and its ten kinds.
 
-A kind is a list of particles; a particle leaves a spot in one colour or several: a track, bent in y, an electromagnetic shower, a
-hadronic one. Soft particles of other collisions and noise lie over all. Pixels are logarithms of energies, 0 to 255. No
+A kind is a list of particles; a particle leaves a spot in one colour or several: a track, bent in y, an electromagnetic shower,
+a hadronic one. Soft particles of other collisions and noise lie over all. Pixels are logarithms of energies, 0 to 255. No
 detector's simulation. Only numpy; the same seed gives the same bytes.
 """
 
@@ -92,7 +92,7 @@ def _particles(rng: np.random.Generator, kind: NDArray[np.int64]) -> _Particles:
 
 
 def _single(species: int) -> _Maker:
-    def make(rng: np.random.Generator, n: int) -> _Particles:
+    def make(_: np.random.Generator, n: int) -> _Particles:
         return _Particles(np.full((n, 1), species), np.ones((n, 1)), np.zeros((n, 1)), np.zeros((n, 1)))
 
     return make
@@ -155,9 +155,8 @@ def _soft(rng: np.random.Generator, n: int) -> _Particles:
 
 
 def _joined(one: _Particles, other: _Particles) -> _Particles:
-    pairs = ((one.species, other.species), (one.energy, other.energy), (one.x, other.x), (one.y, other.y))
-    species, energy, x, y = (np.concatenate(pair, axis=1) for pair in pairs)
-    return _Particles(species, energy, x, y)
+    pairs = ((one.energy, other.energy), (one.x, other.x), (one.y, other.y))
+    return _Particles(np.concatenate((one.species, other.species), axis=1), *(np.concatenate(pair, axis=1) for pair in pairs))
 
 
 def _energies(rng: np.random.Generator, particles: _Particles) -> Float:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bottleneck blocks of ResNet-50 as networks of their own, described by the YAML that ships, converted in one process:
 
-    python tests/hls/zoo/resnet_blocks.py DIRECTORY [STAGE:BLOCK:SIZE]...
+    python tests/hls/zoo/resnet_blocks.py DIRECTORY SLOWER [STAGE:BLOCK:SIZE]...
 
-writes DIRECTORY/s<stage>b<block>/ (HLS project and rf core). SIZE: pixels of a side of its input; 0: the network's own.
+writes DIRECTORY/s<stage>b<block>/ (HLS project and rf core). SIZE: pixels of a side of its input; 0: the network's own. SLOWER:
+reuse factors are so many times those that ship: a core of few multipliers is compiled in seconds.
 """
 
 from __future__ import annotations
@@ -31,30 +32,44 @@ def rows() -> NDArray[np.float32]:
     return network.block_rows(_SHAPES[-1], 2, 9001).reshape(2, -1)
 
 
-def described(name: str) -> dict[str, Any]:
+def slower(options: dict[str, Any], factor: int) -> dict[str, Any]:
+    """hls4ml's options with greater reuse factors; a strategy that takes any."""
+    options["Model"]["Strategy"] = "Latency"
+    for layer in options["LayerName"].values():
+        layer.pop("Strategy", None)
+    for name, layer in options["LayerName"].items():
+        if "ReuseFactor" in layer:
+            options["LayerName"][name] = layer | {"ReuseFactor": layer["ReuseFactor"] * factor}
+    return options
+
+
+def described(name: str, factor: int) -> dict[str, Any]:
     """What the YAML that ships says of the block's layers."""
-    whole = yaml.safe_load((ZOO / "resnet50" / "resnet50.yaml").read_text())
-    named = whole["hls4ml"]["LayerName"]
-    whole["hls4ml"]["LayerName"] = {layer: options for layer, options in named.items() if layer.startswith(f"{name}_")}
+    options = yaml.safe_load((ZOO / "resnet50" / "resnet50.yaml").read_text())["hls4ml"]
+    named = options["LayerName"].items()
+    options["LayerName"] = {layer: settings for layer, settings in named if layer.startswith(f"{name}_")}
     return {
         "name": name,
         "input": {"precision": _TYPE},
         "output": {"precision": _TYPE},
-        "hls4ml": whole["hls4ml"],
+        "hls4ml": slower(options, factor),
         "gate": {"rows": f"{rows.__module__}:rows", "tolerance": 0.5},
     }
 
 
-def main(directory: Path, blocks: list[list[int]]) -> None:
+def main(directory: Path, factor: int, blocks: list[list[int]]) -> None:
     use_keras_2()
+    found = network.drawn().count_params()
+    if found != network.PARAMETERS:
+        raise ValueError(f"ResNet-50 has {found} parameters, expected {network.PARAMETERS}")
     for stage, number, size in blocks:
         model = network.block_network(stage, first=number == 1, size=size or None)
         _SHAPES.append(model.input_shape[1:])
         file = directory / f"{model.name}.h5"
         keras_2.save(model, file)
-        file.with_suffix(".yaml").write_text(yaml.safe_dump(described(model.name)))
+        file.with_suffix(".yaml").write_text(yaml.safe_dump(described(model.name, factor)))
         convert(file, directory / model.name, core="rf")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), [[int(number) for number in block.split(":")] for block in sys.argv[2:]])
+    main(Path(sys.argv[1]), int(sys.argv[2]), [[int(number) for number in block.split(":")] for block in sys.argv[3:]])

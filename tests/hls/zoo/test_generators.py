@@ -56,7 +56,7 @@ def test_calorimeter_images_have_the_published_shapes(showers: deepcalo.Candidat
     }
     assert all(values.dtype == np.float32 and np.isfinite(values).all() for values in arrays(showers).values())
     assert len(deepcalo.SCALARS) == 15
-    assert deepcalo.gate_rows().shape == (2, 56 * 11 * 4)
+    assert deepcalo.gate_rows().shape == (12, 56 * 11 * 4)
 
 
 def test_a_shower_leaves_most_of_its_energy_and_more_precisely_when_it_is_large(showers: deepcalo.Candidates) -> None:
@@ -100,7 +100,7 @@ def test_patches_have_the_published_shape_and_all_kinds(patches: emtrk.Patches) 
     np.testing.assert_array_equal(np.bincount(patches.kind), [200, 250, 150])
     assert patches.michel.sum() == 100
     assert (patches.kind[patches.michel == 1.0] == emtrk.KINDS.index("em")).all()
-    assert emtrk.gate_rows().shape == (4, 48 * 48)
+    assert emtrk.gate_rows().shape == (12, 48 * 48)
 
 
 def test_patches_of_nothing_are_darker_and_none_is_beyond_range(patches: emtrk.Patches) -> None:

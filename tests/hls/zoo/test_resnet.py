@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ResNet-8 as it ships, and a bottleneck block of ResNet-50: fixed point is as good as float, and the rf core gives the
+integers of hls4ml's C++. Both with fewer multipliers than ship, so that they are compiled in seconds; reuse factors change no
+number."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import yaml
+
+from hypersonic.hls.build import build_project
+from hypersonic.hls.core import Core
+from hypersonic.hls.csim import Csim, compile_csim
+from hypersonic.hls.description import ZOO, read_description
+from hypersonic.hls.project import HlsProject
+from hypersonic.hls.rtl_sim import RtlCore, compile_cores
+from hypersonic.hls.zoo.resnet8 import images, network
+from hypersonic.hls.zoo.resnet8.task import TASK
+from tests.hls.zoo import resnet_blocks
+
+ROOT = Path(__file__).resolve().parents[3]
+SLOWER = 16
+ROWS = 2
+
+
+@dataclass(frozen=True)
+class Models:
+    """resnet8: the weights that ship. block: the first of ResNet-50's second stage, on 8 x 8 pixels."""
+
+    resnet8: HlsProject
+    block: HlsProject
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Models:
+    directory = tmp_path_factory.mktemp("resnet")
+    file = directory / "resnet8.h5"
+    shutil.copy(ZOO / "resnet8" / "resnet8.h5", file)
+    described = yaml.safe_load((ZOO / "resnet8" / "resnet8.yaml").read_text())
+    described["hls4ml"] = resnet_blocks.slower(described["hls4ml"], SLOWER)
+    file.with_suffix(".yaml").write_text(yaml.safe_dump(described))
+    resnet8, _ = build_project(str(file), directory / "resnet8", core="rf")
+    argv = [sys.executable, resnet_blocks.__file__, str(directory), str(SLOWER), "2:1:8"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_USE_LEGACY_KERAS": "1", "OMP_NUM_THREADS": "2"}
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
+    return Models(resnet8, HlsProject.load(directory / "s2b1"))
+
+
+def test_images_are_the_same_for_the_same_seed_and_of_every_kind() -> None:
+    one, other = images.generate(1000, 3), images.generate(600, 3)
+    assert one.pixel[:500].tobytes() == other.pixel[:500].tobytes()
+    assert one.pixel.tobytes() != images.generate(1000, 4).pixel.tobytes()
+    assert (np.bincount(one.kind) == 100).all()
+    brightest = one.pixel.reshape(1000, -1).max(axis=1)
+    assert np.quantile(brightest, 0.05) > 60
+    assert one.pixel.max() < 255
+    track, ecal, hcal = (one.pixel[:, 10:22, 10:22, colour].astype(float).max(axis=(1, 2)) for colour in range(3))
+    muon, photon, neutron = (one.kind == images.KINDS.index(kind) for kind in ("muon", "photon", "neutron"))
+    assert track[muon].mean() > 2 * track[photon].mean()
+    assert ecal[photon].mean() > 2 * ecal[muon].mean()
+    assert hcal[neutron].mean() > 2 * hcal[photon].mean()
+
+
+def test_the_network_that_ships_is_mlperf_tinys() -> None:
+    found: list[tuple[int, ...]] = []
+    with h5py.File(ZOO / "resnet8" / "resnet8.h5") as file:
+        file["model_weights"].visititems(lambda _, item: found.append(item.shape) if isinstance(item, h5py.Dataset) else None)
+    assert sum(int(np.prod(shape)) for shape in found) == network.PARAMETERS
+    kernels = sorted(shape for shape in found if len(shape) == 4)
+    assert kernels == [
+        (1, 1, 16, 32), (1, 1, 32, 64), (3, 3, 3, 16), (3, 3, 16, 16), (3, 3, 16, 16), (3, 3, 16, 32), (3, 3, 32, 32),
+        (3, 3, 32, 64), (3, 3, 64, 64),
+    ]  # fmt: skip
+
+
+def test_eight_bits_know_the_kinds_as_well_as_float(models: Models) -> None:
+    project = models.resnet8
+    gate = read_description(ZOO / "resnet8" / "resnet8.h5").gate
+    assert gate is not None
+    assert project.report["gate"]["max_abs_difference"] <= gate.tolerance
+    sample = TASK.sample(200, 0)
+    raw = Csim(compile_csim(project), project).predict_raw(project.inputs.to_raw(sample.inputs))
+    probability = project.outputs.tensors[0].fixed.to_float(raw)
+    np.testing.assert_allclose(probability.sum(axis=1), 1.0, atol=0.05)
+    assert TASK.measure((probability,), sample.truth) > 0.94
+
+
+def test_the_cores_equal_hls4mls_cpp_in_the_clocks_that_were_predicted(models: Models) -> None:
+    rng = np.random.default_rng(1)
+    block = rng.integers(0, 256, (ROWS, models.block.inputs.size)) >> rng.integers(0, 6, (ROWS, models.block.inputs.size))
+    image = models.resnet8.inputs.to_raw(TASK.sample(ROWS, 1).inputs)
+    pairs = [(project, Core.load(project.core)) for project in (models.resnet8, models.block)]
+    cores = [core for _, core in pairs]
+    compile_cores(cores, "-O0")
+    for (project, core), x in zip(pairs, (image, block), strict=True):
+        expected = Csim(compile_csim(project), project).predict_raw(x)
+        with RtlCore(core, beside=cores, optimisation="-O0") as rtl:
+            np.testing.assert_array_equal(rtl.predict_raw(x), expected, err_msg=core.name)
+            predicted = core.latency_cycles + (ROWS - 1) * core.ii + 1
+            assert abs(rtl.clocks - predicted) <= 0.02 * predicted, f"{core.name}: {rtl.clocks}, predicted {predicted}"
+
+
+def test_both_are_described_for_the_rf_core() -> None:
+    for name in ("resnet8", "resnet50"):
+        described = read_description(ZOO / name / f"{name}.h5")
+        assert described.core == "rf"
+        assert described.hls4ml["IOType"] == "io_stream"
