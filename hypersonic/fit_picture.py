@@ -41,7 +41,7 @@ def _draw_points(axes: Any, fit: Fit) -> None:
     axes.plot([chosen.rate_hz], [chosen.fullest], "ko", markersize=9, fillstyle="none", label="taken")
     axes.axhline(1, color="k", lw=0.8)
     axes.set(xscale="log", xlabel=f"inferences/s at {fit.card.clock_mhz:g} MHz, if it closes timing there")
-    axes.set(ylabel=f"share of the room for units (open: in several dies)", ylim=(0, 1.08))
+    axes.set(ylabel="share of the room for units (open: in several dies)", ylim=(0, 1.08))
     axes.set_title(f"{fit.network}: {chosen.units} x {chosen.design.interval:,} clocks a row, {chosen.rate_hz:,.0f}/s")
     axes.legend(frameon=False, loc="upper left")
     axes.grid(visible=True, which="both", alpha=0.25)

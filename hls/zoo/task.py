@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -53,12 +52,11 @@ class Task:
 
 def task_of(model: str) -> Task:
     """hls/zoo/<model>/task.py's TASK. Raises NoTaskError."""
-    module = f"{__package__}.{model}.task"
-    if not model.isidentifier() or find_spec(f"{__package__}.{model}") is None or find_spec(module) is None:
+    if model not in tasks():
         raise NoTaskError(f"no generator for model {model!r}; the zoo has one for: {', '.join(tasks())}")
-    task = import_module(module).TASK
+    task = import_module(f"{__package__}.{model}.task").TASK
     if not isinstance(task, Task):
-        raise NoTaskError(f"{module}.TASK is {type(task).__name__}, expected Task")
+        raise NoTaskError(f"the task of {model} is {type(task).__name__}, expected Task")
     return task
 
 

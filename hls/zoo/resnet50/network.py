@@ -101,9 +101,9 @@ def images(count: int, seed: int) -> NDArray[np.float32]:
 
 
 def block_rows(shape: tuple[int, ...], count: int, seed: int) -> NDArray[np.float32]:
-    """What a ReLU might leave, for a block's input: half of it zeros, the rest of about unit width in steps of 1/16."""
+    """What a ReLU might leave, for a block's input: half of it zeros, the rest up to 8 or so in steps of 1/16."""
     rng = np.random.default_rng([51, seed])
-    return np.asarray(np.clip(np.rint(16 * rng.normal(0.0, 1.5, (count, *shape))), 0, 255) / 16, np.float32)
+    return np.asarray(np.clip(np.rint(16 * rng.normal(0.0, 2.2, (count, *shape))), 0, 255) / 16, np.float32)
 
 
 def gate_rows() -> NDArray[np.float32]:

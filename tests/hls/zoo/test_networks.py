@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The networks of the zoo have the published layers: counted by Keras 2, in a process of its own."""
+"""The networks of the zoo have the published layers, and weights worth shipping: by Keras 2, in processes of their own."""
 
 from __future__ import annotations
 
@@ -51,9 +51,46 @@ np.testing.assert_allclose(
 print("counted")
 """
 
+SHIPPED = """
+from pathlib import Path
+import numpy as np
+from hypersonic.hls.description import ZOO
+from hypersonic.hls.zoo import keras_2
+from hypersonic.hls.zoo.deepclean import report as clean_report, strain, train as clean_train
+from hypersonic.hls.zoo.deepmet import events, network, report as met_report, train as met_train
+from hypersonic.hls.zoo.keras_2 import Schedule
+
+def load(name):
+    return keras_2.keras()[1].models.load_model(ZOO / name / f"{name}.h5", compile=False)
+
+made = events.generate(24, 9100)
+everything, puppi, found = met_report.resolutions(made, {"it": load("deepmet").predict(network.inputs(made), batch_size=8)})
+assert found.rms < 0.9 * min(everything.rms, puppi.rms), found
+assert 0.9 < found.response < 1.1, found
+
+segments = strain.generate(2, 9100)
+noise = np.ldexp(load("deepclean").predict(np.ldexp(segments.witness, strain.EXPONENT), batch_size=2), -strain.EXPONENT)
+nothing, truth, cleaned = clean_report.cleaned(segments, {"DeepClean": noise})
+assert cleaned.explained > 0.98 and truth.left < cleaned.left < 1.1 * truth.left < nothing.left, cleaned
+
+model = met_train.train(met_train.Settings(events=4, candidates=32, schedule=Schedule(1, 1e-3, 2)))
+assert model.get_layer("features").output.shape[1:] == (events.CANDIDATES, 8)
+assert np.abs(model.get_layer("offset").get_weights()[0]).max() <= network.MAX_OFFSET
+assert clean_train.train(clean_train.Settings(segments=1, schedule=Schedule(1, 1e-3, 4))).input_shape == (None, 8192, 21)
+print("kept")
+"""
+
+
+def run(code: str) -> str:
+    environment = {**os.environ, "TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "2"}
+    ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    return ran.stdout
+
 
 def test_networks_have_the_published_layers() -> None:
-    environment = {**os.environ, "TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "2"}
-    run = subprocess.run([sys.executable, "-c", CHECK], env=environment, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr[-3000:]
-    assert "counted" in run.stdout
+    assert "counted" in run(CHECK)
+
+
+def test_weights_that_ship_do_better_than_no_network_and_their_training_runs() -> None:
+    assert "kept" in run(SHIPPED)

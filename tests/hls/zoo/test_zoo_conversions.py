@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hypersonic.hls.core import Core
 from hypersonic.hls.csim import Csim, compile_csim
-from hypersonic.hls.description import ZOO, read_description
+from hypersonic.hls.description import ZOO, DescriptionError, read_description
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.rtl_sim import RtlCore, Stalls, compile_cores
 
@@ -77,3 +77,16 @@ def test_tensors_travel_under_the_published_names(name: str, inputs: list[str], 
     assert [side.name for side in described.inputs] == inputs
     assert [side.name for side in described.outputs] == outputs
     assert described.core == "rf"
+
+
+def test_another_shape_on_the_wire_is_a_list_of_sizes(tmp_path: Path) -> None:
+    file = tmp_path / "tiny.yaml"
+    for shape in ("[4, 0]", "4", "[2.0]", "[true]"):
+        file.write_text(f"name: tiny\ninput: {{precision: 'ap_fixed<8,4>', shape: {shape}}}\noutput: {{}}\n")
+        with pytest.raises(DescriptionError, match=r"input.shape is .*, expected a list of positive integers"):
+            read_description(file)
+
+
+def test_categories_travel_as_columns() -> None:
+    described = read_description(ZOO / "deepmet" / "deepmet.h5")
+    assert [side.shape for side in described.inputs] == [(4500, 1)] * 3 + [()]

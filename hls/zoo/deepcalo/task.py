@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DeepCalo's figure: how wide reconstructed over true energy is."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.hls.zoo.deepcalo.events import generate
+from hypersonic.hls.zoo.facile.report import half_width68
+from hypersonic.hls.zoo.task import Outputs, Sample, Task
+
+#: behind any seed that weights are made with
+HELD_OUT_SEED = 9_100
+
+
+def resolution(outputs: Outputs, energy: NDArray[np.float32]) -> float:
+    """Half the width of the central 68 % of reconstructed over true energy."""
+    return half_width68(outputs[0].reshape(-1) / energy.reshape(-1))
+
+
+def _sample(rows: int, seed: int) -> Sample:
+    made = generate(rows, HELD_OUT_SEED + seed)
+    return Sample((made.em_barrel.reshape(rows, -1),), made.energy)
+
+
+TASK = Task(_sample, "sigma68 of E / E true", resolution, rows=400, rtl_rows=12, event_rows=5)

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DeepClean's figure: how much of the witnessed noise it finds."""
+
+from __future__ import annotations
+
+from hypersonic.hls.zoo.deepclean import strain
+from hypersonic.hls.zoo.deepclean.report import HELD_OUT_SEED, cleaned
+from hypersonic.hls.zoo.task import Outputs, Sample, Task
+
+
+def explained(outputs: Outputs, made: strain.Segments) -> float:
+    """The part of the witnessed noise's power that is taken away; 1: all of it."""
+    return cleaned(made, {"network": outputs[0]})[-1].explained
+
+
+def _sample(rows: int, seed: int) -> Sample:
+    made = strain.generate(rows, HELD_OUT_SEED + 100 + seed)
+    return Sample((made.witness.reshape(rows, -1),), made)
+
+
+TASK = Task(_sample, "part of the witnessed noise's power taken", explained, rows=40, rtl_rows=4, event_rows=1)

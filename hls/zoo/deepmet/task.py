@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DeepMET's figure: how far the missing momentum is off."""
+
+from __future__ import annotations
+
+from hypersonic.hls.zoo.deepmet import events, network
+from hypersonic.hls.zoo.deepmet.report import HELD_OUT_SEED, resolutions
+from hypersonic.hls.zoo.task import Outputs, Sample, Task
+
+
+def width_gev(outputs: Outputs, made: events.Events) -> float:
+    """Half of what holds 68 % of the errors of px and py, GeV."""
+    return resolutions(made, {"network": outputs[0]})[-1].width
+
+
+def _sample(rows: int, seed: int) -> Sample:
+    made = events.generate(rows, HELD_OUT_SEED + 100 + seed)
+    return Sample(tuple(x.reshape(rows, -1) for x in network.inputs(made)), made)
+
+
+TASK = Task(_sample, "68 % width of px, py in GeV", width_gev, rows=200, rtl_rows=8, event_rows=1)

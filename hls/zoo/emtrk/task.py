@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""EmTrkMichelId's figure: how many patches get their own kind."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.hls.zoo.emtrk.patches import generate
+from hypersonic.hls.zoo.task import Outputs, Sample, Task
+
+_HELD_OUT_SEED = 9_100
+
+
+def accuracy(outputs: Outputs, kind: NDArray[np.int64]) -> float:
+    """The fraction of patches whose greatest probability is their kind's: track, shower, nothing."""
+    return float(np.mean(outputs[0].argmax(axis=1) == kind))
+
+
+def _sample(rows: int, seed: int) -> Sample:
+    made = generate(rows, _HELD_OUT_SEED + seed)
+    return Sample((made.image.reshape(rows, -1),), made.kind)
+
+
+TASK = Task(_sample, "accuracy over three kinds", accuracy, rows=300, rtl_rows=12, event_rows=235)
