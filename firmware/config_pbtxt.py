@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 
 from hypersonic.firmware.manifest import Manifest
+from hypersonic.firmware.platform import Target
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 
@@ -17,15 +18,22 @@ FILE_NAME = "config.pbtxt"
 #: rows of one FACILE event, the request SONIC's clients send
 PREFERRED_BATCH_SIZE = 16000
 MAX_QUEUE_DELAY_US = 100
-#: rows one slot holds, slots per compute unit, and how long a run may take
-PARAMETERS = {"slot_rows": "16384", "slots": "2", "timeout_ms": "10000"}
+#: rows one slot holds at most, slots per compute unit, and how long a run may take
+SLOT_ROWS, SLOTS, TIMEOUT_MS = 16_384, 2, 10_000
+#: a slot's buffer is no larger; of an emulated card, whose runs take a processor's time, smaller
+_SLOT_BYTES, _EMULATED_SLOT_BYTES = 16 << 20, 2 << 20
+#: a simulated run is cut to so many clocks, and a long one may take so long on a busy machine
+_EMULATED_CLOCKS, _EMULATED_TIMEOUT_MS = 2_000_000, 120_000
+#: rows from so many bytes and clocks on are long
+_LONG_ROW_BYTES, _LONG_ROW_CLOCKS = 1024, 128
 
 
 def config_pbtxt(
     manifest: Manifest, *, preferred_batch_size: int = PREFERRED_BATCH_SIZE, max_queue_delay_us: int = MAX_QUEUE_DELAY_US,
     parameters: Mapping[str, str] | None = None,
 ) -> str:  # fmt: skip
-    """The text for this manifest. parameters override or add to PARAMETERS; a preferred size above max_batch_size is cut."""
+    """The text for this manifest. parameters override or add to slot_rows, slots and timeout_ms, which follow from a row's bytes
+    and clocks; a preferred size above max_batch_size is cut."""
     lines = [
         f"name: {_quoted(manifest.model)}",
         'backend: "fpga"',
@@ -34,9 +42,20 @@ def config_pbtxt(
         _tensors("output", manifest.outputs),
         _batching(min(preferred_batch_size, manifest.max_batch_size), max_queue_delay_us),
         "instance_group [\n  {\n    count: 1\n    kind: KIND_MODEL\n  }\n]",
-        *(_parameter(key, value) for key, value in {**PARAMETERS, **(parameters or {})}.items()),
+        *(_parameter(key, value) for key, value in {**_slots(manifest), **(parameters or {})}.items()),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _slots(manifest: Manifest) -> dict[str, str]:
+    row_bytes = max(manifest.inputs.row_bytes, manifest.outputs.row_bytes)
+    emulated = manifest.target is not Target.HW
+    rows, timeout_ms = min(SLOT_ROWS, (_EMULATED_SLOT_BYTES if emulated else _SLOT_BYTES) // row_bytes), TIMEOUT_MS
+    if emulated:
+        rows = min(rows, _EMULATED_CLOCKS // manifest.ii)
+        is_long = row_bytes >= _LONG_ROW_BYTES or manifest.ii >= _LONG_ROW_CLOCKS
+        timeout_ms = _EMULATED_TIMEOUT_MS if is_long else TIMEOUT_MS
+    return {"slot_rows": str(max(1, rows)), "slots": str(SLOTS), "timeout_ms": str(timeout_ms)}
 
 
 def _tensors(role: str, row: Row) -> str:

@@ -16,6 +16,9 @@ from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 from hypersonic.hls.trained import TrainedModel
 
+#: random numbers that a model without rows of its own is compared on: csim of a large one takes seconds a row
+_RANDOM_NUMBERS = 100_000
+
 
 def compare(csim: Csim, trained: TrainedModel, gate: Gate | None) -> dict[str, Any]:
     """csim against the framework that trained the model, on the gate's rows, in each output's units on the wire.
@@ -90,6 +93,7 @@ def _rows(place: str, inputs: Row) -> list[NDArray[np.float32]]:
 
 
 def _random_rows(inputs: Row) -> list[NDArray[Any]]:
-    """A thousand rows of unit width around zero, for a model that brings none: a figure for the report, no judgement."""
-    rng = np.random.default_rng(1)
-    return [tensor.quantise(np.ldexp(rng.normal(size=(1000, tensor.size)), -tensor.exponents)) for tensor in inputs.tensors]
+    """Up to a thousand rows of unit width around zero, fewer of long ones, for a model that brings none: a figure for the
+    report, no judgement."""
+    rng, rows = np.random.default_rng(1), max(4, min(1000, _RANDOM_NUMBERS // inputs.size))
+    return [tensor.quantise(np.ldexp(rng.normal(size=(rows, tensor.size)), -tensor.exponents)) for tensor in inputs.tensors]

@@ -175,6 +175,23 @@ def test_config_pbtxt_is_a_model_config_triton_reads() -> None:
     assert values == {"slot_rows": "16384", "slots": "2", "timeout_ms": "10000"}
 
 
+@pytest.mark.parametrize(
+    ("target", "size", "ii", "expected"),
+    [
+        (Target.HW, 18, 1, ("16384", "10000")),
+        (Target.HW, 49_500, 36_000, ("84", "10000")),
+        (Target.HW_EMU, 47, 100, ("11155", "10000")),
+        (Target.HW_EMU, 2464, 73_728, ("27", "120000")),
+        (Target.SW_EMU, 2304, 1, ("227", "120000")),
+        (Target.SW_EMU, 1_000_000, 1, ("1", "120000")),
+    ],
+)
+def test_slots_of_long_rows_hold_fewer_of_them(target: Target, size: int, ii: int, expected: tuple[str, str]) -> None:
+    long = replace(MANIFEST, target=target, ii=ii, inputs=Row((replace(INPUT, shape=(size,), scale_exponents=()),)))
+    config = text_format.Parse(config_pbtxt(long), model_config_pb2.ModelConfig())
+    assert (config.parameters["slot_rows"].string_value, config.parameters["timeout_ms"].string_value) == expected
+
+
 def test_config_pbtxt_names_all_tensors_in_order() -> None:
     flags = TensorSpec('odd "name"', (2, 3), FixedPoint(8, 8, signed=False), "UINT8")
     both = replace(MANIFEST, inputs=Row((INPUT, flags)), outputs=Row((flags, OUTPUT)))
