@@ -32,8 +32,8 @@ def config_pbtxt(
     manifest: Manifest, *, preferred_batch_size: int = PREFERRED_BATCH_SIZE, max_queue_delay_us: int = MAX_QUEUE_DELAY_US,
     parameters: Mapping[str, str] | None = None,
 ) -> str:  # fmt: skip
-    """The text for this manifest. parameters override or add to slot_rows, slots and timeout_ms, which follow from a row's bytes
-    and clocks; a preferred size above max_batch_size is cut."""
+    """The text for this manifest. parameters override or add to slot_rows, slots and timeout_ms, which follow from a row's
+    bytes and clocks; a preferred size above max_batch_size is cut."""
     lines = [
         f"name: {_quoted(manifest.model)}",
         'backend: "fpga"',
