@@ -38,9 +38,13 @@ class Golden:
     inputs: Row
     outputs: Row
 
-    def quantise(self, inputs: Sequence[NDArray[Any]]) -> Tensors:
-        """Numbers as the generator makes them -> as they travel, (rows, size) for each input."""
-        return tuple(tensor.quantise(x) for tensor, x in zip(self.inputs.tensors, inputs, strict=True))
+    def travelling(self, inputs: Sequence[NDArray[Any]]) -> Tensors:
+        """Rows as the YAML has them on the wire -> as they travel to this server, (rows, size) for each input."""
+        own = zip(self.project.inputs.tensors, self.inputs.tensors, inputs, strict=True)
+        return tuple(
+            travels.decode(travels.encode(x)) if travels.datatype == described.datatype else travels.quantise(described.real(x))
+            for described, travels, x in own
+        )
 
     def real(self, answers: Tensors) -> tuple[NDArray[np.float64], ...]:
         """Answers as they travel -> numbers, (rows, size) float64 for each output."""

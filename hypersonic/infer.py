@@ -120,7 +120,7 @@ def infer(
     sample = task.sample(events * task.event_rows, seed)
     served = describe_model(url, model)
     golden = None if served.travels_as_float32 and not check else golden_of(model, served)
-    inputs: Tensors = golden.quantise(sample.inputs) if golden else sample.inputs
+    inputs: Tensors = golden.travelling(sample.inputs) if golden else sample.inputs
     requests = list(zip(*(np.array_split(x, events) for x in inputs), strict=True))
     progress(f"infer: {events} events from {clients} clients")
     before = kernel_cycles(metrics_url, model)

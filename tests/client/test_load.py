@@ -11,7 +11,11 @@ import pytest
 
 from hypersonic.build import build, build_csim, travelling
 from hypersonic.client.load import InferError, Model, Tensor, describe_model, send_events
-from hypersonic.golden import WrongAnswerError, check_against_csim
+from hypersonic.golden import Golden, WrongAnswerError, check_against_csim
+from hypersonic.hls.fixed import FixedPoint
+from hypersonic.hls.project import HlsProject
+from hypersonic.hls.row import Row
+from hypersonic.hls.spec import TensorSpec
 from hypersonic.hls.zoo.facile.events import log_flat_events
 from hypersonic.infer import kernel_cycles
 from hypersonic.run import Served, ServerError, served
@@ -92,3 +96,16 @@ def test_clients_that_cannot_connect_all_end() -> None:
     model = Model("facile", "1", (Tensor("input", (18,)),), (Tensor("output", (1,)),))
     with pytest.raises(InferError, match="no server answers at localhost:1"):
         send_events("localhost:1", model, [(np.zeros((1, 18), np.float32),)] * 3, clients=3)
+
+
+@pytest.mark.parametrize("datatypes", [("UINT8", "FP32"), ("UINT16", "UINT8")])
+def test_generated_rows_travel_as_the_server_wants_them_whatever_the_yaml_says(datatypes: tuple[str, str]) -> None:
+    """A pixel of 8 bits stays what it is; told to travel otherwise it is the same number."""
+    own, other = (TensorSpec("x", (3,), FixedPoint(8, 0, signed=False), datatype) for datatype in datatypes)
+    rows = np.array([[0, 128, 255]], dtype=np.float32)
+    project = HlsProject(Path(), "m", Row((own,)), Row((own,)), "xcu250", {})
+    served = (Golden(project, Path(), Row((travels,)), Row((own,))) for travels in (own, other))
+    as_described, otherwise = (golden.travelling((rows,)) for golden in served)
+    assert as_described[0].dtype == own.element.dtype
+    np.testing.assert_array_equal(as_described[0], rows)
+    assert own.to_raw(rows).tolist() == other.to_raw(otherwise[0]).tolist()
