@@ -63,13 +63,23 @@ def save_float(path: Path, weights: Sequence[NDArray[np.float32]]) -> None:
     np.savez(path, **arrays)
 
 
-def float_predict(rows: ArrayLike) -> NDArray[np.float64]:
-    """Rows (n, 16) as on the wire -> class probabilities (n, 5) by the float network that ships."""
+def float_logits(rows: ArrayLike) -> NDArray[np.float64]:
+    """Rows (n, 16) as on the wire -> the last layer's results (n, 5), before softmax, by the float network that ships."""
     with np.load(Path(__file__).with_name("jets_float.npz")) as stored:
         arrays = [stored[name].astype(np.float64) for name in sorted(stored.files)]
     z = np.ldexp(np.asarray(rows, np.float64), np.array(INPUT_EXPONENTS))
     for kernel, bias in zip(arrays[:-2:2], arrays[1:-2:2], strict=True):
         z = np.maximum(z @ kernel + bias, 0.0)
-    z = z @ arrays[-2] + arrays[-1]
+    return np.asarray(z @ arrays[-2] + arrays[-1])
+
+
+def softmax(logits: ArrayLike) -> NDArray[np.float64]:
+    """(n, 5) -> probabilities (n, 5)."""
+    z = np.asarray(logits, np.float64)
     grown = np.exp(z - z.max(axis=1, keepdims=True))
     return np.asarray(grown / grown.sum(axis=1, keepdims=True))
+
+
+def float_predict(rows: ArrayLike) -> NDArray[np.float64]:
+    """Rows (n, 16) as on the wire -> class probabilities (n, 5) by the float network that ships."""
+    return softmax(float_logits(rows))

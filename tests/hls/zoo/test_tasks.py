@@ -14,10 +14,11 @@ from hypersonic.hls.zoo.task import NoTaskError, task_of, tasks
 
 def test_every_zoo_model_that_becomes_a_kernel_has_a_task() -> None:
     described = {file.parent.name: yaml.safe_load(file.read_text()) for file in ZOO.glob("*/*.yaml")}
-    assert set(tasks()) == {name for name, value in described.items() if "backend" not in value}
+    kernels = {name for name, value in described.items() if "backend" not in value}
+    assert {*tasks(), "resnet50"} == kernels  # which is not trained: nothing is to be measured
 
 
-@pytest.mark.parametrize("model", sorted({*tasks()} - {"resnet50"}))
+@pytest.mark.parametrize("model", tasks())
 def test_the_same_seed_gives_the_same_rows_and_another_seed_others(model: str) -> None:
     task = task_of(model)
     one, again, other = task.sample(3, 1), task.sample(3, 1), task.sample(3, 2)
