@@ -23,9 +23,9 @@ SLOT_ROWS, SLOTS, TIMEOUT_MS = 16_384, 2, 10_000
 #: a slot's buffer is no larger; of an emulated card, whose runs take a processor's time, smaller
 _SLOT_BYTES, _EMULATED_SLOT_BYTES = 16 << 20, 2 << 20
 #: a simulated run is cut to so many clocks, and a long one may take so long on a busy machine
-_EMULATED_CLOCKS, _EMULATED_TIMEOUT_MS = 2_000_000, 120_000
-#: rows from so many bytes and clocks on are long
-_LONG_ROW_BYTES, _LONG_ROW_CLOCKS = 1024, 128
+_EMULATED_CLOCKS, _EMULATED_TIMEOUT_MS = 1_000_000, 120_000
+#: rows from so many bytes, and runs from so many clocks on, are long
+_LONG_ROW_BYTES, _LONG_RUN_CLOCKS = 1024, 100_000
 
 
 def config_pbtxt(
@@ -53,7 +53,7 @@ def _slots(manifest: Manifest) -> dict[str, str]:
     rows, timeout_ms = min(SLOT_ROWS, (_EMULATED_SLOT_BYTES if emulated else _SLOT_BYTES) // row_bytes), TIMEOUT_MS
     if emulated:
         rows = min(rows, _EMULATED_CLOCKS // manifest.ii)
-        is_long = row_bytes >= _LONG_ROW_BYTES or manifest.ii >= _LONG_ROW_CLOCKS
+        is_long = row_bytes >= _LONG_ROW_BYTES or rows * manifest.ii >= _LONG_RUN_CLOCKS
         timeout_ms = _EMULATED_TIMEOUT_MS if is_long else TIMEOUT_MS
     return {"slot_rows": str(max(1, rows)), "slots": str(SLOTS), "timeout_ms": str(timeout_ms)}
 

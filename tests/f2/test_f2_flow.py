@@ -286,7 +286,7 @@ def test_the_build_command_says_what_is_missing_before_the_model_is_read(
         monkeypatch.setenv(name, value)
     assert "name yours with --afi-bucket" in refused()
     assert "--kernel-mhz is 300, but the shell's one clock is 250 MHz" in refused(options=CardOptions(kernel_mhz=300))
-    assert "takes --core da, not hls" in refused(core="hls")
+    assert "takes --core da or rf, not hls" in refused(core="hls")
 
 
 def test_memory_files_lie_in_the_design_and_decide_the_build(site: Site, built: Built, tmp_path: Path) -> None:

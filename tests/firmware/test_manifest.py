@@ -180,8 +180,9 @@ def test_config_pbtxt_is_a_model_config_triton_reads() -> None:
     [
         (Target.HW, 18, 1, ("16384", "10000")),
         (Target.HW, 49_500, 36_000, ("84", "10000")),
-        (Target.HW_EMU, 47, 100, ("11155", "10000")),
-        (Target.HW_EMU, 2464, 73_728, ("27", "120000")),
+        (Target.HW_EMU, 18, 1, ("16384", "10000")),
+        (Target.HW_EMU, 47, 100, ("10000", "120000")),
+        (Target.HW_EMU, 2464, 73_728, ("13", "120000")),
         (Target.SW_EMU, 2304, 1, ("227", "120000")),
         (Target.SW_EMU, 1_000_000, 1, ("1", "120000")),
     ],

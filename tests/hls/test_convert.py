@@ -268,7 +268,7 @@ def test_a_conversion_that_dies_leaves_its_words_in_a_file(tmp_path: Path, monke
     monkeypatch.setattr(building, "_environment", lambda: {**os.environ, "PYTHONPATH": "", "PYTHONSAFEPATH": "1"})
     monkeypatch.setattr(building.sys, "executable", "/bin/false")
     with pytest.raises(ConversionFailedError, match=r"small.h5 ended with 1; .* please report it with (\S+\.log)$") as caught:
-        building._convert(tmp_path / "small.h5", tmp_path, "da", lambda _: None)
+        building._convert(tmp_path / "small.h5", tmp_path, "da", "", lambda _: None)
     assert caught.value.exit_code == 1
     assert list(tmp_path.glob("hypersonic-convert-*.log"))
 
@@ -285,7 +285,7 @@ def test_an_interrupted_conversion_is_killed(tmp_path: Path, monkeypatch: pytest
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        building._convert(tmp_path / "small.h5", tmp_path, "da", interrupt)
+        building._convert(tmp_path / "small.h5", tmp_path, "da", "", interrupt)
     with pytest.raises(ProcessLookupError):
         os.kill(processes[0], 0)
 
@@ -331,7 +331,7 @@ def test_a_model_that_is_not_there_is_an_error_with_the_zoos_names(tmp_path: Pat
         find_model("facille")
     with pytest.raises(DescriptionError, match=r"no.h5 does not exist"):
         find_model(str(tmp_path / "no.h5"))
-    with pytest.raises(DescriptionError, match=r"core is 'quantum', expected one of da, csim"):
+    with pytest.raises(DescriptionError, match=r"core is 'quantum', expected one of da, rf, csim"):
         build_project("facile", tmp_path, core="quantum")
     (tmp_path / "lonely.h5").touch()
     with pytest.raises(DescriptionError, match=r"lonely.yaml does not exist; a model needs a YAML beside it"):

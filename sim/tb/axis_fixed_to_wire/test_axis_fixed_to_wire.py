@@ -12,7 +12,7 @@ import cocotb
 import numpy as np
 import pytest
 
-from hypersonic.firmware.converters import converter_parameters
+from hypersonic.firmware.converters import Part, converter_parameters
 from hypersonic.firmware.kernel import rtl_sources
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.spec import TensorSpec
@@ -89,7 +89,7 @@ async def reset_in_mid_stream_leaves_nothing_behind(dut: Any) -> None:
 def test_axis_fixed_to_wire(tmp_path: Path, datatype: str, latency: int) -> None:
     spec = _SPECS[datatype]
     rounded_to = spec.integer if spec.element.is_integer else FixedPoint(1, 1)
-    parameters = {**converter_parameters(spec, rounded_to), "LATENCY": latency}
+    parameters = {**converter_parameters(Part(spec, spec.size, 1), rounded_to), "LATENCY": latency}
     run_bench(
         tmp_path, "axis_fixed_to_wire", rtl_sources("axis_fixed_to_wire"), __name__, parameters=parameters,
         environment={_DATATYPE: datatype},
