@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`hypersonic report`: a zoo model's four engines on the same generated rows: float, quantised, csim, RTL. One line a model.
 
-float is the network before its numbers were quantised, quantised is the trained model file by its own framework, csim is
-hls4ml's C++, RTL is the Verilated core, which must equal csim integer by integer.
+float is the network before its numbers were quantised, quantised is the model file by its own framework where it holds the
+quantised network (otherwise it is the float one, and hls4ml quantises it), csim is hls4ml's C++, RTL is the Verilated core,
+which must equal csim integer by integer.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class ReportError(RuntimeError):
 class ModelReport:
     """One model's line. merit: the task's figure for each engine on the rows that all four saw; None: there is no such engine.
 
-    difference: the largest |csim - quantised| of any output, in its units on the wire. equal: integers of the core equal to
+    difference: the largest |csim - model file| of any output, in its units on the wire. equal: integers of the core equal to
     csim's, all that were compared. clocks, predicted: of rtl_rows rows in the core, measured and by its plan.
     """
 
@@ -112,10 +113,10 @@ def report(model: str, progress: Step = lambda _: None) -> Answers:
         progress(f"{model}: Verilated core, {min(task.rtl_rows, len(x_raw))} rows")
         clocks, rtl_us = _rtl(core, x_raw[: task.rtl_rows], y_raw)
         progress(f"{model}: the trained model")
-        quantised, parameters = _trained(model, project, x_raw)
+        trained, parameters = _trained(model, project, x_raw)
     numbers: dict[str, Outputs | None] = {
-        "float": task.float_predict(sample.inputs) if task.float_predict else None,
-        "quantised": quantised,
+        "float": task.float_predict(sample.inputs) if task.float_predict else trained,
+        "quantised": trained if task.float_predict else None,
         "csim": real(project.outputs, y_raw),
     }
     return _answers(model, task, sample, core, numbers, parameters, project, (clocks, csim_us, rtl_us))
@@ -129,8 +130,9 @@ def _answers(
     merit = {name: None if each is None else task.measure(each, sample.truth) for name, each in numbers.items()}
     rtl_rows = min(task.rtl_rows, sample.rows)
     shown = {name: np.concatenate(each, axis=1) for name, each in numbers.items() if each is not None}
+    of_file = shown["quantised"] if task.float_predict else shown["float"]
     line = ModelReport(
-        model, parameters, task.figure, sample.rows, merit, float(np.abs(shown["csim"] - shown["quantised"]).max()),
+        model, parameters, task.figure, sample.rows, merit, float(np.abs(shown["csim"] - of_file).max()),
         core.kind, core.ii, core.latency_cycles, rtl_rows * project.outputs.size, rtl_rows, clocks,
         core.latency_cycles + (rtl_rows - 1) * core.ii + 1, int(project.report["core"].get("multipliers", 0)), csim_us, rtl_us,
     )  # fmt: skip
@@ -183,7 +185,7 @@ def real(row: Row, raw: NDArray[np.int64]) -> Outputs:
 
 
 _HEAD = (
-    "model", "parameters", "figure of merit", "float", "quantised", "csim", "RTL = csim", "max csim - quantised", "core",
+    "model", "parameters", "figure of merit", "float", "quantised", "csim", "RTL = csim", "max csim - model file", "core",
     "multipliers", "clocks a row", "clocks, measured / predicted", "rows/s at 300 MHz, predicted", "CPU us a row, csim / RTL",
 )  # fmt: skip
 

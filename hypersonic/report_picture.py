@@ -17,17 +17,16 @@ _POINTS = 20_000
 
 
 def draw(answers: Answers, file: Path) -> None:
-    """A PNG of two panels: csim against the network before quantisation (or the model file), and how far csim is from each."""
+    """A PNG of two panels: csim against the network before quantisation, and how far csim is from it and the quantised one."""
     from matplotlib import pyplot as plt
 
     line, numbers = answers.report, answers.numbers
-    reference = "float" if "float" in numbers else "quantised"
-    x, y = (numbers[name].reshape(-1)[:_POINTS] for name in (reference, "csim"))
+    x, y = (numbers[name].reshape(-1)[:_POINTS] for name in ("float", "csim"))
     figure, (scatter, spread) = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained")
     scatter.plot(x, y, ".", ms=2, alpha=0.4, rasterized=True)
     low, high = float(min(x.min(), y.min())), float(max(x.max(), y.max()))
     scatter.plot([low, high], [low, high], "k-", lw=0.8)
-    scatter.set(xlabel=f"{reference} network", ylabel="csim = RTL", title=f"{line.model}: {line.rows:,} rows")
+    scatter.set(xlabel="float network", ylabel="csim = RTL", title=f"{line.model}: {line.rows:,} rows")
     for name in (name for name in ("float", "quantised") if name in numbers):
         off = (numbers["csim"] - numbers[name]).reshape(-1)
         spread.hist(off, bins=101, histtype="step", lw=1.5, label=f"csim - {name}, rms {np.sqrt(np.mean(off**2)):.3g}")
