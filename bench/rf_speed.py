@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How fast an rf core is simulated, beside hls4ml's C++ on the same rows: CPU time, one thread each.
 
-    python -m hypersonic.bench.rf_speed [--model facile=16000 ...] [--dense 1024 ...]
+    python -m bench.rf_speed [--model facile=16000 ...] [--dense 1024 ...]
 
 A model's line: microseconds of CPU a row, csim and Verilated core, and their ratio (above 1: the core is faster); every integer
 is compared first. A dense layer's line: million multiply-accumulates a second of CPU, for a square layer of that size.
