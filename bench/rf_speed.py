@@ -4,12 +4,16 @@
     python -m bench.rf_speed [--model facile=16000 ...] [--dense 1024 ...]
 
 A model's line: microseconds of CPU a row, csim and Verilated core, and their ratio (above 1: the core is faster); every integer
-is compared first. A dense layer's line: million multiply-accumulates a second of CPU, for a square layer of that size.
+is compared first. facile also as hls4ml compiles it itself (build_lib.sh), a call a row: csim is the same C++ without a
+`volatile`. A dense layer's line: million multiply-accumulates a second of CPU, for a square layer of that size.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
+import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -24,6 +28,7 @@ from hypersonic.hls.core import Core
 from hypersonic.hls.csim import Csim, compile_csim
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.network import Constants, Precision
+from hypersonic.hls.project import HlsProject
 from hypersonic.hls.rf.layers import Dense, RfNetwork, Tensor
 from hypersonic.hls.rf.write import write_rf_core
 from hypersonic.hls.row import Row
@@ -64,12 +69,34 @@ def _model(name: str, rows: int, rounds: int) -> bool:
                 return False
             cpp = min(_seconds(lambda: csim.predict_raw(x)) for _ in range(rounds))
             verilated = min(_seconds(lambda: rtl.predict_raw(x)) for _ in range(rounds))
-        each = 1e6 / rows
+        each, own = 1e6 / rows, ""
+        if name == "facile":
+            seconds = _seconds_of_hls4ml(project, Path(scratch) / "own", x)
+            own = f"   hls4ml's own build {seconds * each:6.2f} us, / rf {seconds / verilated:6.2f}"
         sys.stdout.write(
             f"{name:<12} {rows:>7,} rows, all equal   csim {cpp * each:9.2f} us   rf, {core.ii} clocks a row "
-            f"{verilated * each:9.2f} us   csim / rf {cpp / verilated:6.2f}\n"
+            f"{verilated * each:9.2f} us   csim / rf {cpp / verilated:6.2f}{own}\n"
         )
     return True
+
+
+def _seconds_of_hls4ml(project: HlsProject, directory: Path, x_raw: NDArray[np.int64]) -> float:
+    """CPU seconds of hls4ml's own library for the rows, as its predict() calls it: the function of floats, row by row."""
+    shutil.copytree(project.hls, directory)
+    subprocess.run(["bash", "build_lib.sh"], cwd=directory, check=True)
+    (library,) = (directory / "firmware").glob("*.so")
+    function = getattr(ctypes.CDLL(str(library)), f"{project.name}_float")
+    (source,), (sink,) = project.inputs.tensors, project.outputs.tensors
+    rows = np.ascontiguousarray(source.fixed.to_float(x_raw).astype(np.float32))
+    y = np.zeros(sink.size, dtype=np.float32)
+    pointers = [ctypes.c_void_p(row.ctypes.data) for row in rows]
+    into = ctypes.c_void_p(y.ctypes.data)
+
+    def predict() -> None:
+        for pointer in pointers:
+            function(pointer, into)
+
+    return _seconds(predict)
 
 
 def _dense(size: int, rounds: int) -> None:
