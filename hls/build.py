@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -12,8 +11,8 @@ from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
-import hypersonic
 from hypersonic.hls.cache import cached
+from hypersonic.hls.child import keras_2_environment
 from hypersonic.hls.core import Core
 from hypersonic.hls.description import DescriptionError, description_file, find_model, read_description
 from hypersonic.hls.project import ConversionError, HlsProject, ProjectError
@@ -83,7 +82,7 @@ def _convert(model_file: Path, directory: Path, core: str, card: str, progress: 
     argv += ["--card", card] * bool(card)
     log: list[str] = []
     with subprocess.Popen(
-        argv, env=_environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+        argv, env=keras_2_environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
     ) as process:
         try:
             for line in process.stdout or ():
@@ -106,9 +105,3 @@ def _failure(model_file: Path, code: int, log: list[str]) -> str:
     last = next((line.strip() for line in reversed(log) if line.strip()), "nothing")
     ended = f"was killed by signal {-code}" if code < 0 else f"ended with {code}"
     return f"the conversion of {model_file} {ended}; it said last: {last}; please report it with {file.name}"
-
-
-def _environment() -> dict[str, str]:
-    """This package must be found by the child even when it is not installed."""
-    paths = [str(Path(hypersonic.__file__).resolve().parent.parent), os.environ.get("PYTHONPATH", "")]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path), "TF_USE_LEGACY_KERAS": "1"}

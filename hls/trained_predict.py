@@ -9,7 +9,6 @@ the number of parameters as "parameters" (-1 where the format does not tell).
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import tempfile
@@ -19,8 +18,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-import hypersonic
 from hypersonic.hls.cache import cached
+from hypersonic.hls.child import keras_2_environment
 from hypersonic.hls.description import description_file
 from hypersonic.hls.project import ConversionError
 
@@ -33,7 +32,9 @@ def trained_predict(model_file: Path, inputs: Sequence[NDArray[np.float32]]) -> 
             x = Path(scratch) / "x.npz"
             _save(x, inputs)
             argv = [sys.executable, "-m", __name__, str(model_file), str(x), str(directory / "y.npz")]
-            done = subprocess.run(argv, env=_environment(), capture_output=True, text=True, errors="replace", check=False)
+            done = subprocess.run(
+                argv, env=keras_2_environment(), capture_output=True, text=True, errors="replace", check=False
+            )
         if done.returncode:
             last = next((line for line in reversed(done.stderr.splitlines()) if line.strip()), "nothing")
             raise ConversionError(f"{model_file} gives no predictions: its process ended with {done.returncode}: {last}")
@@ -43,11 +44,6 @@ def trained_predict(model_file: Path, inputs: Sequence[NDArray[np.float32]]) -> 
     with np.load(answers) as stored:
         count = len(stored.files) - 1
         return tuple(stored[str(i)] for i in range(count)), int(stored["parameters"])
-
-
-def _environment() -> dict[str, str]:
-    paths = [str(Path(hypersonic.__file__).resolve().parent.parent), os.environ.get("PYTHONPATH", "")]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "TF_USE_LEGACY_KERAS": "1"}
 
 
 def _save(file: Path, arrays: Sequence[NDArray[np.floating]], parameters: int | None = None) -> None:

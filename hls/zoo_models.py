@@ -18,8 +18,8 @@ from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 
-import hypersonic
 from hypersonic.hls.cache import cached
+from hypersonic.hls.child import keras_2_environment
 from hypersonic.hls.project import ConversionError
 
 _ROOM = Path(__file__).resolve().parent
@@ -58,19 +58,13 @@ def sources_of(reference: str) -> list[Path]:
 
 def _make(network: str, file: Path) -> None:
     argv = [sys.executable, "-m", __name__, network, str(file)]
-    done = subprocess.run(argv, env=_environment(), capture_output=True, text=True, errors="replace", check=False)
+    done = subprocess.run(argv, env=keras_2_environment(), capture_output=True, text=True, errors="replace", check=False)
     if done.returncode or not file.is_file():
         said = next((line.strip() for line in reversed(done.stderr.splitlines()) if line.strip()), "nothing")
         raise ConversionError(
             f"network {network!r} wrote no {file.name}: its process ended with {done.returncode} and said last: {said}; "
             "expected module:function, which takes the path to write"
         )
-
-
-def _environment() -> dict[str, str]:
-    """This package must be found by the child even when it is not installed."""
-    paths = [str(Path(hypersonic.__file__).resolve().parent.parent), os.environ.get("PYTHONPATH", "")]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path), "TF_USE_LEGACY_KERAS": "1"}
 
 
 def main(argv: Sequence[str]) -> None:

@@ -15,7 +15,6 @@ from typing import Any
 
 from hypersonic.firmware.linker_config import LIMITS_PERCENT, controllers, most_units
 from hypersonic.firmware.platform import RESOURCE_NAMES, Platform, Resources, find_platform
-from hypersonic.fit_picture import draw_fit
 from hypersonic.hls.rf.cost import Amounts
 from hypersonic.hls.rf.fit import Card, Fit, fit
 from hypersonic.hls.rf.fit_json import card_to_json, fit_from_json
@@ -64,6 +63,8 @@ NO_FIT = FitOptions()
 
 def shown(report: Mapping[str, Any], picture: Path) -> tuple[list[str], int]:
     """A project's report that has a "fit": the tables, the picture drawn, and how many units the design has."""
+    from hypersonic.fit_picture import draw_fit  # matplotlib, which a build without a search does not need
+
     found = fit_from_json(report["fit"])
     picture.parent.mkdir(parents=True, exist_ok=True)
     draw_fit(found, picture)
@@ -89,5 +90,7 @@ def fit_card(
     """
     found = fit(network, card_of(find_platform(platform, retired_too=True), x_bytes, y_bytes, fill_percent))
     if picture:
+        from hypersonic.fit_picture import draw_fit
+
         draw_fit(found, picture)
     return found, fit_lines(found)

@@ -29,13 +29,11 @@ from hypersonic.hls.row import Row
 from hypersonic.hls.rtl_sim import RtlCore
 from hypersonic.hls.trained_predict import trained_predict
 from hypersonic.hls.zoo.task import NoTaskError, Outputs, Sample, Task, task_of, tasks
+from hypersonic.infer import KERNEL_CLOCK_HZ
 from hypersonic.progress import Step
 
 #: what the report's rows are generated from
 SEED = 1
-
-#: the kernel clock of a U250's shell; no card has shown that a kernel reaches it
-KERNEL_CLOCK_HZ = 300e6
 
 _STAGES = ("float", "quantised", "csim", "RTL")
 
