@@ -265,7 +265,7 @@ def test_an_onnx_model_needs_every_dimension_but_the_batch(
 def test_a_conversion_that_dies_leaves_its_words_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
-    monkeypatch.setattr(building, "_environment", lambda: {**os.environ, "PYTHONPATH": "", "PYTHONSAFEPATH": "1"})
+    monkeypatch.setattr(building, "keras_2_environment", lambda: {**os.environ, "PYTHONPATH": "", "PYTHONSAFEPATH": "1"})
     monkeypatch.setattr(building.sys, "executable", "/bin/false")
     with pytest.raises(ConversionFailedError, match=r"small.h5 ended with 1; .* please report it with (\S+\.log)$") as caught:
         building._convert(tmp_path / "small.h5", tmp_path, "da", "", lambda _: None)
