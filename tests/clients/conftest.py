@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from typing import Any, NamedTuple
 
 import pytest
@@ -23,6 +23,7 @@ from hypersonic.build import build
 from tests.clients import repository
 from tests.clients.networks import Network, on_card, summing
 from tests.reference import environment, servers
+from tests.reference.restarting import Restarting
 from tests.reference.servers import Served
 
 SERVERS = ("hypersonic", *(("triton",) if os.environ.get("HYPERSONIC_CLIENTS_ASK_TRITON") else ()))
@@ -41,13 +42,24 @@ class Asked(NamedTuple):
 
 
 @pytest.fixture(scope="session")
-def triton(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    directory = tmp_path_factory.mktemp("triton")
+def tritons(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Restarting[Served]]:
+    def start() -> AbstractContextManager[Served]:
+        directory = tmp_path_factory.mktemp("triton")
+        return servers.triton(directory, repository.write_python(directory / "models"), *_EXPLICIT)
+
+    with closing(Restarting(start, lambda served: served)) as made:
+        yield made
+
+
+@pytest.fixture
+def triton(tritons: Restarting[Served]) -> Iterator[Served]:
+    """The real server, another one when a test before has left none."""
     try:
-        with servers.triton(directory, repository.write_python(directory / "models"), *_EXPLICIT) as served:
-            yield served
+        yield tritons.running()
     except environment.UnavailableError as error:
         pytest.skip(str(error))
+    if tritons.has_crashed():
+        pytest.fail(f"the reference crashed in this test, which says nothing of it: {tritons.crashes[-1]}")
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import grpc
 import numpy as np
 
-from tests.reference.conftest import Side
+from tests.reference.pair import Side
+from tests.reference.polling import came
 from tests.reference.repository import gate
 from tests.reference.wire import TIMEOUT_S, Wire, given, message, plain, refused
 
@@ -89,18 +90,8 @@ def _ended(now: dict[str, int], before: dict[str, int]) -> int:
 
 def wait_until(holds: Callable[[], bool]) -> None:
     """Raises TimeoutError when it does not come to hold."""
-    deadline = time.monotonic() + TIMEOUT_S
-    while not holds():
-        if time.monotonic() > deadline:
-            raise TimeoutError("what the test waits for did not happen")
-        time.sleep(0.01)
-
-
-def _give_time(holds: Callable[[], bool], seconds: float = 2.0) -> None:
-    """Until it holds, as it never will on a server that takes no notice."""
-    deadline = time.monotonic() + seconds
-    while not holds() and time.monotonic() < deadline:
-        time.sleep(0.01)
+    if not came(holds, TIMEOUT_S):
+        raise TimeoutError("what the test waits for did not happen")
 
 
 def _seen(future: grpc.Future) -> Any:
@@ -159,7 +150,7 @@ def cancelled(side: Side, model: str) -> dict[str, int]:
         waiting = wire.begin(request(model, Queued()))
         wait_until(lambda: wire.pending(model) >= 1)
         waiting.cancel()
-        _give_time(lambda: _ended(counts(wire, model), before) >= 1)
+        came(lambda: _ended(counts(wire, model), before) >= 1, 2.0)  # never on a server that takes no notice
     holder.result()
     wait_until(lambda: _ended(counts(wire, model), before) >= 2)
     return {key: value - before.get(key, 0) for key, value in counts(wire, model).items() if value > before.get(key, 0)}

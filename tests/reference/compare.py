@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from tests.reference.conftest import Pair, Side
 from tests.reference.differences import DIFFERENCES
+from tests.reference.pair import Pair, Pairs, Side
 
 
 class Mismatch(NamedTuple):
@@ -42,9 +42,9 @@ def _placeless(value: Any, place: str) -> Any:
     return value
 
 
-def check(pair: Pair, cases: Mapping[str, Callable[[Side], Any]]) -> None:
-    """Every mismatch is listed, and every listed one is there still."""
-    found = mismatches(pair, cases)
+def check(pairs: Pairs, cases: Mapping[str, Callable[[Side], Any]]) -> None:
+    """Every mismatch is listed, and every listed one is there still; as two servers say that lived to the last case."""
+    found = pairs.ask(lambda pair: mismatches(pair, cases))
     patterns = [pattern for difference in DIFFERENCES for pattern in difference.cases]
     unlisted = [str(mismatch) for name, mismatch in found.items() if not any(matches(p, name) for p in patterns)]
     assert not unlisted, "\n".join(["these differ, and differences.py does not say why:", *unlisted])

@@ -3,29 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from contextlib import closing
 
 import pytest
 
-from tests.reference import environment, repository, servers
-from tests.reference.wire import Wire
-
-
-class Side(NamedTuple):
-    """One of the two: its front ends and the repository it serves."""
-
-    wire: Wire
-    repository: Path
-
-
-class Pair(NamedTuple):
-    """Theirs and ours."""
-
-    triton: Side
-    hypersonic: Side
+from tests.reference import environment, repository
+from tests.reference.pair import Pairs, pairs
 
 
 @pytest.fixture(scope="session")
@@ -38,28 +22,34 @@ def reference() -> environment.Program:
 
 
 @pytest.fixture(scope="session")
-def pair(reference: environment.Program, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+def on_main(reference: environment.Program, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pairs]:
     """Both on repository.MAIN."""
-    with ExitStack() as stack:
-        yield Pair(*(_side(stack, start, tmp_path_factory, repository.MAIN) for start in (servers.triton, servers.hypersonic)))
+    with closing(pairs(tmp_path_factory, repository.MAIN)) as made:
+        yield made
 
 
 @pytest.fixture(scope="session")
-def controlled(reference: environment.Program, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+def on_broken(reference: environment.Program, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pairs]:
     """Both on repository.BROKEN, every model loaded on demand; nothing but `good` works."""
-    options = ("--model-control-mode=explicit", "--load-model=*")
-    with ExitStack() as stack:
-        yield Pair(
-            *(_side(stack, s, tmp_path_factory, repository.BROKEN, *options) for s in (servers.triton, servers.hypersonic))
-        )
+    with closing(pairs(tmp_path_factory, repository.BROKEN, "--model-control-mode=explicit", "--load-model=*")) as made:
+        yield made
 
 
-def _side(
-    stack: ExitStack, start: servers.Start, factory: pytest.TempPathFactory, models: repository.Models, *options: str
-) -> Side:
-    directory = factory.mktemp(start.__name__)
-    written = repository.write(directory / "models", models)
-    served = stack.enter_context(start(directory, written, *options))
-    wire = Wire(served)
-    stack.callback(wire.close)
-    return Side(wire, written)
+@pytest.fixture
+def pair(on_main: Pairs, record_property: Callable[[str, object], None]) -> Iterator[Pairs]:
+    """on_main; a crash of the reference during the test stands in the run's summary."""
+    yield from _reported(on_main, record_property)
+
+
+@pytest.fixture
+def controlled(on_broken: Pairs, record_property: Callable[[str, object], None]) -> Iterator[Pairs]:
+    """on_broken, likewise."""
+    yield from _reported(on_broken, record_property)
+
+
+def _reported(made: Pairs, record_property: Callable[[str, object], None]) -> Iterator[Pairs]:
+    before = len(made.crashes)
+    yield made
+    made.has_crashed()
+    for crash in made.crashes[before:]:
+        record_property("noteworthy", crash)

@@ -14,8 +14,8 @@ import numpy as np
 from tritonclient.grpc import service_pb2
 
 from tests.reference.batching import wait_until
-from tests.reference.conftest import Side
 from tests.reference.infer_cases import good
+from tests.reference.pair import Side
 from tests.reference.repository import BROKEN, MODELS
 from tests.reference.wire import Wire, given, message
 

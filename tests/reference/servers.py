@@ -9,15 +9,19 @@ import signal
 import socket
 import subprocess
 import sys
-import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from tests.reference import environment
+from tests.reference.polling import came
 
 PATIENCE_S = 120
+_STOP_S = 30
+_LAST_WORDS = 400  # letters of a log that ended too soon
+_STACK_FRAME = re.compile(r"\d+# ")
 #: what both log once a front end listens; cmsTriton waits for the first of them
 _STARTED = {
     "grpc": r"Started GRPCInferenceService at ([0-9.]+:[0-9]+)",
@@ -34,6 +38,22 @@ class Served(NamedTuple):
     http: str
     metrics: str
     log: Path
+    process: subprocess.Popen[bytes]
+
+    def ended(self) -> str:
+        """How it ended by itself; "" while it runs, or seems to: its port is closed a moment before its process is gone."""
+        if self.process.poll() is None and _listens(self.grpc):
+            return ""
+        try:
+            code = self.process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            return ""
+        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        return f"{self.name} ended by itself with {how}; its log ends: {self._last_words()}"
+
+    def _last_words(self) -> str:
+        lines = [line.strip() for line in self.log.read_text(errors="replace").splitlines()]
+        return " | ".join(line for line in lines if line and not _STACK_FRAME.match(line))[-_LAST_WORDS:]
 
 
 Start = Callable[..., AbstractContextManager[Served]]
@@ -47,12 +67,26 @@ class StartError(RuntimeError):
 def triton(directory: Path, repository: Path, *options: str) -> Iterator[Served]:
     """The real server; its log goes into `directory`."""
     program = environment.tritonserver()
-    quiet = ("--allow-gpu-metrics=false", "--backend-config=python,shm-default-byte-size=1048576")
+    regions = f"reference-{uuid.uuid4().hex}-"
+    python = (
+        f"--backend-config=python,{option}" for option in ("shm-default-byte-size=1048576", f"shm-region-prefix-name={regions}")
+    )
+    options = ("--allow-gpu-metrics=false", *python, *_common(repository), *options)
+    try:
+        with _on_free_ports(program, directory, options) as served:
+            yield served
+    finally:
+        for left in Path("/dev/shm").glob(f"{regions}*"):  # where it crashed
+            left.unlink(missing_ok=True)
+
+
+@contextmanager
+def _on_free_ports(program: environment.Program, directory: Path, options: Sequence[str]) -> Iterator[Served]:
     for attempt in range(5):
         ports = dict(zip(_STARTED, _free_ports(), strict=True))
-        argv = [*program.argv, *quiet, *(f"--{name}-port={port}" for name, port in ports.items())]
+        argv = [*program.argv, *options, *(f"--{name}-port={port}" for name, port in ports.items())]
         try:
-            with _running("triton", directory, [*argv, *_common(repository), *options], program.env) as served:
+            with _running("triton", directory, argv, program.env) as served:
                 yield served
                 return
         except StartError as error:  # another test may have taken one of the ports in between
@@ -72,6 +106,15 @@ def hypersonic(directory: Path, repository: Path, *options: str) -> Iterator[Ser
 def _common(repository: Path) -> Sequence[str]:
     addresses = [f"--{name}-address=127.0.0.1" for name in _STARTED]
     return [f"--model-repository={repository}", "--exit-on-error=false", "--exit-timeout-secs=5", *addresses]
+
+
+def _listens(address: str) -> bool:
+    host, port = address.rsplit(":", 1)
+    try:
+        socket.create_connection((host, int(port)), _STOP_S).close()
+    except OSError:
+        return False
+    return True
 
 
 def _free_ports() -> list[int]:
@@ -95,22 +138,20 @@ def _running(name: str, directory: Path, argv: Sequence[str], env: Mapping[str, 
 
 
 def _wait(name: str, process: subprocess.Popen[bytes], log: Path) -> Served:
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
+    def listening() -> list[str]:
         said = log.read_text(errors="replace")
-        found = {what: re.search(pattern, said) for what, pattern in _STARTED.items()}
-        if all(found.values()):
-            return Served(name, *(str(match.group(1)) for match in found.values() if match), log)
-        if process.poll() is not None:
-            break
-        time.sleep(0.05)
+        return [match.group(1) for pattern in _STARTED.values() if (match := re.search(pattern, said))]
+
+    came(lambda: len(listening()) == len(_STARTED) or process.poll() is not None, PATIENCE_S)
+    if len(addresses := listening()) == len(_STARTED):
+        return Served(name, *addresses, log, process)
     raise StartError(f"{name} did not start (exit code {process.poll()}):\n{log.read_text(errors='replace')}")
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
     process.send_signal(signal.SIGTERM)
     try:
-        process.wait(30)
+        process.wait(_STOP_S)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

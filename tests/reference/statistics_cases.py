@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from tests.reference.batching import counts, wait_until
-from tests.reference.conftest import Side
 from tests.reference.http_cases import addsub
 from tests.reference.infer_cases import good, rows
 from tests.reference.model_cases import WAYS, chain, failing, repeat, step
+from tests.reference.pair import Side
 from tests.reference.wire import Tensor, Wire, message
 
 Case = Callable[[Side], Any]

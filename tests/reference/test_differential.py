@@ -26,11 +26,11 @@ from tests.reference import (
     statistics_cases,
 )
 from tests.reference.compare import check, matches
-from tests.reference.conftest import Pair, Side
 from tests.reference.difference import tables
 from tests.reference.differences import DIFFERENCES, REFUSED_OPTIONS, SUBJECTS
 from tests.reference.environment import Program
 from tests.reference.infer_cases import Case
+from tests.reference.pair import Pairs, Side
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "coming-from-triton.md"
 MODULES = {
@@ -48,19 +48,19 @@ def of_wires(cases: Mapping[str, Case]) -> dict[str, Callable[[Side], Any]]:
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_requests_are_answered_alike(pair: Pair, module: str) -> None:
+def test_requests_are_answered_alike(pair: Pairs, module: str) -> None:
     check(pair, of_wires(MODULES[module].cases()))
 
 
-def test_requests_are_batched_alike(pair: Pair) -> None:
+def test_requests_are_batched_alike(pair: Pairs) -> None:
     check(pair, batching.cases())
 
 
-def test_requests_are_counted_alike(pair: Pair) -> None:
+def test_requests_are_counted_alike(pair: Pairs) -> None:
     check(pair, statistics_cases.cases())
 
 
-def test_models_are_controlled_alike(controlled: Pair) -> None:
+def test_models_are_controlled_alike(controlled: Pairs) -> None:
     check(controlled, {f"control: {name}": case for name, case in control_cases.cases().items()})
 
 
