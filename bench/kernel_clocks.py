@@ -19,6 +19,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 
+import numpy as np
+
 from hypersonic.bench import add_kernel_options
 from hypersonic.firmware import registers
 from hypersonic.firmware.errors import FirmwareError
@@ -90,17 +92,24 @@ def bound_clocks(kernel: Kernel, rows: int) -> int:
 
 
 def measure(kernel: Kernel, simulator: Path, rows: int, runs: int, memory: tuple[str, MemoryTiming]) -> Clocks:
-    """Run once alone, a single row, then `runs` times queued."""
+    """Run once alone, a single row, then `runs` times queued; with the weights loaded where they come from memory."""
     core, bound = kernel.core, bound_clocks(kernel, rows)
     x, y = _PAGE_BYTES, _PAGE_BYTES * (2 + rows * core.inputs.row_bytes // _PAGE_BYTES)
-    size_bytes = y + _PAGE_BYTES * (1 + rows * core.outputs.row_bytes // _PAGE_BYTES)
-    with Simulation(simulator, size_bytes, memory[1]) as simulation:
-        simulation.start(x, y, rows)
+    w = y + _PAGE_BYTES * (1 + rows * core.outputs.row_bytes // _PAGE_BYTES)
+    weights = np.fromfile(core.weights, np.uint8) if core.weights else np.empty(0, np.uint8)
+    with Simulation(simulator, w + weights.size, memory[1]) as simulation:
+        simulation.memory[w : w + weights.size] = weights
+        last = w if core.weights else None
+        if core.weights:
+            simulation.start(x, y, 1, last)
+            simulation.finish()
+        before = read_stalls(simulation)
+        simulation.start(x, y, rows, last)
         single = simulation.finish()
-        stalls = read_stalls(simulation)
-        simulation.start(x, y, 1)
+        stalls = Stalls(*(now - then for now, then in zip(astuple(read_stalls(simulation)), astuple(before), strict=True)))
+        simulation.start(x, y, 1, last)
         one_row = simulation.finish()
-        clocks, seconds = queued(simulation, (x, y, rows), runs)
+        clocks, seconds = queued(simulation, (x, y, rows, last), runs)
     gap = (clocks - single) / (runs - 1) - bound
     return Clocks(
         (_datatypes(core.inputs), _datatypes(core.outputs)), memory[0], rows, bound, single, round(1.03 * bound + 600), one_row,
@@ -126,7 +135,7 @@ def _datatypes(row: Row) -> str:
     return "+".join(tensor.datatype for tensor in row.tensors)
 
 
-def queued(simulation: Simulation, run: tuple[int, int, int], runs: int) -> tuple[int, float]:
+def queued(simulation: Simulation, run: tuple[int, int, int, int | None], runs: int) -> tuple[int, float]:
     """`runs` runs, as many in flight as the kernel takes: (clocks, seconds of this machine)."""
     busy, began = simulation.read(registers.BUSY_CYCLES), time.perf_counter()
     started = min(runs, registers.MAX_RUNS)

@@ -24,6 +24,9 @@ SLOT_ROWS, SLOTS, TIMEOUT_MS = 16_384, 2, 10_000
 _SLOT_BYTES, _EMULATED_SLOT_BYTES = 16 << 20, 2 << 20
 #: a simulated run is cut to so many clocks, and a long one may take so long on a busy machine
 _EMULATED_CLOCKS, _EMULATED_TIMEOUT_MS = 1_000_000, 120_000
+#: of a run in the model's own C++, which does about 300 million a second: no more than so many multiplications, and from so
+#: many on it is long
+_CSIM_MULTIPLICATIONS, _LONG_RUN_MULTIPLICATIONS = 4_000_000_000, 300_000_000
 #: rows from so many bytes, and runs from so many clocks on, are long
 _LONG_ROW_BYTES, _LONG_RUN_CLOCKS = 1024, 100_000
 
@@ -52,10 +55,19 @@ def _slots(manifest: Manifest) -> dict[str, str]:
     emulated = manifest.target is not Target.HW
     rows, timeout_ms = min(SLOT_ROWS, (_EMULATED_SLOT_BYTES if emulated else _SLOT_BYTES) // row_bytes), TIMEOUT_MS
     if emulated:
-        rows = min(rows, _EMULATED_CLOCKS // manifest.ii)
-        is_long = row_bytes >= _LONG_ROW_BYTES or rows * manifest.ii >= _LONG_RUN_CLOCKS
+        work = _csim_work(manifest)
+        rows = max(1, min(rows, _EMULATED_CLOCKS // manifest.ii, _CSIM_MULTIPLICATIONS // work))
+        is_long = (
+            row_bytes >= _LONG_ROW_BYTES or rows * manifest.ii >= _LONG_RUN_CLOCKS or rows * work >= _LONG_RUN_MULTIPLICATIONS
+        )
         timeout_ms = _EMULATED_TIMEOUT_MS if is_long else TIMEOUT_MS
     return {"slot_rows": str(max(1, rows)), "slots": str(SLOTS), "timeout_ms": str(timeout_ms)}
+
+
+def _csim_work(manifest: Manifest) -> int:
+    """Multiplications of a row where the model's own C++ computes it, at least 1; a core is counted in clocks."""
+    counted = manifest.report.get("multiplications") if manifest.core == "csim" else None
+    return max(1, counted) if isinstance(counted, int) else 1
 
 
 def _tensors(role: str, row: Row) -> str:

@@ -12,7 +12,7 @@ from hypersonic.firmware.converters import SEVERAL, TO_FIXED, TO_WIRE, beats_lit
 from hypersonic.firmware.errors import FirmwareError
 from hypersonic.firmware.verilog import instance, stream_ports, vector
 from hypersonic.hls.core import RTL as STREAM_RTL
-from hypersonic.hls.core import Core, Port
+from hypersonic.hls.core import WEIGHT_BITS, Core, Port
 from hypersonic.hls.keywords import KEYWORDS
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
@@ -165,12 +165,12 @@ def _tensors(letter: str, row: Row) -> str:
 def _shell(core: Core) -> str:
     parameters = {
         "ROW_IN_BYTES": str(core.inputs.row_bytes), "ROW_OUT_BYTES": str(core.outputs.row_bytes),
-        "MAX_RUNS": str(registers.MAX_RUNS), **_large_rows(core), **_pieces(core),
+        "MAX_RUNS": str(registers.MAX_RUNS), **_large_rows(core), **_pieces(core), **_weights(core),
     }  # fmt: skip
     outer = [(_INNER.get(name, name), "rst_n" if name == "ap_rst_n" else name) for _, name, _ in PORTS]
     streams = [*stream_ports("m_axis_x", "x_row"), *stream_ports("s_axis_y", "y_row")]
     results = [("results_valid", "y_tvalid"), ("results_ready", "y_tready")]
-    return instance("kernel_shell", "u_kernel_shell", parameters, [*outer, *streams, *results])
+    return instance("kernel_shell", "u_kernel_shell", parameters, [*outer, *streams, *_weight_ports(core), *results])
 
 
 def _large_rows(core: Core) -> dict[str, str]:
@@ -194,9 +194,38 @@ def _pieces(core: Core) -> dict[str, str]:
     return found
 
 
+def _weights(core: Core) -> dict[str, str]:
+    """kernel_shell's parameters for a core that takes weights from memory."""
+    if not core.weight_streams:
+        return {}
+    repeats = "".join(str(int(stream.repeats)) for stream in reversed(core.weight_streams))
+    return {
+        "WEIGHTS_BEATS": str(core.weight_beats), "WEIGHT_STREAMS": str(len(core.weight_streams)),
+        "WEIGHT_FIRST": beats_literal([stream.first for stream in core.weight_streams]),
+        "WEIGHT_BEATS": beats_literal([stream.beats for stream in core.weight_streams]),
+        "WEIGHT_REPEATS": f"{len(repeats)}'b{repeats}",
+    }  # fmt: skip
+
+
+def _weight_wires(core: Core) -> str:
+    """The core's reset, and its weights' wires; those of a core without any are named as what nothing uses."""
+    streams = len(core.weight_streams)
+    data = vector(streams * WEIGHT_BITS) if streams else ""
+    name = "w" if streams else "unused_w"
+    ready = f"  wire {vector(streams)}w_tready;\n" if streams else ""
+    return f"  wire core_rst_n;\n  wire {vector(streams)}{name}_tvalid;\n{ready}  wire {data}{name}_tdata;"
+
+
+def _weight_ports(core: Core) -> list[tuple[str, str]]:
+    wires = ("w_tvalid", "w_tready", "w_tdata") if core.weight_streams else ("unused_w_tvalid", "1'b0", "unused_w_tdata")
+    ports = ("m_axis_w_tvalid", "m_axis_w_tready", "m_axis_w_tdata")
+    return [("core_rst_n", "core_rst_n"), *zip(ports, wires, strict=True)]
+
+
 def _core(core: Core) -> str:
     streams = [*stream_ports("s_axis_x", "x"), *stream_ports("m_axis_y", "y")]
-    return instance(core.top, "u_core", {}, [("clk", "ap_clk"), ("rst_n", "rst_n"), *streams])
+    weights = [(f"s_axis_w_{name}", f"w_{name}") for name in ("tvalid", "tready", "tdata") if core.weight_streams]
+    return instance(core.top, "u_core", {}, [("clk", "ap_clk"), ("rst_n", "core_rst_n"), *streams, *weights])
 
 
 def top_text(core: Core) -> str:
@@ -219,6 +248,8 @@ module {core.name} (
 {input_text(core.x)}
 
 {output_text(core.y)}
+
+{_weight_wires(core)}
 
 {_shell(core)}
 

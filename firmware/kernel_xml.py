@@ -14,7 +14,7 @@ from xml.parsers import expat
 
 from hypersonic.firmware.errors import XclbinError
 from hypersonic.firmware.platform import Platform, Target
-from hypersonic.firmware.registers import ADDRESS_RANGE, ROWS, X, Y
+from hypersonic.firmware.registers import ADDRESS_RANGE, ROWS, W, X, Y
 
 MAX_XML_BYTES = 4 << 20
 MAX_XML_DEPTH = 32
@@ -69,8 +69,11 @@ class KernelDescription:
     vlnv: str = ""  # vendor:library:name:version
 
 
-def describe_kernel(name: str, instances: Sequence[Instance] = ()) -> KernelDescription:
-    """Every kernel of this project: x through m_axi_gmem0, y through m_axi_gmem1, rows as a scalar, ap_ctrl_chain."""
+def describe_kernel(name: str, instances: Sequence[Instance] = (), weights: bool = False) -> KernelDescription:
+    """Every kernel of this project: x through m_axi_gmem0, y through m_axi_gmem1, rows as a scalar, ap_ctrl_chain.
+
+    weights: its core takes them from memory, and w says where they are, through m_axi_gmem0 too.
+    """
     everywhere = 0xFFFFFFFFFFFFFFFF
     ports = (
         Port("m_axi_gmem0", "master", 512, everywhere),
@@ -81,6 +84,7 @@ def describe_kernel(name: str, instances: Sequence[Instance] = ()) -> KernelDesc
         Argument(0, "x", 1, "m_axi_gmem0", X, 8, "void*"),
         Argument(1, "y", 1, "m_axi_gmem1", Y, 8, "void*"),
         Argument(2, "rows", 0, "s_axi_control", ROWS, 4, "uint"),
+        *([Argument(3, "w", 1, "m_axi_gmem0", W, 8, "void*")] if weights else []),
     )
     return KernelDescription(name, "ap_ctrl_chain", ports, arguments, tuple(instances), f"{VLNV}:{name}:1.0")
 

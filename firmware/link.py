@@ -29,15 +29,15 @@ _INTERRUPT_ENABLE = 1
 
 def link(
     kernel_name: str, target: Target, platform: Platform, image: bytes, *,
-    compute_units: int = 1, tools: Mapping[str, str] | None = None,
+    compute_units: int = 1, tools: Mapping[str, str] | None = None, weights: bool = False,
 ) -> bytes:  # fmt: skip
     """The bytes of an xclbin with compute units <kernel>_1 ... <kernel>_N, each on the banks that linker_config gives it.
 
-    tools: name -> version of what the image was made with. Equal arguments give equal bytes. Raises LinkError for a name
-    that is no identifier or does not fit, or more units than there are memories to give.
+    tools: name -> version of what the image was made with. weights: describe_kernel's. Equal arguments give equal bytes.
+    Raises LinkError for a name that is no identifier or does not fit, or more units than there are memories to give.
     """
     instances = _instances(kernel_name, platform, compute_units)
-    kernel = describe_kernel(kernel_name, instances)
+    kernel = describe_kernel(kernel_name, instances, weights)
     connected = _connections(kernel, platform)
     connections = [tables.Connection(to.argument, to.ip, bank) for to in connected for bank in to.banks]
     memories = _memories(platform, {connection.memory for connection in connections})

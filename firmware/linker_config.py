@@ -35,29 +35,33 @@ CONTROLLERS = {
 #: a buffer takes whole pages
 _PAGE_BYTES = 4096
 
+_ADVICE = "ask for fewer compute units, quantise or prune the model, or take a larger card"
+
 #: what people call the fields of Resources
 LABELS = {"lut": "LUT", "ff": "FF", "dsp": "DSP", "bram36": "BRAM36", "uram": "URAM"}
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where one compute unit goes. ports: (m_axi port, the banks it reaches as indices of Platform.memory)."""
+    """Where one compute unit goes. slr: its die; None for one that only several dies hold, which the tools share it out among.
+    ports: (m_axi port, the banks it reaches as indices of Platform.memory)."""
 
     unit: str
-    slr: int
+    slr: int | None
     ports: tuple[tuple[str, range], ...]
 
 
 @dataclass(frozen=True)
 class Buffers:
-    """What the host keeps on the card for one compute unit: `slots` buffers a port, for `rows` rows each.
+    """What the host keeps on the card for one compute unit: `slots` buffers a port, for `rows` rows each, and the weights.
 
-    row_bytes: bytes of one row at each m_axi port, in the kernel's order.
+    row_bytes: bytes of one row at each m_axi port, in the kernel's order. weights_bytes: beside the rows of the first port.
     """
 
     slots: int
     rows: int
     row_bytes: tuple[int, ...]
+    weights_bytes: int = 0
 
 
 def check_compute_units(compute_units: int) -> None:
@@ -95,8 +99,9 @@ def plan_link(platform: Platform, kernel: KernelDescription, unit: Resources | N
     """A place for every instance of the kernel. unit: what one of them takes (resources.estimate); without it, only the
     memories are checked.
 
-    A unit goes to the die beside its DIMM, or to the nearest one with room; on HBM cards to the die with the fewest units.
-    Raises LinkError for more units than there are memories to give, ResourceError for what does not fit the dies.
+    A unit goes to the die beside its DIMM, or to the nearest one with room; on HBM cards to the die with the fewest units. One
+    that no die would hold alone has no die of its own, where the dies taken together hold it. Raises LinkError for more units
+    than there are memories to give, ResourceError for what does not fit the dies.
     """
     masters = _masters(kernel)
     assigned = assign_banks(platform, len(kernel.instances), len(masters))
@@ -141,15 +146,19 @@ def _check_banks(platform: Platform, units: int, ports: int) -> None:
 
 def budgets(platform: Platform) -> tuple[Resources, ...]:
     """What of each die a plan may fill: LIMITS_PERCENT of it."""
-    return tuple(
-        Resources(**{name: getattr(die, name) * getattr(LIMITS_PERCENT, name) // 100 for name in RESOURCE_NAMES})
-        for die in platform.slrs
-    )
+    return tuple(_budget(die) for die in platform.slrs)
 
 
-def _assign_dies(platform: Platform, kernel: KernelDescription, banks: list[int], unit: Resources) -> list[int]:
+def _budget(die: Resources) -> Resources:
+    return Resources(**{name: getattr(die, name) * getattr(LIMITS_PERCENT, name) // 100 for name in RESOURCE_NAMES})
+
+
+def _assign_dies(platform: Platform, kernel: KernelDescription, banks: list[int], unit: Resources) -> Sequence[int | None]:
     """The die of each instance; banks: the first bank of each."""
     allowed, used, held = budgets(platform), _controllers(platform, banks), [0] * len(platform.slrs)
+    if all(exceeded(one + unit, die) for one, die in zip(used, allowed, strict=True)):
+        _check_together(platform, kernel, unit, used)
+        return [None] * len(banks)
     dies: list[int] = []
     for instance, bank in zip(kernel.instances, banks, strict=True):
         distance = [abs(die - platform.memory[bank].slr) for die in range(len(allowed))]
@@ -161,6 +170,16 @@ def _assign_dies(platform: Platform, kernel: KernelDescription, banks: list[int]
         dies.append(chosen)
         used[chosen], held[chosen] = used[chosen] + unit, held[chosen] + 1
     return dies
+
+
+def _check_together(platform: Platform, kernel: KernelDescription, unit: Resources, used: list[Resources]) -> None:
+    """Raises ResourceError when the dies taken together do not hold the units. used: of each die, without them."""
+    whole, taken, asked = sum(platform.slrs, Resources()), sum(used, Resources()), unit.times(len(kernel.instances))
+    if short := exceeded(asked + taken, _budget(whole)):
+        lacking = "; ".join(_lack(name, whole, asked, taken) for name in short)
+        names = [instance.name for instance in kernel.instances]
+        who = f"compute unit {names[0]} does not" if len(names) == 1 else f"compute units {names[0]} to {names[-1]} do not"
+        raise ResourceError(f"{who} fit {platform.name}: in all SLRs together {lacking}; {_ADVICE}")
 
 
 def _controllers(platform: Platform, banks: list[int]) -> list[Resources]:
@@ -184,10 +203,7 @@ def _no_room(platform: Platform, unit_name: str, unit: Resources, used: list[Res
     dies = [(exceeded(used[die] + unit, budget), die) for die, budget in enumerate(budgets(platform))]
     short, die = min(dies, key=lambda pair: (len(pair[0]), -_free(pair[0][0], platform.slrs[pair[1]], used[pair[1]])))
     lacking = "; ".join(_lack(name, platform.slrs[die], unit, used[die]) for name in short)
-    return (
-        f"compute unit {unit_name} does not fit {platform.name}: in SLR{die} {lacking}; ask for fewer compute units, "
-        "quantise or prune the model, or take a larger card"
-    )
+    return f"compute unit {unit_name} does not fit {platform.name}: in SLR{die} {lacking}; {_ADVICE}"
 
 
 def _free(name: str, die: Resources, used: Resources) -> float:
@@ -207,6 +223,8 @@ def check_buffers(platform: Platform, places: Sequence[Place], buffers: Buffers)
         for (_, banks), row_bytes in zip(place.ports, buffers.row_bytes, strict=True):
             size = -(-buffers.rows * row_bytes // _PAGE_BYTES) * _PAGE_BYTES
             needs[banks] = needs.get(banks, 0) + buffers.slots * size
+        first = place.ports[0][1]
+        needs[first] += buffers.weights_bytes
         for banks, need in needs.items():
             holds = sum(platform.memory[bank].size_bytes for bank in banks)
             if need > holds:
@@ -216,8 +234,13 @@ def check_buffers(platform: Platform, places: Sequence[Place], buffers: Buffers)
 def _bank_too_small(platform: Platform, place: Place, banks: range, need: int, holds: int, buffers: Buffers) -> str:
     return (
         f"the buffers of {place.unit} do not fit {_sp(platform, banks)} of {platform.name}: {buffers.slots} slots of "
-        f"{buffers.rows} rows need {-(-need // MIB)} MiB, expected at most {holds // MIB} MiB; lower slots or slot_rows"
+        f"{buffers.rows} rows{_and_weights(buffers)} need {-(-need // MIB)} MiB, expected at most {holds // MIB} MiB; "
+        "lower slots or slot_rows"
     )
+
+
+def _and_weights(buffers: Buffers) -> str:
+    return f" and {-(-buffers.weights_bytes // MIB)} MiB of weights" if buffers.weights_bytes else ""
 
 
 def _sp(platform: Platform, banks: range) -> str:
@@ -231,9 +254,13 @@ def describe_places(platform: Platform, places: Sequence[Place]) -> list[str]:
     if platform.flow is Flow.F2_HDK:
         return [f"{place.unit}: rows in host memory, through PCIM" for place in places]
     return [
-        f"{place.unit}: SLR{place.slr}, " + ", ".join(f"{port} on {_sp(platform, banks)}" for port, banks in place.ports)
+        f"{place.unit}: {_die(place)}, " + ", ".join(f"{port} on {_sp(platform, banks)}" for port, banks in place.ports)
         for place in places
     ]
+
+
+def _die(place: Place) -> str:
+    return f"SLR{place.slr}" if place.slr is not None else "too large for one SLR: the tools place it over several"
 
 
 def check_vitis(platform: Platform, release: str) -> None:
@@ -270,7 +297,7 @@ def linker_config(
         "[connectivity]",
         f"nk={kernel.name}:{len(names)}:{separator.join(names)}",
         *(f"sp={place.unit}.{port}:{_sp(platform, banks)}" for place in places for port, banks in place.ports),
-        *(f"slr={place.unit}:SLR{place.slr}" for place in places),
+        *(f"slr={place.unit}:SLR{place.slr}" for place in places if place.slr is not None),
         "",
         "[clock]",
         *(f"freqHz={hertz}:{name}" for name in names),

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """manifest.json beside a model.xclbin: what the kernel computes, which the container itself does not say.
 
-The file is read as hostile input: bounded size, every field's type and range checked, ManifestError names the field.
+A kernel that loads its weights at run time takes them from a third file, weights.bin: beats of 64 bytes, as the weight streams
+of hls/core.py count them. Its size and hash stand here.
+
+The manifest is read as hostile input: bounded size, every field's type and range checked, ManifestError names the field.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import re
 from dataclasses import dataclass, field
@@ -19,10 +23,17 @@ from hypersonic.firmware.xclbin import Xclbin
 from hypersonic.hls.row import MAX_TENSORS, Row
 
 FILE_NAME = "manifest.json"
-SCHEMA = 2
+#: what the host puts into the memory of the kernel's argument w; only where weights_bytes is not 0
+WEIGHTS_NAME = "weights.bin"
+SCHEMA = 3
 MAX_BYTES = 1 << 20
 #: of a row in memory; far more than a kernel takes (its own limit), as sw_emu has none
 MAX_ROW_BYTES = 1 << 30
+#: of weights.bin: more than the memory of any card
+MAX_WEIGHTS_BYTES = 1 << 40
+
+#: a file's content, or where it is
+Content = bytes | Path
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 _HEX = re.compile(r"(?:[0-9a-f]{2})+")
@@ -45,6 +56,8 @@ class Manifest:
     ii: int  # clocks between two rows in the core
     latency_cycles: int  # clocks of one row through the core
     max_batch_size: int  # rows in one request
+    weights_bytes: int = 0  # of weights.bin; 0: the kernel takes none
+    weights_sha256: str = ""  # of weights.bin
     tools: dict[str, str] = field(default_factory=dict)
     report: dict[str, Any] = field(default_factory=dict)
 
@@ -52,14 +65,18 @@ class Manifest:
     def of(
         cls, xclbin: bytes, *, model: str, platform: str, core: str, inputs: Row, outputs: Row, ii: int,
         latency_cycles: int, max_batch_size: int, tools: dict[str, str] | None = None, report: dict[str, Any] | None = None,
+        weights: Content | None = None,
     ) -> Manifest:  # fmt: skip
-        """The manifest of these xclbin bytes; what the xclbin says of itself is taken from it. Raises XclbinError."""
+        """The manifest of these xclbin bytes, and of weights.bin where the kernel takes one; what the xclbin says of itself is
+        taken from it. Raises XclbinError, OSError when the weights cannot be read."""
         parsed = Xclbin.parse(xclbin)
+        weights_bytes, weights_sha256 = digest(weights) if weights is not None else (0, "")
         return cls(
             model=model, kernel=parsed.kernel_name, target=parsed.target, platform=platform, core=core, uuid=parsed.uuid,
             sha256=hashlib.sha256(xclbin).hexdigest(), inputs=inputs, outputs=outputs,
             compute_units=tuple(unit.name for unit in parsed.compute_units), ii=ii, latency_cycles=latency_cycles,
-            max_batch_size=max_batch_size, tools=tools or {}, report=report or {},
+            max_batch_size=max_batch_size, weights_bytes=weights_bytes, weights_sha256=weights_sha256, tools=tools or {},
+            report=report or {},
         )  # fmt: skip
 
     def to_json(self) -> str:
@@ -69,6 +86,7 @@ class Manifest:
             "platform": self.platform, "core": self.core, "uuid": self.uuid, "sha256": self.sha256,
             "inputs": self.inputs.to_json(), "outputs": self.outputs.to_json(), "compute_units": list(self.compute_units),
             "ii": self.ii, "latency_cycles": self.latency_cycles, "max_batch_size": self.max_batch_size,
+            "weights_bytes": self.weights_bytes, "weights_sha256": self.weights_sha256,
             "tools": self.tools, "report": self.report,
         }  # fmt: skip
         return json.dumps(fields, indent=2) + "\n"
@@ -81,6 +99,7 @@ class Manifest:
             raise ManifestError(
                 f"manifest: schema is {_brief(fields.get('schema'))}, expected {SCHEMA}; publish the model again"
             )
+        weights_bytes, weights_sha256 = _weights(fields)
         return cls(
             model=_name(fields, "model"), kernel=_name(fields, "kernel"),
             target=Target(_choice(fields, "target", list(Target))),
@@ -88,7 +107,7 @@ class Manifest:
             uuid=_hex(fields, "uuid", 32), sha256=_hex(fields, "sha256", 64),
             inputs=_row(fields, "inputs"), outputs=_row(fields, "outputs"), compute_units=_names(fields, "compute_units"),
             ii=_count(fields, "ii"), latency_cycles=_count(fields, "latency_cycles"),
-            max_batch_size=_count(fields, "max_batch_size"),
+            max_batch_size=_count(fields, "max_batch_size"), weights_bytes=weights_bytes, weights_sha256=weights_sha256,
             tools={str(key): str(value) for key, value in _object(fields, "tools").items()}, report=_object(fields, "report"),
         )  # fmt: skip
 
@@ -103,13 +122,26 @@ class Manifest:
             raise ManifestError(f"{path}: {error}") from error
 
 
+def opened(content: Content) -> io.BufferedReader | io.BytesIO:
+    """To be read from its beginning, and closed. Raises OSError."""
+    return content.open("rb") if isinstance(content, Path) else io.BytesIO(content)
+
+
+def digest(content: Content) -> tuple[int, str]:
+    """Bytes and sha256, read piece by piece. Raises OSError."""
+    with opened(content) as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        return file.seek(0, io.SEEK_END), sha256
+
+
 def check(manifest: Manifest, xclbin: bytes) -> Xclbin:
-    """The parsed xclbin, when the manifest describes exactly these bytes.
+    """The parsed xclbin, when the manifest describes exactly these bytes; weights.bin is check_weights'.
 
     Raises ManifestMismatchError naming the field, what the manifest says and what the xclbin says; XclbinError when the
     bytes are no xclbin.
     """
     parsed = Xclbin.parse(xclbin)
+    takes_weights = any(argument.name == "w" for kernel in parsed.kernels for argument in kernel.arguments)
     facts = (
         ("target", str(manifest.target), str(parsed.target)),
         ("platform", PLATFORMS[manifest.platform].vbnv, parsed.vbnv),
@@ -120,11 +152,27 @@ def check(manifest: Manifest, xclbin: bytes) -> Xclbin:
     )
     for name, said, found in facts:
         if said != found:
-            raise ManifestMismatchError(
-                f"manifest of model {manifest.model!r}: {name} is {said!r}, but the xclbin has {found!r}; "
-                "the two files are not of one build: publish the model again"
-            )
+            raise _mismatch(manifest, f"{name} is {said!r}, but the xclbin has {found!r}")
+    if takes_weights != bool(manifest.weights_bytes):
+        kernel = "takes weights (its argument w)" if takes_weights else "takes none (it has no argument w)"
+        raise _mismatch(manifest, f"weights_bytes is {manifest.weights_bytes}, but the xclbin's kernel {kernel}")
     return parsed
+
+
+def check_weights(manifest: Manifest, weights: Content) -> None:
+    """Raises ManifestMismatchError when these are not the weights that the manifest describes, OSError."""
+    size_bytes, sha256 = digest(weights)
+    for name, said, found in (
+        ("weights_bytes", manifest.weights_bytes, size_bytes), ("weights_sha256", manifest.weights_sha256, sha256),
+    ):  # fmt: skip
+        if said != found:
+            raise _mismatch(manifest, f"{name} is {said!r}, but {WEIGHTS_NAME} has {found!r}")
+
+
+def _mismatch(manifest: Manifest, what: str) -> ManifestMismatchError:
+    return ManifestMismatchError(
+        f"manifest of model {manifest.model!r}: {what}; the two files are not of one build: publish the model again"
+    )
 
 
 def _load(text: str | bytes) -> dict[str, Any]:
@@ -180,6 +228,19 @@ def _count(fields: dict[str, Any], name: str) -> int:
     if not 1 <= value < 1 << 31:
         raise ManifestError(f"manifest: {name} is {_brief(value)}, expected a positive integer")
     return value
+
+
+def _weights(fields: dict[str, Any]) -> tuple[int, str]:
+    """weights_bytes and weights_sha256; nothing of both where there are none."""
+    what = f"0, or whole beats of 64 bytes up to {MAX_WEIGHTS_BYTES}"
+    size_bytes: int = _field(fields, "weights_bytes", int, what)
+    if not 0 <= size_bytes <= MAX_WEIGHTS_BYTES or size_bytes % 64:
+        raise ManifestError(f"manifest: weights_bytes is {_brief(size_bytes)}, expected {what}")
+    if size_bytes:
+        return size_bytes, _hex(fields, "weights_sha256", 64)
+    if _field(fields, "weights_sha256", str, "a text"):
+        raise ManifestError(f"manifest: weights_sha256 is {_brief(fields['weights_sha256'])}, expected none of 0 weights_bytes")
+    return 0, ""
 
 
 def _names(fields: dict[str, Any], name: str) -> tuple[str, ...]:

@@ -2,7 +2,9 @@
 """A build enters a model repository: all of it or nothing, also when the machine stops in the middle.
 
     <repository>/<model>/config.pbtxt
-    <repository>/<model>/<version>/{model.xclbin, manifest.json}, or what another backend reads
+    <repository>/<model>/<version>/{model.xclbin, manifest.json, weights.bin}, or what another backend reads
+
+weights.bin stands there where the kernel loads its weights at run time.
 
 Everything is written under a name that starts with a dot, which no server reads, flushed to the disk, and renamed. The
 rename of the version directory is the last step and the only one that makes the build visible.
@@ -10,7 +12,6 @@ rename of the version directory is the last step and the only one that makes the
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -22,34 +23,42 @@ from typing import Any
 
 from hypersonic.firmware import config_pbtxt, manifest
 from hypersonic.firmware.errors import ManifestError, PublishError
-from hypersonic.firmware.manifest import Manifest, check
+from hypersonic.firmware.manifest import WEIGHTS_NAME, Content, Manifest, check, check_weights, digest, opened
 from hypersonic.hls.row import Row
 
 XCLBIN_NAME = "model.xclbin"
 
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
+_PIECE_BYTES = 1 << 20
 _VERSION = re.compile(r"[1-9][0-9]{0,8}")
 
 
-def publish(repository: Path, xclbin: bytes, build: Manifest, config: str, *, version: int | None = None) -> Path:
+def publish(
+    repository: Path, xclbin: bytes, build: Manifest, config: str, *, weights: Content | None = None, version: int | None = None
+) -> Path:
     """Put one build into the repository (made when it is not there) and return its version directory.
 
     The model's name is the manifest's. version: None takes the next free number. config: the text of config.pbtxt; it
-    replaces the model's present one. Raises PublishError for a name that makes no directory, a version that is taken, or
-    tensors other than the model's present versions have (one config.pbtxt serves them all); ManifestMismatchError when
-    xclbin and manifest are not of one build; OSError when the disk refuses.
+    replaces the model's present one. weights: for a kernel that takes them. Raises PublishError for a name that makes no
+    directory, a version that is taken, or tensors other than the model's present versions have (one config.pbtxt serves them
+    all); ManifestMismatchError when xclbin, weights and manifest are not of one build; OSError when the disk refuses.
     """
     _check_names(build.model, version)
     check(build, xclbin)
+    if build.weights_bytes or weights is not None:
+        check_weights(build, weights if weights is not None else b"")
     _check_tensors(repository / build.model, build)
-    files = {XCLBIN_NAME: xclbin, manifest.FILE_NAME: build.to_json().encode()}
+    files: dict[str, Content] = {XCLBIN_NAME: xclbin, manifest.FILE_NAME: build.to_json().encode()}
+    if weights is not None:
+        files[WEIGHTS_NAME] = weights
     return publish_files(repository, build.model, files, {config_pbtxt.FILE_NAME: config.encode()}, version=version)
 
 
 def publish_files(
-    repository: Path, model: str, files: Mapping[str, bytes], beside: Mapping[str, bytes], *, version: int | None = None
+    repository: Path, model: str, files: Mapping[str, Content], beside: Mapping[str, bytes], *, version: int | None = None
 ) -> Path:
     """The same for the files of any backend: `files` of the version directory, `beside` it config.pbtxt and what it names.
+    A path among `files` is copied.
 
     What is beside replaces what is there. Raises PublishError for a name that makes no directory, a version that is taken, or
     files that the newest version there does not have: one config.pbtxt names one backend for all versions.
@@ -126,10 +135,12 @@ def _check_tensors(place: Path, build: Manifest) -> None:
             )
 
 
-def _check_backend(place: Path, files: Mapping[str, bytes]) -> None:
+def _check_backend(place: Path, files: Mapping[str, Content]) -> None:
+    """One backend reads versions with weights of their own and versions without."""
     present = versions(place.parent, place.name)
     newest = place / str(present[-1]) if present else place
-    if present and (missing := sorted(name for name in files if not (newest / name).is_file())):
+    missing = sorted(name for name in files if name != WEIGHTS_NAME and not (newest / name).is_file())
+    if present and missing:
         there = ", ".join(sorted(path.name for path in newest.iterdir())) or "nothing"
         raise PublishError(
             f"{place}: version {present[-1]} has {there}, the new build {', '.join(sorted(files))} ({', '.join(missing)} is "
@@ -141,12 +152,12 @@ def _described(row: Row) -> str:
     return ", ".join(f"{tensor.name} {tensor.datatype} {list(tensor.shape)}" for tensor in row.tensors)
 
 
-def _write(directory: Path, files: Mapping[str, bytes]) -> None:
+def _write(directory: Path, files: Mapping[str, Content]) -> None:
     """New files, on the disk when this returns."""
     directory.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
-        with (directory / name).open("xb") as file:
-            file.write(content)
+        with (directory / name).open("xb") as file, opened(content) as source:
+            shutil.copyfileobj(source, file, _PIECE_BYTES)
             file.flush()
             os.fsync(file.fileno())
     _sync(directory)
@@ -187,7 +198,14 @@ def find_published(repository: Path, build: Manifest) -> Path | None:
     if newest is None or not all((newest / name).is_file() for name in (manifest.FILE_NAME, XCLBIN_NAME)):
         return None
     same = _without_estimate(newest / manifest.FILE_NAME, build) == json.loads(build.to_json())
-    return newest if same and hashlib.sha256((newest / XCLBIN_NAME).read_bytes()).hexdigest() == build.sha256 else None
+    return newest if same and digest(newest / XCLBIN_NAME)[1] == build.sha256 and _has_weights(newest, build) else None
+
+
+def _has_weights(version: Path, build: Manifest) -> bool:
+    file = version / WEIGHTS_NAME
+    if not build.weights_bytes:
+        return not file.exists()
+    return file.is_file() and digest(file) == (build.weights_bytes, build.weights_sha256)
 
 
 def _without_estimate(file: Path, build: Manifest) -> Any:

@@ -20,6 +20,7 @@ ISR = 0x0C
 X = 0x10
 Y = 0x1C
 ROWS = 0x28
+W = 0x30
 BUSY_CYCLES = 0x40
 RUNS = 0x48
 RUN_CYCLES = 0x4C
@@ -33,6 +34,7 @@ READ_ADDRESS_CYCLES = 0x68
 WRITE_ADDRESS_CYCLES = 0x6C
 WRITE_DATA_CYCLES = 0x70
 CORE_CYCLES = 0x74
+WEIGHTS_BEATS = 0x78
 
 AP_START = 1 << 0
 AP_DONE = 1 << 1
@@ -45,7 +47,7 @@ READ_ERROR = 1 << 0
 WRITE_ERROR = 1 << 1
 
 #: what VERSION reads: major << 16 | minor of this map
-MAP_VERSION = 0x0001_0001
+MAP_VERSION = 0x0001_0002
 
 #: runs a kernel takes before the first of them must be acknowledged by ap_continue; a power of two
 MAX_RUNS = 8
@@ -97,6 +99,11 @@ REGISTERS = (
     Register(Y, "Y", "RW", "address of the first output row, a multiple of 64", words=2),
     Register(ROWS, "ROWS", "RW", "rows of the run, however many beats the core takes a row in; 0 completes at once"),
     Register(
+        W, "W", "RW",
+        "address of the weights, a multiple of 64; a run with another one than the run before has the core load them again. "
+        "Reads 0 and ignores writes where WEIGHTS_BEATS is 0", words=2,
+    ),
+    Register(
         BUSY_CYCLES, "BUSY_CYCLES", "R", "clocks with a run in flight since reset; reading the low word latches the high one",
         words=2,
     ),
@@ -125,6 +132,9 @@ REGISTERS = (
     ),
     Register(WRITE_DATA_CYCLES, "WRITE_DATA_CYCLES", "R", "clocks since reset in which memory kept a beat of results waiting"),
     Register(CORE_CYCLES, "CORE_CYCLES", "R", "the part of BLOCKED_CYCLES in which results left the core without waiting"),
+    Register(
+        WEIGHTS_BEATS, "WEIGHTS_BEATS", "R", "beats of 64 bytes that the weights at W have; 0: all weights are in the kernel"
+    ),
 )  # fmt: skip
 
 

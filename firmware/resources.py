@@ -34,7 +34,7 @@ from hypersonic.firmware.stage_synthesis import CoreSynthesis, synthesise_core
 from hypersonic.firmware.yosys import FAMILY, Synthesis, ports, synthesise, tool_version
 from hypersonic.hls.cache import cached
 from hypersonic.hls.core import RTL as STREAM_RTL
-from hypersonic.hls.core import Core
+from hypersonic.hls.core import WEIGHT_BITS, Core
 from hypersonic.hls.project import ProjectError
 from hypersonic.hls.verilator import ToolError
 
@@ -121,6 +121,9 @@ def core_ports(core: Core) -> str:
     for name, port, way, back in (("s_axis_x", core.x, "input", "output"), ("m_axis_y", core.y, "output", "input")):
         ports += [f"{way} {name}_tvalid", f"{back} {name}_tready", f"{way} {name}_tlast"]
         ports += [f"{way} [{port.width - 1}:0] {name}_tdata"]
+    if streams := len(core.weight_streams):
+        ports += [f"input [{streams - 1}:0] s_axis_w_tvalid", f"output [{streams - 1}:0] s_axis_w_tready"]
+        ports += [f"input [{streams * WEIGHT_BITS - 1}:0] s_axis_w_tdata"]
     return f"module {core.top} ({', '.join(ports)});\nendmodule\n"
 
 
@@ -261,7 +264,8 @@ def _places(kernel: Kernel, platform: Platform, compute_units: int, unit: Resour
     """Lines, and why the units do not fit."""
     units = [Instance(f"{kernel.name}_{k + 1}", 0) for k in range(compute_units)]
     try:
-        return describe_places(platform, plan_link(platform, describe_kernel(kernel.name, units), unit)), ""
+        description = describe_kernel(kernel.name, units, bool(kernel.core.weight_streams))
+        return describe_places(platform, plan_link(platform, description, unit)), ""
     except LinkError as error:
         return [str(error)], str(error)
 

@@ -46,7 +46,8 @@ _LANES = (Axis("LANES", 2, 4),)
 
 #: module -> what is scaled when it is larger than `high`
 AXES = {
-    "rf_mac": _MAC, "rf_mac_stream": _MAC, "rf_lanes": (Axis("WIDTH", 4, 8),), "rf_fork": (Axis("WIDTH", 8, 16),),
+    "rf_mac": _MAC, "rf_mac_stream": _MAC, "rf_weights": (Axis("WIDTH", 576, 1152),),
+    "rf_lanes": (Axis("WIDTH", 4, 8),), "rf_fork": (Axis("WIDTH", 8, 16),),
     **dict.fromkeys(["rf_map", "rf_table", "rf_add", "rf_pool", "rf_global_pool", "rf_depthwise"], _LANES),
 }  # fmt: skip
 

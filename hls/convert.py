@@ -27,11 +27,11 @@ from hypersonic.hls.da_core import write_core
 from hypersonic.hls.description import DescriptionError, ModelDescription, Side, find_model, read_description, sides_of
 from hypersonic.hls.embedding_rows import fill_embeddings
 from hypersonic.hls.gate import compare
-from hypersonic.hls.model_graph import TensorType, read_network, tensor_types
+from hypersonic.hls.model_graph import TensorType, multiplications, read_network, tensor_types
 from hypersonic.hls.network import UnsupportedLayerError
 from hypersonic.hls.notes import hls4ml_warnings, notes
 from hypersonic.hls.project import ConversionError, HlsProject
-from hypersonic.hls.rf.fit import fit, with_reuse_factors
+from hypersonic.hls.rf.fit import fit, with_design
 from hypersonic.hls.rf.fit_json import card_from_json, fit_to_json
 from hypersonic.hls.rf.graph import read_rf_network
 from hypersonic.hls.rf.write import write_rf_core
@@ -89,7 +89,7 @@ def convert(model_file: Path, directory: Path, *, core: str, card: str = "") -> 
         description.gate.check([tensor.name for tensor in trained.outputs])
     graph, said = _graph(trained, description, inputs, outputs, directory / "hls", core)
     project = _project(description, trained, inputs, outputs, graph, directory)
-    report: dict[str, Any] = {"notes": said}
+    report: dict[str, Any] = {"notes": said, "multiplications": multiplications(graph)}
     if core != "csim":
         report.update(_write_core(core, card, graph, project))
         report["notes"] = [*said, *report["core"].get("notes", ())]
@@ -113,7 +113,7 @@ def _write_core(core: str, card: str, graph: Any, project: HlsProject) -> dict[s
         _say("searching the reuse factors that fill the card")
         room = replace(card_from_json(json.loads(card)), x_bytes=project.inputs.row_bytes, y_bytes=project.outputs.row_bytes)
         found = fit(network, room)
-        network, report["fit"] = with_reuse_factors(network, found.reuse_factors), fit_to_json(found)
+        network, report["fit"] = with_design(network, found.chosen.design), fit_to_json(found)
     _say("planning the layers' multipliers and memories")
     return {**report, "core": write_rf_core(network, *where)[1]}
 

@@ -10,7 +10,10 @@ from pathlib import Path
 from hypersonic.hls.project import ProjectError, read_json
 from hypersonic.hls.row import Row
 
-_SCHEMA = 3
+_SCHEMA = 4
+
+#: bits of a beat of a weight stream, a card's AXI beat
+WEIGHT_BITS = 512
 
 #: the shared stream modules (axis_fifo, axis_skid, axis_free_running)
 RTL = Path(__file__).resolve().parent / "rtl"
@@ -59,6 +62,22 @@ class Port:
 
 
 @dataclass(frozen=True)
+class WeightStream:
+    """What one weight stream of a core takes of the weights' file: `beats` beats of WEIGHT_BITS from `first` on, once after
+    a reset, or over and over where it repeats."""
+
+    first: int
+    beats: int
+    repeats: bool
+
+    def __post_init__(self) -> None:
+        if self.first < 0 or self.beats < 1:
+            raise ProjectError(
+                f"a weight stream has {self.beats} beats from {self.first} on, expected 1 or more from 0 or more"
+            )
+
+
+@dataclass(frozen=True)
 class Core:
     """A SystemVerilog module with the ports
 
@@ -66,13 +85,18 @@ class Core:
         s_axis_x_{tvalid, tready, tdata[x.width - 1 : 0], tlast},
         m_axis_y_{tvalid, tready, tdata[y.width - 1 : 0], tlast}
 
+    and with K weight streams
+
+        s_axis_w_{tvalid[K - 1 : 0], tready[K - 1 : 0], tdata[K * WEIGHT_BITS - 1 : 0]}.
+
     A row is a beat, or many (see Port); tlast stands on the last beat of a packet of rows and travels with its row; any
     back-pressure; reset drops every row inside.
 
     kind: "da" or "rf". top: the module's name. sources: in the order a compiler wants. ii: clocks a row without back-pressure.
     latency_cycles: from the clock edge that takes a row to the first one at which its result can be taken. x_lanes, y_lanes:
     Port's. memories: files that $readmemh in the sources reads, by their base names (for Verilator: in the directory that
-    +memories=DIR names).
+    +memories=DIR names). weights: the file of which each of weight_streams takes a part, stream k at bits k * WEIGHT_BITS of
+    s_axis_w_tdata; rows wait where their weights have not come. A reset forgets the weights.
     """
 
     name: str
@@ -86,6 +110,13 @@ class Core:
     x_lanes: tuple[int, ...] = ()
     y_lanes: tuple[int, ...] = ()
     memories: tuple[Path, ...] = ()
+    weights: Path | None = None
+    weight_streams: tuple[WeightStream, ...] = ()
+
+    @property
+    def weight_beats(self) -> int:
+        """Beats of the weights' file; 0 without one."""
+        return max((stream.first + stream.beats for stream in self.weight_streams), default=0)
 
     @property
     def x(self) -> Port:
@@ -112,6 +143,8 @@ class Core:
             "x_lanes": self.x_lanes,
             "y_lanes": self.y_lanes,
             "memories": [_portable(file, directory) for file in self.memories],
+            "weights": _portable(self.weights, directory) if self.weights else "",
+            "weight_streams": [[stream.first, stream.beats, stream.repeats] for stream in self.weight_streams],
         }
         (directory / "core.json").write_text(json.dumps(value, indent=1, sort_keys=True) + "\n")
 
@@ -133,10 +166,14 @@ class Core:
                 x_lanes=tuple(map(int, value["x_lanes"])),
                 y_lanes=tuple(map(int, value["y_lanes"])),
                 memories=tuple(_resolved(str(file), directory) for file in value["memories"]),
+                weights=_resolved(str(value["weights"]), directory) if value["weights"] else None,
+                weight_streams=tuple(
+                    WeightStream(int(first), int(beats), bool(r)) for first, beats, r in value["weight_streams"]
+                ),
             )
         except KeyError as error:
             raise ProjectError(f"{directory / 'core.json'}: the field {error} is missing; build the model again") from error
-        for file in (*sources, *core.memories):
+        for file in (*sources, *core.memories, *([core.weights] if core.weights else [])):
             if not file.is_file():
                 raise ProjectError(f"{directory / 'core.json'} names {file}, which is not there; build the model again")
         return core

@@ -78,6 +78,17 @@ def tensor_types(model: Any) -> tuple[tuple[TensorType, ...], tuple[TensorType, 
     return inputs, tuple(_tensor_type(made_by[tensor], tensor, "output") for tensor in model.outputs)
 
 
+def multiplications(model: Any) -> int:
+    """Of a row: each weight of a matrix or filter once, or once for each place of the layer's output."""
+    return sum(
+        constants.data.size * prod(int(size) for size in layer.get_output_variable().shape[:-1])
+        for layer in model.get_layers()
+        if layer.class_name != "Embedding"
+        for constants in layer.weights.values()
+        if constants.data.ndim > 1
+    )
+
+
 def _tensor_type(layer: Any, tensor: str, role: str) -> TensorType:
     fixed = edge(_result(layer), f"the {role} {tensor!r}")
     return TensorType(layer.name, tuple(int(size) for size in layer.get_output_variable().shape), fixed)

@@ -11,11 +11,15 @@ from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 from hypersonic.hls.model_graph import precision_of
+from hypersonic.hls.rf.layers import WeightsIn
 from hypersonic.hls.softmax import check_softmax
 from hypersonic.hls.traps import number, strategy, streamed
 
 #: tables of nnet_activation.h: over how many units (a power of two) of x
 _SPANS = {"sigmoid": 4, "tanh": 3, "softplus": 4, "softsign": 4, "elu": 3, "selu": 3}
+
+#: hls4ml's classes whose weights can be in UltraRAM or in the card's memory
+_WITH_MEMORIES = ("Dense", "Conv1D", "Conv2D", "PointwiseConv1D", "PointwiseConv2D")
 
 #: words of hls4ml's that have a note of their own, or are about its own proposals
 _SAID = (
@@ -37,6 +41,7 @@ def notes(graph: Any, options: Mapping[str, Any], core: str) -> tuple[str, ...]:
     found += [
         note for name, settings in named.items() for note in _parallel_notes(name, layers.get(name), settings or {}, core)
     ]
+    found += [note for name, settings in named.items() for note in _memory_notes(name, layers.get(name), settings or {}, core)]
     return (*found, *(_unrolled_notes(options) if core == "da" else ()))
 
 
@@ -110,12 +115,23 @@ def _parallel_notes(name: str, layer: Any, settings: Mapping[str, Any], core: st
         return
     said = f"layer {name!r}: ParallelizationFactor is {asked}"
     partitions = layer.get_attr("n_partitions") if layer is not None else None
-    if layer is not None and (not partitions or streamed(layer)):
+    if layer is not None and core == "rf" and "Conv" in layer.class_name:
+        if asked > (reuse := int(layer.get_attr("reuse_factor") or 1)):
+            yield f"{said} with a ReuseFactor of {reuse}: the rf core computes one window a clock at most"
+    elif layer is not None and (not partitions or streamed(layer)):
         yield f"{said}, which hls4ml uses for convolutions in io_parallel alone: it has no effect"
-    elif core == "rf":
-        yield f"{said}, which the rf core does not use: a window is computed after another"
     elif partitions and (taken := _pixels(layer) // int(partitions)) != asked:
         yield f"{said}, hls4ml takes {taken}, the nearest that divides its {_pixels(layer)} pixels"
+
+
+def _memory_notes(name: str, layer: Any, settings: Mapping[str, Any], core: str) -> Iterator[str]:
+    asked = settings.get("WeightsIn", WeightsIn.BRAM)
+    if asked == WeightsIn.BRAM or core == "csim":
+        return
+    if core != "rf":
+        yield f"layer {name!r}: WeightsIn is {asked}: the {core} core has no weight memories, it has no effect"
+    elif layer is not None and layer.class_name not in _WITH_MEMORIES:
+        yield f"layer {name!r}: WeightsIn is {asked}, which dense layers and convolutions have, and not {layer.class_name}"
 
 
 def _pixels(layer: Any) -> int:

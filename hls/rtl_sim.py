@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.cache import cached
-from hypersonic.hls.core import RTL, Core, Port
+from hypersonic.hls.core import RTL, WEIGHT_BITS, Core, Port
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import SpecMismatchError
 from hypersonic.hls.verilator import shared_library
@@ -66,6 +66,21 @@ class _Run(ctypes.Structure):
     ]
 
 
+class _WeightStream(ctypes.Structure):
+    """struct WeightStream of core_harness.cpp."""
+
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("beats", ctypes.c_uint64),
+        ("repeats", ctypes.c_uint32),
+        ("select", ctypes.c_uint32),
+    ]
+
+
+#: weight streams of all cores of a library
+_MAX_STREAMS = 64
+
+
 def compile_cores(cores: Sequence[Core], optimisation: str = "-O1") -> Path:
     """The shared library of some cores side by side, Verilated; kept by content hash. Raises ToolError.
 
@@ -78,6 +93,7 @@ def compile_cores(cores: Sequence[Core], optimisation: str = "-O1") -> Path:
         file = directory / "cores.sv"
         file.write_text(top)
         flags = [optimisation, f"-DX_BITS={max(map(_x_bits, cores))}", f"-DY_BITS={max(map(_y_bits, cores))}"]
+        flags.append(f"-DW_STREAMS={sum(len(core.weight_streams) for core in cores)}")
         built = shared_library(
             directory, sources=[*sources, file], top="cores", harness=[_HARNESS], output=_LIBRARY, prefix="Vcores", cflags=flags
         )
@@ -122,7 +138,10 @@ class RtlCore:
         with tempfile.TemporaryDirectory(prefix="hypersonic-memories-") as memories:
             for file in {file.resolve() for each in cores for file in each.memories}:
                 (Path(memories) / file.name).symlink_to(file)
-            self._simulation = ctypes.c_void_p(self._library.hypersonic_core_open(memories.encode()))
+            weights = [np.fromfile(each.weights, dtype=np.uint8) if each.weights else np.empty(0, np.uint8) for each in cores]
+            streams = _weight_streams(cores, weights)
+            opened = self._library.hypersonic_core_open(memories.encode(), streams, len(streams))
+            self._simulation, self._weights = ctypes.c_void_p(opened), weights  # kept where the simulation reads them
 
     def predict_raw(
         self,
@@ -162,7 +181,7 @@ class RtlCore:
         return rows.value
 
     def reset(self) -> None:
-        """Hold rst_n low for four clocks: every row inside is gone."""
+        """Hold rst_n low for four clocks: every row inside is gone. Weights are loaded again."""
         self._library.hypersonic_core_reset(self._simulation)
 
     def close(self) -> None:
@@ -180,7 +199,7 @@ class RtlCore:
 def _load(file: Path) -> ctypes.CDLL:
     library = ctypes.CDLL(str(file))
     pointer = ctypes.c_void_p
-    library.hypersonic_core_open.argtypes = [ctypes.c_char_p]
+    library.hypersonic_core_open.argtypes = [ctypes.c_char_p, ctypes.POINTER(_WeightStream), ctypes.c_uint32]
     library.hypersonic_core_open.restype = pointer
     library.hypersonic_core_close.argtypes = [pointer]
     library.hypersonic_core_close.restype = None
@@ -190,11 +209,44 @@ def _load(file: Path) -> ctypes.CDLL:
     return library
 
 
+def _weight_streams(cores: Sequence[Core], weights: Sequence[NDArray[np.uint8]]) -> ctypes.Array[_WeightStream]:
+    """weights: of each core its file's bytes. Raises SpecMismatchError for a file shorter than its streams."""
+    size, found = WEIGHT_BITS // 8, []
+    for select, (core, data) in enumerate(zip(cores, weights, strict=True)):
+        if len(data) < core.weight_beats * size:
+            raise SpecMismatchError(f"{core.weights} has {len(data)} bytes, expected {core.weight_beats * size}")
+        found += [
+            _WeightStream(data.ctypes.data + stream.first * size, stream.beats, stream.repeats, select)
+            for stream in core.weight_streams
+        ]
+    return (_WeightStream * len(found))(*found)
+
+
 def _top(cores: Sequence[Core]) -> str:
-    """A module with one core's ports, as wide as the widest, and `select`."""
-    bodies = "\n".join(_INSTANCE.format(k=k, top=core.top, x=_x_bits(core), y=_y_bits(core)) for k, core in enumerate(cores))
+    """A module with one core's ports, as wide as the widest, the weight streams of all one behind another, and `select`."""
+    streams = sum(len(core.weight_streams) for core in cores)
+    if streams > _MAX_STREAMS:
+        raise SpecMismatchError(f"the cores have {streams} weight streams, expected at most {_MAX_STREAMS}")
+    bodies, first = [], 0
+    for k, core in enumerate(cores):
+        weights, first = _weight_ports(first, len(core.weight_streams)), first + len(core.weight_streams)
+        bodies.append(_INSTANCE.format(k=k, top=core.top, x=_x_bits(core), y=_y_bits(core), weights=weights))
     cases = "\n".join(_CASE.format(k=k, width=max(map(_y_bits, cores))) for k in range(len(cores)))
-    return _TOP.format(x=max(map(_x_bits, cores)) - 1, y=max(map(_y_bits, cores)) - 1, bodies=bodies, cases=cases)
+    return _TOP.format(
+        x=max(map(_x_bits, cores)) - 1, y=max(map(_y_bits, cores)) - 1, bodies="\n".join(bodies), cases=cases,
+        weights=_WEIGHTS.format(last=streams - 1, bits=streams * WEIGHT_BITS - 1) if streams else "",
+    )  # fmt: skip
+
+
+def _weight_ports(first: int, count: int) -> str:
+    """The connections of one core's weight streams."""
+    if not count:
+        return ""
+    here = f"[{first + count - 1}:{first}]"
+    data = f"[{(first + count) * WEIGHT_BITS - 1}:{first * WEIGHT_BITS}]"
+    return "\n      " + ", ".join(
+        f".s_axis_w_{wire}(s_axis_w_{wire}{part})" for wire, part in (("tvalid", here), ("tready", here), ("tdata", data))
+    ) + ","  # fmt: skip
 
 
 _TOP = """\
@@ -202,7 +254,7 @@ _TOP = """\
 /* verilator lint_off UNUSEDSIGNAL */ // a narrow core beside a wide one leaves data bits alone
 module cores (
     input  logic clk, rst_n,
-    input  logic [31:0] select,
+    input  logic [31:0] select,{weights}
     input  logic s_axis_x_tvalid,
     output logic s_axis_x_tready,
     input  logic [{x}:0] s_axis_x_tdata,
@@ -227,11 +279,16 @@ endmodule
 `default_nettype wire
 """
 
+_WEIGHTS = """
+    input  logic [{last}:0] s_axis_w_tvalid,
+    output logic [{last}:0] s_axis_w_tready,
+    input  logic [{bits}:0] s_axis_w_tdata,"""
+
 _INSTANCE = """\
   logic ready_{k}, valid_{k}, last_{k};
   logic [{y}-1:0] data_{k};
   {top} u_{k} (
-      .clk(clk), .rst_n(rst_n),
+      .clk(clk), .rst_n(rst_n),{weights}
       .s_axis_x_tvalid(s_axis_x_tvalid && select == {k}), .s_axis_x_tready(ready_{k}),
       .s_axis_x_tdata(s_axis_x_tdata[{x}-1:0]), .s_axis_x_tlast(s_axis_x_tlast),
       .m_axis_y_tvalid(valid_{k}), .m_axis_y_tready(m_axis_y_tready && select == {k}),

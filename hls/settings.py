@@ -30,10 +30,11 @@ _MODEL = frozenset(
         "PipelineStyle",
         "PipelineInterval",
         "BramFactor",
+        "WeightsIn",
     ]
 )
 #: read of every layer, whether hls4ml proposes them or not
-_LAYER = frozenset({"Precision", "ReuseFactor", "Strategy", "Trace", "TargetCycles", "Compression"})
+_LAYER = frozenset({"Precision", "ReuseFactor", "Strategy", "Trace", "TargetCycles", "Compression", "WeightsIn"})
 _EXACT = _LAYER | {"ParallelizationFactor", "ConvImplementation"}
 #: of Model, those that hls4ml would overrule layer by layer
 _SPREAD = ("ReuseFactor", "ParallelizationFactor", "ConvImplementation")
@@ -54,6 +55,9 @@ _STRATEGIES = (
     "distributed_arithmetic",
     "da",
 )
+
+#: our own word beside hls4ml's: block RAM, UltraRAM, the card's DDR or HBM (rf/layers.py)
+_PLACES = ("BRAM", "URAM", "DRAM")
 
 _MODES = ["|".join(mode.removeprefix("AP_") for mode in modes) for modes in (Rounding, Overflow)]
 _TYPE = re.compile(
@@ -91,6 +95,8 @@ def spread_model_settings(options: Settings, layers: Settings) -> dict[str, dict
 
 def _spread(settings: Settings, model: Settings, said: Settings) -> dict[str, Any]:
     whole = {key: model[key] for key in _SPREAD if key in model and key in settings and key not in said}
+    if "WeightsIn" in model:  # not a word of hls4ml's: it arrives as the layer's attribute all the same
+        whole.setdefault("WeightsIn", said.get("WeightsIn", model["WeightsIn"]))
     return {**settings, **whole, **_spread_types(settings, model, said)}
 
 
@@ -179,6 +185,8 @@ def _check_values(where: str, settings: Settings) -> None:
         value = settings.get(key)
         if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
             raise DescriptionError(f"{where}.{key} is {value!r}, expected an integer, 1 or more")
+    if (place := settings.get("WeightsIn", "BRAM")) not in _PLACES:
+        raise DescriptionError(f"{where}.WeightsIn is {place!r}, expected {', '.join(_PLACES)}")
     strategy = settings.get("Strategy", "Latency")
     if strategy not in _STRATEGIES:
         raise DescriptionError(

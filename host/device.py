@@ -98,12 +98,13 @@ class Device(_Closing):
     compute_units: tuple[ComputeUnit, ...]
     reset: str  # what brings back a card on which a run hangs, in words
     lost: bool  # a call found the card gone; so are all its compute units then
+    xclbin: Path
 
     def __init__(self, library: Driver, contents: Xclbin, path: Path, index: int) -> None:
         super().__init__()
         self.uuid, self.name, self.target = contents.uuid, contents.vbnv, contents.target
         self.kernel_clock_mhz = next((clock.frequency_mhz for clock in contents.clocks if clock.kind == 1), 0)
-        self.lost, self.reset = False, library.reset
+        self.lost, self.reset, self.xclbin = False, library.reset, path
         self.memory_bytes = sum(memory.size_kib * 1024 for memory in contents.memories if memory.kind in _BANKS)
         with ExitStack() as opened:
             handle = library.open_device(index)
@@ -158,6 +159,8 @@ class ComputeUnit(_Closing):
         self.name, self._reach = unit.name, unit.reach
         self.in_service = True
         self.let_go = False
+        #: what its runs may read at any time, by the file's sha256 (weights.py)
+        self.weights: dict[str, BufferObject] = {}
         self._library, self._device, self.reset = library, device, library.reset
         self._why = f"a run did not complete; {self.reset}"
         self._lose = lose

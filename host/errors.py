@@ -7,6 +7,7 @@ DeviceError
 |-- DeviceBusyError               the card is used with another xclbin (EBUSY)
 |-- DeviceLostError               the card does not answer any more (ENODEV, EIO, ...)
 |-- XclbinMismatchError           the xclbin is not for this shell, or not the one the manifest describes
+|-- WeightsError                  no weights.bin for a kernel that takes one, or another than the manifest describes
 |-- ComputeUnitNotFoundError      the xclbin has no such kernel or compute unit
 |-- BufferObjectError             a buffer that cannot be allocated, mapped or synchronised as asked
 |-- RunError                      a run that cannot start, or ended in another state than COMPLETED
@@ -44,6 +45,10 @@ class DeviceLostError(DeviceError):
 
 class XclbinMismatchError(DeviceError):
     """The xclbin does not fit the shell on the card or the manifest beside it."""
+
+
+class WeightsError(DeviceError):
+    """The file of the kernel's weights is not there, or not the one that was published."""
 
 
 class ComputeUnitNotFoundError(DeviceError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model on one compute unit: its slots, each a pair of buffer objects and a run, made once at load.
+"""A model on one compute unit: its slots, each a pair of buffer objects and a run, and its weights, made once at load.
 
     slot 0:  x -> card | kernel          | card -> y
     slot 1:             x -> card        | kernel          | card -> y
@@ -13,19 +13,21 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
+from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.firmware.manifest import Manifest
+from hypersonic.firmware.manifest import WEIGHTS_NAME, Manifest
 from hypersonic.firmware.registers import BUSY_CYCLES
-from hypersonic.host.device import ComputeUnit, Device
+from hypersonic.host.device import BufferObject, ComputeUnit, Device
 from hypersonic.host.errors import ComputeUnitTimeoutError, DeviceError, DeviceLostError, RunError, XclbinMismatchError
+from hypersonic.host.weights import W, WeightsFile, find_weights, load_weights
 from hypersonic.host.xrt import RunState
 
-#: the kernel's arguments, in xrtRunSetArg's count
+#: the kernel's arguments, in xrtRunSetArg's count; W, where it takes weights, is weights.py's
 X, Y, ROWS = 0, 1, 2
 
 
@@ -60,8 +62,11 @@ class Slot:
     packed tightly. Neither may be used after the instance is closed.
     """
 
-    def __init__(self, unit: ComputeUnit, starting: Lock, capacity_rows: int, row_bytes: tuple[int, int]) -> None:
-        """starting: held by the one slot of the unit that is being started. row_bytes: of x and of y."""
+    def __init__(
+        self, unit: ComputeUnit, starting: Lock, capacity_rows: int, row_bytes: tuple[int, int],
+        weights: BufferObject | None = None,
+    ) -> None:  # fmt: skip
+        """starting: held by the one slot of the unit that is being started. row_bytes: of x and of y. weights: of the unit."""
         self.capacity_rows = capacity_rows
         self.in_flight_rows: int | None = None
         self._unit, self._starting = unit, starting
@@ -73,6 +78,8 @@ class Slot:
             self._run = opened.enter_context(unit.open_run())
             self._run.set_arg(X, self._x)
             self._run.set_arg(Y, self._y)
+            if weights is not None:
+                self._run.set_arg(W, weights)
             self._closing = opened.pop_all()
         self.x: NDArray[np.uint8] = self._x.array
         self.y: NDArray[np.uint8] = self._y.array
@@ -144,13 +151,16 @@ class Slot:
 class ModelInstance:
     """One compute unit and its slots. Made by open_instances."""
 
-    def __init__(self, unit: ComputeUnit, manifest: Manifest, slots: int, slot_rows: int) -> None:
+    def __init__(
+        self, unit: ComputeUnit, manifest: Manifest, slots: int, slot_rows: int, file: WeightsFile | None = None
+    ) -> None:
         self.name = unit.name
         self._unit = unit
         starting = Lock()
         row_bytes = manifest.inputs.row_bytes, manifest.outputs.row_bytes
+        weights = load_weights(unit, file) if file else None
         with ExitStack() as opened:
-            self.slots = tuple(_slot(opened, unit, starting, slot_rows, row_bytes) for _ in range(slots))
+            self.slots = tuple(_slot(opened, unit, starting, slot_rows, row_bytes, weights) for _ in range(slots))
             self._closing = opened.pop_all()
         self._busy_at_load = self._last_busy = _busy_cycles(unit)
 
@@ -166,15 +176,18 @@ class ModelInstance:
         return self._last_busy - self._busy_at_load
 
     def close(self) -> None:
-        """Close the slots; the compute unit is the device's. Harmless the second time."""
+        """Close the slots; the compute unit is the device's, and the weights its. Harmless the second time."""
         self._closing.close()
 
 
-def open_instances(device: Device, manifest: Manifest, *, slots: int = 2, slot_rows: int = 16384) -> tuple[ModelInstance, ...]:
+def open_instances(
+    device: Device, manifest: Manifest, *, slots: int = 2, slot_rows: int = 16384, weights: Path | None = None
+) -> tuple[ModelInstance, ...]:
     """One instance per compute unit of the manifest, each with `slots` slots of `slot_rows` rows.
 
-    Raises XclbinMismatchError when the device holds another xclbin than the manifest describes, ComputeUnitNotFoundError,
-    BufferObjectError (the bank is full); ValueError when slots or slot_rows are below 1.
+    weights: for a kernel that takes them, None = weights.bin beside the device's xclbin. Raises XclbinMismatchError when the
+    device holds another xclbin than the manifest describes, WeightsError when the file is not what it describes,
+    ComputeUnitNotFoundError, BufferObjectError (the bank is full); ValueError when slots or slot_rows are below 1.
     """
     if slots < 1 or slot_rows < 1:
         raise ValueError(f"slots is {slots} and slot_rows {slot_rows}, expected 1 or more of each")
@@ -183,17 +196,21 @@ def open_instances(device: Device, manifest: Manifest, *, slots: int = 2, slot_r
             f"the card holds xclbin {device.uuid}, the manifest of {manifest.model!r} describes {manifest.uuid}"
         )
     units = [device.compute_unit(name) for name in manifest.compute_units]
+    file = find_weights(manifest, weights or device.xclbin.with_name(WEIGHTS_NAME))
     with ExitStack() as opened:
         instances = []
         for unit in units:
-            instances.append(ModelInstance(unit, manifest, slots, slot_rows))
+            instances.append(ModelInstance(unit, manifest, slots, slot_rows, file))
             opened.callback(instances[-1].close)
         opened.pop_all()
     return tuple(instances)
 
 
-def _slot(opened: ExitStack, unit: ComputeUnit, starting: Lock, slot_rows: int, row_bytes: tuple[int, int]) -> Slot:
-    slot = Slot(unit, starting, slot_rows, row_bytes)
+def _slot(
+    opened: ExitStack, unit: ComputeUnit, starting: Lock, slot_rows: int, row_bytes: tuple[int, int],
+    weights: BufferObject | None,
+) -> Slot:  # fmt: skip
+    slot = Slot(unit, starting, slot_rows, row_bytes, weights)
     opened.callback(slot.close)
     return slot
 

@@ -130,7 +130,7 @@ def build(
     if found := find_published(repository, manifest):
         return found
     progress(f"publishing {manifest.model} in {repository}")
-    return publish(repository, made.xclbin, manifest, config_pbtxt(manifest))
+    return publish(repository, made.xclbin, manifest, config_pbtxt(manifest), weights=rtl.weights if rtl else None)
 
 
 @dataclass(frozen=True)
@@ -187,8 +187,6 @@ def _check_fit(fit: FitOptions, request: _Request) -> None:
         wanted = "target hw_emu" if request.target is Target.SW_EMU else "core rf"
         got = f"got target {request.target}, core {request.kind}"
         raise BuildError(f"--fit shares the multipliers of RTL: {got}; take {wanted}")
-    if fit.card and request.target is Target.HW:
-        raise BuildError("--fit with target hw: it may put weights into UltraRAM, which no kernel loads yet; take hw_emu")
 
 
 def gate_line(figures: Mapping[str, Any]) -> str:
@@ -245,7 +243,10 @@ def _emulated(request: _Request, project: HlsProject, core: Core | None) -> _Mad
     if core and is_f2(request.card):
         return _Made(f2_emulated(core, request.card, units, tools, request.progress), project, tools)
     image = _simulate(request.target, project, core, request.progress)
-    xclbin = link(project.name, request.target, request.card, image.read_bytes(), compute_units=units, tools=tools)
+    weights = bool(core and core.weight_streams)
+    xclbin = link(
+        project.name, request.target, request.card, image.read_bytes(), compute_units=units, tools=tools, weights=weights
+    )
     return _Made(xclbin, project, tools)
 
 
@@ -255,7 +256,7 @@ def _manifest(request: _Request, made: _Made, core: Core | None) -> Manifest:
         made.xclbin, model=project.name, platform=request.card.name, core=request.kind,
         inputs=project.inputs, outputs=project.outputs, ii=core.ii if core else 1,
         latency_cycles=core.latency_cycles if core else 1, max_batch_size=project.max_batch_size,
-        tools=made.tools, report=project.report,
+        tools=made.tools, report=project.report, weights=core.weights if core else None,
     )  # fmt: skip
 
 

@@ -6,7 +6,8 @@ A Dense over each input, and their sum: what sim/bench_core.py's core computes (
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,18 +15,24 @@ import numpy as np
 from hypersonic.hls.core import Core
 from hypersonic.hls.fixed import FixedPoint, Overflow
 from hypersonic.hls.network import Constants, Precision
-from hypersonic.hls.rf.layers import Dense, Layer, Merge, MergeOperation, Reshape, RfNetwork, Tensor
+from hypersonic.hls.rf.layers import Dense, Layer, Merge, MergeOperation, Reshape, RfNetwork, Tensor, WeightsIn
 from hypersonic.hls.rf.write import write_rf_core
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 
 
 def write_rf_bench(
-    x: Row, y: Row, directory: Path, *, name: str = "bench_rf", reuse_factor: int = 1, whole_row_bits: int = 0
-) -> Core:
+    x: Row, y: Row, directory: Path, *, name: str = "bench_rf", reuse_factor: int = 1, whole_row_bits: int = 0,
+    weights_in: Sequence[WeightsIn] = (),
+) -> Core:  # fmt: skip
     """Write the core's files into `directory`. x, y: all of one fraction, y one signed tensor. reuse_factor: of each Dense.
-    whole_row_bits: rows up to so many bits pass in one beat; 0: every row in beats, unless one beat is all it is."""
-    network = RfNetwork(name, tuple(map(_tensor, x.tensors)), (_tensor(y.tensors[0]),), tuple(_layers(x, y, reuse_factor)))
+    whole_row_bits: rows up to so many bits pass in one beat; 0: every row in beats, unless one beat is all it is.
+    weights_in: of each input's Dense; (): all in block RAM."""
+    layers, places = tuple(_layers(x, y, reuse_factor)), iter(weights_in)
+    placed = (
+        replace(layer, weights_in=next(places, WeightsIn.BRAM)) if isinstance(layer, Dense) else layer for layer in layers
+    )
+    network = RfNetwork(name, tuple(map(_tensor, x.tensors)), (_tensor(y.tensors[0]),), tuple(placed))
     return write_rf_core(network, name, x, y, directory, whole_row_bits)[0]
 
 

@@ -42,9 +42,10 @@ class ControlMaster:
     async def read(self, offset: int) -> int:
         return int(await self._finish(self._master.read_dword(offset)))
 
-    async def write_arguments(self, x: int, y: int, rows: int) -> None:
-        """The seven words XRT writes, the reserved ones included."""
+    async def write_arguments(self, x: int, y: int, rows: int, w: int | None = None) -> None:
+        """The words XRT writes, the reserved ones included: seven, or ten for a kernel with an argument w."""
         words = [x & 0xFFFFFFFF, x >> 32, 0, y & 0xFFFFFFFF, y >> 32, 0, rows]
+        words += [] if w is None else [0, w & 0xFFFFFFFF, w >> 32]
         for i, word in enumerate(words):
             await self.write(registers.X + 4 * i, word)
 

@@ -126,11 +126,13 @@ class Simulation:
             raise SimulationError(self.faults[0])
         return beats
 
-    def start(self, x: int, y: int, rows: int) -> None:
-        """Write the arguments (addresses in `memory`) and ap_start, as XRT does, once the last start has been taken."""
+    def start(self, x: int, y: int, rows: int, w: int | None = None) -> None:
+        """Write the arguments (addresses in `memory`; w: of a kernel with weights there) and ap_start, as XRT does, once the
+        last start has been taken."""
         while self.read(registers.CONTROL) & registers.AP_START:
             self.advance(8)
-        for offset, value in ((registers.X, x), (registers.Y, y)):
+        pointers = ((registers.X, x), (registers.Y, y), *([] if w is None else [(registers.W, w)]))
+        for offset, value in pointers:
             self.write(offset, value & 0xFFFFFFFF)
             self.write(offset + 4, value >> 32)
         self.write(registers.ROWS, rows)

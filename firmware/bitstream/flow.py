@@ -75,9 +75,9 @@ class Link:
     needed_bytes: int = BUILD_BYTES
 
 
-def describe_units(name: str, compute_units: int) -> KernelDescription:
+def describe_units(name: str, compute_units: int, weights: bool = False) -> KernelDescription:
     """The kernel with its instances <name>_1 ... as plan_link takes it; v++ gives them their addresses itself."""
-    return describe_kernel(name, [Instance(f"{name}_{k + 1}", 0) for k in range(compute_units)])
+    return describe_kernel(name, [Instance(f"{name}_{k + 1}", 0) for k in range(compute_units)], weights)
 
 
 def build_bitstream(
@@ -93,7 +93,7 @@ def build_bitstream(
     if link.kernel_mhz is not None and not MIN_KERNEL_MHZ <= link.kernel_mhz <= MAX_KERNEL_MHZ:
         raise LinkError(f"the kernel's clock is {link.kernel_mhz} MHz, expected {MIN_KERNEL_MHZ} to {MAX_KERNEL_MHZ}")
     check_memories(kernel.core)
-    description = describe_units(kernel.name, link.compute_units)
+    description = describe_units(kernel.name, link.compute_units, bool(kernel.core.weight_streams))
     places = plan_link(platform, description, link.unit)
     config = linker_config(platform, description, places, vitis=tools.release, kernel_mhz=link.kernel_mhz)
     build = directory / _build_name(kernel, platform, tools, config)
@@ -115,7 +115,7 @@ def build_bitstream(
 
 
 def _build_name(kernel: Kernel, platform: Platform, tools: Tools, config: str) -> str:
-    tcl = kernel_tcl(describe_kernel(kernel.name), platform, (), "")
+    tcl = kernel_tcl(describe_kernel(kernel.name, weights=bool(kernel.core.weight_streams)), platform, (), "")
     digest = content_hash([config, tcl, tools.release, *kernel.sources, *kernel.core.memories])
     return f"{kernel.name}-{platform.name}-{digest[:12]}"
 

@@ -38,7 +38,7 @@ def package_steps(tools: Tools, platform: Platform, kernel: Kernel, build: Path)
     check_memories(kernel.core)
     staged = _stage_sources([*kernel.sources, *kernel.core.memories], build)
     sources, memories = staged[: len(kernel.sources)], staged[len(kernel.sources) :]
-    description = describe_kernel(kernel.name)
+    description = describe_kernel(kernel.name, weights=bool(kernel.core.weight_streams))
     write_whole(build / "kernel.xml", kernel_xml(description).decode())
     write_whole(build / "kernel.tcl", kernel_tcl(description, platform, sources, f"partial/{kernel.name}.xo", memories))
     for name in ("package_xo.tcl", "check_part.tcl", "check_part.v"):
@@ -102,7 +102,7 @@ def kernel_tcl(
         "# name, READ_WRITE_MODE, ports",
         _set_list("interfaces", [_interface(port.name) for port in description.ports]),
         "# name, offset, bits, access, text, the interface it points through, fields (name, bit, text)",
-        _set_list("registers", [_register(register, description.arguments) for register in registers.REGISTERS]),
+        _set_list("registers", [_register(register, description.arguments) for register in _there(description.arguments)]),
     ]
     return "\n".join(lines) + "\n"
 
@@ -138,6 +138,12 @@ def _mode(name: str, ports: Sequence[str]) -> str:
     if name.startswith("s_"):
         return ""
     return {(True, False): "READ_ONLY", (False, True): "WRITE_ONLY"}.get(("ar" in channels, "aw" in channels), "READ_WRITE")
+
+
+def _there(arguments: Sequence[Argument]) -> list[Register]:
+    """The registers of a kernel with these arguments: one without w has none for it."""
+    offsets = {argument.offset for argument in arguments}
+    return [register for register in registers.REGISTERS if register.offset != registers.W or registers.W in offsets]
 
 
 def _register(register: Register, arguments: Sequence[Argument]) -> str:

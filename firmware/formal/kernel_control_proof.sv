@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// kernel_control: keeps the rules of AXI4-Lite, and of ap_ctrl_chain: one run for each ap_start, with x, y and rows as they
+// kernel_control: keeps the rules of AXI4-Lite, and of ap_ctrl_chain: one run for each ap_start, with x, y, rows and w as they
 // stood in that clock; never more than MAX_RUNS runs at work or unacknowledged; ap_done stands until ap_continue has been
 // written once for every done run; a done run raises the interrupt.
 //
@@ -49,11 +49,13 @@ module kernel_control_proof (
   logic [63:0] m_axis_run_x;
   logic [63:0] m_axis_run_y;
   logic [31:0] m_axis_run_rows;
+  logic [63:0] m_axis_run_w;
   logic        s_axis_done_tready;
 
   kernel_control #(
       .ROW_IN_BYTES (72),
       .ROW_OUT_BYTES(4),
+      .WEIGHTS_BEATS(1),
       .MAX_RUNS     (MAX_RUNS)
   ) u_kernel_control (
       .clk                  (clk),
@@ -81,6 +83,7 @@ module kernel_control_proof (
       .m_axis_run_x         (m_axis_run_x),
       .m_axis_run_y         (m_axis_run_y),
       .m_axis_run_rows      (m_axis_run_rows),
+      .m_axis_run_w         (m_axis_run_w),
       .s_axis_done_tvalid   (s_axis_done_tvalid),
       .s_axis_done_tready   (s_axis_done_tready),
       .read_error           (read_error),
@@ -99,8 +102,8 @@ module kernel_control_proof (
   wire [2:0] reads;
   axi_lite_rules u_lite (.*);
 
-  wire [159:0] run = {m_axis_run_x, m_axis_run_y, m_axis_run_rows};
-  stream_rules #(.WIDTH(160)) u_run (.clk, .rst_n, .tvalid(m_axis_run_tvalid), .tready(m_axis_run_tready), .tdata(run));
+  wire [223:0] run = {m_axis_run_x, m_axis_run_y, m_axis_run_rows, m_axis_run_w};
+  stream_rules #(.WIDTH(224)) u_run (.clk, .rst_n, .tvalid(m_axis_run_tvalid), .tready(m_axis_run_tready), .tdata(run));
 
   // Registers of u_kernel_control, connected by the .sby
   (* keep *) wire        inner_aw_valid;
@@ -114,6 +117,7 @@ module kernel_control_proof (
   (* keep *) wire [63:0] inner_x;
   (* keep *) wire [63:0] inner_y;
   (* keep *) wire [31:0] inner_rows;
+  (* keep *) wire [63:0] inner_w;
   (* keep *) wire        inner_gie;
   (* keep *) wire [ 1:0] inner_ier;
 
@@ -139,6 +143,7 @@ module kernel_control_proof (
   logic [63:0] x_q;
   logic [63:0] y_q;
   logic [31:0] rows_q;
+  logic [63:0] w_q;
   logic [ 2:0] flying_q;  // runs accepted and not done
   logic [ 2:0] waiting_q;  // runs done and not acknowledged
   logic [ 2:0] handed_q;  // runs handed on and not done, up to date
@@ -155,6 +160,8 @@ module kernel_control_proof (
   wire [31:0] y_low = wrote && word == 10'h007 ? merged(y_q[31:0]) : y_q[31:0];
   wire [31:0] y_high = wrote && word == 10'h008 ? merged(y_q[63:32]) : y_q[63:32];
   wire [31:0] rows = wrote && word == 10'h00a ? merged(rows_q) : rows_q;
+  wire [31:0] w_low = wrote && word == 10'h00c ? merged(w_q[31:0]) : w_q[31:0];
+  wire [31:0] w_high = wrote && word == 10'h00d ? merged(w_q[63:32]) : w_q[63:32];
   wire        start = started || (start_q && !accepted);
 
   always_ff @(posedge clk) begin
@@ -169,6 +176,7 @@ module kernel_control_proof (
     x_q         <= {x_high, x_low};
     y_q         <= {y_high, y_low};
     rows_q      <= rows;
+    w_q         <= {w_high, w_low};
     flying_q    <= flying;
     waiting_q   <= waiting;
     handed_q    <= handed_q + 3'(m_axis_run_tvalid && m_axis_run_tready) - 3'(s_axis_done_tvalid);
@@ -180,6 +188,7 @@ module kernel_control_proof (
       x_q         <= '0;
       y_q         <= '0;
       rows_q      <= '0;
+      w_q         <= '0;
       flying_q    <= '0;
       waiting_q   <= '0;
       handed_q    <= '0;
@@ -209,7 +218,7 @@ module kernel_control_proof (
       // one run for each start, with the arguments of that clock
       if (accepted) begin
         assert (start_q);
-        assert (m_axis_run_x == x_q && m_axis_run_y == y_q && m_axis_run_rows == rows_q);
+        assert (m_axis_run_x == x_q && m_axis_run_y == y_q && m_axis_run_rows == rows_q && m_axis_run_w == w_q);
       end
       assert (4'(flying) + 4'(waiting) <= 4'(MAX_RUNS) && handed_q <= 3'(MAX_RUNS));
       if (read_q && read_word_q == 10'h000) begin
@@ -222,7 +231,7 @@ module kernel_control_proof (
       assert (silent_q < 2'd2 || (silent_q == 2'd2 && irq));
       // what the module holds is what the model says
       assert (inner_start == start);
-      assert (inner_x == {x_high, x_low} && inner_y == {y_high, y_low} && inner_rows == rows);
+      assert (inner_x == {x_high, x_low} && inner_y == {y_high, y_low} && inner_rows == rows && inner_w == {w_high, w_low});
       assert (3'(inner_flying) == flying);
       assert (3'(inner_done) == waiting);
       assert (flying == handed_q + 3'(m_axis_run_tvalid));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // kernel_shell writes nothing outside [y, y + rows x ROW_OUT_BYTES) of the runs handed to it: a byte chosen by the solver
-// lies in the region of none of them, and no write has its strobe. With the shell's own wiring, kernel_runs and
-// axi_write_master as they are, 64-byte beats and rows of 12 bytes; kernel_control, the read side and the packing of rows
-// are free to do anything (kernel_shell_stubs.sv). Bursts of two beats, two on their way, two runs, of up to 31 rows.
+// lies in the region of none of them, and no write has its strobe. With the shell's own wiring and kernel_read's, kernel_runs
+// and axi_write_master as they are, 64-byte beats and rows of 12 bytes; kernel_control, what kernel_read reads and unpacks with
+// and the packing of rows are free to do anything (kernel_shell_stubs.sv). Bursts of two beats, two on their way, two runs, of up to 31 rows.
 //
 // As anywhere, y is a multiple of a beat: the host sees to it.
 `default_nettype none
@@ -93,6 +93,10 @@ module kernel_shell_proof (
       .s_axis_y_tready      (),
       .s_axis_y_tdata       (96'd0),
       .s_axis_y_tlast       (1'b0),
+      .core_rst_n           (),
+      .m_axis_w_tvalid      (),
+      .m_axis_w_tready      (1'b0),
+      .m_axis_w_tdata       (),
       .results_valid        (1'b0),
       .results_ready        (1'b0)
   );

@@ -7,6 +7,7 @@
 module kernel_control #(
     parameter int ROW_IN_BYTES = 72,
     parameter int ROW_OUT_BYTES = 4,
+    parameter int WEIGHTS_BEATS = 0,
     parameter int MAX_RUNS = 8
 ) (
     input  logic        clk,
@@ -34,6 +35,7 @@ module kernel_control #(
     output logic [63:0] m_axis_run_x,
     output logic [63:0] m_axis_run_y,
     output logic [31:0] m_axis_run_rows,
+    output logic [63:0] m_axis_run_w,
     input  logic        s_axis_done_tvalid,
     output logic        s_axis_done_tready,
     input  logic        read_error,
@@ -54,6 +56,7 @@ module kernel_control #(
   assign m_axis_run_x       = '0;
   assign m_axis_run_y       = y;
   assign m_axis_run_rows    = rows;
+  assign m_axis_run_w       = '0;
   assign s_axis_done_tready = ready;
   wire [95:0] run = {y, rows};
   stream_rules #(.WIDTH(96), .ASSUME(1'b1)) u_run (.clk, .rst_n, .tvalid(valid), .tready(m_axis_run_tready), .tdata(run));

@@ -2,7 +2,7 @@
 //
 // The kernel's AXI4-Lite slave: block control by ap_ctrl_chain, arguments, status (registers.svh, docs/registers.md).
 //
-// A run is accepted when ap_start is set and fewer than MAX_RUNS runs are in flight or unacknowledged; x, y and rows are
+// A run is accepted when ap_start is set and fewer than MAX_RUNS runs are in flight or unacknowledged; x, y, rows and w are
 // latched in that clock and ap_start falls, so the host may write the next run's arguments while this one works. Runs are
 // done in order; ap_done stands until the host has written ap_continue once for every done run.
 //
@@ -22,6 +22,8 @@ module kernel_control #(
     // bytes of an input row and of an output row, for the host to check
     parameter int ROW_IN_BYTES = 72,
     parameter int ROW_OUT_BYTES = 4,
+    // beats of the weights in memory, for the host to check; 0: none, and no register for their address
+    parameter int WEIGHTS_BEATS = 0,
     // runs accepted and not yet acknowledged, a power of two
     parameter int MAX_RUNS = 8
 ) (
@@ -52,6 +54,7 @@ module kernel_control #(
     output logic [63:0] m_axis_run_x,
     output logic [63:0] m_axis_run_y,
     output logic [31:0] m_axis_run_rows,
+    output logic [63:0] m_axis_run_w,
 
     input  logic        s_axis_done_tvalid,
     output logic        s_axis_done_tready,
@@ -128,6 +131,7 @@ module kernel_control #(
   logic [63:0] x_q;
   logic [63:0] y_q;
   logic [31:0] rows_q;
+  logic [63:0] w_q;
 
   always_ff @(posedge clk) begin
     if (accept) begin
@@ -167,6 +171,18 @@ module kernel_control #(
       y_q    <= '0;
       rows_q <= '0;
     end
+  end
+
+  if (WEIGHTS_BEATS != 0) begin : gen_weights
+    always_ff @(posedge clk) begin
+      if (accept) m_axis_run_w <= w_q;
+      if (write && write_word == registers::W_LOW) w_q[31:0] <= (w_q[31:0] & ~write_mask) | write_ones;
+      if (write && write_word == registers::W_HIGH) w_q[63:32] <= (w_q[63:32] & ~write_mask) | write_ones;
+      if (!rst_n) w_q <= '0;
+    end
+  end else begin : gen_no_weights
+    assign m_axis_run_w = '0;
+    assign w_q          = '0;
   end
 
   // Interrupts
@@ -276,6 +292,8 @@ module kernel_control #(
       registers::Y_LOW:            value = y_q[31:0];
       registers::Y_HIGH:           value = y_q[63:32];
       registers::ROWS:             value = rows_q;
+      registers::W_LOW:            value = w_q[31:0];
+      registers::W_HIGH:           value = w_q[63:32];
       registers::BUSY_CYCLES_LOW:  value = busy_cycles_q[31:0];
       registers::BUSY_CYCLES_HIGH: value = busy_high_q;
       registers::RUNS:             value = runs_q;
@@ -290,6 +308,7 @@ module kernel_control #(
       registers::WRITE_ADDRESS_CYCLES: value = write_address_q;
       registers::WRITE_DATA_CYCLES:    value = write_data_q;
       registers::CORE_CYCLES:          value = core_q;
+      registers::WEIGHTS_BEATS:        value = 32'(WEIGHTS_BEATS);
       default:          value = '0;
     endcase
   end

@@ -1,7 +1,10 @@
 registers.svh
 ../../hls/rtl/axis_fifo.sv
+../../hls/rtl/axis_skid.sv
 axi_burst_split.sv
 axi_read_master.sv
+round_robin.sv
+axi_read_share.sv
 axi_write_master.sv
 axis_row_unpack.sv
 tensor_turns.sv
@@ -9,5 +12,7 @@ axis_tensor_unpack.sv
 axis_row_pack.sv
 axis_broadcast.sv
 kernel_runs.sv
+kernel_weights.sv
+kernel_read.sv
 kernel_control.sv
 kernel_shell.sv

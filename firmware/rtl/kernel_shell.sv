@@ -2,18 +2,20 @@
 //
 // Everything of a kernel but its network and the conversion of numbers: control, memory, and rows as they lie there.
 //
-//   s_axi_control -> kernel_control -> kernel_runs --+-------------------+------------------------------+
-//                                                    v                   v                              v
-//   m_axi_gmem0 <-------------------------- axi_read_master -> axis_row_unpack         axi_write_master -> m_axi_gmem1
-//                                                                   |                          ^
-//                                            m_axis_x (rows) <------+                          |
-//                                            s_axis_y (rows) --------> axis_row_pack ----------+
+//   s_axi_control -> kernel_control -> kernel_read -> kernel_runs --+--------------------------+
+//                          (a run waits for its weights)            v                          v
+//   m_axi_gmem0 <---------------------------------------------- kernel_read            axi_write_master -> m_axi_gmem1
+//                                                                 |   |                        ^
+//                        m_axis_w (weights), core_rst_n <---------+   |                        |
+//                                         m_axis_x (rows) <-----------+                        |
+//                                         s_axis_y (rows) --------> axis_row_pack -------------+
 //
 // All parts work at once and on successive runs: the next run is read while this one is still being written. `done` goes
 // from the write master to the control, so a run is done when its last byte is in memory.
 //
-// A row passes in one beat, or in several: of the rows in, X_PIECES of X_PIECE_BYTES bytes for each tensor (axis_tensor_unpack in
-// the place of axis_row_unpack), of the rows out, ROW_OUT_BYTES / Y_BYTES.
+// A row passes in one beat, or in several: of the rows in, X_PIECES of X_PIECE_BYTES bytes for each tensor, of the rows out,
+// ROW_OUT_BYTES / Y_BYTES. A core that takes its weights from memory (WEIGHTS_BEATS above 0) gets them through the port that
+// reads the rows, and is reset by kernel_read when they change.
 `default_nettype none
 
 module kernel_shell #(
@@ -33,7 +35,16 @@ module kernel_shell #(
     parameter int MAX_BURST_BEATS = 64,
     parameter int OUTSTANDING = 16,
     // runs accepted and not yet acknowledged, a power of two
-    parameter int MAX_RUNS = 8
+    parameter int MAX_RUNS = 8,
+    // beats of the weights in memory, 0: none. The core's weight streams, and of each, 32 bits, stream 0 in the low bits: its
+    // first beat, its beats, and one bit: they are read over and over
+    parameter int WEIGHTS_BEATS = 0,
+    parameter int WEIGHT_STREAMS = 1,
+    parameter logic [32*WEIGHT_STREAMS-1:0] WEIGHT_FIRST = '0,
+    parameter logic [32*WEIGHT_STREAMS-1:0] WEIGHT_BEATS = {WEIGHT_STREAMS{32'd1}},
+    parameter logic [WEIGHT_STREAMS-1:0] WEIGHT_REPEATS = '0,
+    // bits of a beat of them
+    parameter int WEIGHT_WIDTH = WEIGHTS_BEATS != 0 ? 512 : 1
 ) (
     input  logic         clk,
     input  logic         rst_n,
@@ -103,6 +114,12 @@ module kernel_shell #(
     input  logic [8*Y_BYTES-1:0] s_axis_y_tdata,
     input  logic                 s_axis_y_tlast,
 
+    // the core's reset; its weights, stream 0 in the low bits
+    output logic                                   core_rst_n,
+    output logic [WEIGHT_STREAMS-1:0]              m_axis_w_tvalid,
+    input  logic [WEIGHT_STREAMS-1:0]              m_axis_w_tready,
+    output logic [WEIGHT_STREAMS*WEIGHT_WIDTH-1:0] m_axis_w_tdata,
+
     // the handshake of the core's results, to tell its stalls from those behind it
     input  logic                 results_valid,
     input  logic                 results_ready
@@ -111,7 +128,6 @@ module kernel_shell #(
   localparam int DATA_WIDTH = 512;
   localparam int BEAT_BYTES = DATA_WIDTH / 8;
   localparam int COUNT_WIDTH = BYTES_WIDTH - $clog2(BEAT_BYTES) + 1;
-  localparam bit WHOLE_ROWS = X_TENSORS == 1 && 32'(X_PIECES) == 32'd1;
 
   if (ROW_OUT_BYTES % Y_BYTES != 0) begin : g_check_y_bytes
     $error("kernel_shell %m: Y_BYTES is %0d, expected a divisor of ROW_OUT_BYTES, %0d", Y_BYTES, ROW_OUT_BYTES);
@@ -122,6 +138,9 @@ module kernel_shell #(
   logic [63:0] run_x;
   logic [63:0] run_y;
   logic [31:0] run_rows;
+  logic [63:0] run_w;
+  logic        written_valid;
+  logic        written_ready;
   logic        done_valid;
   logic        done_ready;
   logic        read_error;
@@ -134,6 +153,7 @@ module kernel_shell #(
   kernel_control #(
       .ROW_IN_BYTES (ROW_IN_BYTES),
       .ROW_OUT_BYTES(ROW_OUT_BYTES),
+      .WEIGHTS_BEATS(WEIGHTS_BEATS),
       .MAX_RUNS     (MAX_RUNS)
   ) u_kernel_control (
       .clk                  (clk),
@@ -161,6 +181,7 @@ module kernel_shell #(
       .m_axis_run_x         (run_x),
       .m_axis_run_y         (run_y),
       .m_axis_run_rows      (run_rows),
+      .m_axis_run_w         (run_w),
       .s_axis_done_tvalid   (done_valid),
       .s_axis_done_tready   (done_ready),
       .read_error           (read_error),
@@ -174,6 +195,12 @@ module kernel_shell #(
       .write_data_waits     (m_axi_gmem1_wvalid && !m_axi_gmem1_wready)
   );
 
+  // the runs whose weights the core has
+  logic                   next_valid;
+  logic                   next_ready;
+  logic [           63:0] next_x;
+  logic [           63:0] next_y;
+  logic [           31:0] next_rows;
   logic                   read_valid;
   logic                   read_ready;
   logic [           63:0] read_address;
@@ -195,11 +222,11 @@ module kernel_shell #(
   ) u_kernel_runs (
       .clk                 (clk),
       .rst_n               (rst_n),
-      .s_axis_run_tvalid   (run_valid),
-      .s_axis_run_tready   (run_ready),
-      .s_axis_run_x        (run_x),
-      .s_axis_run_y        (run_y),
-      .s_axis_run_rows     (run_rows),
+      .s_axis_run_tvalid   (next_valid),
+      .s_axis_run_tready   (next_ready),
+      .s_axis_run_x        (next_x),
+      .s_axis_run_y        (next_y),
+      .s_axis_run_rows     (next_rows),
       .m_axis_read_tvalid  (read_valid),
       .m_axis_read_tready  (read_ready),
       .m_axis_read_address (read_address),
@@ -213,91 +240,74 @@ module kernel_shell #(
       .m_axis_write_bytes  (write_bytes)
   );
 
-  // In: memory to rows
-  logic                  in_valid;
-  logic                  in_ready;
-  logic [DATA_WIDTH-1:0] in_data;
-
-  axi_read_master #(
-      .ADDR_WIDTH     (64),
+  kernel_read #(
+      .ROW_BYTES      (ROW_IN_BYTES),
+      .X_BYTES        (X_BYTES),
+      .X_TENSORS      (X_TENSORS),
+      .X_PIECE_BYTES  (X_PIECE_BYTES),
+      .X_PIECES       (X_PIECES),
       .DATA_WIDTH     (DATA_WIDTH),
+      .COUNT_WIDTH    (COUNT_WIDTH),
       .MAX_BURST_BEATS(MAX_BURST_BEATS),
       .OUTSTANDING    (OUTSTANDING),
-      .COUNT_WIDTH    (COUNT_WIDTH)
-  ) u_axi_read_master (
-      .clk                (clk),
-      .rst_n              (rst_n),
-      .s_axis_desc_tvalid (read_valid),
-      .s_axis_desc_tready (read_ready),
-      .s_axis_desc_address(read_address),
-      .s_axis_desc_beats  (read_beats),
-      .m_axis_tvalid      (in_valid),
-      .m_axis_tready      (in_ready),
-      .m_axis_tdata       (in_data),
-      .m_axi_araddr       (m_axi_gmem0_araddr),
-      .m_axi_arid         (m_axi_gmem0_arid),
-      .m_axi_arlen        (m_axi_gmem0_arlen),
-      .m_axi_arsize       (m_axi_gmem0_arsize),
-      .m_axi_arburst      (m_axi_gmem0_arburst),
-      .m_axi_arcache      (m_axi_gmem0_arcache),
-      .m_axi_arprot       (m_axi_gmem0_arprot),
-      .m_axi_arvalid      (m_axi_gmem0_arvalid),
-      .m_axi_arready      (m_axi_gmem0_arready),
-      .m_axi_rdata        (m_axi_gmem0_rdata),
-      .m_axi_rid          (m_axi_gmem0_rid),
-      .m_axi_rresp        (m_axi_gmem0_rresp),
-      .m_axi_rlast        (m_axi_gmem0_rlast),
-      .m_axi_rvalid       (m_axi_gmem0_rvalid),
-      .m_axi_rready       (m_axi_gmem0_rready),
-      .error              (read_error)
+      .MAX_RUNS       (MAX_RUNS),
+      .WEIGHTS_BEATS  (WEIGHTS_BEATS),
+      .WEIGHT_STREAMS (WEIGHT_STREAMS),
+      .WEIGHT_FIRST   (WEIGHT_FIRST),
+      .WEIGHT_BEATS   (WEIGHT_BEATS),
+      .WEIGHT_REPEATS (WEIGHT_REPEATS),
+      .WEIGHT_WIDTH   (WEIGHT_WIDTH)
+  ) u_kernel_read (
+      .clk                 (clk),
+      .rst_n               (rst_n),
+      .s_axis_run_tvalid   (run_valid),
+      .s_axis_run_tready   (run_ready),
+      .s_axis_run_x        (run_x),
+      .s_axis_run_y        (run_y),
+      .s_axis_run_rows     (run_rows),
+      .s_axis_run_w        (run_w),
+      .m_axis_run_tvalid   (next_valid),
+      .m_axis_run_tready   (next_ready),
+      .m_axis_run_x        (next_x),
+      .m_axis_run_y        (next_y),
+      .m_axis_run_rows     (next_rows),
+      .s_axis_done_tvalid  (written_valid),
+      .s_axis_done_tready  (written_ready),
+      .m_axis_done_tvalid  (done_valid),
+      .m_axis_done_tready  (done_ready),
+      .s_axis_read_tvalid  (read_valid),
+      .s_axis_read_tready  (read_ready),
+      .s_axis_read_address (read_address),
+      .s_axis_read_beats   (read_beats),
+      .s_axis_unpack_tvalid(unpack_valid),
+      .s_axis_unpack_tready(unpack_ready),
+      .s_axis_unpack_rows  (unpack_rows),
+      .m_axi_araddr        (m_axi_gmem0_araddr),
+      .m_axi_arid          (m_axi_gmem0_arid),
+      .m_axi_arlen         (m_axi_gmem0_arlen),
+      .m_axi_arsize        (m_axi_gmem0_arsize),
+      .m_axi_arburst       (m_axi_gmem0_arburst),
+      .m_axi_arcache       (m_axi_gmem0_arcache),
+      .m_axi_arprot        (m_axi_gmem0_arprot),
+      .m_axi_arvalid       (m_axi_gmem0_arvalid),
+      .m_axi_arready       (m_axi_gmem0_arready),
+      .m_axi_rdata         (m_axi_gmem0_rdata),
+      .m_axi_rid           (m_axi_gmem0_rid),
+      .m_axi_rresp         (m_axi_gmem0_rresp),
+      .m_axi_rlast         (m_axi_gmem0_rlast),
+      .m_axi_rvalid        (m_axi_gmem0_rvalid),
+      .m_axi_rready        (m_axi_gmem0_rready),
+      .m_axis_x_tvalid     (m_axis_x_tvalid),
+      .m_axis_x_tready     (m_axis_x_tready),
+      .m_axis_x_tdata      (m_axis_x_tdata),
+      .m_axis_x_tlast      (m_axis_x_tlast),
+      .core_rst_n          (core_rst_n),
+      .m_axis_w_tvalid     (m_axis_w_tvalid),
+      .m_axis_w_tready     (m_axis_w_tready),
+      .m_axis_w_tdata      (m_axis_w_tdata),
+      .starved             (starved),
+      .error               (read_error)
   );
-
-  if (WHOLE_ROWS) begin : gen_whole
-    axis_row_unpack #(
-        .WORD_WIDTH(8),
-        .BEAT_WORDS(BEAT_BYTES),
-        .ROW_WORDS (ROW_IN_BYTES),
-        .ROWS_WIDTH(32)
-    ) u_axis_row_unpack (
-        .clk               (clk),
-        .rst_n             (rst_n),
-        .s_axis_desc_tvalid(unpack_valid),
-        .s_axis_desc_tready(unpack_ready),
-        .s_axis_desc_rows  (unpack_rows),
-        .s_axis_tvalid     (in_valid),
-        .s_axis_tready     (in_ready),
-        .s_axis_tdata      (in_data),
-        .m_axis_tvalid     (m_axis_x_tvalid),
-        .m_axis_tready     (m_axis_x_tready),
-        .m_axis_tdata      (m_axis_x_tdata),
-        .m_axis_tlast      (m_axis_x_tlast),
-        .starved           (starved)
-    );
-  end else begin : gen_pieces
-    axis_tensor_unpack #(
-        .WORD_WIDTH (8),
-        .BEAT_WORDS (BEAT_BYTES),
-        .TENSORS    (X_TENSORS),
-        .PIECE_WORDS(X_PIECE_BYTES),
-        .PIECES     (X_PIECES),
-        .MOST_WORDS (X_BYTES),
-        .ROWS_WIDTH (32)
-    ) u_axis_tensor_unpack (
-        .clk               (clk),
-        .rst_n             (rst_n),
-        .s_axis_desc_tvalid(unpack_valid),
-        .s_axis_desc_tready(unpack_ready),
-        .s_axis_desc_rows  (unpack_rows),
-        .s_axis_tvalid     (in_valid),
-        .s_axis_tready     (in_ready),
-        .s_axis_tdata      (in_data),
-        .m_axis_tvalid     (m_axis_x_tvalid),
-        .m_axis_tready     (m_axis_x_tready),
-        .m_axis_tdata      (m_axis_x_tdata),
-        .m_axis_tlast      (m_axis_x_tlast),
-        .starved           (starved)
-    );
-  end
 
   assign blocked = m_axis_x_tvalid && !m_axis_x_tready;
 
@@ -340,8 +350,8 @@ module kernel_shell #(
       .s_axis_tvalid      (out_valid),
       .s_axis_tready      (out_ready),
       .s_axis_tdata       (out_data),
-      .m_axis_done_tvalid (done_valid),
-      .m_axis_done_tready (done_ready),
+      .m_axis_done_tvalid (written_valid),
+      .m_axis_done_tready (written_ready),
       .m_axi_awaddr       (m_axi_gmem1_awaddr),
       .m_axi_awid         (m_axi_gmem1_awid),
       .m_axi_awlen        (m_axi_gmem1_awlen),

@@ -14,6 +14,8 @@ package registers;
   localparam logic [9:0] Y_LOW                = 10'h007;  // 0x1c
   localparam logic [9:0] Y_HIGH               = 10'h008;  // 0x20
   localparam logic [9:0] ROWS                 = 10'h00a;  // 0x28
+  localparam logic [9:0] W_LOW                = 10'h00c;  // 0x30
+  localparam logic [9:0] W_HIGH               = 10'h00d;  // 0x34
   localparam logic [9:0] BUSY_CYCLES_LOW      = 10'h010;  // 0x40
   localparam logic [9:0] BUSY_CYCLES_HIGH     = 10'h011;  // 0x44
   localparam logic [9:0] RUNS                 = 10'h012;  // 0x48
@@ -28,7 +30,8 @@ package registers;
   localparam logic [9:0] WRITE_ADDRESS_CYCLES = 10'h01b;  // 0x6c
   localparam logic [9:0] WRITE_DATA_CYCLES    = 10'h01c;  // 0x70
   localparam logic [9:0] CORE_CYCLES          = 10'h01d;  // 0x74
-  localparam logic [31:0] MAP_VERSION = 32'h00010001;
+  localparam logic [9:0] WEIGHTS_BEATS        = 10'h01e;  // 0x78
+  localparam logic [31:0] MAP_VERSION = 32'h00010002;
 endpackage
 
 `endif

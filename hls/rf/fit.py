@@ -15,17 +15,20 @@ from dataclasses import dataclass, replace
 from math import ceil, exp, log
 
 from hypersonic.hls.project import ConversionError
-from hypersonic.hls.rf.cost import KINDS, LABELS, NOTHING, Amounts, WeightsIn, pipeline_cost, place_weights
-from hypersonic.hls.rf.layers import Dense, Depthwise, RfNetwork
+from hypersonic.hls.rf.cost import KINDS, LABELS, NOTHING, Amounts, pipeline_cost, place_weights
+from hypersonic.hls.rf.layers import Dense, Depthwise, RfNetwork, WeightsIn
 from hypersonic.hls.rf.plan import WHOLE_ROW_BITS
 from hypersonic.hls.rf.shapes import dense_shapes, divisors
-from hypersonic.hls.rf.sketch import sketch, sketch_interval, weight_widths
+from hypersonic.hls.rf.sketch import sketch, weight_widths
 from hypersonic.hls.rf.stage import Pipeline
-from hypersonic.hls.rf.timing import Clocks, busy, clocks
+from hypersonic.hls.rf.timing import Clocks, busy, clocks, row_interval
 from hypersonic.hls.rf.windows import least_interval
 
 #: designs that are sketched at even steps from the fastest to the smallest, and then between the two at the card's edge
 _COARSE, _FINE = 32, 16
+
+#: so many times faster a unit over several dies has to be to be taken: wires between dies cost clock, and nothing counts them
+_SPAN_GAIN = 2
 
 #: a layer's multipliers that rest longer than this are said to be coarse
 BUSY = 0.85
@@ -134,8 +137,7 @@ def fit(network: RfNetwork, card: Card, whole_row_bits: int = WHOLE_ROW_BITS) ->
     if not points:
         raise FitError(_misfit(network, card, designs))
     best = front(points)
-    # units in one die each before one that spans them, which cannot be planned yet
-    chosen = min(best, key=lambda point: (point.design.spans, -point.rate_hz))
+    chosen = max(best, key=lambda point: point.rate_hz / (_SPAN_GAIN if point.design.spans else 1))
     pipeline = search.pipeline(chosen.design.reuse_factors)
     timed = clocks(pipeline)
     layers = tuple(_layers(pipeline, timed, chosen.design, search.slowest))
@@ -151,6 +153,20 @@ def with_reuse_factors(network: RfNetwork, factors: Mapping[str, int]) -> RfNetw
         for layer in network.layers
     )
     return replace(network, layers=layers)
+
+
+def with_weights_in(network: RfNetwork, places: Mapping[str, WeightsIn]) -> RfNetwork:
+    """The network with its layers' weights there, and those of layers that are not named in block RAM."""
+    layers = tuple(
+        replace(layer, weights_in=places.get(layer.name, WeightsIn.BRAM)) if isinstance(layer, Dense) else layer
+        for layer in network.layers
+    )
+    return replace(network, layers=layers)
+
+
+def with_design(network: RfNetwork, design: Design) -> RfNetwork:
+    """The network as a design has it."""
+    return with_weights_in(with_reuse_factors(network, design.reuse_factors), design.weights_in)
 
 
 def front(points: Sequence[Point]) -> tuple[Point, ...]:
@@ -186,7 +202,7 @@ class _Search:
     """Designs by their target, each made once."""
 
     def __init__(self, network: RfNetwork, card: Card, whole_row_bits: int) -> None:
-        self._network, self._card, self._whole_row_bits = network, card, whole_row_bits
+        self._network, self._card, self._whole_row_bits = with_weights_in(network, {}), card, whole_row_bits
         self._widths = weight_widths(network)
         working = [layer for layer in network.layers if isinstance(layer, Dense | Depthwise)]
         self._choices = {layer.name: reuse_choices(layer) for layer in working}
@@ -226,14 +242,15 @@ class _Search:
 
 
 def _design(pipeline: Pipeline, factors: Mapping[str, int], card: Card) -> Design:
-    taken = pipeline_cost(pipeline) + card.shell
-    unit, weights_in = place_weights(pipeline, taken, max(card.dies, key=lambda die: die.bram36))
+    taken, interval = pipeline_cost(pipeline) + card.shell, row_interval(pipeline)
+    spare = interval - ceil(card.x_bytes / card.bus_bytes)  # beats of the port that brings rows and weights
+    unit, weights_in = place_weights(pipeline, taken, max(card.dies, key=lambda die: die.bram36), spare)
     units = min(card.units, sum(_count(unit, die) for die in card.dies))
     spans = not units and len(card.dies) > 1
     if spans:
-        unit, weights_in = place_weights(pipeline, taken, card.whole)
+        unit, weights_in = place_weights(pipeline, taken, card.whole, spare)
         units = int(unit.fits(card.whole))
-    return Design(sketch_interval(pipeline), unit, units, spans, factors, weights_in)
+    return Design(interval, unit, units, spans, factors, weights_in)
 
 
 def _point(design: Design, units: int, card: Card) -> Point:

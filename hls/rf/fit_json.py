@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from hypersonic.hls.rf.cost import Amounts, WeightsIn
+from hypersonic.hls.rf.cost import Amounts
 from hypersonic.hls.rf.fit import Card, Design, Fit, LayerFit, Point
+from hypersonic.hls.rf.layers import WeightsIn
 
 
 def card_to_json(card: Card) -> dict[str, Any]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from hypersonic.hls.rf.cost import KINDS, LABELS, WeightsIn
+from hypersonic.hls.rf.cost import KINDS, LABELS
 from hypersonic.hls.rf.fit import BUSY, Fit, LayerFit, Point
+from hypersonic.hls.rf.layers import WeightsIn
 
 #: points that a table shows; those left out lie between
 _ROWS = 24
@@ -74,9 +75,11 @@ def _notes(fit: Fit) -> Iterator[str]:
     if any(layer.coarse for layer in fit.layers):
         yield f"coarse: busy less than {BUSY:.0%}, because the next reuse factor that divides the layer's sizes is too slow"
     if in_uram := [layer.name for layer in fit.layers if layer.weights_in is WeightsIn.URAM]:
-        yield f"weights in UltraRAM, which has to be loaded at run time: {', '.join(in_uram)}"
+        yield f"weights in UltraRAM, loaded at run time: {', '.join(in_uram)}"
+    if outside := [layer.name for layer in fit.layers if layer.weights_in is WeightsIn.DRAM]:
+        yield f"weights from the card's memory, for every vector anew: {', '.join(outside)}"
     if fit.chosen.design.spans:
-        yield "the unit does not fit one die: v++ has to place it across several, which nothing here plans"
+        yield "the unit does not fit one die: v++ places it over several, and wires between dies are not counted here"
     worst = slowest(fit)
     if worst:
         yield f"slowest: {worst.name}, its multipliers busy {worst.busy:.0%} of the time"

@@ -38,6 +38,7 @@ from hypersonic.hls.rf.layers import (
     RfNetwork,
     Tensor,
     Upsample,
+    WeightsIn,
     Window,
     ZeroPad,
     layer_inputs,
@@ -138,9 +139,17 @@ def _two(layer: Any, inputs: list[Tensor], y: Tensor) -> Layer:
 
 
 def _reuse(layer: Any) -> tuple[int, int]:
-    """The reuse factor that hls4ml took, and the one asked for."""
+    """The reuse factor that hls4ml took, and the one asked for, of one window: ParallelizationFactor windows side by side
+    have the multipliers, and take the clocks, of one with so much less reuse."""
     taken = int(layer.get_attr("reuse_factor") or 1)
-    return taken, int(layer.model.config.get_reuse_factor(layer) or taken)
+    asked = int(layer.model.config.get_reuse_factor(layer) or taken)
+    windows = int(layer.get_attr("parallelization_factor", 1) or 1) if "Conv" in layer.class_name else 1
+    return max(1, taken // windows), max(1, asked // windows)
+
+
+def _weights_in(layer: Any) -> WeightsIn:
+    """The YAML's WeightsIn (hls/settings.py)."""
+    return WeightsIn(str(layer.get_attr("weights_in", WeightsIn.BRAM)))
 
 
 def _check_strategy(layer: Any) -> bool:
@@ -157,7 +166,7 @@ def _product(layer: Any, x: Tensor, y: Tensor, shape: tuple[int, int]) -> Dense:
     raw = flat.raw.reshape(shape[::-1]).T if transposed else flat.raw.reshape(shape)
     weight, bias, accum = Constants(raw, flat.fraction), constants(layer, "bias"), precision(layer, "accum_t")
     check_accumulator(layer, x.precision, weight, bias, accum)
-    return Dense(layer.name, x, y, weight, bias, accum, *_reuse(layer))
+    return Dense(layer.name, x, y, weight, bias, accum, *_reuse(layer), weights_in=_weights_in(layer))
 
 
 def _dense(layer: Any, x: Tensor, y: Tensor) -> Dense:
@@ -168,10 +177,11 @@ def _convolution(layer: Any, x: Tensor, y: Tensor) -> Dense:
     seen = window(layer, "filt")
     dense = _product(layer, x, y, (seen.size * x.channels, y.channels))
     _check_one_row(layer, seen)
-    if not _streamed(layer) and str(layer.get_attr("strategy")).lower() == "resource" and dense.n_in % dense.reuse_factor:
+    taken = int(layer.get_attr("reuse_factor") or 1)
+    if not _streamed(layer) and str(layer.get_attr("strategy")).lower() == "resource" and dense.n_in % taken:
         raise refuse(
             layer,
-            f"ReuseFactor is {dense.reuse_factor} with Strategy Resource in io_parallel, whose C++ is right for divisors of "
+            f"ReuseFactor is {taken} with Strategy Resource in io_parallel, whose C++ is right for divisors of "
             f"{dense.n_in} alone; take one of them, Strategy Latency, or io_stream",
         )
     return Dense(**{**_fields(dense), "window": None if seen.is_pixel else seen})

@@ -74,6 +74,15 @@ class Window:
         return bool(self.pad_top or self.pad_bottom or self.pad_left or self.pad_right)
 
 
+class WeightsIn(StrEnum):
+    """Where a layer's weights are."""
+
+    LUT = "LUT"  # what becomes of BRAM where they are few
+    BRAM = "BRAM"  # filled from a file
+    URAM = "URAM"  # which has no initial contents: loaded from the card's memory after a reset
+    DRAM = "DRAM"  # the card's DDR or HBM, from which they come for every vector
+
+
 @dataclass(frozen=True, eq=False)
 class Dense:
     """Each vector of n_in numbers becomes n_out:  y[j] = result(accum(bias[j]) + sum_i accum(x[i] * weight[i][j])).
@@ -96,6 +105,7 @@ class Dense:
     reuse_factor: int
     requested: int
     window: Window | None = None
+    weights_in: WeightsIn = WeightsIn.BRAM
 
     @property
     def n_in(self) -> int:

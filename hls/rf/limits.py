@@ -78,6 +78,7 @@ def _softmax(numbers: _Numbers) -> tuple[int, int, str]:
 
 _WIDTHS: dict[str, tuple[Callable[[_Numbers], tuple[int, int, str]], ...]] = {
     "rf_mac": (_product, _accumulator),
+    "rf_mac_stream": (_product, _accumulator),
     "rf_depthwise": (_product, _accumulator),
     "rf_window": (_window,),
     "rf_pool": (_accumulator, _quotient),

@@ -12,10 +12,11 @@ from hypersonic.hls.fixed import Rounding
 from hypersonic.hls.network import Constants, Precision
 from hypersonic.hls.rf.attributes import accumulator_bias
 from hypersonic.hls.rf.casts import accumulator_parameters, result_parameters, signed_width
-from hypersonic.hls.rf.layers import Dense, Depthwise
+from hypersonic.hls.rf.feeds import clocks_a_word
+from hypersonic.hls.rf.layers import Dense, Depthwise, WeightsIn
 from hypersonic.hls.rf.needs import groups as beats_together
 from hypersonic.hls.rf.needs import vectors
-from hypersonic.hls.rf.stage import Memory, Stage, Stream, Timing, Value
+from hypersonic.hls.rf.stage import Feed, Memory, Stage, Stream, Timing, Value
 
 #: a memory's contents, (words, fields)
 Words = NDArray[Any]
@@ -36,24 +37,30 @@ def mac_stage(name: str, dense: Dense, x: Stream, y: Stream, order: NDArray[np.i
 
 
 def mac_around(name: str, dense: Dense, x: Stream, y: Stream, weights: Words, bias: Words, width: int) -> Stage:
-    """rf_mac with its memories' words, as they are there. width: bits of a weight."""
+    """rf_mac with its memories' words, as they are there, or rf_mac_stream where they come at run time. width: of a weight."""
     p, q = x.lanes, y.lanes
     blocks, groups = dense.n_in // p, dense.n_out // q
     parameters: dict[str, Value] = {
         "N_IN": dense.n_in, "N_OUT": dense.n_out, "P": p, "Q": q,
         "X_WIDTH": x.precision.width, "X_SIGNED": int(x.precision.signed), "W_WIDTH": width,
         **_arithmetic(dense.x.precision, dense.weight, dense.accum, dense.y.precision),
-        "WEIGHTS": f"{name}_weights.mem", "BIAS": f"{name}_bias.mem",
+        "BIAS": f"{name}_bias.mem",
     }  # fmt: skip
-    memories = (Memory(f"{name}_weights.mem", weights, (width,)), _bias(f"{name}_bias.mem", bias, dense.accum))
+    held, bias_memory = Memory(f"{name}_weights.mem", weights, (width,)), _bias(f"{name}_bias.mem", bias, dense.accum)
     needs = vectors(dense.vectors, blocks, groups)
     product = parameters["X_WIDTH"], width, parameters["PRODUCT_SHIFT"], dense.accum
     latency = MAC_CYCLES + tree_registers(p, *product) + (groups > 1)
-    timing = Timing((needs,), latency, blocks, dense.vectors * blocks * groups)
+    repeats = dense.weights_in is WeightsIn.DRAM
+    gap = blocks * (clocks_a_word(held.width) if repeats else 1)
+    comes = repeats or dense.weights_in is WeightsIn.URAM
     return Stage(
-        name, "rf_mac", dense.name, parameters, (x,), (y,), timing, memories,
+        name, "rf_mac_stream" if comes else "rf_mac", dense.name,
+        parameters if comes else {**parameters, "WEIGHTS": held.file},
+        (x,), (y,), Timing((needs,), latency, gap, dense.vectors * gap * groups),
+        (bias_memory,) if comes else (held, bias_memory),
         multipliers=p * q, multiplications=dense.vectors * dense.n_in * dense.n_out,
         ram_bits=2 * dense.n_in * x.precision.width if groups > 1 else 0,
+        feed=Feed(held, repeats) if comes else None,
     )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from math import ceil
 from typing import Any
 
+from hypersonic.hls.rf.feeds import row_beats
 from hypersonic.hls.rf.stage import Pipeline, Stage
 from hypersonic.hls.rf.timing import Clocks, busy
 
@@ -20,9 +21,9 @@ def figures(pipeline: Pipeline, timed: Clocks) -> dict[str, Any]:
         "latency_cycles": timed.latency,
         "multipliers": sum(stage.multipliers for stage in pipeline.stages),
         "multiplications": sum(stage.multiplications for stage in pipeline.stages),
-        "memory_bits": sum(memory.bits for stage in pipeline.stages for memory in stage.memories),
+        "memory_bits": sum(stage["memory_bits"] for stage in stages),
         "buffer_bits": sum(stage.ram_bits for stage in pipeline.stages),
-        **{name: sum(stage[name] for stage in stages) for name in ("dsp48e2", "ramb36", "uram288")},
+        **{name: sum(stage[name] for stage in stages) for name in ("dsp48e2", "ramb36", "uram288", "dram_beats")},
         "bottleneck": slowest.layer if slowest else "",
         "stages": stages,
         "notes": list(pipeline.notes),
@@ -41,12 +42,18 @@ def _stage(stage: Stage, timed: Clocks) -> dict[str, Any]:
         "multipliers": stage.multipliers,
         "busy": round(busy(stage, timed.ii), 4),
         "busy_at_work": round(busy(stage, stage.timing.ii), 4),
-        "memory_bits": sum(memory.bits for memory in stage.memories),
+        "memory_bits": sum(memory.bits for memory in (*stage.memories, *([stage.feed.words] if stage.feed else []))),
         "buffer_bits": stage.ram_bits,
         "ramb36": sum(block_rams(len(memory.words), memory.width) for memory in stage.memories),
-        "uram288": sum(ultra_rams(len(memory.words), memory.width) for memory in stage.memories),
+        "uram288": _loaded_rams(stage),
+        "dram_beats": row_beats(stage),
         "dsp48e2": stage.multipliers * _dsps(stage),
     }
+
+
+def _loaded_rams(stage: Stage) -> int:
+    feed = stage.feed
+    return ultra_rams(len(feed.words.words), feed.words.width) if feed and not feed.repeats else 0
 
 
 #: (words, bits) a RAMB36E2 can be, simple dual port (UG573)
@@ -63,8 +70,8 @@ def block_rams(words: int, width: int) -> int:
 
 
 def ultra_rams(words: int, width: int) -> int:
-    """URAM288 of the same memory: 4096 words of 72 bits each (UG573)."""
-    return ceil(words / 4096) * ceil(width / 72) if words > _LUT_WORDS else 0
+    """URAM288 of a memory: 4096 words of 72 bits each (UG573)."""
+    return ceil(words / 4096) * ceil(width / 72)
 
 
 def _dsps(stage: Stage) -> int:

@@ -15,10 +15,9 @@ import numpy as np
 from hypersonic.hls.rf.casts import signed_width
 from hypersonic.hls.rf.layers import Dense, RfNetwork, Tensor, Window
 from hypersonic.hls.rf.plan import WHOLE_ROW_BITS, Builder
-from hypersonic.hls.rf.ports import port_beats
 from hypersonic.hls.rf.products import mac_around
 from hypersonic.hls.rf.stage import Pipeline, Stage, Stream
-from hypersonic.hls.rf.timing import offered
+from hypersonic.hls.rf.timing import offered, row_interval
 from hypersonic.hls.rf.windows import least_interval
 
 
@@ -33,12 +32,6 @@ def sketch(network: RfNetwork, widths: Mapping[str, int], whole_row_bits: int = 
     for layer in network.layers:
         builder.add(layer)
     return _with_fifos(builder.pipeline())
-
-
-def sketch_interval(pipeline: Pipeline) -> int:
-    """Clocks from row to row, as timing.clocks has them."""
-    ends = [port_beats(pipeline.inputs), port_beats(pipeline.outputs)]
-    return max([stage.timing.ii for stage in pipeline.stages] + ends)
 
 
 class _Sketcher(Builder):
@@ -95,7 +88,7 @@ def _departures(stage: Stage, known: Mapping[str, Span]) -> Span:
 
 def _with_fifos(pipeline: Pipeline) -> Pipeline:
     """Joins' FIFOs as deep as the clocks say; plan() looks at every beat."""
-    known, interval = spans(pipeline), sketch_interval(pipeline)
+    known, interval = spans(pipeline), row_interval(pipeline)
     depths: dict[str, int] = {}
     for join in pipeline.stages:
         if len(join.inputs) == 2:

@@ -55,6 +55,16 @@ class Memory:
         """The file's lines, a word each, hexadecimal."""
         return "\n".join(_lines(self.words, self.widths)) + "\n"
 
+    def bits_of(self, words: NDArray[Any]) -> NDArray[np.uint8]:
+        """Some of its words, (n, fields), as bits, (n, width) of 0 and 1, the lowest first."""
+        each = [self.widths[i % len(self.widths)] for i in range(words.shape[1])]
+        if max(each) <= 62 and words.dtype != object:
+            return _bits(words, each, sum(each))
+        size = -(-sum(each) // 8)
+        packed = b"".join(_word(word, each).to_bytes(size, "little") for word in words)
+        found = np.unpackbits(np.frombuffer(packed, dtype=np.uint8).reshape(-1, size), axis=1, bitorder="little")
+        return found[:, : sum(each)]
+
 
 #: words turned into bits at once: a network has millions of weights
 _WORDS_AT_ONCE = 2048
@@ -81,14 +91,30 @@ def _word(word: NDArray[Any], each: list[int]) -> int:
 def _packed(words: NDArray[np.int64], each: list[int]) -> list[str]:
     """The same with numpy's bits."""
     digits = -(-sum(each) // 4)
-    bits = np.zeros((len(words), digits * 4), dtype=np.uint8)
+    bits = _bits(words, each, digits * 4)
+    nibbles = bits.reshape(len(words), digits, 4) @ np.array([1, 2, 4, 8], dtype=np.uint8)
+    letters = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)[nibbles[:, ::-1]]
+    return [row.tobytes().decode() for row in np.ascontiguousarray(letters)]
+
+
+def _bits(words: NDArray[np.int64], each: list[int], total: int) -> NDArray[np.uint8]:
+    bits = np.zeros((len(words), total), dtype=np.uint8)
     at = 0
     for i, width in enumerate(each):
         bits[:, at : at + width] = (words[:, i, None] >> np.arange(width)) & 1
         at += width
-    nibbles = bits.reshape(len(words), digits, 4) @ np.array([1, 2, 4, 8], dtype=np.uint8)
-    letters = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)[nibbles[:, ::-1]]
-    return [row.tobytes().decode() for row in np.ascontiguousarray(letters)]
+    return bits
+
+
+@dataclass(frozen=True, eq=False)
+class Feed:
+    """Weights that come to a stage's s_axis_w at run time. words: as rf_mac's memory has them (its file is never written).
+
+    repeats: they come from the card's memory for every vector; else once after a reset, into UltraRAM.
+    """
+
+    words: Memory
+    repeats: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +155,7 @@ class Stage:
     multipliers: int = 0
     multiplications: int = 0
     ram_bits: int = 0
+    feed: Feed | None = None
 
 
 @dataclass(frozen=True, eq=False)

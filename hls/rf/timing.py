@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hypersonic.hls.rf.feeds import row_beats
 from hypersonic.hls.rf.ports import is_whole, port_beats
 from hypersonic.hls.rf.stage import Pipeline, Stage, Timing
 
@@ -29,9 +30,13 @@ def clocks(pipeline: Pipeline) -> Clocks:
         for stream in stage.outputs:
             arrivals[stream.name] = departed
     latency = max(int(arrivals[stream.name][-1]) for stream in pipeline.outputs)
-    ends = [port_beats(pipeline.inputs), port_beats(pipeline.outputs)]
-    ii = max([stage.timing.ii for stage in pipeline.stages] + ends)
-    return Clocks(arrivals, ii, latency)
+    return Clocks(arrivals, row_interval(pipeline), latency)
+
+
+def row_interval(pipeline: Pipeline) -> int:
+    """Clocks from row to row: of the slowest stage, the ports, or the one port through which weights come."""
+    ports = [port_beats(pipeline.inputs), port_beats(pipeline.outputs), sum(map(row_beats, pipeline.stages))]
+    return max([stage.timing.ii for stage in pipeline.stages] + ports)
 
 
 def offered(pipeline: Pipeline) -> dict[str, NDArray[np.int64]]:

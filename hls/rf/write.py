@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hypersonic.hls.core import RTL, Core
+from hypersonic.hls.rf.feeds import feed_lines, loaded, port_lines, streamed, weight_streams, write_weights
 from hypersonic.hls.rf.layers import RfNetwork
 from hypersonic.hls.rf.plan import WHOLE_ROW_BITS, plan
 from hypersonic.hls.rf.ports import entrance, fork, identifier, packets, port_lanes, port_width, way_out
@@ -43,11 +44,15 @@ def write_rf_core(
     memories = {directory / _file(name, memory.file): memory for stage in pipeline.stages for memory in stage.memories}
     for file, memory in memories.items():
         file.write_text(memory.text())
+    streams, weights = weight_streams(pipeline), directory / f"{name}_weights.bin"
+    if streams:
+        write_weights(pipeline, weights)
     (directory / f"{top}.sv").write_text(core_text(pipeline, name, timed))
     sources = (*module_files(pipeline), directory / f"{top}.sv")
     core = Core(
         name, "rf", top, sources, inputs, outputs, ii=timed.ii, latency_cycles=timed.latency,
         x_lanes=port_lanes(pipeline.inputs), y_lanes=port_lanes(pipeline.outputs), memories=tuple(memories),
+        weights=weights if streams else None, weight_streams=streams,
     )  # fmt: skip
     core.save(directory)
     return core, figures(pipeline, timed)
@@ -63,6 +68,7 @@ def module_files(pipeline: Pipeline) -> tuple[Path, ...]:
         found.setdefault(module)
 
     ends = ["axis_fifo"] + ["rf_fork"] * (len(pipeline.inputs) > 1)
+    ends += ["rf_weights"] * bool(loaded(pipeline)) + ["rf_lanes"] * bool(streamed(pipeline))
     for module in [*ends, *(stage.module for stage in pipeline.stages)]:
         visit(module)
     return tuple(_module_file(module) for module in found)
@@ -81,10 +87,13 @@ def core_text(pipeline: Pipeline, name: str, timed: Clocks) -> str:
     x_bits, y_bits = port_width(pipeline.inputs), port_width(pipeline.outputs)
     rows = 1 << max(2, (timed.latency // timed.ii + 4).bit_length())
     lines = [
-        *_HEAD.format(name=name, x=x_bits - 1, y=y_bits - 1, ii=timed.ii, latency=timed.latency).splitlines(),
+        *_HEAD.format(name=name, ii=timed.ii, latency=timed.latency).splitlines(),
+        *port_lines(weight_streams(pipeline)),
+        *_PORTS.format(x=x_bits - 1, y=y_bits - 1).splitlines(),
         *_wires(pipeline),
         *packets(rows),
         *entrance(pipeline),
+        *feed_lines(pipeline),
         *(line for stage in pipeline.stages for line in _instance(stage, name)),
         *way_out(pipeline),
         "endmodule",
@@ -104,6 +113,9 @@ _HEAD = """\
 module {name}_core (
     input  logic clk,
     input  logic rst_n,
+"""
+
+_PORTS = """\
     input  logic s_axis_x_tvalid,
     output logic s_axis_x_tready,
     input  logic [{x}:0] s_axis_x_tdata,
@@ -150,6 +162,10 @@ def _instance(stage: Stage, core: str) -> Iterator[str]:
         )
         for prefix, stream in ports
     ]
+    if stage.feed:
+        lines.append(
+            ", ".join(f".s_axis_w_{wire}({identifier(stage.name)}_w_{wire})" for wire in ("tvalid", "tready", "tdata"))
+        )
     yield ",\n".join(f"      {line}" for line in lines)
     yield "  );"
 

@@ -5,14 +5,22 @@
 // whose streams are connected. Calls on one simulation come from one thread at a time.
 //
 //   x_raw --> pack --> s_axis_x --> [ core `select` ] --> m_axis_y --> unpack --> y_raw
+//   weight files --> a beat a clock for all --> s_axis_w of every core
+//
+// As in a kernel, a core's weight streams share a port that delivers a beat a clock, with room for some beats of each behind it.
 #include "Vcores.h"
 #include "verilated.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
+
+#ifndef W_STREAMS
+#define W_STREAMS 0  // weight streams of all cores
+#endif
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -85,6 +93,26 @@ void unpack(const std::vector<uint32_t> &words, uint32_t n, const Lane *lanes, i
     }
 }
 
+// One weight stream: `beats` beats of 64 bytes, once after a reset or over and over; the same fields in hls/rtl_sim.py.
+struct WeightStream {
+    const uint8_t *data;
+    uint64_t beats;
+    uint32_t repeats;
+    uint32_t select;  // its core
+};
+
+constexpr uint32_t kWeightRoom = 512;  // beats that wait in front of the core
+
+// Where a weight stream is.
+struct Feed {
+    WeightStream stream;
+    uint64_t fetched = 0, taken = 0;
+    bool shown = false;
+    bool ended(uint64_t at) const { return !stream.repeats && at == stream.beats; }
+    bool fetches() const { return fetched - taken < kWeightRoom && !ended(fetched); }
+    const uint8_t *beat() const { return stream.data + 64 * (taken % stream.beats); }
+};
+
 // The next beat of a row.
 struct Place {
     uint32_t beats;
@@ -104,7 +132,8 @@ struct Place {
 };
 
 struct Simulation {
-    explicit Simulation(const char *memories) {
+    Simulation(const char *memories, const WeightStream *streams, uint32_t count) {
+        for (uint32_t i = 0; i < count; ++i) feeds.push_back({streams[i]});
         const std::string argument = std::string("+memories=") + memories;
         const char *arguments[] = {"core", argument.c_str()};
         context->commandArgs(2, arguments);  // before `initial` blocks ask for it, at the first eval
@@ -115,6 +144,8 @@ struct Simulation {
     // three words more than the port: pack and unpack touch them without asking
     std::vector<uint32_t> x_words = std::vector<uint32_t>(X_BITS / 32 + 4), y_words = std::vector<uint32_t>(Y_BITS / 32 + 4);
     std::vector<uint32_t> held;
+    std::vector<Feed> feeds;
+    std::size_t turn = 0;
 
     void clock() {
         top->clk = 1;
@@ -129,8 +160,55 @@ struct Simulation {
         top->m_axis_y_tready = 0;
         for (int i = 0; i < 4; ++i) clock();
         top->rst_n = 1;
+        for (Feed &feed : feeds) feed = {feed.stream};
         top->eval();
+        load();
     }
+
+    // The weights that are loaded once, so that the clocks of a run are those of its rows.
+    void load() {
+        Random never{1};
+        const auto loading = [](const Feed &feed) { return !feed.stream.repeats && !feed.ended(feed.taken); };
+        for (uint64_t idle = 0; idle < 4096 && std::any_of(feeds.begin(), feeds.end(), loading); ++idle) {
+            show_weights(never, 0);
+            top->eval();
+            if (take_weights()) idle = 0;
+            clock();
+        }
+    }
+
+#if W_STREAMS > 0
+    void show_weights(Random &stalls, uint32_t stall) {
+        for (std::size_t i = 0; i < feeds.size(); ++i) {  // one beat a clock, in turn
+            Feed &feed = feeds[(turn + i) % feeds.size()];
+            if (!feed.fetches() || (feed.stream.repeats && feed.stream.select != top->select)) continue;
+            ++feed.fetched;
+            turn = (turn + i + 1) % feeds.size();
+            break;
+        }
+        uint64_t valid = 0;
+        for (std::size_t i = 0; i < feeds.size(); ++i) {
+            Feed &feed = feeds[i];
+            if (!feed.shown && feed.fetched > feed.taken && !stalls.below(stall)) {
+                feed.shown = true;
+                std::memcpy(&top->s_axis_w_tdata[16 * i], feed.beat(), 64);
+            }
+            valid |= uint64_t{feed.shown} << i;
+        }
+        assign(top->s_axis_w_tvalid, {static_cast<uint32_t>(valid), static_cast<uint32_t>(valid >> 32)});
+    }
+
+    // Whether any beat is taken at the edge that comes.
+    bool take_weights() {
+        const uint64_t taken = uint64_t{top->s_axis_w_tvalid} & uint64_t{top->s_axis_w_tready};
+        for (std::size_t i = 0; i < feeds.size(); ++i)
+            if (taken >> i & 1) ++feeds[i].taken, feeds[i].shown = false;
+        return taken != 0;
+    }
+#else
+    void show_weights(Random &, uint32_t) {}
+    bool take_weights() { return false; }
+#endif
 
     int run(const Run &run, const int64_t *x, int64_t *y, uint64_t *rows_out, uint64_t *clocks) {
         Random stalls{run.seed | 1};
@@ -153,6 +231,7 @@ struct Simulation {
             }
             top->s_axis_x_tvalid = offered;
             top->m_axis_y_tready = !stalls.below(run.stall_out);
+            show_weights(stalls, run.stall_in);
             top->eval();
             if (was_held && !still_held()) { status = UNSTABLE; break; }
             was_held = top->m_axis_y_tvalid && !top->m_axis_y_tready;
@@ -171,6 +250,7 @@ struct Simulation {
                 sent += in.step();
                 offered = false;
             }
+            take_weights();
             clock();
         }
         top->s_axis_x_tvalid = 0;
@@ -198,9 +278,9 @@ struct Simulation {
 
 }  // namespace
 
-// memories: the directory of the files that the cores read
-EXPORT Simulation *hypersonic_core_open(const char *memories) {
-    auto *simulation = new Simulation(memories);
+// memories: the directory of the files that the cores read; streams: of all cores in turn, their data stay where they are
+EXPORT Simulation *hypersonic_core_open(const char *memories, const WeightStream *streams, uint32_t count) {
+    auto *simulation = new Simulation(memories, streams, count);
     simulation->top->clk = 0;
     simulation->reset();
     return simulation;

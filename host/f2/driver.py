@@ -42,7 +42,7 @@ T = TypeVar("T")
 OpenCard = Callable[[int, Xclbin], Card]
 
 #: arguments that are pointers, all of them to the one memory there is
-_POINTERS = (0, 1)
+_POINTERS = (0, 1, 3)
 _BANK = 0
 
 
@@ -117,14 +117,14 @@ class F2Driver:
                 f"compute unit {name} is not on F2 card {opened.index}, which has {', '.join(names)}"
             )
         number = names.index(name)
-        return self._keep(self._units, Unit(card, opened.lock, number, contents.compute_units[number].name))
+        unit = contents.compute_units[number]
+        return self._keep(self._units, Unit(card, opened.lock, number, unit.name, _arguments(contents, unit.kernel)))
 
     def close_kernel(self, kernel: Handle) -> None:
         self._units.pop(kernel, None)
 
     def group_id(self, kernel: Handle, argument: int) -> int:
-        _find(self._units, kernel)
-        if argument not in _POINTERS:
+        if not _is_pointer(_find(self._units, kernel), argument):
             raise ComputeUnitNotFoundError(f"argument {argument} has no memory bank: it is no pointer")
         return _BANK
 
@@ -162,12 +162,14 @@ class F2Driver:
                 freed.device.card.free(freed.memory)
 
     def open_run(self, kernel: Handle) -> Handle:
-        return self._keep(self._runs, (_find(self._units, kernel), Run([None] * len(ARGUMENTS))))
+        unit = _find(self._units, kernel)
+        return self._keep(self._runs, (unit, Run([None] * unit.arguments)))
 
     def set_buffer(self, run: Handle, argument: int, buffer: Handle) -> None:
-        if argument not in _POINTERS:
+        unit, opened = _find(self._runs, run)
+        if not _is_pointer(unit, argument):
             raise BufferObjectError(f"argument {argument} does not take the buffer object: it is no pointer")
-        _find(self._runs, run)[1].arguments[argument] = _find(self._buffers, buffer).memory.address
+        opened.arguments[argument] = _find(self._buffers, buffer).memory.address
 
     def set_scalar(self, run: Handle, argument: int, value: int) -> None:
         if argument in _POINTERS or not 0 <= argument < len(ARGUMENTS) or not 0 <= value < 1 << 32:
@@ -199,6 +201,20 @@ def _find(table: dict[Handle, T], handle: Handle) -> T:
         return table[handle]
     except KeyError:
         raise DeviceClosedError("a handle of an F2 card was used after it was closed") from None
+
+
+def _arguments(contents: Xclbin, kernel: str) -> int:
+    """How many the kernel takes. Raises XclbinMismatchError for another kernel than ours."""
+    found = sum(len(each.arguments) for each in contents.kernels if each.name == kernel)
+    if not len(ARGUMENTS) - 1 <= found <= len(ARGUMENTS):
+        raise XclbinMismatchError(
+            f"kernel {kernel} has {found} arguments, expected {len(ARGUMENTS) - 1} or {len(ARGUMENTS)}: build the model again"
+        )
+    return found
+
+
+def _is_pointer(unit: Unit, argument: int) -> bool:
+    return argument in _POINTERS and argument < unit.arguments
 
 
 def _checked(offset: int) -> int:

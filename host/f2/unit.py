@@ -21,8 +21,8 @@ from hypersonic.host.errors import DeviceLostError, RunError
 from hypersonic.host.f2.card import GONE, Card
 from hypersonic.host.xrt import PENDING, RunState
 
-#: the kernel's arguments: register, words
-ARGUMENTS = ((registers.X, 2), (registers.Y, 2), (registers.ROWS, 1))
+#: the kernel's arguments: register, words; w only where the kernel takes weights
+ARGUMENTS = ((registers.X, 2), (registers.Y, 2), (registers.ROWS, 1), (registers.W, 2))
 
 
 @dataclass(eq=False)
@@ -35,10 +35,10 @@ class Run:
 
 
 class Unit:
-    """Compute unit `number` of a card. Any thread; `lock` is the card's."""
+    """Compute unit `number` of a card. Any thread; `lock` is the card's. arguments: how many of ARGUMENTS it takes."""
 
-    def __init__(self, card: Card, lock: Lock, number: int, name: str) -> None:
-        self.name = name
+    def __init__(self, card: Card, lock: Lock, number: int, name: str, arguments: int) -> None:
+        self.name, self.arguments = name, arguments
         self._card, self._lock, self._base = card, lock, number * UNIT_STRIDE
         self._waiting: deque[Run] = deque()
         self._running: deque[Run] = deque()
@@ -86,7 +86,7 @@ class Unit:
             control = self._control()
 
     def _hand_over(self, run: Run) -> None:
-        for (offset, words), value in zip(ARGUMENTS, run.arguments, strict=True):
+        for (offset, words), value in zip(ARGUMENTS[: self.arguments], run.arguments, strict=True):
             for word in range(words):
                 self._card.write(self._base + offset + 4 * word, (value or 0) >> (32 * word) & 0xFFFFFFFF)
         self._card.write(self._base + registers.CONTROL, registers.AP_START)

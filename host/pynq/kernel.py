@@ -6,6 +6,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from inspect import Parameter, Signature
 from typing import Any
 
@@ -17,8 +18,11 @@ from hypersonic.firmware.registers import ROW_IN_BYTES, ROW_OUT_BYTES
 from hypersonic.host.device import BufferObject, ComputeUnit, Run
 from hypersonic.host.errors import BufferObjectError, ComputeUnitTimeoutError, DeviceLostError, RunError
 from hypersonic.host.pynq.buffer import Block, Buffer
+from hypersonic.host.weights import expected_bytes, load_weights, weights_beside
 from hypersonic.host.xrt import RunState
 
+#: the argument of kernels that load weights; left out, it is weights.bin beside the xclbin
+_WEIGHTS = "w"
 #: one wait of wait() without a limit; it comes back sooner when the run ends or the unit goes out of service
 _ROUND_MS = 60_000
 
@@ -78,11 +82,12 @@ class Kernel(pynq.DefaultIP):  # type: ignore[misc] # pynq has no types
         self.name: str = description["fullpath"]
         self.unit: ComputeUnit = self.device.opened.compute_unit(self.name)
         self.idle: list[Run] = []
-        self._row_bytes = _row_bytes(self.unit) if description["type"].startswith(f"{VLNV}:") else {}
+        ours = description["type"].startswith(f"{VLNV}:")
+        self._row_bytes = _row_bytes(self.unit) if ours else {}
         registers = {name: entry for name, entry in description["registers"].items() if entry["id"] is not None}
         self._entries = dict(sorted(registers.items(), key=lambda item: item[1]["id"]))
-        kind = Parameter.POSITIONAL_OR_KEYWORD
-        self._signature = Signature([Parameter(name, kind, annotation=e["type"]) for name, e in self._entries.items()])
+        self._takes_weights = ours and _WEIGHTS in self._entries
+        self._signature = _signature(self._entries, _WEIGHTS if self._takes_weights else "")
         self.args = {
             name: XrtArgument(name, entry["id"] + 1, entry["type"], entry.get("memory"))
             for name, entry in self._entries.items()
@@ -95,10 +100,13 @@ class Kernel(pynq.DefaultIP):  # type: ignore[misc] # pynq has no types
     def start(self, *args: Any, **kwargs: Any) -> Handle:
         """Hand a run over without waiting: buffers of allocate for pointers, numbers for scalars; nothing is synced.
 
-        Raises TypeError (arguments that do not fit `signature`), BufferObjectError (wrong bank, too small, freed, foreign),
-        ValueError (a number that does not fit), DeviceError.
+        Weights that are not given are loaded at the first run. Raises TypeError (arguments that do not fit `signature`),
+        BufferObjectError (wrong bank, too small, freed, foreign), ValueError (a number that does not fit), WeightsError (no
+        weights.bin beside the xclbin, or another one), DeviceError.
         """
-        given = self._signature.bind(*args, **kwargs).arguments
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        given = bound.arguments
         values = {name: self._value(name, entry, given[name]) for name, entry in self._entries.items()}
         self._check_rows(values)
         buffers = tuple(value for value in given.values() if isinstance(value, Buffer))
@@ -114,6 +122,12 @@ class Kernel(pynq.DefaultIP):  # type: ignore[misc] # pynq has no types
             raise
         return Handle(self, run, buffers)
 
+    @cached_property
+    def _weights(self) -> BufferObject:
+        """weights.bin beside the xclbin, on the card till another xclbin takes its place."""
+        loaded = self.device.loaded
+        return load_weights(self.unit, weights_beside(loaded.path, loaded.contents.uuid, self.unit))
+
     def _check_rows(self, values: dict[str, BufferObject | int]) -> None:
         """A kernel of this project reads and writes `rows` rows, whatever memory is behind them."""
         rows = values.get("rows", 0)
@@ -124,10 +138,15 @@ class Kernel(pynq.DefaultIP):  # type: ignore[misc] # pynq has no types
             if rows * row_bytes > buffer.size_bytes:
                 room = f"{buffer.size_bytes // row_bytes} rows of {row_bytes} bytes"
                 raise BufferObjectError(f"argument {name} of {self.name} has room for {room}, the run is {rows} rows")
+        weights = values.get(_WEIGHTS) if self._takes_weights else None
+        if isinstance(weights, BufferObject) and weights.size_bytes < (needed := expected_bytes(self.unit)):
+            raise BufferObjectError(f"argument w of {self.name} is {weights.size_bytes} bytes, expected {needed} of weights")
 
     def _value(self, name: str, entry: dict[str, Any], value: Any) -> BufferObject | int:
         if not entry["pointer"]:
             return _word(f"argument {name} of {self.name}", entry, value)
+        if value is None and self._takes_weights and name == _WEIGHTS:
+            return self._weights
         if not isinstance(value, Buffer):
             raise TypeError(f"argument {name} of {self.name} is a {type(value).__name__}, expected a buffer of pynq.allocate")
         block: Block = value.block()
@@ -143,6 +162,16 @@ class Kernel(pynq.DefaultIP):  # type: ignore[misc] # pynq has no types
                 f"allocate(..., target=overlay.{_attribute(wanted)})"
             )
         return block.memory
+
+
+def _signature(entries: dict[str, Any], optional: str) -> Signature:
+    """Of the kernel's arguments, in their order; `optional` may be left out."""
+    kind = Parameter.POSITIONAL_OR_KEYWORD
+    default = {optional: None}
+    return Signature([
+        Parameter(name, kind, annotation=entry["type"], default=default.get(name, Parameter.empty))
+        for name, entry in entries.items()
+    ])  # fmt: skip
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Backend "fpga": a version directory with model.xclbin and manifest.json, run by the cards of this host.
+"""Backend "fpga": a version directory with model.xclbin and manifest.json, run by the cards of this host; and weights.bin
+where the kernel loads its weights at run time.
 
 The only file of this room that knows `host` and `firmware`. config.pbtxt's parameters: slot_rows (rows of a slot), slots (per
 compute unit), timeout_ms (of a run), retry_ms (between two looks whether a lost card is back); instance_group's gpus name the
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 from tritonclient.grpc import model_config_pb2
 
 from hypersonic.firmware.errors import FirmwareError, XclbinError
-from hypersonic.firmware.manifest import Manifest
+from hypersonic.firmware.manifest import WEIGHTS_NAME, Manifest
 from hypersonic.firmware.manifest import check as check_manifest
 from hypersonic.hls.row import Row
 from hypersonic.host import device as host_device
@@ -265,15 +266,16 @@ class FpgaBackend:
         """A published model has its config.pbtxt: there is nothing to fill in."""
 
     def load(self, directory: Path, config: ModelConfig) -> FpgaModel:
-        """Raises ModelLoadError for a truncated or foreign xclbin, a manifest or config that disagrees with it, a card that
-        is not there or refuses it."""
+        """Raises ModelLoadError for a truncated or foreign xclbin, weights, a manifest or config that disagree with it, a card
+        that is not there or refuses it."""
         try:
             with ExitStack() as opened:
                 manifest = Manifest.read(_inside(directory, MANIFEST))
                 xclbin = _inside(directory, XCLBIN)
                 check_manifest(manifest, xclbin.read_bytes())
                 _check_config(config, manifest)
-                model = _open(xclbin, manifest, config, opened, self._cards)
+                weights = _inside(directory, WEIGHTS_NAME) if manifest.weights_bytes else None
+                model = _open((xclbin, weights), manifest, config, opened, self._cards)
                 opened.pop_all()
                 return model
         except XclbinError as error:
@@ -320,17 +322,24 @@ def _describe(tensors: Sequence[TensorConfig]) -> str:
     )
 
 
-def _open(xclbin: Path, manifest: Manifest, config: ModelConfig, opened: ExitStack, register: CardRegister) -> FpgaModel:
+def _open(
+    files: tuple[Path, Path | None], manifest: Manifest, config: ModelConfig, opened: ExitStack, register: CardRegister
+) -> FpgaModel:
+    """files: the xclbin, and the weights of a kernel that takes them."""
+    xclbin, weights = files
     instances: list[FpgaInstance] = []
     cards: list[Card] = []
     devices = _open_devices(xclbin, config.devices, opened)
     for index, device in devices.items():
         slots, slot_rows = config.integer("slots", SLOTS), config.integer("slot_rows", SLOT_ROWS)
-        open_instances = partial(host_instance.open_instances, manifest=manifest, slots=slots, slot_rows=slot_rows)
+        open_instances = partial(
+            host_instance.open_instances, manifest=manifest, slots=slots, slot_rows=slot_rows, weights=weights
+        )
         reopen = partial(_reopen, xclbin, index, register.address(device, index), register)
         on_card = CardInstances(device, reopen, open_instances)
         opened.callback(on_card.close)
         held_bytes = sum(slot.x.nbytes + slot.y.nbytes for instance in on_card.instances for slot in instance.slots)
+        held_bytes += manifest.weights_bytes * len(on_card.instances)
         card = register.loaded(device, index, held_bytes)
         for instance in on_card.instances:
             name = instance.name if len(devices) == 1 else f"{instance.name}@{index}"

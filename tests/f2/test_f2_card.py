@@ -345,6 +345,6 @@ class Gone:
 
 
 def test_a_card_that_leaves_the_bus_is_lost() -> None:
-    unit = Unit(Gone(), Lock(), 0, "bench_1")
+    unit = Unit(Gone(), Lock(), 0, "bench_1", 3)
     with pytest.raises(DeviceLostError, match="bench_1 reads all ones: the card is gone"):
         unit.start(Run([0, 0, 1]))

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,8 +16,12 @@ from numpy.testing import assert_array_equal
 from numpy.typing import NDArray
 
 from hypersonic.firmware import registers
+from hypersonic.firmware.kernel_xml import embedded_metadata
+from hypersonic.firmware.platform import find_platform
+from hypersonic.firmware.sections import Kind
 from hypersonic.firmware.xclbin import Xclbin
 from hypersonic.host.device import Device
+from hypersonic.host.device import open_device as open_card
 from hypersonic.host.errors import (
     BufferObjectError,
     ComputeUnitNotFoundError,
@@ -187,6 +192,8 @@ def test_runs_that_cannot_be_are_refused(device: Device, built: Built) -> None:
         run.set_arg(2, 1 << 32)
     with pytest.raises(ComputeUnitNotFoundError, match="argument 2 has no memory bank"):
         run.set_arg(2, buffer)
+    with pytest.raises(ComputeUnitNotFoundError, match="argument 3 has no memory bank"):
+        run.set_arg(3, buffer)  # only a kernel that takes weights has it
     for size_bytes, offset in ((4097, 0), (1, 4096), (8, -1), (-1, 0)):
         with pytest.raises(BufferObjectError, match="do not sync"):
             buffer.sync_to_device(size_bytes, offset)
@@ -207,3 +214,16 @@ def test_a_manifest_or_a_card_of_another_build_is_refused(device: Device, built:
     other = replace(Xclbin.read(built.xclbin), uuid="1" * 32)
     with pytest.raises(XclbinMismatchError, match=f"card 0 holds xclbin {built.design.uuid}, expected 1111"):
         Device(F2Driver(lambda _index, _contents: SimulatedCard(built.simulator)), other, built.xclbin, 0)
+
+
+def test_a_kernel_of_other_arguments_than_ours_is_refused(built: Built, tmp_path: Path) -> None:
+    contents = Xclbin.read(built.xclbin)
+    (kernel,) = contents.kernels
+    described = embedded_metadata(replace(kernel, arguments=kernel.arguments[:2]), contents.target, find_platform("aws_f2"))
+    sections = [
+        replace(section, payload=described) if section.kind == Kind.EMBEDDED_METADATA else section
+        for section in contents.sections
+    ]
+    (tmp_path / "model.xclbin").write_bytes(replace(contents, sections=tuple(sections)).to_bytes())
+    with pytest.raises(XclbinMismatchError, match="kernel bench has 2 arguments, expected 3 or 4: build the model again"):
+        open_card(tmp_path / "model.xclbin")

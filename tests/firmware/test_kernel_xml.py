@@ -39,6 +39,13 @@ def test_the_kernel_has_the_arguments_and_ports_the_rtl_has() -> None:
     assert kernel.control_protocol == "ap_ctrl_chain"
 
 
+def test_weights_are_a_fourth_argument_at_the_port_that_reads_the_rows() -> None:
+    kernel = describe_kernel("facile", weights=True)
+    assert kernel.arguments[:3] == describe_kernel("facile").arguments
+    assert kernel.arguments[3:] == (Argument(3, "w", 1, "m_axi_gmem0", 0x30, 8, "void*"),)
+    assert parse_kernels(kernel_xml(kernel)) == (kernel,)
+
+
 def test_every_argument_lies_inside_the_control_port() -> None:
     """XRT refuses a kernel whose offset + size passes the slave port's range."""
     kernel = describe_kernel("facile")

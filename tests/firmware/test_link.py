@@ -23,6 +23,16 @@ def test_compute_unit_k_is_connected_to_bank_k() -> None:
     assert Connection(argument=1, ip=3, memory=3) in xclbin.connections
 
 
+@pytest.mark.parametrize("card", ["u250", "u55c"])
+def test_weights_are_connected_where_the_rows_are(card: str) -> None:
+    platform = find_platform(card)
+    xclbin = Xclbin.parse(link("facile", Target.HW_EMU, platform, b"image", compute_units=2, weights=True))
+    for of in (xclbin.connections, xclbin.group_connections):
+        reached = [sorted((to.ip, to.memory) for to in of if to.argument == argument) for argument in (0, 3)]
+        assert reached[0] == reached[1] != []
+    assert xclbin.kernels[0].arguments[3].name == "w"
+
+
 def test_only_connected_banks_are_marked_used() -> None:
     xclbin = Xclbin.parse(link("facile", Target.HW_EMU, U250, b"", compute_units=2))
     assert [memory.used for memory in xclbin.memories] == [True, True, False, False]

@@ -98,18 +98,39 @@ def test_units_on_hbm_are_spread_over_the_dies_from_the_memory_up() -> None:
     assert [place.slr for place in plan_link(U55C, kernel(4), Resources(lut=100_000))] == [0, 1, 2, 0]
 
 
-def test_a_unit_that_fits_no_die_is_refused_with_what_it_lacks_and_what_to_do() -> None:
+def test_a_unit_that_fits_no_die_is_left_to_the_tools() -> None:
+    (place,) = plan_link(U250, kernel(1), Resources(lut=250_000, dsp=100))
+    assert place.slr is None
+    assert describe_places(U250, [place]) == [
+        "facile_1: too large for one SLR: the tools place it over several, m_axi_gmem0 on DDR[0], m_axi_gmem1 on DDR[0]"
+    ]
+    text = linker_config(U250, kernel(1), [place], vitis="2025.1")
+    assert "slr=" not in text
+    assert "sp=facile_1.m_axi_gmem0:DDR[0]" in text
+    assert [place.slr for place in plan_link(U250, kernel(2), Resources(lut=400_000))] == [None, None]
+
+
+def test_a_unit_that_all_dies_together_do_not_hold_is_refused_with_what_it_lacks_and_what_to_do() -> None:
+    lut = sum(die.lut for die in U250.slrs)
+    most = lut * 70 // 100 - 33_256
     with pytest.raises(ResourceError) as caught:
-        plan_link(U250, kernel(1), Resources(lut=250_000, dsp=100))
+        plan_link(U250, kernel(1), Resources(lut=most + 1, dsp=100))
     assert str(caught.value) == (
-        "compute unit facile_1 does not fit u250: in SLR1 LUT: got 250,000, expected at most 241,500 (70 % of 345,000 less 0 "
-        "in use); ask for fewer compute units, quantise or prune the model, or take a larger card"
+        f"compute unit facile_1 does not fit u250: in all SLRs together LUT: got {most + 1:,}, expected at most {most:,} "
+        f"(70 % of {lut:,} less 33,256 in use); ask for fewer compute units, quantise or prune the model, or take a larger card"
     )
+    assert plan_link(U250, kernel(1), Resources(lut=most, dsp=100))
+
+
+def test_units_that_fit_a_die_each_are_not_cut_in_pieces_for_one_more() -> None:
+    with pytest.raises(ResourceError) as caught:
+        plan_link(U55C, kernel(4), Resources(lut=200_000))
+    assert str(caught.value).startswith("compute unit facile_4 does not fit u55c: in SLR")
 
 
 def test_the_controller_of_a_bank_in_use_counts() -> None:
-    with pytest.raises(ResourceError, match=r"facile_1 does not fit u250: in SLR0 LUT: got 210,000, expected at most 208,244"):
-        plan_link(U250, kernel(4), Resources(lut=210_000))
+    with pytest.raises(ResourceError, match=r"facile_1 to facile_4 do not fit u250: in all SLRs together LUT: got 860,000, "):
+        plan_link(U250, kernel(4), Resources(lut=215_000))
     assert len(plan_link(U250, kernel(4), Resources(lut=208_000))) == 4
 
 
@@ -120,7 +141,7 @@ def test_f2_has_no_controller_beside_its_kernels() -> None:
 
 
 def test_every_resource_is_checked() -> None:
-    whole = U250.slrs[0]
+    whole = sum(U250.slrs, Resources())
     for name in ("lut", "ff", "dsp", "bram36", "uram"):
         with pytest.raises(ResourceError, match="does not fit u250"):
             plan_link(U250, kernel(1), Resources(**{name: getattr(whole, name)}))
@@ -141,6 +162,13 @@ def test_buffers_larger_than_a_bank_are_refused() -> None:
         LinkError, match=r"buffers of facile_1 do not fit DDR\[0\] of u250: .* expected at most 16384 MiB; lower"
     ):
         check_buffers(U250, places, Buffers(slots=1, rows=GIB // 4, row_bytes=(64, 4)))
+
+
+def test_the_weights_take_room_beside_the_rows() -> None:
+    places = plan_link(U250, kernel(1))
+    check_buffers(U250, places, Buffers(slots=1, rows=GIB // 4, row_bytes=(59, 4), weights_bytes=GIB // 4))
+    with pytest.raises(LinkError, match=r"1 slots of 268435456 rows and 257 MiB of weights need 16385 MiB, expected at most"):
+        check_buffers(U250, places, Buffers(slots=1, rows=GIB // 4, row_bytes=(59, 4), weights_bytes=GIB // 4 + 4096))
 
 
 def test_each_port_on_hbm_has_its_own_room() -> None:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -16,8 +17,9 @@ from tritonclient.grpc import model_config_pb2
 from hypersonic.firmware.config_pbtxt import config_pbtxt
 from hypersonic.firmware.errors import ManifestError, ManifestMismatchError, XclbinError
 from hypersonic.firmware.link import link
-from hypersonic.firmware.manifest import Manifest, check
+from hypersonic.firmware.manifest import Manifest, check, check_weights
 from hypersonic.firmware.platform import Target, find_platform
+from hypersonic.firmware.xclbin import Xclbin
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
@@ -39,11 +41,43 @@ def test_a_manifest_reads_back_as_written(tmp_path: Path) -> None:
 
 def test_the_json_has_the_agreed_fields() -> None:
     fields = json.loads(MANIFEST.to_json())
-    assert fields["schema"] == 2
+    assert fields["schema"] == 3
     assert fields["compute_units"] == ["facile_1", "facile_2"]
     assert fields["inputs"] == [INPUT.to_json()]
     assert (len(fields["uuid"]), len(fields["sha256"])) == (32, 64)
     assert (fields["target"], fields["platform"], fields["kernel"]) == ("hw_emu", "u250", "facile")
+
+
+@pytest.mark.parametrize("as_file", [False, True])
+def test_weights_stand_in_the_manifest_by_size_and_hash_and_are_checked_by_them(tmp_path: Path, as_file: bool) -> None:
+    image = bytes(range(64)) * 3
+    (tmp_path / "image").write_bytes(image)
+    xclbin = link("facile", Target.HW_EMU, find_platform("u250"), b"simulator", weights=True)
+    manifest = Manifest.of(
+        xclbin, model="facile", platform="u250", core="rf", inputs=MANIFEST.inputs, outputs=MANIFEST.outputs, ii=1,
+        latency_cycles=14, max_batch_size=16, weights=tmp_path / "image" if as_file else image,
+    )  # fmt: skip
+    assert (manifest.weights_bytes, manifest.weights_sha256) == (192, hashlib.sha256(image).hexdigest())
+    assert Manifest.parse(manifest.to_json()) == manifest
+    check(manifest, xclbin)
+    check_weights(manifest, image)
+    with pytest.raises(
+        ManifestMismatchError, match=r"weights_bytes is 192, but weights\.bin has 128; .*publish the model again"
+    ):
+        check_weights(manifest, image[:128])
+    with pytest.raises(ManifestMismatchError, match=r"weights_sha256 is '\w{64}', but weights\.bin has '\w{64}'"):
+        check_weights(manifest, bytes(192))
+
+
+def test_weights_where_the_kernel_takes_none_or_none_where_it_does_are_refused() -> None:
+    with pytest.raises(ManifestMismatchError, match=r"weights_bytes is 64, but the xclbin's kernel takes none \(it has no"):
+        check(replace(MANIFEST, weights_bytes=64, weights_sha256="0" * 64), XCLBIN)
+    xclbin = link("facile", Target.HW_EMU, find_platform("u250"), b"simulator", compute_units=2, weights=True)
+    found = replace(MANIFEST, uuid=Xclbin.parse(xclbin).uuid, sha256=hashlib.sha256(xclbin).hexdigest())
+    with pytest.raises(
+        ManifestMismatchError, match=r"weights_bytes is 0, but the xclbin's kernel takes weights \(its argument w"
+    ):
+        check(found, xclbin)
 
 
 def test_one_scale_for_all_of_a_large_tensor_takes_no_room_and_none_is_taken_for_it_unseen() -> None:
@@ -105,7 +139,7 @@ def test_a_missing_field_is_named(field: str) -> None:
         ("[1]", "is a JSON list, expected an object"),
         ("[" * 100_000, "not JSON"),
         (" " * (1 << 21), "more than 1048576 bytes"),
-        (_with(schema=1), "schema is 1, expected 2; publish the model again"),
+        (_with(schema=2), "schema is 2, expected 3; publish the model again"),
         (_with(model="../../etc"), "model is '../../etc', expected a name"),
         (_with(target="fpga"), "target is 'fpga', expected one of sw_emu, hw_emu, hw"),
         (_with(platform="u999"), "platform is 'u999', expected one of aws_f1, aws_f2, u200, u250"),
@@ -115,6 +149,13 @@ def test_a_missing_field_is_named(field: str) -> None:
         (_with(ii=True), "ii is True, expected a positive integer"),
         (_with(ii=1.5), "ii is 1.5, expected a positive integer"),
         (_with(max_batch_size=1 << 40), "max_batch_size is 1099511627776, expected"),
+        (_with(weights_bytes=65), "weights_bytes is 65, expected 0, or whole beats of 64 bytes up to"),
+        (_with(weights_bytes=-64), "weights_bytes is -64, expected 0, or whole"),
+        (_with(weights_bytes=1 << 41), "weights_bytes is 2199023255552, expected 0, or whole"),
+        (_with(weights_bytes="64"), "weights_bytes is '64', expected 0, or whole"),
+        (_with(weights_bytes=64), "weights_sha256 is '', expected 64 hexadecimal digits"),
+        (_with(weights_bytes=64, weights_sha256="0" * 62), "weights_sha256 has 62 digits, expected 64"),
+        (_with(weights_sha256="0" * 64), "weights_sha256 is '0000.*expected none of 0 weights_bytes"),
         (_with(compute_units=[]), "compute_units is .*, expected a list of names"),
         (_with(compute_units=["facile_1", 2]), "compute_units is .*, expected a list of names"),
         (_with(tools=[]), "tools is .*, expected an object"),

@@ -74,6 +74,19 @@ BREAKS = {
     "a slot is read before its beat has come": Break(
         "axi_read_merge", "wire                 waits = seen_valid_q && seen_q != beat_q;", "wire waits = seen_valid_q;"
     ),
+    "a burst's second beat is its neighbour's": Break(
+        "axi_read_share", "m_axi_rvalid && m_axi_rready && m_axi_rlast", "m_axi_rvalid && m_axi_rready"
+    ),
+    "a burst goes out whose owner finds no place": Break(
+        "axi_read_share", "m_axi_arready) && owners_ready &&", "m_axi_arready) &&"
+    ),
+    "the core is reset while a run is at work": Break("kernel_weights", " && !same_q && flying_q == '0;", " && !same_q;"),
+    "a run passes with another one's weights": Break(
+        "kernel_weights", "m_axis_run_tvalid = checked_q && same_q;", "m_axis_run_tvalid = checked_q;"
+    ),
+    "beats of the old weights reach the core": Break(
+        "kernel_weights", "s_axis_run_tvalid && quiet_q &&", "s_axis_run_tvalid &&"
+    ),
     "an address leaves before its data": Break("axi_write_merge", ".s_axis_tvalid(stored),", ".s_axis_tvalid(take),"),
     "a read of nothing is not answered": Break("ocl_decode", "(read && read_unit == '0) || r_taken", "r_taken", "bmc"),
     "two bursts leave at once": Break("axi_write_merge", "!aw_valid_q && !giving_q", "!aw_valid_q"),

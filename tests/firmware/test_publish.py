@@ -14,7 +14,7 @@ from hypersonic.firmware.errors import ManifestMismatchError, PublishError
 from hypersonic.firmware.link import link
 from hypersonic.firmware.manifest import Manifest, check
 from hypersonic.firmware.platform import Target, find_platform
-from hypersonic.firmware.publish import check_repository, publish, publish_files, versions
+from hypersonic.firmware.publish import check_repository, find_published, publish, publish_files, versions
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
@@ -25,6 +25,13 @@ Y = Row((TensorSpec("y", (1,), FixedPoint(16, 6)),))
 MANIFEST = Manifest.of(
     XCLBIN, model="facile", platform="u250", core="da", inputs=X, outputs=Y, ii=1, latency_cycles=1, max_batch_size=16_000
 )
+
+WEIGHTS = bytes(range(64)) * 40_000
+WEIGHTED = link("facile", Target.HW_EMU, find_platform("u250"), b"simulator", weights=True)
+WITH_WEIGHTS = Manifest.of(
+    WEIGHTED, model="facile", platform="u250", core="rf", inputs=X, outputs=Y, ii=1, latency_cycles=1, max_batch_size=16_000,
+    weights=WEIGHTS,
+)  # fmt: skip
 
 
 def _complete(repository: Path) -> tuple[int, ...]:
@@ -70,6 +77,41 @@ def test_a_manifest_of_another_xclbin_is_not_published(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("as_file", [False, True])
+def test_weights_are_published_with_their_xclbin_and_beside_versions_without_any(tmp_path: Path, as_file: bool) -> None:
+    (file := tmp_path / "image").write_bytes(WEIGHTS)
+    models = tmp_path / "models"
+    publish(models, XCLBIN, MANIFEST, "name")
+    place = publish(models, WEIGHTED, WITH_WEIGHTS, "name", weights=file if as_file else WEIGHTS)
+    assert {path.name for path in place.iterdir()} == {"manifest.json", "model.xclbin", "weights.bin"}
+    assert (place / "weights.bin").read_bytes() == WEIGHTS
+    publish(models, XCLBIN, MANIFEST, "name")
+    assert _complete(models) == (1, 2, 3)
+
+
+def test_a_version_is_found_again_by_its_weights_too(tmp_path: Path) -> None:
+    assert find_published(tmp_path, WITH_WEIGHTS) is None
+    place = publish(tmp_path, WEIGHTED, WITH_WEIGHTS, "name", weights=WEIGHTS)
+    assert find_published(tmp_path, WITH_WEIGHTS) == place
+    assert find_published(tmp_path, replace(WITH_WEIGHTS, weights_sha256="0" * 64)) is None
+    for content in (WEIGHTS[:-64], WEIGHTS[:-1] + b"x"):
+        (place / "weights.bin").write_bytes(content)
+        assert find_published(tmp_path, WITH_WEIGHTS) is None
+    (place / "weights.bin").unlink()
+    assert find_published(tmp_path, WITH_WEIGHTS) is None
+
+
+def test_weights_of_another_build_or_none_or_too_many_are_not_published(tmp_path: Path) -> None:
+    for xclbin, build, weights in (
+        (WEIGHTED, WITH_WEIGHTS, WEIGHTS[:-64]),
+        (WEIGHTED, WITH_WEIGHTS, None),
+        (XCLBIN, MANIFEST, b"x"),
+    ):
+        with pytest.raises(ManifestMismatchError, match=r"weights_bytes is \d+, but weights\.bin has \d+"):
+            publish(tmp_path, xclbin, build, "name", weights=weights)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_other_tensors_under_the_same_name_are_refused(tmp_path: Path) -> None:
     publish(tmp_path, XCLBIN, MANIFEST, "name")
     flags = TensorSpec("flags", (15,), FixedPoint(16, 6))
@@ -84,8 +126,8 @@ def test_other_tensors_under_the_same_name_are_refused(tmp_path: Path) -> None:
 def test_beside_a_version_of_an_older_program_it_is_said_what_to_remove(tmp_path: Path) -> None:
     place = publish(tmp_path, XCLBIN, MANIFEST, "name")
     text = (place / "manifest.json").read_text()
-    (place / "manifest.json").write_text(text.replace('"schema": 2', '"schema": 1'))
-    with pytest.raises(PublishError, match=r"schema is 1, expected 2.* remove .*facile first"):
+    (place / "manifest.json").write_text(text.replace('"schema": 3', '"schema": 2'))
+    with pytest.raises(PublishError, match=r"schema is 2, expected 3.* remove .*facile first"):
         publish(tmp_path, XCLBIN, MANIFEST, "name")
 
 

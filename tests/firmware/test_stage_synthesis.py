@@ -82,6 +82,21 @@ def test_a_memory_with_contents_is_never_ultraram(tmp_path: Path) -> None:
         ports("ultra", [tmp_path / "ultra.sv", *files])
 
 
+@pytest.mark.timeout(600)
+def test_weights_that_are_loaded_at_run_time_are_ultraram_by_their_shape() -> None:
+    shapes = {(72, 4096): 1, (144, 5000): 4, (1152, 300): 16}
+    stages = {shape: placed("rf_weights", WIDTH=shape[0], DEPTH=shape[1], LOAD_WIDTH=512) for shape in shapes}
+    made = synthesise_stages(stages.values(), MODULES)
+    assert {shape: made[stage].module.total.uram for shape, stage in stages.items()} == shapes
+    assert all(not made[stage].roms for stage in stages.values())
+
+
+def test_wide_weights_are_scaled_by_their_width() -> None:
+    stage = placed("rf_weights", WIDTH=4608, DEPTH=1000, LOAD_WIDTH=512)
+    assert [(one.number("WIDTH"), one.number("DEPTH")) for one, _ in samples(stage)] == [(576, 1000), (1152, 1000)]
+    assert sum(16 * weight for _, weight in samples(stage)[1:]) + sum(8 * weight for _, weight in samples(stage)[:1]) == 64
+
+
 def test_a_stage_is_kept_by_the_files_it_is_made_of_and_no_others() -> None:
     needed = {name: [file.stem for file in files] for name, files in _needed(MODULES).items()}
     assert needed["rf_lanes"] == ["axis_skid", "rf_lanes", "rf_rom"]

@@ -128,6 +128,10 @@ def test_a_project_is_complete_and_says_what_it_is(built: tuple[HlsProject, Core
     assert lines[:2] == ["loading small.h5", "converting with hls4ml"]
 
 
+def test_the_report_counts_a_rows_multiplications(built: tuple[HlsProject, Core, list[str]]) -> None:
+    assert built[0].report["multiplications"] == 4 * 6 + 6 * 2
+
+
 def test_the_report_holds_the_gates_figures(built: tuple[HlsProject, Core, list[str]]) -> None:
     gate = built[0].report["gate"]
     assert gate["rows"] == 200

@@ -79,6 +79,7 @@ def said(directory: Path) -> Said:
         ("activation_weight", r"LayerName.s.Precision: hls4ml reads no 'weight' there .*; it reads accum, default, result$"),
         ("type", r"LayerName.d.Precision.weight is 'ap_fixed<8;4>', expected a type of hls4ml's"),
         ("mode", r"LayerName.d.Precision.result is 'ap_fixed<8,4,AP_ROUND>', expected a type"),
+        ("weights_in_hbm", r"LayerName.d.WeightsIn is 'HBM', expected BRAM, URAM, DRAM"),
         ("strategy", r"LayerName.d.Strategy is 'Resorce', which hls4ml takes for Latency; expected Latency"),
         ("zero", r"LayerName.d.ReuseFactor is 0, expected an integer, 1 or more"),
         ("text", r"Model.ReuseFactor is '4', expected an integer"),
@@ -157,7 +158,14 @@ def test_what_hls4ml_does_wrongly_without_a_word_is_refused_by_name(said: Said, 
         ("fused", r"layer 'bn': hls4ml makes it part of another layer, .* asked were scale: ap_fixed<16,6>"),
         ("parallel_dense", r"layer 'd': ParallelizationFactor is 2, which hls4ml uses for convolutions .*: it has no effect"),
         ("parallel_conv", r"layer 'c': ParallelizationFactor is 4, hls4ml takes 3, the nearest that divides its 9 pixels"),
-        ("parallel_rf", r"layer 'c': ParallelizationFactor is 3, which the rf core does not use"),
+        (
+            "parallel_rf",
+            r"layer 'c': ParallelizationFactor is 3 with a ReuseFactor of 1: the rf core computes one window a clock",
+        ),
+        ("parallel_rf_taken", ""),
+        ("weights_in", ""),
+        ("weights_in_da", r"layer 'd': WeightsIn is URAM: the da core has no weight memories, it has no effect"),
+        ("weights_in_depthwise", r"layer 'c': WeightsIn is URAM, which dense layers and convolutions have, .* DepthwiseConv2D"),
         ("parallel_stream", r"layer 'c': ParallelizationFactor is 3, .*: it has no effect"),
         (
             "wide_curve",
@@ -181,6 +189,11 @@ def test_the_models_settings_reach_every_layer_that_the_yaml_says_nothing_else_o
     took = {case: [line.split(": ", 1)[1] for line in said[case]] for case in ("model_reuse", "model_precision")}
     assert [line.split(",")[0] for line in took["model_reuse"]] == ["reuse 12", "reuse 4"]
     assert [line.split("weight ")[1][:9] for line in took["model_precision"]] == ["fixed<7,2", "fixed<9,3"]
+
+
+def test_windows_side_by_side_and_places_of_weights_are_what_the_plan_has(said: Said) -> None:
+    assert said["parallel_rf_taken"] == ["took c: 9 multipliers, weights in BRAM"]  # 18 x 3 of a window, 18 / 3 clocks
+    assert [line.rsplit(" ", 1)[1] for line in said["weights_in"]] == ["DRAM", "URAM"]
 
 
 def test_the_cpp_is_as_wrong_as_said_and_right_with_the_types_of_the_advice(directory: Path, said: Said) -> None:

@@ -18,6 +18,7 @@ from hypersonic.hls.notes import hls4ml_warnings, notes
 from hypersonic.hls.project import ConversionError
 from hypersonic.hls.rf.graph import read_rf_network
 from hypersonic.hls.rf.plan import plan
+from hypersonic.hls.rf.stage import Pipeline
 from hypersonic.hls.settings import check_settings, spread_model_settings
 from hypersonic.hls.softmax import check_softmax
 from hypersonic.hls.traps import check_graph
@@ -149,6 +150,17 @@ def setting_cases() -> dict[str, Case]:
         "parallel_conv": Case(_convolution, {"c": {"ParallelizationFactor": 4}}, shape=(5, 5, 2)),
         "parallel_rf": Case(_convolution, {"c": {"ParallelizationFactor": 3}}, shape=(5, 5, 2), core="rf"),
         "parallel_stream": Case(_convolution, {"c": {"ParallelizationFactor": 3}}, shape=(5, 5, 2), io_type="io_stream"),
+        "parallel_rf_taken": Case(
+            _convolution,
+            {"c": {"ParallelizationFactor": 3, "ReuseFactor": 18, "Strategy": "Resource"}},
+            shape=(5, 5, 2),
+            io_type="io_stream",
+            core="rf",
+        ),
+        "weights_in": Case(mlp, {"d": {"WeightsIn": "DRAM"}}, {"WeightsIn": "URAM"}, core="rf"),
+        "weights_in_da": Case(mlp, {"d": {"WeightsIn": "URAM"}}, core="da"),
+        "weights_in_depthwise": Case(_depthwise, {"c": {"WeightsIn": "URAM"}}, shape=(5, 5, 2), core="rf"),
+        "weights_in_hbm": Case(mlp, {"d": {"WeightsIn": "HBM"}}, core="rf"),
         "depthwise_reuse": Case(_separable, {"c": {"DepthwiseReuseFactor": 2}}, shape=(5, 5, 2)),
         "separable": Case(_separable, {"c": {"Precision": {"depthwise": "ap_fixed<8,2>"}, "ReuseFactor": 2}}, shape=(5, 5, 2)),
     }
@@ -166,6 +178,10 @@ def _normalised(keras: Any) -> list[Any]:
 
 def _convolution(keras: Any) -> list[Any]:
     return [keras.layers.Conv2D(3, 3, name="c")]
+
+
+def _depthwise(keras: Any) -> list[Any]:
+    return [keras.layers.DepthwiseConv2D(3, name="c")]
 
 
 def _separable(keras: Any) -> list[Any]:
@@ -244,8 +260,8 @@ def said(case: Case, directory: Path) -> list[str]:
         check_graph(graph)
         found = [*notes(graph, options, case.core), *heard]
         if case.core == "rf":
-            plan(read_rf_network(graph))
-        elif case.core == "da":
+            return [*found, *_planned(plan(read_rf_network(graph)))]
+        if case.core == "da":
             read_network(graph)
     except ConversionError as error:
         return [f"{type(error).__name__}: {error}"]
@@ -263,6 +279,16 @@ def _types(graph: Any) -> list[str]:
         f"took {layer.name}: reuse {layer.get_attr('reuse_factor')}, weight {layer.get_attr('weight_t').precision}"
         for layer in graph.get_layers()
         if layer.get_attr("weight_t") is not None
+    ]
+
+
+def _planned(pipeline: Pipeline) -> list[str]:
+    """What the rf core made of it."""
+    places = {True: "DRAM", False: "URAM", None: "BRAM"}
+    return [
+        f"took {stage.name}: {stage.multipliers} multipliers, weights in {places[stage.feed.repeats if stage.feed else None]}"
+        for stage in pipeline.stages
+        if stage.multipliers
     ]
 
 

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from hypersonic.firmware.link import link
@@ -27,21 +29,21 @@ DEVICE_MODEL = HERE.parents[1] / "sim" / "emu" / "device_model.h"
 Build = tuple[Path, Manifest]
 
 
-def _compile(source: Path, *inputs: Path) -> Path:
+def _compile(source: Path, *inputs: Path, defines: tuple[str, ...] = ()) -> Path:
     def build(directory: Path) -> None:
-        includes = [f"-I{path.parent}" for path in inputs]
+        includes = [f"-I{path.parent}" for path in inputs] + [f"-D{define}" for define in defines]
         flags = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-fvisibility=hidden"]
         verilator.run(["gcc", *flags, *includes, "-o", directory / "built.so", source], directory)
 
-    return cached("test_host", [source, *inputs], build) / "built.so"
+    return cached("test_host", [source, *inputs, *defines], build) / "built.so"
 
 
-def manifest_of(xclbin: bytes) -> Manifest:
+def manifest_of(xclbin: bytes, weights: bytes | None = None) -> Manifest:
     """18 floats in, one out, as model.c computes."""
     fixed = FixedPoint(32, 16)
     return Manifest.of(
         xclbin, model="facile", platform="u250", core="da", inputs=Row((TensorSpec("x", (18,), fixed),)),
-        outputs=Row((TensorSpec("y", (1,), fixed),)), ii=1, latency_cycles=1, max_batch_size=16_000,
+        outputs=Row((TensorSpec("y", (1,), fixed),)), ii=1, latency_cycles=1, max_batch_size=16_000, weights=weights,
     )  # fmt: skip
 
 
@@ -60,6 +62,31 @@ def build(image: bytes, tmp_path_factory: pytest.TempPathFactory) -> Build:
     return path, manifest_of(data)
 
 
+def weights_of(value: float, beats: int = 2) -> bytes:
+    """An image whose first float model.c adds to every answer."""
+    return np.full(16 * beats, value, "<f4").tobytes()
+
+
+def publish_weights(build: Build, weights: bytes) -> Build:
+    """Other weights for the same xclbin, beside a copy of it."""
+    place = build[0].parent / hashlib.sha256(weights).hexdigest()[:8]
+    place.mkdir(exist_ok=True)
+    (place / "model.xclbin").write_bytes(xclbin := build[0].read_bytes())
+    (place / "weights.bin").write_bytes(weights)
+    return place / "model.xclbin", manifest_of(xclbin, weights)
+
+
+@pytest.fixture(scope="session")
+def weighted(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    """An xclbin whose kernel takes two beats of weights or more, two compute units, with the weights 100."""
+    image = _compile(HERE / "model.c", DEVICE_MODEL, defines=("WEIGHTS_BEATS=2",)).read_bytes()
+    data = link("facile", Target.SW_EMU, find_platform("u250"), image, compute_units=2, weights=True)
+    path = tmp_path_factory.mktemp("weighted") / "model.xclbin"
+    path.write_bytes(data)
+    path.with_name("weights.bin").write_bytes(weights_of(100))
+    return path, manifest_of(data, weights_of(100))
+
+
 @pytest.fixture
 def device(build: Build) -> Iterator[Device]:
     """The emulated card with the build on it."""
@@ -73,8 +100,12 @@ class FaultyXrt:
     def __init__(self, path: Path, uuid: str) -> None:
         self._library = ctypes.CDLL(str(path))
         self._library.faulty_journal.restype = ctypes.c_char_p
-        self._library.faulty_uuid(bytes.fromhex(uuid))
+        self.hold(uuid)
         self.set("")
+
+    def hold(self, uuid: str) -> None:
+        """That xclbin is on the card from now on."""
+        self._library.faulty_uuid(bytes.fromhex(uuid))
 
     def set(self, faults: str) -> None:
         """Faults from now on; calls are counted from here, the journal is empty."""

@@ -3,12 +3,14 @@
 
 $PYNQ_CASES holds hw_emu.xclbin and two_banks.xclbin (FACILE, two compute units each), one_bank.xclbin (one), sw_emu all but
 the first; rows.npy and golden.npy, what FACILE's own C++ answers; several.xclbin, several_rows.npy and several_golden.npy,
-the same of a kernel with several inputs and outputs.
+the same of a kernel with several inputs and outputs; models/bench_weights/1, weights_rows.npy and weights_golden.npy, those of
+one that loads weights.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import warnings
 from pathlib import Path
 from typing import Any
@@ -23,7 +25,8 @@ with warnings.catch_warnings():
 
 import hypersonic.host.pynq
 from hypersonic.firmware.errors import XclbinError
-from hypersonic.host.errors import BufferObjectError, ComputeUnitTimeoutError, DeviceClosedError
+from hypersonic.firmware.registers import MAP_VERSION
+from hypersonic.host.errors import BufferObjectError, ComputeUnitTimeoutError, DeviceClosedError, WeightsError
 
 PLACE = Path(os.environ["PYNQ_CASES"])
 ROWS = np.load(PLACE / "rows.npy")
@@ -61,6 +64,64 @@ def test_several_tensors_are_the_fields_of_a_row() -> None:
     overlay.several_1.call(x, y, len(rows))
     y.sync_from_device()
     assert all(same_bits(np.ascontiguousarray(y[name]), np.ascontiguousarray(golden[name])) for name in golden.dtype.names)
+
+
+def version_copy(directory: Path, *names: str) -> Path:
+    for name in names:
+        shutil.copy(PLACE / "models" / "bench_weights" / "1" / name, directory / name)
+    return directory / "model.xclbin"
+
+
+def weighted_pair(part: slice) -> tuple[Any, Any]:
+    rows = np.load(PLACE / "weights_rows.npy")[part]
+    x, y = pynq.allocate(rows.shape, rows.dtype), pynq.allocate(rows.shape, rows.dtype)
+    x[:] = rows
+    x.sync_to_device()
+    return x, y
+
+
+@pytest.mark.parametrize("names", [("model.xclbin", "weights.bin", "manifest.json"), ("model.xclbin", "weights.bin")])
+def test_weights_beside_the_xclbin_are_loaded_by_the_first_call(tmp_path: Path, names: tuple[str, ...]) -> None:
+    unit = pynq.Overlay(str(version_copy(tmp_path, *names))).bench_weights_1
+    assert str(unit.signature) == "(x: 'void*', y: 'void*', rows: 'uint', w: 'void*' = None)"
+    golden = np.load(PLACE / "weights_golden.npy")
+    for part in (slice(0, 60), slice(60, 100)):
+        x, y = weighted_pair(part)
+        unit.call(x, y, len(x))
+        y.sync_from_device()
+        assert same_bits(y, golden[part])
+
+
+def test_weights_may_be_a_buffer_of_ones_own(tmp_path: Path) -> None:
+    overlay = pynq.Overlay(str(version_copy(tmp_path, "model.xclbin")))
+    image = np.fromfile(PLACE / "models" / "bench_weights" / "1" / "weights.bin", np.uint8)
+    w = pynq.allocate(image.shape, "u1")
+    w[:] = image
+    w.sync_to_device()
+    x, y = weighted_pair(slice(0, 100))
+    overlay.bench_weights_1.call(x, y, 100, w)
+    y.sync_from_device()
+    assert same_bits(y, np.load(PLACE / "weights_golden.npy"))
+    small = pynq.allocate(image.size - 64, "u1")
+    with pytest.raises(
+        BufferObjectError, match=f"w of bench_weights_1 is {image.size - 64} bytes, expected {image.size} of weig"
+    ):
+        overlay.bench_weights_1.call(x, y, 100, w=small)
+
+
+def test_weights_that_are_not_there_or_others_are_refused(tmp_path: Path) -> None:
+    overlay = pynq.Overlay(str(version_copy(tmp_path, "model.xclbin", "manifest.json")))
+    x, y = weighted_pair(slice(0, 100))
+    with pytest.raises(WeightsError, match=r"weights\.bin cannot be read \(No such file"):
+        overlay.bench_weights_1.call(x, y, 100)
+    version_copy(tmp_path, "weights.bin")
+    damaged = bytearray((tmp_path / "weights.bin").read_bytes())
+    damaged[0] ^= 1
+    (tmp_path / "weights.bin").write_bytes(damaged)
+    with pytest.raises(WeightsError, match=r"weights\.bin has sha256 \w+, expected \w+ as the manifest of 'bench_weights'"):
+        overlay.bench_weights_1.call(x, y, 100)
+    version_copy(tmp_path, "weights.bin")
+    overlay.bench_weights_1.call(x, y, 100)
 
 
 def test_an_import_is_all_that_pynq_needs_to_find_the_card() -> None:
@@ -131,7 +192,7 @@ def test_the_register_map_reads_what_the_hardware_says() -> None:
     runs, busy = int(registers.RUNS), int(registers.BUSY_CYCLES)
     overlay.facile_1.call(x, y, COUNT)
     assert (int(registers.ROW_IN_BYTES), int(registers.ROW_OUT_BYTES)) == (72, 4)
-    assert (int(registers.VERSION), int(registers.AXI_ERROR), int(registers.rows)) == (0x10001, 0, COUNT)
+    assert (int(registers.VERSION), int(registers.AXI_ERROR), int(registers.rows)) == (MAP_VERSION, 0, COUNT)
     assert int(registers.RUNS) == runs + 1
     assert int(registers.BUSY_CYCLES) >= busy + COUNT
     assert (int(registers.x), int(registers.y)) == (x.device_address, y.device_address)

@@ -15,11 +15,17 @@ import numpy as np
 import pytest
 
 from hypersonic.build import build, build_csim
+from hypersonic.firmware.config_pbtxt import config_pbtxt
+from hypersonic.firmware.kernel import write_kernel
 from hypersonic.firmware.link import link
+from hypersonic.firmware.manifest import Manifest
 from hypersonic.firmware.platform import Target, find_platform
+from hypersonic.firmware.publish import publish
 from hypersonic.hls.csim import Csim
 from hypersonic.hls.zoo.facile.events import gate_rows
 from hypersonic.sim.bench_core import bench_core_wire, several_rows
+from hypersonic.sim.bench_weights import bench_image, bench_weights_rows, write_bench_weights
+from hypersonic.sim.simulator import build_hardware_simulator
 from tests.pynq.environment import pynq_python
 from tests.several import NAME, software
 from tests.sim.test_xrt_bridge import needs_xrt
@@ -45,6 +51,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (golden,) = project.outputs.from_raw(Csim(library, project).predict_raw(project.inputs.to_raw((rows,))))
     np.save(directory / "golden.npy", golden)
     _write_several(directory)
+    _write_weights(directory)
     return directory
 
 
@@ -59,6 +66,21 @@ def _write_several(directory: Path) -> None:
     np.save(directory / "several_rows.npy", rows)
     answers = y.encode(bench_core_wire((rows["tracks"].reshape(500, 6), rows["flags"]), x, y))
     np.save(directory / "several_golden.npy", answers.view(y.dtype))
+
+
+def _write_weights(directory: Path) -> None:
+    """A version of a kernel that loads weights, and the answers to rows since then."""
+    core = write_bench_weights(directory / "kernel")
+    image = build_hardware_simulator(write_kernel(core, directory / "kernel")).read_bytes()
+    xclbin = link(core.name, Target.HW_EMU, find_platform("u250"), image, weights=True)
+    manifest = Manifest.of(
+        xclbin, model=core.name, platform="u250", core="bench", inputs=core.inputs, outputs=core.outputs, ii=core.ii,
+        latency_cycles=core.latency_cycles, max_batch_size=100, weights=core.weights,
+    )  # fmt: skip
+    publish(directory / "models", xclbin, manifest, config_pbtxt(manifest), weights=core.weights)
+    rows = np.random.default_rng(7).integers(-(1 << 15), 1 << 15, (100, core.inputs.size), dtype=np.int16)
+    np.save(directory / "weights_rows.npy", rows)
+    np.save(directory / "weights_golden.npy", bench_weights_rows(core, bench_image(core, 1), rows))
 
 
 def run(argv: list[str], directory: Path, before: Sequence[str] = (), **env: str) -> subprocess.CompletedProcess[str]:

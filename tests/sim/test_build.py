@@ -24,6 +24,7 @@ from hypersonic.fit import FitOptions
 from hypersonic.hls.csim import Csim
 from hypersonic.hls.project import ConversionError, HlsProject
 from hypersonic.hls.zoo.facile.events import gate_rows
+from hypersonic.sim.bench_weights import write_bench_weights
 from hypersonic.sim.simulator import build_simulator
 
 if TYPE_CHECKING:
@@ -195,3 +196,23 @@ def test_building_again_tells_nothing_and_gives_the_same_simulator() -> None:
     first = build_simulator(Target.SW_EMU, project)
     assert build_simulator(Target.SW_EMU, project, None, said.append) == first
     assert not said
+
+
+def test_the_weights_of_a_core_are_published_with_its_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "models").mkdir()
+    core = write_bench_weights(tmp_path / "core")
+    conversion = HlsProject(tmp_path, core.name, core.inputs, core.outputs, "", {}), core
+    monkeypatch.setattr("hypersonic.build._convert", lambda *_: conversion)
+    version = build("facile", core="rf", repository=tmp_path / "models")
+    manifest = Manifest.read(version / FILE_NAME)
+    assert core.weights is not None
+    assert (version / "weights.bin").read_bytes() == core.weights.read_bytes()
+    assert manifest.weights_bytes == 64 * core.weight_beats
+    check(manifest, (version / "model.xclbin").read_bytes())
+    assert build("facile", core="rf", repository=tmp_path / "models") == version
+    f2 = build("facile", platform="aws_f2", core="rf", repository=tmp_path / "f2")
+    assert (f2 / "weights.bin").read_bytes() == core.weights.read_bytes()
+    core.weights.write_bytes(bytes(64 * core.weight_beats))
+    retrained = build("facile", core="rf", repository=tmp_path / "models")
+    assert retrained.name == "2"
+    assert (retrained / "model.xclbin").read_bytes() == (version / "model.xclbin").read_bytes()

@@ -16,8 +16,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hypersonic.firmware.platform import Target
+from hypersonic.firmware.kernel import write_kernel
+from hypersonic.firmware.link import link
+from hypersonic.firmware.manifest import Manifest
+from hypersonic.firmware.platform import Target, find_platform
+from hypersonic.firmware.publish import publish
 from hypersonic.firmware.xclbin import Xclbin
+from hypersonic.sim.bench_weights import write_bench_weights
+from hypersonic.sim.simulator import build_hardware_simulator
 from hypersonic.sim.xrt_bridge import __main__ as command_line
 from hypersonic.sim.xrt_bridge import environment
 from hypersonic.sim.xrt_bridge.environment import XrtNotFoundError, find_xrt, xrt_environment
@@ -126,6 +132,24 @@ def test_real_xrt_drives_two_compute_units_with_runs_in_flight_and_every_answer_
         for number, (got, rows) in enumerate(zip(got_round, rows_round, strict=True)):
             count = ROWS - number
             np.testing.assert_array_equal(got[:count].view(np.uint32), pair.expected(rows[:count]).view(np.uint32))
+
+
+@needs_xrt
+def test_real_xrt_gives_every_run_of_both_units_the_weights_of_its_kernel(tmp_path: Path) -> None:
+    core = write_bench_weights(tmp_path)
+    core.save(tmp_path)
+    image = build_hardware_simulator(write_kernel(core, tmp_path / "kernel")).read_bytes()
+    xclbin = link(core.name, Target.HW_EMU, find_platform("u250"), image, compute_units=2, weights=True)
+    manifest = Manifest.of(
+        xclbin, model=core.name, platform="u250", core="bench", inputs=core.inputs, outputs=core.outputs, ii=core.ii,
+        latency_cycles=core.latency_cycles, max_batch_size=100, weights=core.weights,
+    )  # fmt: skip
+    version = publish(tmp_path / "models", xclbin, manifest, "", weights=core.weights)
+    program = [sys.executable, "-m", "tests.sim.xrt_weights", str(version), str(tmp_path)]
+    command = [*BRIDGE, str(version / "model.xclbin"), "--", "timeout", "-k", "5", "300", *program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "exact; argument 3 of bench_weights_1 does not take the buffer object: it is in memory bank 1" in done.stdout
 
 
 @needs_xrt

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import cocotb
+import pytest
 
 from hypersonic.firmware import registers
 from hypersonic.firmware.kernel import rtl_sources
@@ -31,21 +32,24 @@ class TB:
     def __init__(self, dut: Any, pause: float = 0.0, seed: int = 1) -> None:
         self.dut = dut
         self.rng = random.Random(seed)
-        self.runs = Sink(dut, "m_axis_run", ("x", "y", "rows"), self.rng, pause)
+        self.runs = Sink(dut, "m_axis_run", ("x", "y", "rows", "w"), self.rng, pause)
         self.done = Source(dut, "s_axis_done", (), self.rng, pause)
         self.bench = Bench(dut, [self.runs, self.done])
         for name in ("read_error", "write_error", *(event for event, _ in _EVENTS), "results_valid", "results_ready"):
             getattr(dut, name).value = 0
         self.control = ControlMaster(dut, self.bench)
+        self.weights = int(dut.WEIGHTS_BEATS.value)
         self.write, self.read, self.write_bytes = self.control.write, self.control.read, self.control.write_bytes
 
-    async def start(self, x: int, y: int, rows: int) -> Item:
-        await self.control.write_arguments(x, y, rows)
+    async def start(self, x: int, y: int, rows: int, w: int = 0) -> Item:
+        """w: without weights in memory it is written, and changes nothing."""
+        await self.control.write_arguments(x, y, rows, w)
         await self.write(registers.CONTROL, registers.AP_START)
-        return {"x": x, "y": y, "rows": rows}
+        return {"x": x, "y": y, "rows": rows, "w": w if self.weights else 0}
 
     async def start_random(self) -> Item:
-        return await self.start(self.rng.randrange(1 << 64), self.rng.randrange(1 << 64), self.rng.randrange(1 << 32))
+        x, y, w = (self.rng.randrange(1 << 64) for _ in range(3))
+        return await self.start(x, y, self.rng.randrange(1 << 32), w)
 
 
 @cocotb.test()
@@ -57,8 +61,9 @@ async def control_reads_idle_after_reset_and_constants_read_back(dut: Any) -> No
     assert await tb.read(registers.ROW_IN_BYTES) == _ROW_IN_BYTES
     assert await tb.read(registers.ROW_OUT_BYTES) == _ROW_OUT_BYTES
     zero = {register.offset + 4 * word for register in registers.REGISTERS for word in range(register.words)}
-    zero -= {registers.CONTROL, registers.VERSION, registers.ROW_IN_BYTES, registers.ROW_OUT_BYTES}
-    for offset in sorted(zero | {0x18, 0x24, 0x30, 0x3C, 0x78, 0xFFC}):
+    zero -= {registers.CONTROL, registers.VERSION, registers.ROW_IN_BYTES, registers.ROW_OUT_BYTES, registers.WEIGHTS_BEATS}
+    assert await tb.read(registers.WEIGHTS_BEATS) == tb.weights
+    for offset in sorted(zero | {0x18, 0x24, 0x2C, 0x38, 0x3C, 0x7C, 0xFFC}):
         assert await tb.read(offset) == 0
 
 
@@ -101,14 +106,24 @@ async def arguments_are_latched_when_the_run_is_accepted(dut: Any) -> None:
     tb = TB(dut)
     await tb.bench.reset()
     tb.runs.pause = 1.0
-    first = await tb.start(0x1000, 0x2000, 16)
-    second = await tb.start(0xAAAA_BBBB_0000, 0xCCCC_DDDD_0000, 32)  # the first has not left yet
+    first = await tb.start(0x1000, 0x2000, 16, 0x3000)
+    second = await tb.start(0xAAAA_BBBB_0000, 0xCCCC_DDDD_0000, 32, 0xEEEE_FFFF_0000)  # the first has not left yet
     await tb.write(registers.ROWS, 99)
     tb.runs.pause = 0.0
     await tb.bench.step(4)
     assert tb.runs.received[0] == first
     # the second start waited behind the first run, so it is accepted with what stood there then
     assert tb.runs.received[1] == {**second, "rows": 99}
+
+
+@cocotb.test()
+async def the_address_of_weights_reads_back_where_there_are_any(dut: Any) -> None:
+    tb = TB(dut)
+    await tb.bench.reset()
+    await tb.write(registers.W, 0x89ABC000)
+    await tb.write_bytes(registers.W + 5, b"\x12\x34")
+    words = [await tb.read(registers.W), await tb.read(registers.W + 4)]
+    assert words == ([0x89ABC000, 0x00341200] if tb.weights else [0, 0])
 
 
 @cocotb.test()
@@ -265,6 +280,8 @@ async def reset_forgets_runs_and_acknowledgements(dut: Any) -> None:
     assert tb.runs.received == [run]
 
 
-def test_kernel_control(tmp_path: Path) -> None:
+@pytest.mark.parametrize("weights_beats", [0, 133])
+def test_kernel_control(tmp_path: Path, weights_beats: int) -> None:
     parameters = {"ROW_IN_BYTES": _ROW_IN_BYTES, "ROW_OUT_BYTES": _ROW_OUT_BYTES, "MAX_RUNS": registers.MAX_RUNS}
+    parameters["WEIGHTS_BEATS"] = weights_beats
     run_bench(tmp_path, "kernel_control", rtl_sources("kernel_control"), __name__, parameters=parameters)

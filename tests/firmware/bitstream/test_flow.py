@@ -243,8 +243,8 @@ def test_a_build_without_its_reports_is_refused(vendor: Vendor, kernel: Kernel, 
 def test_a_kernel_that_does_not_fit_is_refused_before_anything_runs(
     vendor: Vendor, kernel: Kernel, tools: Tools, tmp_path: Path
 ) -> None:
-    with pytest.raises(ResourceError, match="compute unit bench_1 does not fit u250: in SLR"):
-        _build(kernel, tools, tmp_path, unit=Resources(lut=300_000))
+    with pytest.raises(ResourceError, match="compute units bench_1 to bench_2 do not fit u250: in all SLRs"):
+        _build(kernel, tools, tmp_path, unit=Resources(lut=1_300_000))
     with pytest.raises(LinkError, match="the kernel's clock is 2000 MHz, expected 10 to 650"):
         _build(kernel, tools, tmp_path, kernel_mhz=2000)
     with pytest.raises(LinkError, match="5 compute units do not fit u250"):

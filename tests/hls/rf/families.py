@@ -46,10 +46,11 @@ def uniform(keras: Any, rng: np.random.Generator, limit: float = 3.2) -> Any:
 
 
 def reuse(rng: np.random.Generator) -> Config:
-    """Strategy and reuse factor as users give them, divisors or not."""
+    """Strategy and reuse factor as users give them, divisors or not, and where the weights are to be."""
     return {
         "Strategy": str(rng.choice(["Latency", "Resource"])),
         "ReuseFactor": int(rng.choice([1, 2, 3, 4, 6, 8, 12, 16, 64])),
+        "WeightsIn": str(rng.choice(["BRAM", "URAM", "DRAM"])),
     }
 
 
@@ -148,7 +149,7 @@ def convolution(rng: np.random.Generator) -> tuple[Any, Config]:
         made = keras.layers.Conv2D(filters, tuple(map(int, sizes)), strides=tuple(map(int, rng.integers(1, 3, 2))), **options)
     names = {
         "x": {"Precision": {"result": types.result(3, 12)}},
-        "c": {"Precision": types.product(), **reuse(rng)},
+        "c": {"Precision": types.product(), **reuse(rng), "ParallelizationFactor": int(rng.choice([1, 1, 2, 3, 4]))},
     }
     names["c_linear"] = {"Precision": {"result": names["c"]["Precision"]["result"]}}
     return keras.Sequential([keras.Input(shape, name="x"), made]), names

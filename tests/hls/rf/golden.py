@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.csim import Csim, compile_csim
+from hypersonic.hls.fixed import Overflow
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.rf.layers import RfNetwork
 
@@ -24,6 +25,7 @@ def random_rows(network: RfNetwork, count: int, seed: int) -> NDArray[np.int64]:
     rng, parts = np.random.default_rng(seed), []
     for tensor in network.inputs:
         low, high = tensor.precision.low, tensor.precision.high
+        low += tensor.precision.overflow is Overflow.SAT_SYM  # which the type cannot hold
         x = rng.integers(low, high, (count, tensor.size), endpoint=True)
         x[count // 2 :] >>= rng.integers(0, tensor.precision.width, (count - count // 2, 1))
         x[0], x[1] = low, high

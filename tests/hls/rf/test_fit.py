@@ -13,12 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hypersonic.firmware.platform import PLATFORMS
-from hypersonic.fit import card_of, fit_card
-from hypersonic.hls.rf.cost import KINDS, Amounts, WeightsIn, pipeline_cost
-from hypersonic.hls.rf.fit import BUSY, Card, Fit, FitError, fit, rate, with_reuse_factors
+from hypersonic.fit import FillError, card_of, fit_card
+from hypersonic.hls.rf.cost import KINDS, Amounts, pipeline_cost
+from hypersonic.hls.rf.feeds import row_beats
+from hypersonic.hls.rf.fit import BUSY, Card, Fit, FitError, fit, rate, with_design, with_reuse_factors
 from hypersonic.hls.rf.fit_json import card_from_json, card_to_json, fit_from_json, fit_to_json
 from hypersonic.hls.rf.fit_text import fit_lines, slowest
-from hypersonic.hls.rf.layers import RfNetwork
+from hypersonic.hls.rf.layers import RfNetwork, WeightsIn
 from hypersonic.hls.rf.plan import plan
 from hypersonic.hls.rf.shapes import interval
 from hypersonic.hls.rf.timing import clocks
@@ -113,7 +114,7 @@ def test_weights_go_to_ultraram_where_block_ram_overflows() -> None:
     places = found.chosen.design.weights_in
     assert WeightsIn.URAM in places.values()
     assert 0 < found.chosen.design.unit.uram <= 8
-    assert any("UltraRAM, which has to be loaded at run time: " in line for line in fit_lines(found))
+    assert any("UltraRAM, loaded at run time: " in line for line in fit_lines(found))
 
 
 def test_units_repeat_where_there_is_room_and_memory_for_them() -> None:
@@ -127,7 +128,19 @@ def test_a_unit_larger_than_a_die_spans_them_and_is_said_to() -> None:
     found = fit(emtrk(), replace(CARD, dies=dies))
     assert found.chosen.design.spans
     assert found.chosen.units == 1
-    assert any("across several" in line for line in fit_lines(found))
+    assert any("places it over several" in line for line in fit_lines(found))
+
+
+def test_weights_that_no_chip_holds_stay_in_the_cards_memory_and_the_port_keeps_up() -> None:
+    """EmTrkMichelId's 95 Mb, and a die of 12."""
+    die = Amounts(lut=80_000, ff=120_000, dsp=400, bram36=280, uram=16)
+    found = fit(emtrk(), replace(CARD, dies=(die,), units=1))
+    design = found.chosen.design
+    assert WeightsIn.DRAM in design.weights_in.values()
+    assert design.unit.fits(die)
+    pipeline = plan(with_design(emtrk(), design))
+    assert sum(map(row_beats, pipeline.stages)) <= design.interval == clocks(pipeline).ii
+    assert any("weights from the card's memory" in line for line in fit_lines(found))
 
 
 def test_what_fits_no_card_is_refused_with_the_resource_and_how_much() -> None:
@@ -169,8 +182,9 @@ def test_every_card_has_room_for_units(name: str) -> None:
     assert min(getattr(card.whole, kind) for kind in KINDS) > 0
     half = card_of(PLATFORMS[name], fill_percent=40)
     assert half.whole.dsp < card.whole.dsp
-    with pytest.raises(ValueError, match="filled to 120 per cent"):
-        card_of(PLATFORMS[name], fill_percent=120)
+    for percent in (-1, 0, 101):
+        with pytest.raises(FillError, match=f"card '{name}' is to be filled to {percent} per cent, expected 1 to 100"):
+            card_of(PLATFORMS[name], fill_percent=percent)
 
 
 def test_the_tables_and_the_picture_of_a_card(tmp_path: Path) -> None:

@@ -92,6 +92,7 @@ def test_eight_bits_know_the_kinds_as_well_as_float(models: Models) -> None:
     raw = Csim(compile_csim(project), project).predict_raw(project.inputs.to_raw(sample.inputs))
     probability = project.outputs.tensors[0].fixed.to_float(raw)
     np.testing.assert_allclose(probability.sum(axis=1), 1.0, atol=0.05)
+    assert TASK.measure
     assert TASK.measure((probability,), sample.truth) > 0.94
 
 

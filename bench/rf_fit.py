@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `hypersonic build --fit` takes for the zoo's models, a row each (docs/rf-fit.md). Converts them, and simulates nothing.
+
+python -m bench.rf_fit [MODEL ...] [--card u250] [--fill 80]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hypersonic.fit import FILL_PERCENT, FitOptions
+from hypersonic.hls.build import build_project
+from hypersonic.hls.rf.cost import LABELS
+from hypersonic.hls.rf.fit import Fit
+from hypersonic.hls.rf.fit_json import fit_from_json
+from hypersonic.hls.rf.layers import WeightsIn
+
+_MODELS = ("jets", "facile_v2", "resnet8", "deepcalo", "emtrk", "deepmet", "deepclean", "resnet50")
+_COLUMNS = (
+    "network",
+    "clocks a row",
+    "units",
+    "inferences/s",
+    "limited by",
+    "fullest",
+    "layers with weights in LUT, BRAM, URAM, DRAM",
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print the table as Markdown."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="*", default=_MODELS, metavar="MODEL", help="zoo names")
+    parser.add_argument("--card", default="u250")
+    parser.add_argument("--fill", type=int, default=FILL_PERCENT)
+    asked = parser.parse_args(argv)
+    card = FitOptions(asked.card, asked.fill).as_json()
+    sys.stdout.write(f"{_line(_COLUMNS)}{_line(['---'] * len(_COLUMNS))}")
+    for model in asked.models:
+        with tempfile.TemporaryDirectory() as scratch:
+            project, _ = build_project(model, Path(scratch) / "project", core="rf", card=card)
+        sys.stdout.write(_line(_cells(model, fit_from_json(project.report["fit"]), project.report)))
+        sys.stdout.flush()
+    return 0
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |\n"
+
+
+def _cells(model: str, found: Fit, report: Mapping[str, Any]) -> list[str]:
+    point, places = found.chosen, [layer.weights_in for layer in found.layers]
+    if report["core"]["ii"] != point.design.interval:
+        raise SystemExit(f"{model}: planned {report['core']['ii']} clocks a row, the search said {point.design.interval}")
+    return [
+        model,
+        f"{point.design.interval:,}",
+        f"{point.units}, over several dies" if point.design.spans else str(point.units),
+        f"{point.rate_hz:,.0f}",
+        point.bound,
+        f"{LABELS[point.kind]} {point.fullest:.0%}",
+        ", ".join(str(places.count(place)) for place in WeightsIn),
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

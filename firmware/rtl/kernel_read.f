@@ -1,0 +1,11 @@
+../../hls/rtl/axis_fifo.sv
+../../hls/rtl/axis_skid.sv
+axi_burst_split.sv
+axi_read_master.sv
+round_robin.sv
+axi_read_share.sv
+axis_row_unpack.sv
+tensor_turns.sv
+axis_tensor_unpack.sv
+kernel_weights.sv
+kernel_read.sv

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weights that come at run time, through the core's weight streams (hls/core.py), and the file they come from.
+
+    stream 0    where any stage has UltraRAM: rf_weights -> rf_weights -> ..., which fill themselves one after another
+    the others  one for each stage whose weights stay in the card's memory: its words, over and over
+
+A short stream that repeats stands in the file several times, so that the port is asked for whole bursts.
+
+A loaded word takes whole beats, its low bits first. Of words that repeat several share a beat where they are narrow, so many
+that a vector's words end with a beat; a wider one takes several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import ceil
+from pathlib import Path
+
+import numpy as np
+
+from hypersonic.hls.core import WEIGHT_BITS, WeightStream
+from hypersonic.hls.rf.ports import identifier
+from hypersonic.hls.rf.stage import Feed, Pipeline, Stage
+
+#: streams begin on such borders, so that bursts from the card's memory are whole: 4 KiB
+_ALIGNED_BEATS = 64
+
+#: beats that a stream which repeats has at least: far more than are on their way at once
+_LEAST_BEATS = 1024
+
+#: words turned into bits at once
+_WORDS_AT_ONCE = 4096
+
+
+def clocks_a_word(width: int) -> int:
+    """Beats, and so clocks at least, of one word of so many bits."""
+    return ceil(width / WEIGHT_BITS)
+
+
+def words_a_beat(feed: Feed) -> int:
+    """Words that share a beat: 1 where each takes whole beats."""
+    most = WEIGHT_BITS // feed.words.width
+    if not feed.repeats or most < 2:
+        return 1
+    return next(count for count in range(most, 0, -1) if len(feed.words.words) % count == 0)
+
+
+def feed_beats(feed: Feed) -> int:
+    """Beats of all its words once."""
+    return len(feed.words.words) // words_a_beat(feed) * clocks_a_word(feed.words.width)
+
+
+def copies(feed: Feed) -> int:
+    """How often its words stand in the file."""
+    return ceil(_LEAST_BEATS / feed_beats(feed)) if feed.repeats else 1
+
+
+def row_beats(stage: Stage) -> int:
+    """Beats that a row takes of the card's memory in this stage."""
+    if not stage.feed or not stage.feed.repeats:
+        return 0
+    vectors = stage.timing.ii // (len(stage.feed.words.words) * clocks_a_word(stage.feed.words.width))
+    return vectors * feed_beats(stage.feed)
+
+
+def loaded(pipeline: Pipeline) -> list[tuple[Stage, Feed]]:
+    """The stages of stream 0, in the chain's order."""
+    return [(stage, stage.feed) for stage in pipeline.stages if stage.feed and not stage.feed.repeats]
+
+
+def streamed(pipeline: Pipeline) -> list[tuple[Stage, Feed]]:
+    """The stages of the streams behind it."""
+    return [(stage, stage.feed) for stage in pipeline.stages if stage.feed and stage.feed.repeats]
+
+
+def weight_streams(pipeline: Pipeline) -> tuple[WeightStream, ...]:
+    """The core's, and so where in the file each lies."""
+    sizes = [(copies(feed) * feed_beats(feed), True) for _, feed in streamed(pipeline)]
+    if once := sum(feed_beats(feed) for _, feed in loaded(pipeline)):
+        sizes.insert(0, (once, False))
+    found, at = [], 0
+    for beats, repeats in sizes:
+        found.append(WeightStream(at, beats, repeats))
+        at += ceil(beats / _ALIGNED_BEATS) * _ALIGNED_BEATS
+    return tuple(found)
+
+
+def write_weights(pipeline: Pipeline, file: Path) -> None:
+    """The weights' file: little endian beats, zeros between the streams."""
+    chain = loaded(pipeline)
+    groups = [[feed for _, feed in chain]] if chain else []
+    groups += [[feed] for _, feed in streamed(pipeline)]
+    with file.open("wb") as out:
+        for stream, feeds in zip(weight_streams(pipeline), groups, strict=True):
+            out.write(bytes(stream.first * WEIGHT_BITS // 8 - out.tell()))
+            for feed in feeds:
+                for _ in range(copies(feed)):
+                    out.writelines(_beats(feed))
+
+
+def _beats(feed: Feed) -> Iterator[bytes]:
+    """The bytes of its words, some at a time."""
+    memory, together = feed.words, words_a_beat(feed)
+    step = max(1, _WORDS_AT_ONCE // together) * together
+    for at in range(0, len(memory.words), step):
+        bits = memory.bits_of(memory.words[at : at + step])
+        beats = bits.reshape(len(bits) // together, together * memory.width)
+        padded = np.zeros((len(beats), clocks_a_word(beats.shape[1]) * WEIGHT_BITS), dtype=np.uint8)
+        padded[:, : beats.shape[1]] = beats
+        yield np.packbits(padded, axis=1, bitorder="little").tobytes()
+
+
+# ---------------------------------------------------------------- in the core's text
+def port_lines(streams: tuple[WeightStream, ...]) -> Iterator[str]:
+    """The ports of a core with weight streams."""
+    if streams:
+        yield f"    input  logic [{len(streams) - 1}:0] s_axis_w_tvalid,"
+        yield f"    output logic [{len(streams) - 1}:0] s_axis_w_tready,"
+        yield f"    input  logic [{WEIGHT_BITS * len(streams) - 1}:0] s_axis_w_tdata,"
+
+
+def feed_lines(pipeline: Pipeline) -> Iterator[str]:
+    """From the ports to <stage>_w_{tvalid,tready,tdata} of every stage with a feed."""
+    chain = loaded(pipeline)
+    for stage, feed in (*chain, *streamed(pipeline)):
+        n = identifier(stage.name)
+        yield f"  logic {n}_w_tvalid, {n}_w_tready;"
+        yield f"  logic [{feed.words.width - 1}:0] {n}_w_tdata;"
+    if chain:
+        yield from _chain(chain)
+    for index, (stage, feed) in enumerate(streamed(pipeline), start=bool(chain)):
+        yield from _stream(index, stage, feed)
+
+
+def _chain(chain: list[tuple[Stage, Feed]]) -> Iterator[str]:
+    last = len(chain)
+    yield ""
+    yield "  // weights that are loaded"
+    for k in range(last + 1):
+        yield f"  logic load_{k}_tvalid, load_{k}_tready;"
+        yield f"  logic [{WEIGHT_BITS - 1}:0] load_{k}_tdata;"
+    yield "  assign load_0_tvalid = s_axis_w_tvalid[0];"
+    yield "  assign s_axis_w_tready[0] = load_0_tready;"
+    yield f"  assign load_0_tdata = s_axis_w_tdata[{WEIGHT_BITS - 1}:0];"
+    for k, (stage, feed) in enumerate(chain):
+        n, size = identifier(stage.name), f".WIDTH({feed.words.width}), .DEPTH({len(feed.words.words)})"
+        yield f"  rf_weights #({size}, .LOAD_WIDTH({WEIGHT_BITS})) u_{n}_weights ("
+        yield "      .clk(clk), .rst_n(rst_n),"
+        for side, link in (("s", k), ("m", k + 1)):
+            yield "      " + " ".join(f".{side}_load_{wire}(load_{link}_{wire})," for wire in ("tvalid", "tready", "tdata"))
+        yield f"      .m_axis_tvalid({n}_w_tvalid), .m_axis_tready({n}_w_tready), .m_axis_tdata({n}_w_tdata)"
+        yield "  );"
+    yield f"  assign load_{last}_tready = 1'b1;"
+    yield f"  wire unused_load = &{{1'b0, load_{last}_tvalid, load_{last}_tdata}};"
+
+
+def _stream(index: int, stage: Stage, feed: Feed) -> Iterator[str]:
+    n, width, count = identifier(stage.name), feed.words.width, clocks_a_word(feed.words.width)
+    together = words_a_beat(feed)
+    size = width if count == 1 else WEIGHT_BITS
+    used, made = together * size, count * size
+    data = f"s_axis_w_tdata[{index * WEIGHT_BITS} +: {used}]"
+    yield ""
+    yield f"  // {stage.layer}: weights from the card's memory"
+    yield f"  logic {n}_beat_tlast;"
+    yield f"  logic [{made - 1}:0] {n}_beat_tdata;"
+    yield f"  rf_lanes #(.IN_LANES({together}), .OUT_LANES({count}), .WIDTH({size})) u_{n}_beats ("
+    yield "      .clk(clk), .rst_n(rst_n), .s_axis_tlast(1'b0),"
+    yield f"      .s_axis_tvalid(s_axis_w_tvalid[{index}]), .s_axis_tready(s_axis_w_tready[{index}]), .s_axis_tdata({data}),"
+    yield f"      .m_axis_tvalid({n}_w_tvalid), .m_axis_tready({n}_w_tready), .m_axis_tdata({n}_beat_tdata),"
+    yield f"      .m_axis_tlast({n}_beat_tlast)"
+    yield "  );"
+    yield f"  assign {n}_w_tdata = {n}_beat_tdata[{width - 1}:0];"
+    rest = [f"{n}_beat_tlast"]
+    rest += [f"{n}_beat_tdata[{made - 1}:{width}]"] if made > width else []
+    rest += [f"s_axis_w_tdata[{index * WEIGHT_BITS + used} +: {WEIGHT_BITS - used}]"] if used < WEIGHT_BITS else []
+    yield f"  wire unused_{n}_beat = &{{1'b0, {', '.join(rest)}}};"

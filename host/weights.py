@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The weights of a kernel that loads them at run time: the file weights.bin, in one buffer object per compute unit.
+
+    weights.bin --> size, sha256 --> buffer object in w's bank --> card;  its address is argument w of every run
+
+A kernel loads them again by itself after a reset, and at a run whose w is another one than before; in between it may read
+ahead of its runs. So the weights stay where they are for as long as their compute unit is open, and weights never come to lie
+where the unit's last ones were: those it would take for loaded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.firmware.manifest import FILE_NAME, WEIGHTS_NAME, Manifest, digest
+from hypersonic.firmware.registers import WEIGHTS_BEATS
+from hypersonic.firmware.registers import W as W_REGISTER
+from hypersonic.host.device import BufferObject, ComputeUnit
+from hypersonic.host.errors import DeviceError, WeightsError, XclbinMismatchError
+
+#: the kernel's argument, in xrtRunSetArg's count; other kernels have none of that number
+W = 3
+
+_BEAT_BYTES = 64
+_PIECE_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class WeightsFile:
+    """A file that was read once: what was in it."""
+
+    path: Path
+    size_bytes: int
+    sha256: str
+
+
+def find_weights(manifest: Manifest, path: Path) -> WeightsFile | None:
+    """The weights that the manifest describes, None where it describes none. Raises WeightsError when the file is not these."""
+    if not manifest.weights_bytes:
+        return None
+    what = f"the kernel of {manifest.model!r} takes its weights from it"
+    found = _read(path, manifest.weights_bytes, what)
+    if found.sha256 != manifest.weights_sha256:
+        raise WeightsError(
+            f"{path} has sha256 {found.sha256}, expected {manifest.weights_sha256} as the manifest of {manifest.model!r} says: "
+            "it was changed, or is of another build: copy the whole version directory, or publish the model again"
+        )
+    return found
+
+
+def weights_beside(xclbin: Path, uuid: str, unit: ComputeUnit) -> WeightsFile:
+    """weights.bin beside an xclbin of that uuid that this unit runs, checked by manifest.json where that is there too.
+
+    Raises WeightsError when it is not of the size that the unit tells or not the one the manifest describes, ManifestError.
+    """
+    path = xclbin.with_name(WEIGHTS_NAME)
+    if (manifest := xclbin.with_name(FILE_NAME)).is_file():
+        described = Manifest.read(manifest)
+        if described.uuid == uuid and (found := find_weights(described, path)):
+            return found
+    return _read(path, expected_bytes(unit), f"{unit.name} takes its weights from it")
+
+
+def expected_bytes(unit: ComputeUnit) -> int:
+    """Of the weights that the unit reads, as it tells. Raises DeviceError."""
+    return unit.read_register(WEIGHTS_BEATS) * _BEAT_BYTES
+
+
+def load_weights(unit: ComputeUnit, file: WeightsFile) -> BufferObject:
+    """The file in the bank of w, for argument w of every run of the unit; it is the unit's, which closes it.
+
+    Raises XclbinMismatchError when the unit reads more than the file has, WeightsError when the file has changed, OSError,
+    BufferObjectError (the bank is full).
+    """
+    if file.sha256 in unit.weights:
+        return unit.weights[file.sha256]
+    _check_size(unit, file)
+    buffer = _allocate(unit, file.size_bytes)
+    try:
+        _fill(buffer.array, file)
+        buffer.sync_to_device(file.size_bytes)
+    except BaseException:
+        buffer.close()
+        raise
+    unit.weights[file.sha256] = buffer
+    return buffer
+
+
+def _read(path: Path, size_bytes: int, what: str) -> WeightsFile:
+    """The size is looked at before anything is read."""
+    try:
+        there = path.stat().st_size
+        if there == size_bytes:
+            return WeightsFile(path, *digest(path))
+    except OSError as error:
+        raise WeightsError(
+            f"{path} cannot be read ({error.strerror}): {what}, {size_bytes} bytes: it belongs beside model.xclbin; copy the "
+            "whole version directory, or publish the model again"
+        ) from error
+    raise WeightsError(
+        f"{path} is {there} bytes, expected {size_bytes}: {what}; it was cut short, or is of another build: copy the whole "
+        "version directory, or publish the model again"
+    )
+
+
+def _check_size(unit: ComputeUnit, file: WeightsFile) -> None:
+    expected = expected_bytes(unit) if unit.tells else file.size_bytes
+    if not 0 < expected <= file.size_bytes:
+        raise XclbinMismatchError(
+            f"compute unit {unit.name} reads {expected} bytes of weights, {file.path} has {file.size_bytes}: they are not of "
+            "one build: publish the model again"
+        )
+
+
+def _allocate(unit: ComputeUnit, size_bytes: int) -> BufferObject:
+    buffer = unit.allocate(size_bytes, W)
+    if buffer.address != _last_address(unit):
+        return buffer
+    try:
+        return unit.allocate(size_bytes, W)  # elsewhere, as that place is taken
+    finally:
+        buffer.close()
+
+
+def _last_address(unit: ComputeUnit) -> int | None:
+    """w of the unit's last run, whoever had it; None where registers cannot be read."""
+    try:
+        return unit.read_register(W_REGISTER) | unit.read_register(W_REGISTER + 4) << 32
+    except DeviceError:
+        return None
+
+
+def _fill(array: NDArray[np.uint8], file: WeightsFile) -> None:
+    """The file's bytes, straight into the buffer's host side."""
+    sha256 = hashlib.sha256()
+    with file.path.open("rb") as source:
+        for start in range(0, file.size_bytes, _PIECE_BYTES):
+            piece = array[start : start + _PIECE_BYTES].data
+            source.readinto(piece)
+            sha256.update(piece)
+    if sha256.hexdigest() != file.sha256:
+        raise WeightsError(f"{file.path} was changed while it was loaded, or cut short: load the model again")

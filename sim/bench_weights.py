@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A core for benches that takes its weights from memory: one stream once, one over and over, its result known in numpy.
+
+Of each beat of weights the lowest lanes of 16 bits count. The first stream gives `scale`, folded beat by beat; each row takes
+the next ROW_BEATS beats of the second one, folded likewise to `offset`; y_raw = x_raw * scale + offset, modulo 2**16:
+
+    fold(beats) = beats[0] * 3**(n - 1) + ... + beats[n - 1]
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.hls.core import RTL, WEIGHT_BITS, Core, WeightStream
+from hypersonic.hls.fixed import FixedPoint
+from hypersonic.hls.row import Row
+from hypersonic.hls.spec import TensorSpec
+
+#: beats of the second stream for each row
+ROW_BEATS = 3
+
+#: once: more than one burst; over and over: no multiple of ROW_BEATS, so that every row has an offset of its own
+STREAMS = (WeightStream(0, 70, False), WeightStream(128, 5, True))
+
+_BEAT_BYTES = WEIGHT_BITS // 8
+
+
+def write_bench_weights(
+    directory: Path, *, name: str = "bench_weights", size: int = 4, streams: tuple[WeightStream, WeightStream] = STREAMS,
+    seed: int = 1,
+) -> Core:  # fmt: skip
+    """Write directory/<name>_core.sv and weights.bin. size: INT16 elements of a row, in and out."""
+    directory.mkdir(parents=True, exist_ok=True)
+    x, y = (Row((TensorSpec(tensor, (size,), FixedPoint(16, 16), "INT16"),)) for tensor in ("x", "y"))
+    source, weights = directory / f"{name}_core.sv", directory / "weights.bin"
+    source.write_text(_text(source.stem, size, streams[0].beats))
+    core = Core(name, "bench", source.stem, (RTL / "axis_fifo.sv", source), x, y, ROW_BEATS + 1, 4, weight_streams=streams)
+    weights.write_bytes(bench_image(core, seed).tobytes())
+    return replace(core, weights=weights)
+
+
+def bench_image(core: Core, seed: int) -> NDArray[np.uint8]:
+    """Random weights for such a core, as bytes."""
+    return np.random.default_rng(seed).integers(0, 256, core.weight_beats * _BEAT_BYTES, dtype=np.uint8)
+
+
+def bench_weights_rows(core: Core, image: NDArray[np.uint8], x: NDArray[np.int16], first: int = 0) -> NDArray[np.int16]:
+    """What the core makes of rows (rows, size); first: rows since these weights were loaded."""
+    lanes = image.view(np.uint16).reshape(-1, _BEAT_BYTES // 2)[:, : x.shape[1]]
+    once, again = (lanes[stream.first : stream.first + stream.beats] for stream in core.weight_streams)
+    taken = np.arange(first * ROW_BEATS, (first + len(x)) * ROW_BEATS) % len(again)
+    offsets = [_fold(again[taken[ROW_BEATS * row : ROW_BEATS * (row + 1)]]) for row in range(len(x))]
+    offset = np.array(offsets, dtype=np.uint16).reshape(x.shape)
+    return (x.view(np.uint16) * _fold(once) + offset).view(np.int16)
+
+
+def _fold(beats: NDArray[np.uint16]) -> NDArray[np.uint16]:
+    folded = np.zeros(beats.shape[1], dtype=np.uint16)
+    for beat in beats:
+        folded = folded * np.uint16(3) + beat
+    return folded
+
+
+def _text(top: str, size: int, once_beats: int) -> str:
+    return f"""// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+
+module {top} (
+    input  logic         clk,
+    input  logic         rst_n,
+    input  logic         s_axis_x_tvalid,
+    output logic         s_axis_x_tready,
+    input  logic [{16 * size - 1}:0]  s_axis_x_tdata,
+    input  logic         s_axis_x_tlast,
+    output logic         m_axis_y_tvalid,
+    input  logic         m_axis_y_tready,
+    output logic [{16 * size - 1}:0]  m_axis_y_tdata,
+    output logic         m_axis_y_tlast,
+    input  logic [1:0]   s_axis_w_tvalid,
+    output logic [1:0]   s_axis_w_tready,
+    input  logic [{2 * WEIGHT_BITS - 1}:0] s_axis_w_tdata
+);
+
+  logic [31:0] once_q;
+  logic [31:0] beats_q;
+  logic        result_ready;
+  logic [{16 * size - 1}:0] result;
+
+  wire loaded = once_q == 32'd{once_beats};
+  wire due = beats_q == 32'd{ROW_BEATS};
+  wire once = s_axis_w_tvalid[0] && s_axis_w_tready[0];
+  wire again = s_axis_w_tvalid[1] && s_axis_w_tready[1];
+  wire take = s_axis_x_tvalid && s_axis_x_tready;
+
+  assign s_axis_w_tready = {{loaded && !due, !loaded}};
+  assign s_axis_x_tready = due && result_ready;
+
+  always_ff @(posedge clk) begin
+    once_q  <= once_q + 32'(once);
+    beats_q <= take ? '0 : beats_q + 32'(again);
+    if (!rst_n) begin
+      once_q  <= '0;
+      beats_q <= '0;
+    end
+  end
+
+  for (genvar i = 0; i < {size}; i++) begin : gen_lane
+    logic [15:0] scale_q;
+    logic [15:0] offset_q;
+
+    always_ff @(posedge clk) begin
+      if (once) scale_q <= (once_q == '0 ? '0 : scale_q * 16'd3) + s_axis_w_tdata[16*i+:16];
+      if (again) offset_q <= (beats_q == '0 ? '0 : offset_q * 16'd3) + s_axis_w_tdata[{WEIGHT_BITS}+16*i+:16];
+    end
+    assign result[16*i+:16] = s_axis_x_tdata[16*i+:16] * scale_q + offset_q;
+  end
+
+  axis_fifo #(
+      .WIDTH({16 * size + 1}),
+      .DEPTH(4)
+  ) u_axis_fifo (
+      .clk          (clk),
+      .rst_n        (rst_n),
+      .s_axis_tvalid(take),
+      .s_axis_tready(result_ready),
+      .s_axis_tdata ({{s_axis_x_tlast, result}}),
+      .m_axis_tvalid(m_axis_y_tvalid),
+      .m_axis_tready(m_axis_y_tready),
+      .m_axis_tdata ({{m_axis_y_tlast, m_axis_y_tdata}})
+  );
+
+  wire unused = &{{1'b0, s_axis_w_tdata}};
+
+endmodule
+
+`default_nettype wire
+"""

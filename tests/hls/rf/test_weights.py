@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weights that come at run time: into UltraRAM once, or from the card's memory for every vector."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hypersonic.hls.core import WEIGHT_BITS, Core, WeightStream
+from hypersonic.hls.fixed import FixedPoint
+from hypersonic.hls.network import Constants, Precision
+from hypersonic.hls.rf.feeds import clocks_a_word, feed_beats, row_beats, weight_streams, words_a_beat
+from hypersonic.hls.rf.layers import Dense, RfNetwork, Tensor, WeightsIn, Window
+from hypersonic.hls.rf.plan import plan
+from hypersonic.hls.rf.report import figures
+from hypersonic.hls.rf.stage import Feed, Memory
+from hypersonic.hls.rf.timing import clocks
+from hypersonic.hls.rf.write import write_rf_core
+from hypersonic.hls.row import Row
+from hypersonic.hls.rtl_sim import RtlCore, Stalls
+from hypersonic.hls.spec import SpecMismatchError, TensorSpec
+from tests.hls.rf.golden import random_rows
+from tests.hls.rf.reference import evaluate
+
+KIND, ACCUM = Precision(9, 4), Precision(30, 12)
+ROWS = 25
+
+
+def layer(name: str, x: Tensor, n_out: int, reuse_factor: int, window: Window | None = None) -> Dense:
+    """Weights of up to 7 bits, drawn by the layer's name."""
+    rng = np.random.default_rng([*name.encode()])
+    shape = (x.shape[0] - 2, x.shape[1] - 2, n_out) if window else (*x.shape[:-1], n_out)
+    n_in = window.size * x.channels if window else x.channels
+    weight = Constants(rng.integers(-64, 64, (n_in, n_out)), 5)
+    bias = Constants(rng.integers(-64, 64, n_out), 5)
+    return Dense(name, x, Tensor(f"{name}_y", shape, KIND), weight, bias, ACCUM, reuse_factor, reuse_factor, window)
+
+
+def image_network(places: Mapping[str, WeightsIn]) -> RfNetwork:
+    """A convolution of 24 words a pixel, a pointwise one of words wider than a beat, and one of words far narrower."""
+    conv = layer("conv", Tensor("x", (6, 5, 4), KIND), 16, 24, Window((3, 3), (1, 1)))
+    wide = layer("wide", conv.y, 12, 2)
+    narrow = layer("narrow", wide.y, 6, 36)
+    layers = tuple(replace(one, weights_in=places.get(one.name, WeightsIn.BRAM)) for one in (conv, wide, narrow))
+    return RfNetwork("net", (conv.x,), (narrow.y,), layers)
+
+
+def written(network: RfNetwork, directory: Path) -> Core:
+    rows = [
+        Row((TensorSpec(t.name, t.shape, FixedPoint(t.precision.width, t.precision.width - t.precision.fraction)),))
+        for t in (network.inputs[0], network.outputs[0])
+    ]
+    core, _ = write_rf_core(network, "net", rows[0], rows[1], directory)
+    return Core.load(directory) if core.weights else core
+
+
+PLACES = {
+    "all in block RAM": {},
+    "all in UltraRAM": dict.fromkeys(("conv", "wide", "narrow"), WeightsIn.URAM),
+    "all in the card's memory": dict.fromkeys(("conv", "wide", "narrow"), WeightsIn.DRAM),
+    "each elsewhere": {"conv": WeightsIn.URAM, "wide": WeightsIn.DRAM},
+}
+
+
+@pytest.mark.parametrize("places", PLACES.values(), ids=PLACES.keys())
+def test_a_network_answers_the_same_wherever_its_weights_are(places: dict[str, WeightsIn], tmp_path: Path) -> None:
+    network = image_network(places)
+    x = random_rows(network, ROWS, 1)
+    expected = evaluate(network, x).astype(np.int64)
+    with RtlCore(written(network, tmp_path), optimisation="-O0") as rtl:
+        rtl.predict_raw(x, Stalls(60, 90, 3), clock_limit=500)
+        rtl.reset()
+        np.testing.assert_array_equal(rtl.predict_raw(x, Stalls(60, 90, 3)), expected)
+        np.testing.assert_array_equal(rtl.predict_raw(x), expected)
+        predicted = rtl.core.latency_cycles + (ROWS - 1) * rtl.core.ii + 1
+        assert abs(rtl.clocks - predicted) <= 0.02 * predicted
+
+
+def test_weights_in_ultra_ram_cost_no_clock_and_those_in_the_cards_memory_the_beats_of_one_port() -> None:
+    plain, loaded, streamed = (clocks(plan(image_network(PLACES[name]))) for name in list(PLACES)[:3])
+    assert (loaded.ii, loaded.latency) == (plain.ii, plain.latency)
+    stages = {stage.layer: stage for stage in plan(image_network(PLACES["all in the card's memory"])).stages if stage.feed}
+    beats = {name: row_beats(stage) for name, stage in stages.items()}
+    # 12 vectors: 24 words of 168 bits, 3 a beat; 2 words of 672 bits, 2 beats each; 36 words of 14 bits, 36 a beat
+    assert beats == {"conv": 12 * 8, "wide": 12 * 4, "narrow": 12}
+    assert streamed.ii == max(sum(beats.values()), plain.ii)
+
+
+def test_a_row_takes_as_long_as_its_weights_take_through_the_port() -> None:
+    """All the multipliers there could be, and words that fill the port many times over."""
+    x = Tensor("x", (64,), KIND)
+    network = RfNetwork("net", (x,), (layer("a", x, 64, 2).y,), (replace(layer("a", x, 64, 2), weights_in=WeightsIn.DRAM),))
+    told = figures(pipeline := plan(network), timed := clocks(pipeline))
+    assert timed.ii == told["dram_beats"] == 2 * -(-64 * 64 * 7 // 2 // WEIGHT_BITS)
+    assert told["ramb36"] == told["uram288"] == 0
+
+
+def test_what_lies_in_ultra_ram_is_told_in_ultra_rams() -> None:
+    told = figures(pipeline := plan(image_network(PLACES["all in UltraRAM"])), clocks(pipeline))
+    wide = next(stage for stage in told["stages"] if stage["name"] == "wide")
+    assert (wide["module"], wide["uram288"], wide["memory_bits"]) == ("rf_mac_stream", -(-672 // 72), 2 * 672 + 12 * 30)
+
+
+@pytest.mark.parametrize(
+    ("width", "words", "repeats", "together", "beats"),
+    [
+        (14, 36, True, 36, 1), (14, 37, True, 1, 37), (14, 74, True, 2, 37),
+        (513, 3, True, 1, 6), (512, 3, False, 1, 3), (8, 9, False, 1, 9),
+    ],
+)  # fmt: skip
+def test_words_share_beats_where_they_end_with_one(width: int, words: int, repeats: bool, together: int, beats: int) -> None:
+    feed = Feed(Memory("w", np.zeros((words, 1), dtype=np.int64), (width,)), repeats)
+    assert (words_a_beat(feed), feed_beats(feed)) == (together, beats)
+    assert clocks_a_word(width) == -(-width // WEIGHT_BITS)
+
+
+def test_streams_begin_on_the_borders_of_4_kib(tmp_path: Path) -> None:
+    pipeline = plan(image_network({"conv": WeightsIn.URAM, "wide": WeightsIn.DRAM, "narrow": WeightsIn.DRAM}))
+    streams = weight_streams(pipeline)
+    assert streams == (WeightStream(0, 24, False), WeightStream(64, 1024, True), WeightStream(1088, 1024, True))
+    core = written(image_network({"wide": WeightsIn.DRAM, "narrow": WeightsIn.DRAM}), tmp_path)
+    assert core.weights is not None
+    assert core.weights.stat().st_size == core.weight_beats * WEIGHT_BITS // 8 == 2048 * 64
+
+
+def test_a_weights_file_that_is_too_short_is_named(tmp_path: Path) -> None:
+    core = written(image_network(PLACES["all in UltraRAM"]), tmp_path)
+    assert core.weights is not None
+    core.weights.write_bytes(core.weights.read_bytes()[:-1])
+    with pytest.raises(SpecMismatchError, match=r"net_weights.bin has \d+ bytes, expected \d+"):
+        RtlCore(core, optimisation="-O0")

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An rf core with weights in UltraRAM, in the card's memory and in block RAM, inside the kernel that brings them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from hypersonic.firmware import registers
+from hypersonic.hls.core import Core
+from hypersonic.sim.direct import MemoryTiming, Simulation
+from hypersonic.sim.simulator import build_hardware_simulator
+from tests.rf_kernels import EVERYWHERE
+
+_X, _Y, _W = 0x1000, 0x40000, 0x80000
+STALLING = MemoryTiming(read_latency_clocks=80, write_latency_clocks=20, stall_percent=25)
+
+
+class Built(NamedTuple):
+    core: Core
+    simulator: Path
+    image: bytes
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    directory = tmp_path_factory.mktemp("everywhere")
+    kernel = EVERYWHERE.kernel(directory)
+    assert kernel.core.weights is not None
+    image = kernel.core.weights.read_bytes()
+    simulator = build_hardware_simulator(kernel)
+    shutil.rmtree(directory)
+    return Built(kernel.core, simulator, image)
+
+
+def test_rows_are_those_of_numpy_wherever_the_weights_come_from(built: Built) -> None:
+    assert [stream.repeats for stream in built.core.weight_streams] == [False, True]
+    with Simulation(built.simulator, 1 << 20, STALLING) as simulation:
+        simulation.memory[_W : _W + len(built.image)] = np.frombuffer(built.image, np.uint8)
+        assert simulation.read(registers.WEIGHTS_BEATS) == built.core.weight_beats == len(built.image) // 64
+        for seed in range(3):
+            data, expected = EVERYWHERE.rows(40, seed)
+            simulation.memory[_X : _X + data.size] = data
+            simulation.start(_X, _Y, 40, _W)
+            simulation.finish()
+            np.testing.assert_array_equal(simulation.memory[_Y : _Y + expected.size], expected)
+
+
+def test_another_image_counts_from_its_first_run_on(built: Built) -> None:
+    """All weights zero, but those in block RAM."""
+    with Simulation(built.simulator, 1 << 20, STALLING) as simulation:
+        simulation.memory[_W : _W + len(built.image)] = np.frombuffer(built.image, np.uint8)
+        data, expected = EVERYWHERE.rows(20)
+        simulation.memory[_X : _X + data.size] = data
+        found = []
+        for w in (_W, _W + 0x40000, _W):
+            simulation.start(_X, _Y, 20, w)
+            simulation.finish()
+            found.append(simulation.memory[_Y : _Y + expected.size].copy())
+    np.testing.assert_array_equal(found[0], expected)
+    np.testing.assert_array_equal(found[2], expected)
+    assert (found[1] != expected).any()
