@@ -103,7 +103,7 @@ def _add_build_options(parser: argparse.ArgumentParser) -> None:
         "--fit", default="", metavar="CARD",
         help="rf: take the reuse factors that fill this card, and show the designs there are (docs/rf-fit.md)",
     )  # fmt: skip
-    parser.add_argument("--fill", type=int, default=80, metavar="PERCENT", help="how much of the card --fit may take")
+    parser.add_argument("--fill", type=_percent, default=80, metavar="PERCENT", help="how much of the card --fit may take")
     parser.add_argument("--model-repository", type=Path, default=Path("models"), metavar="DIR", help="where it is published")
     parser.add_argument(
         "--build-directory", type=Path, default=Path("build"), metavar="DIR", help="where its HLS project and RTL go"
@@ -124,6 +124,12 @@ def _add_build_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--compute-units", type=int, default=1, metavar="N", help="instances of the kernel on the card")
     parser.add_argument("--quiet", action="store_true", help="no progress on the terminal")
+
+
+def _percent(text: str) -> int:
+    if not text.isdecimal() or len(text) > 3 or not 1 <= int(text) <= 100:
+        raise argparse.ArgumentTypeError(f"got {text!r}, expected a whole number of per cent from 1 to 100")
+    return int(text)
 
 
 def _add_build(commands: _Commands) -> None:
@@ -162,6 +168,13 @@ def _serve(args: argparse.Namespace) -> int:
 
 def _add_infer_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--events", type=int, default=50, metavar="N", help="how many generated events are sent")
+    parser.add_argument(
+        "--event-rows",
+        type=int,
+        default=0,
+        metavar="N",
+        help="rows (patches, jets) of an event, sent as one request; 0: the model's own",
+    )
     parser.add_argument("--clients", type=int, default=4, metavar="N", help="how many send at the same time")
     parser.add_argument("--seed", type=int, default=1, help="of the event generator")
     parser.add_argument(
@@ -189,6 +202,7 @@ def _infer(args: argparse.Namespace) -> int:
             url=args.url,
             metrics_url=args.metrics_url,
             events=args.events,
+            event_rows=args.event_rows,
             clients=args.clients,
             seed=args.seed,
             check=args.check,

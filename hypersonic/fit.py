@@ -31,11 +31,15 @@ _COUNTED_BY_RULES = {"lut": 0.95, "ff": 0.95}
 SHELL = Resources(lut=12_000, ff=8_000, dsp=2, bram36=22)
 
 
+class FillError(ValueError):
+    """No card is filled to so much: what was asked for, what may be."""
+
+
 def card_of(platform: Platform, x_bytes: int = 0, y_bytes: int = 0, fill_percent: int = FILL_PERCENT) -> Card:
     """x_bytes, y_bytes: of a row on the wire. fill_percent: of each die that units and the memory's controllers may take, where
-    the planning limit is not lower. Raises ValueError for a percentage that is none, LinkError for a card without memory."""
+    the planning limit is not lower. Raises FillError for a percentage that is none, LinkError for a card without memory."""
     if not 1 <= fill_percent <= 100:
-        raise ValueError(f"a card is filled to {fill_percent} per cent, expected 1 to 100")
+        raise FillError(f"card {platform.name!r} is to be filled to {fill_percent} per cent, expected 1 to 100")
     dies = zip(platform.slrs, controllers(platform), strict=True)
     return Card(
         platform.name, tuple(_room(die, taken, fill_percent) for die, taken in dies), most_units(platform),
@@ -52,7 +56,7 @@ class FitOptions:
     fill_percent: int = FILL_PERCENT
 
     def as_json(self) -> str:
-        """What the conversion is told of the card; "" for none. Raises PlatformError, ValueError."""
+        """What the conversion is told of the card; "" for none. Raises PlatformError, FillError."""
         if not self.card:
             return ""
         return json.dumps(card_to_json(card_of(find_platform(self.card, retired_too=True), fill_percent=self.fill_percent)))

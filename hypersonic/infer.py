@@ -27,6 +27,9 @@ from hypersonic.progress import Step
 #: the kernel clock of a U250's shell; no card has shown that this kernel reaches it
 KERNEL_CLOCK_HZ = 300e6
 
+#: an event's answer may take so long: csim of a large image takes a quarter of a minute, and other clients' come before it
+ANSWER_TIMEOUT_S = 900.0
+
 #: the served model's name in the table of methods
 SERVED = "served"
 
@@ -37,10 +40,11 @@ class NoEventsError(ValueError):
 
 @dataclass(frozen=True)
 class Merit:
-    """The model's figure of merit on what was sent. before: the same figure of the network before it was quantised."""
+    """The model's figure of merit on what was sent. served: None, there is none, and name says why. before: the same figure of
+    the network before it was quantised."""
 
     name: str
-    served: float
+    served: float | None
     before: float | None
 
 
@@ -65,8 +69,9 @@ class Outcome:
     def cycles_per_event(self) -> float:
         return self.cycles / len(self.load.outputs)
 
-    def figures(self) -> dict[str, float]:
-        """The numbers of the table, by name with units; no clocks where the card counted none (sw_emu has no clock)."""
+    def figures(self) -> dict[str, float | None]:
+        """The numbers of the table, by name with units; no clocks where the card counted none (sw_emu has no clock), and no
+        merit where nothing was trained."""
         clocks = (
             {
                 "clocks_per_event": self.cycles_per_event,
@@ -108,23 +113,33 @@ def infer(
     seed: int,
     check: bool,
     progress: Step,
+    event_rows: int = 0,
 ) -> Outcome:
     """Send `events` generated events to the model at `url`; with `check`, compare each answer with csim as integers.
+
+    event_rows: of an event, which is one request; 0: as the model's task has them.
 
     Raises NoTaskError, NoEventsError, client.load.InferError, WrongAnswerError.
     """
     task = task_of(model)
-    if events < 1 or clients < 1:
-        raise NoEventsError(f"--events is {events} and --clients is {clients}, expected 1 or more of each")
-    progress(f"events: {events} of {task.event_rows} rows, seed {seed}")
-    sample = task.sample(events * task.event_rows, seed)
+    if events < 1 or clients < 1 or event_rows < 0:
+        got = f"--events is {events}, --clients is {clients} and --event-rows is {event_rows}"
+        raise NoEventsError(f"{got}, expected 1 or more of each")
+    rows = event_rows or task.event_rows
+    progress(f"events: {events} of {rows} rows, seed {seed}")
+    sample = task.sample(events * rows, seed)
+    if sample.rows != events * rows:
+        raise NoEventsError(
+            f"--event-rows is {rows}: for {events} of them the generator of {model} makes {sample.rows} rows, expected "
+            f"{events * rows}; leave it out for events of {task.event_rows} rows"
+        )
     served = describe_model(url, model)
     golden = None if served.travels_as_float32 and not check else golden_of(model, served)
     inputs: Tensors = golden.travelling(sample.inputs) if golden else sample.inputs
     requests = list(zip(*(np.array_split(x, events) for x in inputs), strict=True))
     progress(f"infer: {events} events from {clients} clients")
     before = kernel_cycles(metrics_url, model)
-    load = send_events(url, served, requests, clients=clients)
+    load = send_events(url, served, requests, clients=clients, timeout_s=ANSWER_TIMEOUT_S)
     cycles = kernel_cycles(metrics_url, model) - before
     answers: Tensors = tuple(np.concatenate(parts) for parts in zip(*load.outputs, strict=True))
     compared = 0
@@ -134,13 +149,13 @@ def infer(
     progress(f"figures: {task.figure}")
     real = golden.real(answers) if golden else tuple(np.asarray(y, np.float64).reshape(len(y), -1) for y in answers)
     tables = quality(sample, real[0].reshape(-1)) if model == "facile" else ((), ())
-    return Outcome(model, load, clients, cycles, compared, task.event_rows, merit(task, sample, real), *tables)
+    return Outcome(model, load, clients, cycles, compared, rows, merit(task, sample, real), *tables)
 
 
 def merit(task: Task, sample: Sample, served: Outputs) -> Merit:
-    """The figure of the served answers, and of the float network's."""
-    before = task.measure(task.float_predict(sample.inputs), sample.truth) if task.float_predict else None
-    return Merit(task.figure, task.measure(served, sample.truth), before)
+    """The figure of the served answers, and of the float network's; None for what there is not."""
+    before = task.measured(task.float_predict(sample.inputs), sample.truth) if task.float_predict else None
+    return Merit(task.figure, task.measured(served, sample.truth), before)
 
 
 def quality(sample: Sample, served: NDArray[np.float64]) -> tuple[tuple[Resolution, ...], tuple[EmptyChannels, ...]]:

@@ -54,14 +54,15 @@ def _rows(outcome: Outcome) -> list[tuple[str, str, str]]:
         ("latency p50 / p99, ms", f"{load.latency_ms(0.5):.0f} / {load.latency_ms(0.99):.0f}", "as the clients saw it"),
     ]
     if cycles:
-        rate = outcome.figures()["events_per_s_at_300_mhz"]
+        rate = outcome.figures()["events_per_s_at_300_mhz"] or 0.0
         rows += [
             ("clocks per event", f"{cycles:,.0f}", f"{cycles / outcome.rows:.3f} a row, counted by the kernel"),
             ("events/s at 300 MHz", f"{rate:,.0f}", "one compute unit on a U250, if it closes timing there"),
         ]
     merit = outcome.merit
     before = "" if merit.before is None else f", the float network's {merit.before:.4f}"
-    rows.append(("figure of merit", f"{merit.served:.4f}", f"{merit.name}{before}"))
+    served = "-" if merit.served is None else f"{merit.served:.4f}"
+    rows.append(("figure of merit", served, f"{merit.name}{before}"))
     return rows
 
 

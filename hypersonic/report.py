@@ -45,11 +45,33 @@ class ReportError(RuntimeError):
 
 
 @dataclass(frozen=True)
-class ModelReport:
-    """One model's line. merit: the task's figure for each engine on the rows that all four saw; None: there is no such engine.
+class CoreReport:
+    """What the Verilated core did. equal: its integers equal to csim's, all that were compared. clocks, predicted: of rtl_rows
+    rows, measured and by its plan. rtl_us: CPU microseconds a row."""
 
-    difference: the largest |csim - model file| of any output, in its units on the wire. equal: integers of the core equal to
-    csim's, all that were compared. clocks, predicted: of rtl_rows rows in the core, measured and by its plan.
+    core: str
+    ii: int
+    latency: int
+    multipliers: int
+    equal: int
+    rtl_rows: int
+    clocks: int
+    predicted: int
+    rtl_us: float
+
+    @property
+    def rate(self) -> float:
+        """Rows a second of one compute unit at 300 MHz: a prediction."""
+        return KERNEL_CLOCK_HZ / self.ii
+
+
+@dataclass(frozen=True)
+class ModelReport:
+    """One model's line. merit: the task's figure for each engine on the rows that all four saw; None: there is no such engine,
+    or no figure.
+
+    difference: the largest |csim - model file| of any output, in its units on the wire. csim_us: CPU microseconds a row. core:
+    None where the model is too large for a Verilated one.
     """
 
     model: str
@@ -58,21 +80,13 @@ class ModelReport:
     rows: int
     merit: dict[str, float | None]
     difference: float
-    core: str
-    ii: int
-    latency: int
-    equal: int
-    rtl_rows: int
-    clocks: int
-    predicted: int
-    multipliers: int
     csim_us: float
-    rtl_us: float
+    core: CoreReport | None
 
-    @property
-    def rate(self) -> float:
-        """Rows a second of one compute unit at 300 MHz: a prediction."""
-        return KERNEL_CLOCK_HZ / self.ii
+    def figures(self) -> dict[str, Any]:
+        """All of it by name, the core's beside the model's; `core` is null where there is none."""
+        values = asdict(self)
+        return {**values, **values["core"]} if self.core else values
 
 
 @dataclass(frozen=True)
@@ -99,17 +113,18 @@ def report(model: str, progress: Step = lambda _: None) -> Answers:
     """All four engines of one zoo model. Raises NoTaskError, ReportError and what a build raises."""
     task = task_of(model)
     with tempfile.TemporaryDirectory() as scratch:
-        project, core = build_project(model, Path(scratch) / "project", progress=progress)
+        kind = "" if task.rtl_rows else "csim"
+        project, core = build_project(model, Path(scratch) / "project", core=kind, progress=progress)
         progress(f"{model}: {task.rows} generated rows")
         sample = task.sample(task.rows, SEED)
         x_raw = project.inputs.to_raw(sample.inputs)
         library = compile_csim(project)
-        if core is None:
-            raise ReportError(f"model {model!r} has no core")
         progress(f"{model}: csim, {len(x_raw)} rows")
         y_raw, csim_us = _csim(project, library, x_raw)
-        progress(f"{model}: Verilated core, {min(task.rtl_rows, len(x_raw))} rows")
-        clocks, rtl_us = _rtl(core, x_raw[: task.rtl_rows], y_raw)
+        verilated = None
+        if core:
+            progress(f"{model}: Verilated core, {min(task.rtl_rows, len(x_raw))} rows")
+            verilated = _rtl(core, project, x_raw[: task.rtl_rows], y_raw)
         progress(f"{model}: the trained model")
         trained, parameters = _trained(model, project, x_raw)
     numbers: dict[str, Outputs | None] = {
@@ -117,24 +132,18 @@ def report(model: str, progress: Step = lambda _: None) -> Answers:
         "quantised": trained if task.float_predict else None,
         "csim": real(project.outputs, y_raw),
     }
-    return _answers(model, task, sample, core, numbers, parameters, project, (clocks, csim_us, rtl_us))
+    return _answers(model, task, sample, numbers, parameters, csim_us, verilated)
 
 
 def _answers(
-    model: str, task: Task, sample: Sample, core: Core, numbers: dict[str, Outputs | None], parameters: int,
-    project: HlsProject, measured: tuple[int, float, float],
+    model: str, task: Task, sample: Sample, numbers: dict[str, Outputs | None], parameters: int, csim_us: float,
+    core: CoreReport | None,
 ) -> Answers:  # fmt: skip
-    clocks, csim_us, rtl_us = measured
-    merit = {name: None if each is None else task.measure(each, sample.truth) for name, each in numbers.items()}
-    rtl_rows = min(task.rtl_rows, sample.rows)
+    merit = {name: None if each is None else task.measured(each, sample.truth) for name, each in numbers.items()}
     shown = {name: np.concatenate(each, axis=1) for name, each in numbers.items() if each is not None}
     of_file = shown["quantised"] if task.float_predict else shown["float"]
-    line = ModelReport(
-        model, parameters, task.figure, sample.rows, merit, float(np.abs(shown["csim"] - of_file).max()),
-        core.kind, core.ii, core.latency_cycles, rtl_rows * project.outputs.size, rtl_rows, clocks,
-        core.latency_cycles + (rtl_rows - 1) * core.ii + 1, int(project.report["core"].get("multipliers", 0)), csim_us, rtl_us,
-    )  # fmt: skip
-    return Answers(line, shown)
+    difference = float(np.abs(shown["csim"] - of_file).max())
+    return Answers(ModelReport(model, parameters, task.figure, sample.rows, merit, difference, csim_us, core), shown)
 
 
 def _csim(project: HlsProject, library: Path, x_raw: NDArray[np.int64]) -> tuple[NDArray[np.int64], float]:
@@ -150,8 +159,8 @@ def _csim(project: HlsProject, library: Path, x_raw: NDArray[np.int64]) -> tuple
     return y_raw, float((place / "seconds").read_text()) * 1e6 / len(x_raw)
 
 
-def _rtl(core: Core, x_raw: NDArray[np.int64], y_raw: NDArray[np.int64]) -> tuple[int, float]:
-    """Clocks and CPU microseconds a row. Raises ReportError for the first integer that is not csim's."""
+def _rtl(core: Core, project: HlsProject, x_raw: NDArray[np.int64], y_raw: NDArray[np.int64]) -> CoreReport:
+    """Raises ReportError for the first integer that is not csim's."""
     with RtlCore(core) as rtl:
         begin = process_time()
         got = rtl.predict_raw(x_raw)
@@ -163,7 +172,12 @@ def _rtl(core: Core, x_raw: NDArray[np.int64], y_raw: NDArray[np.int64]) -> tupl
                 f"core {core.name!r}: {len(wrong)} of {got.size} integers differ from csim, first in row {row}, element "
                 f"{element}: got {got[row, element]}, csim says {y_raw[row, element]}"
             )
-        return rtl.clocks, seconds * 1e6 / len(got)
+        predicted = core.latency_cycles + (len(got) - 1) * core.ii + 1
+        multipliers = int(project.report["core"].get("multipliers", 0))
+        return CoreReport(
+            core.kind, core.ii, core.latency_cycles, multipliers, got.size, len(got), rtl.clocks, predicted,
+            seconds * 1e6 / len(got),
+        )  # fmt: skip
 
 
 def _trained(model: str, project: HlsProject, x_raw: NDArray[np.int64]) -> tuple[Outputs, int]:
@@ -196,11 +210,13 @@ def table(reports: Sequence[ModelReport]) -> str:
 
 def _line(each: ModelReport) -> tuple[str, ...]:
     merits = [_number(each.merit[name]) for name in _STAGES[:3]]
+    figure, difference, csim_us = f"{each.figure}, {each.rows:,} rows", f"{each.difference:.3g}", f"{each.csim_us:,.0f}"
+    if not (core := each.core):
+        return each.model, f"{each.parameters:,}", figure, *merits, "no RTL", difference, *["-"] * 5, f"{csim_us} / -"
     return (
-        each.model, f"{each.parameters:,}", f"{each.figure}, {each.rows:,} rows", *merits,
-        f"{each.equal:,} integers of {each.rtl_rows:,} rows", f"{each.difference:.3g}", each.core, f"{each.multipliers or '-'}",
-        f"{each.ii:,}", f"{each.clocks:,} / {each.predicted:,}", f"{each.rate:,.0f}",
-        f"{each.csim_us:,.0f} / {each.rtl_us:,.0f}",
+        each.model, f"{each.parameters:,}", figure, *merits,
+        f"{core.equal:,} integers of {core.rtl_rows:,} rows", difference, core.core, f"{core.multipliers or '-'}",
+        f"{core.ii:,}", f"{core.clocks:,} / {core.predicted:,}", f"{core.rate:,.0f}", f"{csim_us} / {core.rtl_us:,.0f}",
     )  # fmt: skip
 
 
@@ -215,7 +231,7 @@ def write(answers: Sequence[Answers], directory: Path) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     lines = [each.report for each in answers]
     (directory / "table.md").write_text(table(lines))
-    values: list[dict[str, Any]] = [asdict(line) for line in lines]
+    values = [line.figures() for line in lines]
     (directory / "figures.json").write_text(json.dumps(values, indent=1) + "\n")
     for each in answers:
         draw(each, directory / f"{each.report.model}.png")

@@ -26,7 +26,7 @@ def draw(answers: Answers, file: Path) -> None:
     scatter.plot(x, y, ".", ms=2, alpha=0.4, rasterized=True)
     low, high = float(min(x.min(), y.min())), float(max(x.max(), y.max()))
     scatter.plot([low, high], [low, high], "k-", lw=0.8)
-    scatter.set(xlabel="float network", ylabel="csim = RTL", title=f"{line.model}: {line.rows:,} rows")
+    scatter.set(xlabel="float network", ylabel="csim = RTL" if line.core else "csim", title=f"{line.model}: {line.rows:,} rows")
     for name in (name for name in ("float", "quantised") if name in numbers):
         off = (numbers["csim"] - numbers[name]).reshape(-1)
         spread.hist(off, bins=101, histtype="step", lw=1.5, label=f"csim - {name}, rms {np.sqrt(np.mean(off**2)):.3g}")
@@ -41,4 +41,4 @@ def draw(answers: Answers, file: Path) -> None:
 def _merits(answers: Answers) -> str:
     merit = answers.report.merit
     values = ", ".join(f"{name} {value:.4f}" for name, value in merit.items() if value is not None)
-    return f"{answers.report.figure}:\n{values}"
+    return f"{answers.report.figure}:\n{values}" if values else f"figure of merit: {answers.report.figure}"

@@ -73,6 +73,7 @@ def run(args: argparse.Namespace) -> int:
                 url=server.grpc,
                 metrics_url=f"http://{server.metrics}/metrics",
                 events=args.events,
+                event_rows=args.event_rows,
                 clients=args.clients,
                 seed=args.seed,
                 check=True,

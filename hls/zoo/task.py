@@ -37,17 +37,22 @@ class Sample:
 class Task:
     """sample: (rows, seed) -> Sample, of about so many rows. figure: what `measure` gives, in words and units.
 
-    float_predict: the network before its numbers were quantised; None where the model file itself is that network. rows: how
-    many the report asks csim for; rtl_rows: and of those the Verilated core. event_rows: of one request of `hypersonic infer`.
+    measure: None where nothing was trained and nothing can be measured; figure then says so. float_predict: the network before
+    its numbers were quantised; None where the model file itself is that network. rows: how many the report asks csim for;
+    rtl_rows: and of those the Verilated core, 0 where there is none. event_rows: of one request of `hypersonic infer`.
     """
 
     sample: Callable[[int, int], Sample]
     figure: str
-    measure: Callable[[Outputs, Any], float]
+    measure: Callable[[Outputs, Any], float] | None
     float_predict: Callable[[Inputs], Outputs] | None = None
     rows: int = 2000
     rtl_rows: int = 200
     event_rows: int = 16
+
+    def measured(self, outputs: Outputs, truth: Any) -> float | None:
+        """The figure of these answers; None where there is none."""
+        return self.measure(outputs, truth) if self.measure else None
 
 
 def task_of(model: str) -> Task:

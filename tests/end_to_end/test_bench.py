@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,10 @@ from pathlib import Path
 import pytest
 
 from hypersonic.bench import KERNEL_HELP, SCRIPTS, BenchError, bench
+from hypersonic.firmware.kernel import write_kernel
+from hypersonic.sim.bench_weights import write_bench_weights
+from hypersonic.sim.direct import MemoryTiming
+from hypersonic.sim.simulator import build_hardware_simulator
 
 
 def test_each_scripts_json_is_gathered_by_its_name(tmp_path: Path) -> None:
@@ -69,3 +74,11 @@ def test_runs_of_every_wire_format_cost_their_beats_3_per_cent_and_600_clocks_an
         assert clocks["gap"] <= latency_clocks, clocks  # no bubble between runs is longer than the memory's latency
         if clocks["datatypes"][0] in ("FP16", "INT16"):
             assert clocks["bound"] == clocks["rows"]  # a row a clock
+
+
+def test_the_weights_of_a_kernel_are_loaded_before_its_runs_are_measured(tmp_path: Path) -> None:
+    script = runpy.run_path(str(SCRIPTS / "kernel_clocks.py"))
+    kernel = write_kernel(write_bench_weights(tmp_path), tmp_path)
+    clocks = script["measure"](kernel, build_hardware_simulator(kernel), 400, 3, ("ideal", MemoryTiming()))
+    assert 400 * kernel.core.ii == clocks.bound <= clocks.single <= clocks.allowed
+    assert clocks.one_row <= 40

@@ -108,6 +108,23 @@ def test_an_xclbin_that_is_not_there_is_refused(tmp_path: Path) -> None:
     refused(hypersonic("inspect", tmp_path / "none.xclbin"), "none.xclbin")
 
 
+@pytest.mark.parametrize("percent", ["0", "-1", "101", "99999999999999999999", "nan", "half", "50.5", ""])
+@pytest.mark.parametrize("command", ["build", "run"])
+def test_a_card_cannot_be_filled_to_less_than_1_or_more_than_100_per_cent(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, command: str, percent: str
+) -> None:
+    where = map(str, places(tmp_path))
+    argv = [command, "jets", "--core", "rf", "--fit", "u250", f"--fill={percent}", *where, "--quiet"]
+    try:
+        code: object = cli.main(argv)
+    except SystemExit as ended:
+        code = ended.code
+    said = capsys.readouterr().err
+    assert code == 2, said
+    assert f"--fill: got {percent!r}, expected a whole number of per cent from 1 to 100" in said
+    assert not list(tmp_path.iterdir())
+
+
 def test_infer_without_a_server_says_where_it_looked() -> None:
     refused(hypersonic("infer", "facile", "--url", "localhost:1"), "localhost:1", "hypersonic serve")
 

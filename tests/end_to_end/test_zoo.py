@@ -4,22 +4,37 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import pytest
+
+from hypersonic import report
+from hypersonic.client.load import LoadResult
+from hypersonic.hls.zoo.resnet50.task import TASK as RESNET50
+from hypersonic.hls.zoo.task import task_of
+from hypersonic.infer import Merit, Outcome, merit
 from tests.end_to_end.test_commands import hypersonic, places, refused
 
 
 def test_a_network_with_shared_multipliers_is_built_served_and_checked_by_one_command(tmp_path: Path) -> None:
     where = (*places(tmp_path), "--output", tmp_path / "result")
-    done = hypersonic("run", "jets", "--target", "hw_emu", "--events", "4", "--clients", "2", *where)
+    done = hypersonic("run", "jets", "--target", "hw_emu", "--events", "4", "--event-rows", "20", "--clients", "2", *where)
     assert done.returncode == 0, done.stderr
     assert "mean AUC of five classes" in done.stdout
     figures = json.loads((tmp_path / "result" / "figures.json").read_text())
-    assert figures["integers_equal_to_csim"] == 4 * 16 * 5
+    assert figures["integers_equal_to_csim"] == 4 * 20 * 5
     # a row every 16 clocks, and the way through memory and core
-    assert 16 * 16 < figures["clocks_per_event"] < 16 * 16 + 400
+    assert 20 * 16 < figures["clocks_per_event"] < 20 * 16 + 400
     manifest = json.loads((tmp_path / "jets" / "1" / "manifest.json").read_text())
     assert (manifest["core"], manifest["ii"]) == ("rf", 16)
+
+
+def test_events_that_a_generator_cannot_make_are_refused() -> None:
+    done = hypersonic("infer", "facile", "--event-rows", "7", "--events", "3")
+    refused(done, "--event-rows is 7: for 3 of them", "expected 21; leave it out for events of 16000 rows")
 
 
 def test_a_report_has_a_line_and_a_picture_a_model(tmp_path: Path) -> None:
@@ -31,6 +46,28 @@ def test_a_report_has_a_line_and_a_picture_a_model(tmp_path: Path) -> None:
     assert abs(line["clocks"] - line["predicted"]) <= 0.02 * line["predicted"]
     assert line["merit"]["csim"] == line["merit"]["quantised"] > 0.85
     assert (tmp_path / "jets_logits.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_model_without_a_figure_or_a_core_has_a_line_of_csim_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    untrained = replace(task_of("facile"), figure="none", measure=None, float_predict=None, rows=50, rtl_rows=0)
+    monkeypatch.setattr(report, "task_of", lambda _name: untrained)
+    text = report.report_models(["facile"], everything=False, directory=tmp_path, progress=lambda _line: None)
+    head, _, row = (line.strip("| ").split(" | ") for line in text.splitlines())
+    assert row[:7] == ["facile", "1,221", "none, 50 rows", "-", "-", "-", "no RTL"]
+    assert (row[8:13], row[13][-4:], len(row)) == (["-"] * 5, " / -", len(head))
+    (line,) = json.loads((tmp_path / "figures.json").read_text())
+    assert (line["core"], set(line["merit"].values()), line["csim_us"] > 0) == (None, {None}, True)
+    assert (tmp_path / "facile.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_was_not_trained_is_served_without_a_figure_of_merit(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    logits = np.zeros((2, 1000))
+    found = merit(RESNET50, RESNET50.sample(2, 1), (logits,))
+    assert found == Merit("none: nothing was trained", None, None)
+    load = LoadResult(((logits[:1],), (logits[1:],)), np.array([1, 2]), 3)
+    assert Outcome("resnet50", load, 1, 0, 2000, 1, found, (), ()).show(tmp_path) == 0
+    assert re.search(r"figure of merit\W+ - \W+none: nothing was trained", capsys.readouterr().out)
+    assert json.loads((tmp_path / "figures.json").read_text())["merit"] is None
 
 
 def test_a_report_of_nothing_or_of_an_unknown_model_says_what_there_is(tmp_path: Path) -> None:
