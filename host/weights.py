@@ -3,9 +3,9 @@
 
     weights.bin --> size, sha256 --> buffer object in w's bank --> card;  its address is argument w of every run
 
-A kernel loads them again by itself after a reset, and at a run whose w is another one than before; while no run is in flight it
-reads nothing. Weights never come to lie where the unit's last ones were: those it would take for loaded. So they stay where they
-are for as long as their compute unit is open.
+A kernel loads them again by itself after a reset, and at a run whose w is another one than before; while no run is in flight
+it reads nothing. Weights never come to lie where the unit's last ones were: those it would take for loaded. So they stay where
+they are for as long as their compute unit is open.
 """
 
 from __future__ import annotations
