@@ -73,25 +73,26 @@ def streamed(pipeline: Pipeline) -> list[tuple[Stage, Feed]]:
     return [(stage, stage.feed) for stage in pipeline.stages if stage.feed and stage.feed.repeats]
 
 
+def _feeds(pipeline: Pipeline) -> list[list[Feed]]:
+    """Of each stream, in its order."""
+    chain = [feed for _, feed in loaded(pipeline)]
+    return [*([chain] if chain else []), *([feed] for _, feed in streamed(pipeline))]
+
+
 def weight_streams(pipeline: Pipeline) -> tuple[WeightStream, ...]:
     """The core's, and so where in the file each lies."""
-    sizes = [(copies(feed) * feed_beats(feed), True) for _, feed in streamed(pipeline)]
-    if once := sum(feed_beats(feed) for _, feed in loaded(pipeline)):
-        sizes.insert(0, (once, False))
     found, at = [], 0
-    for beats, repeats in sizes:
-        found.append(WeightStream(at, beats, repeats))
+    for feeds in _feeds(pipeline):
+        beats = sum(copies(feed) * feed_beats(feed) for feed in feeds)
+        found.append(WeightStream(at, beats, feeds[0].repeats))
         at += ceil(beats / _ALIGNED_BEATS) * _ALIGNED_BEATS
     return tuple(found)
 
 
 def write_weights(pipeline: Pipeline, file: Path) -> None:
     """The weights' file: little endian beats, zeros between the streams."""
-    chain = loaded(pipeline)
-    groups = [[feed for _, feed in chain]] if chain else []
-    groups += [[feed] for _, feed in streamed(pipeline)]
     with file.open("wb") as out:
-        for stream, feeds in zip(weight_streams(pipeline), groups, strict=True):
+        for stream, feeds in zip(weight_streams(pipeline), _feeds(pipeline), strict=True):
             out.write(bytes(stream.first * WEIGHT_BITS // 8 - out.tell()))
             for feed in feeds:
                 for _ in range(copies(feed)):
