@@ -4,7 +4,8 @@
 The core and the shell around it are mapped apart, each kept by the hash of its own sources, and counted together. The
 estimate errs upwards in LUTs: Vivado puts two small LUTs into one and optimises over module borders, which Yosys leaves
 standing here so that there is something to report. It errs upwards in registers too: those beside a multiplier are counted
-that Vivado puts into the DSP. An rf core is mapped stage by stage (stage_synthesis.py).
+that Vivado puts into the DSP. An rf core is mapped stage by stage (stage_synthesis.py); a da core too large for Yosys counts
+as its adders say, a third more than Yosys makes of FACILE's.
 
     python -m hypersonic.firmware.resources DIRECTORY [--platform NAME] [--write FILE]
 
@@ -43,6 +44,10 @@ Progress = Callable[[str], None]
 #: per cent by which a module may grow before somebody has to say why, and what is too little to speak of
 GROWTH_PERCENT = 2
 _SLACK = {"lut": 4, "ff": 4, "dsp": 0, "bram36": 0, "uram": 0}
+
+
+#: a core of more LUTs, by its own count, is not mapped: Yosys needs minutes for these, and past some 4 GB of memory it ends
+MAPPED_LUTS = 150_000
 
 
 class GrowthError(FirmwareError):
@@ -105,7 +110,7 @@ def _parts(kernel: Kernel) -> tuple[list[Path], list[Path]]:
 
 def _box(core: Core, sources: list[Path]) -> Path:
     """The core's ports. Those of an rf core are not asked of Yosys, which would read every weight for them."""
-    if core.kind != "rf":
+    if core.kind != "rf" and not _counted(core):
         return ports(core.top, sources)
     text = core_ports(core)
     return cached("ports", [text], lambda directory: _write(directory / "ports.v", text)) / "ports.v"
@@ -141,11 +146,25 @@ class _Inner:
 def _core(core: Core, sources: list[Path]) -> _Inner | CoreSynthesis:
     if core.kind == "rf":
         return synthesise_core(core)
+    if counted := _counted(core):
+        return counted
     found = synthesise(core.top, sources)
     module = module_of(core.top, 1, found.cells)
     return _Inner(
         module, lambda nets: parse_blif(found.netlist(), f"{core.top}.", nets), found.cpu_seconds, found.directory.name
     )
+
+
+def _counted(core: Core) -> _Inner | None:
+    """A core that is too large to be mapped, by its own count; its paths are not known."""
+    if core.logic is None or core.logic.luts <= MAPPED_LUTS:
+        return None
+    most = Resources(lut=core.logic.luts, ff=core.logic.registers)
+    note = (
+        f"{core.top} is too large for Yosys (over {MAPPED_LUTS:,} LUTs): its figures are a LUT for each bit of its adders, the "
+        "most it can take, and the paths below are the shell's"
+    )
+    return _Inner(Module(core.top, 1, most), lambda _: iter(()), 0.0, repr(core.logic), (note,))
 
 
 def _report(kernel: Kernel, shell: Synthesis, core: _Inner | CoreSynthesis) -> ResourceReport:

@@ -6,11 +6,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from hypersonic.hls.project import ProjectError, read_json
 from hypersonic.hls.row import Row
 
-_SCHEMA = 4
+_SCHEMA = 5
 
 #: bits of a beat of a weight stream, a card's AXI beat
 WEIGHT_BITS = 512
@@ -77,6 +78,13 @@ class WeightStream:
             )
 
 
+class Logic(NamedTuple):
+    """The most a core can take, counted from what it computes: a LUT for each bit of an adder, registers by the bit."""
+
+    luts: int
+    registers: int
+
+
 @dataclass(frozen=True)
 class Core:
     """A SystemVerilog module with the ports
@@ -96,7 +104,8 @@ class Core:
     latency_cycles: from the clock edge that takes a row to the first one at which its result can be taken. x_lanes, y_lanes:
     Port's. memories: files that $readmemh in the sources reads, by their base names (for Verilator: in the directory that
     +memories=DIR names). weights: the file of which each of weight_streams takes a part, stream k at bits k * WEIGHT_BITS of
-    s_axis_w_tdata; rows wait where their weights have not come. A reset forgets the weights.
+    s_axis_w_tdata; rows wait where their weights have not come. A reset forgets the weights. logic: of a core that is nothing
+    but adders, what they can take; None where only a synthesiser tells.
     """
 
     name: str
@@ -112,6 +121,7 @@ class Core:
     memories: tuple[Path, ...] = ()
     weights: Path | None = None
     weight_streams: tuple[WeightStream, ...] = ()
+    logic: Logic | None = None
 
     @property
     def weight_beats(self) -> int:
@@ -145,6 +155,7 @@ class Core:
             "memories": [_portable(file, directory) for file in self.memories],
             "weights": _portable(self.weights, directory) if self.weights else "",
             "weight_streams": [[stream.first, stream.beats, stream.repeats] for stream in self.weight_streams],
+            "logic": self.logic,
         }
         (directory / "core.json").write_text(json.dumps(value, indent=1, sort_keys=True) + "\n")
 
@@ -170,6 +181,7 @@ class Core:
                 weight_streams=tuple(
                     WeightStream(int(first), int(beats), bool(r)) for first, beats, r in value["weight_streams"]
                 ),
+                logic=Logic(*map(int, value["logic"])) if value["logic"] else None,
             )
         except KeyError as error:
             raise ProjectError(f"{directory / 'core.json'}: the field {error} is missing; build the model again") from error

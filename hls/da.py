@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Distributed arithmetic: a Network as a graph of adders, its constant matrices factored by da4ml's solver.
+"""Distributed arithmetic: a Network as a graph of adders, its constant matrices factored in hls/cmvm.py.
 
-da4ml (github.com/calad0i/da4ml) finds few adders for x @ constants; its answer is read back as exact integers, and a
-factorisation that does not multiply out to the very weights is an error, not a wrong number. What stands around the
-matrices (rounding, overflow, relu, biases) is ours, and follows hls4ml's C++.
+What stands around the matrices (rounding, overflow, relu, biases) follows hls4ml's C++.
 """
 
 from __future__ import annotations
@@ -11,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.adders import AdderGraph
+from hypersonic.hls.cmvm import factored
 from hypersonic.hls.fixed import Overflow
 from hypersonic.hls.network import (
     INSTEAD,
@@ -46,15 +44,6 @@ class Number:
 
 #: the elements of one tensor
 Numbers = tuple[Number, ...]
-
-
-@dataclass(frozen=True)
-class _Form:
-    """A node that is a linear form of the matrix's inputs: node = inputs @ coefficients * 2**-fraction."""
-
-    node: int
-    fraction: int
-    coefficients: NDArray[np.int64]
 
 
 def adder_graph(network: Network) -> AdderGraph:
@@ -246,88 +235,6 @@ def _matmul(graph: AdderGraph, layer: str, x: Sequence[Number], weight: NDArray[
     varying = [i for i, number in enumerate(x) if graph.value(number.node) is None]
     fixed = [sum(int(aligned[i, j]) * int(graph.value(x[i].node) or 0) for i in range(len(x))) for j in range(weight.shape[1])]
     sums = (
-        _factored(graph, layer, [x[i].node for i in varying], aligned[varying]) if varying else [graph.constant(0)] * len(fixed)
+        factored(graph, layer, [x[i].node for i in varying], aligned[varying]) if varying else [graph.constant(0)] * len(fixed)
     )
     return [_plus(graph, Number(y, finest + fraction), f, finest + fraction) for y, f in zip(sums, fixed, strict=True)]
-
-
-def _factored(graph: AdderGraph, layer: str, x: list[int], weight: NDArray[np.int64]) -> list[int]:
-    """Nodes of x @ weight, by da4ml's adders. Raises UnsupportedLayerError if those are not the weights."""
-    from da4ml.cmvm import solve
-
-    ranges = [(*map(float, graph.range(node)), 1.0) for node in x]
-    solution = solve(np.ascontiguousarray(weight, dtype=np.float32), qintervals=ranges, adder_size=1, carry_size=-1, hard_dc=2)
-    identity = np.eye(len(x), dtype=np.int64)
-    forms = [_Form(node, 0, identity[i]) for i, node in enumerate(x)]
-    bounds = _Bounds.of(graph, x)
-    for stage in solution.solutions:
-        forms = _replay(graph, stage, forms, bounds)
-    wrong = [j for j, form in enumerate(forms) if not np.array_equal(form.coefficients, weight[:, j] << form.fraction)]
-    if wrong:
-        raise UnsupportedLayerError(f"layer {layer!r}: da4ml's adders do not make up the weights of outputs {wrong}; {INSTEAD}")
-    return [graph.drop(form.node, form.fraction, Precision(1, 0).rounding) for form in forms]
-
-
-@dataclass(frozen=True)
-class _Bounds:
-    """Ranges of the matrix's inputs, for exact ranges of linear forms of them."""
-
-    low: NDArray[Any]
-    high: NDArray[Any]
-
-    @classmethod
-    def of(cls, graph: AdderGraph, x: list[int]) -> _Bounds:
-        low, high = zip(*(graph.range(node) for node in x), strict=True)
-        return cls(np.array(low, dtype=object), np.array(high, dtype=object))
-
-    def range(self, coefficients: NDArray[np.int64]) -> tuple[int, int]:
-        used = np.flatnonzero(coefficients)
-        factors = coefficients[used].astype(object)
-        ends = np.stack([factors * self.low[used], factors * self.high[used]]) if len(used) else np.zeros((2, 0), dtype=object)
-        return int(ends.min(axis=0).sum()), int(ends.max(axis=0).sum())
-
-
-def _replay(graph: AdderGraph, stage: Any, x: list[_Form], bounds: _Bounds) -> list[_Form]:
-    """The nodes of one da4ml CombLogic: its op list holds inputs (opcode -1) and adders (0: a + b*2**data, 1: a - ...)."""
-    forms: list[_Form] = []
-    for op in stage.ops:
-        if op.opcode == -1:
-            source = x[op.id0]
-            forms.append(_Form(source.node, source.fraction - stage.inp_shifts[op.id0], source.coefficients))
-        else:
-            forms.append(_added(graph, forms[op.id0], _scaled(forms[op.id1], op.data), bool(op.opcode), bounds))
-    zero = _Form(graph.constant(0), 0, np.zeros_like(x[0].coefficients))
-    outputs = zip(stage.out_idxs, stage.out_shifts, stage.out_negs, strict=True)
-    return [
-        zero if index < 0 else _signed(graph, _scaled(forms[index], shift), negative, zero, bounds)
-        for index, shift, negative in outputs
-    ]
-
-
-def _scaled(form: _Form, exponent: int) -> _Form:
-    return _Form(form.node, form.fraction - int(exponent), form.coefficients)
-
-
-def _signed(graph: AdderGraph, form: _Form, negative: bool, zero: _Form, bounds: _Bounds) -> _Form:
-    if not negative:
-        return _normal(graph, form)
-    return _normal(graph, _added(graph, _Form(zero.node, form.fraction, zero.coefficients), form, True, bounds))
-
-
-def _normal(graph: AdderGraph, form: _Form) -> _Form:
-    """The same with no negative fraction, so that coefficients are what the weights are."""
-    if form.fraction >= 0:
-        return form
-    return _Form(graph.shift(form.node, -form.fraction), 0, form.coefficients << -form.fraction)
-
-
-def _added(graph: AdderGraph, a: _Form, b: _Form, subtract: bool, bounds: _Bounds) -> _Form:
-    fraction = max(a.fraction, b.fraction)
-    shift_a, shift_b = fraction - a.fraction, fraction - b.fraction
-    right = b.coefficients << shift_b
-    coefficients = (a.coefficients << shift_a) + (-right if subtract else right)
-    before = len(graph.nodes)
-    node = graph.add(a.node, b.node, shift_a, shift_b, subtract=subtract)
-    if len(graph.nodes) > before:
-        graph.narrow(node, *bounds.range(coefficients))
-    return _Form(node, fraction, coefficients)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from hypersonic.hls.core import RTL, Core
+from hypersonic.hls.core import RTL, Core, Logic
 from hypersonic.hls.da import adder_graph
 from hypersonic.hls.emit import Lanes, core_module, network_module
 from hypersonic.hls.network import Network
@@ -30,7 +30,10 @@ def write_core(network: Network, name: str, inputs: Row, outputs: Row, directory
     (directory / f"{top}.sv").write_text(core_module(top, inner, plan, x.bits, y.bits))
     shared = [RTL / "axis_fifo.sv", RTL / "axis_free_running.sv"]
     sources = (*shared, directory / f"{inner}.sv", directory / f"{top}.sv")
-    core = Core(name, "da", top, sources, inputs, outputs, ii=1, latency_cycles=plan.stages + _FIFO_CYCLES)
+    core = Core(
+        name, "da", top, sources, inputs, outputs, ii=1, latency_cycles=plan.stages + _FIFO_CYCLES,
+        logic=Logic(plan.estimated_luts, plan.register_bits),
+    )  # fmt: skip
     core.save(directory)
     return core, _figures(core, plan)
 

@@ -216,7 +216,8 @@ def _estimated(request: _Request, project: HlsProject, core: Core, on_resources:
         estimated = report_build(kernel, request.card, request.compute_units, request.progress)
     on_resources(estimated.lines)
     if estimated.misfit:
-        raise ResourceError(estimated.misfit)
+        all_the_same = "" if request.target is Target.HW else "; --no-resources emulates it all the same"
+        raise ResourceError(f"{estimated.misfit}{all_the_same}")
     return replace(project, report={**project.report, "resources": estimated.entry})
 
 

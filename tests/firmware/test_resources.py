@@ -20,7 +20,7 @@ from hypersonic.firmware.platform import Resources, find_platform
 from hypersonic.firmware.resources import GrowthError, ResourceReport, check_growth, estimate, report_build, shares
 from hypersonic.firmware.yosys import SynthesisError, ports, synthesise, tool_version
 from hypersonic.hls.build import build_project
-from hypersonic.hls.core import Core
+from hypersonic.hls.core import Core, Logic
 from hypersonic.hls.zoo import facile
 from hypersonic.sim.bench_core import bench_rows, write_bench_core
 
@@ -88,6 +88,25 @@ def test_a_core_is_counted_and_timed_inside_its_shell(mac: Path, tmp_path: Path)
     }  # fmt: skip
     assert (found.top.own.ff, found.top.total.dsp) == (40, 1)
     assert any(path.end.startswith("mac.") for path in found.paths)
+
+
+def test_a_core_too_large_for_yosys_counts_as_its_adders_say_and_is_not_read(tmp_path: Path) -> None:
+    row = write_bench_core(*bench_rows(1, 1), tmp_path / "bench").inputs
+    unread = tmp_path / "huge.sv"
+    unread.write_text("this is no SystemVerilog")
+    core = Core("huge", "da", "huge", (unread,), row, row, 1, 2, logic=Logic(resources.MAPPED_LUTS + 1, 77))
+    ports = ", ".join(f".{name}({name})" for name in ("clk", "rst_n"))
+    shell = tmp_path / "around.sv"
+    shell.write_text(
+        f"module around (input wire clk, rst_n, output logic q, s);\n  wire y;\n"
+        f"  always_ff @(posedge clk) begin q <= s ^ y; s <= q; end\n  huge u_huge ({ports}, .m_axis_y_tvalid(y));\nendmodule\n"
+    )
+    found = estimate(Kernel("around", "around", (unread, shell), (), core))
+    inside = dict(found.top.walk())["around/huge"]
+    assert inside.total == Resources(lut=resources.MAPPED_LUTS + 1, ff=77)
+    assert "huge is too large for Yosys (over 150,000 LUTs)" in found.lines(U250)[3]
+    assert found.paths, "those of the shell are still there"
+    assert not any("huge" in path.end for path in found.paths)
 
 
 def test_rtl_that_yosys_refuses_is_an_error_with_its_words(tmp_path: Path) -> None:

@@ -13,13 +13,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import hypersonic.build
 from hypersonic.build import BuildError, build, build_csim
 from hypersonic.firmware import registers
 from hypersonic.firmware.bitstream.errors import MissingVendorError
-from hypersonic.firmware.errors import LinkError, PlatformError, PublishError
+from hypersonic.firmware.errors import LinkError, PlatformError, PublishError, ResourceError
 from hypersonic.firmware.manifest import FILE_NAME, Manifest, check
 from hypersonic.firmware.platform import Target
 from hypersonic.firmware.publish import find_published
+from hypersonic.firmware.resources import BuildReport
 from hypersonic.fit import FitOptions
 from hypersonic.hls.csim import Csim
 from hypersonic.hls.project import ConversionError, HlsProject
@@ -216,3 +218,15 @@ def test_the_weights_of_a_core_are_published_with_its_kernel(tmp_path: Path, mon
     retrained = build("facile", core="rf", repository=tmp_path / "models")
     assert retrained.name == "2"
     assert (retrained / "model.xclbin").read_bytes() == (version / "model.xclbin").read_bytes()
+
+
+def test_a_kernel_that_does_not_fit_is_refused_with_how_to_emulate_it_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    told: list[list[str]] = []
+    misfit = BuildReport(["a table"], {}, "compute unit facile_1 does not fit u250")
+    monkeypatch.setattr(hypersonic.build, "report_build", lambda *_: misfit)
+    with pytest.raises(ResourceError, match="facile_1 does not fit u250; --no-resources emulates it all the same"):
+        build("facile", Target.HW_EMU, repository=tmp_path, on_resources=told.append)
+    assert told == [["a table"]]
+    assert not any(tmp_path.iterdir())

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,8 +15,18 @@ from hypersonic.hls.zoo.facile.scales import Dense, Network
 from hypersonic.hls.zoo.facile_v2 import recipe
 from hypersonic.hls.zoo.facile_v2.events import FEATURES
 
-#: of kernels (their binary points a layer each) and ReLU outputs, 0..1: the two sides of a DSP48E2's multiplier
-WEIGHT_BITS, ACTIVATION_BITS = 16, 18
+
+class Bits(NamedTuple):
+    """Of kernels (their binary points a layer each) and of ReLU outputs, 0..1."""
+
+    weight: int
+    activation: int
+
+
+#: the two sides of a DSP48E2's multiplier, for layers that share multipliers
+SHARED = Bits(16, 18)
+#: few, where every weight is adders of its own
+UNROLLED = Bits(8, 12)
 
 
 def _add_batch_norm(model: Any, layer: Dense, name: str) -> None:
@@ -50,25 +60,26 @@ def network_of(model: Any) -> Network:
     return tuple(layers)
 
 
-def quantised_model(network: Network) -> Any:
-    """The equalised network with QKeras' quantisers: kernels 16 bits, ReLU outputs 0..1 in 18, the output +-1 in 20."""
+def quantised_model(network: Network, bits: Bits = SHARED) -> Any:
+    """The equalised network with QKeras' quantisers: kernels and ReLU outputs of `bits`, the output +-1 in 20."""
     _, tf_keras = keras_2.keras()
     import qkeras
 
-    model = tf_keras.Sequential([tf_keras.layers.Input((len(FEATURES),), name="features")], name="facile_v2")
+    name = "facile_v2" if bits == SHARED else "facile_v2_da"
+    model = tf_keras.Sequential([tf_keras.layers.Input((len(FEATURES),), name="features")], name=name)
     for i, layer in enumerate(network):
         last = i == len(network) - 1
         if i == 0:
             _add_batch_norm(model, layer, "bn0")
         dense = qkeras.QDense(
             layer.kernel.shape[1],
-            kernel_quantizer=qkeras.quantized_bits(WEIGHT_BITS, recipe.integer_bits(layer.kernel), alpha=1),
+            kernel_quantizer=qkeras.quantized_bits(bits.weight, recipe.integer_bits(layer.kernel), alpha=1),
             bias_quantizer=qkeras.quantized_bits(BIAS_BITS, 1 + recipe.integer_bits(layer.bias), alpha=1),
             name=f"dense{i}",
         )
         model.add(dense)
         dense.set_weights([layer.kernel, layer.bias])
-        activation = qkeras.quantized_bits(OUTPUT_BITS, 0, alpha=1) if last else qkeras.quantized_relu(ACTIVATION_BITS, 0)
+        activation = qkeras.quantized_bits(OUTPUT_BITS, 0, alpha=1) if last else qkeras.quantized_relu(bits.activation, 0)
         model.add(qkeras.QActivation(activation, name="energy" if last else f"relu{i}"))
     return model
 

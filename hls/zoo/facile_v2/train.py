@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains FACILE v2: a float network, then the same network with the fabric's numbers, and writes what the zoo ships.
+"""Trains FACILE v2: a float network, then the same network with the fabric's numbers, for shared multipliers and for adders,
+and writes what the zoo ships.
 
 `python -m hypersonic.hls.zoo.facile_v2.train --output DIRECTORY`.
 """
@@ -27,20 +28,23 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Settings:
-    """How long to train. The defaults, which made what ships, take about three minutes."""
+    """How long to train. The defaults, which made what ships, take about five minutes."""
 
     seed: int = 1
     log_flat_events: int = 14
     physics_events: int = 6
     floating: Schedule = field(default_factory=lambda: Schedule(45, 1e-3, 1024))
     biases: Schedule = field(default_factory=lambda: Schedule(2, 2e-6))
+    unrolled: Schedule = field(default_factory=lambda: Schedule(40, 4e-4))
 
 
 @dataclass(frozen=True)
 class Trained:
-    """quantised: the tf_keras model with QKeras layers; floating: the float network, its batch norms but the first folded."""
+    """quantised: the tf_keras model with QKeras layers; unrolled: the same in fewer bits; floating: the float network, its
+    batch norms but the first folded."""
 
     quantised: Any
+    unrolled: Any
     floating: scales.Network
 
 
@@ -53,12 +57,16 @@ def train(settings: Settings, floating: scales.Network | None = None, progress: 
     sample = recipe.training_sample(settings.log_flat_events, settings.physics_events, settings.seed)
     network = floating or _train_float(sample, settings, progress)
     snapped = replace(sample, x=models.quantised_inputs(sample.x))
-    quantised = models.quantised_model(recipe.equalise(network, sample.x))
-    keras_2.snap(quantised)
-    # 16-bit kernels need no training of their own; the biases take up what their rounding moved
-    facile_models.fit(quantised, snapped, settings.biases, progress, biases_only=True)
-    keras_2.snap(quantised)
-    return Trained(quantised, network)
+    equalised = recipe.equalise(network, sample.x)
+    # 16-bit kernels need no training of their own
+    quantised, unrolled = models.quantised_model(equalised), models.quantised_model(equalised, models.UNROLLED)
+    facile_models.fit(unrolled, snapped, settings.unrolled, progress)
+    for model in (quantised, unrolled):
+        keras_2.snap(model)
+        # the biases take up what the kernels' rounding moved
+        facile_models.fit(model, snapped, settings.biases, progress, biases_only=True)
+        keras_2.snap(model)
+    return Trained(quantised, unrolled, network)
 
 
 def _train_float(sample: Sample, settings: Settings, progress: Progress) -> scales.Network:
@@ -71,24 +79,28 @@ def _train_float(sample: Sample, settings: Settings, progress: Progress) -> scal
 
 
 def write(trained: Trained, directory: Path) -> None:
-    """facile_v2.h5 (QKeras) and facile_v2_float.npz into the directory."""
+    """facile_v2.h5 and facile_v2_da.h5 (QKeras), one for each folder, and facile_v2_float.npz into the directory."""
     directory.mkdir(parents=True, exist_ok=True)
     keras_2.save(trained.quantised, directory / "facile_v2.h5")
+    keras_2.save(trained.unrolled, directory / "facile_v2_da.h5")
     scales.save(trained.floating, directory / "facile_v2_float.npz")
 
 
 def quality(trained: Trained, held_out: facile_events.Events) -> str:
-    """Bias and resolution of the float and the quantised network (its Keras form) on events not trained on."""
+    """Bias and resolution of the float and the quantised networks (their Keras form) on events not trained on."""
     outputs = {
         "float": lambda rows: recipe.predict(trained.floating, rows),
         "QKeras": lambda rows: models.predict(trained.quantised, rows),
+        "QKeras, 8 bits": lambda rows: models.predict(trained.unrolled, rows),
     }
     return report.resolution(outputs, held_out)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m hypersonic.hls.zoo.facile_v2.train", description=__doc__)
-    parser.add_argument("--output", type=Path, required=True, help="directory for facile_v2.h5 and facile_v2_float.npz")
+    parser.add_argument(
+        "--output", type=Path, required=True, help="directory for facile_v2.h5, facile_v2_da.h5 and facile_v2_float.npz"
+    )
     parser.add_argument("--seed", type=int, default=Settings.seed)
     parser.add_argument("--floating", type=Path, help="facile_v2_float.npz to quantise, instead of training")
     parser.add_argument("--quiet", action="store_true", help="no progress")

@@ -23,8 +23,9 @@ from hypersonic.hls.zoo.facile.recipe import HELD_OUT_SEED
 from hypersonic.hls.zoo.facile.scales import Dense
 from hypersonic.hls.zoo.facile_v2 import events, models, recipe, report
 
-SHIPPED = Path(models.__file__).parent
-DESCRIPTION = yaml.safe_load((SHIPPED / "facile_v2.yaml").read_text())
+ZOO = Path(models.__file__).parents[1]
+DESCRIPTIONS = {name: yaml.safe_load((ZOO / name / f"{name}.yaml").read_text()) for name in ("facile_v2", "facile_v2_da")}
+BITS = {"facile_v2": models.SHARED, "facile_v2_da": models.UNROLLED}
 LAYERS = len(recipe.UNITS) + 1
 
 
@@ -33,20 +34,21 @@ def shipped(file: h5py.File, i: int) -> tuple[NDArray[np.float64], NDArray[np.fl
     return dense["kernel:0"][:].astype(np.float64), dense["bias:0"][:].astype(np.float64)
 
 
-def fixed_point_predict(rows: NDArray[np.float32]) -> NDArray[np.float64]:
+def fixed_point_predict(rows: NDArray[np.float32], name: str = "facile_v2") -> NDArray[np.float64]:
     """Rows (n, 47) -> GeV (n,) with every quantiser of the fabric; float64 holds each sum exactly."""
-    precision = FixedPoint.parse(DESCRIPTION["input"]["precision"])
+    description = DESCRIPTIONS[name]
+    precision = FixedPoint.parse(description["input"]["precision"])
     z = precision.to_float(precision.from_float(recipe.network_inputs(rows)))
-    with h5py.File(SHIPPED / "facile_v2.h5") as file:
+    with h5py.File(ZOO / name / f"{name}.h5") as file:
         z = z * file["model_weights"]["bn0"]["bn0"]["gamma:0"][:].astype(np.float64)
         for i in range(LAYERS):
             kernel, bias = shipped(file, i)
             z = z @ kernel + bias
             if i < LAYERS - 1:
-                top = 2.0**models.ACTIVATION_BITS
+                top = 2.0 ** BITS[name].activation
                 z = np.clip(np.rint(z * top), 0.0, top - 1.0) / top
-    output = FixedPoint.parse(DESCRIPTION["output"]["precision"])
-    return np.ldexp(output.to_float(output.from_float(z))[:, 0], -DESCRIPTION["output"]["scale_exponents"][0])
+    output = FixedPoint.parse(description["output"]["precision"])
+    return np.ldexp(output.to_float(output.from_float(z))[:, 0], -description["output"]["scale_exponents"][0])
 
 
 def test_rows_are_the_published_layout() -> None:
@@ -65,9 +67,10 @@ def test_rows_are_the_published_layout() -> None:
     assert events.gate_rows().shape == (2000, 47)
 
 
-def test_what_ships_has_the_published_size_and_lies_on_its_grids() -> None:
+@pytest.mark.parametrize("name", DESCRIPTIONS)
+def test_what_ships_has_the_published_size_and_lies_on_its_grids(name: str) -> None:
     count = 4 * 47  # of the batch norm
-    with h5py.File(SHIPPED / "facile_v2.h5") as file:
+    with h5py.File(ZOO / name / f"{name}.h5") as file:
         found = json.loads(file.attrs["model_config"])["config"]["layers"]
         layers = {layer["config"]["name"]: layer["config"] for layer in found}
         for i, (n_in, n_out) in enumerate(pairwise((47, *recipe.UNITS, 1))):
@@ -76,6 +79,7 @@ def test_what_ships_has_the_published_size_and_lies_on_its_grids() -> None:
             count += kernel.size + bias.size
             for values, what in ((kernel, "kernel"), (bias, "bias")):
                 quantiser = layers[f"dense{i}"][f"{what}_quantizer"]["config"]
+                assert what == "bias" or quantiser["bits"] == BITS[name].weight
                 steps = np.ldexp(values, quantiser["bits"] - 1 - quantiser["integer"])
                 np.testing.assert_array_equal(steps, np.rint(steps))
                 assert np.abs(steps).max() < 2 ** (quantiser["bits"] - 1)
@@ -124,6 +128,7 @@ def table() -> dict[tuple[str, float], facile_report.Resolution]:
     predictions = {
         "float": report.float_predict(rows),
         "fixed": fixed_point_predict(rows),
+        "fixed, 8 bits": fixed_point_predict(rows, "facile_v2_da"),
         **facile_report.baselines(made.rows),
     }
     return {(row.method, row.low_gev): row for row in facile_report.resolution_table(predictions, made.energy)}
@@ -140,17 +145,27 @@ def test_fixed_point_is_unbiased_and_as_good_as_float(
         assert fixed.sigma68 < table["in-time sum", low_gev].sigma68
 
 
-def test_empty_channels_stay_empty_and_absurd_ones_saturate() -> None:
+@pytest.mark.parametrize("low_gev", [2.0, 5.0, 10.0, 30.0, 100.0])
+def test_eight_bits_are_unbiased_and_nearly_as_good(
+    table: dict[tuple[str, float], facile_report.Resolution], low_gev: float
+) -> None:
+    fixed = table["fixed, 8 bits", low_gev]
+    assert abs(fixed.bias) < 0.03
+    assert fixed.sigma68 < 1.15 * table["float", low_gev].sigma68
+
+
+@pytest.mark.parametrize("name", DESCRIPTIONS)
+def test_empty_channels_stay_empty_and_absurd_ones_saturate(name: str) -> None:
     made = facile_events.physics_events(1, HELD_OUT_SEED + 220)
-    (row,) = facile_report.empty_channels({"fixed": fixed_point_predict(events.rows_of(made))}, made.energy)
+    (row,) = facile_report.empty_channels({"fixed": fixed_point_predict(events.rows_of(made), name)}, made.energy)
     assert row.quantile68_gev < 0.1
     rows = np.repeat(events.gate_rows()[:1], 3, axis=0)
     rows[0, 2:10], rows[1, 2:10], rows[2, 1] = np.inf, -np.inf, 1e30
-    assert np.isfinite(fixed_point_predict(rows)).all()
+    assert np.isfinite(fixed_point_predict(rows, name)).all()
 
 
 def test_reuse_factors_are_ones_hls4ml_has_and_layers_take_100_clocks_at_most() -> None:
-    options = DESCRIPTION["hls4ml"]["LayerName"]
+    options = DESCRIPTIONS["facile_v2"]["hls4ml"]["LayerName"]
     for i, (n_in, n_out) in enumerate(pairwise((47, *recipe.UNITS, 1))):
         reuse = options[f"dense{i}"]["ReuseFactor"]
         assert reuse <= 100

@@ -31,7 +31,7 @@ def test_the_same_seed_gives_the_same_rows_and_another_seed_others(model: str) -
     assert [x.tobytes() for x in one.inputs] != [x.tobytes() for x in other.inputs]
 
 
-@pytest.mark.parametrize("model", ["facile", "facile_v2", "jets", "jets_logits"])
+@pytest.mark.parametrize("model", ["facile", "facile_v2", "facile_v2_da", "jets", "jets_logits"])
 def test_the_float_network_is_measured_better_than_its_answers_to_other_rows(model: str) -> None:
     task = task_of(model)
     sample = task.sample(2000, 3)

@@ -46,14 +46,15 @@ from hypersonic.hls.zoo.facile_v2 import events, models, recipe, train
 from hypersonic.hls.zoo.facile import scales
 
 once = Schedule(1, 1e-4, 4096)
-settings = train.Settings(log_flat_events=1, physics_events=1, floating=once, biases=once)
+settings = train.Settings(log_flat_events=1, physics_events=1, floating=once, biases=once, unrolled=once)
 trained = train.train(settings)
 train.write(trained, Path(sys.argv[1]))
 rows = events.gate_rows()
 stored = scales.load(Path(sys.argv[1]) / "facile_v2_float.npz")
 np.testing.assert_allclose(recipe.predict(stored, rows), recipe.predict(trained.floating, rows), rtol=1e-3, atol=1e-2)
-difference = models.predict(trained.quantised, rows) - recipe.predict(trained.floating, rows)
-assert np.median(np.abs(difference)) < 10.0, np.median(np.abs(difference))  # hardly trained: its weights are not balanced
+for quantised in (trained.quantised, trained.unrolled):
+    difference = models.predict(quantised, rows) - recipe.predict(trained.floating, rows)
+    assert np.median(np.abs(difference)) < 10.0, np.median(np.abs(difference))  # hardly trained: its weights are not balanced
 assert "in-time sum" in train.quality(trained, facile_events.log_flat_events(1, 9))
 
 begin = recipe.initial_network
@@ -85,4 +86,4 @@ def test_jet_training_writes_what_it_trained(tmp_path: Path) -> None:
 
 
 def test_facile_v2_training_writes_what_it_trained_and_sees_a_dead_network(tmp_path: Path) -> None:
-    assert run(FACILE_V2, tmp_path / "facile_v2") == ["facile_v2.h5", "facile_v2_float.npz"]
+    assert run(FACILE_V2, tmp_path / "facile_v2") == ["facile_v2.h5", "facile_v2_da.h5", "facile_v2_float.npz"]
