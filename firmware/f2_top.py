@@ -54,7 +54,7 @@ def link_f2(
     design: F2Design, target: Target, platform: Platform, image: bytes, tools: Mapping[str, str] | None = None
 ) -> bytes:  # fmt: skip
     """The container's bytes. image: the simulator, or for target hw the image's name. Raises LinkError as link does."""
-    name, weights = design.kernel.name, bool(design.kernel.core.weight_streams)
+    name, weights = design.kernel.name, design.kernel.core.takes_weights
     linked = link(name, target, platform, image, compute_units=design.compute_units, tools=tools, weights=weights)
     return replace(Xclbin.parse(linked), uuid=design.uuid).to_bytes()
 

@@ -196,7 +196,7 @@ def _pieces(core: Core) -> dict[str, str]:
 
 def _weights(core: Core) -> dict[str, str]:
     """kernel_shell's parameters for a core that takes weights from memory."""
-    if not core.weight_streams:
+    if not core.takes_weights:
         return {}
     repeats = "".join(str(int(stream.repeats)) for stream in reversed(core.weight_streams))
     return {
@@ -217,14 +217,14 @@ def _weight_wires(core: Core) -> str:
 
 
 def _weight_ports(core: Core) -> list[tuple[str, str]]:
-    wires = ("w_tvalid", "w_tready", "w_tdata") if core.weight_streams else ("unused_w_tvalid", "1'b0", "unused_w_tdata")
+    wires = ("w_tvalid", "w_tready", "w_tdata") if core.takes_weights else ("unused_w_tvalid", "1'b0", "unused_w_tdata")
     ports = ("m_axis_w_tvalid", "m_axis_w_tready", "m_axis_w_tdata")
     return [("core_rst_n", "core_rst_n"), *zip(ports, wires, strict=True)]
 
 
 def _core(core: Core) -> str:
     streams = [*stream_ports("s_axis_x", "x"), *stream_ports("m_axis_y", "y")]
-    weights = [(f"s_axis_w_{name}", f"w_{name}") for name in ("tvalid", "tready", "tdata") if core.weight_streams]
+    weights = [(f"s_axis_w_{name}", f"w_{name}") for name in ("tvalid", "tready", "tdata") if core.takes_weights]
     return instance(core.top, "u_core", {}, [("clk", "ap_clk"), ("rst_n", "core_rst_n"), *streams, *weights])
 
 

@@ -283,7 +283,7 @@ def _places(kernel: Kernel, platform: Platform, compute_units: int, unit: Resour
     """Lines, and why the units do not fit."""
     units = [Instance(f"{kernel.name}_{k + 1}", 0) for k in range(compute_units)]
     try:
-        description = describe_kernel(kernel.name, units, bool(kernel.core.weight_streams))
+        description = describe_kernel(kernel.name, units, kernel.core.takes_weights)
         return describe_places(platform, plan_link(platform, description, unit)), ""
     except LinkError as error:
         return [str(error)], str(error)

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
-from hypersonic.hls.cache import cached
+from hypersonic.hls.cache import cached, is_cached
 from hypersonic.hls.child import keras_2_environment
 from hypersonic.hls.core import Core
-from hypersonic.hls.description import DescriptionError, description_file, find_model, read_description
+from hypersonic.hls.description import DescriptionError, ModelDescription, description_file, find_model, read_description
 from hypersonic.hls.project import ConversionError, HlsProject, ProjectError
 from hypersonic.hls.zoo_models import sources_of
 
@@ -46,15 +46,27 @@ def build_project(
     model_file = find_model(model)
     description = read_description(model_file)
     core = core or description.core
-    parts = [core, card, *_sources(model_file), *_versions()]
-    if description.gate:
-        parts += [description.gate.rows, *sources_of(description.gate.rows)]
+    parts = _parts(model_file, description, core, card)
     built = cached("project", parts, lambda scratch: _convert(model_file, scratch, core, card, progress))
     _replace(directory, built)
     project = HlsProject.load(directory)
     for note in project.report.get("notes", ()):
         progress(f"note: {note}")
     return project, Core.load(directory / "core") if core != "csim" else None
+
+
+def is_converted(model: str, core: str) -> bool:
+    """Whether build_project(model, ..., core=core) would find the conversion done. core: "da", "rf" or "csim"."""
+    model_file = find_model(model)
+    return is_cached("project", _parts(model_file, read_description(model_file), core, ""))
+
+
+def _parts(model_file: Path, description: ModelDescription, core: str, card: str) -> list[str | bytes | Path]:
+    """All that a conversion depends on."""
+    parts = [core, card, *_sources(model_file), *_versions()]
+    if description.gate:
+        parts += [description.gate.rows, *sources_of(description.gate.rows)]
+    return parts
 
 
 def _replace(directory: Path, built: Path) -> None:

@@ -51,7 +51,7 @@ def cached(kind: str, parts: Iterable[str | bytes | Path], build: Callable[[Path
     A build that raises leaves nothing behind; of two processes that build the same, the first to finish wins. Raises
     CacheError when the cache cannot be written.
     """
-    place = cache_directory() / kind / content_hash(parts)
+    place = _place(kind, parts)
     if place.is_dir():
         return place
     scratch = _scratch(place)
@@ -65,6 +65,15 @@ def cached(kind: str, parts: Iterable[str | bytes | Path], build: Callable[[Path
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return place
+
+
+def is_cached(kind: str, parts: Iterable[str | bytes | Path]) -> bool:
+    """Whether `cached` would find it."""
+    return _place(kind, parts).is_dir()
+
+
+def _place(kind: str, parts: Iterable[str | bytes | Path]) -> Path:
+    return cache_directory() / kind / content_hash(parts)
 
 
 def _scratch(place: Path) -> Path:

@@ -124,6 +124,11 @@ class Core:
     logic: Logic | None = None
 
     @property
+    def takes_weights(self) -> bool:
+        """Whether it has weight streams, and so a weights' file."""
+        return bool(self.weight_streams)
+
+    @property
     def weight_beats(self) -> int:
         """Beats of the weights' file; 0 without one."""
         return max((stream.first + stream.beats for stream in self.weight_streams), default=0)

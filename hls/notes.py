@@ -143,6 +143,8 @@ def _unrolled_notes(options: Mapping[str, Any]) -> Iterator[str]:
     places = {"hls4ml.Model": options.get("Model") or {}}
     places |= {f"layer {name!r}": settings or {} for name, settings in (options.get("LayerName") or {}).items()}
     for where, settings in places.items():
-        reuse, asked = settings.get("ReuseFactor", 1), str(settings.get("Strategy", "Latency"))
-        if reuse != 1 or asked.lower().startswith("resource"):
-            yield f"{where}: ReuseFactor is {reuse}, Strategy {asked}: the da core unrolls every layer and uses neither"
+        asked = [f"ReuseFactor is {reuse}"] if (reuse := settings.get("ReuseFactor", 1)) != 1 else []
+        wanted = str(settings.get("Strategy", ""))
+        asked += [f"Strategy is {wanted}"] if wanted.lower().startswith("resource") else []
+        if asked:
+            yield f"{where}: {', '.join(asked)}: the da core unrolls every layer and does not use it"

@@ -14,6 +14,7 @@ from typing import Any
 
 from hypersonic.hls.description import DescriptionError
 from hypersonic.hls.fixed import Overflow, Rounding
+from hypersonic.hls.rf.layers import WeightsIn
 
 Settings = Mapping[str, Any]
 
@@ -57,7 +58,7 @@ _STRATEGIES = (
 )
 
 #: our own word beside hls4ml's: block RAM, UltraRAM, the card's DDR or HBM (rf/layers.py)
-_PLACES = ("BRAM", "URAM", "DRAM")
+_PLACES = tuple(place for place in WeightsIn if place is not WeightsIn.LUT)
 
 _MODES = ["|".join(mode.removeprefix("AP_") for mode in modes) for modes in (Rounding, Overflow)]
 _TYPE = re.compile(

@@ -35,7 +35,7 @@ from hypersonic.firmware.platform import Platform, Target, find_platform
 from hypersonic.firmware.publish import check_repository, find_published, publish
 from hypersonic.firmware.resources import estimate, report_build
 from hypersonic.fit import NO_FIT, FitOptions, shown
-from hypersonic.hls.build import build_project
+from hypersonic.hls.build import build_project, is_converted
 from hypersonic.hls.cache import cached
 from hypersonic.hls.core import Core
 from hypersonic.hls.csim import compile_csim
@@ -244,7 +244,7 @@ def _emulated(request: _Request, project: HlsProject, core: Core | None) -> _Mad
     if core and is_f2(request.card):
         return _Made(f2_emulated(core, request.card, units, tools, request.progress), project, tools)
     image = _simulate(request.target, project, core, request.progress)
-    weights = bool(core and core.weight_streams)
+    weights = core is not None and core.takes_weights
     xclbin = link(
         project.name, request.target, request.card, image.read_bytes(), compute_units=units, tools=tools, weights=weights
     )
@@ -264,10 +264,10 @@ def _manifest(request: _Request, made: _Made, core: Core | None) -> Manifest:
 def build_csim(model: str, progress: Progress = lambda _: None) -> tuple[HlsProject, Path]:
     """The model's HLS project and its compiled C++, the golden reference: hls.csim.Csim(library, project).
 
-    The C++ is the same whatever core computes the model, so the conversion that hw_emu was built from serves here as well.
+    The C++ is the same whatever core computes the model, so the conversion that sw_emu or hw_emu was built from serves as well.
     """
     try:
-        project, _ = _convert(model, _core_of(model), progress)
+        project, _ = _convert(model, CSIM if is_converted(model, CSIM) else _core_of(model), progress)
     except ConversionError:
         project, _ = _convert(model, CSIM, progress)
     return project, compile_csim(project)

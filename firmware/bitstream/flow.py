@@ -93,7 +93,7 @@ def build_bitstream(
     if link.kernel_mhz is not None and not MIN_KERNEL_MHZ <= link.kernel_mhz <= MAX_KERNEL_MHZ:
         raise LinkError(f"the kernel's clock is {link.kernel_mhz} MHz, expected {MIN_KERNEL_MHZ} to {MAX_KERNEL_MHZ}")
     check_memories(kernel.core)
-    description = describe_units(kernel.name, link.compute_units, bool(kernel.core.weight_streams))
+    description = describe_units(kernel.name, link.compute_units, kernel.core.takes_weights)
     places = plan_link(platform, description, link.unit)
     config = linker_config(platform, description, places, vitis=tools.release, kernel_mhz=link.kernel_mhz)
     build = directory / _build_name(kernel, platform, tools, config)
@@ -115,7 +115,7 @@ def build_bitstream(
 
 
 def _build_name(kernel: Kernel, platform: Platform, tools: Tools, config: str) -> str:
-    tcl = kernel_tcl(describe_kernel(kernel.name, weights=bool(kernel.core.weight_streams)), platform, (), "")
+    tcl = kernel_tcl(describe_kernel(kernel.name, weights=kernel.core.takes_weights), platform, (), "")
     digest = content_hash([config, tcl, tools.release, *kernel.sources, *kernel.core.memories])
     return f"{kernel.name}-{platform.name}-{digest[:12]}"
 

@@ -38,7 +38,7 @@ def package_steps(tools: Tools, platform: Platform, kernel: Kernel, build: Path)
     check_memories(kernel.core)
     staged = _stage_sources([*kernel.sources, *kernel.core.memories], build)
     sources, memories = staged[: len(kernel.sources)], staged[len(kernel.sources) :]
-    description = describe_kernel(kernel.name, weights=bool(kernel.core.weight_streams))
+    description = describe_kernel(kernel.name, weights=kernel.core.takes_weights)
     write_whole(build / "kernel.xml", kernel_xml(description).decode())
     write_whole(build / "kernel.tcl", kernel_tcl(description, platform, sources, f"partial/{kernel.name}.xo", memories))
     for name in ("package_xo.tcl", "check_part.tcl", "check_part.v"):

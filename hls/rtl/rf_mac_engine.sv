@@ -125,7 +125,6 @@ module rf_mac_engine #(
 
     always_ff @(posedge clk) beat_data_q <= s_axis_tdata;
   end else begin : gen_buffer
-    logic [P*X_WIDTH-1:0] vectors[2 << (BEATS > 1 ? BEAT_WIDTH : 0)];
     logic [1:0] full_q, last_q;
     logic [BEAT_WIDTH-1:0] count_q;  // beats of the vector that comes in
     logic write_q, read_q;  // which vector
@@ -155,10 +154,17 @@ module rf_mac_engine #(
       end
     end
 
-    if (BEATS > 1) begin : gen_beats
+    if (BEATS > 1024) begin : gen_deep
+      (* ram_style = "block" *)  // UltraRAM, which would be deep enough too, is for weights
+      logic [P*X_WIDTH-1:0] vectors[2<<BEAT_WIDTH];
+      always_ff @(posedge clk) if (write) vectors[{write_q, count_q}] <= s_axis_tdata;
+      always_ff @(posedge clk) beat_data_q <= vectors[{read_q, beat_q}];
+    end else if (BEATS > 1) begin : gen_beats
+      logic [P*X_WIDTH-1:0] vectors[2<<BEAT_WIDTH];
       always_ff @(posedge clk) if (write) vectors[{write_q, count_q}] <= s_axis_tdata;
       always_ff @(posedge clk) beat_data_q <= vectors[{read_q, beat_q}];
     end else begin : gen_beat
+      logic [P*X_WIDTH-1:0] vectors[2];
       always_ff @(posedge clk) if (write) vectors[write_q] <= s_axis_tdata;
       always_ff @(posedge clk) beat_data_q <= vectors[read_q];
     end

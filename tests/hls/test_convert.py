@@ -17,7 +17,7 @@ import yaml
 
 from hypersonic.hls import build as building
 from hypersonic.hls import onnx_model
-from hypersonic.hls.build import ConversionFailedError, build_project
+from hypersonic.hls.build import ConversionFailedError, build_project, is_converted
 from hypersonic.hls.core import Core
 from hypersonic.hls.csim import Csim, compile_csim
 from hypersonic.hls.description import DescriptionError, find_model
@@ -170,6 +170,7 @@ def test_a_second_build_runs_nothing_and_replaces_only_a_project(
     lines: list[str] = []
     project, core = build_project(str(model_file), tmp_path / "again", progress=lines.append)
     assert lines == []
+    assert [is_converted(str(model_file), kind) for kind in ("da", "csim")] == [True, False]
     assert (project.report, core) == (built[0].report, Core.load(project.core))
     build_project(str(model_file), tmp_path / "again")
     foreign = tmp_path / "foreign"

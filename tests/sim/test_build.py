@@ -230,3 +230,20 @@ def test_a_kernel_that_does_not_fit_is_refused_with_how_to_emulate_it_all_the_sa
         build("facile", Target.HW_EMU, repository=tmp_path, on_resources=told.append)
     assert told == [["a table"]]
     assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("kept", "expected"), [(True, ["csim"]), (False, ["da"])])
+def test_csim_is_taken_from_the_conversion_that_is_there(
+    kept: bool, expected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def convert(*_: object, core: str, **__: object) -> None:
+        asked.append(core)
+        raise InterruptedError
+
+    monkeypatch.setattr(hypersonic.build, "is_converted", lambda *_: kept)
+    monkeypatch.setattr(hypersonic.build, "build_project", convert)
+    with pytest.raises(InterruptedError):
+        build_csim("facile")
+    assert asked == expected

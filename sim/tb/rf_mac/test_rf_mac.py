@@ -103,6 +103,7 @@ CASES = [
     Case("one_product", 1, 1, 1, 1),
     Case("two_beats_two_groups", 4, 4, 2, 2, vectors=3),
     Case("conv", 18, 4, 9, 2, vectors=5),
+    Case("deep_buffer", 1026, 2, 1, 1),
     Case("odd_tree", 22, 2, 11, 1),
     Case("unsigned", 12, 4, 3, 2, x=Precision(7, 5, False), result=Precision(6, 2, False, Rounding.RND, Overflow.SAT)),
     Case("cut", 12, 4, 4, 2, accumulator=Precision(14, 5), result=Precision(10, 6, True)),
