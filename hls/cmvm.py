@@ -41,7 +41,7 @@ def factored(graph: AdderGraph, layer: str, x: Sequence[int], weight: NDArray[np
     """
     sums: list[int] = []
     for columns in evenly(weight.shape[1], block):
-        parts = [_block(graph, layer, x[rows], weight[rows, columns]) for rows in evenly(len(x), block)]
+        parts = [_block(graph, layer, x[rows], weight[rows, columns], columns.start) for rows in evenly(len(x), block)]
         sums += [_tree(graph, terms) for terms in zip(*parts, strict=True)]
     return sums
 
@@ -61,8 +61,8 @@ def _tree(graph: AdderGraph, terms: Sequence[int]) -> int:
     return graph.add(_tree(graph, terms[:half]), _tree(graph, terms[half:]))
 
 
-def _block(graph: AdderGraph, layer: str, x: Sequence[int], weight: NDArray[np.int64]) -> list[int]:
-    """As `factored`, of a matrix that the solver takes whole."""
+def _block(graph: AdderGraph, layer: str, x: Sequence[int], weight: NDArray[np.int64], first: int) -> list[int]:
+    """As `factored`, of a matrix that the solver takes whole. first: its first column's number in the layer."""
     from da4ml.cmvm import solve
 
     ranges = [(*map(float, graph.range(node)), 1.0) for node in x]
@@ -72,7 +72,7 @@ def _block(graph: AdderGraph, layer: str, x: Sequence[int], weight: NDArray[np.i
     bounds = _Bounds.of(graph, x)
     for stage in solution.solutions:
         forms = _replay(graph, stage, forms, bounds)
-    wrong = [j for j, form in enumerate(forms) if not np.array_equal(form.coefficients, weight[:, j] << form.fraction)]
+    wrong = [first + j for j, form in enumerate(forms) if not np.array_equal(form.coefficients, weight[:, j] << form.fraction)]
     if wrong:
         raise UnsupportedLayerError(f"layer {layer!r}: da4ml's adders do not make up the weights of outputs {wrong}; {INSTEAD}")
     return [graph.drop(form.node, form.fraction, Rounding.TRN) for form in forms]

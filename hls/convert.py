@@ -107,7 +107,7 @@ def _write_core(core: str, card: str, graph: Any, project: HlsProject) -> dict[s
     where = project.name, project.inputs, project.outputs, project.core
     if core == "da":
         _say("factoring the weights into adders")
-        return {"core": write_core(read_network(graph), *where)[1]}
+        return {"core": write_core(read_network(graph), *where, _say)[1]}
     network, report = read_rf_network(graph), {}
     if card:
         _say("searching the reuse factors that fill the card")

@@ -6,7 +6,7 @@ What stands around the matrices (rounding, overflow, relu, biases) follows hls4m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count
 
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.adders import AdderGraph
-from hypersonic.hls.cmvm import factored
+from hypersonic.hls.cmvm import BLOCK, factored
 from hypersonic.hls.fixed import Overflow
 from hypersonic.hls.network import (
     INSTEAD,
@@ -46,9 +46,10 @@ class Number:
 Numbers = tuple[Number, ...]
 
 
-def adder_graph(network: Network) -> AdderGraph:
+def adder_graph(network: Network, progress: Callable[[str], None] = lambda _: None) -> AdderGraph:
     """The whole network as one graph: inputs are raw input values, outputs raw output values, tensors one behind another.
 
+    progress: told of each matrix that takes more than a block (hls/cmvm.py).
     Raises UnsupportedLayerError with the layer's name for arithmetic that adders do not do exactly.
     """
     graph = AdderGraph()
@@ -61,6 +62,8 @@ def adder_graph(network: Network) -> AdderGraph:
         )
     for layer in network.layers:
         _check_overflow(layer)
+        if isinstance(layer, Dense) and max(shape := layer.weight.raw.shape) > BLOCK:
+            progress(f"factoring layer {layer.name}, {' x '.join(map(str, shape))} weights")
         numbers[layer.name] = tuple(cast(graph, y, layer.result) for y in _apply(graph, layer, numbers))
     outputs = [y for name in network.outputs for y in numbers[name]]
     types = network.output_types

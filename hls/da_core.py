@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,21 @@ from hypersonic.hls.row import Row
 _FIFO_CYCLES = 2
 
 
-def write_core(network: Network, name: str, inputs: Row, outputs: Row, directory: Path) -> tuple[Core, dict[str, Any]]:
+def write_core(
+    network: Network,
+    name: str,
+    inputs: Row,
+    outputs: Row,
+    directory: Path,
+    progress: Callable[[str], None] = lambda _: None,
+) -> tuple[Core, dict[str, Any]]:
     """Write <name>_core.sv, <name>_network.sv and core.json into `directory`; return the core and its figures.
 
-    inputs, outputs: the network's tensors, in its order. Raises UnsupportedLayerError with the layer's name.
+    inputs, outputs: the network's tensors, in its order. progress: told of work that takes time. Raises
+    UnsupportedLayerError with the layer's name.
     """
     x, y = Lanes(network.input_types), Lanes(network.output_types)
-    plan = schedule(adder_graph(network), y.widths)
+    plan = schedule(adder_graph(network, progress), y.widths)
     directory.mkdir(parents=True, exist_ok=True)
     inner, top = f"{name}_network", f"{name}_core"
     (directory / f"{inner}.sv").write_text(network_module(inner, plan, x, y))

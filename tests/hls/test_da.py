@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from hypersonic.hls.adders import AdderGraph, Wrap, operands
+from hypersonic.hls.cmvm import BLOCK
 from hypersonic.hls.da import adder_graph
 from hypersonic.hls.delay import FF_OUT, FF_SETUP, WIRE
 from hypersonic.hls.fixed import Overflow, Rounding
@@ -184,6 +185,22 @@ def dense(accum: Precision, weight: int = 3, result: Precision | None = None) ->
         result or accum,
     )
     return Network("small", (Source("x", 2, Precision(8, 4)),), (layer,), ("dense_7",))
+
+
+def test_progress_is_told_of_each_matrix_that_takes_more_than_a_block() -> None:
+    types = Precision(4, 0), Precision(4, 0), Precision(16, 0)
+    wide = Constants(np.ones((1, BLOCK + 1), np.int64), 0)
+    narrow = Constants(np.ones((BLOCK + 1, 1), np.int64), 0)
+    zeros = [Constants(np.zeros(n, np.int64), 0) for n in (BLOCK + 1, 1, 1)]
+    one = Constants(np.ones((1, 1), np.int64), 0)
+    layers = (
+        Dense("a", "x", wide, zeros[0], types[2], types[1]),
+        Dense("b", "a", narrow, zeros[1], types[2], types[2]),
+        Dense("c", "b", one, zeros[2], types[2], types[2]),
+    )
+    said: list[str] = []
+    adder_graph(Network("net", (Source("x", 1, types[0]),), layers, ("c",)), said.append)
+    assert said == [f"factoring layer a, 1 x {BLOCK + 1} weights", f"factoring layer b, {BLOCK + 1} x 1 weights"]
 
 
 def test_an_accumulator_that_drops_product_bits_is_refused_by_layer_name() -> None:
