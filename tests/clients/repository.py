@@ -49,6 +49,10 @@ def _classifier(model: str) -> Model:
     )._replace(files=_LABELS)
 
 
+#: waits for company, so that requests of several threads meet whatever the machine is busy with
+_PATIENT = "max_batch_size: 16000\ndynamic_batching { preferred_batch_size: [ 16000 ] max_queue_delay_microseconds: 10000 }\n"
+
+
 PYTHON: Models = {
     "simple": addsub("INT32", "dynamic_batching { }\n"),
     "simple_int8": addsub("INT8"),
@@ -78,9 +82,7 @@ PYTHON: Models = {
     "slow": Model("slow", "max_batch_size: 1\n" + tensors("input", "INPUT0 INT32 1") + tensors("output", "OUTPUT0 INT32 1")),
     "facile": Model(
         "facile",
-        "max_batch_size: 16000\ndynamic_batching { preferred_batch_size: [ 16000 ] }\n"
-        + tensors("input", "input_1 FP32 15")
-        + tensors("output", "output FP32 1"),
+        _PATIENT + tensors("input", "input_1 FP32 15") + tensors("output", "output FP32 1"),
     ),
     "mycnn": Model(
         "patches",
@@ -152,7 +154,7 @@ ONNX: Mapping[str, Graph] = {
     "simple_string_dyna_sequence_onnx": Graph(_STRING_TOTAL, _sequences(_OLDEST, _ALL | {"CORRID": "STRING"}, _TOTAL)),
     "controlled_onnx": Graph(_ADDSUB.format(t="int32", to=6), "max_batch_size: 8\n"),
     "channels_onnx": Graph(_CHANNELS, _NCHW, _LABELS),
-    "facile_onnx": Graph(_FACILE, "max_batch_size: 16000\ndynamic_batching { preferred_batch_size: [ 16000 ] }\n"),
+    "facile_onnx": Graph(_FACILE, _PATIENT),
     "mycnn_onnx": Graph(_PATCHES, "max_batch_size: 256\ndynamic_batching { max_queue_delay_microseconds: 100 }\n"),
 }
 

@@ -235,11 +235,15 @@ def test_a_hung_compute_unit_shows(serve: Serve) -> None:
     with serve(Script(instances=2, hang_from_run={"sum_1": 1, "sum_2": 1})) as running:
         with pytest.raises(Exception, match=r"UNAVAILABLE|out of service"):
             running.infer(np.ones((5, 3), np.float32))
-        found = samples(running)
+        # tried on both, the request is answered before it is known that neither can be brought back
+        deadline = time.monotonic() + 30
+        while (found := samples(running))[f"hypersonic_model_in_service{{{LOOSE}}}"]:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
     units = [f'{{compute_unit="sum_{n}",{MODEL}}}' for n in (1, 2)]
     assert sum(found[f"fpga_compute_unit_timeouts_total{unit}"] for unit in units) == 2
     assert [found[f"fpga_compute_unit_in_service{unit}"] for unit in units] == [0, 0]
-    assert (found["hypersonic_ready"], found[f"hypersonic_model_in_service{{{LOOSE}}}"]) == (0, 0)
+    assert found["hypersonic_ready"] == 0
 
 
 def test_the_exposition_is_well_formed(serve: Serve) -> None:
