@@ -46,7 +46,8 @@ GROWTH_PERCENT = 2
 _SLACK = {"lut": 4, "ff": 4, "dsp": 0, "bram36": 0, "uram": 0}
 
 
-#: a core of more LUTs, by its own count, is not mapped: Yosys needs minutes for these, and past some 4 GB of memory it ends
+#: a core of more LUTs, by its own count, is not mapped: Yosys needs minutes for these, and one of 333,000 ended it with a
+#: WebAssembly exception
 MAPPED_LUTS = 150_000
 
 
@@ -109,7 +110,7 @@ def _parts(kernel: Kernel) -> tuple[list[Path], list[Path]]:
 
 
 def _box(core: Core, sources: list[Path]) -> Path:
-    """The core's ports. Those of an rf core are not asked of Yosys, which would read every weight for them."""
+    """The core's ports. Those of an rf core, or of one that is not mapped, are not asked of Yosys, which would read it all."""
     if core.kind != "rf" and not _counted(core):
         return ports(core.top, sources)
     text = core_ports(core)

@@ -2,9 +2,9 @@
 """x @ constants as adders: da4ml's solver, block by block, its answers read back as exact integers.
 
 da4ml (github.com/calad0i/da4ml) finds few adders for a matrix of constants; a factorisation that does not multiply out to
-the very weights is an error, not a wrong number. Its time grows faster than the matrix, because it weighs every pair of
-inputs over all outputs: `python -m bench.da_blocks` prints seconds and adders by the size of what it is given at once. So a
-matrix larger than BLOCK is cut evenly both ways, and what the blocks of one output make is added up.
+the very weights is an error, not a wrong number. Its time grows much faster than the matrix: `python -m
+bench.da_blocks` prints seconds and adders by the size of what it is given at once. So a matrix larger than BLOCK is cut
+evenly both ways, and what the blocks of one output make is added up.
 """
 
 from __future__ import annotations
