@@ -19,7 +19,6 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from hypersonic.server.errors import StartError
 from hypersonic.server.http.infer import HttpLimits
@@ -27,7 +26,8 @@ from hypersonic.server.http.protocol import BoundedProtocol
 from hypersonic.server.http.routes import Settings, inference_app, refuse
 from hypersonic.server.observe.exposition import CONTENT_TYPE
 from hypersonic.server.observe.metrics import Metrics
-from hypersonic.server.security.asgi import Application
+from hypersonic.server.security.asgi import Application, GroupRoute
+from hypersonic.server.security.groups import Group
 from hypersonic.server.slow_clients import SlowClients
 
 __all__ = [
@@ -47,12 +47,15 @@ _BACKLOG = 4096
 
 
 def metrics_app(metrics: Metrics) -> Starlette:
-    """Port 8002: GET /metrics."""
+    """Port 8002: GET /metrics, with or without a slash behind it, as Triton's."""
 
     def send(_request: Request) -> Response:  # on a thread: cards' registers are read
         return Response(metrics.text(), media_type=CONTENT_TYPE)
 
-    return Starlette(routes=[Route("/metrics", send, methods=["GET"])], exception_handlers={HTTPException: refuse})
+    routes = [GroupRoute(path, send, Group.METRICS) for path in ("/metrics", "/metrics/")]
+    app = Starlette(routes=routes, exception_handlers={HTTPException: refuse})
+    app.router.redirect_slashes = False
+    return app
 
 
 #: a bound, listening socket

@@ -14,7 +14,6 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
 from tritonclient.grpc import service_pb2
 
 from hypersonic.server.admission import Held
@@ -39,6 +38,8 @@ from hypersonic.server.http.tojson import to_json
 from hypersonic.server.log import LogControl, log_failure
 from hypersonic.server.observe.refusals import Protocol, Refusal
 from hypersonic.server.observe.trace_settings import TraceControl
+from hypersonic.server.security.asgi import GroupRoute
+from hypersonic.server.security.groups import Group
 from hypersonic.server.service import InferenceService
 from hypersonic.server.servicer import Servicer
 
@@ -98,7 +99,7 @@ def inference_app(
     servicer: Servicer,
     limits: HttpLimits | None = None,
     settings: Settings | None = None,
-    more: Sequence[BaseRoute] = (),
+    more: Sequence[GroupRoute] = (),
 ) -> Starlette:
     """The application of port 8000. more: further routes, e.g. a page for people."""
     limits = limits or HttpLimits()
@@ -145,8 +146,8 @@ class _Bodies:
             held.leave()
 
 
-def _route(path: str, endpoint: Endpoint, *methods: str) -> Route:
-    return Route(path, endpoint, methods=list(methods or ("GET",)))
+def _route(group: Group, path: str, endpoint: Endpoint, *methods: str) -> GroupRoute:
+    return GroupRoute(path, endpoint, group, methods or ("GET",))
 
 
 def model_of(request: Request) -> tuple[str, str]:
@@ -157,7 +158,7 @@ def model_of(request: Request) -> tuple[str, str]:
     return request.path_params["model"], version
 
 
-def _health(service: InferenceService) -> list[Route]:
+def _health(service: InferenceService) -> list[GroupRoute]:
     async def live(_request: Request) -> Response:
         return Response()
 
@@ -169,11 +170,11 @@ def _health(service: InferenceService) -> list[Route]:
             return Response()
         return Json({"error": "Model version not ready"}, 400)
 
-    models = [_route(f"{path}/ready", model_ready) for path in _MODEL_PATHS]
-    return [_route("/v2/health/live", live), _route("/v2/health/ready", ready), *models]
+    models = [_route(Group.HEALTH, f"{path}/ready", model_ready) for path in _MODEL_PATHS]
+    return [_route(Group.HEALTH, "/v2/health/live", live), _route(Group.HEALTH, "/v2/health/ready", ready), *models]
 
 
-def _metadata(servicer: Servicer) -> list[Route]:
+def _metadata(servicer: Servicer) -> list[GroupRoute]:
     """Server, models, their configurations and statistics: messages of the gRPC service as JSON."""
 
     pool = ThreadPoolExecutor(_METADATA_THREADS, thread_name_prefix="http-metadata")
@@ -208,26 +209,30 @@ def _metadata(servicer: Servicer) -> list[Route]:
         message: Message = servicer.model_statistics(service_pb2.ModelStatisticsRequest(name=name, version=version))
         return message
 
-    routes = [_route("/v2", shown(server)), _route("/v2/models/stats", shown(statistics))]
+    routes = [
+        _route(Group.METADATA, "/v2", shown(server)),
+        # before /v2/models/{model}: the first that fits serves
+        _route(Group.STATISTICS, "/v2/models/stats", shown(statistics)),
+    ]
     for path in _MODEL_PATHS:
         routes += [
-            _route(path, awaited(model)),
-            _route(f"{path}/config", awaited(config)),
-            _route(f"{path}/stats", shown(statistics)),
+            _route(Group.METADATA, path, awaited(model)),
+            _route(Group.MODEL_CONFIG, f"{path}/config", awaited(config)),
+            _route(Group.STATISTICS, f"{path}/stats", shown(statistics)),
         ]
     return routes
 
 
-def _inference(service: InferenceService, servicer: Servicer, limits: HttpLimits) -> list[Route]:
+def _inference(service: InferenceService, servicer: Servicer, limits: HttpLimits) -> list[GroupRoute]:
     infer = InferEndpoint(service, servicer.regions, limits)
 
     async def endpoint(request: Request) -> Response:
         return await infer(request, *model_of(request))
 
-    return [_route(f"{path}/infer", endpoint, "POST") for path in _MODEL_PATHS]
+    return [_route(Group.INFERENCE, f"{path}/infer", endpoint, "POST") for path in _MODEL_PATHS]
 
 
-def _repository(servicer: Servicer, bounded: _Bodies) -> list[Route]:
+def _repository(servicer: Servicer, bounded: _Bodies) -> list[GroupRoute]:
     async def index(request: Request) -> Response:
         return Json(await bounded(request, lambda document: control.repository_index(servicer, document)))
 
@@ -240,17 +245,17 @@ def _repository(servicer: Servicer, bounded: _Bodies) -> list[Route]:
 
         return endpoint
 
-    routes = []
+    routes, group = [], Group.MODEL_REPOSITORY
     for path in ("/v2/repository", "/v2/repository/{repository}"):
         routes += [
-            _route(f"{path}/index", index, "POST"),
-            _route(f"{path}/models/{{model}}/load", changing(control.repository_load), "POST"),
-            _route(f"{path}/models/{{model}}/unload", changing(control.repository_unload), "POST"),
+            _route(group, f"{path}/index", index, "POST"),
+            _route(group, f"{path}/models/{{model}}/load", changing(control.repository_load), "POST"),
+            _route(group, f"{path}/models/{{model}}/unload", changing(control.repository_unload), "POST"),
         ]
     return routes
 
 
-def _shared_memory(servicer: Servicer, bounded: _Bodies) -> list[Route]:
+def _shared_memory(servicer: Servicer, bounded: _Bodies) -> list[GroupRoute]:
     regions = servicer.regions
 
     def showing(status: Callable[[str], Any]) -> Endpoint:
@@ -267,24 +272,30 @@ def _shared_memory(servicer: Servicer, bounded: _Bodies) -> list[Route]:
 
         return endpoint
 
-    routes = []
+    routes, group = [], Group.SHARED_MEMORY
     for path in ("sharedmemory", "sharedmemory/region/{region}"):
         routes += [
-            _route(f"/v2/system{path}/status", showing(lambda name: control.system_status(regions, name))),
+            _route(group, f"/v2/system{path}/status", showing(lambda name: control.system_status(regions, name))),
             _route(
+                group,
                 f"/v2/system{path}/register",
                 changing(lambda name, document: control.system_register(regions, name, document)),
                 "POST",
             ),
-            _route(f"/v2/system{path}/unregister", changing(lambda name, _: control.system_unregister(regions, name)), "POST"),
-            _route(f"/v2/cuda{path}/status", showing(control.cuda_status)),
-            _route(f"/v2/cuda{path}/register", changing(lambda name, _: control.cuda_register(name)), "POST"),
-            _route(f"/v2/cuda{path}/unregister", changing(lambda _name, _document: None), "POST"),
+            _route(
+                group,
+                f"/v2/system{path}/unregister",
+                changing(lambda name, _: control.system_unregister(regions, name)),
+                "POST",
+            ),
+            _route(group, f"/v2/cuda{path}/status", showing(control.cuda_status)),
+            _route(group, f"/v2/cuda{path}/register", changing(lambda name, _: control.cuda_register(name)), "POST"),
+            _route(group, f"/v2/cuda{path}/unregister", changing(lambda _name, _document: None), "POST"),
         ]
     return routes
 
 
-def _settings(service: InferenceService, settings: Settings, bounded: _Bodies) -> list[Route]:
+def _settings(service: InferenceService, settings: Settings, bounded: _Bodies) -> list[GroupRoute]:
     def endpoint_of(show_or_set: Callable[[str, Any], Any]) -> Endpoint:
         async def endpoint(request: Request) -> Response:
             name = request.path_params.get("model", "")
@@ -298,10 +309,10 @@ def _settings(service: InferenceService, settings: Settings, bounded: _Bodies) -
     if (trace := settings.trace) is not None:
         known = service.repository.__contains__
         show = endpoint_of(lambda name, document: control.trace_setting(trace, known, name, document))
-        routes += [_route(f"{path}/trace/setting", show, "GET", "POST") for path in ("/v2", "/v2/models/{model}")]
+        routes += [_route(Group.TRACE, f"{path}/trace/setting", show, "GET", "POST") for path in ("/v2", "/v2/models/{model}")]
     if (log := settings.log) is not None:
         show = endpoint_of(lambda _, document: control.log_settings(log, document))
-        routes.append(_route("/v2/logging", show, "GET", "POST"))
+        routes.append(_route(Group.LOGGING, "/v2/logging", show, "GET", "POST"))
     return routes
 
 

@@ -12,9 +12,10 @@ from importlib.resources import files
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
 from hypersonic.server.observe.status import CardStatus, ModelStatus, ServerStatus, Status, StatusReader, UnitStatus
+from hypersonic.server.security.asgi import GroupRoute
+from hypersonic.server.security.groups import Group
 
 #: nothing but what this server sends is loaded; the icon is an empty one, so that none is asked for
 _POLICY = (
@@ -37,7 +38,7 @@ def _text(text: str) -> str:
     return _markup("".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text))
 
 
-def status_routes(reader: StatusReader) -> list[Route]:
+def status_routes(reader: StatusReader) -> list[GroupRoute]:
     """GET / (HTML), /status.json, /status.js, /status.css."""
 
     def page(_request: Request) -> Response:  # on a thread: cards' registers are read
@@ -47,19 +48,19 @@ def status_routes(reader: StatusReader) -> list[Route]:
         return JSONResponse(reader.read().document(), headers=HEADERS)
 
     return [
-        Route("/", page, methods=["GET"]),
-        Route("/status.json", document, methods=["GET"]),
+        GroupRoute("/", page, Group.STATISTICS),
+        GroupRoute("/status.json", document, Group.STATISTICS),
         *(_static(name, kind) for name, kind in _STATIC.items()),
     ]
 
 
-def _static(name: str, kind: str) -> Route:
+def _static(name: str, kind: str) -> GroupRoute:
     content = files("hypersonic.server.observe").joinpath("static", name).read_bytes()
 
     async def send(_request: Request) -> Response:
         return Response(content, media_type=kind, headers={**HEADERS, "Cache-Control": "max-age=3600"})
 
-    return Route(f"/{name}", send, methods=["GET"])
+    return GroupRoute(f"/{name}", send, Group.STATISTICS)
 
 
 def render(status: Status) -> str:

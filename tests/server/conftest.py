@@ -238,15 +238,14 @@ def tensor(x: np.ndarray, name: str = "x", datatype: str = "FP32") -> triton.Inf
 Serve = Callable[..., AbstractContextManager[Running]]
 
 
-@pytest.fixture
-def serve(tmp_path: Path) -> Serve:
-    """serve(script, repository=..., **options) as a context: a server on free ports of the loopback interface."""
+def serving(directory: Path) -> Serve:
+    """What the fixture `serve` gives; its repository is made in `directory`."""
 
     @contextmanager
     def start(script: Script | None = None, repository: Path | None = None, **options: object) -> Iterator[Running]:
         script = script or Script()
         if repository is None:
-            repository = tmp_path / "models"
+            repository = directory / "models"
             if not repository.exists():
                 write_model(repository)
         ports = dict.fromkeys(("grpc_port", "http_port", "metrics_port"), 0)
@@ -262,3 +261,9 @@ def serve(tmp_path: Path) -> Serve:
             server.stop(Signals())
 
     return start
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Serve:
+    """serve(script, repository=..., **options) as a context: a server on free ports of the loopback interface."""
+    return serving(tmp_path)

@@ -88,3 +88,11 @@ def test_an_http_path_asks_for_its_groups_header(serve: Serve) -> None:
 def test_another_spelling_of_a_path_leads_nowhere(serve: Serve, path: str) -> None:
     with serve(http_restricted_api=("metadata,health:k=v",)) as running:
         assert fetch(f"{running.http}{path}")[0] in {403, 404}
+
+
+@pytest.mark.parametrize(
+    "path", ["/v2/models/stats%0a", "/v2/models/stats%0A", "/v2/logging%0a", "/v2/models/m/stats%0a", "/%0a"]
+)
+def test_a_line_feed_behind_a_path_opens_no_restricted_group(serve: Serve, path: str) -> None:
+    with serve(http_restricted_api=("statistics,logging:k=v",)) as running:
+        assert fetch(f"{running.http}{path}")[0] in {400, 403, 404}
