@@ -138,7 +138,7 @@ class DynamicBatcher:
         rule = self.rule
         with self.lock:
             if refusal := self._closed or self._suspended:
-                raise refusal.with_traceback(None)
+                raise refusal.copy()
             request = pending.request
             level = rule.level_of(request.priority) if rule.levels else 0
             policy = rule.policy_of(level)

@@ -200,7 +200,8 @@ def output_spec(position: int, config: ModelConfig) -> TensorConfig:
 
 def _by_rows(array: Array, position: int, shares: Sequence[Share], spec: TensorConfig) -> list[Output | ServerError]:
     if not array.ndim:
-        return [BackendError(f"output '{spec.name}' is a scalar, expected a batch dimension")] * len(shares)
+        text = f"output '{spec.name}' is a scalar, expected a batch dimension"
+        return [BackendError(text) for _ in shares]
     dims = from_model(array.shape[1:], spec)
     answers: list[Output | ServerError] = []
     start = 0

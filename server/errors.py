@@ -34,7 +34,7 @@ ServerError
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import ClassVar
+from typing import ClassVar, Self
 
 
 class FailureReason(StrEnum):
@@ -57,6 +57,17 @@ class ServerError(Exception):
     model_name: str = ""
     #: whether a model raised it, which has counted it then
     of_model: bool = False
+
+    def copy(self) -> Self:
+        """Another object that says the same, without a traceback.
+
+        Requests that fail together must not share one: each one's thread raises it and writes its request's id on it.
+        """
+        twin = type(self).__new__(type(self))
+        twin.args = self.args
+        twin.__dict__.update(self.__dict__)
+        twin.__cause__, twin.__suppress_context__ = self.__cause__, self.__suppress_context__
+        return twin
 
     @property
     def text(self) -> str:

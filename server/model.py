@@ -174,7 +174,7 @@ class ScheduledModel:
             pending.error = error
         self._count(pending)
         if pending.error is not None:
-            raise pending.error.with_traceback(None)
+            raise pending.error
         return pending.answer
 
     def stream(self, request: CheckedRequest, frame: Frame, call: Call, arrived_ns: int, sink: Sink) -> None:

@@ -50,7 +50,7 @@ class PendingRequest:
     """
 
     __slots__ = (
-        "_claim", "_latch", "_sink", "answer", "arrived_ns", "cancelled", "client", "enqueued_ns", "error", "expires_ns",
+        "_claim", "_error", "_latch", "_sink", "answer", "arrived_ns", "cancelled", "client", "enqueued_ns", "expires_ns",
         "first_response_ns", "frame", "in_flight", "level", "null", "on_done", "on_run", "parts", "rank", "request",
         "responses", "rows_left", "size_bytes", "timeouts", "times", "trace", "turn", "waiting",
     )  # fmt: skip
@@ -96,7 +96,7 @@ class PendingRequest:
         self.responses = 0
         self.first_response_ns = 0
         self.answer: Any = None
-        self.error: ServerError | None = None
+        self._error: ServerError | None = None
         self.times: RunTimes | None = None
         #: of a sampled request; what its model asks other models belongs to it
         self.trace: StepTrace | None = None
@@ -105,6 +105,16 @@ class PendingRequest:
         self._claim = threading.Lock()
         self._latch = threading.Lock()
         self._latch.acquire()
+
+    @property
+    def error(self) -> ServerError | None:
+        """Why it failed; an object of its own, which its thread may raise and write on."""
+        return self._error
+
+    @error.setter
+    def error(self, error: ServerError | None) -> None:
+        """Keep a copy: `error` may be that of a whole batch."""
+        self._error = None if error is None else error.copy()
 
     @property
     def completed(self) -> bool:

@@ -82,7 +82,7 @@ class SequenceBatcher:
         """Raises InvalidTensorError with Triton's text for a request out of sequence, or the error it was closed with."""
         with self.lock:
             if refusal := self._closed or self._suspended:
-                raise refusal.with_traceback(None)
+                raise refusal.copy()
             now_ns = time.monotonic_ns()
             self._forget_idle(now_ns)
             line = self._line(pending, now_ns)
