@@ -12,18 +12,20 @@ import binascii
 import hashlib
 import importlib
 import json
+import logging
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from hypersonic.server.errors import StartError
 from hypersonic.server.security.policy import CredentialsError, ForbiddenError
-from hypersonic.server.security.watched import WatchedFiles
+from hypersonic.server.security.watched import WatchedFiles, report_left_out
 
+_LOG = logging.getLogger(__name__)
 #: clocks of issuer and server may differ by as much
 LEEWAY_S = 30
 #: verified tokens remembered until they expire: a signature costs 50-100 us, a look-up 2 us
@@ -57,11 +59,23 @@ class PublicKey:
     key: Any
 
 
-class KeySet:
-    """The keys of one state of the file, and the tokens they have verified. A file read again is a new set."""
+class SecretKeyError(ValueError):
+    """A key that should not be in a file of public keys."""
 
-    def __init__(self, keys: Sequence[PublicKey]) -> None:
-        self._keys = tuple(keys)
+
+class Jwks(NamedTuple):
+    """What a JWK set says. keys: those that verify signatures. left_out: of each other one, why it does not."""
+
+    keys: tuple[PublicKey, ...]
+    left_out: tuple[ValueError, ...] = ()
+
+
+class KeySet:
+    """The keys of one state of the file, and the tokens they have verified. A file that changed is a new set."""
+
+    def __init__(self, jwks: Jwks) -> None:
+        self.jwks = jwks
+        self._keys = jwks.keys
         self._verified: OrderedDict[bytes, float] = OrderedDict()  # SHA-256 of the token -> until when it is good
         self._lock = threading.Lock()
 
@@ -92,20 +106,39 @@ class KeySet:
 
 
 class JsonWebTokens:
-    """Tokens of one issuer for one of `audiences`; exp is required, nbf and iat are checked where they are given."""
+    """Tokens of one issuer for one of `audiences`; exp is required, nbf and iat are checked where they are given.
+
+    A key that cannot be used is left out and reported (RFC 7517, section 5): the others count, and no key stays that the file
+    does not name any more. At start a secret in the file, or no key at all, is an error.
+    """
 
     missing = "Jwt is missing"
 
     def __init__(self, path: Path, issuer: str, audiences: Sequence[str]) -> None:
-        """Raises StartError for a file that is no set of public keys."""
+        """Raises StartError for a file that is not a set of public keys."""
         if not issuer or not audiences:
             raise StartError(
                 "--auth-jwks-file needs --auth-issuer and --auth-audience: without them a token that the same keys signed for "
                 "another service would open this one"
             )
         _pyjwt()
-        self._issuer, self._audiences = issuer, list(audiences)
-        self._keys = WatchedFiles((path,), lambda contents: KeySet(parse_jwks(contents[0])))
+        self._path, self._issuer, self._audiences = path, issuer, list(audiences)
+        self._keys = WatchedFiles((path,), lambda contents: KeySet(parse_jwks(contents[0])), self._report)
+        self._check_start(self._keys.value.jwks)
+
+    def _check_start(self, jwks: Jwks) -> None:
+        secret = next((reason for reason in jwks.left_out if isinstance(reason, SecretKeyError)), None)
+        if secret is not None:
+            raise StartError(f"{self._path}: {secret}")
+        if not jwks.keys:
+            reasons = "; ".join(map(str, jwks.left_out))
+            raise StartError(f"{self._path}: holds no key to verify signatures with{': ' * bool(reasons)}{reasons}")
+        report_left_out(_LOG, self._path, list(map(str, jwks.left_out)))
+
+    def _report(self, changed: KeySet) -> None:
+        report_left_out(_LOG, self._path, list(map(str, changed.jwks.left_out)))
+        if not changed.jwks.keys:
+            _LOG.warning("%s holds no key to verify signatures with: no Jwt is accepted", self._path)
 
     def accept(self, token: str) -> None:
         """Raises CredentialsError, or ForbiddenError for a good token made for another audience."""
@@ -183,30 +216,40 @@ def _json_header(token: str) -> dict[str, Any]:
 _SUPPORTED = frozenset(name for names in _ALGORITHMS.values() for name in names)
 
 
-def parse_jwks(text: bytes) -> list[PublicKey]:
-    """The signing keys of a JWK set (RFC 7517). Raises ValueError naming the key that is not a public one we can use."""
+def parse_jwks(text: bytes) -> Jwks:
+    """The signing keys of a JWK set (RFC 7517). Raises ValueError for a text that is not one."""
     try:
         document = json.loads(text)
     except RecursionError as error:
         raise ValueError("is nested too deeply for a JSON Web Key set") from error
     entries = document.get("keys") if isinstance(document, dict) else None
-    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise ValueError('is no JSON Web Key set, expected {"keys": [...]}')
-    keys = [_key(entry, number) for number, entry in enumerate(entries) if entry.get("use", "sig") == "sig"]
-    if not keys:
-        raise ValueError("holds no key to verify signatures with")
-    return keys
+    if entries is None or not isinstance(entries, list):
+        raise ValueError('is not a JSON Web Key set, expected {"keys": [...]}')
+    keys: list[PublicKey] = []
+    left_out: list[ValueError] = []
+    for number, entry in enumerate(entries):
+        if not isinstance(entry, dict):
+            left_out.append(ValueError(f"key {number} is {json.dumps(entry)[:40]}, expected an object"))
+        elif entry.get("use", "sig") == "sig":
+            try:
+                keys.append(_key(entry, number))
+            except ValueError as error:
+                left_out.append(error)
+    return Jwks(tuple(keys), tuple(left_out))
 
 
 def _key(entry: dict[str, Any], number: int) -> PublicKey:
+    """Raises ValueError naming the key that is not a public one we can use."""
+    if entry.get("kty") == "oct":
+        raise SecretKeyError(f"key {number} is a symmetric key: whoever can read it can sign; use a public key")
+    if "d" in entry:
+        raise SecretKeyError(f"key {number} is a private key: it belongs to the issuer, publish its public half here")
     kind = entry.get("kty"), entry.get("crv")
     allowed = next((names for known, names in _ALGORITHMS.items() if kind == known), None)
     if allowed is None:
         raise ValueError(
             f"key {number} is of type {kind[0]!r} {kind[1] or ''}, expected RSA, EC (P-256, P-384, P-521) or Ed25519"
         )
-    if "d" in entry:
-        raise ValueError(f"key {number} is a private key: it belongs to the issuer, publish its public half here")
     if entry.get("alg") is not None:
         allowed = tuple(name for name in allowed if name == entry["alg"])
     if not allowed:
@@ -225,8 +268,8 @@ def _load(entry: dict[str, Any], algorithm: str, number: int) -> Any:
     jwt = _pyjwt()
     try:
         key = jwt.PyJWK.from_dict(entry, algorithm=algorithm).key
-    except (jwt.PyJWTError, ValueError, TypeError) as error:
-        raise ValueError(f"key {number} cannot be read: {error}") from error
+    except Exception as error:
+        raise ValueError(f"key {number} cannot be read: {error or type(error).__name__}") from error
     if entry["kty"] == "RSA" and key.key_size < _MIN_RSA_BITS:
         raise ValueError(f"key {number} is an RSA key of {key.key_size} bits, expected {_MIN_RSA_BITS} or more")
     return key

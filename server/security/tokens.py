@@ -5,39 +5,73 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
 from pathlib import Path
+from typing import NamedTuple
 
 from hypersonic.server.errors import StartError
 from hypersonic.server.security.policy import CredentialsError
-from hypersonic.server.security.watched import WatchedFiles
+from hypersonic.server.security.watched import WatchedFiles, report_left_out
 
+_LOG = logging.getLogger(__name__)
 #: shorter ones are guessed
 _MIN_CHARS = 16
 
 
+class TokenList(NamedTuple):
+    """What a token file says. digests: SHA-256 of each token. wrong: of each other line, why it is not a token."""
+
+    digests: tuple[bytes, ...]
+    wrong: tuple[str, ...]
+
+
 class BearerTokens:
-    """Tokens are kept as SHA-256 digests and compared in constant time, all of them, whichever fits."""
+    """Tokens are kept as SHA-256 digests and compared in constant time, all of them, whichever fits.
+
+    A wrong line is an error at start. In a file that changes later it is left out and reported: the other lines count, so that
+    no token stays valid that the file does not name any more.
+    """
 
     missing = "bearer token is missing"
 
     def __init__(self, path: Path) -> None:
-        """Raises StartError for a file that cannot be read, holds no token or a short one."""
-        self._digests = WatchedFiles((path,), lambda contents: parse_tokens(contents[0]))
-        if not self._digests.value:
+        """Raises StartError for a file that cannot be read, holds no token or a wrong line."""
+        self._path = path
+        self._list = WatchedFiles((path,), lambda contents: parse_tokens(contents[0]), self._report)
+        found = self._list.value
+        if found.wrong:
+            raise StartError(f"{path}: {found.wrong[0]}")
+        if not found.digests:
             raise StartError(f"{path} holds no token, expected one of {_MIN_CHARS} characters or more on a line of its own")
 
     def accept(self, token: str) -> None:
         """Raises CredentialsError."""
         digest = hashlib.sha256(token.encode()).digest()
-        if not sum(hmac.compare_digest(digest, known) for known in self._digests.value):
+        if not sum(hmac.compare_digest(digest, known) for known in self._list.value.digests):
             raise CredentialsError("bearer token is not known")
 
+    def _report(self, changed: TokenList) -> None:
+        report_left_out(_LOG, self._path, changed.wrong)
+        if not changed.digests:
+            _LOG.warning("%s holds no token: nobody gets in by one", self._path)
 
-def parse_tokens(text: bytes) -> tuple[bytes, ...]:
-    """The tokens' digests; none at all means that nobody gets in. Raises ValueError naming the line, never the token."""
+
+def parse_tokens(text: bytes) -> TokenList:
+    """The tokens of a file; none at all means that nobody gets in.
+
+    Raises ValueError, naming the line and never the token, for lines of which none is a token: not a token file at all.
+    """
     lines = enumerate((line.strip() for line in text.splitlines()), 1)
     tokens = [(number, line) for number, line in lines if line and not line.startswith(b"#")]
-    for number, token in tokens:
-        if len(token) < _MIN_CHARS or not token.isascii() or b" " in token:
-            raise ValueError(f"line {number} is no token, expected {_MIN_CHARS} ASCII characters or more without spaces")
-    return tuple(hashlib.sha256(token).digest() for _, token in tokens)
+    wrong = tuple(
+        f"line {number} is not a token, expected {_MIN_CHARS} ASCII characters or more without spaces"
+        for number, line in tokens
+        if not _is_token(line)
+    )
+    if wrong and len(wrong) == len(tokens):
+        raise ValueError(wrong[0])
+    return TokenList(tuple(hashlib.sha256(line).digest() for _, line in tokens if _is_token(line)), wrong)
+
+
+def _is_token(line: bytes) -> bool:
+    return len(line) >= _MIN_CHARS and line.isascii() and b" " not in line

@@ -7,6 +7,7 @@ import base64
 import hashlib
 import hmac
 import json
+import logging
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +22,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypersonic.server.errors import StartError
 from hypersonic.server.security import keys as keys_module
 from hypersonic.server.security import watched
-from hypersonic.server.security.keys import JsonWebTokens, parse_jwks
+from hypersonic.server.security.keys import JsonWebTokens
 from hypersonic.server.security.policy import AuthorisationError, ForbiddenError
 from tests.server.conftest import Serve
 from tests.server.security.conftest import call, fetch
@@ -196,14 +197,89 @@ def test_a_withdrawn_key_closes_the_door_to_tokens_already_seen(jwks: Path, monk
     tokens.accept(token(STRANGER, kid="new"))
 
 
+OTHER_KINDS = {
+    "a curve nobody here knows": {"kty": "EC", "crv": "secp256k1", "x": "AQ", "y": "AQ", "kid": "k"},
+    "a kind that came later": {"kty": "AKP", "alg": "ML-DSA-44", "pub": "AQ"},
+    "a kind that is no text": {"kty": ["RSA"]},
+    "an algorithm of encryption": public(RSA_KEY, alg="RSA-OAEP"),
+    "a weak key": public(rsa.generate_private_key(65537, 1024)),
+    "half a key": {"kty": "RSA", "n": "AQ", "e": "AQAB"},
+    "a point that is not on its curve": {**public(EC_KEY), "x": b64(bytes(32)), "y": b64(bytes(32))},
+    "a key without its numbers": {"kty": "OKP", "crv": "Ed25519"},
+    "a kid that is a number": public(RSA_KEY, kid=7),
+    "not an object": 1,
+}
+
+
+@pytest.mark.parametrize("other", OTHER_KINDS.values(), ids=OTHER_KINDS)
+def test_a_key_of_another_kind_leaves_the_others_and_keeps_no_withdrawn_one(
+    jwks: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, other: object
+) -> None:
+    monkeypatch.setattr(watched, "_INTERVAL_S", 0.0)
+    monkeypatch.setattr(logging.getLogger("hypersonic"), "propagate", True)
+    tokens, given = JsonWebTokens(jwks, ISSUER, (AUDIENCE,)), token()
+    tokens.accept(given)
+    jwks.write_text(json.dumps({"keys": [other, public(STRANGER, kid="new")]}))
+    tokens.accept(token(STRANGER, kid="new"))
+    with pytest.raises(AuthorisationError, match="Jwks doesn't have key"):
+        tokens.accept(given)
+    assert f"{jwks}: key 0" in caplog.text
+    assert "; it is left out" in caplog.text
+    JsonWebTokens(jwks, ISSUER, (AUDIENCE,)).accept(token(STRANGER, kid="new"))
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [jwt.get_algorithm_by_name("RS256").to_jwk(RSA_KEY, as_dict=True), {"kty": "oct", "k": "c2VjcmV0"}],
+    ids=["private", "symmetric"],
+)
+def test_a_secret_is_refused_at_start_and_left_out_later(
+    jwks: Path, monkeypatch: pytest.MonkeyPatch, secret: dict[str, object]
+) -> None:
+    monkeypatch.setattr(watched, "_INTERVAL_S", 0.0)
+    tokens = JsonWebTokens(jwks, ISSUER, (AUDIENCE,))
+    jwks.write_text(json.dumps({"keys": [secret, public(STRANGER, kid="new")]}))
+    tokens.accept(token(STRANGER, kid="new"))
+    with pytest.raises(AuthorisationError, match="Jwks doesn't have key"):
+        tokens.accept(token())
+    with pytest.raises(StartError, match="key 0 is a"):
+        JsonWebTokens(jwks, ISSUER, (AUDIENCE,))
+
+
+@pytest.mark.parametrize("keys", [[], [OTHER_KINDS["a kind that came later"]]])
+def test_a_set_that_has_lost_all_its_keys_lets_nobody_in(
+    jwks: Path, monkeypatch: pytest.MonkeyPatch, keys: list[object]
+) -> None:
+    monkeypatch.setattr(watched, "_INTERVAL_S", 0.0)
+    tokens, given = JsonWebTokens(jwks, ISSUER, (AUDIENCE,)), token()
+    tokens.accept(given)
+    jwks.write_text(json.dumps({"keys": keys}))
+    with pytest.raises(AuthorisationError, match="Jwks doesn't have key"):
+        tokens.accept(given)
+
+
+def test_a_half_written_set_keeps_what_it_said_until_it_is_whole(jwks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watched, "_INTERVAL_S", 0.0)
+    tokens, given = JsonWebTokens(jwks, ISSUER, (AUDIENCE,)), token()
+    text = json.dumps({"keys": [public(STRANGER, kid="new")]})
+    for length in (0, 1, len(text) // 2, len(text) - 1):
+        jwks.write_text(text[:length])
+        tokens.accept(given)
+    jwks.write_text(text)
+    with pytest.raises(AuthorisationError, match="Jwks doesn't have key"):
+        tokens.accept(given)
+
+
 @pytest.mark.parametrize(
     ("document", "text"),
     [
         ("nonsense", "Expecting value"),
-        ("[]", "is no JSON Web Key set"),
-        ('{"keys": [1]}', "is no JSON Web Key set"),
+        ("[]", "not a JSON Web Key set"),
+        ('{"keys": {}}', "not a JSON Web Key set"),
+        ('{"keys": [1]}', "holds no key to verify signatures with: key 0 is 1, expected an object"),
         ('{"keys": []}', "holds no key to verify signatures with"),
-        ('{"keys": [{"kty": "oct", "k": "c2VjcmV0"}]}', "key 0 is of type 'oct' , expected RSA, EC"),
+        ('{"keys": [{"kty": "oct", "k": "c2VjcmV0"}]}', "key 0 is a symmetric key"),
+        ('{"keys": [{"kty": "oct2", "k": "c2VjcmV0"}]}', "key 0 is of type 'oct2' , expected RSA, EC"),
         ('{"keys": [{"kty": ["RSA"]}]}', "key 0 is of type"),
         ('{"keys": [{"kty": "RSA", "n": "AQ", "e": "AQAB"}]}', "key 0"),
         (json.dumps({"keys": [public(RSA_KEY, alg="HS256")]}), "its algorithm 'HS256' does not fit its type RSA"),
@@ -213,9 +289,10 @@ def test_a_withdrawn_key_closes_the_door_to_tokens_already_seen(jwks: Path, monk
         ("[" * 100_000, "nested too deeply"),
     ],
 )
-def test_a_file_that_is_no_set_of_public_keys_is_refused(document: str, text: str) -> None:
-    with pytest.raises(ValueError, match=text):
-        parse_jwks(document.encode())
+def test_a_file_that_is_no_set_of_public_keys_is_refused_at_start(jwks: Path, document: str, text: str) -> None:
+    jwks.write_text(document)
+    with pytest.raises(StartError, match=text):
+        JsonWebTokens(jwks, ISSUER, (AUDIENCE,))
 
 
 def test_keys_without_issuer_or_audience_are_refused_at_start(jwks: Path) -> None:

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 from pathlib import Path
 
 import grpc
@@ -134,7 +136,7 @@ def test_a_file_that_became_unreadable_keeps_what_it_said(
     tokens = BearerTokens(token_file)
     token_file.write_text("short\n")
     tokens.accept(TOKEN)
-    assert "cannot be used, keeping what it said before: line 1 is no token" in caplog.text
+    assert "cannot be used, keeping what it said before: line 1 is not a token" in caplog.text
     token_file.unlink()
     tokens.accept(TOKEN)
     token_file.write_text(f"{OTHER}\n")
@@ -142,9 +144,81 @@ def test_a_file_that_became_unreadable_keeps_what_it_said(
         tokens.accept(TOKEN)
 
 
+@pytest.mark.parametrize("number", [errno.ENOENT, errno.EACCES, errno.EIO, errno.ESTALE])
+def test_a_file_whose_read_failed_is_read_again_until_that_succeeds(
+    token_file: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    monkeypatch.setattr(watched, "_INTERVAL_S", 0.0)
+    tokens, read, failures = BearerTokens(token_file), watched._bounded, iter(range(3))
+
+    def failing(path: Path) -> bytes:
+        if next(failures, None) is not None:
+            raise OSError(number, os.strerror(number), str(path))
+        return read(path)
+
+    token_file.write_text(f"{OTHER}\n")
+    monkeypatch.setattr(watched, "_bounded", failing)
+    for _ in range(3):
+        tokens.accept(TOKEN)  # what it said before
+    with pytest.raises(AuthorisationError, match="not known"):
+        tokens.accept(TOKEN)
+    tokens.accept(OTHER)
+
+
+def test_a_change_counts_that_shows_neither_in_the_files_size_nor_in_its_time(
+    token_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `rsync --inplace --times` makes it, or two writes within one tick of the file system's clock."""
+    monkeypatch.setattr(watched, "_INTERVAL_S", 0.0)
+    tokens, before = BearerTokens(token_file), token_file.stat()
+    token_file.write_text(token_file.read_text().replace(TOKEN, OTHER))
+    os.utime(token_file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert token_file.stat().st_size == before.st_size
+    with pytest.raises(AuthorisationError, match="not known"):
+        tokens.accept(TOKEN)
+
+
+def test_a_failure_that_lasts_is_reported_once_a_minute_and_so_is_its_end(
+    token_file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(watched, "_INTERVAL_S", 0.0)
+    monkeypatch.setattr(logging.getLogger("hypersonic"), "propagate", True)
+    tokens, text = BearerTokens(token_file), token_file.read_text()
+    token_file.unlink()
+    for _ in range(5):
+        tokens.accept(TOKEN)
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    monkeypatch.setattr(watched, "_REMIND_S", 0.0)
+    tokens.accept(TOKEN)
+    assert [record.levelname for record in caplog.records] == ["ERROR", "ERROR"]
+    assert "it is tried again every second" in caplog.records[-1].message
+    token_file.write_text(text)
+    tokens.accept(TOKEN)
+    tokens.accept(TOKEN)
+    assert [record.levelname for record in caplog.records] == ["ERROR", "ERROR", "WARNING"]
+    assert "can be read again" in caplog.records[-1].message
+
+
+def test_a_wrong_line_of_a_changed_file_keeps_no_withdrawn_token(
+    token_file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(watched, "_INTERVAL_S", 0.0)
+    monkeypatch.setattr(logging.getLogger("hypersonic"), "propagate", True)
+    tokens = BearerTokens(token_file)
+    token_file.write_text(f"short\n{OTHER}\n")
+    tokens.accept(OTHER)
+    with pytest.raises(AuthorisationError, match="not known"):
+        tokens.accept(TOKEN)
+    assert [record.message.partition(": ")[2] for record in caplog.records if record.levelname == "ERROR"] == [
+        "line 1 is not a token, expected 16 ASCII characters or more without spaces; it is left out"
+    ]
+    with pytest.raises(StartError, match="line 1 is not a token"):
+        BearerTokens(token_file)
+
+
 @pytest.mark.parametrize("text", [b"short", b"a token of several words here", "a-token-with-an-umlaut-\u00fc".encode()])
 def test_what_is_no_token_is_said_by_its_line_and_not_by_its_text(text: bytes) -> None:
-    with pytest.raises(ValueError, match=r"^line 2 is no token, expected 16 ASCII characters") as error:
+    with pytest.raises(ValueError, match=r"^line 2 is not a token, expected 16 ASCII characters") as error:
         parse_tokens(b"# first\n" + text)
     assert text.decode() not in str(error.value)
 
