@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clocks per run of a kernel, Verilated, by wire format and memory, and the rate they mean beside a card's other limits.
 
-    hypersonic bench kernel [MODEL] [--rows N] [--runs N] [--latency CLOCKS ...] [--platform NAME] [--json]
+    hypersonic bench kernel [MODEL] [--rows N] [--runs N] [--latency CLOCKS ...] [--platform NAME]
+                            [--network-gbps GBPS] [--json]
 
 `--help` says what the columns are. Without MODEL the shell is measured around a bench core of FACILE's shape (18 numbers in,
 1 out). Clocks are counted by the kernel itself (RUN_CYCLES, BUSY_CYCLES and the stall counters, docs/registers.md). Rates at
@@ -26,6 +27,7 @@ from hypersonic.firmware import registers
 from hypersonic.firmware.errors import FirmwareError
 from hypersonic.firmware.kernel import Kernel, write_kernel
 from hypersonic.firmware.platform import Platform, find_platform
+from hypersonic.firmware.rates import BEAT_BYTES, CardRate, card_rate
 from hypersonic.hls.project import ConversionError
 from hypersonic.hls.row import Row
 from hypersonic.hls.verilator import ToolError
@@ -34,7 +36,6 @@ from hypersonic.sim.direct import MemoryTiming, Simulation
 from hypersonic.sim.simulator import build_hardware_simulator
 
 _PAGE_BYTES = 4096
-_BEAT_BYTES = 64
 FORMATS = ("FP32", "FP16", "INT16", "INT8")
 
 
@@ -76,18 +77,10 @@ class Clocks:
     clocks_per_second: float
 
 
-@dataclass(frozen=True)
-class Limit:
-    """Events (runs of the bench's rows) a second that one part of the way can carry."""
-
-    part: str
-    events_per_s: float
-
-
 def bound_clocks(kernel: Kernel, rows: int) -> int:
     """Clocks no kernel with these ports can do without: rows * max(II, bytes in / 64, bytes out / 64)."""
     core = kernel.core
-    beats = max(-(-rows * row.row_bytes // _BEAT_BYTES) for row in (core.inputs, core.outputs))
+    beats = max(-(-rows * row.row_bytes // BEAT_BYTES) for row in (core.inputs, core.outputs))
     return max(beats, rows * core.ii)
 
 
@@ -148,17 +141,10 @@ def queued(simulation: Simulation, run: tuple[int, int, int, int | None], runs: 
     return simulation.read(registers.BUSY_CYCLES) - busy, time.perf_counter() - began
 
 
-def limits(platform: Platform, clocks: Clocks, row_bytes: tuple[int, int]) -> list[Limit]:
-    """What each part of the way from the network to the kernel carries, in events a second; GB are 10**9 bytes."""
-    x, y = (rows * clocks.rows for rows in row_bytes)
-    bank = max(platform.memory, key=lambda memory: memory.peak_gb_s)
-    return [
-        Limit(f"one compute unit at {platform.kernel_clock_mhz} MHz", platform.kernel_clock_mhz * 1e6 / clocks.per_run),
-        Limit(f"PCIe {platform.pcie}, to the card", platform.h2c_gb_s * 1e9 / x),
-        Limit(f"PCIe {platform.pcie}, from the card", platform.c2h_gb_s * 1e9 / y),
-        Limit(f"one {bank.kind} bank, host and kernel both pass", bank.peak_gb_s * 1e9 / (2 * (x + y))),
-        *(Limit(f"network of {rate} Gb/s", rate * 1e9 / 8 / max(x, y)) for rate in (25, 100)),
-    ]
+def rate_of(platform: Platform, clocks: Clocks, row_bytes: tuple[int, int], network_gbps: float) -> CardRate:
+    """Events (runs of the bench's rows) a second, and what limits them."""
+    x, y = (size * clocks.rows for size in row_bytes)
+    return card_rate(platform, clocks.per_run, (x, y), network_gbps=network_gbps)
 
 
 def kernels_of(model: str | None, directory: Path) -> Iterator[Kernel]:
@@ -189,34 +175,30 @@ def main() -> int:
     options = parse_options()
     platform = find_platform(options.platform)
     memories = {"ideal": MemoryTiming(), **{f"{n} clocks": MemoryTiming(n, n) for n in options.latency}}
-    found: list[tuple[list[Clocks], list[Limit]]] = []
+    found: list[tuple[list[Clocks], CardRate]] = []
     with tempfile.TemporaryDirectory() as directory:
         for kernel in kernels_of(options.model, Path(directory)):
             simulator = build_hardware_simulator(kernel)
             clocks = [measure(kernel, simulator, options.rows, options.runs, memory) for memory in memories.items()]
             row_bytes = kernel.core.inputs.row_bytes, kernel.core.outputs.row_bytes
-            found.append((clocks, limits(platform, clocks[-1], row_bytes)))
+            found.append((clocks, rate_of(platform, clocks[-1], row_bytes, options.network_gbps)))
     if options.json:
-        kernels = [
-            {"clocks": [asdict(c) for c in clocks], "limits": [asdict(part) for part in parts]} for clocks, parts in found
-        ]
+        kernels = [{"clocks": [asdict(c) for c in clocks], "card": rate.as_data()} for clocks, rate in found]
         print(json.dumps({"platform": platform.name, "kernels": kernels}, indent=1))
         return 0
-    for clocks, parts in found:
-        show(clocks, parts)
+    for clocks, rate in found:
+        show(clocks, rate)
     return 0
 
 
-def show(clocks: list[Clocks], parts: list[Limit]) -> None:
+def show(clocks: list[Clocks], rate: CardRate) -> None:
     x, y = clocks[0].datatypes
     print(f"{x} in, {y} out, {clocks[0].rows} rows a run")
     print("memory         bound   1 run  allowed  1 row    queued   gap |     AR       R    core  behind      AW       W")
     for c in clocks:
         stalls = "".join(f"{count:8}" for count in astuple(c.stalls))
         print(f"{c.memory:12} {c.bound:7} {c.single:7} {c.allowed:8.0f} {c.one_row:6} {c.per_run:9} {c.gap:5} |{stalls[1:]}")
-    least = min(part.events_per_s for part in parts)
-    for part in parts:
-        print(f"{part.events_per_s:10.0f} events/s  {part.part}{'  <- the limit' if part.events_per_s == least else ''}")
+    print("\n".join(rate.lines()))
     print()
 
 

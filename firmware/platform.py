@@ -14,8 +14,9 @@ One file a card, platforms/<name>.toml; a file is read when its card is first as
     [pcie]              link, and what host transfers reach: h2c_gb_s, c2h_gb_s
     [[slr]]             what each die leaves to kernels: lut, ff, dsp, bram36, uram
     [total]             of the whole card, for what [[slr]] does not say: taken to be spread evenly
-    [[memory]]          tag (in MEM_TOPOLOGY), sp (in v++'s sp=), kind, base, size_mib, peak_gb_s, slr; with count, that many
-                        equal channels without gaps, <tag>[0] and so on
+    [[memory]]          tag (in MEM_TOPOLOGY), sp (in v++'s sp=), kind, base, size_mib, peak_gb_s, slr; measured_gb_s: what
+                        large transfers reach, left out where nobody has measured it; with count, that many equal channels
+                        without gaps, <tag>[0] and so on
 
 Sources are named in each file.
 """
@@ -92,6 +93,7 @@ class MemoryBank:
     size_bytes: int
     peak_gb_s: float
     slr: int  # the die beside which it is
+    measured_gb_s: float = 0.0  # what large transfers reach; 0 where nobody has measured it
 
 
 @dataclass(frozen=True)
@@ -198,6 +200,7 @@ _CLOCK = {"kernel_mhz": int, "system_mhz": int}
 _PCIE = {"link": str, "h2c_gb_s": float, "c2h_gb_s": float}
 _AMOUNTS = dict.fromkeys(RESOURCE_NAMES, int)
 _BANK = {"tag": str, "sp": str, "kind": str, "base": int, "size_mib": int, "peak_gb_s": float, "slr": int}
+_BANK_OPTIONAL = {"count": int, "measured_gb_s": float}
 
 _WORDS = {str: "text", int: "an integer of 0 or more", float: "a number above 0", list: "an array", dict: "a table"}
 
@@ -269,7 +272,7 @@ def _slrs(table: _Table) -> tuple[tuple[Resources, ...], tuple[str, ...]]:
 
 
 def _memory(table: _Table, slrs: int) -> tuple[MemoryBank, ...]:
-    banks = [bank for entry in table.tables("memory", _BANK, {"count": int}) for bank in _banks(entry, slrs)]
+    banks = [bank for entry in table.tables("memory", _BANK, _BANK_OPTIONAL) for bank in _banks(entry, slrs)]
     end = 0
     for bank in banks:
         if bank.base_address < end:
@@ -285,10 +288,14 @@ def _banks(entry: _Table, slrs: int) -> list[MemoryBank]:
     entry.text("tag", r"\S{1,11}", "1 to 11 characters")
     if entry["slr"] >= slrs or not 1 <= entry.get("count", 1) <= 64 or not entry["size_mib"]:
         raise PlatformError(f"{entry.where}: expected slr below {slrs}, count of 1 to 64, size_mib above 0")
+    if entry.get("measured_gb_s", 0.0) > entry["peak_gb_s"]:
+        raise PlatformError(
+            f"{entry.where}: measured_gb_s is {entry['measured_gb_s']}, expected at most its peak of {entry['peak_gb_s']}"
+        )
     size = entry["size_mib"] * MIB
     return [
         MemoryBank(entry["tag"] + number, entry["sp"] + number, entry["kind"], entry["base"] + index * size, size,
-                   entry["peak_gb_s"], entry["slr"])
+                   entry["peak_gb_s"], entry["slr"], entry.get("measured_gb_s", 0.0))
         for index, number in enumerate([f"[{i}]" for i in range(entry["count"])] if "count" in entry.values else [""])
     ]  # fmt: skip
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+from hypersonic.firmware.rates import NETWORK_GBPS
 from hypersonic.progress import Step
 
 #: bench/ is beside the rooms in a source checkout; an installed wheel does not carry it
@@ -33,7 +35,8 @@ A kernel is Verilated and run on memories of several latencies; it counts its cl
   AW       the address of a write, for the memory or for a response that it owes
   W        a beat of results, for the memory
 
-Below each table: events (runs of that many rows) a second which each part of the way could carry, the clock taken as given.
+Below each table: events (runs of that many rows) a second that a card carries with the slowest memory of the table, a
+prediction, and what each part of the way carries alone. The clock and the network are assumed.
 """
 
 
@@ -64,7 +67,26 @@ def add_kernel_options(parser: argparse.ArgumentParser) -> None:
         "--latency", type=int, nargs="+", default=[60, 200], metavar="CLOCKS", help="of the slow memories (default: 60 200)"
     )
     parser.add_argument("--platform", default="u250", metavar="NAME", help="whose limits are printed (default: u250)")
+    add_network_option(parser)
     parser.add_argument("--json", action="store_true", help="figures for programs")
+
+
+def add_network_option(parser: argparse.ArgumentParser) -> None:
+    """--network-gbps, for every command that predicts a rate."""
+    parser.add_argument(
+        "--network-gbps", type=_gbps, default=NETWORK_GBPS, metavar="GBPS",
+        help="the server's network in 10**9 bits a second, for the predicted rate (default: %(default)g)",
+    )  # fmt: skip
+
+
+def _gbps(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"got {text!r}, expected a number of Gb/s above 0")
+    return value
 
 
 def bench_kernel(args: argparse.Namespace, scripts: Path = SCRIPTS) -> int:
@@ -72,7 +94,8 @@ def bench_kernel(args: argparse.Namespace, scripts: Path = SCRIPTS) -> int:
     script = scripts / "kernel_clocks.py"
     if not script.is_file():
         raise BenchError(f"no {script.name} in {scripts}; it is in the source repository, not in the installed package")
-    argv = [f"--rows={args.rows}", f"--runs={args.runs}", f"--platform={args.platform}", *["--json"] * args.json]
+    argv = [f"--rows={args.rows}", f"--runs={args.runs}", f"--platform={args.platform}", f"--network-gbps={args.network_gbps}"]
+    argv += ["--json"] * args.json
     latency = ["--latency", *map(str, args.latency)]
     return subprocess.run([sys.executable, script, *argv, *latency, "--", *filter(None, [args.model])], check=False).returncode
 

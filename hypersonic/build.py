@@ -111,7 +111,7 @@ def build(
     if "gate" in project.report:
         on_gate(gate_line(project.report["gate"]))
     if "fit" in project.report:
-        lines, units = shown(project.report, (directory or Path("build")) / f"{project.name}-fit.png")
+        lines, units = shown(project.report, (directory or Path("build")) / f"{project.name}-fit.png", fit.network_gbps)
         on_gate("\n".join(lines))
         request = replace(request, compute_units=units if compute_units == 1 else compute_units)
     if request.vendor and request.kind == HLS:

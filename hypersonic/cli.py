@@ -74,7 +74,8 @@ class _Help(argparse.ArgumentDefaultsHelpFormatter):
     """Defaults are shown where they say something."""
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
-        return action.help if action.default in ("", 0, None) else super()._get_help_string(action)
+        says_nothing = isinstance(action.default, bool | list | tuple) or action.default in ("", 0, None)
+        return action.help if says_nothing else super()._get_help_string(action)
 
 
 class _Commands:
@@ -90,6 +91,8 @@ class _Commands:
 
 
 def _add_build_options(parser: argparse.ArgumentParser) -> None:
+    from hypersonic.bench import add_network_option
+
     parser.add_argument(
         "model", metavar="MODEL", help="a zoo name (facile) or a .keras, .h5 or .onnx file with a YAML beside it"
     )
@@ -104,6 +107,7 @@ def _add_build_options(parser: argparse.ArgumentParser) -> None:
         help="rf: take the reuse factors that fill this card, and show the designs there are (docs/rf-fit.md)",
     )  # fmt: skip
     parser.add_argument("--fill", type=_percent, default=80, metavar="PERCENT", help="how much of the card --fit may take")
+    add_network_option(parser)
     parser.add_argument("--model-repository", type=Path, default=Path("models"), metavar="DIR", help="where it is published")
     parser.add_argument(
         "--build-directory", type=Path, default=Path("build"), metavar="DIR", help="where its HLS project and RTL go"
@@ -183,9 +187,13 @@ def _add_infer_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_infer(commands: _Commands) -> None:
+    from hypersonic.bench import add_network_option
+
     parser = commands.add("infer", _infer, "send events through a running server: rate, latency, physics figures, a picture")
     parser.add_argument("model", metavar="MODEL", help="a zoo name: its generator makes the events")
     _add_infer_options(parser)
+    parser.add_argument("--platform", default="u250", metavar="CARD", help="the card whose rate is predicted")
+    add_network_option(parser)
     parser.add_argument("--url", default="localhost:8001", help="the server's gRPC address")
     parser.add_argument("--metrics-url", default="http://localhost:8002/metrics", help="where clocks are read from")
     parser.add_argument("--no-check", dest="check", action="store_false", help="do not compare with csim as integers")
@@ -193,7 +201,7 @@ def _add_infer(commands: _Commands) -> None:
 
 
 def _infer(args: argparse.Namespace) -> int:
-    from hypersonic.infer import infer
+    from hypersonic.infer import OnCard, infer
     from hypersonic.progress import progress
 
     with progress(quiet=args.quiet) as step:
@@ -207,6 +215,7 @@ def _infer(args: argparse.Namespace) -> int:
             seed=args.seed,
             check=args.check,
             progress=step,
+            on=OnCard(args.platform, args.network_gbps),
         )
     return outcome.show(args.output)
 
@@ -226,19 +235,25 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _add_report(commands: _Commands) -> None:
+    from hypersonic.bench import add_network_option
+
     parser = commands.add("report", _report, "float against quantised against csim against RTL: a table and a picture a model")
     parser.add_argument("models", nargs="*", metavar="MODEL", help="zoo names")
     parser.add_argument("--all", action="store_true", help="every zoo model that has a generator (an hour the first time)")
     parser.add_argument("--output", type=Path, default=Path("report"), metavar="DIR", help="where table and pictures go")
+    parser.add_argument("--platform", default="u250", metavar="CARD", help="the card whose rate is predicted")
+    add_network_option(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress on the terminal")
 
 
 def _report(args: argparse.Namespace) -> int:
+    from hypersonic.infer import OnCard
     from hypersonic.progress import progress
     from hypersonic.report import report_models
 
+    on = OnCard(args.platform, args.network_gbps)
     with progress(quiet=args.quiet) as step:
-        print(report_models(args.models, everything=args.all, directory=args.output, progress=step))
+        print(report_models(args.models, everything=args.all, directory=args.output, progress=step, on=on))
     return OK
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from hypersonic.firmware.linker_config import LIMITS_PERCENT, controllers, most_units
 from hypersonic.firmware.platform import RESOURCE_NAMES, Platform, Resources, find_platform
+from hypersonic.firmware.rates import NETWORK_GBPS, card_rate, least_clocks
 from hypersonic.hls.rf.cost import Amounts
 from hypersonic.hls.rf.fit import Card, Fit, fit
 from hypersonic.hls.rf.fit_json import card_to_json, fit_from_json
@@ -50,10 +51,11 @@ def card_of(platform: Platform, x_bytes: int = 0, y_bytes: int = 0, fill_percent
 
 @dataclass(frozen=True)
 class FitOptions:
-    """`hypersonic build --fit CARD --fill PERCENT`; card "": no search."""
+    """`hypersonic build --fit CARD --fill PERCENT --network-gbps GBPS`; card "": no search."""
 
     card: str = ""
     fill_percent: int = FILL_PERCENT
+    network_gbps: float = NETWORK_GBPS
 
     def as_json(self) -> str:
         """What the conversion is told of the card; "" for none. Raises PlatformError, FillError."""
@@ -65,14 +67,24 @@ class FitOptions:
 NO_FIT = FitOptions()
 
 
-def shown(report: Mapping[str, Any], picture: Path) -> tuple[list[str], int]:
+def shown(report: Mapping[str, Any], picture: Path, network_gbps: float = NETWORK_GBPS) -> tuple[list[str], int]:
     """A project's report that has a "fit": the tables, the picture drawn, and how many units the design has."""
     from hypersonic.fit_picture import draw_fit  # matplotlib, which a build without a search does not need
 
     found = fit_from_json(report["fit"])
     picture.parent.mkdir(parents=True, exist_ok=True)
     draw_fit(found, picture)
-    return [*fit_lines(found), f"picture: {picture}"], found.chosen.units
+    return [*fit_lines(found), *rate_lines(found, network_gbps), f"picture: {picture}"], found.chosen.units
+
+
+def rate_lines(found: Fit, network_gbps: float) -> list[str]:
+    """What the card carries of the design taken, with bank and network; nothing where a row's bytes are not known."""
+    card, row_bytes = found.card, (found.card.x_bytes, found.card.y_bytes)
+    if not all(row_bytes):
+        return []
+    clocks = least_clocks(found.chosen.design.interval, row_bytes)
+    platform = find_platform(card.name, retired_too=True)
+    return card_rate(platform, clocks, row_bytes, units=found.chosen.units, network_gbps=network_gbps).lines("inferences")
 
 
 def _room(die: Resources, taken: Resources, fill_percent: int) -> Amounts:
@@ -97,4 +109,4 @@ def fit_card(
         from hypersonic.fit_picture import draw_fit
 
         draw_fit(found, picture)
-    return found, fit_lines(found)
+    return found, [*fit_lines(found), *rate_lines(found, NETWORK_GBPS)]

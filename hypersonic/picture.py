@@ -53,11 +53,11 @@ def _rows(outcome: Outcome) -> list[tuple[str, str, str]]:
         ("events/s", f"{load.events_per_s:.1f}", "simulated card on this machine"),
         ("latency p50 / p99, ms", f"{load.latency_ms(0.5):.0f} / {load.latency_ms(0.99):.0f}", "as the clients saw it"),
     ]
-    if cycles:
-        rate = outcome.figures()["events_per_s_at_300_mhz"] or 0.0
+    if rate := outcome.rate:
         rows += [
             ("clocks per event", f"{cycles:,.0f}", f"{cycles / outcome.rows:.3f} a row, counted by the kernel"),
-            ("events/s at 300 MHz", f"{rate:,.0f}", "one compute unit on a U250, if it closes timing there"),
+            (f"events/s on a {rate.platform}", f"{rate.events_per_s:,.0f}", f"a prediction: the {rate.binding.part} limits it"),
+            *((f"  {limit.part}", f"{limit.events_per_s:,.0f}", str(limit)) for limit in rate.limits),
         ]
     merit = outcome.merit
     before = "" if merit.before is None else f", the float network's {merit.before:.4f}"

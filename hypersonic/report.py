@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hypersonic.firmware.platform import Platform, find_platform
+from hypersonic.firmware.rates import CardRate, card_rate, least_clocks
 from hypersonic.hls.build import build_project
 from hypersonic.hls.cache import cached
 from hypersonic.hls.core import Core
@@ -29,7 +31,7 @@ from hypersonic.hls.row import Row
 from hypersonic.hls.rtl_sim import RtlCore
 from hypersonic.hls.trained_predict import trained_predict
 from hypersonic.hls.zoo.task import NoTaskError, Outputs, Sample, Task, task_of, tasks
-from hypersonic.infer import KERNEL_CLOCK_HZ
+from hypersonic.infer import ON_U250, OnCard
 from hypersonic.progress import Step
 
 #: what the report's rows are generated from
@@ -58,11 +60,7 @@ class CoreReport:
     clocks: int
     predicted: int
     rtl_us: float
-
-    @property
-    def rate(self) -> float:
-        """Rows a second of one compute unit at 300 MHz: a prediction."""
-        return KERNEL_CLOCK_HZ / self.ii
+    rate: CardRate
 
 
 @dataclass(frozen=True)
@@ -86,7 +84,10 @@ class ModelReport:
     def figures(self) -> dict[str, Any]:
         """All of it by name, the core's beside the model's; `core` is null where there is none."""
         values = asdict(self)
-        return {**values, **values["core"]} if self.core else values
+        if self.core:
+            values["core"]["rate"] = self.core.rate.as_data()
+            return {**values, **values["core"]}
+        return values
 
 
 @dataclass(frozen=True)
@@ -97,21 +98,25 @@ class Answers:
     numbers: dict[str, NDArray[np.float64]]
 
 
-def report_models(models: Sequence[str], *, everything: bool, directory: Path, progress: Step) -> str:
-    """The reports of `models`, or of every zoo model, written into `directory`; returns the table. Raises NoTaskError."""
+def report_models(models: Sequence[str], *, everything: bool, directory: Path, progress: Step, on: OnCard = ON_U250) -> str:
+    """The reports of `models`, or of every zoo model, written into `directory`; returns the table. on: whose rate is predicted.
+
+    Raises NoTaskError, PlatformError, and what report() raises.
+    """
     wanted = list(tasks()) if everything else list(models)
     if not wanted:
         raise NoTaskError(f"no model is named: give names ({', '.join(tasks())}) or --all")
     for model in wanted:
         task_of(model)  # before anything is built
-    answers = [report(model, progress) for model in wanted]
+    find_platform(on.platform, retired_too=True)
+    answers = [report(model, progress, on) for model in wanted]
     write(answers, directory)
     return table([each.report for each in answers])
 
 
-def report(model: str, progress: Step = lambda _: None) -> Answers:
+def report(model: str, progress: Step = lambda _: None, on: OnCard = ON_U250) -> Answers:
     """All four engines of one zoo model. Raises NoTaskError, ReportError and what a build raises."""
-    task = task_of(model)
+    task, platform = task_of(model), find_platform(on.platform, retired_too=True)
     with tempfile.TemporaryDirectory() as scratch:
         kind = "" if task.rtl_rows else "csim"
         project, core = build_project(model, Path(scratch) / "project", core=kind, progress=progress)
@@ -124,7 +129,7 @@ def report(model: str, progress: Step = lambda _: None) -> Answers:
         verilated = None
         if core:
             progress(f"{model}: Verilated core, {min(task.rtl_rows, len(x_raw))} rows")
-            verilated = _rtl(core, project, x_raw[: task.rtl_rows], y_raw)
+            verilated = _rtl(core, project, x_raw[: task.rtl_rows], y_raw, _rate(core, platform, on))
         progress(f"{model}: the trained model")
         trained, parameters = _trained(model, project, x_raw)
     numbers: dict[str, Outputs | None] = {
@@ -159,7 +164,15 @@ def _csim(project: HlsProject, library: Path, x_raw: NDArray[np.int64]) -> tuple
     return y_raw, float((place / "seconds").read_text()) * 1e6 / len(x_raw)
 
 
-def _rtl(core: Core, project: HlsProject, x_raw: NDArray[np.int64], y_raw: NDArray[np.int64]) -> CoreReport:
+def _rate(core: Core, platform: Platform, on: OnCard) -> CardRate:
+    """Of one compute unit, rows a second."""
+    row_bytes = core.inputs.row_bytes, core.outputs.row_bytes
+    return card_rate(
+        platform, least_clocks(core.ii, row_bytes), row_bytes, network_gbps=on.network_gbps, kernel_mhz=on.kernel_mhz
+    )
+
+
+def _rtl(core: Core, project: HlsProject, x_raw: NDArray[np.int64], y_raw: NDArray[np.int64], rate: CardRate) -> CoreReport:
     """Raises ReportError for the first integer that is not csim's."""
     with RtlCore(core) as rtl:
         begin = process_time()
@@ -176,7 +189,7 @@ def _rtl(core: Core, project: HlsProject, x_raw: NDArray[np.int64], y_raw: NDArr
         multipliers = int(project.report["core"].get("multipliers", 0))
         return CoreReport(
             core.kind, core.ii, core.latency_cycles, multipliers, got.size, len(got), rtl.clocks, predicted,
-            seconds * 1e6 / len(got),
+            seconds * 1e6 / len(got), rate,
         )  # fmt: skip
 
 
@@ -198,7 +211,8 @@ def real(row: Row, raw: NDArray[np.int64]) -> Outputs:
 
 _HEAD = (
     "model", "parameters", "figure of merit", "float", "quantised", "csim", "RTL = csim", "max csim - model file", "core",
-    "multipliers", "clocks a row", "clocks, measured / predicted", "rows/s at 300 MHz, predicted", "CPU us a row, csim / RTL",
+    "multipliers", "clocks a row", "clocks, measured / predicted", "rows/s on a card, predicted", "limited by",
+    "the kernel alone", "CPU us a row, csim / RTL",
 )  # fmt: skip
 
 
@@ -212,11 +226,12 @@ def _line(each: ModelReport) -> tuple[str, ...]:
     merits = [_number(each.merit[name]) for name in _STAGES[:3]]
     figure, difference, csim_us = f"{each.figure}, {each.rows:,} rows", f"{each.difference:.3g}", f"{each.csim_us:,.0f}"
     if not (core := each.core):
-        return each.model, f"{each.parameters:,}", figure, *merits, "no RTL", difference, *["-"] * 5, f"{csim_us} / -"
+        return each.model, f"{each.parameters:,}", figure, *merits, "no RTL", difference, *["-"] * 7, f"{csim_us} / -"
     return (
         each.model, f"{each.parameters:,}", figure, *merits,
         f"{core.equal:,} integers of {core.rtl_rows:,} rows", difference, core.core, f"{core.multipliers or '-'}",
-        f"{core.ii:,}", f"{core.clocks:,} / {core.predicted:,}", f"{core.rate:,.0f}", f"{csim_us} / {core.rtl_us:,.0f}",
+        f"{core.ii:,}", f"{core.clocks:,} / {core.predicted:,}", f"{core.rate.events_per_s:,.0f}", core.rate.binding.part,
+        f"{core.rate.of('kernel'):,.0f}", f"{csim_us} / {core.rtl_us:,.0f}",
     )  # fmt: skip
 
 

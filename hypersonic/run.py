@@ -53,7 +53,7 @@ def build_as_asked(
         datatypes=(args.input_datatype, args.output_datatype),
         directory=args.build_directory,
         options=CardOptions(args.kernel_mhz, args.lower_clock, args.afi_bucket),
-        fit=FitOptions(args.fit, args.fill),
+        fit=FitOptions(args.fit, args.fill, args.network_gbps),
         progress=step,
         on_resources=on_resources,
         on_gate=on_gate,
@@ -62,7 +62,7 @@ def build_as_asked(
 
 def run(args: argparse.Namespace) -> int:
     """Build args.model, serve it on free ports of this host, send events, show what came back. Returns the exit code."""
-    from hypersonic.infer import infer
+    from hypersonic.infer import OnCard, infer
 
     with progress(quiet=args.quiet) as step:
         build_as_asked(args, step)
@@ -78,6 +78,7 @@ def run(args: argparse.Namespace) -> int:
                 seed=args.seed,
                 check=True,
                 progress=step,
+                on=OnCard(args.platform, args.network_gbps, args.kernel_mhz),
             )
             step("server: SIGTERM, drain")
     return outcome.show(args.output)

@@ -27,8 +27,9 @@ def _head(fit: Fit) -> Iterator[str]:
         "from a row to its result"
     )
     yield (
-        f"at {card.clock_mhz:g} MHz, which no tool has confirmed by placing it: {point.rate_hz:,.0f} inferences/s, "
-        f"limited by {point.bound}; {point.fullest:.0%} of what the card has for units in {LABELS[point.kind]}"
+        f"at {card.clock_mhz:g} MHz, which no tool has confirmed by placing it, core and host's link carry "
+        f"{point.rate_hz:,.0f} inferences/s, limited by {point.bound}; "
+        f"{point.fullest:.0%} of what the card has for units in {LABELS[point.kind]}"
     )
 
 

@@ -43,10 +43,13 @@ def test_bench_kernel_prints_what_each_channel_waited_for_and_its_help_says_what
     asked = subprocess.run([*command, "--help"], capture_output=True, text=True, check=True).stdout
     assert "usage: hypersonic bench kernel" in asked
     assert KERNEL_HELP.splitlines()[0] in asked
-    printed = subprocess.run([*command, "--rows", "32", "--latency", "50"], capture_output=True, text=True, check=True).stdout
+    printed = subprocess.run(
+        [*command, "--rows", "32", "--latency", "50", "--network-gbps", "100"], capture_output=True, text=True, check=True
+    ).stdout
     head, columns, ideal, slow = printed.splitlines()[:4]
     assert head == "FP32 in, FP32 out, 32 rows a run"
     assert columns.split("|")[1].split() == ["AR", "R", "core", "behind", "AW", "W"]
+    assert re.match(r"[\d,]+ events/s on one u250, limited by the memory bank: a prediction$", printed.splitlines()[4])
     waited = [[int(count) for count in line.split("|")[1].split()] for line in (ideal, slow)]
     assert waited[1][1] == waited[0][1] + 49  # the first beat comes so much later
     assert [waits[:1] + waits[2:] for waits in waited] == [[0] * 5] * 2

@@ -59,6 +59,12 @@ def test_the_main_job_builds_serves_infers_checks_and_stops(tmp_path: Path) -> N
     figures = json.loads((tmp_path / "result" / "figures.json").read_text())
     assert figures["integers_equal_to_csim"] == 3 * 16_000
     assert 16_000 * 72 / 64 <= figures["clocks_per_event"] <= 1.15 * 16_000 * 72 / 64
+    card = figures["card"]
+    assert (card["platform"], card["limited_by"]) == ("u250", "network")
+    assert card["events_per_s"] == 25e9 / 8 / (16_000 * 72)
+    assert {limit["part"]: f"{limit['events_per_s']:,.0f}" in done.stdout for limit in card["limits"]} == dict.fromkeys(
+        ("network", "memory bank", "PCIe to the card", "kernel", "PCIe from the card"), True
+    )
     assert (tmp_path / "result" / "result.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "models" / "facile" / "1" / "model.xclbin").read_bytes().startswith(b"xclbin2\0")
     assert {"build_prj.tcl", "firmware"} <= {path.name for path in (tmp_path / "build" / "facile" / "hls").iterdir()}

@@ -45,6 +45,8 @@ def test_a_report_has_a_line_and_a_picture_a_model(tmp_path: Path) -> None:
     assert (line["model"], line["equal"], line["difference"]) == ("jets_logits", 6000 * 5, 0.0)
     assert abs(line["clocks"] - line["predicted"]) <= 0.02 * line["predicted"]
     assert line["merit"]["csim"] == line["merit"]["quantised"] > 0.85
+    assert line["rate"]["events_per_s"] == min(limit["events_per_s"] for limit in line["rate"]["limits"])
+    assert f"| {line['rate']['events_per_s']:,.0f} | {line['rate']['limited_by']} |" in done.stdout
     assert (tmp_path / "jets_logits.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -54,7 +56,7 @@ def test_a_model_without_a_figure_or_a_core_has_a_line_of_csim_alone(monkeypatch
     text = report.report_models(["facile"], everything=False, directory=tmp_path, progress=lambda _line: None)
     head, _, row = (line.strip("| ").split(" | ") for line in text.splitlines())
     assert row[:7] == ["facile", "1,221", "none, 50 rows", "-", "-", "-", "no RTL"]
-    assert (row[8:13], row[13][-4:], len(row)) == (["-"] * 5, " / -", len(head))
+    assert (row[8:15], row[15][-4:], len(row)) == (["-"] * 7, " / -", len(head))
     (line,) = json.loads((tmp_path / "figures.json").read_text())
     assert (line["core"], set(line["merit"].values()), line["csim_us"] > 0) == (None, {None}, True)
     assert (tmp_path / "facile.png").read_bytes().startswith(b"\x89PNG")

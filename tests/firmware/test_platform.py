@@ -95,6 +95,11 @@ def test_memories_fit_the_xclbin_and_do_not_overlap(platform: Platform) -> None:
         ("uram = 320", "", r"uram is to be said in every \[\[slr\]\], or once in \[total\]"),
         ("uram = 320", "uram = 1.5", r"slr\[0\]: uram is 1.5, expected an integer"),
         ('kind = "DDR4"', 'kind = "tape"', r"memory\[0\]: kind is 'tape', expected DDR4 or HBM"),
+        (
+            "measured_gb_s = 16.8",
+            "measured_gb_s = 19.3",
+            r"memory\[0\]: measured_gb_s is 19.3, expected at most its peak of 19.2",
+        ),
         ("slr = 3", "slr = 4", r"memory\[3\]: expected slr below 4"),
         ("base = 0x5000000000", "base = 0x4000000001", "memory bank1 begins at 0x4000000001, expected 0x4400000000 or above"),
         ("unverified = []", 'unverified = ["clock.mhz"]', "unverified names 'clock.mhz', which is no field"),
