@@ -24,6 +24,7 @@ import numpy as np
 
 from hypersonic.hls.csim import Csim, compile_csim
 from hypersonic.hls.da_core import write_core
+from hypersonic.hls.da_refusal import naming_rf
 from hypersonic.hls.description import DescriptionError, ModelDescription, Side, find_model, read_description, sides_of
 from hypersonic.hls.embedding_rows import fill_embeddings
 from hypersonic.hls.gate import compare
@@ -107,7 +108,8 @@ def _write_core(core: str, card: str, graph: Any, project: HlsProject) -> dict[s
     where = project.name, project.inputs, project.outputs, project.core
     if core == "da":
         _say("factoring the weights into adders")
-        return {"core": write_core(read_network(graph), *where, _say)[1]}
+        with naming_rf(graph):
+            return {"core": write_core(read_network(graph), *where, _say)[1]}
     network, report = read_rf_network(graph), {}
     if card:
         _say("searching the reuse factors that fill the card")

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from hypersonic.hls.core import Core
 from hypersonic.hls.da_core import write_core
+from hypersonic.hls.da_refusal import naming_rf
 from hypersonic.hls.model_graph import read_network, tensor_types
 from hypersonic.hls.rf.graph import read_rf_network
 from hypersonic.hls.rf.write import write_rf_core
@@ -115,7 +116,8 @@ def core_of(model: Any) -> tuple[Core, dict[str, Any]]:
     name, directory = model.config.get_project_name(), _directory(model)
     if any(str(layer.get_attr("strategy")).lower() == "resource" for layer in model.get_layers()):
         return write_rf_core(read_rf_network(model), name, inputs, outputs, directory)
-    return write_core(read_network(model), name, inputs, outputs, directory)
+    with naming_rf(model):
+        return write_core(read_network(model), name, inputs, outputs, directory)
 
 
 def _written(model: Any) -> Core:

@@ -341,3 +341,17 @@ def test_a_model_that_is_not_there_is_an_error_with_the_zoos_names(tmp_path: Pat
     (tmp_path / "lonely.h5").touch()
     with pytest.raises(DescriptionError, match=r"lonely.yaml does not exist; a model needs a YAML beside it"):
         build_project(str(tmp_path / "lonely.h5"), tmp_path)
+
+
+#: how a refusal of the da core ends that the rf core does not make
+BY_RF = r"runs the model's own C\+\+; or build it with --core rf \(hls4ml's Strategy: Resource\)$"
+
+
+@pytest.mark.parametrize("case", ["accum_drops_bits", "overflow_mode", "sigmoid", "leaky_relu", "convolution", "multiply"])
+def test_what_the_rf_core_takes_is_refused_by_the_da_core_with_its_name(refusals: dict[str, str], case: str) -> None:
+    assert re.search(BY_RF, refusals[case]), refusals[case]
+
+
+@pytest.mark.parametrize("case", ["unknown_layer", "clipped_relu", "broadcast", "nan_weights", "wide_output", "softmax_type"])
+def test_what_no_core_takes_is_refused_without_naming_another(refusals: dict[str, str], case: str) -> None:
+    assert "--core rf" not in refusals[case], refusals[case]

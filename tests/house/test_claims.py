@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sentences of README, CONTRIBUTING and the pages that the code can check: who imports what, one number for one thing."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from hypersonic import cli
+from hypersonic.firmware.platform import find_platform
+from hypersonic.firmware.rates import NETWORK_GBPS, card_rate
+
+ROOT = Path(__file__).resolve().parents[2]
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
+README = (ROOT / "README.md").read_text()
+GUIDE = (ROOT / "docs" / "guide.md").read_text()
+ZOO = (ROOT / "docs" / "zoo.md").read_text()
+
+
+def importing(room: str, package: str) -> set[str]:
+    """The room's files that import a package, by their paths."""
+    pattern = re.compile(rf"^\s*(?:import|from) {package}\b", re.MULTILINE)
+    return {str(file.relative_to(ROOT)) for file in (ROOT / room).rglob("*.py") if pattern.search(file.read_text())}
+
+
+def test_grpc_is_imported_where_contributing_says() -> None:
+    (text,) = re.findall(r"gRPC in (.*?`)\.\n", CONTRIBUTING, re.DOTALL)
+    assert set(re.findall(r"`([\w/.]+\.py)`", text)) == importing("server", "grpc")
+
+
+def test_hls4ml_is_imported_where_contributing_says() -> None:
+    (text,) = re.findall(r"hls4ml in the two loaders (.*?), Keras in", CONTRIBUTING, re.DOTALL)
+    assert set(re.findall(r"`([\w/.]+\.py)`", text)) == importing("hls", "hls4ml")
+
+
+def modules() -> dict[str, str]:
+    """RTL module -> its text."""
+    return {file.stem: file.read_text() for room in ("firmware", "hls") for file in (ROOT / room / "rtl").glob("*.sv")}
+
+
+def test_every_module_is_driven_by_a_bench_of_its_own_or_of_one_around_it() -> None:
+    benches = {place.name for place in (ROOT / "sim" / "tb").iterdir() if place.is_dir()}
+    known = modules()
+
+    def driven(name: str, seen: frozenset[str] = frozenset()) -> bool:
+        around = [other for other, text in known.items() if other != name and re.search(rf"^\s*{name}\b", text, re.MULTILINE)]
+        return name in benches or any(driven(other, seen | {name}) for other in around if other not in seen)
+
+    # the top of every kernel is driven by the benches of whole kernels, that of F2 by tests/f2; weights come in streams
+    assert {name for name in known if not driven(name)} <= {"kernel_shell", "kernel_read", "f2_shell", "rf_weights"}
+    assert {"kernel", "kernel_weights"} <= benches
+
+
+def rows_of(text: str, head: str) -> dict[str, list[str]]:
+    """The cells of a Markdown table, by their first."""
+    lines = text[text.index(head) :].split("\n\n", maxsplit=1)[0].splitlines()[2:]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return {row[0]: row for row in cells}
+
+
+def test_a_model_of_the_zoo_has_one_number_of_parameters() -> None:
+    shapes, report = rows_of(ZOO, "| model | in | out | parameters |"), rows_of(ZOO, "| model | parameters | figure of merit |")
+    assert len(report) >= 12
+    for name, cells in report.items():
+        assert shapes[name][3].replace(" ", "") == cells[1].replace(",", ""), name
+    assert rows_of((ROOT / "docs" / "zoo" / "table.md").read_text(), "| model |")["facile"] == report["facile"]
+
+
+@pytest.mark.parametrize(("text", "where"), [(README, "README.md"), (GUIDE, "docs/guide.md")])
+def test_the_rate_that_a_page_shows_is_the_least_of_the_limits_beside_it(text: str, where: str) -> None:
+    parts = r"events/s on a u250|network|memory bank|PCIe \w+ the card|kernel"
+    shown = dict(re.findall(rf"^│ +({parts}) +│ +([\d,]+) ", text, re.MULTILINE))
+    (clocks,) = re.findall(r"^│ clocks per event +│ +([\d,]+) ", text, re.MULTILINE)
+    rate = card_rate(find_platform("u250"), int(clocks.replace(",", "")), (16_000 * 72, 16_000 * 4))
+    assert shown.pop("events/s on a u250") == f"{rate.events_per_s:,.0f}", where
+    kernel = shown.pop("kernel")
+    assert shown == {limit.part: f"{limit.events_per_s:,.0f}" for limit in rate.limits if limit.part != "kernel"}, where
+    assert abs(int(kernel.replace(",", "")) - rate.of("kernel")) <= 1, where  # the clocks are shown as a whole number
+    assert NETWORK_GBPS == 25
+
+
+def test_the_guide_names_no_layer_that_the_kernel_cannot_have_as_one_it_can() -> None:
+    from hypersonic.hls.model_graph import _SUPPORTED
+    from hypersonic.hls.rf.graph import class_names
+
+    section = GUIDE[GUIDE.index("### Which core") : GUIDE.index("[hls/description.py]")]
+    unrolled = section[: section.index("`rf` (`Resource`)")]
+    for word in re.findall(r"[A-Z][A-Za-z]{2,}", _SUPPORTED):
+        assert word in unrolled or word == "Activation", word
+    assert {"Conv2D", "DepthwiseConv2D", "Pooling2D", "Softmax", "Embedding", "Resize", "ZeroPadding2D"} <= set(class_names())
+
+
+def test_a_switch_shows_no_default() -> None:
+    for name, parser in cli._parser()._subparsers._group_actions[0].choices.items():  # type: ignore[union-attr, index]
+        assert not re.search(r"\(default: (True|False|\[)", " ".join(parser.format_help().split())), name
