@@ -18,7 +18,7 @@ from hypersonic import cli
 from hypersonic.build import BuildError
 from hypersonic.client.load import InferError
 from hypersonic.hls.verilator import MissingToolError, ToolError
-from hypersonic.infer import kernel_cycles
+from hypersonic.infer import kernel_cycles, units_of_a_card
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -174,3 +174,21 @@ def test_metrics_that_do_not_answer_are_named() -> None:
     for url in ("http://localhost:1/metrics", "no address"):
         with pytest.raises(InferError, match=f"no metrics from {url}: .*--metrics-url"):
             kernel_cycles(url, "facile")
+
+
+def test_the_units_of_the_card_with_most_of_them_count_if_they_worked() -> None:
+    name = 'fpga_compute_unit_busy_cycles_total{{compute_unit="facile_{}",gpu_uuid="{}"}}'
+    worked = {name.format(1, "a"): 7, name.format(2, "a"): 7, name.format(3, "a"): 0, name.format(1, "b"): 9}
+    assert units_of_a_card(worked) == 2
+    assert units_of_a_card({}) == 1
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "nan", "inf", "fast", ""])
+def test_a_network_is_a_number_of_gigabits_above_0(value: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["infer", "facile", f"--network-gbps={value}"])
+    assert f"got {value!r}, expected a number of Gb/s above 0" in capsys.readouterr().err
+
+
+def test_a_card_that_is_not_known_is_named_before_anything_is_sent() -> None:
+    refused(hypersonic("infer", "facile", "--platform", "u999"), "platform is 'u999', expected one of aws_f2, u200")
