@@ -1,33 +1,50 @@
 # SPDX-License-Identifier: Apache-2.0
 """Admission: how many requests, and how many of their bytes, the server holds; and the door it closes to drain.
 
-Memory is shared by dynamic thresholds (Choudhury, Hahne: Dynamic queue length thresholds, IEEE/ACM Trans. Networking, 1998): a
-client may hold as many bytes as are still free. So one greedy client gets half of the limit and never all of it, two get a
-third each, and who holds little is let in until the very end. A request's bytes are held until its answer has left the server:
-a client that does not read its answers uses up its own share.
+Memory is shared by address, then by connection (see shares.py): one greedy client never gets all of it. Bytes count when they
+are here, never when they are only announced, and are held until the answer has left the server: a client that does not read its
+answers uses up its own share.
 """
 
 from __future__ import annotations
 
 import threading
 
-from hypersonic.server.errors import BudgetError, CancelledError, ClientShareError, ShuttingDownError
+from hypersonic.server.errors import (
+    AddressShareError,
+    BudgetError,
+    CancelledError,
+    ClientShareError,
+    ShuttingDownError,
+)
+from hypersonic.server.peers import Peers
+from hypersonic.server.shares import Shares
+
+#: what a request of a new client takes, for the question whether it would be refused: so much, or this part of the limit
+_FRESH_BYTES, _FRESH_PART = 1 << 20, 1024
 
 
 class Admission:
     """Front ends' threads enter and leave; the main thread closes the door and waits. limit_bytes: 0 = no limit."""
 
-    def __init__(self, limit_bytes: int) -> None:
+    def __init__(self, limit_bytes: int, peers: Peers | None = None) -> None:
+        self.shares = Shares(limit_bytes, peers, max(1, min(_FRESH_BYTES, limit_bytes // _FRESH_PART)))
         self.limit_bytes = limit_bytes
         self.requests = 0
-        self.size_bytes = 0
         self.closed = False
-        #: requests refused for their bytes, since start
-        self.refused = 0
         #: those that came after the door was closed
         self.turned_away = 0
-        self._clients: dict[str, int] = {}
         self._changed = threading.Condition(threading.Lock())
+
+    @property
+    def size_bytes(self) -> int:
+        """Held now."""
+        return self.shares.used
+
+    @property
+    def refused(self) -> int:
+        """Requests refused for their bytes, since start."""
+        return self.shares.refusals
 
     def enter(self, size_bytes: int, client: str = "") -> None:
         """Raises ShuttingDownError once closed, BudgetError when these bytes would exceed the limit or the client's share.
@@ -41,51 +58,53 @@ class Admission:
             if self.requests:
                 self._check(size_bytes, client)
             self.requests += 1
-            self._add(size_bytes, client)
+            self.shares.take(size_bytes, client)
 
     def _check(self, size_bytes: int, client: str) -> None:
-        held = self._clients.get(client, 0)
-        if self.limit_bytes and held + size_bytes > self.limit_bytes - self.size_bytes:
-            self.refused += 1
-            kind = BudgetError if size_bytes > self.limit_bytes - self.size_bytes else ClientShareError
-            raise kind(
-                f"the requests in flight hold {self.size_bytes} bytes, {held} of them this client's; {size_bytes} more "
-                f"exceed its share of the limit of {self.limit_bytes}: send again later or to another server"
-            )
+        shares = self.shares
+        by_address, by_connection = shares.room(client)
+        if size_bytes <= by_connection:
+            return
+        shares.refused(client)
+        of_address, of_connection = shares.held(client)
+        kind = ClientShareError if size_bytes <= by_address else AddressShareError
+        raise (BudgetError if size_bytes > self.limit_bytes - shares.used else kind)(
+            f"the requests in flight hold {shares.used} bytes, {of_address} of them this client's address and "
+            f"{of_connection} this connection; {size_bytes} more exceed its share of the limit of {self.limit_bytes}: send "
+            "again later or to another server"
+        )
 
-    def _add(self, size_bytes: int, client: str) -> None:
-        self.size_bytes += size_bytes
-        self._clients[client] = self._clients.get(client, 0) + size_bytes
-
-    def take(self, size_bytes: int, client: str = "") -> None:
-        """A request that was let in is about to hold more: decompressed, parsed. Raises BudgetError before it does."""
+    def foresee(self, size_bytes: int, client: str = "") -> None:
+        """Bytes that are announced: nothing is taken. Raises BudgetError when they would be refused if they were here now."""
         with self._changed:
             self._check(size_bytes, client)
-            self._add(size_bytes, client)
+
+    def take(self, size_bytes: int, client: str = "") -> None:
+        """A request that was let in is about to hold more: read, decompressed, parsed. Raises BudgetError before it does."""
+        with self._changed:
+            self._check(size_bytes, client)
+            self.shares.take(size_bytes, client)
 
     def grow(self, size_bytes: int, client: str = "") -> None:
-        """A request that was let in holds more than it came with: its answer is larger."""
+        """A request that was let in holds more than it came with: its answer is larger. Raises BudgetError.
+
+        The answer to a request that is alone in the server may have any size.
+        """
         with self._changed:
-            self._add(size_bytes, client)
+            if self.requests > 1:
+                self._check(size_bytes, client)
+            self.shares.take(size_bytes, client)
 
     def shrink(self, size_bytes: int, client: str = "") -> None:
         """What take() or grow() added is free again."""
         with self._changed:
-            self._subtract(size_bytes, client)
-
-    def _subtract(self, size_bytes: int, client: str) -> None:
-        self.size_bytes -= size_bytes
-        held = self._clients.get(client, 0) - size_bytes
-        if held > 0:
-            self._clients[client] = held
-        else:
-            self._clients.pop(client, None)
+            self.shares.give_back(size_bytes, client)
 
     def leave(self, size_bytes: int, client: str = "") -> None:
         """The request's bytes are free again, whatever became of it."""
         with self._changed:
             self.requests -= 1
-            self._subtract(size_bytes, client)
+            self.shares.give_back(size_bytes, client)
             if self.closed and not self.requests:
                 self._changed.notify_all()
 
@@ -119,6 +138,10 @@ class Held:
         """Whose they are."""
         return self._client
 
+    def foresee(self, size_bytes: int) -> None:
+        """Raises BudgetError when so many more bytes would be refused now; takes none."""
+        self._admission.foresee(size_bytes, self._client)
+
     def take(self, size_bytes: int) -> None:
         """Before more memory is taken. Raises BudgetError, CancelledError once it has left."""
         with self._lock:
@@ -128,14 +151,14 @@ class Held:
             self._size_bytes += size_bytes
 
     def add(self, size_bytes: int) -> None:
-        """Memory that is taken already: an answer beside its request."""
+        """Memory that is taken already: an answer beside its request. Raises BudgetError: the answer has to go."""
         with self._lock:
             if not self._left:  # else nobody would give it back
                 self._admission.grow(size_bytes, self._client)
                 self._size_bytes += size_bytes
 
     def hold(self, size_bytes: int) -> None:
-        """It holds that many bytes now, if those are more: an answer in place of its request."""
+        """It holds that many bytes now, if those are more: an answer in place of its request. Raises BudgetError."""
         if size_bytes > self._size_bytes:
             self.add(size_bytes - self._size_bytes)
 

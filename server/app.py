@@ -31,7 +31,8 @@ from hypersonic.server.backends.python import PythonBackend
 from hypersonic.server.backends.python_bls import infer_by
 from hypersonic.server.call_queue import CallQueue, take_calls
 from hypersonic.server.config import ModelConfig
-from hypersonic.server.descriptors import raise_descriptor_limit
+from hypersonic.server.descriptors import descriptor_limit, raise_descriptor_limit
+from hypersonic.server.doors import Doors
 from hypersonic.server.ensemble import EnsembleModel
 from hypersonic.server.errors import ServerError, StartError
 from hypersonic.server.handlers import CONTROL_THREADS, INFER, control_methods, generic_handler, rpc_handlers
@@ -48,6 +49,7 @@ from hypersonic.server.observe.status_page import status_routes
 from hypersonic.server.observe.trace import open_tracing
 from hypersonic.server.observe.trace_settings import TraceConfig, TraceControl
 from hypersonic.server.options import Options
+from hypersonic.server.peers import Peers
 from hypersonic.server.repository import ModelRepository, ModelState
 from hypersonic.server.security import asgi, rpc, tls
 from hypersonic.server.security.policies import policies
@@ -129,7 +131,12 @@ class Server:
             limit_bytes=opts.max_inflight_bytes,
             tracing=open_tracing(self._trace),
             client_timeout_s=opts.client_timeout_secs,
+            peers=Peers(opts.trusted_proxies),
         )
+        service = self.service
+        limits = {"grpc": opts.grpc_max_connections}
+        doors = Doors(lambda: service.ports, service.peers, service.saturation, limits, descriptor_limit())
+        service.clients.watchers.append(doors.look)
         regions = SharedMemory(max_read_bytes=opts.max_inflight_bytes) if opts.allow_client_shm else None
         self._servicer = Servicer(
             self.service, server_id=opts.id, regions=regions, trace=self._trace, log=log_control,
@@ -183,13 +190,15 @@ class Server:
             for handler in (generic_handler(rpcs), health_handler(self._health))
         ]
         server = grpc.server(self._pool, handlers=handlers, options=self.options.grpc_channel_options)
-        for methods, handler, threads in (
-            ([INFER], handlers[0], max(1, self.options.grpc_infer_thread_count)),
-            (control_methods(rpcs), handlers[0], CONTROL_THREADS),
-            ([CHECK], handlers[1], _HEALTH_CALLS),
+        service = self.service
+        for budget, methods, handler, threads in (
+            ("calls", [INFER], handlers[0], max(1, self.options.grpc_infer_thread_count)),
+            ("control_calls", control_methods(rpcs), handlers[0], CONTROL_THREADS),
+            ("health_calls", [CHECK], handlers[1], _HEALTH_CALLS),
         ):
-            if (calls := take_calls(server, methods, handler, threads, self.service.clients)) is not None:
+            if (calls := take_calls(server, methods, handler, threads, service.clients, service.peers)) is not None:
                 self._calls.append(calls)
+                service.saturation.add(budget, calls.unread)
         address, port = self.options.grpc_address, self.options.grpc_port
         try:
             bound = (

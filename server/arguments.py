@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from ipaddress import ip_network
 from pathlib import Path
 
 from hypersonic.server.log import FORMATS
@@ -233,10 +234,25 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         ("--model-load-override-limit-bytes", "largest files that one load request may bring, all together"),
     ):
         group.add_argument(name, type=_int32, default=_default(name), metavar="N", help=text)
+    group.add_argument(
+        "--trusted-proxies", type=_networks, default=list(Options.trusted_proxies), metavar="ADDRESS[,ADDRESS]",
+        help="addresses or networks (10.0.0.0/8) of proxies: what is shared by address is shared by connection among theirs",
+    )  # fmt: skip
 
 
 def _names(text: str) -> list[str]:
-    return [name for name in text.split(",") if name]
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _networks(text: str) -> list[str]:
+    for name in _names(text):
+        try:
+            ip_network(name, strict=False)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(
+                f"{name!r} is not an IP address or network, expected for example 10.0.0.7 or 10.0.0.0/8"
+            ) from error
+    return _names(text)
 
 
 def _int32(text: str) -> int:

@@ -13,6 +13,12 @@ _ENOUGH = 1 << 20
 _FEW = 4096
 
 
+def descriptor_limit() -> int:
+    """How many descriptors this process may have; a million for an unlimited number."""
+    now = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return _ENOUGH if now == resource.RLIM_INFINITY else now
+
+
 def raise_descriptor_limit() -> int:
     """Raise the process's soft limit to the hard one, as any program may; how many there are now.
 
@@ -23,11 +29,11 @@ def raise_descriptor_limit() -> int:
     if soft != resource.RLIM_INFINITY and soft < wanted:
         with suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    now = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    if 0 <= now < _FEW:
+    now = descriptor_limit()
+    if now < _FEW:
         _LOG.warning(
             "this process may have only %d open files, and each connection takes one: raise the hard limit with 'ulimit -Hn', "
             "LimitNOFILE= of systemd or --ulimit nofile= of docker",
             now,
         )
-    return _ENOUGH if now == resource.RLIM_INFINITY else now
+    return now

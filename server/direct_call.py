@@ -73,10 +73,19 @@ class Call:
             _LOG.exception("no handler for %s", self.method)
             return None
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether its headers are refused: run() says so, and nobody asks for its message."""
+        return self._handler is not None and bool(self._handler.request_streaming)
+
     def read(self) -> None:
         """Ask for the message: an event whose tag gives this call, ready to run."""
         self._clients.sending(self)
         self._begin((cygrpc.ReceiveMessageOperation(_NO_FLAGS),), self._receive)
+
+    def refuse(self, code: grpc.StatusCode, details: str) -> None:
+        """End it without its message having been read."""
+        self._send(code, details)
 
     def run(self) -> None:
         """Call the handler and send what it gives. Raises nothing."""
@@ -165,9 +174,11 @@ class Call:
             self._callbacks.append(callback)
             return True
 
-    def cut_off(self, fault: Fault, text: str) -> None:  # noqa: ARG002
+    def cut_off(self, fault: Fault, text: str) -> None:
         """The client has been slow for too long."""
-        self._call.cancel(grpc.StatusCode.DEADLINE_EXCEEDED.value[0], text.encode())
+        in_the_way = fault is Fault.SENDS_TOO_LITTLE
+        code = grpc.StatusCode.RESOURCE_EXHAUSTED if in_the_way else grpc.StatusCode.DEADLINE_EXCEEDED
+        self._call.cancel(code.value[0], text.encode())
 
     def peer(self) -> str:
         """The client's address, as gRPC writes it."""

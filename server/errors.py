@@ -13,7 +13,8 @@ ServerError
 │   ├── QueueFullError
 │   └── QueueTimeoutError
 ├── BudgetError                  too many bytes in flight
-│   └── ClientShareError         ... this client's
+│   ├── AddressShareError        ... of this client's address
+│   └── ClientShareError         ... of this connection
 ├── CancelledError               the client went away or its deadline passed
 ├── AlreadyExistsError           a name that is taken
 ├── UnauthenticatedError         the client did not show who it is
@@ -142,8 +143,12 @@ class BudgetError(ServerError):
     reason = FailureReason.REJECTED
 
 
+class AddressShareError(BudgetError):
+    """There is room, but not for this client's address: it holds its share already."""
+
+
 class ClientShareError(BudgetError):
-    """There is room, but not for this client: it holds its share already."""
+    """There is room for this client's address, but not for this connection: it holds its share already."""
 
 
 class CancelledError(ServerError):

@@ -19,7 +19,7 @@ from tritonclient.grpc import service_pb2
 from hypersonic.server.admission import Admission
 from hypersonic.server.errors import BudgetError, InvalidRequestError, ServerError
 from hypersonic.server.grpc_call import Context, abort, on_pool
-from hypersonic.server.limits import check_control
+from hypersonic.server.limits import LIMITS, check_control
 from hypersonic.server.observe.refusals import Protocol, Refusals
 from hypersonic.server.service import InferenceService
 from hypersonic.server.servicer import Servicer
@@ -45,10 +45,7 @@ def rpc_handlers(
         "ModelStreamInfer": grpc.stream_stream_rpc_method_handler(
             _streaming(servicer, service, streams, stream_threads, compress=compress)
         ),
-        **{
-            name: _control(method, request, control, service.refusals)
-            for name, (method, request) in _control_methods(servicer).items()
-        },
+        **{name: _control(method, request, control, service) for name, (method, request) in _control_methods(servicer).items()},
     }
 
 
@@ -103,8 +100,9 @@ def _inferring(
 
 
 def _streaming(servicer: Servicer, service: InferenceService, pool: ThreadPoolExecutor, threads: int, *, compress: bool) -> Any:
-    """A stream holds a thread; as with bytes (see Admission), a client may have as many as are still free."""
-    places = Admission(threads)
+    """A stream holds a thread; these are shared as bytes are: by address, then by connection."""
+    places = Admission(threads, service.peers)
+    service.saturation.add("streams", places.shares)
 
     def handle(requests: Iterator[bytes], context: Context) -> Iterator[bytes]:
         client = context.peer()
@@ -123,13 +121,21 @@ def _streaming(servicer: Servicer, service: InferenceService, pool: ThreadPoolEx
 
 
 def _control(
-    method: Callable[[Any], Any], request: Any, pool: ThreadPoolExecutor, refusals: Refusals
+    method: Callable[[Any], Any], request: Any, pool: ThreadPoolExecutor, service: InferenceService
 ) -> grpc.RpcMethodHandler[Any, Any]:
+    def run(data: bytes) -> Message:
+        answer: Message = method(_parsed(data, request))
+        return answer
+
     def handle(data: bytes, context: Context) -> bytes:
         try:
-            answer: Message = method(_parsed(data, request))
+            if len(data) > LIMITS.control_bytes:  # the files of a model
+                with service.admitted(len(data), context.peer()):
+                    answer = run(data)
+            else:
+                answer = run(data)
         except ServerError as error:
-            refusals.add(Protocol.GRPC, error)
+            service.refusals.add(Protocol.GRPC, error)
             abort(context, error)
             raise
         return answer.SerializeToString()

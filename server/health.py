@@ -16,11 +16,15 @@ from typing import Any
 import grpc
 from grpc_health.v1 import health_pb2
 
-from hypersonic.server.grpc_call import Context, on_pool
+from hypersonic.server.admission import Admission
+from hypersonic.server.errors import BudgetError
+from hypersonic.server.grpc_call import Context, abort, on_pool
 from hypersonic.server.service import InferenceService
 
 SERVICE = "grpc.health.v1.Health"
 CHECK = f"/{SERVICE}/Check"
+#: open at a time, shared by address and connection
+_MOST_WATCHERS = 16_384
 #: grpcio's way to send on a stream from any thread; None ends the stream
 Send = Callable[[Any], None]
 
@@ -32,6 +36,8 @@ class HealthServicer:
         self._service = service
         self._lock = threading.Lock()
         self._watchers: dict[Send, bool | None] = {}
+        self._places = Admission(_MOST_WATCHERS, service.peers)
+        service.saturation.add("watches", self._places.shares)
         self._teller = ThreadPoolExecutor(1, thread_name_prefix="grpc-health-watch")
         service.on_change(self.refresh)
 
@@ -40,10 +46,16 @@ class HealthServicer:
 
     def watch(self, _requests: Any, context: Context, send: Send) -> None:
         """Send the present state now, every other one when it comes. The request is not waited for: nothing depends on it."""
+        client = context.peer()
+        try:
+            self._places.enter(1, client)
+        except BudgetError:
+            text = f"{self._places.requests} of {_MOST_WATCHERS} watches are open, too many of them are this client's"
+            abort(context, BudgetError(text))
         with self._lock:
             self._watchers[send] = None
-        if not context.add_callback(partial(self._forget, send)):
-            self._forget(send)
+        if not context.add_callback(partial(self._forget, send, client)):
+            self._forget(send, client)
         self.refresh()
 
     def refresh(self) -> None:
@@ -71,7 +83,8 @@ class HealthServicer:
         for send in watchers:
             send(None)
 
-    def _forget(self, send: Send) -> None:
+    def _forget(self, send: Send, client: str) -> None:
+        self._places.leave(1, client)
         with self._lock:
             self._watchers.pop(send, None)
 

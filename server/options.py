@@ -90,6 +90,7 @@ class Options:
     auth_issuer: str = ""
     auth_audience: tuple[str, ...] = ()
     auth_exempt: tuple[str, ...] = ("health", "metrics")
+    trusted_proxies: tuple[str, ...] = ()
 
     @property
     def control(self) -> ModelControl:
@@ -118,7 +119,7 @@ class Options:
             ("grpc.max_metadata_size", self.grpc_max_metadata_bytes),
             ("grpc.absolute_max_metadata_size", self.grpc_max_metadata_bytes),
             ("grpc.max_concurrent_streams", self.grpc_max_concurrent_streams),
-            ("grpc.max_allowed_incoming_connections", self.grpc_max_connections),
+            ("grpc.max_allowed_incoming_connections", 2 * self.grpc_max_connections),  # what doors.py shares, and a burst
             ("grpc.server.max_pending_requests", _MOST_PENDING_CALLS),
             ("grpc.server.max_pending_requests_hard_limit", 2 * _MOST_PENDING_CALLS),
             ("grpc.so_reuseport", int(self.reuse_grpc_port)),

@@ -16,9 +16,11 @@ from hypersonic.server.model import Call, Model
 from hypersonic.server.observe.refusals import Refusals
 from hypersonic.server.observe.trace import Tracing
 from hypersonic.server.observe.trace_settings import TraceConfig, TraceControl
+from hypersonic.server.peers import Peers
 from hypersonic.server.pending import Sink
 from hypersonic.server.repository import ModelRepository
 from hypersonic.server.request import InferRequest, check
+from hypersonic.server.saturation import Saturation
 from hypersonic.server.slow_clients import SlowClients
 from hypersonic.server.step_trace import trace_of
 
@@ -49,15 +51,21 @@ class InferenceService:
         limit_bytes: int = 0,
         tracing: Tracing | None = None,
         client_timeout_s: float = 0.0,
+        peers: Peers | None = None,
     ) -> None:
         """limit_bytes: of requests held at once, 0 = none. tracing: None = nothing is traced.
 
         client_timeout_s: how long a client may neither send the rest of its request nor read its answer, 0 = for ever.
+        peers: which clients count as one when something is shared.
         """
         self.repository = repository
         self.tracing = tracing or Tracing(TraceControl(TraceConfig()), None)
-        self.admission = Admission(limit_bytes)
+        self.peers = peers or Peers()
+        self.admission = Admission(limit_bytes, self.peers)
+        self.saturation = Saturation()
+        self.saturation.add("bytes", self.admission.shares)
         self.clients = SlowClients(client_timeout_s)
+        self.clients.watchers.append(self._look_at_budgets)
         #: front end -> the port it listens on
         self.ports: dict[str, int] = {}
         #: calls refused before a model saw them, and the streams that are open
@@ -70,8 +78,10 @@ class InferenceService:
 
     @property
     def ready(self) -> bool:
-        """Whether requests may come: loaded, not draining, and every model READY where that is asked for."""
-        return self._serving and not self.admission.closed and (not self._strict_readiness or self.repository.all_ready)
+        """Whether requests may come: loaded, not draining, with room for new clients, and every model READY where asked for."""
+        if not self._serving or self.admission.closed or self.saturation.refuses_all:
+            return False
+        return not self._strict_readiness or self.repository.all_ready
 
     def model_ready(self, name: str, version: str) -> bool:
         """Raises InvalidRequestError for a version that is no number; what is unknown is merely not ready."""
@@ -91,6 +101,10 @@ class InferenceService:
         """Readiness may have changed."""
         for listener in self._listeners:
             listener()
+
+    def _look_at_budgets(self) -> None:
+        if self.saturation.look():
+            self.changed()
 
     def start(self) -> None:
         """Everything is loaded; readiness may show."""

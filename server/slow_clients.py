@@ -12,6 +12,7 @@ import math
 import queue
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from enum import StrEnum
 from typing import Protocol
@@ -19,11 +20,13 @@ from typing import Protocol
 _LOG = logging.getLogger(__name__)
 #: slower than this is not sending
 SLOWEST_BYTES_PER_S = 16_384
-#: gRPC does not show how much of a message has come: a whole one may take so many times as long as a silence
+#: gRPC does not show how much of a message has come, nor how large it will be: a whole one may take so many times as long as a
+#: silence, counted from when it is asked for; call_queue.py gives its place away sooner when another client waits for one
 _WHOLE_MESSAGE = 10
 #: nor how much of it has gone: slower than this is not reading
 _SLOWEST_READ_BYTES_PER_S = 256 * 1024
 _LOOKS = 4
+_LOOK_S = 1.0
 #: between two lines of the log on one fault: whoever brings a thousand such connections does not fill the disk
 _LINE_S = 1.0
 
@@ -34,6 +37,7 @@ class Fault(StrEnum):
     SENDS_NOTHING = "sends_nothing"
     READS_NOTHING = "reads_nothing"
     READS_TOO_LITTLE = "reads_too_little"
+    SENDS_TOO_LITTLE = "sends_too_little"
 
 
 class Waiting(Protocol):
@@ -63,6 +67,8 @@ class SlowClients:
         self._next_line = dict.fromkeys(Fault, 0.0)
         self._untold = dict.fromkeys(Fault, 0)
         self._urgent: queue.SimpleQueue[tuple[Waiting, Fault, str] | None] = queue.SimpleQueue()
+        #: called at each look, on the thread that looks, at least once a second
+        self.watchers: list[Callable[[], None]] = []
 
     def start(self) -> None:
         """Begin to look."""
@@ -104,19 +110,27 @@ class SlowClients:
         _LOG.warning("client %s is cut off: %s%s", client, text, more)
 
     def _look(self) -> None:
-        interval_s = self.timeout_s / _LOOKS
+        interval_s = min(_LOOK_S, self.timeout_s / _LOOKS)
         next_look = time.monotonic() + interval_s
         while True:
             left_s = next_look - time.monotonic()
             if left_s <= 0:
                 self._expire(time.monotonic())
+                self._watch()
                 next_look = time.monotonic() + interval_s
                 continue
             with suppress(queue.Empty):
-                item = self._urgent.get(timeout=None if math.isinf(left_s) else left_s)
+                item = self._urgent.get(timeout=left_s)
                 if item is None:
                     return
                 self._cut(*item)
+
+    def _watch(self) -> None:
+        for watcher in self.watchers:
+            try:
+                watcher()
+            except Exception:  # noqa: BLE001 - the others, and slow clients, have to be looked at too
+                _LOG.exception("a look failed")
 
     def _expire(self, now: float) -> None:
         for waiting, entry in self._entries.copy().items():

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies of requests and answers: read within a bound, accounted for before they take memory, decompressed within it too."""
+"""Bodies of requests and answers: read within a bound, accounted for as they come, decompressed within it too."""
 
 from __future__ import annotations
 
 import asyncio
 import gzip
+import math
 import re
 import zlib
-from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, MutableMapping
 from typing import Any
 
 from hypersonic.server.admission import Held
@@ -50,66 +51,72 @@ def declared_bytes(headers: Mapping[str, str], limit_bytes: int) -> int | None:
 
 
 async def read_body(receive: Receive, size_bytes: int | None, limit_bytes: int, held: Held, clients: SlowClients) -> memoryview:
-    """The whole body; what is declared was admitted, what comes in chunks is admitted step by step.
+    """The whole body, each piece admitted when it has come. size_bytes: as declared, None for a chunked body.
 
-    Raises InvalidRequestError, BudgetError, CancelledError when the client goes away.
+    Raises InvalidRequestError, CancelledError when the client goes away, BudgetError: of a declared size that has no room,
+    before anything is read.
     """
+    if size_bytes:
+        held.foresee(size_bytes)
     try:
-        if size_bytes is not None:
-            return await _read_declared(receive, size_bytes, clients.timeout_s)
-        return await _read_chunked(receive, limit_bytes, held, clients.timeout_s)
+        return await _read(_chunks(receive, clients.timeout_s), size_bytes, limit_bytes, held)
     except TooSlowError as error:
         clients.note(Fault.SENDS_NOTHING, held.client, str(error))
         raise
 
 
-async def _read_chunked(receive: Receive, limit_bytes: int, held: Held, idle_s: float) -> memoryview:
-    body = bytearray()
+async def _read(chunks: AsyncIterator[bytes], size_bytes: int | None, limit_bytes: int, held: Held) -> memoryview:
+    """The buffer grows by an eighth at a time, as Python's do; pages that nothing was written to take no memory."""
+    body: bytes | bytearray = b""
     admitted = 0
-    async for chunk in _chunks(receive, limit_bytes, idle_s):
-        if len(body) + len(chunk) > limit_bytes:
+    async for chunk in chunks:
+        done = len(body) + len(chunk)
+        if done > limit_bytes:
             raise too_large(limit_bytes)
-        if len(body) + len(chunk) > admitted:
-            step = max(_STEP_BYTES, len(chunk))
+        if done > admitted:
+            step = max(
+                done - admitted, min(admitted, _STEP_BYTES)
+            )  # asked for at most once a megabyte, and never for much more
+            if size_bytes is not None:
+                step = min(step, size_bytes - admitted)
             held.take(step)
             admitted += step
-        body += chunk
+        if not body:
+            body = chunk  # all in one piece: nothing to put together
+        elif isinstance(body, bytearray):
+            body += chunk
+        else:
+            body = bytearray(body) + chunk
+    if size_bytes is not None and len(body) != size_bytes:
+        raise InvalidRequestError(f"the body ended after {len(body)} of {size_bytes} bytes")
     return memoryview(body)
 
 
-async def _read_declared(receive: Receive, size_bytes: int, idle_s: float) -> memoryview:
-    first: bytes = b""
-    body: bytearray | None = None
-    done = 0
-    async for chunk in _chunks(receive, size_bytes, idle_s):
-        if done == 0 and len(chunk) == size_bytes:
-            first = chunk  # all in one piece: nothing to put together
-        else:
-            body = body if body is not None else bytearray(size_bytes)
-            body[done : done + len(chunk)] = chunk
-        done += len(chunk)
-    if done != size_bytes:
-        raise InvalidRequestError(f"the body ended after {done} of {size_bytes} bytes")
-    return memoryview(first if body is None else body)
+async def _chunks(receive: Receive, window_s: float) -> AsyncIterator[bytes]:
+    """window_s: the time over which the client's rate is taken.
 
-
-async def _chunks(receive: Receive, most_bytes: int, idle_s: float) -> Any:
-    """idle_s: how long the client may send nothing.
-
-    Raises CancelledError when the client goes away, TooSlowError when it all but stops sending."""
+    Raises CancelledError when the client goes away, TooSlowError when it sends too little in one window."""
     loop = asyncio.get_running_loop()
-    deadline = loop.time() + idle_s + most_bytes / SLOWEST_BYTES_PER_S
+    least_bytes = SLOWEST_BYTES_PER_S * window_s
+    ends, got = loop.time() + window_s, 0
     more = True
     while more:
+        if loop.time() >= ends:
+            if got < least_bytes:
+                raise TooSlowError(
+                    f"{got} bytes of the request's body came in {window_s:g} s, expected at least {least_bytes:g}"
+                )
+            ends, got = loop.time() + window_s, 0
         try:
-            async with asyncio.timeout_at(min(deadline, loop.time() + idle_s)):
+            async with asyncio.timeout_at(None if math.isinf(ends) else ends):
                 message = await receive()
         except TimeoutError:
-            raise TooSlowError("the request's body did not arrive in time") from None
+            continue
         if message["type"] == "http.disconnect":
             raise CancelledError
         more = message.get("more_body", False)
         if chunk := message.get("body", b""):
+            got += len(chunk)
             yield chunk
 
 

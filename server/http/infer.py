@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """POST /v2/models/M[/versions/V]/infer.
 
-    event loop:  path, headers -> admission -> body            disconnect? -> answer out -> bytes given back
+    event loop:  path, headers -> body, admitted as it comes   disconnect? -> answer out -> bytes given back
     a thread:                            decompress -> parse -> infer -> frame -> compress
 
 A thread waits with its request: models run batches on the threads that ask. So the threads are a pool of their own, and health
@@ -130,7 +130,7 @@ class InferEndpoint:
         call = HttpCall(client_of(request), request.headers.get("traceparent", ""))
         limit_bytes = self._limits.max_input_bytes
         size_bytes = bodies.declared_bytes(request.headers, limit_bytes)
-        held = Held(self._service.admission, call.client, size_bytes or 0)
+        held = Held(self._service.admission, call.client, 0)
         try:
             body = await bodies.read_body(request.receive, size_bytes, limit_bytes, held, self._service.clients)
             work = _Work(model, version, body, request.headers, held, call, arrived_ns)

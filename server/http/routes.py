@@ -60,6 +60,8 @@ _STATUS: tuple[tuple[type[ServerError], int], ...] = (
 _OURS = (BackendError, ModelLoadError)
 _MOST_ERROR_CHARACTERS = 4096
 _LOAD_THREADS = 4
+#: a body of base64 is copied, decoded as text and as base64, and copied into a message
+_JSON_GROWTH = 5
 #: clients that ask for the metadata of a model while it is replaced
 _METADATA_THREADS = 32
 _VERSION_DIGITS = 18
@@ -138,9 +140,10 @@ class _Bodies:
         """work: of the parsed body."""
         limit_bytes = self._limits.max_input_bytes
         size_bytes = bodies.declared_bytes(request.headers, limit_bytes)
-        held = Held(self._service.admission, client_of(request), size_bytes or 0)
+        held = Held(self._service.admission, client_of(request), 0)
         try:
             body = await bodies.read_body(request.receive, size_bytes, limit_bytes, held, self._service.clients)
+            held.take(_JSON_GROWTH * len(body))
             return await asyncio.get_running_loop().run_in_executor(self._pool, lambda: work(control.document_of(body)))
         finally:
             held.leave()

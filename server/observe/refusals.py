@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from hypersonic.server.errors import (
+    AddressShareError,
     BudgetError,
     CancelledError,
     ClientShareError,
@@ -42,6 +43,7 @@ class Refusal(StrEnum):
     RESTRICTED = "restricted"
     TOO_LARGE = "too_large"
     BYTE_BUDGET = "byte_budget"
+    ADDRESS_SHARE = "address_share"
     CLIENT_SHARE = "client_share"
     NOT_FOUND = "not_found"
     UNAVAILABLE = "unavailable"
@@ -56,6 +58,7 @@ _REASONS: tuple[tuple[type[ServerError], Refusal], ...] = (
     (UnauthenticatedError, Refusal.UNAUTHENTICATED),
     (AuthorisationError, Refusal.RESTRICTED),
     (TooLargeError, Refusal.TOO_LARGE),
+    (AddressShareError, Refusal.ADDRESS_SHARE),
     (ClientShareError, Refusal.CLIENT_SHARE),
     (BudgetError, Refusal.BYTE_BUDGET),
     (NotFoundError, Refusal.NOT_FOUND),

@@ -46,7 +46,23 @@ def server_families(service: InferenceService, moment: Moment) -> Iterator[Famil
         ("requests_refused_total", "counter", "Requests refused for their bytes", admission.refused),
     ):
         yield plain(f"hypersonic_server_{name}", kind, text, value)
+    yield from _budget_families(service)
     yield from _traffic_families(look_at_traffic(service))
+
+
+def _budget_families(service: InferenceService) -> Iterator[Family]:
+    budgets = service.saturation.budgets
+    for name, kind, text, values in (
+        ("used", "gauge", "What is in use of what clients share", {b: s.used for b, s in budgets.items()}),
+        ("limit", "gauge", "How much there is to share, 0 = no limit", {b: s.limit for b, s in budgets.items()}),
+        ("refusals_total", "counter", "Requests for a share that were refused", {b: s.refusals for b, s in budgets.items()}),
+        (
+            "saturated", "gauge", "1 while a client of a new address would be refused",
+            {b: s.full_since is not None for b, s in budgets.items()},
+        ),
+    ):  # fmt: skip
+        samples = [Sample({"budget": budget}, value) for budget, value in values.items()]
+        yield Family(f"hypersonic_budget_{name}", kind, text, samples)
 
 
 def _traffic_families(traffic: Traffic) -> Iterator[Family]:

@@ -12,9 +12,18 @@ from tritonclient.grpc import service_pb2
 
 SERVICE = "/inference.GRPCInferenceService/"
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-_DATA, _HEADERS, _SETTINGS, _PING = 0, 1, 4, 6
+_DATA, _HEADERS, _RESET, _SETTINGS, _PING = 0, 1, 3, 4, 6
 _END_STREAM, _END_HEADERS, _ACK = 1, 4, 1
 _MOST_FRAME_BYTES = 16_384
+
+
+class RefusedError(Exception):
+    """A call that ended without a message."""
+
+
+def connect(address: tuple[str, int], source: str = "") -> socket.socket:
+    """A connection that comes from an address of one's choice, "" = any."""
+    return socket.create_connection(address, timeout=60, source_address=(source, 0) if source else None)
 
 
 def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
@@ -34,8 +43,9 @@ def _headers(path: str) -> bytes:
 class RawGrpc:
     """A connection whose windows are never opened again: after 64 KiB of answers the server has to wait."""
 
-    def __init__(self, address: tuple[str, int]) -> None:
-        self._socket = socket.create_connection(address, timeout=60)
+    def __init__(self, address: tuple[str, int], source: str = "") -> None:
+        """source: the address that the client comes from, "" = any."""
+        self._socket = connect(address, source)
         self._socket.sendall(_PREFACE + frame(_SETTINGS, 0, 0))
         self._next = 1
 
@@ -58,6 +68,34 @@ class RawGrpc:
             self._socket.sendall(frame(_DATA, 0, stream, data[at : at + _MOST_FRAME_BYTES]))
         self._socket.sendall(frame(_DATA, _END_STREAM, stream))
         return stream
+
+    def ask(self, method: str, message: bytes = b"") -> bytes:
+        """A whole call on a connection that has no other; the answer's message. Raises RefusedError, OSError, TimeoutError."""
+        stream, answer = self.call(method, message), b""
+        while True:
+            kind, flags, number, payload = self._frame()
+            if kind in (_SETTINGS, _PING) and not flags & _ACK:
+                self._socket.sendall(frame(kind, _ACK, 0, payload if kind == _PING else b""))
+            elif kind == _DATA:
+                answer += payload
+            if number == stream and ((flags & _END_STREAM and kind in (_DATA, _HEADERS)) or kind == _RESET):
+                if len(answer) < 5:
+                    raise RefusedError(payload)
+                return answer[5:]
+
+    def _frame(self) -> tuple[int, int, int, bytes]:
+        """(kind, flags, stream, payload) of the next one."""
+        head = self._exactly(9)
+        return head[3], head[4], int.from_bytes(head[5:9]), self._exactly(int.from_bytes(head[:3]))
+
+    def _exactly(self, size_bytes: int) -> bytes:
+        got = b""
+        while len(got) < size_bytes:
+            data = self._socket.recv(size_bytes - len(got))
+            if not data:
+                raise ConnectionError("the server closed the connection")
+            got += data
+        return got
 
     def read_all(self) -> bytes:
         """Everything until the server has nothing more to say for a second, or closes."""

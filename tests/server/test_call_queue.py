@@ -16,6 +16,8 @@ import pytest
 
 from hypersonic.server import call_queue
 from hypersonic.server.call_queue import CallQueue, take_calls
+from tests.faults.raw import RawGrpc
+from tests.server.test_http_infer import eventually
 
 METHOD, OTHER = "/test.Service/Taken", "/test.Service/Left"
 WAIT_S = 30
@@ -30,6 +32,7 @@ class Serving:
     server: grpc.Server
     queue: CallQueue | None
     headers: list[dict[str, str]] = field(default_factory=list)
+    address: tuple[str, int] = ("127.0.0.1", 0)
 
     def call(self, data: bytes = b"", **keywords: Any) -> Any:
         return self.channel.unary_unary(METHOD)(data, timeout=WAIT_S, **keywords)
@@ -72,7 +75,7 @@ def serving(handle: Handle | None, threads: int = 4, *, streams: bool = False) -
             closing.callback(queue.close)
         closing.callback(lambda: server.stop(0).wait(WAIT_S))
         channel = closing.enter_context(grpc.insecure_channel(f"127.0.0.1:{port}"))
-        yield Serving(channel, server, queue, headers)
+        yield Serving(channel, server, queue, headers, ("127.0.0.1", port))
 
 
 def echo(data: bytes, _context: Any) -> bytes:
@@ -125,6 +128,8 @@ def test_no_more_handlers_run_than_allowed_and_the_rest_follow() -> None:
 
     def handle(data: bytes, context: Any) -> bytes:
         nonlocal running, most
+        if not data:  # the other method's, on the server's own threads
+            return data
         with lock:
             running += 1
             most = max(most, running)
@@ -211,6 +216,52 @@ def test_call_without_a_message_is_refused() -> None:
         served.channel.stream_unary(METHOD)(iter(()), timeout=WAIT_S)
     assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED  # type: ignore[attr-defined]
     assert "requires exactly one request message" in caught.value.details()  # type: ignore[attr-defined]
+
+
+def test_a_refusal_by_headers_waits_for_no_message_and_takes_no_place() -> None:
+    def refuse(_requests: Any, context: Any) -> None:
+        context.abort(grpc.StatusCode.UNAUTHENTICATED, "who are you?")
+
+    with serving(refuse, threads=1, streams=True) as served, RawGrpc(served.address) as raw:
+        for _ in range(3):
+            raw.half(METHOD)
+        assert raw.read_all().count(b"who are you") >= 1
+
+
+def test_calls_without_a_place_leave_the_queue_when_they_are_given_up() -> None:
+    with serving(echo, threads=1) as served, RawGrpc(served.address) as raw:
+        raw.half(METHOD)
+        assert served.queue is not None
+        eventually(lambda: served.queue._places.used == 1)
+        waiting = [served.future() for _ in range(5)]
+        eventually(lambda: served.queue.unread.used == 5)
+        for call in waiting:
+            call.cancel()
+        eventually(lambda: served.queue.unread.used == 0)
+        raw.__exit__(None, None, None)
+        assert served.call(b"x") == b"<x>"
+
+
+def test_an_address_that_is_alone_again_gets_all_the_places_that_are_free() -> None:
+    gate, started = threading.Event(), threading.Semaphore(0)
+
+    def handle(data: bytes, context: Any) -> bytes:
+        started.release()
+        assert gate.wait(WAIT_S)
+        return echo(data, context)
+
+    with serving(handle, threads=16) as served, ExitStack() as stack:
+        for _ in range(5):
+            stack.enter_context(RawGrpc(served.address, "127.0.0.2")).half(METHOD)
+        assert served.queue is not None
+        eventually(lambda: served.queue._places.used == 5)
+        waiting = [served.future(b"x") for _ in range(20)]
+        eventually(lambda: served.queue.unread.used + served.queue._places.used == 25)
+        assert served.queue._places.used < 14
+        stack.close()
+        eventually(lambda: served.queue._places.used >= 12)
+        gate.set()
+        assert [future.result() for future in waiting] == [b"<x>"] * 20
 
 
 def test_refusal_by_headers_reads_no_message() -> None:

@@ -308,7 +308,9 @@ def test_what_is_read_of_a_region_counts_until_the_answer_is_read(stub: Any) -> 
 
 def test_a_region_larger_than_the_budget_is_refused_before_it_is_read(stub: Any) -> None:
     running, calls = stub
-    refused = r"the requests in flight hold \d+ bytes, \d+ of them this client's; 1000000000 more"
+    refused = (
+        r"the requests in flight hold \d+ bytes, \d+ of them this client's address and \d+ this connection; 1000000000 more"
+    )
     tracemalloc.start()
     try:
         with pytest.raises(grpc.RpcError, match=refused) as caught:
