@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Admission: how many requests, and how many of their bytes, the server holds; and the door it closes to drain.
 
-Memory is shared by address, then by connection (see shares.py): one greedy client never gets all of it. Bytes count when they
+Memory is shared by address, then by connection (see budget.py): one greedy client never gets all of it. Bytes count when they
 are here, never when they are only announced, and are held until the answer has left the server: a client that does not read its
 answers uses up its own share.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 
+from hypersonic.server.budget import Budget
 from hypersonic.server.errors import (
     AddressShareError,
     BudgetError,
@@ -18,7 +19,6 @@ from hypersonic.server.errors import (
     ShuttingDownError,
 )
 from hypersonic.server.peers import Peers
-from hypersonic.server.shares import Shares
 
 #: what a request of a new client takes, for the question whether it would be refused: so much, or this part of the limit
 _FRESH_BYTES, _FRESH_PART = 1 << 20, 1024
@@ -28,7 +28,7 @@ class Admission:
     """Front ends' threads enter and leave; the main thread closes the door and waits. limit_bytes: 0 = no limit."""
 
     def __init__(self, limit_bytes: int, peers: Peers | None = None) -> None:
-        self.shares = Shares(limit_bytes, peers, max(1, min(_FRESH_BYTES, limit_bytes // _FRESH_PART)))
+        self.budget = Budget(limit_bytes, peers, max(1, min(_FRESH_BYTES, limit_bytes // _FRESH_PART)))
         self.limit_bytes = limit_bytes
         self.requests = 0
         self.closed = False
@@ -39,12 +39,12 @@ class Admission:
     @property
     def size_bytes(self) -> int:
         """Held now."""
-        return self.shares.used
+        return self.budget.used
 
     @property
     def refused(self) -> int:
         """Requests refused for their bytes, since start."""
-        return self.shares.refusals
+        return self.budget.refusals
 
     def enter(self, size_bytes: int, client: str = "") -> None:
         """Raises ShuttingDownError once closed, BudgetError when these bytes would exceed the limit or the client's share.
@@ -58,18 +58,18 @@ class Admission:
             if self.requests:
                 self._check(size_bytes, client)
             self.requests += 1
-            self.shares.take(size_bytes, client)
+            self.budget.take(size_bytes, client)
 
     def _check(self, size_bytes: int, client: str) -> None:
-        shares = self.shares
-        by_address, by_connection = shares.room(client)
+        budget = self.budget
+        by_address, by_connection = budget.room(client)
         if size_bytes <= by_connection:
             return
-        shares.refused(client)
-        of_address, of_connection = shares.held(client)
+        budget.refused(client)
+        of_address, of_connection = budget.held(client)
         kind = ClientShareError if size_bytes <= by_address else AddressShareError
-        raise (BudgetError if size_bytes > self.limit_bytes - shares.used else kind)(
-            f"the requests in flight hold {shares.used} bytes, {of_address} of them this client's address and "
+        raise (BudgetError if size_bytes > self.limit_bytes - budget.used else kind)(
+            f"the requests in flight hold {budget.used} bytes, {of_address} of them this client's address and "
             f"{of_connection} this connection; {size_bytes} more exceed its share of the limit of {self.limit_bytes}: send "
             "again later or to another server"
         )
@@ -83,7 +83,7 @@ class Admission:
         """A request that was let in is about to hold more: read, decompressed, parsed. Raises BudgetError before it does."""
         with self._changed:
             self._check(size_bytes, client)
-            self.shares.take(size_bytes, client)
+            self.budget.take(size_bytes, client)
 
     def grow(self, size_bytes: int, client: str = "") -> None:
         """A request that was let in holds more than it came with: its answer is larger. Raises BudgetError.
@@ -93,18 +93,18 @@ class Admission:
         with self._changed:
             if self.requests > 1:
                 self._check(size_bytes, client)
-            self.shares.take(size_bytes, client)
+            self.budget.take(size_bytes, client)
 
     def shrink(self, size_bytes: int, client: str = "") -> None:
         """What take() or grow() added is free again."""
         with self._changed:
-            self.shares.give_back(size_bytes, client)
+            self.budget.give_back(size_bytes, client)
 
     def leave(self, size_bytes: int, client: str = "") -> None:
         """The request's bytes are free again, whatever became of it."""
         with self._changed:
             self.requests -= 1
-            self.shares.give_back(size_bytes, client)
+            self.budget.give_back(size_bytes, client)
             if self.closed and not self.requests:
                 self._changed.notify_all()
 

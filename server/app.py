@@ -134,7 +134,7 @@ class Server:
             peers=Peers(opts.trusted_proxies),
         )
         service = self.service
-        limits = {"grpc": opts.grpc_max_connections}
+        limits = {"grpc": opts.grpc_max_connections, "http": opts.http_max_connections}
         doors = Doors(lambda: service.ports, service.peers, service.saturation, limits, descriptor_limit())
         service.clients.watchers.append(doors.look)
         regions = SharedMemory(max_read_bytes=opts.max_inflight_bytes) if opts.allow_client_shm else None

@@ -230,7 +230,8 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         ("--grpc-max-message-bytes", "largest gRPC message taken, also after decompression"),
         ("--grpc-max-metadata-bytes", "largest headers of one gRPC call"),
         ("--grpc-max-concurrent-streams", "calls at once on one gRPC connection; more wait at the client"),
-        ("--grpc-max-connections", "gRPC connections at once; more are closed"),
+        ("--grpc-max-connections", "gRPC connections at once, shared by client address; more are closed"),
+        ("--http-max-connections", "the same of the HTTP port"),
         ("--model-load-override-limit-bytes", "largest files that one load request may bring, all together"),
     ):
         group.add_argument(name, type=_int32, default=_default(name), metavar="N", help=text)

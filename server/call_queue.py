@@ -11,7 +11,7 @@ stay the server's.
 
 While a message is read no thread waits for it: grpcio's server has one do so, and as many clients as there are threads, each
 with half a message, would hold up everybody. Messages that are being read take memory, so their number is bounded together with
-that of the handlers that run, and these places are shared by address, then by connection (see shares.py): many halves of one
+that of the handlers that run, and these places are shared by address, then by connection (see budget.py): many halves of one
 address leave places for others at once. When so many addresses do that that none is left, a call that waits is given the place
 of a message that has been on its way for a second or more and whose address holds two more places than the waiting one.
 
@@ -34,9 +34,9 @@ from typing import Any
 
 import grpc
 
+from hypersonic.server.budget import Budget
 from hypersonic.server.direct_call import Call, cygrpc
 from hypersonic.server.peers import Peers
-from hypersonic.server.shares import Shares
 from hypersonic.server.slow_clients import Fault, SlowClients
 
 _LOG = logging.getLogger(__name__)
@@ -110,14 +110,14 @@ class CallQueue:
             core.register_method(method)
         self._lock = threading.Lock()
         #: calls whose message is being read or whose handler runs
-        self._places = Shares(threads, peers)
+        self._places = Budget(threads, peers)
         self._address_of = peers.address_of
         #: address -> its calls whose message is being read, oldest first, and since when
         self._reading: dict[str, dict[Call, float]] = {}
         #: address -> connection -> its calls that have to wait
         self._unread: dict[str, dict[str, dict[Call, None]]] = {}
         #: how many of those
-        self.unread = Shares(_MOST_UNREAD, peers)
+        self.unread = Budget(_MOST_UNREAD, peers)
         clients.watchers.append(self._make_room)
         #: threads that wait for an event, or are about to
         self._waiting = 0

@@ -3,7 +3,7 @@
 
 gRPC core, uvicorn and their TLS handshakes accept whoever comes until descriptors run out, and one address alone could take
 them all. So this process's sockets are looked at about once a second: once half of what there is is in use, new connections of
-an address that has its share (see shares.py) are shut down. Until the next look a burst is let in: gRPC core's own limit is
+an address that has its share (see budget.py) are shut down. Until the next look a burst is let in: gRPC core's own limit is
 twice what is shared here.
 """
 
@@ -13,10 +13,10 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
+from hypersonic.server.budget import Budget
 from hypersonic.server.observe.connections import Connection, connections_on, count_descriptors
 from hypersonic.server.peers import Peers
 from hypersonic.server.saturation import Saturation
-from hypersonic.server.shares import Shares
 
 #: descriptors that are no connections': models' files, pipes, cards
 _RESERVED = 64
@@ -38,12 +38,12 @@ class Doors:
         descriptors: how many the process may have.
         """
         self._ports = ports
-        self._limits = {front_end: Shares(limit, peers) for front_end, limit in limits.items()}
-        self._all = Shares(max(1, descriptors - _RESERVED), peers)
-        for front_end, shares in self._limits.items():
-            saturation.add(f"{front_end}_connections", shares)
+        self._limits = {front_end: Budget(limit, peers) for front_end, limit in limits.items()}
+        self._all = Budget(max(1, descriptors - _RESERVED), peers)
+        for front_end, budget in self._limits.items():
+            saturation.add(f"{front_end}_connections", budget)
         saturation.add("connections", self._all)
-        self._open: dict[Connection, list[Shares]] = {}
+        self._open: dict[Connection, list[Budget]] = {}
         #: given up for the look when there are none left
         self._spare = _spare()
 
@@ -58,7 +58,7 @@ class Doors:
 
     def _look(self) -> None:
         used = count_descriptors()
-        few = min(shares.limit for shares in (self._all, *self._limits.values()))
+        few = min(budget.limit for budget in (self._all, *self._limits.values()))
         ports = {port: front_end for front_end, port in self._ports().items()}
         found = connections_on(ports) if 2 * used > few else []
         self._forget(set(self._open) - set(found))
@@ -68,20 +68,20 @@ class Doors:
 
     def _forget(self, closed: Iterable[Connection]) -> None:
         for connection in closed:
-            for shares in self._open.pop(connection):
-                shares.give_back(1, connection.client)
+            for budget in self._open.pop(connection):
+                budget.give_back(1, connection.client)
 
     def _judge(self, connection: Connection, front_end: str) -> None:
         asked = [self._all, *([self._limits[front_end]] if front_end in self._limits else [])]
         client = connection.client
-        without = [shares for shares in asked if shares.room(client)[0] < 1]
+        without = [budget for budget in asked if budget.room(client)[0] < 1]
         if without:
-            for shares in without:
-                shares.refused(client)
+            for budget in without:
+                budget.refused(client)
             connection.shut_down()
             return
-        for shares in asked:
-            shares.take(1, client)
+        for budget in asked:
+            budget.take(1, client)
         self._open[connection] = asked
 
 

@@ -102,7 +102,7 @@ def _inferring(
 def _streaming(servicer: Servicer, service: InferenceService, pool: ThreadPoolExecutor, threads: int, *, compress: bool) -> Any:
     """A stream holds a thread; these are shared as bytes are: by address, then by connection."""
     places = Admission(threads, service.peers)
-    service.saturation.add("streams", places.shares)
+    service.saturation.add("streams", places.budget)
 
     def handle(requests: Iterator[bytes], context: Context) -> Iterator[bytes]:
         client = context.peer()

@@ -37,7 +37,7 @@ class HealthServicer:
         self._lock = threading.Lock()
         self._watchers: dict[Send, bool | None] = {}
         self._places = Admission(_MOST_WATCHERS, service.peers)
-        service.saturation.add("watches", self._places.shares)
+        service.saturation.add("watches", self._places.budget)
         self._teller = ThreadPoolExecutor(1, thread_name_prefix="grpc-health-watch")
         service.on_change(self.refresh)
 

@@ -77,6 +77,7 @@ class Options:
     grpc_restricted_protocol: tuple[str, ...] = ()
     http_restricted_api: tuple[str, ...] = ()
     http_max_input_size: int = 1 << 26
+    http_max_connections: int = 16_384
     http_infer_thread_count: int = 256
     http_header_forward_pattern: str = ""
     grpc_header_forward_pattern: str = ""
@@ -119,7 +120,8 @@ class Options:
             ("grpc.max_metadata_size", self.grpc_max_metadata_bytes),
             ("grpc.absolute_max_metadata_size", self.grpc_max_metadata_bytes),
             ("grpc.max_concurrent_streams", self.grpc_max_concurrent_streams),
-            ("grpc.max_allowed_incoming_connections", 2 * self.grpc_max_connections),  # what doors.py shares, and a burst
+            # what doors.py shares, and a burst before it looks
+            ("grpc.max_allowed_incoming_connections", min(2 * self.grpc_max_connections, 2**31 - 1)),
             ("grpc.server.max_pending_requests", _MOST_PENDING_CALLS),
             ("grpc.server.max_pending_requests_hard_limit", 2 * _MOST_PENDING_CALLS),
             ("grpc.so_reuseport", int(self.reuse_grpc_port)),

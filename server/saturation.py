@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 
-from hypersonic.server.shares import Shares
+from hypersonic.server.budget import Budget
 
 _LOG = logging.getLogger(__name__)
 #: how long new addresses are refused before the server says that it is not ready, and how long nobody is before that is over
@@ -21,33 +21,33 @@ class Saturation:
     """Any thread asks; one calls look() about once a second."""
 
     def __init__(self) -> None:
-        self.budgets: dict[str, Shares] = {}
+        self.budgets: dict[str, Budget] = {}
         #: budget -> (refusals at the last look, when that number changed last), for budgets of which the log says "saturated"
         self._said: dict[str, tuple[int, float]] = {}
         self._seen: dict[str, int] = {}
         self._refused_all = False
 
-    def add(self, name: str, shares: Shares) -> Shares:
+    def add(self, name: str, budget: Budget) -> Budget:
         """name: as in the log and the metrics."""
-        self.budgets[name] = shares
-        return shares
+        self.budgets[name] = budget
+        return budget
 
     @property
     def refuses_all(self) -> bool:
         """Whether a new address has been refused for five seconds."""
         now = time.monotonic()
-        return any(_full_for_s(shares, now) >= _PATIENCE_S for shares in self.budgets.values())
+        return any(_full_for_s(budget, now) >= _PATIENCE_S for budget in self.budgets.values())
 
     def look(self) -> bool:
         """Say in the log what has changed, once per change; whether refuses_all has."""
         now = time.monotonic()
-        for name, shares in self.budgets.items():
-            self._tell(name, shares, now)
+        for name, budget in self.budgets.items():
+            self._tell(name, budget, now)
         before, self._refused_all = self._refused_all, self.refuses_all
         return before != self._refused_all
 
-    def _tell(self, name: str, shares: Shares, now: float) -> None:
-        refusals = shares.refusals
+    def _tell(self, name: str, budget: Budget, now: float) -> None:
+        refusals = budget.refusals
         more = refusals - self._seen.get(name, 0)
         self._seen[name] = refusals
         said = self._said.get(name)
@@ -55,17 +55,17 @@ class Saturation:
             self._said[name] = (more, now)
             _LOG.warning(
                 "the budget '%s' is saturated for %s: %d of %d are in use; new addresses %s",
-                name, shares.last_refused, shares.used, shares.limit, "are refused" if shares.full_since else "have room",
+                name, budget.last_refused, budget.used, budget.limit, "are refused" if budget.full_since else "have room",
             )  # fmt: skip
-        elif said is not None and (more or shares.full_since):
+        elif said is not None and (more or budget.full_since):
             self._said[name] = (said[0] + more, now)
         elif said is not None and now - said[1] >= _PATIENCE_S:
             del self._said[name]
             _LOG.info(
-                "the budget '%s' has room again: %d of %d are in use; %d refusals", name, shares.used, shares.limit, said[0]
+                "the budget '%s' has room again: %d of %d are in use; %d refusals", name, budget.used, budget.limit, said[0]
             )
 
 
-def _full_for_s(shares: Shares, now: float) -> float:
-    since = shares.full_since
+def _full_for_s(budget: Budget, now: float) -> float:
+    since = budget.full_since
     return 0.0 if since is None else now - since

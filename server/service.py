@@ -63,7 +63,7 @@ class InferenceService:
         self.peers = peers or Peers()
         self.admission = Admission(limit_bytes, self.peers)
         self.saturation = Saturation()
-        self.saturation.add("bytes", self.admission.shares)
+        self.saturation.add("bytes", self.admission.budget)
         self.clients = SlowClients(client_timeout_s)
         self.clients.watchers.append(self._look_at_budgets)
         #: front end -> the port it listens on

@@ -102,6 +102,7 @@ def _uvicorn(app: Application, tls: ssl.SSLContext | None, clients: SlowClients)
         access_log=False,
         lifespan="off",
         server_header=False,
+        proxy_headers=False,  # a client is who its connection is, not what its headers say
         timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=2,
         ws="none",

@@ -276,6 +276,19 @@ def test_the_budget_is_asked_before_a_body_is_read(serve: Serve) -> None:
         eventually(lambda: running.server.service.admission.size_bytes == running.server.service.admission.requests == 0)
 
 
+def test_a_client_cannot_name_itself_another_address(serve: Serve) -> None:
+    gate = threading.Event()
+    body = json.dumps(document()).encode()
+    head = f"POST {INFER} HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 10.0.0.1\r\nContent-Length: {len(body)}\r\n\r\n"
+    with serve(Script(gate=gate)) as running, connected(running) as connection:
+        budget = running.server.service.admission.budget
+        connection.sendall(head.encode() + body)
+        eventually(lambda: bool(running.script.batches))
+        assert (budget.held("10.0.0.1:0")[0], budget.held("127.0.0.1:0")[0]) == (0, budget.used)
+        gate.set()
+        assert connection.recv(4096).startswith(b"HTTP/1.1 200 ")
+
+
 def test_health_and_metadata_answer_while_every_thread_waits(serve: Serve) -> None:
     gate = threading.Event()
     with serve(Script(gate=gate, slots=1), http_infer_thread_count=2) as running, ThreadPoolExecutor(5) as pool:

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from hypersonic.server import saturation, shares
+from hypersonic.server import budget, saturation
+from hypersonic.server.budget import Budget
 from hypersonic.server.saturation import Saturation
-from hypersonic.server.shares import Shares
 from tests.server.conftest import Serve
 
 
@@ -19,18 +19,18 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """time.monotonic() of the rules, in seconds."""
     now = [1000.0]
     clock = SimpleNamespace(monotonic=lambda: now[0])
-    for module in (saturation, shares):
+    for module in (saturation, budget):
         monkeypatch.setattr(module, "time", clock)
     return now
 
 
-def fill(budget: Shares, addresses: int) -> None:
+def fill(budget: Budget, addresses: int) -> None:
     for number in range(addresses):
         client = f"10.0.0.{number}:1"
         budget.take(budget.room(client)[0], client)
 
 
-def empty(budget: Shares) -> None:
+def empty(budget: Budget) -> None:
     for number in range(256):
         client = f"10.0.0.{number}:1"
         budget.give_back(budget.held(client)[1], client)
@@ -38,7 +38,7 @@ def empty(budget: Shares) -> None:
 
 def test_a_server_refuses_all_once_a_new_address_has_been_refused_for_five_seconds(clock: list[float]) -> None:
     budgets = Saturation()
-    budget = budgets.add("bytes", Shares(1 << 20, fresh=1 << 10))
+    budget = budgets.add("bytes", Budget(1 << 20, fresh=1 << 10))
     fill(budget, 1)
     clock[0] += 100
     assert not budgets.refuses_all, "one address is not all"
@@ -65,7 +65,7 @@ def test_the_log_says_once_that_a_budget_is_saturated_and_once_that_it_has_room_
     monkeypatch.setattr(logging.getLogger("hypersonic"), "propagate", True)
     caplog.set_level(logging.INFO)
     budgets = Saturation()
-    budget = budgets.add("bytes", Shares(800))
+    budget = budgets.add("bytes", Budget(800))
     fill(budget, 1)
     for _ in range(100):
         budget.refused("10.0.0.0:1")
@@ -82,7 +82,7 @@ def test_the_log_says_once_that_a_budget_is_saturated_and_once_that_it_has_room_
 def test_one_address_leaves_a_server_ready_and_many_that_fill_it_do_not(serve: Serve, clock: list[float]) -> None:
     with serve(max_inflight_bytes=1 << 20) as running:
         service = running.server.service
-        budget = service.admission.shares
+        budget = service.admission.budget
         fill(budget, 1)
         clock[0] += 60
         assert service.ready

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shares: how much of something that is limited (bytes, places, streams) each client may hold.
+"""Budget: how much of something that is limited (bytes, places, streams) each client may hold.
 
 Shared by address first (see peers.py), then by connection inside the address, by dynamic thresholds (Choudhury, Hahne: Dynamic
 queue length thresholds, IEEE/ACM Trans. Networking, 1998): whoever holds something may take as much as leaves at least as much
@@ -23,7 +23,7 @@ _KEPT = 8
 _ENDLESS = 1 << 62
 
 
-class Shares:
+class Budget:
     """Its owner holds a lock. limit: 0 = none. client: a connection."""
 
     def __init__(self, limit: int, peers: Peers | None = None, fresh: int = 1) -> None:

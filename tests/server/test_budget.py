@@ -3,19 +3,23 @@
 
 from __future__ import annotations
 
+import argparse
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hypersonic.server.arguments import add_arguments
+from hypersonic.server.budget import Budget
+from hypersonic.server.options import Options
 from hypersonic.server.peers import Peers
-from hypersonic.server.shares import Shares
 
 LIMIT = 2 << 30
 FRESH = "10.9.9.9:1"
 
 
 def test_an_address_that_is_alone_may_take_all_but_an_eighth_and_so_may_its_only_connection() -> None:
-    shares = Shares(800)
+    shares = Budget(800)
     assert shares.room("10.0.0.1:1") == (700, 613)
     shares.take(613, "10.0.0.1:1")
     assert shares.room("10.0.0.1:1") == (87, 0)
@@ -24,7 +28,7 @@ def test_an_address_that_is_alone_may_take_all_but_an_eighth_and_so_may_its_only
 
 
 def test_few_places_are_all_for_whoever_is_alone_and_the_last_is_for_whoever_has_none() -> None:
-    shares = Shares(4)
+    shares = Budget(4)
     for _ in range(4):
         assert shares.room("10.0.0.1:1")[1] >= 1
         shares.take(1, "10.0.0.1:1")
@@ -35,7 +39,7 @@ def test_few_places_are_all_for_whoever_is_alone_and_the_last_is_for_whoever_has
 
 
 def test_without_a_limit_there_is_always_room() -> None:
-    shares = Shares(0)
+    shares = Budget(0)
     shares.take(1 << 50, "10.0.0.1:1")
     assert min(shares.room("10.0.0.1:1")) > 1 << 60
     assert shares.full_since is None
@@ -49,7 +53,7 @@ def test_whatever_others_hold_a_new_address_gets_the_share_that_is_promised(
     steps: list[tuple[int, int, float, bool]], limit: int
 ) -> None:
     """Each step: a connection of an address takes a part of what it may, or gives a part of what it holds back."""
-    shares, held = Shares(limit), dict[str, int]()
+    shares, held = Budget(limit), dict[str, int]()
     for address, port, part, takes in steps:
         client = f"10.0.0.{address}:{port}"
         if takes:
@@ -76,7 +80,7 @@ def test_whatever_others_hold_a_new_address_gets_the_share_that_is_promised(
 
 
 def test_it_knows_since_when_a_new_address_would_be_refused() -> None:
-    shares = Shares(64, fresh=4)
+    shares = Budget(64, fresh=4)
     for number in range(6):
         client = f"10.0.0.{number}:1"
         shares.take(shares.room(client)[0], client)
@@ -111,3 +115,24 @@ def test_it_knows_since_when_a_new_address_would_be_refused() -> None:
 )
 def test_a_client_counts_as_its_address_and_a_trusted_proxys_as_its_connection(client: str, address: str) -> None:
     assert Peers(["10.2.0.0/16", "2a01:5::1"]).address_of(client) == address
+
+
+@pytest.mark.parametrize("text", ["10.0.0.256", "10.0.0.0/33", "proxy.example.org", "10.0.0.1,::g"])
+def test_a_trusted_proxy_that_is_not_an_address_ends_the_start_with_a_reason(
+    text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    with pytest.raises(SystemExit):
+        parser.parse_args(["--model-repository", "m", "--trusted-proxies", text])
+    assert "is not an IP address or network, expected for example 10.0.0.7 or 10.0.0.0/8" in capsys.readouterr().err
+
+
+def test_trusted_proxies_are_addresses_and_networks_with_commas_between_them() -> None:
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    opts = Options.of(parser.parse_args(["--model-repository", "m", "--trusted-proxies", "10.0.0.7, 10.1.2.3/16,::1"]))
+    peers = Peers(opts.trusted_proxies)
+    assert [peers.address_of(client) for client in ("10.0.0.7:1", "10.1.9.9:1", "::1:5", "10.0.0.8:1")] == [
+        "10.0.0.7:1", "10.1.9.9:1", "::1:5", "10.0.0.8",
+    ]  # fmt: skip
