@@ -62,9 +62,9 @@ class Admission:
 
     def _check(self, size_bytes: int, client: str) -> None:
         budget = self.budget
-        by_address, by_connection = budget.room(client)
-        if size_bytes <= by_connection:
+        if budget.fits(size_bytes, client):
             return
+        by_address, _ = budget.room(client)
         budget.refused(client)
         of_address, of_connection = budget.held(client)
         kind = ClientShareError if size_bytes <= by_address else AddressShareError

@@ -53,6 +53,10 @@ class Budget:
         address = _room(by_address, self.used, self.limit - self.used, self.limit)
         return address, _room(by_connection, by_address, address, by_address + address)
 
+    def fits(self, amount: int, client: str) -> bool:
+        """Whether this connection may take so much: room() >= amount, quickly while most is free."""
+        return 4 * (self.used + amount) <= self.limit or amount <= self.room(client)[1]
+
     @property
     def fresh_room(self) -> int:
         """What a connection of an address that holds nothing may take."""

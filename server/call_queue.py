@@ -180,8 +180,8 @@ class CallQueue:
             call.run()
             return
         with self._lock:
-            may_read = self._places.room(call.client)[1] > 0
-            has_to_wait = not may_read and self.unread.room(call.client)[1] > 0
+            may_read = self._places.fits(1, call.client)
+            has_to_wait = not may_read and self.unread.fits(1, call.client)
             if may_read:
                 self._begin(call)
             elif has_to_wait:

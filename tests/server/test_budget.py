@@ -56,6 +56,8 @@ def test_whatever_others_hold_a_new_address_gets_the_share_that_is_promised(
     shares, held = Budget(limit), dict[str, int]()
     for address, port, part, takes in steps:
         client = f"10.0.0.{address}:{port}"
+        for amount in (1, shares.room(client)[1], shares.room(client)[1] + 1, limit // 5):
+            assert shares.fits(amount, client) == (amount <= shares.room(client)[1])
         if takes:
             amount = round(part * shares.room(client)[1])
             shares.take(amount, client)
