@@ -21,6 +21,7 @@ from hypersonic.server.config import (
     WarmupInput,
 )
 from hypersonic.server.config_ensemble import ensemble_steps
+from hypersonic.server.config_enums import check_enums
 from hypersonic.server.config_files import check_inside
 from hypersonic.server.config_schedule import dynamic_batching, sequence_batching
 from hypersonic.server.datatype import DATATYPES_BY_ENUM
@@ -37,8 +38,11 @@ _MAX_TENSORS, _MAX_RANK, _MAX_INSTANCES, _MAX_WARMUPS = 4096, 64, 1024, 10_000
 def check_config(message: model_config_pb2.ModelConfig) -> ModelConfig:
     """Raises ModelConfigError naming the model and the field; fills in the defaults Triton shows in its ModelConfig RPC."""
     name = message.name
+    check_enums(message)
     if message.max_batch_size < 0:
         raise ModelConfigError(f"'max_batch_size' must be non-negative value for {name}")
+    if "\0" in message.default_model_filename:
+        raise ModelConfigError(f"default_model_filename has a NUL character for {name}, expected a file name")
     _check_platform(message)
     inputs = _tensors(message, "input", message.input)
     outputs = _tensors(message, "output", message.output)

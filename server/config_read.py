@@ -13,6 +13,8 @@ from tritonclient.grpc import model_config_pb2
 
 from hypersonic.server.config import ModelConfig
 from hypersonic.server.config_check import check_config
+from hypersonic.server.config_enums import check_enums
+from hypersonic.server.config_files import read_regular
 from hypersonic.server.errors import ModelConfigError
 
 #: a config.pbtxt is written by hand; nothing sensible is longer
@@ -58,13 +60,13 @@ def named(message: model_config_pb2.ModelConfig, directory_name: str) -> model_c
             f"unexpected directory name '{directory_name}' for model '{message.name}', directory name must equal model name"
         )
     message.name = directory_name
+    check_enums(message)
     return message
 
 
 def _text(path: Path, directory_name: str) -> str:
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_CONFIG_BYTES + 1)
+        data = read_regular(path, MAX_CONFIG_BYTES)
         if len(data) > MAX_CONFIG_BYTES:
             raise ModelConfigError(f"{directory_name}/{path.name}: longer than {MAX_CONFIG_BYTES} bytes")
         return data.decode()

@@ -5,13 +5,14 @@
     <repository>/<model>/<version>/...
 
 Nothing is read through a symlink that leads out of the repository; names that start with a dot are somebody's work in progress.
+A directory may bear any bytes as its name: here and in the index a name is text that can be printed (shown_name).
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,8 +23,6 @@ CONFIG = "config.pbtxt"
 NOT_FOUND = "model not found in any model repository."
 _VERSION_DIRECTORY = re.compile(r"[1-9][0-9]{0,17}")
 _MODEL_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
-#: of one path component, in bytes
-_MAX_FILE_NAME = 255
 #: files of one model whose changes are looked for
 _MAX_WATCHED = 100_000
 
@@ -39,7 +38,21 @@ class Place(NamedTuple):
 
     @property
     def name(self) -> str:
-        return self.path.name
+        """As the index shows it."""
+        return shown_name(self.path.name)
+
+
+class Found(NamedTuple):
+    """The model directories of all repositories. away: the errors of repositories that cannot be read now."""
+
+    models: Mapping[str, tuple[Place, ...]]
+    away: tuple[OSError, ...] = ()
+
+
+def shown_name(name: str) -> str:
+    """A file name as text: bytes that are not UTF-8, control characters and the like are escaped, so that no name is lost."""
+    text = os.fsencode(name).decode(errors="backslashreplace")
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def is_model_name(name: str) -> bool:
@@ -47,14 +60,29 @@ def is_model_name(name: str) -> bool:
     return _MODEL_NAME.fullmatch(name) is not None
 
 
-def find_models(repositories: Sequence[Path]) -> dict[str, tuple[Place, ...]]:
-    """Every model directory, by name; more than one place for a name that several repositories have. Raises OSError."""
+def find_models(repositories: Sequence[Path]) -> Found:
+    """Every model directory, by name; more than one place for a name that several repositories have."""
     found: dict[str, tuple[Place, ...]] = {}
+    away: list[OSError] = []
     for repository in repositories:
-        for path in sorted(repository.iterdir()):
-            if path.is_dir() and not path.name.startswith("."):
-                found[path.name] = (*found.get(path.name, ()), Place(path, repository))
-    return found
+        try:
+            paths = sorted(repository.iterdir())
+        except OSError as error:
+            away.append(error)
+            continue
+        for place in (Place(path, repository) for path in paths if _is_model_directory(path)):
+            found[place.name] = (*found.get(place.name, ()), place)
+    return Found(found, tuple(away))
+
+
+def _is_model_directory(path: Path) -> bool:
+    """What cannot be looked at counts: why is that model's reason, and whatever serves under its name is not gone."""
+    if path.name.startswith("."):
+        return False
+    try:
+        return path.is_dir()
+    except OSError:
+        return True
 
 
 def require_repositories(repositories: Sequence[Path]) -> None:
@@ -71,9 +99,9 @@ def require_repositories(repositories: Sequence[Path]) -> None:
 
 def find_model(repositories: Sequence[Path], name: str) -> tuple[Place, ...]:
     """The places of one model; () for a name that none has, or that is none of a directory in a repository."""
-    if not name or name.startswith(".") or "/" in name or "\0" in name or len(name.encode()) > _MAX_FILE_NAME:
-        return ()
-    return tuple(Place(repository / name, repository) for repository in repositories if (repository / name).is_dir())
+    if not is_model_name(name):
+        return find_models(repositories).models.get(name, ())
+    return tuple(Place(repository / name, repository) for repository in repositories if _is_model_directory(repository / name))
 
 
 def check_place(places: Sequence[Place]) -> Place:
@@ -102,7 +130,10 @@ def is_version(text: str) -> bool:
 
 def confined(path: Path, repository: Path) -> Path:
     """The path, once it is resolved and still inside its repository. Raises ModelLoadError."""
-    resolved = path.resolve()
+    try:
+        resolved = path.resolve()
+    except RuntimeError as error:  # Python's word for it before 3.13
+        raise ModelLoadError(f"{path.relative_to(repository)} is a loop of symbolic links") from error
     if not resolved.is_relative_to(repository.resolve()):
         raise ModelLoadError(f"{path.relative_to(repository)} leads out of its repository")
     return resolved

@@ -15,7 +15,7 @@ from hypersonic.server.config import EnsembleStep, ModelConfig
 from hypersonic.server.config_ensemble import check_members
 from hypersonic.server.control import load_failure, poll_failure
 from hypersonic.server.ensemble_phases import phases_of
-from hypersonic.server.errors import ModelBusyError, ModelLoadError, ServerError
+from hypersonic.server.errors import InvalidRequestError, ModelBusyError, ModelLoadError, ServerError
 from hypersonic.server.layout import NOT_FOUND, Place, Signature, check_place, find_model, part_below, signature
 from hypersonic.server.loading import Loader
 from hypersonic.server.model import Model
@@ -81,6 +81,12 @@ class Lifecycle:
             if chain:
                 raise
             raise load_failure(name, str(error)) from error
+        except ServerError:
+            raise
+        except Exception as error:
+            reason = _unforeseen(name, error)
+            self._refuse(name, plan, reason)
+            raise load_failure(name, reason) from error
         self._revisit(name)
 
     def try_to_bring(self, name: str, chain: tuple[str, ...] = ()) -> None:
@@ -98,9 +104,12 @@ class Lifecycle:
             if override is None:
                 return self._plan_place(name, places)
             return self._loader.plan_override(name, check_place(places) if places else None, override)
-        except ModelLoadError as error:
-            self._note(name, places, str(error))
-            raise poll_failure(name, str(error)) from error
+        except InvalidRequestError:
+            raise
+        except Exception as error:
+            reason = str(error) if isinstance(error, ModelLoadError) else _unforeseen(name, error)
+            self._note(name, places, reason)
+            raise poll_failure(name, reason) from error
 
     def _plan_place(self, name: str, places: Sequence[Place]) -> Plan:
         known: Signature = ()
@@ -109,8 +118,11 @@ class Lifecycle:
         return self._loader.plan(check_place(places), known)
 
     def look(self, places: Sequence[Place]) -> Signature:
-        """Of all places of one name."""
-        return tuple(row for place in places for row in signature(place))
+        """Of all places of one name; () where they cannot be looked at, whose reason the load finds."""
+        try:
+            return tuple(row for place in places for row in signature(place))
+        except (OSError, RuntimeError):
+            return ()
 
     def _note(self, name: str, places: Sequence[Place], reason: str) -> None:
         """For the index; a name that no repository has leaves no trace."""
@@ -149,7 +161,8 @@ class Lifecycle:
         """What serves goes on serving; the index says why nothing else does."""
         discard(plan.scratch)
         self._registry.update(
-            name, lambda entry: replace(entry, reason=reason, versions={} if not entry.models else entry.versions)
+            name,
+            lambda entry: replace(entry, reason=reason, versions={} if not entry.models else entry.versions, replacing=False),
         )
 
     def _abandon(self, records: Records, old: ModelEntry) -> None:
@@ -311,6 +324,12 @@ class Lifecycle:
             if name in self._registry.models and list(entry.models) == list(models):
                 self._registry.put(entry.without(reason))
                 self._retire(name, models, entry.plan)
+
+
+def _unforeseen(name: str, error: Exception) -> str:
+    """The reason of a model whose load failed in a way nobody thought of; the log says more."""
+    _LOG.error("model '%s' cannot be loaded", name, exc_info=error)
+    return f"Internal: the load failed: {type(error).__name__}"
 
 
 def _unchanged(old: ModelEntry, plan: Plan, version: int) -> VersionRecord | None:

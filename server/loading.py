@@ -16,7 +16,7 @@ from hypersonic.server.config import ModelConfig
 from hypersonic.server.config_check import check_config, no_version, version_policy
 from hypersonic.server.config_read import infer_backend, parse_json_config, read_message
 from hypersonic.server.control import ModelControl
-from hypersonic.server.errors import ModelBusyError, ModelConfigError, ModelLoadError
+from hypersonic.server.errors import ModelBusyError, ModelConfigError, ModelLoadError, ServerError
 from hypersonic.server.fallback import close, with_fallback
 from hypersonic.server.layout import CONFIG, NOT_FOUND, Place, Signature, confined, scrub, version_directories
 from hypersonic.server.model import Model, ScheduledModel
@@ -52,8 +52,8 @@ class Loader:
     def _plan_repository(self, place: Place, read: Callable[[], model_config_pb2.ModelConfig], signature: Signature) -> Plan:
         try:
             return self._planned(read(), version_directories(place), signature)
-        except (ModelLoadError, OSError) as error:
-            raise ModelLoadError(scrub(_text(error), (place.repository,))) from error
+        except Exception as error:
+            raise ModelLoadError(scrub(_text(error, place.name), (place.repository,))) from error
 
     def _message(self, place: Place) -> model_config_pb2.ModelConfig:
         path = confined(place.path / CONFIG, place.repository)
@@ -83,9 +83,9 @@ class Loader:
         scratch = stage(name, override)
         try:
             plan = self._planned(message, version_directories(Place(scratch / name, scratch)))
-        except (ModelLoadError, OSError) as error:
+        except Exception as error:
             discard(scratch)
-            raise ModelLoadError(scrub(_text(error), (scratch,))) from error
+            raise ModelLoadError(scrub(_text(error, name), (scratch,))) from error
         return plan._replace(scratch=scratch)
 
     def _planned(self, message: model_config_pb2.ModelConfig, versions: Mapping[int, Path], signature: Signature = ()) -> Plan:
@@ -99,7 +99,7 @@ class Loader:
         directories = {version: versions[version] for version in chosen}
         try:
             config = self._completed(message, directories[chosen[-1]])
-        except (ModelLoadError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - whatever one model's directory does is that model's reason
             return Plan(None, directories, signature, error=reason_of(error, directories[chosen[-1]]))
         return Plan(config, directories, signature)
 
@@ -174,13 +174,19 @@ def _failed(name: str, version: int, reason: str) -> VersionRecord:
     return VersionRecord(ModelState.UNAVAILABLE, reason)
 
 
-def _text(error: Exception) -> str:
+def _text(error: Exception, model: str) -> str:
+    """For the index, as text that can travel: file names may be any bytes. What nobody foresaw is in the log."""
     if isinstance(error, OSError):
-        return f"{error.strerror}: {error.filename}"
-    return str(error)
+        text = f"{error.strerror}: {error.filename}"
+    elif isinstance(error, ServerError):
+        text = str(error)
+    else:
+        _LOG.error("model '%s' cannot be read", model, exc_info=error)
+        text = f"the model's directory cannot be read: {type(error).__name__}: {error}"
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
 
 
 def reason_of(error: Exception, directory: Path) -> str:
     """A version's reason: Triton's word for the kind of error, and the text without what lies above the repository."""
     kind = "Invalid argument" if isinstance(error, ModelConfigError) else "Internal"
-    return f"{kind}: {scrub(_text(error), (directory.parent.parent,))}"
+    return f"{kind}: {scrub(_text(error, directory.parent.name), (directory.parent.parent,))}"

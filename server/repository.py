@@ -21,7 +21,7 @@ from hypersonic.server.backend import Backend
 from hypersonic.server.config import ModelConfig
 from hypersonic.server.control import ControlMode, ModelControl, check_requested_name
 from hypersonic.server.errors import NotFoundError, ReplacingError, UnavailableError
-from hypersonic.server.layout import Place, find_models, require_repositories
+from hypersonic.server.layout import Found, Place, find_models, require_repositories
 from hypersonic.server.lifecycle import Lifecycle
 from hypersonic.server.loading import Loader
 from hypersonic.server.model import Model
@@ -105,7 +105,7 @@ class ModelRepository:
         """Every model of the repositories, by name and version; with explicit control those nobody asked for, too."""
         models = dict(self._registry.models)
         if not self.control.loads_all:
-            for name, places in self._find().items():
+            for name, places in self._find().models.items():
                 models.setdefault(name, _unasked(name, places))
         return [row for name in sorted(models) for row in models[name].rows()]
 
@@ -124,7 +124,7 @@ class ModelRepository:
             self._poller = threading.Thread(target=self._poll_on, name="repository poll", daemon=True)
             self._poller.start()
             return
-        names = sorted(self._find() if self.control.loads_all else set(self.control.load_models))
+        names = sorted(self._find().models if self.control.loads_all else set(self.control.load_models))
         self._lifecycle.want(names)
         for name in names:
             if name not in self._registry.models:  # else an ensemble brought it
@@ -158,13 +158,10 @@ class ModelRepository:
 
     def poll(self) -> None:
         """Load what is new or changed since the last look, unload what is gone."""
-        try:
-            found = find_models(self._directories)
-        except OSError as error:  # a file system that is away for a moment must not unload everything
-            _LOG.warning("the model repositories are not polled: %s: %s", error.filename, error.strerror)
-            return
+        found, away = self._find()
         self._lifecycle.want(found)
-        for name in sorted(self._registry.models.keys() - found.keys()):
+        # a file system that is away for a moment must not unload everything
+        for name in sorted(self._registry.models.keys() - found.keys()) if not away else ():
             self._lifecycle.forget(name)
             self._lifecycle.drop(name)
         for name in sorted(found):
@@ -174,14 +171,16 @@ class ModelRepository:
 
     def _poll_on(self) -> None:
         while not self._stopping.wait(self.control.poll_s):
-            self.poll()
+            try:
+                self.poll()
+            except Exception:  # noqa: BLE001 - a fault of ours ends this look, not polling
+                _LOG.exception("the model repositories could not be polled; the next look is in %g s", self.control.poll_s)
 
-    def _find(self) -> Mapping[str, Sequence[Place]]:
-        try:
-            return find_models(self._directories)
-        except OSError as error:
+    def _find(self) -> Found:
+        found = find_models(self._directories)
+        for error in found.away:
             _LOG.warning("a model repository cannot be read: %s: %s", error.filename, error.strerror)
-            return {}
+        return found
 
     def close(self, timeout_s: float) -> bool:
         """Unload everything; False when some instance did not end in time."""

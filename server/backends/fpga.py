@@ -43,6 +43,7 @@ from hypersonic.host.sysfs import SYSFS
 from hypersonic.server.answer import Answer, Output
 from hypersonic.server.backend import Card, CardReadings, Launched
 from hypersonic.server.config import ModelConfig, TensorConfig
+from hypersonic.server.config_files import inside_model, regular_file
 from hypersonic.server.errors import (
     BackendError,
     InstanceAwayError,
@@ -274,7 +275,7 @@ class FpgaBackend:
                 xclbin = _inside(directory, XCLBIN)
                 check_manifest(manifest, xclbin.read_bytes())
                 _check_config(config, manifest)
-                weights = _inside(directory, WEIGHTS_NAME) if manifest.weights_bytes else None
+                weights = _weights(directory) if manifest.weights_bytes else None
                 model = _open((xclbin, weights), manifest, config, opened, self._cards)
                 opened.pop_all()
                 return model
@@ -289,11 +290,13 @@ class FpgaBackend:
 
 
 def _inside(directory: Path, name: str) -> Path:
-    """The file, once no symlink leads out of the model's directory. The caller has confined `directory` itself."""
-    path = (directory / name).resolve()
-    if not path.is_relative_to(directory.resolve().parent):
-        raise ModelLoadError(f"{directory.name}/{name} leads out of the model's directory")
-    return path
+    """A regular file inside the model's directory; the caller has confined `directory`. Raises ModelLoadError, OSError."""
+    return regular_file(directory / name, directory.resolve().parent, f"{directory.name}/{name}")
+
+
+def _weights(directory: Path) -> Path:
+    """The same, of weights, which are checked for what they are when they are opened."""
+    return inside_model(directory / WEIGHTS_NAME, directory.resolve().parent, f"{directory.name}/{WEIGHTS_NAME}")
 
 
 def _check_config(config: ModelConfig, manifest: Manifest) -> None:

@@ -31,6 +31,7 @@ from hypersonic.server.backends import onnx_signature
 from hypersonic.server.backends.onnx_signature import Signature
 from hypersonic.server.collect import Array, collect, output_spec, split
 from hypersonic.server.config import ModelConfig
+from hypersonic.server.config_files import inside_model
 from hypersonic.server.errors import BackendError, InvalidRequestError, ModelConfigError, ModelLoadError, ServerError
 from hypersonic.server.pending import Share
 
@@ -269,9 +270,7 @@ class OnnxRuntimeBackend:
 def _model_path(directory: Path, filename: str) -> Path:
     """<version>/model.onnx, confined to the model's directory. Raises ModelLoadError."""
     name = filename or MODEL
-    path = (directory / name).resolve()
-    if not path.is_relative_to(directory.resolve().parent):
-        raise ModelLoadError(f"{directory.name}/{name} leads out of the model's directory")
+    path = inside_model(directory / name, directory.resolve().parent, f"{directory.name}/{name}")
     if not path.is_file():
         raise ModelLoadError(f"{directory.name}/{name} is not there, or is no file")
     size_bytes = path.stat().st_size

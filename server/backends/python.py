@@ -27,6 +27,7 @@ from hypersonic.server.backends.python_process import ModelProcess
 from hypersonic.server.backends.python_slot import PythonInstance, config_json, load_command
 from hypersonic.server.backends.python_stub.channel import ChannelClosedError, MessageError
 from hypersonic.server.config import ModelConfig
+from hypersonic.server.config_files import inside_model, read_regular
 from hypersonic.server.errors import BackendError, ModelLoadError
 
 MODEL_FILE = "model.py"
@@ -96,8 +97,9 @@ def model_file(directory: Path, name: str) -> Path:
     """The model's source, once no symlink leads out of the model's directory. Raises ModelLoadError."""
     name = name or MODEL_FILE
     file = directory / name
-    if Path(name).name != name or not file.resolve().is_relative_to(directory.resolve().parent):
-        raise ModelLoadError(f"{directory.name}/{name} leads out of the model's directory")
+    inside_model(file, directory.resolve().parent, f"{directory.name}/{name}")
+    if Path(name).name != name:
+        raise ModelLoadError(f"{directory.name}/{name} leads out of the version's directory")
     if not file.is_file():
         raise ModelLoadError(
             f"{directory.parent.name}/{directory.name}/{name} is missing: backend 'python' expects a file with "
@@ -107,8 +109,8 @@ def model_file(directory: Path, name: str) -> Path:
 
 
 def _head(source: Path) -> bytes:
-    with suppress(OSError), source.open("rb") as file:
-        return file.read(_MOST_SOURCE_BYTES)
+    with suppress(OSError):
+        return read_regular(source, _MOST_SOURCE_BYTES)
     return b""
 
 

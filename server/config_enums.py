@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Enums of a model configuration: a number that the protocol does not define is refused before anybody looks its name up.
+
+Enums of proto3 are open: protobuf takes any 32-bit number in a text or a JSON configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
+from tritonclient.grpc import model_config_pb2
+
+from hypersonic.server.errors import ModelConfigError
+
+
+def check_enums(message: model_config_pb2.ModelConfig) -> None:
+    """Raises ModelConfigError with the path of the first enum field whose number is not defined."""
+    for path, field, number in _enums(message, ""):
+        if number not in field.enum_type.values_by_number:
+            known = ", ".join(value.name for value in field.enum_type.values)
+            raise ModelConfigError(f"{path} is {number}, expected one of {known} for {message.name}")
+
+
+def _enums(message: Message, prefix: str) -> Iterator[tuple[str, FieldDescriptor, int]]:
+    """(path, field, number) of every enum that is set."""
+    for field, value in message.ListFields():
+        path = f"{prefix}{field.name}"
+        if field.enum_type is not None:
+            for number in value if field.is_repeated else (value,):
+                yield path, field, number
+        elif field.message_type is not None:
+            for inner in _messages(field, value):
+                yield from _enums(inner, f"{path}.")
+
+
+def _messages(field: FieldDescriptor, value: Any) -> Iterator[Message]:
+    """The messages that a message field holds: one, several, or a map's values."""
+    if field.message_type.GetOptions().map_entry:
+        if field.message_type.fields_by_name["value"].message_type is not None:
+            yield from value.values()
+    elif field.is_repeated:
+        yield from value
+    else:
+        yield value
