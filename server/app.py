@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server program: bind, load, serve, drain.
+"""The server program: bind, open the doors, load, serve, drain.
 
+    bound -> alive, not ready, metrics and models as they are loaded -> all loaded: ready, "Started ..." in the log
     SIGTERM -> not ready, new requests refused -> requests in flight end -> ports closed -> models unloaded -> exit 0
 
-A second signal, or the exit timeout, ends it at once with exit code 1.
+A second signal, or the exit timeout, ends it at once with exit code 1. SIGTERM while models are loaded gives the loads up.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ import os
 import queue
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 
 import grpc
@@ -59,6 +61,8 @@ from hypersonic.server.shm import SharedMemory
 
 __all__ = ["Options", "Server", "add_arguments", "main", "serve"]
 _LOG = logging.getLogger("hypersonic.server.app")  # also when run as __main__
+#: in place of a signal's number: the server cannot start
+FAILED = -1
 #: how long an answer that is already made may take to leave at shutdown
 _GRACE_S = 2.0
 #: how long clients that still ask are told so before the ports close, and how long none has to ask for them to close sooner
@@ -72,20 +76,25 @@ class Signals:
 
     def __init__(self) -> None:
         self._received: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self._again = False
 
     def put(self, number: int) -> None:
         self._received.put(number)
 
     def wait(self) -> int:
-        """The next signal's number."""
+        """The next signal's number; FAILED when the server cannot start."""
         return self._received.get()
 
     def patience(self, seconds: float) -> bool:
         """Wait that long for another signal; whether none came."""
         deadline = time.monotonic() + seconds
-        while self._received.empty() and (left_s := deadline - time.monotonic()) > 0:
-            time.sleep(min(left_s, 0.05))
-        return self._received.empty()
+        while not self._again and (left_s := deadline - time.monotonic()) > 0:
+            with suppress(queue.Empty):
+                self._again = self._received.get(timeout=min(left_s, 0.05)) != FAILED
+        with suppress(queue.Empty):
+            while not self._again:
+                self._again = self._received.get_nowait() != FAILED
+        return not self._again
 
 
 @contextmanager
@@ -101,7 +110,7 @@ def _signals() -> Iterator[Signals]:
 
 
 class Server:
-    """Repository, service and front ends of one process. Order of calls: constructor (binds), load, start, stop."""
+    """Repository, service and front ends of one process. Order of calls: constructor (binds), open, load, start, stop."""
 
     def __init__(
         self, opts: Options, backends: Mapping[str, Backend] | None = None, log_control: LogControl | None = None
@@ -149,6 +158,7 @@ class Server:
         self._calls: list[CallQueue] = []
         self._grpc = self._bind_grpc() if opts.allow_grpc else None
         self._http: http.HttpServer | None = None
+        self._opened = False
 
     def _backends(self) -> Mapping[str, Backend]:
         """All there are, by the name config.pbtxt gives."""
@@ -156,7 +166,8 @@ class Server:
         def lookup(name: str, version: str) -> Model:  # the backends are older than the repository
             return self.repository.model(name, version)
 
-        return {"fpga": FpgaBackend(), "onnxruntime": OnnxRuntimeBackend(), "python": PythonBackend(infer_by(lookup))}
+        python = PythonBackend(infer_by(lookup), load_timeout_s=self.options.control.load_timeout_s)
+        return {"fpga": FpgaBackend(), "onnxruntime": OnnxRuntimeBackend(), "python": python}
 
     def _ensemble(self, config: ModelConfig, version: int, repository: ModelRepository) -> Model:
         return EnsembleModel(config, version, repository.model, metrics=self._metrics_config)
@@ -213,14 +224,19 @@ class Server:
         return server
 
     def load(self) -> None:
-        """Load every model. Raises StartError for a repository that cannot be read, or a failed model if that is asked for."""
+        """Load every model; each is served as soon as it is there.
+
+        Raises StartError for a repository that cannot be read, or a failed model if that is asked for.
+        """
         self.repository.load_all()
         failed = [f"{entry.name}: {entry.reason}" for entry in self.repository.index() if entry.state is ModelState.UNAVAILABLE]
         if failed and self.options.exit_on_error:
             raise StartError(f"failed to load all models: {'; '.join(failed)}")
 
-    def start(self) -> None:
-        """Open the doors and say so."""
+    def open(self) -> None:
+        """Open the doors: the server is alive and not ready. Raises StartError for a repository that cannot be read."""
+        self.repository.check()
+        self._opened = True
         opts = self.options
         metrics_options = MetricsOptions(
             self._metrics_config, opts.metrics_interval_ms, opts.allow_gpu_metrics, opts.allow_cpu_metrics
@@ -250,12 +266,20 @@ class Server:
             tls=self._http_tls,
             clients=self.service.clients,
         )
-        self.service.start()
+        self.service.open()
         if self._grpc is not None:
             self._grpc.start()
         for calls in self._calls:
             calls.start()
         self._http.start()
+        for name, address in self.addresses.items():
+            _LOG.info("%s listens at %s; the server is ready when the models are loaded", name, address)
+
+    def start(self) -> None:
+        """Everything is loaded: ready, and the log says so in the words that scripts wait for."""
+        if not self._opened:
+            self.open()
+        self.service.start()
         for name in ("GRPCInferenceService", "HTTPService", "Metrics Service"):
             if name in self.addresses:
                 _LOG.info("Started %s at %s", name, self.addresses[name])
@@ -273,10 +297,22 @@ class Server:
             calls.close()
         if self._http is not None:
             self._http.stop(_GRACE_S)
-        closed = drained and self.repository.close(max(1.0, deadline - time.monotonic()))
+        closed = drained and self._unload(signals, max(1.0, deadline - time.monotonic()))
         self.service.tracing.close(_GRACE_S)
         self.service.clients.close()
         return closed
+
+    def _unload(self, signals: Signals, timeout_s: float) -> bool:
+        """Close the repository; False when that took longer, or another signal came."""
+        ended: list[bool] = []
+        closing = threading.Thread(target=lambda: ended.append(self.repository.close(timeout_s)), name="unload", daemon=True)
+        closing.start()
+        deadline = time.monotonic() + timeout_s + _GRACE_S
+        while closing.is_alive() and time.monotonic() < deadline:
+            closing.join(0.05)
+            if not signals.patience(0.0):
+                return False
+        return ended == [True]
 
     def _linger(self, signals: Signals, *, busy: bool) -> None:
         """While clients still ask, tell them to go elsewhere: one that asks while gRPC closes is only told CANCELLED."""
@@ -312,15 +348,34 @@ def serve(args: argparse.Namespace) -> int:
     raise_descriptor_limit()
     with _signals() as signals:
         server = Server(opts, log_control=log_control)
-        server.load()
-        server.start()
-        _LOG.info("Signal (%d) received.", signals.wait())
+        server.open()
+        failures: list[BaseException] = []
+        threading.Thread(target=_load, args=(server, signals, failures), name="load", daemon=True).start()
+        number = signals.wait()
+        if number == FAILED:
+            server.stop(signals)
+            raise failures[0]
+        _LOG.info("Signal (%d) received.", number)
         if server.stop(signals):
             _LOG.info("All requests are answered and all models unloaded.")
+            if server.repository.abandoned:
+                logging.shutdown()
+                os._exit(0)  # threads of loads that did not end are left alone
             return 0
     _LOG.error("Exit timeout expired or second signal received. Exiting immediately.")
     logging.shutdown()
     os._exit(1)  # threads still wait for a card: nothing would join them
+
+
+def _load(server: Server, signals: Signals, failures: list[BaseException]) -> None:
+    """Load and start; why that cannot be goes to the main thread."""
+    try:
+        server.load()
+        if not server.service.admission.closed:
+            server.start()
+    except BaseException as error:  # noqa: BLE001 - raised again by the main thread
+        failures.append(error)
+        signals.put(FAILED)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -19,7 +19,6 @@ _IGNORED = (
     "--http-thread-count",
     "--grpc-infer-allocation-pool-size",
     "--buffer-manager-thread-count",
-    "--model-load-thread-count",
     "--model-load-retry-count",
     "--model-load-gpu-limit",
     "--pinned-memory-pool-byte-size",
@@ -96,6 +95,8 @@ def _add_control(parser: argparse.ArgumentParser) -> None:
         help="with explicit control, a model to load at start; may be given several times; * = all",
     )  # fmt: skip
     _add_count(parser, "--repository-poll-secs", "with poll control, seconds between two looks")
+    _add_count(parser, "--model-load-timeout-secs", "how long the load of a model version may take, 0 = as long as it likes")
+    _add_count(parser, "--model-load-thread-count", "models loaded side by side")
     parser.add_argument(
         "--disable-auto-complete-config", action="store_true", help="config.pbtxt has to be there, and complete"
     )

@@ -25,13 +25,18 @@ class ControlMode(StrEnum):
 
 @dataclass(frozen=True)
 class ModelControl:
-    """load_models: at start, with EXPLICIT; "*" = all. complete_config: backends fill in what config.pbtxt leaves out."""
+    """load_models: at start, with EXPLICIT; "*" = all. complete_config: backends fill in what config.pbtxt leaves out.
+
+    load_timeout_s: of one version, 0 = none. load_threads: models loaded side by side.
+    """
 
     mode: ControlMode = ControlMode.NONE
     load_models: tuple[str, ...] = ()
     poll_s: float = 15.0
     complete_config: bool = True
     override: OverridePolicy = field(default_factory=OverridePolicy)
+    load_timeout_s: float = 600.0
+    load_threads: int = 4
 
     @property
     def loads_all(self) -> bool:

@@ -66,14 +66,26 @@ class Lifecycle:
         self.wanted -= {name}
         self.seen.pop(name, None)
 
-    def bring(self, name: str, override: Override | None = None, chain: tuple[str, ...] = ()) -> None:
+    def needs(self, name: str) -> tuple[frozenset[str], str]:
+        """(the models an ensemble names, the backend), before anything is loaded."""
+        places = find_model(self._directories, name)
+        return self._loader.needs(places[0]) if len(places) == 1 else (frozenset(), "")
+
+    def bring(
+        self,
+        name: str,
+        override: Override | None = None,
+        chain: tuple[str, ...] = (),
+        settled: frozenset[str] = frozenset(),
+    ) -> None:
         """Load a model, or replace what serves under its name; ensembles bring the models they name.
 
-        chain: the ensembles that need it. Raises InvalidRequestError, ModelLoadError: a load request's errors.
+        chain: the ensembles that need it. settled: models not to be brought: that has just been tried. Raises
+        InvalidRequestError, ModelLoadError: a load request's errors.
         """
         plan = self._plan(name, override)
         try:
-            self._bring_members(plan, (*chain, name))
+            self._bring_members(plan, (*chain, name), settled)
             with self._turns.of(name):
                 self._replace(name, plan)
         except _CircularError as error:
@@ -89,10 +101,10 @@ class Lifecycle:
             raise load_failure(name, reason) from error
         self._revisit(name)
 
-    def try_to_bring(self, name: str, chain: tuple[str, ...] = ()) -> None:
+    def try_to_bring(self, name: str, chain: tuple[str, ...] = (), settled: frozenset[str] = frozenset()) -> None:
         """The same; what goes wrong is in the index and the log."""
         try:
-            self.bring(name, chain=chain)
+            self.bring(name, chain=chain, settled=settled)
         except _CircularError:
             raise
         except ServerError as error:
@@ -129,13 +141,13 @@ class Lifecycle:
         if places or name in self._registry.models:
             self._registry.update(name, lambda entry: replace(entry, reason="" if reason == NOT_FOUND else reason))
 
-    def _bring_members(self, plan: Plan, chain: tuple[str, ...]) -> None:
+    def _bring_members(self, plan: Plan, chain: tuple[str, ...], settled: frozenset[str]) -> None:
         members = {step.model_name for step in plan.config.ensemble} if plan.config else set()
         for member in sorted(members):
             if member in chain:
                 raise _CircularError(f"circular dependency between ensembles: {chain[0]} -> ... -> {chain[-1]} -> {chain[0]}")
-            if not self._registry.entry(member).models:
-                self.try_to_bring(member, chain)
+            if member not in settled and not self._registry.entry(member).models:
+                self.try_to_bring(member, chain, settled)
 
     def _replace(self, name: str, plan: Plan) -> None:
         """The turn is ours. Raises InvalidRequestError."""

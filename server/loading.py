@@ -4,9 +4,13 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from tritonclient.grpc import model_config_pb2
 
@@ -19,6 +23,7 @@ from hypersonic.server.control import ModelControl
 from hypersonic.server.errors import ModelBusyError, ModelConfigError, ModelLoadError, ServerError
 from hypersonic.server.fallback import close, with_fallback
 from hypersonic.server.layout import CONFIG, NOT_FOUND, Place, Signature, confined, scrub, version_directories
+from hypersonic.server.load_limit import LoadLimit
 from hypersonic.server.model import Model, ScheduledModel
 from hypersonic.server.model_entry import ModelState, Plan, VersionRecord
 from hypersonic.server.observe.metrics_config import MetricsConfig
@@ -26,10 +31,20 @@ from hypersonic.server.override import Override, check_backend, discard, stage
 from hypersonic.server.warmup import warm_up
 
 _LOG = logging.getLogger(__name__)
+#: how long a version that came too late may take to close
+_CLOSE_S = 30.0
+
+
+@runtime_checkable
+class Stoppable(Protocol):
+    """A backend that can end loads of its models from outside."""
+
+    def stop(self) -> None:
+        """End every load under way, and let none begin."""
 
 
 class Loader:
-    """Any thread may use it; it keeps nothing."""
+    """Any thread may use it; it keeps nothing. limit: of each load."""
 
     def __init__(
         self,
@@ -44,6 +59,22 @@ class Loader:
         self._metrics = metrics
         self._complete = control.complete_config
         self._on_lost = on_lost
+        self.limit = LoadLimit(control.load_timeout_s)
+
+    def stop(self) -> None:
+        """Give up the loads under way."""
+        self.limit.stop()
+        for backend in self._backends.values():
+            if isinstance(backend, Stoppable):
+                backend.stop()
+
+    def needs(self, place: Place) -> tuple[frozenset[str], str]:
+        """(the models an ensemble names, the backend) as the configuration says before it is checked; nothing if it cannot."""
+        try:
+            message = self._message(place)
+        except Exception:  # noqa: BLE001 - plan() finds the reason
+            return frozenset(), ""
+        return frozenset(step.model_name for step in message.ensemble_scheduling.step), message.backend
 
     def plan(self, place: Place, signature: Signature = ()) -> Plan:
         """What the directory asks for. Raises ModelLoadError, with a text for clients, for a model that cannot be tried."""
@@ -108,7 +139,7 @@ class Loader:
         if message.platform != "ensemble" and not message.HasField("ensemble_scheduling"):
             backend = self._backend(message)
             if self._complete:
-                backend.complete(latest, message)
+                self.limit.run(message.name, partial(_complete, backend, latest, message))
         return check_config(message)
 
     def _backend(self, message: model_config_pb2.ModelConfig) -> Backend:
@@ -154,19 +185,44 @@ class Loader:
         _LOG.info("loading: %s:%d", config.name, version)
         labelled = with_labels(config, directory.parent)
         backend = with_fallback(self._backends[config.backend], labelled, self._backends, insist=insist)
-        loaded = backend.load(directory, labelled)
-        model = self._served(labelled, version, directory, loaded, begin)
+        held: list[LoadedModel] = []
+
+        def work() -> Model:
+            held.append(backend.load(directory, labelled))
+            return self._served(labelled, version, directory, held, begin)
+
+        def give_up() -> None:  # a warm-up that hangs; what hangs in load() is the backend's to end
+            threading.Thread(target=_close, args=(held,), name=f"give up {config.name}", daemon=True).start()
+
+        model = self.limit.run(f"'{config.name}' version {version}", work, _discard, give_up)
         _LOG.info("successfully loaded '%s' version %d in %.2f s", config.name, version, model.load_duration_s)
         return model
 
-    def _served(self, config: ModelConfig, version: int, directory: Path, loaded: LoadedModel, begin: float) -> Model:
+    def _served(self, config: ModelConfig, version: int, directory: Path, held: list[LoadedModel], begin: float) -> Model:
+        (loaded,) = held
         try:
             warm_up(config, directory.parent, loaded)
         except BaseException:
-            close(loaded)
+            _close(held)
             raise
         took_s = time.monotonic() - begin
         return ScheduledModel(config, version, loaded, load_duration_s=took_s, metrics=self._metrics, on_lost=self._on_lost)
+
+
+def _complete(backend: Backend, directory: Path, message: model_config_pb2.ModelConfig) -> bool:
+    backend.complete(directory, message)
+    return True
+
+
+def _close(held: list[LoadedModel]) -> None:
+    """Close what was loaded, once."""
+    with suppress(IndexError):
+        close(held.pop())
+
+
+def _discard(model: Model) -> None:
+    """A version that came too late."""
+    model.close(_CLOSE_S)
 
 
 def _failed(name: str, version: int, reason: str) -> VersionRecord:

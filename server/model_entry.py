@@ -68,7 +68,8 @@ class VersionRecord:
 
 @dataclass(frozen=True)
 class ModelEntry:
-    """One name. state and reason: of the model itself, where it has no versions or a change of it failed.
+    """One name. state and reason: of the model itself, where it has no versions or a change of it failed; LOADING: its
+    first load has not come as far as its versions.
 
     replacing: its old versions had to go before the new ones could come; requests wait.
     plan: what the versions in service were loaded from.
@@ -146,6 +147,8 @@ def _left(record: VersionRecord, ended: Collection[Model]) -> VersionRecord:
 
 def choose(entry: ModelEntry | None, name: str, number: int | None) -> Model:
     """The version asked for, or the latest in service. Raises NotFoundError, UnavailableError: Triton's texts."""
+    if entry is not None and entry.state is ModelState.LOADING and not entry.tried:
+        raise _not_ready(name, number)
     if entry is None or not entry.tried:
         raise NotFoundError(f"Request for unknown model: '{name}' is not found")
     if number is None:
@@ -163,7 +166,15 @@ def _latest(entry: ModelEntry) -> Model:
     loaded = [number for number, record in entry.versions.items() if record.state is ModelState.READY]
     if loaded:
         _refuse(entry.name, max(loaded), entry.versions[max(loaded)])
+    if any(record.state is ModelState.LOADING for record in entry.versions.values()):
+        raise _not_ready(entry.name, None)
     raise NotFoundError(f"Request for unknown model: '{entry.name}' has no available versions")
+
+
+def _not_ready(name: str, number: int | None) -> UnavailableError:
+    """Of a model that is being loaded."""
+    version = "" if number is None else f" version {number}"
+    return UnavailableError(f"Request for unknown model: '{name}'{version} is not at ready state")
 
 
 def _refuse(name: str, number: int, record: VersionRecord) -> Model:

@@ -38,6 +38,8 @@ class Options:
     strict_model_config: bool = False
     allow_xclbin_override: bool = False
     model_load_override_limit_bytes: int = 1 << 30
+    model_load_timeout_secs: int = 600
+    model_load_thread_count: int = 4
     exit_timeout_secs: int = 30
     exit_on_error: bool = False
     strict_readiness: bool = True
@@ -102,6 +104,8 @@ class Options:
             float(self.repository_poll_secs),
             complete_config=not (self.disable_auto_complete_config or self.strict_model_config),
             override=OverridePolicy(self.model_load_override_limit_bytes, self.allow_xclbin_override),
+            load_timeout_s=float(self.model_load_timeout_secs),
+            load_threads=self.model_load_thread_count,
         )
 
     @classmethod

@@ -14,6 +14,8 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -24,16 +26,20 @@ from hypersonic.server.errors import NotFoundError, ReplacingError, UnavailableE
 from hypersonic.server.layout import Found, Place, find_models, require_repositories
 from hypersonic.server.lifecycle import Lifecycle
 from hypersonic.server.loading import Loader
+from hypersonic.server.loads import Load, Loads
 from hypersonic.server.model import Model
 from hypersonic.server.model_entry import UNLOADED, IndexEntry, ModelEntry, ModelState, choose, parse_version
 from hypersonic.server.observe.metrics_config import MetricsConfig
 from hypersonic.server.override import LoadParameter, discard, read_override
 from hypersonic.server.registry import Registry
+from hypersonic.server.retiring import close_all
 
 __all__ = ["IndexEntry", "ModelRepository", "ModelState", "parse_version"]
 _LOG = logging.getLogger(__name__)
 #: how long a request waits for a version whose predecessor had to go first
 REPLACEMENT_WAIT_S = 60.0
+#: backends whose models choose among the same cards: which gets which must not hang on who is faster
+_LANES = frozenset({"fpga"})
 #: an ensemble's config, version, and the repository its steps are looked up in
 Ensembles = Callable[[ModelConfig, int, "ModelRepository"], Model]
 
@@ -59,9 +65,11 @@ class ModelRepository:
         self.control.check()
         self._directories = tuple(directories)
         self._registry = Registry(on_lost)
+        self._loader = Loader(backends, metrics=metrics or MetricsConfig(), control=self.control, on_lost=on_lost)
+        self._loads = Loads(self.control.load_threads)
         self._lifecycle = Lifecycle(
             self._directories,
-            Loader(backends, metrics=metrics or MetricsConfig(), control=self.control, on_lost=on_lost),
+            self._loader,
             self._registry,
             (lambda config, version: ensembles(config, version, self)) if ensembles else None,
             watched=self.control.mode is ControlMode.POLL,
@@ -116,19 +124,50 @@ class ModelRepository:
         rows = (row for entry in entries for row in entry.rows())
         return all(row.state in (ModelState.READY, ModelState.UNLOADING) or row.reason == UNLOADED for row in rows)
 
+    def check(self) -> None:
+        """Raises StartError for a directory that cannot be read."""
+        require_repositories(self._directories)
+
     def load_all(self) -> None:
         """Load what is to be loaded at start, and begin to poll. Raises StartError for a directory that cannot be read."""
-        require_repositories(self._directories)
+        self.check()
         if self.control.mode is ControlMode.POLL:
-            self.poll()
+            names = self._look()
             self._poller = threading.Thread(target=self._poll_on, name="repository poll", daemon=True)
             self._poller.start()
-            return
-        names = sorted(self._find().models if self.control.loads_all else set(self.control.load_models))
-        self._lifecycle.want(names)
+        else:
+            names = sorted(self._find().models if self.control.loads_all else set(self.control.load_models))
+            self._lifecycle.want(names)
+            self._begin(names)
+        self._loads.wait(names)
+
+    def _begin(self, names: Sequence[str]) -> None:
+        """Load these side by side; returns at once."""
         for name in names:
-            if name not in self._registry.models:  # else an ensemble brought it
-                self._lifecycle.try_to_bring(name)
+            if name not in self._registry.models:
+                self._registry.put(ModelEntry(name, state=ModelState.LOADING))
+        needs = {name: self._lifecycle.needs(name) for name in names}
+        settled = frozenset(name for name, (members, _) in needs.items() if not members)
+        self._loads.start(
+            [
+                Load(
+                    name,
+                    backend if backend in _LANES else name,
+                    members & needs.keys() - {name},
+                    partial(self._bring, name, settled),
+                )
+                for name, (members, backend) in needs.items()
+            ]
+        )
+
+    def _bring(self, name: str, settled: frozenset[str]) -> None:
+        entry = self._registry.entry(name)
+        if entry.tried and entry.models and self.control.mode is not ControlMode.POLL:
+            return  # an ensemble brought it
+        try:
+            self._lifecycle.try_to_bring(name, settled=settled)
+        finally:
+            self._registry.update(name, _tried)
 
     def load(self, name: str, parameters: Mapping[str, LoadParameter] = MappingProxyType({})) -> None:
         """RepositoryModelLoad; returns when the model serves. An ensemble brings the models it names.
@@ -158,21 +197,29 @@ class ModelRepository:
 
     def poll(self) -> None:
         """Load what is new or changed since the last look, unload what is gone."""
+        self._loads.wait(self._look())
+
+    def _look(self) -> list[str]:
+        """Begin to load what is new or changed, unless it is being loaded; unload what is gone. The names of the former."""
         found, away = self._find()
         self._lifecycle.want(found)
         # a file system that is away for a moment must not unload everything
         for name in sorted(self._registry.models.keys() - found.keys()) if not away else ():
-            self._lifecycle.forget(name)
-            self._lifecycle.drop(name)
-        for name in sorted(found):
-            known = self._lifecycle.seen.get(name)
-            if known is None or known != self._lifecycle.look(found[name]):
-                self._lifecycle.try_to_bring(name)
+            if not self._loads.busy(name):
+                self._lifecycle.forget(name)
+                self._lifecycle.drop(name)
+        changed = [name for name in sorted(found) if not self._loads.busy(name) and self._changed(name, found[name])]
+        self._begin(changed)
+        return changed
+
+    def _changed(self, name: str, places: Sequence[Place]) -> bool:
+        known = self._lifecycle.seen.get(name)
+        return known is None or known != self._lifecycle.look(places)
 
     def _poll_on(self) -> None:
         while not self._stopping.wait(self.control.poll_s):
             try:
-                self.poll()
+                self._look()
             except Exception:  # noqa: BLE001 - a fault of ours ends this look, not polling
                 _LOG.exception("the model repositories could not be polled; the next look is in %g s", self.control.poll_s)
 
@@ -186,13 +233,27 @@ class ModelRepository:
         """Unload everything; False when some instance did not end in time."""
         deadline = time.monotonic() + timeout_s
         self._stopping.set()
+        self._loader.stop()
+        settled = self._loads.stop(timeout_s)
         if self._poller is not None:
             self._poller.join(timeout_s)
-        ended = [model.close(max(0.0, deadline - time.monotonic())) for model in self]
+        closed = close_all(list(self), deadline)
         retired = self._lifecycle.retirements.close(max(0.0, deadline - time.monotonic()))
         for entry in self._registry.models.values():
             discard(entry.plan.scratch if entry.plan else None)
-        return retired and all(ended)
+        return settled and retired and closed
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether threads of loads that did not end in time may still be there."""
+        return self._loader.limit.abandoned > 0
+
+
+def _tried(entry: ModelEntry) -> ModelEntry | None:
+    """The same, once its first load is over; None for a name that no repository has."""
+    if entry.state is not ModelState.LOADING:
+        return entry
+    return replace(entry, state=ModelState.UNKNOWN) if entry.versions or entry.reason else None
 
 
 def _unasked(name: str, places: Sequence[Place]) -> ModelEntry:

@@ -26,6 +26,24 @@ def drain(models: Sequence[Model], stopping: threading.Event) -> bool:
     return True
 
 
+def close_all(models: Sequence[Model], deadline: float) -> bool:
+    """Close models side by side until time.monotonic() is `deadline`; whether all ended in time."""
+    ended: list[bool] = []
+    threads = [
+        threading.Thread(
+            target=lambda model=model: ended.append(model.close(max(0.0, deadline - time.monotonic()))),
+            name=f"close {model.name}",
+            daemon=True,
+        )
+        for model in models
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    return len(ended) == len(models) and all(ended)
+
+
 class Retirements:
     """The models of some names on their way out, each with a thread of its own."""
 

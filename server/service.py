@@ -106,10 +106,13 @@ class InferenceService:
         if self.saturation.look():
             self.changed()
 
+    def open(self) -> None:
+        """The doors are open; clients are looked after."""
+        self.clients.start()
+
     def start(self) -> None:
         """Everything is loaded; readiness may show."""
         self._serving = True
-        self.clients.start()
         self.changed()
 
     @contextmanager

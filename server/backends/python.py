@@ -7,8 +7,9 @@ shm_max_bytes (of a run's inputs, and of its outputs), timeout_ms (of a run, 0 =
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,12 @@ from hypersonic.server.backends.python_bls import Infer
 from hypersonic.server.backends.python_events import Events
 from hypersonic.server.backends.python_metrics import CustomMetrics
 from hypersonic.server.backends.python_process import ModelProcess
-from hypersonic.server.backends.python_slot import PythonInstance, config_json, load_command
+from hypersonic.server.backends.python_slot import PythonInstance, config_json, deadline_ns_of, load_command
 from hypersonic.server.backends.python_stub.channel import ChannelClosedError, MessageError
 from hypersonic.server.config import ModelConfig
 from hypersonic.server.config_files import inside_model, read_regular
 from hypersonic.server.errors import BackendError, ModelLoadError
+from hypersonic.server.load_limit import too_long
 
 MODEL_FILE = "model.py"
 _COMPLETION = b"auto_complete_config"
@@ -57,12 +59,37 @@ class PythonModel:
 class PythonBackend:
     """infer: what models' requests to other models go through (BLS; python_bls.infer_by), None = there are none.
 
-    metrics: what the models count themselves, for /metrics.
+    metrics: what the models count themselves, for /metrics. load_timeout_s: how long a process may take to initialize its
+    model, or to complete its configuration, before it is killed; 0 = as long as it likes.
     """
 
-    def __init__(self, infer: Infer | None = None) -> None:
+    def __init__(self, infer: Infer | None = None, *, load_timeout_s: float = 0.0) -> None:
         self._infer = infer
         self.metrics = CustomMetrics()
+        self._timeout_s = load_timeout_s
+        self._loading: set[ModelProcess] = set()
+        self._lock = threading.Lock()
+        self._stopped = False
+
+    def stop(self) -> None:
+        """Kill the processes whose models are being loaded, and those that begin later."""
+        with self._lock:
+            self._stopped = True
+            for process in self._loading:
+                process.kill()
+
+    @contextmanager
+    def _watched(self, processes: Sequence[ModelProcess]) -> Iterator[None]:
+        """These processes load a model."""
+        with self._lock:
+            self._loading.update(processes)
+            for process in processes if self._stopped else ():
+                process.kill()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._loading.difference_update(processes)
 
     def complete(self, directory: Path, message: model_config_pb2.ModelConfig) -> None:
         """Asks the model's auto_complete_config(), in a process of its own. Raises ModelLoadError with the model's reason."""
@@ -71,7 +98,7 @@ class PythonBackend:
         if not any(_COMPLETION in _head(source) for source in directory.glob("*.py")):
             return
         fields = _description(directory, file, message.name, {"decoupled": False, "inputs": [], "outputs": []})
-        completed = _ask(["complete", {**fields, "instance": message.name}, config_json(as_dict(message))], message.name)
+        completed = self._ask(["complete", {**fields, "instance": message.name}, config_json(as_dict(message))], message.name)
         if completed is not None:
             _merge(completed, message)
 
@@ -83,14 +110,38 @@ class PythonBackend:
         try:
             for name in _instance_names(config):
                 events = Events(name, config, self._infer, self.metrics)
-                instances.append(PythonInstance(name, config, command, events))
-            for instance in instances:
-                instance.wait_loaded()
+                instances.append(PythonInstance(name, config, command, events, self._timeout_s))
+            with self._watched([instance.process for instance in instances]):
+                for instance in instances:
+                    instance.wait_loaded()
         except (BackendError, OSError) as error:
             for instance in instances:
                 instance.close()
             raise ModelLoadError(str(error)) from error
         return PythonModel(instances)
+
+    def _ask(self, command: list[Any], name: str) -> Any:
+        """One question to a process. Raises ModelLoadError with the model's reason."""
+        memory = Arena(1)
+        try:
+            process = ModelProcess(name, (memory.fd, memory.fd), 0, _Deaf())
+            try:
+                with self._watched([process]):
+                    process.run.send(command)
+                    (verdict, what), _ = process.run.receive(deadline_ns_of(self._timeout_s))
+            finally:
+                process.kill()
+                process.wait()
+                process.run.close()
+        except TimeoutError as error:
+            raise ModelLoadError(too_long(self._timeout_s)) from error
+        except (ChannelClosedError, MessageError, ValueError, BackendError) as error:
+            raise ModelLoadError(f"Stub process '{name}' is not healthy.") from error
+        finally:
+            memory.close()
+        if verdict != "completed":
+            raise ModelLoadError(str(what))
+        return what
 
 
 def model_file(directory: Path, name: str) -> Path:
@@ -157,27 +208,6 @@ class _Deaf:
     def heard(self, process: ModelProcess, message: list[Any], payload: memoryview) -> None: ...
 
     def ended(self) -> None: ...
-
-
-def _ask(command: list[Any], name: str) -> Any:
-    """One question to a process. Raises ModelLoadError with the model's reason."""
-    memory = Arena(1)
-    try:
-        process = ModelProcess(name, (memory.fd, memory.fd), 0, _Deaf())
-        try:
-            process.run.send(command)
-            (verdict, what), _ = process.run.receive()
-        finally:
-            process.kill()
-            process.wait()
-            process.run.close()
-    except (ChannelClosedError, MessageError, ValueError, BackendError) as error:
-        raise ModelLoadError(f"Stub process '{name}' is not healthy.") from error
-    finally:
-        memory.close()
-    if verdict != "completed":
-        raise ModelLoadError(str(what))
-    return what
 
 
 def _merge(completed: Any, message: model_config_pb2.ModelConfig) -> None:

@@ -21,6 +21,7 @@ from hypersonic.server.backends.python_process import ModelProcess
 from hypersonic.server.backends.python_stub.channel import ChannelClosedError, Message, MessageError
 from hypersonic.server.config import ModelConfig
 from hypersonic.server.errors import BackendError, InstanceLostError, InstanceTimeoutError, ServerError
+from hypersonic.server.load_limit import too_long
 from hypersonic.server.pending import Share
 from hypersonic.server.request import CheckedRequest
 
@@ -38,8 +39,19 @@ _NONSENSE = (MessageError, ValueError, TypeError, LookupError, AttributeError)
 class PythonInstance:
     """One process at a time; a lost one is replaced by revive()."""
 
-    def __init__(self, name: str, config: ModelConfig, command: Callable[[str], Message], events: Events) -> None:
-        """command: the instance's name -> the first message to its process. Starts it; wait_loaded() follows."""
+    def __init__(
+        self,
+        name: str,
+        config: ModelConfig,
+        command: Callable[[str], Message],
+        events: Events,
+        load_timeout_s: float = 0.0,
+    ) -> None:
+        """command: the instance's name -> the first message to its process. Starts it; wait_loaded() follows.
+
+        load_timeout_s: how long initialize() may take, 0 = as long as it likes.
+        """
+        self._load_timeout_s = load_timeout_s
         self.name = name
         self._command = command
         self._limit_bytes = config.integer("shm_max_bytes", 1 << 30)
@@ -65,7 +77,10 @@ class PythonInstance:
         """Until the model is initialized. Raises BackendError with the reason why it is not."""
         try:
             self.process.run.send(self._command(self.name))
-            (verdict, *reason), _ = self.process.run.receive()
+            (verdict, *reason), _ = self.process.run.receive(deadline_ns_of(self._load_timeout_s))
+        except TimeoutError as error:
+            self.lost()
+            raise InstanceTimeoutError(too_long(self._load_timeout_s)) from error
         except (ChannelClosedError, MessageError) as error:
             raise InstanceLostError(self.unhealthy) from error
         if verdict != "loaded":
@@ -107,6 +122,11 @@ class PythonInstance:
         self.process.run.close()
         self.inputs.close()
         self.outputs.close()
+
+
+def deadline_ns_of(timeout_s: float) -> int:
+    """When a wait that begins now is over, as Channel.receive takes it; 0 = never."""
+    return time.monotonic_ns() + int(timeout_s * 1e9) if timeout_s else 0
 
 
 class PythonSlot:

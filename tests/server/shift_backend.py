@@ -53,7 +53,7 @@ class ShiftBackend:
         self.entered = threading.Semaphore(0)
         self.loads: list[tuple[str, str]] = []
         self.most_at_once = 0
-        self._cards = cards
+        self.cards = cards
         self._lock = threading.Lock()
         self._inside: dict[str, int] = {}
 
@@ -98,12 +98,12 @@ class ShiftBackend:
 
     def _take_card(self) -> None:
         with self._lock:
-            if self._cards == 0:
+            if self.cards == 0:
                 raise ModelBusyError("the card is taken")
-            if self._cards is not None:
-                self._cards -= 1
+            if self.cards is not None:
+                self.cards -= 1
 
     def _give_card(self) -> None:
         with self._lock:
-            if self._cards is not None:
-                self._cards += 1
+            if self.cards is not None:
+                self.cards += 1
