@@ -57,6 +57,7 @@ from hypersonic.server.security import asgi, rpc, tls
 from hypersonic.server.security.policies import policies
 from hypersonic.server.service import InferenceService
 from hypersonic.server.servicer import Servicer
+from hypersonic.server.shares import RESERVE
 from hypersonic.server.shm import SharedMemory
 
 __all__ = ["Options", "Server", "add_arguments", "main", "serve"]
@@ -149,7 +150,7 @@ class Server:
         regions = SharedMemory(max_read_bytes=opts.max_inflight_bytes) if opts.allow_client_shm else None
         self._servicer = Servicer(
             self.service, server_id=opts.id, regions=regions, trace=self._trace, log=log_control,
-            header_pattern=opts.grpc_header_forward_pattern,
+            header_pattern=opts.grpc_header_forward_pattern, threads=opts.grpc_infer_thread_count,
         )  # fmt: skip
         self._health = HealthServicer(self.service)
         self._pool = ThreadPoolExecutor(max(1, opts.grpc_infer_thread_count), thread_name_prefix="grpc-infer")
@@ -203,7 +204,7 @@ class Server:
         server = grpc.server(self._pool, handlers=handlers, options=self.options.grpc_channel_options)
         service = self.service
         for budget, methods, handler, threads in (
-            ("calls", [INFER], handlers[0], max(1, self.options.grpc_infer_thread_count)),
+            ("calls", [INFER], handlers[0], max(1, self.options.grpc_infer_thread_count) + RESERVE),
             ("control_calls", control_methods(rpcs), handlers[0], CONTROL_THREADS),
             ("health_calls", [CHECK], handlers[1], _HEALTH_CALLS),
         ):

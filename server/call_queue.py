@@ -9,6 +9,9 @@ small request costs it. Here whoever gets the message runs the handler, having m
 (leader and followers: Schmidt et al., Pattern-Oriented Software Architecture 2). Ports, TLS, all other methods and shutdown
 stay the server's.
 
+A handler whose answer takes long returns a Reply instead, and its thread serves others: how many calls wait for a model is no
+matter of threads.
+
 While a message is read no thread waits for it: grpcio's server has one do so, and as many clients as there are threads, each
 with half a message, would hold up everybody. Messages that are being read take memory, so their number is bounded together with
 that of the handlers that run, and these places are shared by address, then by connection (see budget.py): many halves of one
@@ -123,6 +126,8 @@ class CallQueue:
         self._waiting = 0
         #: threads without work, each waiting for its lock; the one used last is called first
         self._parked: list[threading.Lock] = []
+        #: calls whose handler has come back, and whose answer comes later
+        self._promised = 0
         self._closed = False
 
     def start(self) -> None:
@@ -144,8 +149,15 @@ class CallQueue:
 
     def _end(self) -> None:
         """No call is under way any more: none can start an operation on a queue that is shut down, which gRPC core forbids."""
-        if self._closed and not self._places.used:
+        if self._closed and not self._places.used and not self._promised:
             self._queue.shutdown()
+
+    def _promise(self, change: int) -> None:
+        """An answer is to come later, or has come."""
+        with self._lock:
+            self._promised += change
+        if self._closed:
+            self._end()
 
     def _request(self, method: str) -> None:
         """Ask for the next call: an event whose tag is the method."""
@@ -175,7 +187,7 @@ class CallQueue:
             self._request(method)
         except ValueError:  # the server shuts down
             _LOG.debug("no more calls of %s", method)
-        call = Call(event, method, self._handler, self._clients)
+        call = Call(event, method, self._handler, self._clients, self._promise)
         if call.is_refused:
             call.run()
             return

@@ -36,6 +36,27 @@ class AbortedError(Exception):
     """What abort() raises: the call's code and details are known, its handler has nothing more to say."""
 
 
+class Reply:
+    """The promise that a call is answered later. One of its methods is called, once, on any thread."""
+
+    __slots__ = ("_call",)
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def send(self, answer: bytes) -> None:
+        """The answer."""
+        self._call.reply(grpc.StatusCode.OK, "", answer)
+
+    def fail(self, code: grpc.StatusCode, details: str) -> None:
+        """There is none."""
+        self._call.reply(code, details)
+
+    def withdraw(self) -> None:
+        """The handler answers after all."""
+        self._call.promised(-1)
+
+
 class Call:
     """The part of grpc.ServicerContext that a unary call needs; its handler's thread and the queue's threads use it.
 
@@ -43,9 +64,18 @@ class Call:
     """
 
     __slots__ = ("_call", "_callbacks", "_cancelled", "_clients", "_code", "_deadline", "_details", "_due", "_handler", "_lock",
-                 "_message", "_metadata", "_sent_metadata", "_statused", "client", "method")  # fmt: skip
+                 "_message", "_metadata", "_sent_metadata", "_statused", "client", "method", "promised")  # fmt: skip
 
-    def __init__(self, event: Any, method: str, handler: grpc.GenericRpcHandler, clients: SlowClients) -> None:
+    def __init__(
+        self,
+        event: Any,
+        method: str,
+        handler: grpc.GenericRpcHandler,
+        clients: SlowClients,
+        promised: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        """promised: told of answers that come later: one more, one less."""
+        self.promised = promised
         self._call = event.call
         self._clients = clients
         peer: bytes = event.call.peer()
@@ -98,9 +128,22 @@ class Call:
             _LOG.exception("a handler of %s failed", self.method)
             self._send(grpc.StatusCode.UNKNOWN, f"Exception calling application: {error}")
         else:
-            self._send(grpc.StatusCode.OK, "", answer)
+            if not isinstance(answer, Reply):
+                self._send(grpc.StatusCode.OK, "", answer)
 
-    def _answer(self, message: bytes | None) -> bytes:
+    def later(self) -> Reply:
+        """For a handler that returns before it has an answer: it returns this."""
+        self.promised(1)
+        return Reply(self)
+
+    def reply(self, code: grpc.StatusCode, details: str, answer: bytes | None = None) -> None:
+        """The answer that was promised."""
+        try:
+            self._send(code, details, answer)
+        finally:
+            self.promised(-1)
+
+    def _answer(self, message: bytes | None) -> bytes | Reply:
         handler = self._handler
         if handler is None:
             self.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
@@ -110,7 +153,7 @@ class Call:
         if message is None:
             self.abort(grpc.StatusCode.UNIMPLEMENTED, f'"{self.method}" requires exactly one request message.')
         answer = handler.unary_unary(message, self)
-        if not isinstance(answer, bytes):
+        if not isinstance(answer, bytes | Reply):
             self.abort(grpc.StatusCode.INTERNAL, "Failed to serialize response!")
         return answer  # type: ignore[no-any-return]
 

@@ -56,6 +56,9 @@ _STREAM_THREADS = 16
 class EnsembleModel:
     """A version of an ensemble. Any thread may call infer() and stream()."""
 
+    #: a thread takes a request through its steps
+    waits = True
+
     def __init__(
         self,
         config: ModelConfig,
@@ -122,8 +125,11 @@ class EnsembleModel:
         with self._entered():
             return self._serve(request, call, arrived_ns, time.monotonic_ns(), lambda run: frame(request, run.answer()))
 
-    def stream(self, request: CheckedRequest, frame: Frame, call: Call, arrived_ns: int, sink: Sink) -> None:
-        """On a thread of the model's own pool; requests of one sequence one after another."""
+    def stream(
+        self, request: CheckedRequest, frame: Frame, call: Call, arrived_ns: int, sink: Sink, *, here: bool = False
+    ) -> None:
+        """On a thread of the model's own pool, whatever `here` says; requests of one sequence one after another."""
+        del here
         enqueued_ns = time.monotonic_ns()
 
         def deliver(run: EnsembleRun) -> None:

@@ -124,9 +124,14 @@ def cancel(context: Any, code: grpc.StatusCode, details: str) -> None:
         context.cancel()
 
 
-def abort(context: Context, error: ServerError) -> None:
-    """End the call with the error's code and text. Raises what gRPC raises."""
+def ending(error: ServerError, client: str) -> tuple[grpc.StatusCode, str]:
+    """The status that ends a call with an error; what is ours to mend is in the log too."""
     code = status_of(error)
     if code is grpc.StatusCode.INTERNAL:
-        log_failure(_LOG, error, context.peer())
-    context.abort(code, printable(error))
+        log_failure(_LOG, error, client)
+    return code, printable(error)
+
+
+def abort(context: Context, error: ServerError) -> None:
+    """End the call with the error's code and text. Raises what gRPC raises."""
+    context.abort(*ending(error, context.peer()))

@@ -7,8 +7,10 @@ threads: a thousand waiting inferences leave room for health checks.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
@@ -17,19 +19,25 @@ from google.protobuf.message import DecodeError, Message
 from tritonclient.grpc import service_pb2
 
 from hypersonic.server.admission import Admission
-from hypersonic.server.errors import BudgetError, InvalidRequestError, ServerError
-from hypersonic.server.grpc_call import Context, abort, on_pool
+from hypersonic.server.direct_call import Reply
+from hypersonic.server.errors import BackendError, BudgetError, InvalidRequestError, ServerError
+from hypersonic.server.grpc_call import Context, abort, ending, on_pool
 from hypersonic.server.limits import LIMITS, check_control
 from hypersonic.server.observe.refusals import Protocol, Refusals
 from hypersonic.server.service import InferenceService
 from hypersonic.server.servicer import Servicer
+from hypersonic.server.shares import FairPool
 from hypersonic.server.stream import stream_infer
+from hypersonic.server.unary import Unary
 
 SERVICE = "inference.GRPCInferenceService"
 #: the one RPC in a hurry
 INFER = f"/{SERVICE}/ModelInfer"
 #: control calls run at a time; loading a model takes one for as long as it takes
 CONTROL_THREADS = 32
+#: control calls that may wait for a model: it is loaded, or being replaced
+_PATIENT = frozenset({"RepositoryModelLoad", "RepositoryModelUnload", "ModelMetadata", "ModelConfig"})
+_LOG = logging.getLogger(__name__)
 Handlers = Mapping[str, "grpc.RpcMethodHandler[Any, Any]"]
 
 
@@ -39,13 +47,17 @@ def rpc_handlers(
 ) -> Handlers:  # fmt: skip
     """RPC -> its handler. Threads of a pool are made when they are needed. compress: gzip for answers of inference."""
     control = ThreadPoolExecutor(control_threads, thread_name_prefix="grpc-control")
+    patient = FairPool(control_threads, "grpc-patient")
     streams = ThreadPoolExecutor(stream_threads, thread_name_prefix="grpc-stream")
     return {
         "ModelInfer": grpc.unary_unary_rpc_method_handler(_inferring(servicer.infer, service.refusals, compress=compress)),
         "ModelStreamInfer": grpc.stream_stream_rpc_method_handler(
             _streaming(servicer, service, streams, stream_threads, compress=compress)
         ),
-        **{name: _control(method, request, control, service) for name, (method, request) in _control_methods(servicer).items()},
+        **{
+            name: _control(method, request, control, service, patient if name in _PATIENT else None)
+            for name, (method, request) in _control_methods(servicer).items()
+        },
     }
 
 
@@ -84,19 +96,47 @@ def _control_methods(servicer: Servicer) -> Mapping[str, tuple[Callable[[Any], A
 
 
 def _inferring(
-    infer: Callable[[bytes, Context], bytes], refusals: Refusals, *, compress: bool
-) -> Callable[[bytes, Context], bytes]:
-    def handle(data: bytes, context: Context) -> bytes:
+    infer: Callable[[bytes, Context], Unary], refusals: Refusals, *, compress: bool
+) -> Callable[[bytes, Context], Any]:
+    def handle(data: bytes, context: Context) -> Any:
         if compress:
             context.set_compression(grpc.Compression.Gzip)
         try:
-            return infer(data, context)
+            return answered(context, infer(data, context), refusals)
         except ServerError as error:
             refusals.add(Protocol.GRPC, error)
             abort(context, error)
             raise
 
     return handle
+
+
+def answered(context: Context, unary: Unary, refusals: Refusals) -> Any:
+    """The answer, or (on a call that allows it) the promise that it comes later. Raises ServerError."""
+    if unary.over:
+        return unary.take()
+    promise = getattr(context, "later", None)
+    if promise is None:  # one of grpcio's own threads
+        unary.wait()
+        return unary.take()
+    reply: Reply = promise()
+
+    def send() -> None:
+        try:
+            answer = unary.take()
+        except ServerError as error:
+            refusals.add(Protocol.GRPC, error)
+            reply.fail(*ending(error, context.peer()))
+        except Exception as error:  # noqa: BLE001 - as a handler's fault: it is told to the client
+            _LOG.exception("an answer cannot be given")
+            reply.fail(grpc.StatusCode.UNKNOWN, f"Exception calling application: {error}")
+        else:
+            reply.send(answer)
+
+    if unary.later(send):
+        return reply
+    reply.withdraw()
+    return unary.take()
 
 
 def _streaming(servicer: Servicer, service: InferenceService, pool: ThreadPoolExecutor, threads: int, *, compress: bool) -> Any:
@@ -121,19 +161,21 @@ def _streaming(servicer: Servicer, service: InferenceService, pool: ThreadPoolEx
 
 
 def _control(
-    method: Callable[[Any], Any], request: Any, pool: ThreadPoolExecutor, service: InferenceService
+    method: Callable[[Any], Any], request: Any, pool: ThreadPoolExecutor, service: InferenceService, patient: FairPool | None
 ) -> grpc.RpcMethodHandler[Any, Any]:
-    def run(data: bytes) -> Message:
-        answer: Message = method(_parsed(data, request))
-        return answer
+    """patient: threads for a method that may wait for a model, None where it does not."""
 
-    def handle(data: bytes, context: Context) -> bytes:
+    def handle(data: bytes, context: Context) -> Any:
         try:
-            if len(data) > LIMITS.control_bytes:  # the files of a model
-                with service.admitted(len(data), context.peer()):
-                    answer = run(data)
-            else:
-                answer = run(data)
+            with ExitStack() as held:
+                if len(data) > LIMITS.control_bytes:  # the files of a model
+                    held.enter_context(service.admitted(len(data), context.peer()))
+                asked = _parsed(data, request)
+                if patient is not None:
+                    return _waited_for(
+                        context, patient, partial(method, asked), _model_of(asked), held.pop_all(), service.refusals
+                    )
+                answer: Message = method(asked)
         except ServerError as error:
             service.refusals.add(Protocol.GRPC, error)
             abort(context, error)
@@ -141,6 +183,33 @@ def _control(
         return answer.SerializeToString()
 
     return grpc.unary_unary_rpc_method_handler(on_pool(handle, pool))
+
+
+def _model_of(asked: Any) -> str:
+    """The model that a request names."""
+    return getattr(asked, "model_name", "") or getattr(asked, "name", "")
+
+
+def _waited_for(
+    context: Context, patient: FairPool, method: Callable[[], Any], model: str, held: ExitStack, refusals: Refusals
+) -> Any:
+    """What `method` answers, perhaps later: it may wait for a model. held: closed when it is done. Raises ServerError."""
+    unary = Unary(lambda answer: answer.SerializeToString())
+
+    def work() -> None:
+        error: ServerError | None = None
+        try:
+            with held:
+                unary.respond(method())
+        except ServerError as refused:
+            error = refused
+        except Exception as fault:  # noqa: BLE001 - the client must not wait for ever
+            _LOG.exception("a control call failed")
+            error = BackendError(f"the call failed: {type(fault).__name__}")
+        unary.end(error)
+
+    patient.submit(model, work)
+    return answered(context, unary, refusals)
 
 
 def _parsed(data: bytes, request: Any) -> Any:

@@ -71,6 +71,10 @@ class Model(Protocol):
         """Per instance."""
 
     @property
+    def waits(self) -> bool:
+        """Whether a thread has to wait for each request: infer() is the way then."""
+
+    @property
     def on_standby(self) -> bool:
         """Whether its fallback backend serves it, because no other instance is left."""
 
@@ -87,15 +91,23 @@ class Model(Protocol):
         ReplacedError counts as none: resolve the model again.
         """
 
-    def stream(self, request: CheckedRequest, frame: Frame, call: Call, arrived_ns: int, sink: Sink) -> None:
-        """Returns at once; the answers go to `sink`. Raises as infer() does for what is refused at once."""
+    def stream(
+        self, request: CheckedRequest, frame: Frame, call: Call, arrived_ns: int, sink: Sink, *, here: bool = False
+    ) -> None:
+        """Returns at once; the answers go to `sink`. Raises as infer() does for what is refused at once.
+
+        here: the caller's thread may run the request if it can be run at once.
+        """
 
     def close(self, timeout_s: float) -> bool:
         """Serve what waits, then give everything back; False when an instance did not end in time and was left alone."""
 
 
 class ScheduledModel:
-    """Front ends' threads call infer(), and run batches in it: their own request's and those merged with it."""
+    """Front ends' threads call infer() or stream(), and may run batches in it: their own request's and those merged with it."""
+
+    #: a request's answer comes from whichever thread ran it
+    waits = False
 
     def __init__(
         self,
@@ -177,7 +189,9 @@ class ScheduledModel:
             raise pending.error
         return pending.answer
 
-    def stream(self, request: CheckedRequest, frame: Frame, call: Call, arrived_ns: int, sink: Sink) -> None:
+    def stream(
+        self, request: CheckedRequest, frame: Frame, call: Call, arrived_ns: int, sink: Sink, *, here: bool = False
+    ) -> None:
         counted = threading.Lock()
 
         def count(pending: PendingRequest) -> None:
@@ -188,6 +202,8 @@ class ScheduledModel:
 
         def done(pending: PendingRequest) -> None:
             count(pending)
+            if pending.error is not None:
+                pending.error.of_model = True
             if pending.error is None and not self.config.decoupled:
                 sink.respond(pending.answer)
             sink.end(pending.error)
@@ -200,7 +216,7 @@ class ScheduledModel:
             sink=sink if self.config.decoupled else None,
         )
         try:
-            self._submit(pending, call, here=False)
+            self._submit(pending, call, here=here)
         except ReplacedError:
             raise
         except ServerError as error:

@@ -98,6 +98,9 @@ class Scheduler:
         self._lock, self._changed = batcher.lock, batcher.changed
         #: under the same lock: a thread let go of a lost instance's slot, or the scheduler is being closed
         self._let_go = threading.Condition(batcher.lock)
+        #: under the same lock: a request with a timeout has come
+        self._earlier = threading.Condition(batcher.lock)
+        self._timekeeper: threading.Thread | None = None
         self._lost: dict[str, str] = {}
         self._runners = [
             threading.Thread(target=self._run, name=f"{label}:{lane.name}:{index}", daemon=True)
@@ -137,8 +140,24 @@ class Scheduler:
             flight = self._board(pending)[0] if here else None
             if flight is None:
                 self._call_runner()
+                if pending.expires_ns:
+                    self._keep_time()
         if flight is not None:
             self._fly(flight)
+
+    def _keep_time(self) -> None:
+        """A request with a timeout waits: somebody has to tell it when its time has come, also while every slot is busy, which
+        is when the runners do not look. The lock is held."""
+        if self._timekeeper is None:
+            self._timekeeper = threading.Thread(target=self._expire, name=f"{self._label}:timeouts", daemon=True)
+            self._timekeeper.start()
+        self._earlier.notify()
+
+    def _expire(self) -> None:
+        with self._lock:
+            while left_ns := self.batcher.expire():
+                self._earlier.wait(min(left_ns / 1e9, threading.TIMEOUT_MAX))
+            self._timekeeper = None
 
     def close(self, error: ServerError, timeout_s: float) -> bool:
         """Refuse new requests with `error`, serve what waits; whether all runs ended in time."""

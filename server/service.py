@@ -7,22 +7,32 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from hypersonic.server.admission import Admission
 from hypersonic.server.answer import Frame
-from hypersonic.server.errors import InvalidRequestError, ReplacedError, ServerError, UnsupportedError
+from hypersonic.server.errors import (
+    BackendError,
+    CancelledError,
+    InvalidRequestError,
+    ReplacedError,
+    ReplacingError,
+    ServerError,
+    UnsupportedError,
+)
 from hypersonic.server.model import Call, Model
 from hypersonic.server.observe.refusals import Refusals
 from hypersonic.server.observe.trace import Tracing
 from hypersonic.server.observe.trace_settings import TraceConfig, TraceControl
 from hypersonic.server.peers import Peers
 from hypersonic.server.pending import Sink
-from hypersonic.server.repository import ModelRepository
+from hypersonic.server.repository import REPLACEMENT_WAIT_S, ModelRepository
 from hypersonic.server.request import InferRequest, check
 from hypersonic.server.saturation import Saturation
+from hypersonic.server.shares import Shares
 from hypersonic.server.slow_clients import SlowClients
 from hypersonic.server.step_trace import trace_of
+from hypersonic.server.unary import Unary
 
 _LOG = logging.getLogger(__name__)
 #: how often one request may meet a version that is unloaded at that moment
@@ -38,6 +48,19 @@ def _noting(frames: Frames, call: Call, request: InferRequest) -> Frames:
         return frames
     trace.received(request.inputs)
     return lambda model: trace.framing(frames(model), model.config)
+
+
+class Asked(NamedTuple):
+    """A request for one answer, as it has arrived. model: None while it is being replaced. version: as asked for."""
+
+    name: str
+    model: Model | None
+    version: str
+    request: InferRequest
+    frames: Frames
+    call: Call
+    arrived_ns: int
+    unary: Unary
 
 
 class InferenceService:
@@ -144,36 +167,113 @@ class InferenceService:
 
         return self._through(send, model, version)
 
+    def begin(self, asked: Asked, shares: Shares) -> None:
+        """infer() without a thread that waits: returns when the request is on its way, and perhaps answered already.
+
+        Its answer goes to `asked.unary`. Where a thread has to wait (an ensemble, a model that is being replaced), it is one of
+        `shares`, perhaps this one. Raises ServerError for what is refused at once.
+        """
+        model = asked.model
+        if model is None or model.waits:
+            self._begin_waiting(asked, shares)
+            return
+        here = shares.enter(asked.name)
+        try:
+            self._stream_traced(model, *asked[2:-1], asked.unary, here=here, unary=True)
+            replacing = False
+        except ReplacingError:
+            replacing = True
+        finally:
+            if here:
+                shares.leave(asked.name)
+        if replacing:
+            self._begin_waiting(asked, shares)
+
+    def _begin_waiting(self, asked: Asked, shares: Shares) -> None:
+        def work() -> None:
+            asked.unary.end(self._answer(asked))
+
+        def give_up() -> None:
+            if shares.withdraw(asked.name, work):
+                asked.unary.end(CancelledError())
+
+        asked.call.add_callback(give_up)
+        shares.run(asked.name, work)
+
+    def _answer(self, asked: Asked) -> ServerError | None:
+        """Wait for the answer on this thread; why there is none."""
+        if not asked.call.is_active():
+            return CancelledError()
+        try:
+            model = asked.model or self.repository.model(asked.name, asked.version)
+            asked.unary.respond(self.infer(model, *asked[2:-1]))
+        except ServerError as error:
+            return error
+        except Exception as error:  # noqa: BLE001 - the last line of defence: the client must not wait for ever
+            _LOG.exception("a request to '%s' failed", asked.name)
+            return BackendError(f"the request failed: {type(error).__name__}")
+        return None
+
     def stream(
         self, model: Model, version: str, request: InferRequest, frames: Frames, call: Call, arrived_ns: int, sink: Sink
     ) -> None:
         """Returns at once, the answers go to the sink. Raises ServerError for what is refused at once."""
+        self._stream_traced(model, version, request, frames, call, arrived_ns, sink)
+
+    def _stream_traced(
+        self,
+        model: Model,
+        version: str,
+        request: InferRequest,
+        frames: Frames,
+        call: Call,
+        arrived_ns: int,
+        sink: Sink,
+        *,
+        here: bool = False,
+        unary: bool = False,
+    ) -> None:
         if self.tracing.active:
             with self.tracing.following(call, model.name, model.version, request.id, arrived_ns) as traced:
-                self._stream(model, version, request, _noting(frames, traced, request), traced, arrived_ns, sink)
+                noting = _noting(frames, traced, request)
+                self._stream(model, version, request, noting, traced, arrived_ns, sink, here=here, unary=unary)
         else:
-            self._stream(model, version, request, frames, call, arrived_ns, sink)
+            self._stream(model, version, request, frames, call, arrived_ns, sink, here=here, unary=unary)
 
     def _stream(
-        self, model: Model, version: str, request: InferRequest, frames: Frames, call: Call, arrived_ns: int, sink: Sink
+        self,
+        model: Model,
+        version: str,
+        request: InferRequest,
+        frames: Frames,
+        call: Call,
+        arrived_ns: int,
+        sink: Sink,
+        *,
+        here: bool,
+        unary: bool,
     ) -> None:
+        """unary: of one answer; a model that is being replaced is not waited for (ReplacingError)."""
+
         def send(model: Model) -> None:
+            if unary and model.config.decoupled:  # whatever is wrong with the request besides
+                raise UnsupportedError("ModelInfer RPC doesn't support models with decoupled transaction policy")
             checked, frame = check(request, model.config), frames(model)
             try:
-                model.stream(checked, frame, call, arrived_ns, sink)
+                model.stream(checked, frame, call, arrived_ns, sink, here=here)
             except ServerError as error:
                 error.of_model = True
                 raise
 
-        self._through(send, model, version)
+        self._through(send, model, version, wait_s=0.0 if unary else REPLACEMENT_WAIT_S)
 
-    def _through(self, send: Callable[[Model], Any], model: Model, version: str) -> Any:
+    def _through(self, send: Callable[[Model], Any], model: Model, version: str, wait_s: float = REPLACEMENT_WAIT_S) -> Any:
         """Send a request to a model; when it was replaced meanwhile, to what is in its place."""
         for _ in range(_MOST_REPLACEMENTS):
             try:
                 return send(model)
             except ReplacedError:
-                model = self.repository.model(model.name, version)
+                model = self.repository.model(model.name, version, wait_s=wait_s)
         return send(model)
 
     def drain(self, timeout_s: float, patience: Callable[[float], bool]) -> bool:

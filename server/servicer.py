@@ -21,7 +21,7 @@ from hypersonic.server import messages, settings
 from hypersonic.server.admission import Held
 from hypersonic.server.contents import to_infer_request
 from hypersonic.server.control import unload_dependents
-from hypersonic.server.errors import InvalidRequestError, ServerError, UnsupportedError
+from hypersonic.server.errors import InvalidRequestError, ReplacingError, ServerError, UnsupportedError
 from hypersonic.server.grpc_call import Context, GrpcCall, admit
 from hypersonic.server.grpc_frame import GrpcFrame
 from hypersonic.server.grpc_shm import SharedMemoryRpcs
@@ -31,8 +31,10 @@ from hypersonic.server.observe.trace_settings import TraceConfig, TraceControl
 from hypersonic.server.parameters import forwarded
 from hypersonic.server.repository import parse_version
 from hypersonic.server.request import InferRequest
-from hypersonic.server.service import InferenceService
+from hypersonic.server.service import Asked, InferenceService
+from hypersonic.server.shares import Shares
 from hypersonic.server.shm import HeldRegions, SharedMemory
+from hypersonic.server.unary import Unary
 from hypersonic.server.wire import split
 
 #: what ServerMetadata advertises, in Triton's order: exactly what works (there is no cuda_shared_memory)
@@ -65,9 +67,14 @@ class Servicer:
         trace: TraceControl | None = None,
         log: LogControl | None = None,
         header_pattern: str = "",
+        threads: int = 256,
     ) -> None:
-        """header_pattern: a regular expression; metadata whose key has it become request parameters."""
+        """header_pattern: a regular expression; metadata whose key has it become request parameters.
+
+        threads: that may wait for models at a time.
+        """
         self._service = service
+        self._shares = Shares(threads)
         self._trace = trace or TraceControl(TraceConfig())
         self._log = log
         self._pattern = re.compile(header_pattern, re.IGNORECASE) if header_pattern else None
@@ -94,21 +101,36 @@ class Servicer:
             frame = self._frames[model] = GrpcFrame(model)
         return frame
 
-    def infer(self, data: bytes, context: Context) -> bytes:
-        """A serialized ModelInferRequest -> a serialized ModelInferResponse. Raises ServerError."""
+    def infer(self, data: bytes, context: Context) -> Unary:
+        """A serialized ModelInferRequest -> a serialized ModelInferResponse, perhaps later. Raises ServerError."""
         arrived_ns = time.monotonic_ns()
         call = GrpcCall(context)
         held = admit(self._service.admission, call, len(data))
         message, raw = split(data, held.take)
+
+        def finish(answer: bytes) -> bytes:
+            held.hold(len(answer))
+            return answer
+
+        unary = Unary(finish)
+        unary.request_id, unary.model_name = message.id, message.model_name
         try:
-            model = self._service.repository.model(message.model_name, message.model_version)
+            model = self._model(message.model_name, message.model_version)
             request = self.request(message, raw, held, call)
-            answer: bytes = self._service.infer(model, message.model_version, request, self.frame, call, arrived_ns)
+            self._service.begin(
+                Asked(message.model_name, model, message.model_version, request, self.frame, call, arrived_ns, unary),
+                self._shares,
+            )
         except ServerError as error:
-            error.request_id, error.model_name = message.id, message.model_name
-            raise
-        held.hold(len(answer))
-        return answer
+            raise unary.named(error)  # noqa: B904 - the same
+        return unary
+
+    def _model(self, name: str, version: str) -> Model | None:
+        """None for one that is being replaced: it is waited for in its turn."""
+        try:
+            return self._service.repository.model(name, version, wait_s=0.0)
+        except ReplacingError:
+            return None
 
     def server_live(self, _request: Message) -> Any:
         return service_pb2.ServerLiveResponse(live=True)

@@ -15,7 +15,6 @@ import itertools
 import logging
 import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from hypersonic.server.backends.python_answer import model_error, packed_answer
@@ -26,6 +25,7 @@ from hypersonic.server.backends.python_stub.channel import ChannelClosedError, M
 from hypersonic.server.config import ModelConfig
 from hypersonic.server.errors import BackendError, InvalidRequestError, ServerError
 from hypersonic.server.pending import PendingRequest, Share
+from hypersonic.server.shares import FairPool
 from hypersonic.server.step_trace import StepTrace
 
 _LOG = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class Events:
         self._keys = itertools.count()
         self._lock = threading.Lock()
         self._open: dict[int, PendingRequest] = {}
-        self._calls: ThreadPoolExecutor | None = None
+        self._calls: FairPool | None = None
         self._answers = {
             "log": self._log,
             "response": self._respond,
@@ -80,7 +80,7 @@ class Events:
     def ended(self) -> None:
         """The process is dead: nobody answers what is open of a decoupled model. Runs' requests go another way."""
         if self._calls is not None:
-            self._calls.shutdown(wait=False, cancel_futures=True)
+            self._calls.shutdown()
             self._calls = None
         with self._lock:
             pending = list(self._open.values())
@@ -122,8 +122,8 @@ class Events:
         """On a thread of its own: the answer may take long, and may come from this very model."""
         call = ModelCall.of(message, payload, self._name, self._trace)
         if self._calls is None:
-            self._calls = ThreadPoolExecutor(_MOST_CALLS, thread_name_prefix=f"bls:{self._name}")
-        self._calls.submit(serve_call, self._infer, call, process.events)
+            self._calls = FairPool(_MOST_CALLS, f"bls:{self._name}")
+        self._calls.submit(call.model, lambda: serve_call(self._infer, call, process.events))
 
     def _trace(self, key: int) -> StepTrace | None:
         pending = self._open.get(key)

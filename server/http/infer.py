@@ -2,10 +2,10 @@
 """POST /v2/models/M[/versions/V]/infer.
 
     event loop:  path, headers -> body, admitted as it comes   disconnect? -> answer out -> bytes given back
-    a thread:                            decompress -> parse -> infer -> frame -> compress
+    a thread:                            decompress -> parse -> infer      (-> compress, on a thread again)
 
-A thread waits with its request: models run batches on the threads that ask. So the threads are a pool of their own, and health
-and metadata never wait for one.
+A request that waits holds no thread; one whose model can run it at once is run on the thread that parsed it. So the threads are
+a pool of their own, shared fairly by model (shares.py), and health and metadata never wait for one.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -31,11 +32,14 @@ from hypersonic.server.http.frame import FramedAnswer, HttpFrame
 from hypersonic.server.model import Model
 from hypersonic.server.options import Options
 from hypersonic.server.parameters import forwarded
-from hypersonic.server.service import InferenceService
+from hypersonic.server.service import Asked, InferenceService
+from hypersonic.server.shares import RESERVE, Shares
 from hypersonic.server.shm import HeldRegions, SharedMemory
+from hypersonic.server.unary import Unary
 
 #: a tensor of JSON takes up to four times its text (`1,` as INT64) beside it, the text is copied once
 _JSON_GROWTH = 5
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -119,7 +123,8 @@ class InferEndpoint:
         self._regions = regions
         self._limits = limits
         self._pattern = re.compile(limits.header_pattern, re.IGNORECASE) if limits.header_pattern else None
-        self._pool = ThreadPoolExecutor(max(1, limits.infer_threads), thread_name_prefix="http-infer")
+        self._shares = Shares(limits.infer_threads)
+        self._pool = ThreadPoolExecutor(max(1, limits.infer_threads) + RESERVE, thread_name_prefix="http-infer")
 
     async def __call__(self, request: Request, name: str, version: str) -> Response:
         """Raises ServerError."""
@@ -147,42 +152,61 @@ class InferEndpoint:
         try:
             return repository.model(name, version, wait_s=0.0)
         except ReplacingError:
-            return await asyncio.get_running_loop().run_in_executor(self._pool, repository.model, name, version)
+            found: Future[Model] = Future()
+            self._pool.submit(self._shares.run, name, partial(_settle, found, lambda: repository.model(name, version)))
+            return await asyncio.wrap_future(found)
 
     async def _attended(self, work: _Work, request: Request) -> tuple[bytes, dict[str, str]]:
-        """Done on a thread, and given up when the client goes away."""
-        future = self._pool.submit(self._answer, work)
-        answer = asyncio.wrap_future(future)
+        """Begun on a thread, and given up when the client goes away."""
+        outcome: Future[tuple[bytes, dict[str, str]]] = Future()
+        begun = self._pool.submit(self._begin, work, outcome)
+        answer = asyncio.wrap_future(outcome)
         gone = asyncio.ensure_future(_disconnected(request.receive))
         try:
             await asyncio.wait((answer, gone), return_when=asyncio.FIRST_COMPLETED)
             if not answer.done():
                 work.call.end()
-                if future.cancel():  # it was still waiting for a thread
+                if begun.cancel():  # it was still waiting for a thread
                     raise CancelledError
             return await answer
         finally:
             gone.cancel()
             work.call.end()
 
-    def _answer(self, work: _Work) -> tuple[bytes, dict[str, str]]:
+    def _begin(self, work: _Work, outcome: Future[tuple[bytes, dict[str, str]]]) -> None:
+        """Send the request to its model; its answer becomes the outcome, on whichever thread it comes."""
+        encoding = bodies.wanted_encoding(work.headers.get("accept-encoding", ""))
+
+        def finish(framed: FramedAnswer) -> tuple[bytes, dict[str, str]]:
+            work.held.add(len(framed.body))
+            return _encoded(framed, encoding)
+
+        unary = Unary(finish)
+        try:
+            self._ask(work, unary)
+        except BaseException as error:  # noqa: BLE001 - raised again where the outcome is waited for
+            if outcome.set_running_or_notify_cancel():
+                outcome.set_exception(error)
+            return
+        settle = partial(_settle, outcome, unary.take)
+        # compressing takes long: the thread that brings the answer has other requests to answer
+        if not unary.later(partial(self._pool.submit, settle) if encoding else settle):
+            settle()
+
+    def _ask(self, work: _Work, unary: Unary) -> None:
         if not work.call.is_active():
             raise CancelledError
         parsed = self._parse(work)
+        unary.request_id, unary.model_name = parsed.request.id, work.model.name
+
+        def frames(model: Model) -> HttpFrame:
+            return HttpFrame(model, parsed.binary)
+
+        asked = Asked(work.model.name, work.model, work.version, parsed.request, frames, work.call, work.arrived_ns, unary)
         try:
-            framed: FramedAnswer = self._service.infer(
-                work.model,
-                work.version,
-                parsed.request,
-                lambda model: HttpFrame(model, parsed.binary),
-                work.call,
-                work.arrived_ns,
-            )
+            self._service.begin(asked, self._shares)
         except ServerError as error:
-            error.request_id = parsed.request.id
-            raise
-        work.held.add(len(framed.body))
-        return _encoded(framed, bodies.wanted_encoding(work.headers.get("accept-encoding", "")))
+            raise unary.named(error)  # noqa: B904 - the same
 
     def _parse(self, work: _Work) -> ParsedRequest:
         headers = work.headers
@@ -197,6 +221,18 @@ class InferEndpoint:
         except ServerError as error:
             error.request_id = ""
             raise
+
+
+def _settle(outcome: Future[Result], work: Callable[[], Result]) -> None:
+    """What the work gives or raises becomes the outcome, if somebody still waits for it."""
+    if not outcome.set_running_or_notify_cancel():
+        return
+    try:
+        result = work()
+    except BaseException as error:  # noqa: BLE001 - raised again where the outcome is waited for
+        outcome.set_exception(error)
+    else:
+        outcome.set_result(result)
 
 
 def _encoded(framed: FramedAnswer, encoding: str) -> tuple[bytes, dict[str, str]]:

@@ -42,6 +42,7 @@ from hypersonic.server.security.asgi import GroupRoute
 from hypersonic.server.security.groups import Group
 from hypersonic.server.service import InferenceService
 from hypersonic.server.servicer import Servicer
+from hypersonic.server.shares import FairPool
 
 _LOG = logging.getLogger(__name__)
 #: Triton's map of errors to HTTP codes; what is not here is 400
@@ -59,11 +60,11 @@ _STATUS: tuple[tuple[type[ServerError], int], ...] = (
 )
 _OURS = (BackendError, ModelLoadError)
 _MOST_ERROR_CHARACTERS = 4096
-_LOAD_THREADS = 4
+_CONTROL_THREADS = 4
 #: a body of base64 is copied, decoded as text and as base64, and copied into a message
 _JSON_GROWTH = 5
-#: clients that ask for the metadata of a model while it is replaced
-_METADATA_THREADS = 32
+#: calls that wait for a model: it is loaded, or its metadata are asked for while it is replaced
+_PATIENT_THREADS = 32
 _VERSION_DIGITS = 18
 _MODEL_PATHS = ("/v2/models/{model}", "/v2/models/{model}/versions/{version}")
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -134,16 +135,19 @@ class _Bodies:
     def __init__(self, service: InferenceService, limits: HttpLimits) -> None:
         self._service = service
         self._limits = limits
-        self._pool = ThreadPoolExecutor(_LOAD_THREADS, thread_name_prefix="http-control")
+        self._pool = ThreadPoolExecutor(_CONTROL_THREADS, thread_name_prefix="http-control")
+        self._patient = FairPool(_PATIENT_THREADS, "http-patient")
 
-    async def __call__(self, request: Request, work: Callable[[Any], Any]) -> Any:
-        """work: of the parsed body."""
+    async def __call__(self, request: Request, work: Callable[[Any], Any], model: str = "") -> Any:
+        """work: of the parsed body. model: the one it may wait for."""
         limit_bytes = self._limits.max_input_bytes
         size_bytes = bodies.declared_bytes(request.headers, limit_bytes)
         held = Held(self._service.admission, client_of(request), 0)
         try:
             body = await bodies.read_body(request.receive, size_bytes, limit_bytes, held, self._service.clients)
             held.take(_JSON_GROWTH * len(body))
+            if model:
+                return await asyncio.wrap_future(self._patient.submit(model, lambda: work(control.document_of(body))))
             return await asyncio.get_running_loop().run_in_executor(self._pool, lambda: work(control.document_of(body)))
         finally:
             held.leave()
@@ -180,7 +184,7 @@ def _health(service: InferenceService) -> list[GroupRoute]:
 def _metadata(servicer: Servicer) -> list[GroupRoute]:
     """Server, models, their configurations and statistics: messages of the gRPC service as JSON."""
 
-    pool = ThreadPoolExecutor(_METADATA_THREADS, thread_name_prefix="http-metadata")
+    pool = FairPool(_PATIENT_THREADS, "http-metadata")
 
     def shown(make: Callable[[str, str], Message]) -> Endpoint:
         async def endpoint(request: Request) -> Response:
@@ -192,7 +196,8 @@ def _metadata(servicer: Servicer) -> list[GroupRoute]:
         """On a thread: a model that is being replaced is waited for."""
 
         async def endpoint(request: Request) -> Response:
-            return Json(to_json(await asyncio.get_running_loop().run_in_executor(pool, make, *model_of(request))))
+            name, version = model_of(request)
+            return Json(to_json(await asyncio.wrap_future(pool.submit(name, lambda: make(name, version)))))
 
         return endpoint
 
@@ -243,7 +248,7 @@ def _repository(servicer: Servicer, bounded: _Bodies) -> list[GroupRoute]:
         async def endpoint(request: Request) -> Response:
             repository = request.path_params.get("repository", "")
             name = request.path_params["model"]
-            await bounded(request, lambda document: change(servicer, repository, name, document))
+            await bounded(request, lambda document: change(servicer, repository, name, document), name)
             return Empty()
 
         return endpoint

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, Protocol
 
 from hypersonic.server.answer import Frame
 from hypersonic.server.config import ModelConfig
-from hypersonic.server.errors import ReplacedError, ServerError, StartError
+from hypersonic.server.errors import ReplacedError, ReplacingError, ServerError, StartError
 from hypersonic.server.observe.trace_settings import OPENTELEMETRY, TENSORS, TIMESTAMPS, TRITON, TraceControl
 from hypersonic.server.observe.trace_tensors import TensorLog, TracedTensor
 from hypersonic.server.request import InputTensor
@@ -200,7 +200,7 @@ class Tracing:
             return
         try:
             yield TracedCall(call, trace)
-        except ReplacedError:
+        except (ReplacedError, ReplacingError):
             raise
         except ServerError as error:
             trace.end(version, request_id, arrived_ns, error=error)
