@@ -7,13 +7,16 @@ $HYPERSONIC_XRT_LIBRARY overrides both: a path, or a name the dynamic loader fin
 from __future__ import annotations
 
 import importlib
+import logging
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from hypersonic.firmware.platform import Target
 from hypersonic.host.errors import LibraryNotFoundError
 from hypersonic.host.xrt import Library
 
+_LOG = logging.getLogger(__name__)
 OVERRIDE = "HYPERSONIC_XRT_LIBRARY"
 #: found through the dynamic loader where XRT is a package of the system
 SONAME = "libxrt_coreutil.so.2"
@@ -26,16 +29,19 @@ def load_library(target: Target) -> Library:
     return Library(library_path(target))
 
 
-def library_path(target: Target) -> str:
-    """Its path or soname. For the emulation targets this builds the emulated card when it is not built yet."""
+def library_path(target: Target, progress: Callable[[str], None] = _LOG.info) -> str:
+    """Its path or soname. For the emulation targets this builds the emulated card when it is not built yet.
+
+    progress: told before something is compiled; `hypersonic build` does that, so that a server seldom has to.
+    """
     if override := os.environ.get(OVERRIDE):
         return override
-    return _emulation_path(target) if target.emulated else _installed_path()
+    return _emulation_path(target, progress) if target.emulated else _installed_path()
 
 
-def _emulation_path(target: Target) -> str:
+def _emulation_path(target: Target, progress: Callable[[str], None]) -> str:
     try:
-        return str(importlib.import_module(EMULATION).library_path())
+        return str(importlib.import_module(EMULATION).library_path(progress=progress))
     except (ImportError, OSError, RuntimeError) as error:
         raise LibraryNotFoundError(f"the emulated card for target {target} cannot be made: {error}") from error
 

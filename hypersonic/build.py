@@ -42,6 +42,7 @@ from hypersonic.hls.csim import compile_csim
 from hypersonic.hls.description import find_model, read_description
 from hypersonic.hls.project import ConversionError, HlsProject
 from hypersonic.hls.row import Row
+from hypersonic.host.library import library_path
 from hypersonic.sim.simulator import build_simulator
 
 Progress = Callable[[str], None]
@@ -244,6 +245,7 @@ def _emulated(request: _Request, project: HlsProject, core: Core | None) -> _Mad
     if core and is_f2(request.card):
         return _Made(f2_emulated(core, request.card, units, tools, request.progress), project, tools)
     image = _simulate(request.target, project, core, request.progress)
+    library_path(request.target, request.progress)  # the first server finds it in the cache
     weights = core is not None and core.takes_weights
     xclbin = link(
         project.name, request.target, request.card, image.read_bytes(), compute_units=units, tools=tools, weights=weights

@@ -14,7 +14,7 @@ It exports the functions of libxrt_coreutil that host/xrt.py binds. What it does
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hypersonic.hls import verilator
@@ -31,14 +31,16 @@ _SOURCES = (
 _FLAGS = ("-std=c++20", "-O2", "-g1", "-Wall", "-Wextra", "-Werror", "-fPIC", "-fvisibility=hidden", "-pthread")
 
 
-def library_path(flags: Sequence[str] = ()) -> Path:
-    """The library's path, built first when it is not in the cache (10 s). flags: more of g++'s, such as a sanitizer's.
+def library_path(flags: Sequence[str] = (), progress: Callable[[str], None] = lambda _: None) -> Path:
+    """The library's path, built first when it is not in the cache (10 to 40 s). flags: more of g++'s, such as a sanitizer's.
 
-    Raises ToolError when there is no g++ or it fails. Several processes may ask at once.
+    progress is told before it is compiled, and nothing on a cache hit. Raises ToolError when there is no g++ or it fails. Several
+    processes may ask at once.
     """
 
     def build(directory: Path) -> None:
         verilator.require("g++")
+        progress("compiling the emulated card, once for this version (10 to 40 s)")
         exports = f"-Wl,--version-script={EMU / 'exports.map'}"
         link = ("-shared", "-Wl,-z,defs", exports, "-o", directory / LIBRARY_NAME)
         verilator.run(["g++", *_FLAGS, *flags, *(EMU / name for name in _SOURCES), *link, "-ldl"], directory)

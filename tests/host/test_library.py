@@ -2,12 +2,15 @@
 from __future__ import annotations
 
 import importlib
+import logging
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from hypersonic.firmware.platform import Target
+from hypersonic.hls import verilator
 from hypersonic.host import library
 from hypersonic.host.errors import DeviceError, LibraryNotFoundError, failure
 from hypersonic.host.library import library_path, load_library
@@ -44,7 +47,7 @@ def test_emulation_has_its_own_library(target: Target) -> None:
 
 
 def test_an_emulated_card_that_cannot_be_made_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken() -> Path:
+    def broken(progress: object) -> Path:
         raise RuntimeError("g++ is not on PATH")
 
     monkeypatch.setattr(importlib, "import_module", lambda _: SimpleNamespace(library_path=broken))
@@ -69,3 +72,20 @@ def test_a_failure_without_an_errno_points_at_xrts_own_message() -> None:
     for code in (0, -1):
         assert str(failure(DeviceError, "x", code)) == "x; XRT's own message stands above on standard error"
     assert "XRT answered EINVAL (Invalid argument)" in str(failure(DeviceError, "x", -22))
+
+
+def test_what_is_compiled_is_said_before_and_nothing_when_it_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("HYPERSONIC_CACHE", str(tmp_path))
+    compiled: list[int] = []
+
+    def compile_nothing(command: Sequence[object], directory: Path) -> None:
+        compiled.append(len(caplog.messages))
+        (directory / "libxrt_emu.so").touch()
+
+    monkeypatch.setattr(verilator, "run", compile_nothing)
+    with caplog.at_level(logging.INFO):
+        assert library_path(Target.HW_EMU) == library_path(Target.SW_EMU)
+    assert compiled == [1]
+    assert caplog.messages == ["compiling the emulated card, once for this version (10 to 40 s)"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,6 +44,25 @@ def repositories(tmp_path_factory: pytest.TempPathFactory) -> dict[Target, Path]
     for target, place in places.items():
         assert build("facile", target, repository=place) == place / "facile" / "1"
     return places
+
+
+def test_a_build_for_emulation_leaves_the_emulated_card_in_the_cache_for_the_first_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repositories: dict[Target, Path]
+) -> None:
+    del repositories  # built before
+    made: list[Target] = []
+
+    def made_first(target: Target, progress: Callable[[str], None]) -> str:
+        progress("compiling the emulated card")
+        made.append(target)
+        assert not list(tmp_path.iterdir())  # nothing is published yet
+        return ""
+
+    monkeypatch.setattr(hypersonic.build, "library_path", made_first)
+    said: list[str] = []
+    build("facile", Target.SW_EMU, repository=tmp_path, progress=said.append)
+    assert made == [Target.SW_EMU]
+    assert "compiling the emulated card" in said
 
 
 @pytest.fixture(scope="session")
