@@ -124,7 +124,7 @@ def _add_behaviour(parser: argparse.ArgumentParser) -> None:
             "--client-timeout-secs",
             "how long a client may neither send the rest of its request nor read its answer, 0 = for ever",
         ),
-        ("--grpc-infer-thread-count", "inference requests worked on or waited for at once"),
+        ("--grpc-infer-thread-count", "gRPC requests worked on at once; those that wait for their model hold no thread"),
         ("--http-infer-thread-count", "the same, of those that come over HTTP"),
         ("--http-max-input-size", "largest HTTP body in bytes, as sent and decompressed"),
     ):

@@ -34,8 +34,8 @@ _FLAGS = ("-std=c++20", "-O2", "-g1", "-Wall", "-Wextra", "-Werror", "-fPIC", "-
 def library_path(flags: Sequence[str] = (), progress: Callable[[str], None] = lambda _: None) -> Path:
     """The library's path, built first when it is not in the cache (10 to 40 s). flags: more of g++'s, such as a sanitizer's.
 
-    progress is told before it is compiled, and nothing on a cache hit. Raises ToolError when there is no g++ or it fails. Several
-    processes may ask at once.
+    progress is told before it is compiled, and nothing on a cache hit. Raises ToolError when there is no g++ or it fails.
+    Several processes may ask at once.
     """
 
     def build(directory: Path) -> None:
