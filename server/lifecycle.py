@@ -67,7 +67,7 @@ class Lifecycle:
         self.seen.pop(name, None)
 
     def needs(self, name: str) -> tuple[frozenset[str], str]:
-        """(the models an ensemble names, the backend), before anything is loaded."""
+        """(the models an ensemble names, the backend that is to choose a card), before anything is loaded."""
         places = find_model(self._directories, name)
         return self._loader.needs(places[0]) if len(places) == 1 else (frozenset(), "")
 

@@ -69,12 +69,13 @@ class Loader:
                 backend.stop()
 
     def needs(self, place: Place) -> tuple[frozenset[str], str]:
-        """(the models an ensemble names, the backend) as the configuration says before it is checked; nothing if it cannot."""
+        """(the models an ensemble names, the backend that is to choose a card), as the unchecked configuration says."""
         try:
             message = self._message(place)
         except Exception:  # noqa: BLE001 - plan() finds the reason
             return frozenset(), ""
-        return frozenset(step.model_name for step in message.ensemble_scheduling.step), message.backend
+        chosen = any(group.gpus for group in message.instance_group)
+        return frozenset(step.model_name for step in message.ensemble_scheduling.step), "" if chosen else message.backend
 
     def plan(self, place: Place, signature: Signature = ()) -> Plan:
         """What the directory asks for. Raises ModelLoadError, with a text for clients, for a model that cannot be tried."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loads: the loads of several models side by side, so that one that is slow or hangs delays none of the others.
 
-A load that is under way for some time makes room for the next one. Loads of one lane (models that choose among the same cards)
-come one after another, in order; an ensemble's comes after those of its models.
+A load that is under way for some time makes room for the next one: it may hang. Loads of one lane (models that choose among the
+same cards) come one after another, in order, and wait longer; an ensemble's comes after those of its models.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 _LOG = logging.getLogger(__name__)
-#: after which a load does not count any more: it may hang
-_PATIENCE_S = 2.0
 
 
 class Load(NamedTuple):
@@ -28,14 +26,19 @@ class Load(NamedTuple):
 
 
 class Loads:
-    """threads: loads under way at a time, without those that take long. Any thread may use it."""
+    """threads: loads under way at a time. Any thread may use it.
 
-    def __init__(self, threads: int) -> None:
+    patience_s: after which a load is not counted among them any more. lane_patience_s: after which the next of its lane begins.
+    """
+
+    def __init__(self, threads: int, patience_s: float = 2.0, lane_patience_s: float = 60.0) -> None:
         self._most = max(1, threads)
+        self._patience_s, self._lane_patience_s = patience_s, lane_patience_s
         self._changed = threading.Condition()
         self._waiting: list[Load] = []
         self._running: dict[str, Load] = {}
         self._slow: set[str] = set()
+        self._lanes: dict[str, str] = {}
         self._stopped = False
 
     def start(self, loads: Sequence[Load]) -> None:
@@ -76,20 +79,24 @@ class Loads:
             self._begin(self._waiting[0])
 
     def _may_start(self, load: Load) -> bool:
-        quick = [other for name, other in self._running.items() if name not in self._slow]
         return (
-            len(quick) < self._most
+            len(self._running) - len(self._slow) < self._most
             and load.name not in self._running
-            and all(other.lane != load.lane for other in quick)
+            and load.lane not in self._lanes
             and not load.after & self._names()
         )
 
     def _begin(self, load: Load) -> None:
         self._waiting.remove(load)
         self._running[load.name] = load
-        patience = threading.Timer(_PATIENCE_S, self._lose_patience, (load,))
-        patience.daemon = True
-        patience.start()
+        self._lanes[load.lane] = load.name
+        patience = [
+            threading.Timer(self._patience_s, self._lose_patience, (load,)),
+            threading.Timer(self._lane_patience_s, self._leave_lane, (load,)),
+        ]
+        for timer in patience:
+            timer.daemon = True
+            timer.start()
         threading.Thread(target=self._run, args=(load, patience), name=f"loads {load.name}", daemon=True).start()
 
     def _lose_patience(self, load: Load) -> None:
@@ -98,14 +105,23 @@ class Loads:
                 self._slow.add(load.name)
                 self._go_on()
 
-    def _run(self, load: Load, patience: threading.Timer) -> None:
+    def _leave_lane(self, load: Load) -> None:
+        with self._changed:
+            if self._lanes.get(load.lane) == load.name:
+                del self._lanes[load.lane]
+                self._go_on()
+
+    def _run(self, load: Load, patience: Sequence[threading.Timer]) -> None:
         try:
             load.work()
         except Exception:  # noqa: BLE001 - the others have to be loaded all the same
             _LOG.exception("the load of '%s' failed", load.name)
-        patience.cancel()
+        for timer in patience:
+            timer.cancel()
         with self._changed:
             del self._running[load.name]
             self._slow.discard(load.name)
+            if self._lanes.get(load.lane) == load.name:
+                del self._lanes[load.lane]
             self._go_on()
             self._changed.notify_all()

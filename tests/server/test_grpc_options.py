@@ -57,18 +57,13 @@ def test_headers_become_parameters_where_that_is_asked_for(serve: Serve, monkeyp
     with serve(grpc_header_forward_pattern="^(X-User|timeout)") as running, grpc.insecure_channel(running.grpc) as channel:
         seen: list[Any] = []
         model = type(running.server.repository.model("m"))
-        infer, stream = model.infer, model.stream
+        stream = model.stream
 
-        def watched(self: Any, request: Any, *rest: Any) -> Any:
+        def watched(self: Any, request: Any, *rest: Any, **named: Any) -> Any:
             seen.append(dict(request.parameters))
-            return infer(self, request, *rest)
+            return stream(self, request, *rest, **named)
 
-        def watched_stream(self: Any, request: Any, *rest: Any) -> Any:
-            seen.append(dict(request.parameters))
-            return stream(self, request, *rest)
-
-        monkeypatch.setattr(model, "infer", watched)
-        monkeypatch.setattr(model, "stream", watched_stream)
+        monkeypatch.setattr(model, "stream", watched)
         stub = Stub(channel)
         headers = (("x-user", "me"), ("x-other", "no"), ("x-user-bin", b"\x00"))
         stub.ModelInfer(request(), timeout=60, metadata=headers)

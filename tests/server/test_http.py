@@ -259,13 +259,13 @@ def test_headers_become_parameters_where_that_is_asked_for(serve: Serve, monkeyp
     with serve(http_header_forward_pattern="^(x-user|timeout)") as running:
         seen: list[Any] = []
         model = running.server.repository.model("m")
-        infer = type(model).infer
+        stream = type(model).stream
 
-        def watched(self: Any, request: Any, *rest: Any) -> Any:
+        def watched(self: Any, request: Any, *rest: Any, **named: Any) -> Any:
             seen.append(dict(request.parameters))
-            return infer(self, request, *rest)
+            return stream(self, request, *rest, **named)
 
-        monkeypatch.setattr(type(model), "infer", watched)
+        monkeypatch.setattr(type(model), "stream", watched)
         with tritonclient.http.InferenceServerClient(running.http.removeprefix("http://")) as client:
             given = tritonclient.http.InferInput("x", [1, 3], "FP32")
             given.set_data_from_numpy(np.ones((1, 3), np.float32))

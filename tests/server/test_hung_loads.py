@@ -22,6 +22,7 @@ from tritonclient.utils import InferenceServerException
 from hypersonic.server.backends.python import PythonBackend
 from hypersonic.server.control import ControlMode, ModelControl
 from hypersonic.server.errors import InvalidRequestError, ServerError, UnavailableError
+from hypersonic.server.loads import Load, Loads
 from hypersonic.server.repository import ModelRepository
 from tests.server.conftest import N_IN, tensor, write_model
 from tests.server.shift_backend import ShiftBackend
@@ -198,6 +199,36 @@ def test_closing_does_not_wait_for_a_load_that_hangs(tmp_path: Path) -> None:
     backend = hung("m")
     with loading(tmp_path, backend, limit_s=0):
         assert backend.entered.acquire(timeout=30)
+
+
+def test_loads_of_one_lane_come_in_order_and_the_next_one_begins_when_one_takes_too_long() -> None:
+    loads, order, gate = Loads(4, patience_s=0.01, lane_patience_s=0.1), [], threading.Event()
+
+    def load(name: str, lane: str, *, hangs: bool = False) -> Load:
+        def work() -> None:
+            order.append(name)
+            assert not hangs or gate.wait(30)
+
+        return Load(name, lane, frozenset(), work)
+
+    loads.start([load("a", "card"), load("b", "card", hangs=True), load("c", "card"), load("d", "d")])
+    assert loads.wait(["a", "c", "d"], 30)
+    assert [name for name in order if name != "d"] == ["a", "b", "c"]
+    assert loads.busy("b")
+    gate.set()
+    assert loads.wait(["b"], 30)
+
+
+def test_ensembles_that_need_each_other_are_loaded_all_the_same() -> None:
+    loads, order = Loads(4), []
+    loads.start(
+        [
+            Load("a", "a", frozenset({"b"}), lambda: order.append("a")),
+            Load("b", "b", frozenset({"a"}), lambda: order.append("b")),
+        ]
+    )
+    assert loads.wait(["a", "b"], 30)
+    assert order == ["a", "b"]
 
 
 HANGING = """
