@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -76,6 +77,14 @@ def serving(handle: Handle | None, threads: int = 4, *, streams: bool = False) -
         closing.callback(lambda: server.stop(0).wait(WAIT_S))
         channel = closing.enter_context(grpc.insecure_channel(f"127.0.0.1:{port}"))
         yield Serving(channel, server, queue, headers, ("127.0.0.1", port))
+
+
+def until(what: Callable[[], bool]) -> None:
+    """Wait for something that happens on another thread."""
+    deadline = time.monotonic() + WAIT_S
+    while not what():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
 
 
 def echo(data: bytes, _context: Any) -> bytes:
@@ -325,3 +334,44 @@ def test_grpcio_without_these_parts_serves_the_method_itself(
         assert served.queue is None
         assert served.call(b"x") == b"<x>"
     assert "CompletionQueue" in caplog.text
+
+
+def test_answers_may_come_later_from_any_thread_and_their_calls_hold_none() -> None:
+    replies: list[Any] = []
+
+    def handle(data: bytes, context: Any) -> Any:
+        if data == b"now":
+            return echo(data, context)
+        replies.append((data, context.later()))
+        return replies[-1][1]
+
+    with serving(handle, threads=2) as served:
+        waiting = {b"%d" % n: served.future(b"%d" % n) for n in range(50)}
+        until(lambda: len(replies) == len(waiting))
+        assert served.call(b"now") == b"<now>"
+        for data, reply in replies[1:]:
+            reply.send(echo(data, None))
+        replies[0][1].fail(grpc.StatusCode.UNAVAILABLE, "not today")
+        for data, future in waiting.items():
+            if data == replies[0][0]:
+                assert (future.exception().code(), future.exception().details()) == (grpc.StatusCode.UNAVAILABLE, "not today")
+            else:
+                assert future.result() == echo(data, None)
+
+
+def test_a_promised_answer_to_a_client_that_is_gone_and_one_after_the_server_stopped_are_nobodys() -> None:
+    replies: list[Any] = []
+
+    def handle(_data: bytes, context: Any) -> Any:
+        replies.append(context.later())
+        return replies[-1]
+
+    with serving(handle) as served:
+        gone, late = served.future(b""), served.future(b"")
+        until(lambda: len(replies) == 2)
+        gone.cancel()
+        replies[0].send(b"to nobody")
+        assert not late.done()
+    replies[1].send(b"too late")
+    with pytest.raises(grpc.RpcError):
+        late.result()

@@ -241,6 +241,19 @@ def post(running: Running, path: str) -> None:
         answer.read()
 
 
+def test_requests_are_answered_by_grpcios_own_threads_where_calls_cannot_be_taken_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hypersonic.server.app.take_calls", lambda *_: None)
+    hung = Script(gate=threading.Event(), slots=1)
+    with serving(tmp_path, hung) as running, crowd(running, "hung", 20) as people:
+        until(lambda: waiting(running) == 19)
+        answers_everywhere(running)
+        assert hung.gate is not None
+        hung.gate.set()
+        assert [people.answers.get(timeout=30).as_numpy("y").tolist() for _ in range(20)] == [[[3.0]]] * 20
+
+
 def test_shares_leave_as_many_threads_to_others_as_one_holds() -> None:
     shares = Shares(8)
     assert [shares.enter("a") for _ in range(5)] == [True] * 4 + [False]
