@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -116,6 +117,10 @@ class ModelRepository:
             for name, places in self._find().models.items():
                 models.setdefault(name, _unasked(name, places))
         return [row for name in sorted(models) for row in models[name].rows()]
+
+    def states(self) -> Counter[ModelState]:
+        """How many model versions are in each state; of models without versions, how many models."""
+        return Counter(row.state for entry in self._registry.models.values() for row in entry.rows())
 
     @property
     def all_ready(self) -> bool:

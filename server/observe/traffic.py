@@ -10,6 +10,7 @@ from hypersonic.server.observe.connections import open_connections
 from hypersonic.server.observe.exposition import Family, Sample, plain
 from hypersonic.server.observe.facts import Moment
 from hypersonic.server.observe.refusals import Protocol, Refusal
+from hypersonic.server.repository import ModelState
 from hypersonic.server.service import InferenceService
 
 
@@ -37,6 +38,13 @@ def server_families(service: InferenceService, moment: Moment) -> Iterator[Famil
     """All of them."""
     admission = service.admission
     yield plain("hypersonic_ready", "gauge", "1 while the server is ready", service.ready)
+    states = service.repository.states()
+    yield Family(
+        "hypersonic_model_versions",
+        "gauge",
+        "Model versions by their state in the repository's index",
+        [Sample({"state": str(state)}, states[state]) for state in ModelState if state is not ModelState.UNKNOWN],
+    )
     in_service = [Sample(model.labels, model.in_service) for model in moment.models]
     yield Family("hypersonic_model_in_service", "gauge", "1 while the model takes requests", in_service)
     for name, kind, text, value in (

@@ -309,7 +309,10 @@ def test_a_server_is_alive_and_not_ready_and_serves_what_is_loaded_while_a_model
         assert caught.value.status() == "StatusCode.UNAVAILABLE"
         for path, code in (("/v2/health/live", 200), ("/v2/health/ready", 400), ("/v2/models/m/ready", 200)):
             assert status(f"http://127.0.0.1:{http_port}{path}") == code
-        assert status(f"http://127.0.0.1:{metrics_port}/metrics") == 200
+        with urllib.request.urlopen(f"http://127.0.0.1:{metrics_port}/metrics", timeout=20) as answer:
+            text = answer.read().decode()
+        for state in ("LOADING", "READY"):
+            assert f'hypersonic_model_versions{{state="{state}"}} 1\n' in text
         with grpc.insecure_channel(f"127.0.0.1:{grpc_port}") as channel:
             asked = channel.unary_unary("/grpc.health.v1.Health/Check")(b"", timeout=20)
             assert health_pb2.HealthCheckResponse.FromString(asked).status == health_pb2.HealthCheckResponse.NOT_SERVING
