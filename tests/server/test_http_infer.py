@@ -311,16 +311,14 @@ def test_a_client_that_goes_away_gives_its_request_up(serve: Serve) -> None:
         admission, statistics = running.server.service.admission, running.server.repository.model("m").statistics
         first = pool.submit(post, running, document())
         eventually(lambda: bool(running.script.batches))
-        queued, threadless = (connected(running) for _ in range(2))
-        queued.sendall(request)
-        eventually(lambda: running.server.repository.model("m").waiting == 1)
-        threadless.sendall(request)
-        eventually(lambda: admission.requests == 3)
-        threadless.close()
-        eventually(lambda: admission.requests == 2)
-        queued.close()
-        eventually(lambda: admission.requests == 1)
-        assert statistics.snapshot().failed.count == 1
+        queued = [connected(running) for _ in range(10)]  # more than there are threads
+        for connection in queued:
+            connection.sendall(request)
+        eventually(lambda: running.server.repository.model("m").waiting == 10)
+        for left, connection in zip(range(10, 0, -1), queued, strict=True):
+            connection.close()
+            eventually(lambda left=left: admission.requests == left)
+        assert statistics.snapshot().failed.count == 10
         gate.set()
         assert first.result(60)[0] == 200
         assert running.script.batches == [(4,)]
