@@ -360,18 +360,18 @@ def test_answers_may_come_later_from_any_thread_and_their_calls_hold_none() -> N
 
 
 def test_a_promised_answer_to_a_client_that_is_gone_and_one_after_the_server_stopped_are_nobodys() -> None:
-    replies: list[Any] = []
+    replies: dict[bytes, Any] = {}
 
-    def handle(_data: bytes, context: Any) -> Any:
-        replies.append(context.later())
-        return replies[-1]
+    def handle(data: bytes, context: Any) -> Any:
+        replies[data] = context.later()
+        return replies[data]
 
     with serving(handle) as served:
-        gone, late = served.future(b""), served.future(b"")
+        gone, late = served.future(b"gone"), served.future(b"late")
         until(lambda: len(replies) == 2)
         gone.cancel()
-        replies[0].send(b"to nobody")
+        replies[b"gone"].send(b"to nobody")
         assert not late.done()
-    replies[1].send(b"too late")
+    replies[b"late"].send(b"too late")
     with pytest.raises(grpc.RpcError):
         late.result()
