@@ -80,7 +80,7 @@ def map_stage(name: str, layer: Map, x: Stream, y: Stream) -> Stage:
         if values is None:
             continue
         words = _constant_words(values.raw, x.lanes)
-        memory = Memory(f"{name}_{letter.lower()}.mem", words, (signed_width(values.raw),))
+        memory = Memory(f"{name}.{letter.lower()}.mem", words, (signed_width(values.raw),))
         memories.append(memory)
         periods.append(len(words))
         parameters |= {f"{letter}_WIDTH": memory.widths[0], f"{letter}_FILE": memory.file}
@@ -154,14 +154,14 @@ def table_stage(name: str, layer: Table, x: Stream, y: Stream) -> Stage:
     parameters: dict[str, Value] = {
         "LANES": x.lanes, "X_WIDTH": kind.width, "X_SIGNED": int(kind.signed),
         "SCALE": -size if layer.negative_only else size, "SCALE_SHIFT": kind.fraction + layer.span_log2,
-        "OFFSET": 0 if layer.negative_only else size // 2, "TABLE_SIZE": size, "TABLE_FILE": f"{name}_table.mem",
+        "OFFSET": 0 if layer.negative_only else size // 2, "TABLE_SIZE": size, "TABLE_FILE": f"{name}.table.mem",
     }  # fmt: skip
     if layer.negative_only:
         parameters |= {"POSITIVE_PASS": 1, "GAIN": int(layer.scale.raw[0])}
         parameters |= result_parameters(kind.fraction + layer.scale.fraction, layer.y.precision)
     else:
         parameters["Y_WIDTH"] = y.precision.width
-    memory = Memory(f"{name}_table.mem", layer.values.raw.reshape(-1, 1), (y.precision.width,))
+    memory = Memory(f"{name}.table.mem", layer.values.raw.reshape(-1, 1), (y.precision.width,))
     return Stage(name, "rf_table", layer.name, parameters, (x,), (y,), one_to_one(x.beats, TABLE_CYCLES), (memory,))
 
 
@@ -286,9 +286,9 @@ def embed_stage(name: str, layer: Embedding, x: Stream, y: Stream) -> Stage:
     words, n_out = layer.table.raw.shape
     parameters: dict[str, Value] = {
         "X_WIDTH": x.precision.width, "VOCABULARY": words, "N_OUT": n_out, "LANES": y.lanes, "Y_WIDTH": y.precision.width,
-        "TABLE_FILE": f"{name}_table.mem",
+        "TABLE_FILE": f"{name}.table.mem",
     }  # fmt: skip
-    memory = Memory(f"{name}_table.mem", layer.table.raw.reshape(-1, y.lanes), (y.precision.width,))
+    memory = Memory(f"{name}.table.mem", layer.table.raw.reshape(-1, y.lanes), (y.precision.width,))
     timing = Timing((parts(y.beats, n_out // y.lanes),), EMBED_CYCLES, 1, y.beats)
     return Stage(name, "rf_embed", layer.name, parameters, (x,), (y,), timing, (memory,))
 
@@ -330,7 +330,7 @@ def _softmax_tables(name: str, layer: Softmax) -> tuple[Memory, Memory]:
     exp, accum = layer.exp_table, layer.accum
     words = np.array([[accum.cast(int(value), exp.fraction)] for value in exp.raw], dtype=np.int64)
     inverses = layer.inv_table.raw.reshape(-1, 1)
-    return Memory(f"{name}_exp.mem", words, (accum.width,)), Memory(f"{name}_inverse.mem", inverses, (signed_width(inverses),))
+    return Memory(f"{name}.exp.mem", words, (accum.width,)), Memory(f"{name}.inverse.mem", inverses, (signed_width(inverses),))
 
 
 def _softmax_types(layer: Softmax) -> dict[str, Value]:

@@ -19,7 +19,6 @@ from pathlib import Path
 import numpy as np
 
 from hypersonic.hls.core import WEIGHT_BITS, WeightStream
-from hypersonic.hls.rf.ports import identifier
 from hypersonic.hls.rf.stage import Feed, Pipeline, Stage
 
 #: streams begin on such borders, so that bursts from the card's memory are whole: 4 KiB
@@ -124,7 +123,7 @@ def feed_lines(pipeline: Pipeline) -> Iterator[str]:
     """From the ports to <stage>_w_{tvalid,tready,tdata} of every stage with a feed."""
     chain = loaded(pipeline)
     for stage, feed in (*chain, *streamed(pipeline)):
-        n = identifier(stage.name)
+        n = stage.name
         yield f"  logic {n}_w_tvalid, {n}_w_tready;"
         yield f"  logic [{feed.words.width - 1}:0] {n}_w_tdata;"
     if chain:
@@ -144,7 +143,7 @@ def _chain(chain: list[tuple[Stage, Feed]]) -> Iterator[str]:
     yield "  assign s_axis_w_tready[0] = load_0_tready;"
     yield f"  assign load_0_tdata = s_axis_w_tdata[{WEIGHT_BITS - 1}:0];"
     for k, (stage, feed) in enumerate(chain):
-        n, size = identifier(stage.name), f".WIDTH({feed.words.width}), .DEPTH({len(feed.words.words)})"
+        n, size = stage.name, f".WIDTH({feed.words.width}), .DEPTH({len(feed.words.words)})"
         yield f"  rf_weights #({size}, .LOAD_WIDTH({WEIGHT_BITS})) u_{n}_weights ("
         yield "      .clk(clk), .rst_n(rst_n),"
         for side, link in (("s", k), ("m", k + 1)):
@@ -156,13 +155,13 @@ def _chain(chain: list[tuple[Stage, Feed]]) -> Iterator[str]:
 
 
 def _stream(index: int, stage: Stage, feed: Feed) -> Iterator[str]:
-    n, width, count = identifier(stage.name), feed.words.width, clocks_a_word(feed.words.width)
+    n, width, count = stage.name, feed.words.width, clocks_a_word(feed.words.width)
     together = words_a_beat(feed)
     size = width if count == 1 else WEIGHT_BITS
     used, made = together * size, count * size
     data = f"s_axis_w_tdata[{index * WEIGHT_BITS} +: {used}]"
     yield ""
-    yield f"  // {stage.layer}: weights from the card's memory"
+    yield f"  // layer {stage.layer!a}: weights from the card's memory"
     yield f"  logic {n}_beat_tlast;"
     yield f"  logic [{made - 1}:0] {n}_beat_tdata;"
     yield f"  rf_lanes #(.IN_LANES({together}), .OUT_LANES({count}), .WIDTH({size})) u_{n}_beats ("

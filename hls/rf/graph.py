@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ _Reader = Callable[[Any, Tensor, Tensor], Layer | tuple[Layer, ...]]
 def read_rf_network(model: Any) -> RfNetwork:
     """ModelGraph -> RfNetwork. Raises UnsupportedLayerError naming the layer."""
     layers = list(model.get_layers())
-    sources = _sources(layers)
+    sources, taken = _sources(layers), {name for layer in layers for name in layer.outputs}
     tensors: dict[str, Tensor] = {}
     read: list[Layer] = []
     inputs: list[Tensor] = []
@@ -67,12 +68,44 @@ def read_rf_network(model: Any) -> RfNetwork:
             for name in layer.outputs:
                 tensors[name] = tensors[layer.inputs[0]]
         else:
-            found = _read(layer, [tensors[sources.get(name, name)] for name in layer.inputs])
-            read += found
+            found = _read(layer, [tensors[name if name in tensors else sources[name]] for name in layer.inputs])
+            read += distinct(found, taken)
             tensors[layer.outputs[0]] = found[-1].y
     ordered = [next(t for t in inputs if t.name == name) for name in model.inputs]
     outputs = tuple(tensors[_output_name(layers, name)] for name in model.outputs)
     return RfNetwork(model.config.get_project_name(), tuple(ordered), outputs, fold_padding(tuple(read), outputs))
+
+
+def distinct(layers: tuple[Layer, ...], taken: set[str]) -> tuple[Layer, ...]:
+    """The layers of one layer of the model, with tensors between them called as no other.
+
+    taken: the tensors' names there are; the new ones are added.
+    """
+    renamed: dict[str, str] = {}
+    made: list[Layer] = []
+    for layer in layers:
+        read = _with_tensors(layer, ("x", "a", "b"), renamed)
+        if layer is not layers[-1]:
+            renamed[layer.y.name] = _free(layer.y.name, taken)
+            taken.add(renamed[layer.y.name])
+            read = _with_tensors(read, ("y",), renamed)
+        made.append(read)
+    return tuple(made)
+
+
+def _free(name: str, taken: set[str]) -> str:
+    return name if name not in taken else next(found for n in count(2) if (found := f"{name}_{n}") not in taken)
+
+
+def _with_tensors(layer: Layer, fields: tuple[str, ...], renamed: dict[str, str]) -> Layer:
+    """The layer with tensors in some of its fields under other names."""
+    found = {field: getattr(layer, field, None) for field in fields}
+    named: dict[str, Any] = {
+        field: replace(tensor, name=renamed[tensor.name])
+        for field, tensor in found.items()
+        if isinstance(tensor, Tensor) and tensor.name in renamed
+    }
+    return replace(layer, **named)
 
 
 def fold_padding(layers: tuple[Layer, ...], outputs: tuple[Tensor, ...]) -> tuple[Layer, ...]:

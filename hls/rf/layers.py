@@ -345,9 +345,17 @@ def layer_inputs(layer: Layer) -> tuple[Tensor, ...]:
 
 @dataclass(frozen=True)
 class RfNetwork:
-    """Layers in an order in which every input is there before it is read; tensors are known by their names."""
+    """Layers in an order in which every input is there before it is read; tensors are known by their names.
+
+    Raises ValueError where two of them have one name.
+    """
 
     name: str
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     layers: tuple[Layer, ...]
+
+    def __post_init__(self) -> None:
+        made = [tensor.name for tensor in (*self.inputs, *(layer.y for layer in self.layers))]
+        if twice := sorted({name for name in made if made.count(name) > 1}):
+            raise ValueError(f"network {self.name!r}: the tensors {', '.join(map(repr, twice))} are made twice, expected once")

@@ -38,6 +38,7 @@ from hypersonic.hls.rf.layers import (
     layer_inputs,
 )
 from hypersonic.hls.rf.limits import check_stage
+from hypersonic.hls.rf.scope import Scope
 from hypersonic.hls.rf.shapes import dense_shape, depthwise_lanes, divisors, interval, notes
 from hypersonic.hls.rf.stage import Pipeline, Stage, Stream
 
@@ -58,6 +59,7 @@ class Builder:
 
     def __init__(self, network: RfNetwork, whole_row_bits: int) -> None:
         self._network = network
+        self._scope = Scope(len(network.layers))
         self._stages: list[Stage] = []
         self._waiting: dict[str, list[Stream]] = {}
         self._readers: dict[str, int] = {}
@@ -87,7 +89,7 @@ class Builder:
 
     def _enter(self, tensor: Tensor, *, whole: bool) -> Stream:
         lanes = tensor.size if whole else self._lanes(tensor.channels, tensor.size, len(self._network.inputs))
-        stream = Stream(f"x_{tensor.name}", tensor.precision, lanes, tensor.size // lanes)
+        stream = Stream(self._scope.stream(f"x_{tensor.name}"), tensor.precision, lanes, tensor.size // lanes)
         several = not whole and len(self._network.inputs) > 1
         self._offer(tensor, self._kept(tensor, stream) if several else stream)
         return stream
@@ -100,8 +102,8 @@ class Builder:
         beats = stream.beats
         if tensor is self._network.inputs[-1]:
             beats = ceil(beats * sum(other.beats for other in self._inputs) / self._interval)
-        kept = replace(stream, name=f"{stream.name}_kept")
-        name, depth = f"{tensor.name}_entrance", 1 << max(1, beats.bit_length())
+        kept = replace(stream, name=self._scope.stream(f"{stream.name}_kept"))
+        name, depth = self._scope.stage(f"{tensor.name}_entrance"), 1 << max(1, beats.bit_length())
         self._stages.append(check_stage(elements.fifo_stage(name, tensor.name, stream, kept, depth)))
         return kept
 
@@ -115,8 +117,9 @@ class Builder:
         if readers <= 1:
             self._waiting[tensor.name] = [stream]
             return
-        copies = tuple(replace(stream, name=f"{stream.name}_{index}") for index in range(readers))
-        self._stages.append(check_stage(elements.fork_stage(f"fork_{tensor.name}", tensor.name, stream, copies)))
+        copies = tuple(replace(stream, name=self._scope.stream(f"{stream.name}_{index}")) for index in range(readers))
+        name = self._scope.stage(f"fork_{tensor.name}")
+        self._stages.append(check_stage(elements.fork_stage(name, tensor.name, stream, copies)))
         self._waiting[tensor.name] = list(copies)
 
     def _take(self, tensor: Tensor) -> Stream:
@@ -131,8 +134,9 @@ class Builder:
         if few not in (stream.lanes, lanes):
             slow = size // few > self._interval and size % many == 0
             stream = self._with_lanes(stream, many if slow else few, layer)
-        made = Stream(f"{stream.name}_l{lanes}", stream.precision, lanes, stream.beats * stream.lanes // lanes)
-        self._stages.append(check_stage(elements.lanes_stage(f"lanes_{made.name}", layer, stream, made)))
+        name = self._scope.stream(f"{stream.name}_l{lanes}")
+        made = Stream(name, stream.precision, lanes, stream.beats * stream.lanes // lanes)
+        self._stages.append(check_stage(elements.lanes_stage(self._scope.stage(f"lanes_{name}"), layer, stream, made)))
         return made
 
     def _lanes(self, channels: int, elements_a_row: int, beats_an_element: int) -> int:
@@ -151,7 +155,7 @@ class Builder:
 
     def _made(self, layer: Layer, lanes: int) -> Stream:
         tensor = layer.y
-        return Stream(f"s_{tensor.name}", tensor.precision, lanes, tensor.size // lanes)
+        return Stream(self._scope.stream(f"s_{tensor.name}"), tensor.precision, lanes, tensor.size // lanes)
 
     def _append(self, layer: Layer, stage: Stage) -> None:
         self._stages.append(check_stage(stage))
@@ -166,7 +170,7 @@ class Builder:
         elif isinstance(layer, Depthwise):
             lanes = depthwise_lanes(layer)
             seen = self._window(layer, layer.x, layer.window, lanes, 0)
-            self._append(layer, products.depthwise_stage(layer.name, layer, seen, self._made(layer, lanes)))
+            self._append(layer, products.depthwise_stage(self._scope.stage(layer.name), layer, seen, self._made(layer, lanes)))
         elif isinstance(layer, Pool):
             self._pool(layer)
         elif isinstance(layer, Merge | Concatenate):
@@ -186,14 +190,15 @@ class Builder:
         order = np.arange(layer.n_in)
         if layer.window is not None:
             order = windows.window_order(layer.x, layer.window, x.lanes // layer.window.kernel[0])
-        return products.mac_stage(layer.name, layer, x, y, order)
+        return products.mac_stage(self._scope.stage(layer.name), layer, x, y, order)
 
     def _window(self, layer: Layer, tensor: Tensor, seen: Window, lanes: int, pad_value: int) -> Stream:
         x = self._with_lanes(self._take(tensor), lanes, layer.name)
         height, width = windows.window_shape(tensor, seen)
         beats = height * width * (tensor.channels // lanes) * seen.kernel[1]
-        y = Stream(f"s_{layer.y.name}_window", tensor.precision, lanes * seen.kernel[0], beats)
-        name, kept = f"{layer.name}_window", self._lines(tensor, seen, lanes)
+        name = self._scope.stream(f"s_{layer.y.name}_window")
+        y = Stream(name, tensor.precision, lanes * seen.kernel[0], beats)
+        name, kept = self._scope.stage(f"{layer.name}_window"), self._lines(tensor, seen, lanes)
         self._stages.append(check_stage(windows.window_stage(name, layer.name, x, tensor, seen, pad_value, y, kept)))
         return y
 
@@ -207,7 +212,7 @@ class Builder:
         lanes = self._lanes(layer.x.channels, max(beats, layer.x.size), 1)
         pad_value = 1 << (kind.width - 1) if layer.operation is PoolOperation.MAX else 0
         x = self._window(layer, layer.x, seen, lanes, pad_value)
-        self._append(layer, elements.pool_stage(layer.name, layer, x, self._made(layer, lanes)))
+        self._append(layer, elements.pool_stage(self._scope.stage(layer.name), layer, x, self._made(layer, lanes)))
 
     def _join(self, layer: Merge | Concatenate) -> None:
         common = layer.y.channels
@@ -220,47 +225,50 @@ class Builder:
             if isinstance(layer, Concatenate) and tensor.precision != layer.y.precision:
                 stream = self._cast(layer, tensor, stream, side)
             stream = self._with_lanes(stream, lanes, layer.name)
-            kept = replace(stream, name=f"{stream.name}_{layer.name}_{side}")
-            self._stages.append(check_stage(elements.fifo_stage(f"{layer.name}_fifo_{side}", layer.name, stream, kept, 2)))
+            kept = replace(stream, name=self._scope.stream(f"{stream.name}_{layer.name}_{side}"))
+            name = self._scope.stage(f"{layer.name}_fifo_{side}")
+            self._stages.append(check_stage(elements.fifo_stage(name, layer.name, stream, kept, 2)))
             sides.append(kept)
-        a, b = sides
+        (a, b), name = sides, self._scope.stage(layer.name)
         if isinstance(layer, Concatenate):
-            self._append(layer, elements.concat_stage(layer.name, layer, a, b, self._made(layer, lanes)))
+            self._append(layer, elements.concat_stage(name, layer, a, b, self._made(layer, lanes)))
         else:
-            self._append(layer, elements.merge_stage(layer.name, layer, a, b, self._made(layer, lanes)))
+            self._append(layer, elements.merge_stage(name, layer, a, b, self._made(layer, lanes)))
 
     def _cast(self, layer: Layer, tensor: Tensor, stream: Stream, side: str) -> Stream:
         none = Constants(np.zeros(0, dtype=np.int64), 0)
         cast = Tensor(f"{tensor.name}_cast", tensor.shape, layer.y.precision)
-        y = replace(stream, name=f"{stream.name}_{layer.name}_cast_{side}", precision=layer.y.precision)
+        name = self._scope.stage(f"{layer.name}_cast_{side}")
+        y = replace(stream, name=self._scope.stream(f"{stream.name}_{name}"), precision=layer.y.precision)
         work = Map(layer.name, tensor, cast, MapFunction.LINEAR, none, none)
-        self._stages.append(check_stage(elements.map_stage(f"{layer.name}_cast_{side}", work, stream, y)))
+        self._stages.append(check_stage(elements.map_stage(name, work, stream, y)))
         return y
 
     def _simple(self, layer: Layer) -> None:
+        name = self._scope.stage(layer.name)
         match layer:
             case Map():
                 x = self._take_elements(layer.x, _period(layer))
-                stage = elements.map_stage(layer.name, layer, x, self._made(layer, x.lanes))
+                stage = elements.map_stage(name, layer, x, self._made(layer, x.lanes))
             case Table():
                 x = self._take_elements(layer.x, layer.x.size)
-                stage = elements.table_stage(layer.name, layer, x, self._made(layer, x.lanes))
+                stage = elements.table_stage(name, layer, x, self._made(layer, x.lanes))
             case GlobalPool():
                 x = self._take_elements(layer.x, layer.x.channels)
-                stage = elements.global_pool_stage(layer.name, layer, x, self._made(layer, x.lanes))
+                stage = elements.global_pool_stage(name, layer, x, self._made(layer, x.lanes))
             case Upsample():
                 x = self._with_lanes(self._take(layer.x), self._lanes(layer.x.channels, layer.y.size, 1), layer.name)
-                stage = elements.upsample_stage(layer.name, layer, x, self._made(layer, x.lanes))
+                stage = elements.upsample_stage(name, layer, x, self._made(layer, x.lanes))
             case ZeroPad():
                 x = self._with_lanes(self._take(layer.x), self._lanes(layer.x.channels, layer.y.size, 1), layer.name)
-                stage = elements.pad_stage(layer.name, layer, x, self._made(layer, x.lanes))
+                stage = elements.pad_stage(name, layer, x, self._made(layer, x.lanes))
             case Embedding():
                 x = self._with_lanes(self._take(layer.x), 1, layer.name)
                 lanes = self._lanes(layer.y.channels, layer.y.size, 1)
-                stage = elements.embed_stage(layer.name, layer, x, self._made(layer, lanes))
+                stage = elements.embed_stage(name, layer, x, self._made(layer, lanes))
             case Softmax():
                 x = self._take_elements(layer.x, layer.x.channels)
-                stage = elements.softmax_stage(layer.name, layer, x, self._made(layer, x.lanes))
+                stage = elements.softmax_stage(name, layer, x, self._made(layer, x.lanes))
             case _:
                 raise TypeError(f"layer {layer.name!r}: {type(layer).__name__} has no stage")
         self._append(layer, stage)

@@ -8,15 +8,9 @@ and goes round the pipeline in a FIFO of one bit a row, because inside tlast is 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from hypersonic.hls.rf.stage import Pipeline, Stream
-
-
-def identifier(name: str) -> str:
-    """A Verilog identifier."""
-    return re.sub(r"\W", "_", name)
 
 
 def is_whole(streams: tuple[Stream, ...]) -> bool:
@@ -70,7 +64,7 @@ def entrance(pipeline: Pipeline) -> Iterator[str]:
 
 
 def _whole_entrance(streams: tuple[Stream, ...]) -> Iterator[str]:
-    names, at, row, last = [identifier(stream.name) for stream in streams], 0, "s_axis_x", "1'b1"
+    names, at, row, last = [stream.name for stream in streams], 0, "s_axis_x", "1'b1"
     yield "  assign row_ends = 1'b1;"
     if len(names) == 1:
         yield f"  assign {names[0]}_tvalid = s_axis_x_tvalid && packet_s_tready;"
@@ -99,7 +93,7 @@ def _beats_entrance(streams: tuple[Stream, ...]) -> Iterator[str]:
     yield "    if (!rst_n) beat_q <= '0;"
     yield "  end"
     for stream in streams:
-        n, end = identifier(stream.name), at + stream.beats
+        n, end = stream.name, at + stream.beats
         bounds = [f"beat_q >= {bits}'d{at}"] if at else []
         bounds += [f"beat_q < {bits}'d{end}"] if end < total else []
         turn = " && ".join(bounds) or "1'b1"
@@ -116,7 +110,7 @@ def fork(name: str, source: tuple[str, str, str, str], made: str, streams: tuple
     """An rf_fork. source: tvalid, tready, tdata, tlast; made: prefix of its one tdata and tlast; streams: whose handshakes."""
 
     def bits(signal: str) -> str:
-        return "{" + ", ".join(f"{identifier(stream.name)}_{signal}" for stream in reversed(streams)) + "}"
+        return "{" + ", ".join(f"{stream.name}_{signal}" for stream in reversed(streams)) + "}"
 
     tvalid, tready, tdata, tlast = source
     yield f"  rf_fork #(.WIDTH($bits({made}_tdata)), .COUNT({len(streams)})) u_{name} ("
@@ -128,7 +122,7 @@ def fork(name: str, source: tuple[str, str, str, str], made: str, streams: tuple
 
 def way_out(pipeline: Pipeline) -> Iterator[str]:
     """From the output streams to the port; a packet's end stands on its last row's last beat."""
-    names = [identifier(stream.name) for stream in pipeline.outputs]
+    names = [stream.name for stream in pipeline.outputs]
     valid = " && ".join(f"{n}_tvalid" for n in names)
     yield f"  assign m_axis_y_tdata = {{{', '.join(f'{n}_tdata' for n in reversed(names))}}};"
     # a long row's first beats leave before its last input has come, and with it the packet's bit: only the last one waits

@@ -44,9 +44,9 @@ def mac_around(name: str, dense: Dense, x: Stream, y: Stream, weights: Words, bi
         "N_IN": dense.n_in, "N_OUT": dense.n_out, "P": p, "Q": q,
         "X_WIDTH": x.precision.width, "X_SIGNED": int(x.precision.signed), "W_WIDTH": width,
         **_arithmetic(dense.x.precision, dense.weight, dense.accum, dense.y.precision),
-        "BIAS": f"{name}_bias.mem",
+        "BIAS": f"{name}.bias.mem",
     }  # fmt: skip
-    held, bias_memory = Memory(f"{name}_weights.mem", weights, (width,)), _bias(f"{name}_bias.mem", bias, dense.accum)
+    held, bias_memory = Memory(f"{name}.weights.mem", weights, (width,)), _bias(f"{name}.bias.mem", bias, dense.accum)
     needs = vectors(dense.vectors, blocks, groups)
     product = parameters["X_WIDTH"], width, parameters["PRODUCT_SHIFT"], dense.accum
     latency = MAC_CYCLES + tree_registers(p, *product) + (groups > 1)
@@ -84,11 +84,11 @@ def depthwise_stage(name: str, layer: Depthwise, x: Stream, y: Stream) -> Stage:
         "LANES": lanes, "K_H": rows, "K_W": columns, "CHANNEL_BEATS": channels // lanes,
         "X_WIDTH": x.precision.width, "X_SIGNED": int(x.precision.signed), "W_WIDTH": width,
         **_arithmetic(layer.x.precision, layer.weight, layer.accum, layer.y.precision),
-        "WEIGHTS": f"{name}_weights.mem", "BIAS": f"{name}_bias.mem",
+        "WEIGHTS": f"{name}.weights.mem", "BIAS": f"{name}.bias.mem",
     }  # fmt: skip
     memories = (
-        Memory(f"{name}_weights.mem", weights.reshape(-1, rows * lanes), (width,)),
-        _bias(f"{name}_bias.mem", accumulator_bias(layer.bias, layer.accum).raw.reshape(channels // lanes, lanes), layer.accum),
+        Memory(f"{name}.weights.mem", weights.reshape(-1, rows * lanes), (width,)),
+        _bias(f"{name}.bias.mem", accumulator_bias(layer.bias, layer.accum).raw.reshape(channels // lanes, lanes), layer.accum),
     )
     timing = Timing((beats_together(y.beats, columns),), DEPTHWISE_CYCLES + (rows - 1).bit_length(), columns, x.beats)
     multiplications = layer.y.size * seen.size

@@ -46,7 +46,7 @@ class _Sketcher(Builder):
         zero = np.zeros((), dtype=np.int64)  # seen everywhere, kept once
         weights = np.broadcast_to(zero, (groups * blocks, y.lanes * x.lanes))
         bias = np.broadcast_to(zero, (groups, y.lanes))
-        return mac_around(layer.name, layer, x, y, weights, bias, self._widths[layer.name])
+        return mac_around(self._scope.stage(layer.name), layer, x, y, weights, bias, self._widths[layer.name])
 
     def _lines(self, tensor: Tensor, seen: Window, lanes: int) -> tuple[int, int]:
         """Lines that reach the least interval; plan() finds out whether fewer do."""

@@ -15,7 +15,7 @@ from hypersonic.hls.core import RTL, Core
 from hypersonic.hls.rf.feeds import feed_lines, loaded, port_lines, streamed, weight_streams, write_weights
 from hypersonic.hls.rf.layers import RfNetwork
 from hypersonic.hls.rf.plan import WHOLE_ROW_BITS, plan
-from hypersonic.hls.rf.ports import entrance, fork, identifier, packets, port_lanes, port_width, way_out
+from hypersonic.hls.rf.ports import entrance, fork, packets, port_lanes, port_width, way_out
 from hypersonic.hls.rf.report import figures
 from hypersonic.hls.rf.stage import Pipeline, Stage, Stream
 from hypersonic.hls.rf.timing import Clocks, clocks
@@ -79,7 +79,8 @@ def _module_file(module: str) -> Path:
 
 
 def _file(core: str, file: str) -> str:
-    return f"{core}_{re.sub(r'[^A-Za-z0-9_.]', '_', file)}"
+    """Of several cores beside each other no two files are equal: nothing in a core's name is two underscores."""
+    return f"{core}__{file}"
 
 
 def core_text(pipeline: Pipeline, name: str, timed: Clocks) -> str:
@@ -135,21 +136,21 @@ def _streams(pipeline: Pipeline) -> Iterator[Stream]:
 
 def _wires(pipeline: Pipeline) -> Iterator[str]:
     for stream in _streams(pipeline):
-        n = identifier(stream.name)
+        n = stream.name
         yield f"  logic {n}_tvalid, {n}_tready, {n}_tlast;"
         yield f"  logic [{stream.width - 1}:0] {n}_tdata;  // {stream.lanes} x {stream.precision}, {stream.beats} beats a row"
 
 
 def _instance(stage: Stage, core: str) -> Iterator[str]:
     yield ""
-    yield f"  // {stage.layer}"
+    yield f"  // layer {stage.layer!a}"
     if stage.module == "rf_fork":
         yield from _fork(stage)
         return
     parameters = ", ".join(f".{key}({_literal(value, core)})" for key, value in stage.parameters.items())
     yield f"  {stage.module} #("
     yield f"      {parameters}"
-    yield f"  ) u_{identifier(stage.name)} ("
+    yield f"  ) u_{stage.name} ("
     yield "      .clk(clk), .rst_n(rst_n),"
     if stage.module == "axis_fifo":
         yield from _fifo_ports(stage)
@@ -157,15 +158,11 @@ def _instance(stage: Stage, core: str) -> Iterator[str]:
     prefixes = ("s_axis",) if len(stage.inputs) == 1 else ("s_axis_a", "s_axis_b")
     ports = [*zip(prefixes, stage.inputs, strict=True), ("m_axis", stage.outputs[0])]
     lines = [
-        ", ".join(
-            f".{prefix}_{signal}({identifier(stream.name)}_{signal})" for signal in ("tvalid", "tready", "tdata", "tlast")
-        )
+        ", ".join(f".{prefix}_{signal}({stream.name}_{signal})" for signal in ("tvalid", "tready", "tdata", "tlast"))
         for prefix, stream in ports
     ]
     if stage.feed:
-        lines.append(
-            ", ".join(f".s_axis_w_{wire}({identifier(stage.name)}_w_{wire})" for wire in ("tvalid", "tready", "tdata"))
-        )
+        lines.append(", ".join(f".s_axis_w_{wire}({stage.name}_w_{wire})" for wire in ("tvalid", "tready", "tdata")))
     yield ",\n".join(f"      {line}" for line in lines)
     yield "  );"
 
@@ -177,7 +174,7 @@ def _literal(value: int | str, core: str) -> str:
 
 
 def _fifo_ports(stage: Stage) -> Iterator[str]:
-    x, y = identifier(stage.inputs[0].name), identifier(stage.outputs[0].name)
+    x, y = stage.inputs[0].name, stage.outputs[0].name
     yield f"      .s_axis_tvalid({x}_tvalid), .s_axis_tready({x}_tready), .s_axis_tdata({{{x}_tlast, {x}_tdata}}),"
     yield f"      .m_axis_tvalid({y}_tvalid), .m_axis_tready({y}_tready), .m_axis_tdata({{{y}_tlast, {y}_tdata}})"
     yield "  );"
@@ -185,9 +182,9 @@ def _fifo_ports(stage: Stage) -> Iterator[str]:
 
 def _fork(stage: Stage) -> Iterator[str]:
     """The data go to the first consumer's wires, the others' are those."""
-    x, names = identifier(stage.inputs[0].name), [identifier(stream.name) for stream in stage.outputs]
+    x, names = stage.inputs[0].name, [stream.name for stream in stage.outputs]
     source = (f"{x}_tvalid", f"{x}_tready", f"{x}_tdata", f"{x}_tlast")
-    yield from fork(identifier(stage.name), source, names[0], stage.outputs)
+    yield from fork(stage.name, source, names[0], stage.outputs)
     for n in names[1:]:
         yield f"  assign {n}_tdata = {names[0]}_tdata;"
         yield f"  assign {n}_tlast = {names[0]}_tlast;"

@@ -27,7 +27,6 @@ from hypersonic.hls.fixed import Overflow, Rounding
 from hypersonic.hls.network import Constants, Precision
 from hypersonic.hls.rf.layers import Dense, Depthwise, RfNetwork, Tensor, layer_inputs
 from hypersonic.hls.rf.plan import plan
-from hypersonic.hls.rf.ports import identifier
 from hypersonic.hls.rf.shapes import dense_shapes
 from hypersonic.hls.rf.stage import Pipeline, Stage
 from hypersonic.hls.rf.write import _instance, module_files
@@ -100,7 +99,7 @@ def _top(stage: Stage) -> str:
     ports = ["input logic clk", "input logic rst_n"]
     for ways, streams in ((("input", "output"), stage.inputs), (("output", "input"), stage.outputs)):
         for stream in streams:
-            name, (there, back) = identifier(stream.name), ways
+            name, (there, back) = stream.name, ways
             ports += [f"{there} logic {name}_tvalid", f"{back} logic {name}_tready", f"{there} logic {name}_tlast"]
             ports.append(f"{there} logic [{stream.width - 1}:0] {name}_tdata")
     return "\n".join(["module top (", ",\n".join(ports), ");", *_instance(stage, "c"), "endmodule", ""])

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Identifiers of a scope, from names that nobody checked."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hypersonic.hls.keywords import KEYWORDS
+from hypersonic.hls.names import Namespace
+from tests.hls.layer_names import NAMES
+
+FORMS = ("{}_tvalid", "u_{}", "{}_w_tvalid", "{}")
+
+
+@given(st.lists(NAMES | st.text(max_size=200), max_size=20))
+def test_every_form_of_every_identifier_is_given_once_whatever_the_names(names: list[str]) -> None:
+    scope = Namespace(["clk", "u_clk"])
+    made = [form.format(found) for name in names for found in (scope.identifier(name, FORMS),) for form in FORMS]
+    assert len({*(one.lower() for one in made), "clk", "u_clk"}) == len(made) + 2
+    assert all(re.fullmatch("[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)*", one) and len(one) < 120 for one in made)
+    assert not KEYWORDS.intersection(made)
+
+
+def test_a_legal_name_that_is_free_stays_as_it_is() -> None:
+    scope = Namespace()
+    assert [scope.identifier(name) for name in ("conv2d", "conv2d_1", "conv2d", "Conv2D")] == [
+        "conv2d", "conv2d_1", "conv2d_2", "Conv2D_3",
+    ]  # fmt: skip
