@@ -151,29 +151,32 @@ def _dropped(name: str, bits: int, rounding: Rounding, width: int, wide: int) ->
 
 
 def _clamped(name: str, low: int | None, high: int | None, width: int, node: Node) -> str:
-    """node: the number itself, with bits that a bound inside its range fits too."""
+    """node: the number itself, with bits that a bound inside its range fits too. width: bits of the result that are read.
+
+    Where they are fewer than a bound's (a cast that wraps follows), the bits between are compared, so that none is left unread.
+    """
     if low == 0 and high is None:
         return f"{width}'({name} & ~({name} >>> {node.width - 1}))"
     text = f"{width}'({name})"
     if high is not None:
-        text = f"{_above(name, high, node)} ? {_literal(high, width)} : {text}"
+        text = f"{_above(name, high, width, node)} ? {_literal(high, width)} : {text}"
     if low is not None:
-        text = f"{_below(name, low, node)} ? {_literal(low, width)} : {text}"
+        text = f"{_below(name, low, width, node)} ? {_literal(low, width)} : {text}"
     return text
 
 
-def _above(name: str, high: int, node: Node) -> str:
+def _above(name: str, high: int, width: int, node: Node) -> str:
     """name > high; where the bound is a power of two less one the upper bits tell, at no comparison's cost."""
-    if not is_power_of_two(high) or high < 0:
+    if not is_power_of_two(high) or high < 0 or width < high.bit_length():
         return f"({name} > {_literal(high, node.width)})"
     if node.low >= 0:
         return f"(|{name}[{node.width - 1}:{high.bit_length()}])"  # its sign is always 0
     return f"(!{name}[{node.width - 1}] && (|{name}[{node.width - 2}:{high.bit_length()}]))"
 
 
-def _below(name: str, low: int, node: Node) -> str:
+def _below(name: str, low: int, width: int, node: Node) -> str:
     """name < low; where the bound is a power of two the upper bits tell."""
-    if low >= 0 or not is_power_of_two(low):
+    if low >= 0 or not is_power_of_two(low) or width < (-low - 1).bit_length():
         return f"({name} < {_literal(low, node.width)})"
     return f"({name}[{node.width - 1}] && !(&{name}[{node.width - 2}:{(-low - 1).bit_length()}]))"
 
@@ -192,7 +195,11 @@ def _sink(plan: Schedule, x: Lanes) -> Iterator[str]:
             start, width = x.starts[node.operation.index], x.widths[node.operation.index]
             unread.append(f"x_tdata[{start + read} +: {width - read}]")
     if unread:
-        yield f"  logic unused_inputs;\n  assign unused_inputs = ^{{{', '.join(unread)}}};"
+        yield "  logic unused_inputs;"
+        yield "  assign unused_inputs = ^{"
+        yield from (f"      {bits}," for bits in unread[:-1])
+        yield f"      {unread[-1]}"
+        yield "  };"
 
 
 def core_module(name: str, network: str, plan: Schedule, x_bits: int, y_bits: int) -> str:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from warnings import warn
 
 import numpy as np
 from hls4ml.backends import VitisBackend, VivadoBackend
@@ -32,7 +33,7 @@ from hypersonic.hls.row import Row
 from hypersonic.hls.rtl_sim import RtlCore, compile_cores
 from hypersonic.hls.spec import TensorSpec
 from hypersonic.hls.traps import check_graph
-from hypersonic.hls.verilator import lint
+from hypersonic.hls.verilator import LOG, lint, warnings
 
 #: of one tensor, or of several in the model's order
 Arrays = NDArray[np.floating[Any]] | list[NDArray[np.floating[Any]]]
@@ -78,8 +79,10 @@ class HypersonicBackend(VitisBackend):  # type: ignore[misc]
         self._writer_flow = register_flow("write", passes, requires=[self._default_flow], backend=self.name)
 
     def compile(self, model: Any) -> str:
-        """Verilate the written core; the path of the shared library. Raises ToolError."""
-        return str(compile_cores([_written(model)]))
+        """Verilate the written core; the path of the shared library. What Verilator warns of is warned of. Raises ToolError."""
+        library = compile_cores([_written(model)])
+        _warn((library.parent / LOG).read_text())
+        return str(library)
 
     def predict(self, model: Any, x: Arrays) -> Arrays:
         """x: (rows, ...) float32 or float64 -> what the RTL answers, (rows, n_out) in x's dtype; one row alone gives (n_out,).
@@ -99,9 +102,9 @@ class HypersonicBackend(VitisBackend):  # type: ignore[misc]
         return y if len(y) > 1 else y[0]
 
     def build(self, model: Any, **options: Any) -> dict[str, Any]:  # noqa: ARG002 - hls4ml's signature
-        """Lint the core with `verilator -Wall` and return {"CoreReport": figures}. Raises ToolError for any warning."""
+        """Lint the core with `verilator -Wall` and return {"CoreReport": figures}. What it warns of is warned of."""
         core, figures = core_of(model)
-        lint(core.sources, core.top)
+        _warn(lint(core.sources, core.top, "-Wno-fatal"))
         return {"CoreReport": figures}
 
 
@@ -118,6 +121,12 @@ def core_of(model: Any) -> tuple[Core, dict[str, Any]]:
         return write_rf_core(read_rf_network(model), name, inputs, outputs, directory)
     with naming_rf(model):
         return write_core(read_network(model), name, inputs, outputs, directory)
+
+
+def _warn(said: str) -> None:
+    """A warning of Verilator's leaves a core as it is, and should not be there."""
+    for line in warnings(said):
+        warn(f"Verilator on the core, which is used all the same; please report it with the model: {line}", stacklevel=3)
 
 
 def _written(model: Any) -> Core:

@@ -234,6 +234,7 @@ def _top(cores: Sequence[Core]) -> str:
     cases = "\n".join(_CASE.format(k=k, width=max(map(_y_bits, cores))) for k in range(len(cores)))
     return _TOP.format(
         x=max(map(_x_bits, cores)) - 1, y=max(map(_y_bits, cores)) - 1, bodies="\n".join(bodies), cases=cases,
+        first=f"{max(map(_y_bits, cores))}'(data_0)",
         weights=_WEIGHTS.format(last=streams - 1, bits=streams * WEIGHT_BITS - 1) if streams else "",
     )  # fmt: skip
 
@@ -268,7 +269,7 @@ module cores (
   always_comb begin
     s_axis_x_tready = 1'b0;
     m_axis_y_tvalid = 1'b0;
-    m_axis_y_tdata = '0;
+    m_axis_y_tdata = {first};
     m_axis_y_tlast = 1'b0;
     unique case (select)
 {cases}

@@ -24,6 +24,9 @@ MAKEFLAGS = (
 #: g++ level for Verilated code: -O1 simulates faster than -O2 or -O3 on adder graphs and builds in half the time
 OPTIMISATION = "OPT_FAST=-O1 OPT_SLOW=-O1 OPT_GLOBAL=-O1"
 
+#: what the tools said while a library was built
+LOG = "verilator.log"
+
 
 class ToolError(RuntimeError):
     """A tool is missing or failed: which, how it was called, its last lines, and what to do."""
@@ -88,6 +91,11 @@ def lint(sources: Sequence[Path], top: str, *options: str) -> str:
     return run(argv, Path.cwd())
 
 
+def warnings(said: str) -> list[str]:
+    """The first line of each warning in what Verilator said."""
+    return [line for line in said.splitlines() if line.startswith("%Warning")]
+
+
 def shared_library(
     directory: Path,
     *,
@@ -98,19 +106,19 @@ def shared_library(
     prefix: str = "Vtop",
     includes: Sequence[Path] = (),
     cflags: Sequence[str] = (),
-    options: Sequence[str] = (),
 ) -> Path:
     """Verilate `sources` under `top` and link them with the C++ `harness` files into directory/output, a shared library.
 
-    The harness includes "<prefix>.h". Nothing is exported but what the harness marks visible. Raises ToolError.
+    The harness includes "<prefix>.h". Nothing is exported but what the harness marks visible. Warnings are kept, with all that
+    the tools say, in directory/LOG: lint is where they end the work. Raises ToolError.
     """
     require("g++", "make", "perl")
     flags = " ".join(["-fPIC", "-fvisibility=hidden", *(f"-I{path.resolve()}" for path in includes), *cflags])
     argv: list[str | Path] = [
         "verilator", "--cc", "--exe", "-Wall", "--top-module", top, "--prefix", prefix, "--Mdir", "obj", "-o", output,
-        "--x-assign", "fast", "--noassert", "-MAKEFLAGS", f"{MAKEFLAGS} {OPTIMISATION}",
+        "-Wno-fatal", "--x-assign", "fast", "--noassert", "-MAKEFLAGS", f"{MAKEFLAGS} {OPTIMISATION}",
         "-CFLAGS", flags, "-LDFLAGS", "-shared -Wl,-z,defs -Wl,-Bsymbolic", "--build", "-j", str(os.cpu_count() or 1),
-        *options, *(path.resolve() for path in sources), *(path.resolve() for path in harness),
+        *(path.resolve() for path in sources), *(path.resolve() for path in harness),
     ]  # fmt: skip
-    run(argv, directory)
+    (directory / LOG).write_text(run(argv, directory))
     return directory / "obj" / output

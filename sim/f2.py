@@ -22,8 +22,8 @@ from hypersonic.sim.simulator import IMAGE_NAME, kernel_constants
 
 _SOURCES = ("f2_model.cpp", "pcim_shell.h", "axi_memory.h", "device_model.h", "memories.h")
 
-#: a unique symbol would join two loaded simulators; lint is where a warning ends the work
-_CFLAGS, _OPTIONS = ("-fno-gnu-unique", "-std=gnu++20"), ("-Wno-fatal",)
+#: a unique symbol would join two loaded simulators
+_CFLAGS = ("-fno-gnu-unique", "-std=gnu++20")
 
 
 def build_f2_simulator(design: F2Design, progress: Callable[[str], None] = lambda _: None) -> Path:
@@ -37,11 +37,11 @@ def build_f2_simulator(design: F2Design, progress: Callable[[str], None] = lambd
         harness = (EMU / "f2_model.cpp", write_memories(memories, directory))
         built = verilator.shared_library(
             directory, sources=(*design.kernel.lint_waivers, *design.sources), top=design.top, harness=harness,
-            output=IMAGE_NAME, prefix="Vf2", includes=(EMU, directory), cflags=_CFLAGS, options=_OPTIONS,
+            output=IMAGE_NAME, prefix="Vf2", includes=(EMU, directory), cflags=_CFLAGS,
         )  # fmt: skip
         verilator.run(["strip", "--strip-unneeded", "-o", directory / IMAGE_NAME, built], directory)
         shutil.rmtree(directory / "obj")
 
-    host = (platform.machine(), version("verilator"), verilator.OPTIMISATION, verilator.MAKEFLAGS, *_CFLAGS, *_OPTIONS)
+    host = (platform.machine(), version("verilator"), verilator.OPTIMISATION, verilator.MAKEFLAGS, *_CFLAGS)
     sources = (*design.sources, *design.kernel.lint_waivers, *memories, MEMORIES, *(EMU / name for name in _SOURCES))
     return cached("f2_simulator", [*host, constants, *sources], build) / IMAGE_NAME

@@ -33,9 +33,6 @@ _SW_SOURCES = ("sw_model.cpp", "wire.h", "device_model.h")
 #: a unique symbol would join two loaded simulators; -O2 for the harness, Verilator's own code has its own level
 _CFLAGS = ("-fno-gnu-unique", "-std=gnu++20")
 
-#: lint is where a warning ends the work; a user's model is built all the same
-_OPTIONS = ("-Wno-fatal",)
-
 #: the names of wire.h for the modes
 _ROUNDING = dict(
     zip(
@@ -82,7 +79,7 @@ def build_hardware_simulator(kernel: Kernel, progress: Callable[[str], None] = l
         harness = (EMU / "hw_model.cpp", write_memories(kernel.core.memories, directory))
         built = verilator.shared_library(
             directory, sources=(*kernel.lint_waivers, *kernel.sources), top=kernel.top, harness=harness,
-            output=IMAGE_NAME, prefix="Vkernel", includes=(EMU, directory), cflags=_CFLAGS, options=_OPTIONS,
+            output=IMAGE_NAME, prefix="Vkernel", includes=(EMU, directory), cflags=_CFLAGS,
         )  # fmt: skip
         _strip(built, directory / IMAGE_NAME)
         shutil.rmtree(directory / "obj")
@@ -177,7 +174,7 @@ def fixed_point(fixed: FixedPoint) -> str:
 
 def _host() -> tuple[str, ...]:
     """What a built simulator hangs on besides its sources."""
-    return (platform.machine(), version("verilator"), verilator.OPTIMISATION, verilator.MAKEFLAGS, *_CFLAGS, *_OPTIONS)
+    return (platform.machine(), version("verilator"), verilator.OPTIMISATION, verilator.MAKEFLAGS, *_CFLAGS)
 
 
 def _strip(library: Path, output: Path) -> None:

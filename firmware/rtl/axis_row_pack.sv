@@ -65,9 +65,9 @@ module axis_row_pack #(
 
   logic [WIDTH-1:0] rest;
   if (WIDTH > BEAT_WIDTH) begin : gen_rest
-    assign rest = give ? {{BEAT_WIDTH{1'b0}}, held_q[WIDTH-1:BEAT_WIDTH]} : held_q;
+    assign rest = give ? WIDTH'(held_q[WIDTH-1:BEAT_WIDTH]) : held_q;
   end else begin : gen_no_rest
-    assign rest = give ? '0 : held_q;
+    assign rest = give ? WIDTH'(0) : held_q;
   end
 
   always_ff @(posedge clk) begin
@@ -77,7 +77,7 @@ module axis_row_pack #(
     if (take) flush_q <= s_axis_tlast;
     else if (finish) flush_q <= 1'b0;
     if (!rst_n) begin
-      held_q  <= '0;  // control: a row is joined to the words held by OR
+      held_q  <= WIDTH'(0);  // control: a row is joined to the words held by OR
       fill_q  <= '0;
       flush_q <= 1'b0;
     end

@@ -76,9 +76,9 @@ module axis_row_unpack #(
 
   logic [WIDTH-1:0] rest;
   if (WIDTH > ROW_WIDTH) begin : gen_rest
-    assign rest = finish ? '0 : give ? {{ROW_WIDTH{1'b0}}, held_q[WIDTH-1:ROW_WIDTH]} : held_q;
+    assign rest = finish ? WIDTH'(0) : give ? WIDTH'(held_q[WIDTH-1:ROW_WIDTH]) : held_q;
   end else begin : gen_no_rest
-    assign rest = give ? '0 : held_q;
+    assign rest = give ? WIDTH'(0) : held_q;
   end
 
   always_ff @(posedge clk) begin
@@ -95,7 +95,7 @@ module axis_row_unpack #(
       left_q   <= left_q - 1'b1;
     end
     if (!rst_n) begin
-      held_q   <= '0;  // control: a beat is joined to the words held by OR
+      held_q   <= WIDTH'(0);  // control: a beat is joined to the words held by OR
       fill_q   <= '0;
       active_q <= 1'b0;
     end

@@ -129,9 +129,18 @@ def _map_work(layer: Map) -> _MapWork:
     if layer.function is MapFunction.HARD_TANH:  # 2 * clamp(v, 0, 1) - 1 is clamp(2 * v - 1, -1, 1)
         doubled = Constants(2 * bias.raw - (1 << bias.fraction), bias.fraction)
         return _MapWork(_AFFINE, finer, Constants(2 * scale.raw, scale.fraction), doubled, -1 << finer, 1 << finer)
-    low = None if layer.function is MapFunction.LINEAR else 0
-    high = int(at_fraction(bias, fraction)[0]) if layer.function is MapFunction.CAP else None
-    return _MapWork(_SAME, fraction, low=low, high=high)
+    return _bounded(layer.function, fraction, bias)
+
+
+def _bounded(function: MapFunction, fraction: int, cap: Constants) -> _MapWork:
+    """x itself, from zero up, or up to a cap, which may lie between two numbers of x's grid."""
+    if function is not MapFunction.CAP:
+        return _MapWork(_SAME, fraction, low=None if function is MapFunction.LINEAR else 0)
+    finer = max(fraction, cap.fraction)
+    high = int(at_fraction(cap, finer)[0])
+    if finer == fraction:
+        return _MapWork(_SAME, fraction, low=0, high=high)
+    return _MapWork(_AFFINE, finer, Constants(np.ones(1, np.int64), 0), Constants(np.zeros(1, np.int64), 0), 0, high)
 
 
 def _floor(values: Constants, fraction: int) -> NDArray[Any]:

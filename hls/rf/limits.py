@@ -16,7 +16,7 @@ MAX_CAST_WIDTH = 128
 _MAX_WINDOW_WIDTH = 64
 #: bits that rf_divide's reciprocal can have
 _MAX_DIVIDE_WIDTH = 126
-#: bits of rf_map's bounds, their sign among them
+#: bits of rf_map's bounds and of rf_softmax's one, their sign among them
 _MAX_BOUND_WIDTH = 64
 
 
@@ -72,6 +72,10 @@ def _joined(numbers: _Numbers) -> tuple[int, int, str]:
     return a + b if numbers["OP"] == 2 else max(a, b) + 1, MAX_CAST_WIDTH, "a sum or product"
 
 
+def _one(numbers: _Numbers) -> tuple[int, int, str]:
+    return numbers.get("ONE", 1).bit_length() + 1, _MAX_BOUND_WIDTH, "a one"
+
+
 def _softmax(numbers: _Numbers) -> tuple[int, int, str]:
     return numbers.get("ACC_WIDTH", 1) + numbers.get("FACTOR_WIDTH", 1) + 2, MAX_CAST_WIDTH, "a product"
 
@@ -85,5 +89,5 @@ _WIDTHS: dict[str, tuple[Callable[[_Numbers], tuple[int, int, str]], ...]] = {
     "rf_global_pool": (_accumulator, _quotient),
     "rf_map": (_mapped, _bound),
     "rf_add": (_joined,),
-    "rf_softmax": (_softmax, _accumulator),
+    "rf_softmax": (_softmax, _accumulator, _one),
 }

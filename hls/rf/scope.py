@@ -8,7 +8,7 @@ from hypersonic.hls.names import Namespace
 _WIRES = ("tvalid", "tready", "tdata", "tlast")
 
 #: made of a stream's name (rf/ports.py, rf/write.py)
-_STREAM = tuple(f"{{}}_{wire}" for wire in (*_WIRES, "turn"))
+_STREAM = (*(f"{{}}_{wire}" for wire in (*_WIRES, "turn")), "unused_{}")
 
 #: made of a stage's name (rf/write.py, rf/feeds.py); "{}" alone begins the names of its memory files
 _STAGE = (

@@ -12,17 +12,21 @@ from pathlib import Path
 from typing import Any
 
 from hypersonic.hls.core import RTL, Core
+from hypersonic.hls.network import UnsupportedLayerError
 from hypersonic.hls.rf.feeds import feed_lines, loaded, port_lines, streamed, weight_streams, write_weights
 from hypersonic.hls.rf.layers import RfNetwork
 from hypersonic.hls.rf.plan import WHOLE_ROW_BITS, plan
 from hypersonic.hls.rf.ports import entrance, fork, packets, port_lanes, port_width, way_out
 from hypersonic.hls.rf.report import figures
-from hypersonic.hls.rf.stage import Pipeline, Stage, Stream
+from hypersonic.hls.rf.stage import Pipeline, Stage, Stream, Value
 from hypersonic.hls.rf.timing import Clocks, clocks
 from hypersonic.hls.row import Row
 
 #: an instance in one of our modules, whose parameters always follow
 _INSTANCE = re.compile(r"^\s*((?:rf|axis)_\w+) #\(", re.MULTILINE)
+
+#: a parameter of a module that has more bits than an int
+_LONG = re.compile(r"^\s*parameter logic (?:signed )?\[63:0\] (\w+)", re.MULTILINE)
 
 
 def write_rf_core(
@@ -96,6 +100,7 @@ def core_text(pipeline: Pipeline, name: str, timed: Clocks) -> str:
         *entrance(pipeline),
         *feed_lines(pipeline),
         *(line for stage in pipeline.stages for line in _instance(stage, name)),
+        *_sinks(pipeline),
         *way_out(pipeline),
         "endmodule",
         "",
@@ -141,15 +146,22 @@ def _wires(pipeline: Pipeline) -> Iterator[str]:
         yield f"  logic [{stream.width - 1}:0] {n}_tdata;  // {stream.lanes} x {stream.precision}, {stream.beats} beats a row"
 
 
+def _sinks(pipeline: Pipeline) -> Iterator[str]:
+    """What takes the streams that nobody reads, as those of an input that the network does without."""
+    read = {stream.name for stage in pipeline.stages for stream in stage.inputs} | {stream.name for stream in pipeline.outputs}
+    for n in (stream.name for stream in _streams(pipeline) if stream.name not in read):
+        yield f"  assign {n}_tready = 1'b1;"
+        yield f"  wire unused_{n} = &{{1'b0, {n}_tvalid, {n}_tdata, {n}_tlast}};"
+
+
 def _instance(stage: Stage, core: str) -> Iterator[str]:
     yield ""
     yield f"  // layer {stage.layer!a}"
     if stage.module == "rf_fork":
         yield from _fork(stage)
         return
-    parameters = ", ".join(f".{key}({_literal(value, core)})" for key, value in stage.parameters.items())
     yield f"  {stage.module} #("
-    yield f"      {parameters}"
+    yield f"      {', '.join(_parameters(stage, core))}"
     yield f"  ) u_{stage.name} ("
     yield "      .clk(clk), .rst_n(rst_n),"
     if stage.module == "axis_fifo":
@@ -167,10 +179,26 @@ def _instance(stage: Stage, core: str) -> Iterator[str]:
     yield "  );"
 
 
-def _literal(value: int | str, core: str) -> str:
+def _parameters(stage: Stage, core: str) -> Iterator[str]:
+    """Each as wide as the module has it, so that no tool has to lengthen a negative number or cuts a long one."""
+    long = _LONG.findall(_module_file(stage.module).read_text())
+    for key, value in stage.parameters.items():
+        yield f".{key}({_long(value) if key in long else _literal(stage, key, value, core)})"
+
+
+def _long(value: Value) -> str:
+    return f"-64'sd{-int(value)}" if int(value) < 0 else f"64'd{value}"
+
+
+def _literal(stage: Stage, key: str, value: Value, core: str) -> str:
     if isinstance(value, str):
         return f'"{_file(core, value)}"' if value else '""'
-    return str(value) if abs(value) < 1 << 31 else (f"-64'sd{-value}" if value < 0 else f"64'd{value}")
+    if not -1 << 31 <= value < 1 << 31:
+        raise UnsupportedLayerError(
+            f"layer {stage.layer!r}: {key} of its {stage.module} is {value}, expected a number of 32 bits; give the layer, or "
+            "the one before it, a narrower type in the model's YAML"
+        )
+    return str(value)
 
 
 def _fifo_ports(stage: Stage) -> Iterator[str]:

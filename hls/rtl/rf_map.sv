@@ -74,8 +74,8 @@ module rf_map #(
   logic [LANES*B_WIDTH-1:0] b_word;
 
   if (MODE == 0) begin : gen_no_constants
-    assign a_word = '0;
-    assign b_word = '0;
+    assign a_word = (LANES * A_WIDTH)'(0);
+    assign b_word = (LANES * B_WIDTH)'(0);
     wire unused = &{1'b0, take, a_word, b_word};
   end else begin : gen_constants
     localparam int INDEX_WIDTH = PERIOD > 1 ? $clog2(PERIOD) : 1;
@@ -109,7 +109,7 @@ module rf_map #(
           .word(b_word)
       );
     end else begin : gen_no_b
-      assign b_word = '0;
+      assign b_word = (LANES * B_WIDTH)'(0);
       wire unused = &{1'b0, b_word};
     end
   end

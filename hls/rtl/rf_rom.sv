@@ -39,7 +39,7 @@ module rf_rom #(
     initial $readmemh(FILE, words);
 `endif
   end else begin : gen_zero
-    initial for (int i = 0; i < DEPTH; i++) words[i] = '0;
+    initial for (int i = 0; i < DEPTH; i++) words[i] = WIDTH'(0);
   end
 
   if (DEPTH > 1) begin : gen_read

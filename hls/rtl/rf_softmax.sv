@@ -42,7 +42,7 @@ module rf_softmax #(
     parameter bit Y_SIGNED = 1'b1,
     parameter int ROUNDING = 0,
     parameter int OVERFLOW = 0,
-    parameter int ONE = 1  // argmax: the raw result where the maximum is
+    parameter logic signed [63:0] ONE = 1  // argmax: the raw result where the maximum is
 ) (
     input  logic                     clk,
     input  logic                     rst_n,

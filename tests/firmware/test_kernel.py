@@ -63,6 +63,11 @@ def test_a_kernel_of_any_tensors_lints_clean(tmp_path: Path, x: Row, y: Row) -> 
     lint(write_kernel(write_bench_core(x, y, tmp_path), tmp_path))
 
 
+def test_a_kernel_whose_rows_have_more_than_8192_bits_lints_clean(tmp_path: Path) -> None:
+    row = Row((TensorSpec("t", (265,), FixedPoint(32, 6), "INT32"),))
+    lint(write_kernel(write_bench_core(row, row, tmp_path), tmp_path))
+
+
 def test_every_file_is_named_once_and_the_top_comes_last(core: Core, tmp_path: Path) -> None:
     kernel = write_kernel(core, tmp_path)
     assert len(set(kernel.sources)) == len(kernel.sources)

@@ -28,9 +28,9 @@ from hypersonic.hls.network import (
 )
 from hypersonic.hls.project import ProjectError
 from hypersonic.hls.row import Row
-from hypersonic.hls.rtl_sim import RtlCore, Stalls
+from hypersonic.hls.rtl_sim import RtlCore, Stalls, compile_cores
 from hypersonic.hls.spec import SpecMismatchError, TensorSpec
-from hypersonic.hls.verilator import lint
+from hypersonic.hls.verilator import LOG, ToolError, lint, warnings
 
 
 def network(name: str, seed: int, *, signed: bool, wide: bool) -> Network:
@@ -105,6 +105,76 @@ def test_the_text_is_clean_under_wall_without_waivers(net: Network, tmp_path: Pa
     core = written(net, tmp_path)
     lint(core.sources, core.top)
     assert not any("verilator" in source.read_text() for source in core.sources)
+
+
+def random_casts(seed: int) -> Network:
+    """Chains of layers whose every type is drawn: a cast that saturates before one that wraps to fewer bits, and so on."""
+    rng = np.random.default_rng(seed)
+
+    def kind() -> Precision:
+        width, signed = int(rng.integers(1, 19)), bool(rng.integers(2))
+        modes = Rounding(rng.choice(list(Rounding))), Overflow(rng.choice([o for o in Overflow if o is not Overflow.SAT_ZERO]))
+        return Precision(width + signed, int(rng.integers(-3, width + 4)), signed, *modes)
+
+    def layer(name: str, at: str, other: str) -> Layer:
+        match int(rng.integers(8)):
+            case 0:
+                numbers = Constants(rng.integers(-4, 5, (2, 2)), 2), Constants(rng.integers(-9, 9, 2), 2)
+                return Dense(name, at, *numbers, Precision(60, 30), kind())
+            case 1:
+                return Scaling(name, at, Constants(rng.integers(-9, 9, 2), 2), Constants(rng.integers(-9, 9, 2), 2), kind())
+            case 2:
+                return Merge(name, (at, other), MergeOperation(rng.choice(list(MergeOperation))), kind())
+            case relu:
+                return Activation(name, at, relu > 6, kind())
+
+    sources, layers, outputs = [], list[Layer](), []
+    for chain in range(20):
+        drawn, at = kind(), f"x{chain}"
+        sources.append(Source(at, 2, Precision(drawn.width, drawn.fraction, drawn.signed)))
+        for step in range(int(rng.integers(1, 5))):
+            layers.append(layer(f"l{chain}_{step}", at, f"x{rng.integers(chain + 1)}"))
+            at = layers[-1].name
+        outputs.append(at)
+    return Network("net", tuple(sources), tuple(layers), tuple(outputs))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_casts_one_behind_another_are_clean_under_wall_whatever_their_types(seed: int, tmp_path: Path) -> None:
+    core = written(random_casts(seed), tmp_path)
+    lint(core.sources, core.top)
+
+
+def wide(size: int, bits: int, *, read: bool) -> Network:
+    """read: every element is an output; else a few are summed, and the rest is not looked at."""
+    source = Source("x", size, Precision(bits, 4))
+    if read:
+        return Network("wide", (source,), (Activation("r", "x", True, Precision(bits, 4)),), ("r",))
+    weight = np.zeros((size, 1), np.int64)
+    weight[::97] = 3
+    layer = Dense("d", "x", Constants(weight, 2), Constants(np.array([1]), 2), Precision(30, 6), Precision(16, 6))
+    return Network("wide", (source,), (layer,), ("d",))
+
+
+def test_a_row_of_65536_bits_most_of_which_are_not_read_is_clean_under_wall(tmp_path: Path) -> None:
+    core = written(wide(4096, 16, read=False), tmp_path)
+    lint(core.sources, core.top)
+
+
+def test_a_row_of_19200_bits_and_a_core_that_verilator_warns_of_are_simulated(tmp_path: Path) -> None:
+    net, warned = wide(600, 32, read=True), NETWORKS[1]
+    cores = [written(net, tmp_path), written(warned, tmp_path)]
+    lint(cores[0].sources, cores[0].top)
+    text = cores[1].sources[-1].read_text()
+    cores[1].sources[-1].write_text(text.replace("endmodule", "  logic [3:0] nobody;\n  assign nobody = 8'd1;\nendmodule"))
+    with pytest.raises(ToolError, match="nobody"):
+        lint(cores[1].sources, cores[1].top)
+    said = (compile_cores(cores, "-O0").parent / LOG).read_text()
+    assert any("nobody" in line for line in warnings(said))
+    for core, network in zip(cores, (net, warned), strict=True):
+        x = rows(network, 40)
+        with RtlCore(core, beside=cores, optimisation="-O0") as rtl:
+            np.testing.assert_array_equal(rtl.predict_raw(x, Stalls(60, 60, 1)), adder_graph(network).evaluate(x))
 
 
 def test_a_network_that_ignores_its_inputs_is_still_a_core(tmp_path: Path) -> None:

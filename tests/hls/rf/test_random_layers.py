@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from hypersonic.hls.core import Core
 from hypersonic.hls.rf.layers import RfNetwork
 from hypersonic.hls.rtl_sim import RtlCore, Stalls, compile_cores
+from hypersonic.hls.verilator import lint
 from tests.hls.rf.golden import golden, random_rows
 from tests.hls.rf.reference import evaluate
 
@@ -67,6 +68,11 @@ def test_every_layer_type_equals_hls4mls_cpp_under_stalls_and_after_a_reset(made
             rtl.predict_raw(one.x, Stalls(60, 90, SEED), clock_limit=200)
             rtl.reset()
             np.testing.assert_array_equal(rtl.predict_raw(one.x, Stalls(60, 90, SEED)), one.y, err_msg=one.core.name)
+
+
+def test_every_core_is_clean_under_wall(made: list[Made]) -> None:
+    for one in made:
+        lint(one.core.sources, one.core.top)
 
 
 def test_what_the_layers_promise_is_what_hls4mls_cpp_computes(made: list[Made]) -> None:
