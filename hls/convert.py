@@ -28,6 +28,7 @@ from hypersonic.hls.da_refusal import naming_rf
 from hypersonic.hls.description import DescriptionError, ModelDescription, Side, find_model, read_description, sides_of
 from hypersonic.hls.embedding_rows import fill_embeddings
 from hypersonic.hls.gate import compare
+from hypersonic.hls.keras_names import translated
 from hypersonic.hls.model_graph import TensorType, multiplications, read_network, tensor_types
 from hypersonic.hls.network import UnsupportedLayerError
 from hypersonic.hls.notes import hls4ml_warnings, notes
@@ -126,6 +127,7 @@ def _graph(
     """hls4ml's ModelGraph, its HLS project written into `directory`, and what it made of what was asked, in lines."""
     options = dict(description.hls4ml)
     io_type = options.pop("IOType", "io_parallel")
+    options["LayerName"] = translated(trained.names, options.get("LayerName") or {})
     config = _config(trained, options, inputs, outputs, unrolled=core == "da")
     try:
         with hls4ml_warnings() as heard:
@@ -138,7 +140,8 @@ def _graph(
     snap_weights(graph)
     fill_embeddings(graph)
     graph.write()
-    return graph, [*notes(graph, options, core), *heard]
+    called = [f"layer {old!r} is called {new!r} in the HLS project" for old, new in trained.names.items()]
+    return graph, [*called, *notes(graph, options, core), *heard]
 
 
 def _say(line: str) -> None:

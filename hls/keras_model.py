@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.keras_layers import check_keras_model, read_by_hls4ml
+from hypersonic.hls.keras_names import named_for_hls4ml
 from hypersonic.hls.network import UnsupportedLayerError
 from hypersonic.hls.project import ConversionError
 from hypersonic.hls.trained import Tensor, TrainedModel
@@ -46,10 +47,14 @@ def keras_model(model: Any) -> TrainedModel:
 
     _check_graph(model)
     check_keras_model(model, hls4ml.converters.get_supported_keras_layers())
-    config = read_by_hls4ml(lambda: hls4ml.utils.config_from_keras_model(model, granularity="name", backend="Vitis"))
-    inputs = tuple(Tensor(name, name, _shape(tensor)) for name, tensor in zip(model.input_names, model.inputs, strict=True))
+    named, names = named_for_hls4ml(model, _custom_objects())
+    config = read_by_hls4ml(lambda: hls4ml.utils.config_from_keras_model(named, granularity="name", backend="Vitis"))
+    inputs = tuple(
+        Tensor(name, names.get(name, name), _shape(tensor))
+        for name, tensor in zip(model.input_names, model.inputs, strict=True)
+    )
     outputs = tuple(
-        Tensor(name, _last(model.get_layer(name), config["LayerName"]), _shape(tensor))
+        Tensor(name, _last(named.get_layer(names.get(name, name)), config["LayerName"]), _shape(tensor))
         for name, tensor in zip(model.output_names, model.outputs, strict=True)
     )
 
@@ -59,10 +64,11 @@ def keras_model(model: Any) -> TrainedModel:
 
     def convert(config: dict[str, Any], directory: Path, name: str, part: str, io_type: str) -> Any:
         options = conversion_options(directory, name, part, io_type)
-        return hls4ml.converters.convert_from_keras_model(model, hls_config=config, **options)
+        return hls4ml.converters.convert_from_keras_model(named, hls_config=config, **options)
 
-    layers = _linear(model), _branching(model), _fused(model)
-    return TrainedModel(inputs, outputs, config, predict, convert, *layers, parameters=int(model.count_params()))
+    layers = _linear(named), _branching(named), _fused(named)
+    parameters = int(model.count_params())
+    return TrainedModel(inputs, outputs, config, predict, convert, *layers, parameters=parameters, names=names)
 
 
 def _shape(tensor: Any) -> tuple[int, ...]:
@@ -160,10 +166,8 @@ def conversion_options(directory: Path, name: str, part: str, io_type: str = "io
 
 def _load(file: Path) -> Any:
     import tf_keras
-    from qkeras.utils import _add_supported_quantized_objects
 
-    custom: dict[str, Any] = {}
-    _add_supported_quantized_objects(custom)
+    custom = _custom_objects()
     try:
         return tf_keras.models.load_model(file, custom_objects=custom, compile=False)
     except (ValueError, TypeError, AttributeError, OSError) as error:
@@ -172,6 +176,15 @@ def _load(file: Path) -> Any:
         raise ConversionError(
             f"{file} holds no Keras 2 or QKeras model that tf_keras {tf_keras.__version__} reads: {error}"
         ) from error
+
+
+def _custom_objects() -> dict[str, Any]:
+    """QKeras' classes by their names."""
+    from qkeras.utils import _add_supported_quantized_objects
+
+    custom: dict[str, Any] = {}
+    _add_supported_quantized_objects(custom)
+    return custom
 
 
 def _rebuilt(file: Path, custom: dict[str, Any]) -> Any:

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ class TrainedModel:
     branching: the same where that layer's numbers have other readers too, and hls4ml may drop the quantiser.
     fused: (normalisation, the dense layer before it) for every pair that hls4ml may make one layer of.
     parameters: how many numbers were trained (and kept, as a batch norm's statistics are); -1: the format does not tell.
+    names: the model's name of a layer -> hls4ml's, where they differ.
     convert: (config, directory, project name, part, io_type) -> hls4ml's ModelGraph, after its optimisers, inputs and outputs
     in the model's order.
     """
@@ -49,3 +50,4 @@ class TrainedModel:
     branching: tuple[tuple[str, str], ...] = ()
     fused: tuple[tuple[str, str], ...] = ()
     parameters: int = -1
+    names: Mapping[str, str] = field(default_factory=dict)

@@ -88,7 +88,6 @@ def said(directory: Path) -> Said:
         ("layer_type", r"hls4ml.LayerType names Dense: .* it has no effect; set Model for all layers, or LayerName for each"),
         ("table", r"LayerName.t.Precision.table: hls4ml reads no table there; write table_t: 'ap_fixed<9,2>' beside Precision"),
         ("slope", r"LayerName.t.Precision.slope: hls4ml 1.3.0 has a type of its own"),
-        ("capitals", r"layers 'd' and 'D' differ in capitals only, and hls4ml mixes their settings up; rename one"),
         (
             "rf_wide_accum",
             r"layer 'd': an accumulator of 140 bits in its rf_mac, expected up to 128; give the layer, or the one",

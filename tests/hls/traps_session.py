@@ -137,7 +137,6 @@ def setting_cases() -> dict[str, Case]:
         "slope": Case(
             lambda keras: [keras.layers.Activation("hard_sigmoid", name="t")], {"t": {"Precision": {"slope": "ap_fixed<9,2>"}}}
         ),
-        "capitals": Case(lambda keras: [keras.layers.Dense(3, name="d"), keras.layers.Dense(3, name="D")]),
         "rf_wide_accum": Case(mlp, {"d": {"Precision": {"accum": "ap_fixed<140,20>"}}}, core="rf"),
         "rf_wide_table": Case(
             lambda keras: [keras.layers.ELU(name="t")], {"x": result("ap_fixed<63,32>"), "t": {"TableSize": 1024}}, core="rf"
