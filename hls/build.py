@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
 from hypersonic.hls.cache import cached, is_cached
-from hypersonic.hls.child import keras_2_environment
+from hypersonic.hls.child import keras_2_environment, python_argv
 from hypersonic.hls.core import Core
 from hypersonic.hls.description import DescriptionError, ModelDescription, description_file, find_model, read_description
 from hypersonic.hls.project import ConversionError, HlsProject, ProjectError
@@ -65,7 +64,8 @@ def _parts(model_file: Path, description: ModelDescription, core: str, card: str
     """All that a conversion depends on."""
     parts = [core, card, *_sources(model_file), *_versions()]
     if description.gate:
-        parts += [description.gate.rows, *sources_of(description.gate.rows)]
+        rows = description.gate.rows
+        parts += [rows, *sources_of(rows), *_module_beside(model_file, rows)]
     return parts
 
 
@@ -84,13 +84,19 @@ def _sources(model_file: Path) -> list[str | bytes | Path]:
     return [model_file, description_file(model_file), *ours, *beside]
 
 
+def _module_beside(model_file: Path, reference: str) -> list[Path]:
+    """The file beside the model that "module:function" names, where there is one."""
+    file = model_file.parent.joinpath(*reference.partition(":")[0].split(".")).with_suffix(".py")
+    return [file] if file.is_file() else []
+
+
 def _versions() -> list[str]:
     return [f"{name} {version(name)}" for name in ("hls4ml", "da4ml", "qkeras", "tf-keras", "numpy")]
 
 
 def _convert(model_file: Path, directory: Path, core: str, card: str, progress: Callable[[str], None]) -> None:
     """Run hls/convert.py to its end, passing its progress on. The project's path is read anew by HlsProject.load."""
-    argv = [sys.executable, "-m", "hypersonic.hls.convert", str(model_file), "--output", str(directory), "--core", core]
+    argv = python_argv("-m", "hypersonic.hls.convert", str(model_file), "--output", str(directory), "--core", core)
     argv += ["--card", card] * bool(card)
     log: list[str] = []
     with subprocess.Popen(

@@ -27,7 +27,7 @@ from hypersonic.hls.da_core import write_core
 from hypersonic.hls.da_refusal import naming_rf
 from hypersonic.hls.description import DescriptionError, ModelDescription, Side, find_model, read_description, sides_of
 from hypersonic.hls.embedding_rows import fill_embeddings
-from hypersonic.hls.gate import compare
+from hypersonic.hls.gate import compare, modules_beside
 from hypersonic.hls.keras_names import translated
 from hypersonic.hls.model_graph import TensorType, multiplications, read_network, tensor_types
 from hypersonic.hls.network import UnsupportedLayerError
@@ -98,7 +98,8 @@ def convert(model_file: Path, directory: Path, *, core: str, card: str = "") -> 
     _say("compiling hls4ml's C++")
     csim = Csim(compile_csim(project), project)
     _say("comparing with the trained model")
-    report["gate"] = compare(csim, trained, description.gate)
+    with modules_beside(model_file):
+        report["gate"] = compare(csim, trained, description.gate)
     project = replace(project, report=report)
     project.save()
     return project

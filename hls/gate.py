@@ -3,7 +3,11 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +22,17 @@ from hypersonic.hls.trained import TrainedModel
 
 #: random numbers that a model without rows of its own is compared on: csim of a large one takes seconds a row
 _RANDOM_NUMBERS = 100_000
+
+
+@contextmanager
+def modules_beside(model_file: Path) -> Iterator[None]:
+    """Modules beside the model can be imported, behind all others: only what has another name than a library is found there."""
+    directory = str(model_file.resolve().parent)
+    sys.path.append(directory)
+    try:
+        yield
+    finally:
+        sys.path.remove(directory)
 
 
 def compare(csim: Csim, trained: TrainedModel, gate: Gate | None) -> dict[str, Any]:
@@ -81,7 +96,7 @@ def _rows(place: str, inputs: Row) -> list[NDArray[np.float32]]:
     except Exception as error:  # the function is the user's
         raise DescriptionError(
             f"gate.rows is {place!r}, which gives no rows: {type(error).__name__}: {error}; expected a function without "
-            "arguments in a module that Python finds (PYTHONPATH)"
+            "arguments in a module beside the YAML, whose name no library has, or on PYTHONPATH"
         ) from error
     if len(rows) != count:
         raise DescriptionError(f"gate.rows {place!r} gives {len(rows)} arrays, expected {count}, one for each input")

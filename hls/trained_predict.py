@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.cache import cached
-from hypersonic.hls.child import keras_2_environment
+from hypersonic.hls.child import keras_2_environment, python_argv
 from hypersonic.hls.description import description_file
 from hypersonic.hls.project import ConversionError
 
@@ -31,7 +31,7 @@ def trained_predict(model_file: Path, inputs: Sequence[NDArray[np.float32]]) -> 
         with tempfile.TemporaryDirectory() as scratch:
             x = Path(scratch) / "x.npz"
             _save(x, inputs)
-            argv = [sys.executable, "-m", __name__, str(model_file), str(x), str(directory / "y.npz")]
+            argv = python_argv("-m", __name__, str(model_file), str(x), str(directory / "y.npz"))
             done = subprocess.run(
                 argv, env=keras_2_environment(), capture_output=True, text=True, errors="replace", check=False
             )

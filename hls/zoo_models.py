@@ -19,7 +19,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from hypersonic.hls.cache import cached
-from hypersonic.hls.child import keras_2_environment
+from hypersonic.hls.child import keras_2_environment, python_argv
 from hypersonic.hls.project import ConversionError
 
 _ROOM = Path(__file__).resolve().parent
@@ -57,7 +57,7 @@ def sources_of(reference: str) -> list[Path]:
 
 
 def _make(network: str, file: Path) -> None:
-    argv = [sys.executable, "-m", __name__, network, str(file)]
+    argv = python_argv("-m", __name__, network, str(file))
     done = subprocess.run(argv, env=keras_2_environment(), capture_output=True, text=True, errors="replace", check=False)
     if done.returncode or not file.is_file():
         said = next((line.strip() for line in reversed(done.stderr.splitlines()) if line.strip()), "nothing")

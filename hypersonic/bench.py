@@ -7,11 +7,11 @@ import argparse
 import json
 import math
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 from hypersonic.firmware.rates import NETWORK_GBPS
+from hypersonic.hls.child import python_environment, script_argv
 from hypersonic.progress import Step
 
 #: bench/ is beside the rooms in a source checkout; an installed wheel does not carry it
@@ -97,12 +97,13 @@ def bench_kernel(args: argparse.Namespace, scripts: Path = SCRIPTS) -> int:
     argv = [f"--rows={args.rows}", f"--runs={args.runs}", f"--platform={args.platform}", f"--network-gbps={args.network_gbps}"]
     argv += ["--json"] * args.json
     latency = ["--latency", *map(str, args.latency)]
-    return subprocess.run([sys.executable, script, *argv, *latency, "--", *filter(None, [args.model])], check=False).returncode
+    command = script_argv(script, *argv, *latency, "--", *filter(None, [args.model]))
+    return subprocess.run(command, env=python_environment(), check=False).returncode
 
 
 def _figures(script: Path, step: Step) -> Any:
     step(f"bench: {script.stem}")
-    done = subprocess.run([sys.executable, script, "--json"], capture_output=True, text=True, check=False)
+    done = subprocess.run(script_argv(script, "--json"), env=python_environment(), capture_output=True, text=True, check=False)
     if done.returncode:
         tail = "\n".join(done.stderr.splitlines()[-20:])
         raise BenchError(f"{script.name} ended with {done.returncode}:\n{tail}")

@@ -267,9 +267,10 @@ def _add_train(commands: _Commands) -> None:
 
 def _train(args: argparse.Namespace) -> int:
     """Training needs Keras 2 before anything else imports Keras, so it has a process of its own."""
-    environment = {**os.environ, "TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "2"}
-    argv = [sys.executable, "-m", f"hypersonic.hls.zoo.{args.model}.train", *args.arguments]
-    return subprocess.run(argv, env=environment, check=False).returncode
+    from hypersonic.hls.child import keras_2_environment, python_argv
+
+    argv = python_argv("-m", f"hypersonic.hls.zoo.{args.model}.train", *args.arguments)
+    return subprocess.run(argv, env={**keras_2_environment(), "TF_CPP_MIN_LOG_LEVEL": "2"}, check=False).returncode
 
 
 def _add_inspect(commands: _Commands) -> None:

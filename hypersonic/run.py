@@ -7,7 +7,6 @@ import argparse
 import re
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from hypersonic.hls.child import python_argv, python_environment
 from hypersonic.progress import Step, progress
 
 #: what the server prints once each port answers; Triton's own words for gRPC and HTTP
@@ -87,10 +87,12 @@ def run(args: argparse.Namespace) -> int:
 @contextmanager
 def served(repository: Path, *options: str, start_timeout_s: float = 300.0, stop_timeout_s: float = 40.0) -> Iterator[Served]:
     """A server on free ports of the loopback interface; SIGTERM on leaving. Raises ServerError."""
-    argv = [sys.executable, "-m", "hypersonic.cli", "serve", "--model-repository", str(repository)]
+    argv = python_argv("-m", "hypersonic.cli", "serve", "--model-repository", str(repository))
     for port in ("grpc", "http", "metrics"):
         argv += [f"--{port}-port", "0", f"--{port}-address", "127.0.0.1"]
-    process = subprocess.Popen([*argv, *options], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [*argv, *options], env=python_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
     lines: list[str] = []
     ports: dict[str, str] = {}
     ready = threading.Event()

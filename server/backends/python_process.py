@@ -14,12 +14,12 @@ import select
 import signal
 import socket
 import subprocess
-import sys
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Protocol
 
+from hypersonic.hls.child import python_argv, python_environment
 from hypersonic.server.backends.python_stub.channel import Channel, ChannelClosedError, Message, MessageError
 from hypersonic.server.errors import InstanceLostError
 
@@ -116,10 +116,11 @@ class ModelProcess:
 
     def _spawn(self, sockets: Sequence[int], memory: Sequence[int]) -> None:
         fds = (*sockets, *memory)
-        # -P: no model file of the working directory, -B: nothing is written into the repository
-        command = [sys.executable, "-P", "-B", "-m", _MODULE, *(str(fd) for fd in fds), str(os.getpid()), self.name]
+        # -B: nothing is written into the repository
+        command = python_argv("-B", "-m", _MODULE, *(str(fd) for fd in fds), str(os.getpid()), self.name)
         self._process = subprocess.Popen(
             command,
+            env=python_environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -25,6 +25,7 @@ from pathlib import Path
 
 from hypersonic.firmware.platform import Target
 from hypersonic.firmware.xclbin import Xclbin
+from hypersonic.hls.child import python_argv, python_environment
 from hypersonic.host.library import OVERRIDE
 
 LIBRARIES = ("libxrt_coreutil.so.2", "libxrt_core.so.2", "libxrt_hwemu.so.2")
@@ -78,12 +79,12 @@ def xrt_environment(xclbin: Path) -> Iterator[dict[str, str]]:
 
 
 def _device_process(xclbin: Path) -> list[str]:
-    return [sys.executable, "-P", "-m", "hypersonic.sim.xrt_bridge.card", str(xclbin.resolve())]
+    return python_argv("-m", "hypersonic.sim.xrt_bridge.card", str(xclbin.resolve()))
 
 
 def _check_loads(xclbin: Path) -> None:
     """XRT waits for five minutes for a device process that cannot start: try before."""
-    done = subprocess.run(_device_process(xclbin), capture_output=True, text=True, check=False)
+    done = subprocess.run(_device_process(xclbin), env=python_environment(), capture_output=True, text=True, check=False)
     if done.returncode:
         raise ValueError(f"{xclbin} cannot be simulated, build the model again: {done.stderr.strip()}")
 
@@ -123,9 +124,9 @@ def _write_simulator(directory: Path, xclbin: Path) -> None:
     directory.mkdir()
     script = directory / "simulate.sh"
     # Ctrl-C and a service manager reach it too, but a host whose device is gone never ends: it goes when its host does.
-    script.write_text(
-        f'#!/bin/sh\ntrap "" INT TERM\nexec {shlex.join(_device_process(xclbin))} "{_SOCKET_ROOT}/$USER/$EMULATION_SOCKETID"\n'
-    )
+    path = shlex.quote(python_environment()["PYTHONPATH"])
+    device = f'{shlex.join(_device_process(xclbin))} "{_SOCKET_ROOT}/$USER/$EMULATION_SOCKETID"'
+    script.write_text(f'#!/bin/sh\ntrap "" INT TERM\nexport PYTHONPATH={path}\nexec {device}\n')
     script.chmod(0o700)
 
 

@@ -20,12 +20,13 @@ from hypersonic.hls import onnx_model
 from hypersonic.hls.build import ConversionFailedError, build_project, is_converted
 from hypersonic.hls.core import Core
 from hypersonic.hls.csim import Csim, compile_csim
-from hypersonic.hls.description import DescriptionError, find_model
+from hypersonic.hls.description import DescriptionError, find_model, read_description
 from hypersonic.hls.network import UnsupportedLayerError
 from hypersonic.hls.project import ConversionError, HlsProject, ProjectError
 from hypersonic.hls.rtl_sim import RtlCore
 from hypersonic.hls.spec import SpecMismatchError
 from hypersonic.hls.verilator import ToolError
+from tests.planted import plant, ran
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -108,11 +109,28 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> object:
 
 
 @pytest.fixture(scope="module")
-def built(model_file: Path, own_cache: object, tmp_path_factory: pytest.TempPathFactory) -> tuple[HlsProject, Core, list[str]]:
+def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return plant(tmp_path_factory.mktemp("here"))
+
+
+@pytest.fixture(scope="module")
+def built(
+    model_file: Path, planted: Path, own_cache: object, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[HlsProject, Core, list[str]]:
+    """Built in a directory full of modules with the names of libraries, which PYTHONPATH names by an empty entry."""
     lines: list[str] = []
-    project, core = build_project(str(model_file), tmp_path_factory.mktemp("build") / "small", progress=lines.append)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(planted)
+        patch.setenv("PYTHONPATH", f":{ROOT}:")
+        project, core = build_project(str(model_file), tmp_path_factory.mktemp("build") / "small", progress=lines.append)
     assert core is not None
     return project, core, lines
+
+
+def test_a_conversion_runs_no_file_of_the_working_directory(built: tuple[HlsProject, Core, list[str]], planted: Path) -> None:
+    project, _, _ = built
+    assert project.report["gate"]["rows"] == 200
+    assert not ran(planted)
 
 
 def test_a_project_is_complete_and_says_what_it_is(built: tuple[HlsProject, Core, list[str]]) -> None:
@@ -178,6 +196,14 @@ def test_a_second_build_runs_nothing_and_replaces_only_a_project(
     (foreign / "thesis.tex").touch()
     with pytest.raises(ProjectError, match=r"not empty and holds no HLS project"):
         build_project(str(model_file), foreign)
+
+
+def test_a_conversion_depends_on_the_module_beside_the_model_that_gives_the_rows(tmp_path: Path) -> None:
+    (tmp_path / "m.h5").touch()
+    (tmp_path / "m.yaml").write_text(yaml.safe_dump({**DESCRIPTION, "gate": {"rows": "its_rows:rows", "tolerance": 1.0}}))
+    (tmp_path / "its_rows.py").touch()
+    parts = building._parts(tmp_path / "m.h5", read_description(tmp_path / "m.h5"), "da", "")
+    assert tmp_path / "its_rows.py" in parts
 
 
 def test_a_gate_above_its_tolerance_is_a_refusal_with_both_numbers(model_file: Path, tmp_path: Path) -> None:
@@ -271,7 +297,7 @@ def test_a_conversion_that_dies_leaves_its_words_in_a_file(tmp_path: Path, monke
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     monkeypatch.setattr(building, "keras_2_environment", lambda: {**os.environ, "PYTHONPATH": "", "PYTHONSAFEPATH": "1"})
-    monkeypatch.setattr(building.sys, "executable", "/bin/false")
+    monkeypatch.setattr("sys.executable", "/bin/false")
     with pytest.raises(ConversionFailedError, match=r"small.h5 ended with 1; .* please report it with (\S+\.log)$") as caught:
         building._convert(tmp_path / "small.h5", tmp_path, "da", "", lambda _: None)
     assert caught.value.exit_code == 1
@@ -282,7 +308,7 @@ def test_an_interrupted_conversion_is_killed(tmp_path: Path, monkeypatch: pytest
     said = tmp_path / "convert"
     said.write_text("#!/bin/sh\necho 'hypersonic: '$$\nexec sleep 60\n")
     said.chmod(0o755)
-    monkeypatch.setattr(building.sys, "executable", str(said))
+    monkeypatch.setattr("sys.executable", str(said))
     processes: list[int] = []
 
     def interrupt(line: str) -> None:

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import re
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -58,3 +60,14 @@ def test_each_input_gets_its_rows_in_single_precision() -> None:
 def test_rows_of_another_form_are_refused_with_both_forms(rows: str, inputs: tuple[TensorSpec, ...], message: str) -> None:
     with pytest.raises(DescriptionError, match=re.escape(message)):
         gate._rows(f"{__name__}:{rows}", Row(inputs))
+
+
+def test_a_module_beside_the_model_gives_the_rows_unless_a_library_has_its_name(tmp_path: Path) -> None:
+    for name in ("rows_beside_me", "random"):
+        (tmp_path / f"{name}.py").write_text("import random\nimport numpy as np\ndef rows(): return np.ones((5, 3))\n")
+    before = list(sys.path)
+    with gate.modules_beside(tmp_path / "model.h5"):
+        assert [rows.shape for rows in gate._rows("rows_beside_me:rows", Row((X,)))] == [(5, 3)]
+        with pytest.raises(DescriptionError, match=r"AttributeError: .* beside the YAML, whose name no library has"):
+            gate._rows("random:rows", Row((X,)))
+    assert sys.path == before

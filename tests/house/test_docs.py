@@ -24,7 +24,7 @@ _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _COMMAND = re.compile(r"(?<![\w/.-])hypersonic ([a-z]+)\b([^`\n]*)")
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 _PATH = re.compile(r"(?<![\w/.<-])((?:hls|firmware|host|server|client|sim|hypersonic|tests|bench|docs|deploy)/[\w./-]*\w/?)")
-_MODULE = re.compile(r"python -m (hypersonic(?:\.\w+)+)")
+_MODULE = re.compile(r"python (?:-P )?-m (hypersonic(?:\.\w+)+)")
 _SCRIPT = re.compile(r"python ((?:\w+/)+\w+\.py)")
 
 #: what `hypersonic train` hands on; its parser is in a module that needs TensorFlow

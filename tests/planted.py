@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Modules that a user may well have beside a model, with the names of libraries: each says that it was run, and raises."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+NAMES = (
+    "yaml", "random", "events", "numpy", "tensorflow", "h5py", "hls4ml", "grpc", "typing", "subprocess", "sitecustomize",
+    "task", "network",
+)  # fmt: skip
+
+
+def plant(directory: Path) -> Path:
+    """Write the modules; returns `directory`, which is made."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for name in NAMES:
+        marker = directory / f"ran-{name}"
+        (directory / f"{name}.py").write_text(f"open({str(marker)!r}, 'w').close()\nraise RuntimeError('{name}.py was run')\n")
+    return directory
+
+
+def ran(directory: Path) -> list[str]:
+    """The names of those that were run."""
+    return sorted(file.name.removeprefix("ran-") for file in directory.glob("ran-*"))
