@@ -26,13 +26,14 @@ from hypersonic.hls.csim import Csim, compile_csim
 from hypersonic.hls.da_core import write_core
 from hypersonic.hls.da_refusal import naming_rf
 from hypersonic.hls.description import DescriptionError, ModelDescription, Side, find_model, read_description, sides_of
-from hypersonic.hls.embedding_rows import fill_embeddings
 from hypersonic.hls.gate import compare, modules_beside
 from hypersonic.hls.keras_names import translated
-from hypersonic.hls.model_graph import TensorType, multiplications, read_network, tensor_types
+from hypersonic.hls.model_graph import TensorType, multiplications, read_network, tensor_types, vocabularies
 from hypersonic.hls.network import UnsupportedLayerError
 from hypersonic.hls.notes import hls4ml_warnings, notes
 from hypersonic.hls.project import ConversionError, HlsProject
+from hypersonic.hls.repairs import repair
+from hypersonic.hls.reuse import check_own_settings
 from hypersonic.hls.rf.fit import fit, with_design
 from hypersonic.hls.rf.fit_json import card_from_json, fit_to_json
 from hypersonic.hls.rf.graph import read_rf_network
@@ -99,7 +100,7 @@ def convert(model_file: Path, directory: Path, *, core: str, card: str = "") -> 
     csim = Csim(compile_csim(project), project)
     _say("comparing with the trained model")
     with modules_beside(model_file):
-        report["gate"] = compare(csim, trained, description.gate)
+        report["gate"] = compare(csim, trained, description.gate, vocabularies(graph))
     project = replace(project, report=report)
     project.save()
     return project
@@ -130,17 +131,21 @@ def _graph(
     io_type = options.pop("IOType", "io_parallel")
     options["LayerName"] = translated(trained.names, options.get("LayerName") or {})
     config = _config(trained, options, inputs, outputs, unrolled=core == "da")
+    from hypersonic.hls.hls4ml_backend import possible_settings
+
     try:
-        with hls4ml_warnings() as heard:
+        with hls4ml_warnings() as heard, possible_settings():
             graph = trained.convert(config, directory, description.name, description.part, io_type)
     except Exception as error:
         raise ConversionError(f"hls4ml does not convert the model: {type(error).__name__}: {error}") from error
     _settle_outputs(graph, trained)
     _pin_fused(graph, trained, outputs, config["LayerName"])
     check_graph(graph)
+    if core != "rf":  # which computes with the factors that the layers were asked for, whatever the C++ takes
+        check_own_settings(graph, options)
     snap_weights(graph)
-    fill_embeddings(graph)
     graph.write()
+    repair(directory)
     called = [f"layer {old!r} is called {new!r} in the HLS project" for old, new in trained.names.items()]
     return graph, [*called, *notes(graph, options, core), *heard]
 

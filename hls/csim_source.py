@@ -4,7 +4,8 @@
 Numbers of weights/*.h go into binary files that the assembler takes in: g++ takes seconds for an ap_fixed array of some
 thousand initialisers and hours for a million. ap_fixed loses a `volatile` that has it write every intermediate result to
 memory: a network answers in a sixth of the time without. The functions that copy a convolution's pixels in io_parallel, a
-statement for each, are not optimised: that takes g++ minutes and gains nothing.
+statement for each, are not optimised: that takes g++ minutes and gains nothing. The state of a recurrent layer is a static
+variable, that of each thread here: rows are computed by several at once.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ _REWORDED = (
         b"    static void fill_buffer(",
         b"""    __attribute__((optimize("O0"))) static void fill_buffer(""",
     ),
+    ("nnet_utils/nnet_recurrent.h", b"    static res_T ", b"    static thread_local res_T "),
 )
 
 

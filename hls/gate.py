@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hypersonic.hls.csim import Csim
 from hypersonic.hls.description import DescriptionError, Gate
-from hypersonic.hls.project import ConversionError
+from hypersonic.hls.project import ConversionError, HlsProject
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 from hypersonic.hls.trained import TrainedModel
@@ -35,14 +35,16 @@ def modules_beside(model_file: Path) -> Iterator[None]:
         sys.path.remove(directory)
 
 
-def compare(csim: Csim, trained: TrainedModel, gate: Gate | None) -> dict[str, Any]:
+def compare(csim: Csim, trained: TrainedModel, gate: Gate | None, vocabularies: Sequence[int]) -> dict[str, Any]:
     """csim against the framework that trained the model, on the gate's rows, in each output's units on the wire.
 
+    vocabularies: for each input, the rows of the table that it is an index of, or 0.
     The worst of all outputs, and under "outputs" the same figures of each by name. Raises ConversionError above the tolerance.
     """
     project = csim.project
-    rows = _rows(gate.rows, project.inputs) if gate else _random_rows(project.inputs)
+    rows = _rows(gate.rows, project.inputs) if gate else _random_rows(project.inputs, vocabularies)
     x_raw = project.inputs.to_raw(rows)
+    _check_vocabularies(project, gate, x_raw, vocabularies)
     numbers = zip(project.inputs.tensors, trained.inputs, project.inputs.split(x_raw), strict=True)
     x = [spec.fixed.to_float(raw).astype(np.float32).reshape(-1, *tensor.shape) for spec, tensor, raw in numbers]
     answers = zip(project.outputs.split(csim.predict_raw(x_raw)), trained.predict(x), strict=True)
@@ -107,8 +109,29 @@ def _rows(place: str, inputs: Row) -> list[NDArray[np.float32]]:
     return rows
 
 
-def _random_rows(inputs: Row) -> list[NDArray[Any]]:
-    """Up to a thousand rows of unit width around zero, fewer of long ones, for a model that brings none: a figure for the
-    report, no judgement."""
+def _random_rows(inputs: Row, vocabularies: Sequence[int]) -> list[NDArray[Any]]:
+    """Up to a thousand rows, fewer of long ones, for a model that brings none: a figure for the report, no judgement. Numbers
+    of unit width around zero; of an input that is an index, the indices that the table and its type have."""
     rng, rows = np.random.default_rng(1), max(4, min(1000, _RANDOM_NUMBERS // inputs.size))
-    return [tensor.quantise(np.ldexp(rng.normal(size=(rows, tensor.size)), -tensor.exponents)) for tensor in inputs.tensors]
+
+    def numbers(tensor: TensorSpec, vocabulary: int) -> NDArray[np.float64]:
+        if not vocabulary:
+            return rng.normal(size=(rows, tensor.size))
+        last = min(vocabulary - 1, int(tensor.fixed.max_raw * 2.0**-tensor.fixed.fraction))
+        return rng.integers(0, last, endpoint=True, size=(rows, tensor.size)).astype(np.float64)
+
+    found = [numbers(*described) for described in zip(inputs.tensors, vocabularies, strict=True)]
+    return [tensor.quantise(np.ldexp(x, -tensor.exponents)) for tensor, x in zip(inputs.tensors, found, strict=True)]
+
+
+def _check_vocabularies(project: HlsProject, gate: Gate | None, x_raw: NDArray[np.int64], vocabularies: Sequence[int]) -> None:
+    """The framework knows no answer for an index without a row."""
+    for tensor, raw, vocabulary in zip(project.inputs.tensors, project.inputs.split(x_raw), vocabularies, strict=True):
+        index = tensor.fixed.to_float(raw)
+        wrong = np.argwhere((index < 0) | (index >= vocabulary))
+        if gate and vocabulary and len(wrong):
+            row, place = (int(number) for number in wrong[0])
+            raise DescriptionError(
+                f"gate.rows {gate.rows!r}: input {tensor.name!r} of row {row} holds the index {index[row, place]:g} in "
+                f"{tensor.fixed}, expected 0 to {vocabulary - 1}, the rows of the embedding's table"
+            )

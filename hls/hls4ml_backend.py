@@ -6,27 +6,32 @@
     y = model.predict(x)  # runs the RTL; equal to backend="Vitis" bit for bit
     model.build()         # lints the core and returns its figures
 
-The project beside the core is the Vitis backend's, file by file. hls4ml's Strategy `distributed_arithmetic` and `Latency` both
-mean the da core; the C++ is written with Latency, whose bits are the same. `Resource` on any layer means the rf core, for all.
+The project beside the core is the Vitis backend's, file by file, but for what is wrong there (repairs.py). hls4ml's Strategy
+`distributed_arithmetic` and `Latency` both mean the da core; the C++ is written with Latency, whose bits are the same.
+`Resource` on any layer means the rf core, for all.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from warnings import warn
 
 import numpy as np
 from hls4ml.backends import VitisBackend, VivadoBackend
-from hls4ml.model.flow import get_flow, register_flow
-from hls4ml.model.optimizer import OptimizerPass
+from hls4ml.model.flow import get_backend_flows, get_flow, register_flow
+from hls4ml.model.optimizer import OptimizerPass, register_pass
 from hls4ml.writer import VitisWriter
 from numpy.typing import NDArray
 
+from hypersonic.hls import reuse
 from hypersonic.hls.core import Core
 from hypersonic.hls.da_core import write_core
 from hypersonic.hls.da_refusal import naming_rf
 from hypersonic.hls.model_graph import read_network, tensor_types
+from hypersonic.hls.repairs import repair
 from hypersonic.hls.rf.graph import read_rf_network
 from hypersonic.hls.rf.write import write_rf_core
 from hypersonic.hls.row import Row
@@ -40,6 +45,38 @@ Arrays = NDArray[np.floating[Any]] | list[NDArray[np.floating[Any]]]
 
 
 # hls4ml is untyped, which mypy --strict forbids base classes to be
+class PossibleSettings(OptimizerPass):  # type: ignore[misc]
+    """Reuse factors and strategies that a layer's C++ cannot do -> the nearest that it can (reuse.py)."""
+
+    def match(self, node: Any) -> bool:
+        return any(node.get_attr(name) != wanted for name, wanted in reuse.possible_settings(node).items())
+
+    def transform(self, model: Any, node: Any) -> bool:  # noqa: ARG002 - hls4ml's signature
+        for name, wanted in reuse.possible_settings(node).items():
+            node.set_attr(name, wanted)
+        return False
+
+
+def _possible_settings() -> str:
+    """The flow of PossibleSettings, registered at the first call; it belongs before weights are laid out and code is made."""
+    name = "hypersonic:possible_settings"
+    if name not in get_backend_flows("hypersonic"):
+        register_pass(name, PossibleSettings)
+        register_flow(name, [name])
+    return name
+
+
+@contextmanager
+def possible_settings() -> Iterator[None]:
+    """hls4ml's own backend Vitis converts with PossibleSettings meanwhile."""
+    flows, flow = get_flow("vitis:ip").requires, _possible_settings()
+    flows.insert(flows.index("vivado:specific_types"), flow)
+    try:
+        yield
+    finally:
+        flows.remove(flow)
+
+
 class UnrolledStrategy(OptimizerPass):  # type: ignore[misc]
     """distributed_arithmetic -> latency for the C++: hls4ml 1.3.0's own pass wants an older da4ml than the core."""
 
@@ -58,6 +95,7 @@ class HypersonicWriter(VitisWriter):  # type: ignore[misc]
         """Called by hls4ml's write flow. Raises UnsupportedLayerError with the layer's name."""
         check_graph(model)
         super().write_hls(model)
+        repair(_directory(model).parent)
         core_of(model)
 
 
@@ -74,6 +112,7 @@ class HypersonicBackend(VitisBackend):  # type: ignore[misc]
         unroll = register_flow("strategy", ["hypersonic:unrolled_strategy"], requires=["vivado:init_layers"], backend=self.name)
         flows = get_flow("vitis:ip").requires.copy()
         flows.insert(flows.index("vivado:init_layers") + 1, unroll)
+        flows.insert(flows.index("vivado:specific_types"), _possible_settings())
         self._default_flow = register_flow("ip", None, requires=flows, backend=self.name)
         passes = ["make_stamp", "hypersonic:write_hls"]
         self._writer_flow = register_flow("write", passes, requires=[self._default_flow], backend=self.name)

@@ -33,6 +33,9 @@ from hypersonic.hls.network import (
 #: layers that leave every element where and what it is
 _TRANSPARENT = ("Reshape", "Clone")
 
+#: layers whose results are their input's numbers, in an order of their own
+_MOVES = (*_TRANSPARENT, "Repack", "Transpose")
+
 _SUPPORTED = (
     "Dense, BatchNormalization, Activation (relu, linear), ReLU, quantisers, Add, Subtract, Average, Maximum, Minimum, "
     "Concatenate, Flatten and Reshape"
@@ -87,6 +90,19 @@ def multiplications(model: Any) -> int:
         for constants in layer.weights.values()
         if constants.data.ndim > 1
     )
+
+
+def vocabularies(model: Any) -> tuple[int, ...]:
+    """How many rows the table has that each input is an index of, the smallest of several; 0 for an input that is none."""
+    found: dict[str, list[int]] = {tensor: [] for tensor in model.inputs}
+    holds = {tensor: tensor for tensor in model.inputs}
+    for layer in model.get_layers():
+        source = holds.get(layer.inputs[0]) if layer.inputs else None
+        if source is not None and layer.class_name in _MOVES:
+            holds.update(dict.fromkeys(layer.outputs, source))
+        elif source is not None and layer.class_name == "Embedding":
+            found[source].append(int(layer.get_attr("vocab_size")))
+    return tuple(min(found[tensor], default=0) for tensor in model.inputs)
 
 
 def _tensor_type(layer: Any, tensor: str, role: str) -> TensorType:

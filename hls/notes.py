@@ -11,9 +11,9 @@ from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 from hypersonic.hls.model_graph import precision_of
+from hypersonic.hls.reuse import number, strategy, streamed
 from hypersonic.hls.rf.layers import WeightsIn
 from hypersonic.hls.softmax import check_softmax
-from hypersonic.hls.traps import number, strategy, streamed
 
 #: tables of nnet_activation.h: over how many units (a power of two) of x
 _SPANS = {"sigmoid": 4, "tanh": 3, "softplus": 4, "softsign": 4, "elu": 3, "selu": 3}

@@ -11,6 +11,7 @@ from typing import Any
 
 from hypersonic.hls.model_graph import check_merge
 from hypersonic.hls.network import UnsupportedLayerError
+from hypersonic.hls.reuse import inputs_of, number, strategy, streamed
 from hypersonic.hls.softmax import check_softmax
 
 #: widest ap_fixed of Vitis (AP_INT_MAX_W)
@@ -39,6 +40,9 @@ _ACTIVATIONS = frozenset(
     ]
 )
 
+#: of nnet_recr_activations.h
+_RECURRENT_ACTIVATIONS = ("relu", "sigmoid", "tanh")
+
 _CONVOLUTIONS = ("Conv1D", "Conv2D", "PointwiseConv1D", "PointwiseConv2D")
 _DEPTHWISE = ("DepthwiseConv1D", "DepthwiseConv2D")
 
@@ -54,28 +58,6 @@ def check_graph(graph: Any) -> None:
 
 def _refused(layer: Any, why: str, remedy: str) -> UnsupportedLayerError:
     return UnsupportedLayerError(f"layer {layer.name!r} ({layer.class_name}): {why}; {remedy}")
-
-
-def streamed(layer: Any) -> bool:
-    """Whether the graph is io_stream."""
-    return bool(layer.model.config.get_config_value("IOType") == "io_stream")
-
-
-def strategy(layer: Any) -> str:
-    """The one that hls4ml took, in small letters."""
-    return str(layer.get_attr("strategy")).lower()
-
-
-def number(layer: Any, name: str, default: int = 0) -> int:
-    """An attribute, default where it is not there or nothing."""
-    return int(layer.get_attr(name, default) or default)
-
-
-def _inputs(layer: Any) -> int:
-    """Numbers that one multiplication with the weights takes in."""
-    if layer.class_name == "Dense":
-        return number(layer, "n_in", 1)
-    return number(layer, "filt_height", 1) * number(layer, "filt_width", 1) * number(layer, "n_chan", 1)
 
 
 def _check_widths(layer: Any) -> None:
@@ -96,7 +78,8 @@ def _check_code(layer: Any) -> None:
 
 
 def _check_dense(layer: Any) -> None:
-    n_in, reuse = _inputs(layer), number(layer, "reuse_factor", 1)
+    """Where hls4ml's settings went another way than through hls4ml_backend.py's flow."""
+    n_in, reuse = inputs_of(layer), number(layer, "reuse_factor", 1)
     if strategy(layer) == "resource" and reuse > n_in and reuse % n_in:
         raise _refused(
             layer,
@@ -107,7 +90,7 @@ def _check_dense(layer: Any) -> None:
 
 def _check_convolution(layer: Any) -> None:
     """nnet_conv1d/2d_resource.h walks past its buffers (2D), or stops the process (1D), for reuse factors above n_in."""
-    n_in, reuse = _inputs(layer), number(layer, "reuse_factor", 1)
+    n_in, reuse = inputs_of(layer), number(layer, "reuse_factor", 1)
     if not streamed(layer) and strategy(layer) == "resource" and n_in % reuse:
         raise _refused(
             layer,
@@ -177,6 +160,21 @@ def _check_activation(layer: Any) -> None:
         )
 
 
+def _check_recurrence(layer: Any) -> None:
+    """nnet_recr_activations.h has no other; nnet_recurrent.h resets the state of a GRU after its product alone."""
+    for direction in ("", "forward_", "backward_"):
+        for option in ("activation", "recurrent_activation"):
+            function = str(layer.get_attr(f"{direction}{option}", "tanh")).lower()
+            if function not in _RECURRENT_ACTIVATIONS:
+                raise _refused(
+                    layer,
+                    f"its {direction}{option} is {function}, for which hls4ml has no C++ there",
+                    f"it has {', '.join(_RECURRENT_ACTIVATIONS)}",
+                )
+        if str(layer.get_attr(f"{direction}apply_reset_gate", "after")) != "after":
+            raise _refused(layer, "reset_after is False, which hls4ml's C++ ignores", "expected True")
+
+
 def _check_resize(layer: Any) -> None:
     if str(layer.get_attr("algorithm")) != "nearest":
         raise _refused(layer, f"it resizes by {layer.get_attr('algorithm')}, for which hls4ml has no C++", "expected nearest")
@@ -191,6 +189,7 @@ _CHECKS: dict[str, tuple[_Check, ...]] = {
     **dict.fromkeys(("Pooling1D", "Pooling2D"), (_check_pool,)),
     "Activation": (_check_activation,),
     "Resize": (_check_resize,),
+    **dict.fromkeys(("LSTM", "GRU", "Bidirectional"), (_check_recurrence,)),
     "Merge": (check_merge,),
     "Softmax": (check_softmax,),
 }

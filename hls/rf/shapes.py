@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from math import isqrt
 
-from hypersonic.hls.rf.layers import Dense, Depthwise, Embedding, Layer, RfNetwork
+from hypersonic.hls.rf.layers import Dense, Depthwise, Layer, RfNetwork
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,8 @@ def taken_reuse(layer: Dense | Depthwise) -> int:
 
 
 def notes(network: RfNetwork) -> tuple[str, ...]:
-    """What the user asked for and did not get, and where the C++ is undefined."""
-    return tuple(text for layer in network.layers for text in (_reuse_note(layer), _embedding_note(layer)) if text)
+    """What the user asked for and did not get."""
+    return tuple(text for layer in network.layers if (text := _reuse_note(layer)))
 
 
 def _reuse_note(layer: Layer) -> str:
@@ -94,9 +94,3 @@ def _reuse_note(layer: Layer) -> str:
         f"layer {layer.name!r}: ReuseFactor is {layer.requested}, hls4ml takes {layer.reuse_factor}, the core "
         f"{taken_reuse(layer)}, the nearest that divides"
     )
-
-
-def _embedding_note(layer: Layer) -> str:
-    if not isinstance(layer, Embedding) or layer.x.precision.high < len(layer.table.raw):
-        return ""
-    return f"layer {layer.name!r}: an index past its {len(layer.table.raw)} rows reads the last; the C++ reads past its table"

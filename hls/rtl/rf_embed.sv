@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Replaces each index, one a beat, by its row of a table: N_OUT elements in beats of LANES. An index past the table's end reads
-// its last row (hls4ml's C++ would read past its memory). One beat out a clock.
+// its last row. One beat out a clock.
 `default_nettype none
 
 module rf_embed #(

@@ -16,6 +16,7 @@ from hypersonic.hls.keras_model import keras_model, use_keras_2
 from hypersonic.hls.model_graph import read_network
 from hypersonic.hls.notes import hls4ml_warnings, notes
 from hypersonic.hls.project import ConversionError
+from hypersonic.hls.reuse import check_own_settings
 from hypersonic.hls.rf.graph import read_rf_network
 from hypersonic.hls.rf.plan import plan
 from hypersonic.hls.rf.stage import Pipeline
@@ -112,6 +113,8 @@ def setting_cases() -> dict[str, Case]:
     return {
         "reuse_rounded": Case(mlp, {"d": {"Strategy": "Resource", "ReuseFactor": 7}}),
         "model_reuse": Case(mlp, {"e": {"ReuseFactor": 4}}, {"Strategy": "Resource", "ReuseFactor": 12}),
+        "model_reuse_rounded": Case(mlp, {"e": {"ReuseFactor": 4}}, {"Strategy": "Resource", "ReuseFactor": 7}),
+        "reuse_rf": Case(mlp, {"d": {"Strategy": "Resource", "ReuseFactor": 16}}, core="rf"),
         "model_precision": Case(
             mlp, {"e": {"Precision": {"weight": "ap_fixed<9,3>"}}}, {"Precision": {"weight": "ap_fixed<7,2>"}}
         ),
@@ -197,6 +200,14 @@ def layer_cases() -> dict[str, Case]:
     image = (6, 6, 2)
     return {
         "conv_reuse": Case(one("Conv2D", 4, 3), resource(36), shape=image),
+        "pointwise_reuse": Case(one("Dense", 8), resource(4), shape=(12, 3)),
+        "lstm_reuse": Case(one("LSTM", 4), resource(5), shape=(5, 3)),
+        "depthwise_model": Case(one("DepthwiseConv2D", 3), model={"Strategy": "Resource"}, shape=image),
+        "hard_gates": Case(one("LSTM", 4, recurrent_activation="hard_sigmoid"), shape=(5, 3)),
+        "reset_before": Case(one("GRU", 4, reset_after=False), shape=(5, 3)),
+        "reset_before_both": Case(
+            lambda keras: [keras.layers.Bidirectional(keras.layers.GRU(4, reset_after=False), name="c")], shape=(5, 3)
+        ),
         "conv_reuse_divides": Case(one("Conv2D", 4, 3), resource(9), shape=image),
         "conv_reuse_stream": Case(one("Conv2D", 4, 3), resource(36), shape=image, io_type="io_stream"),
         "stride_stream": Case(one("Conv2D", 4, (1, 3), strides=(2, 1)), shape=image, io_type="io_stream"),
@@ -247,6 +258,8 @@ def said(case: Case, directory: Path) -> list[str]:
     """As hls/convert.py does it, without the C++."""
     import tf_keras as keras
 
+    from hypersonic.hls.hls4ml_backend import possible_settings
+
     options = {"LayerName": case.names, "Model": case.model, "LayerType": case.types}
     try:
         trained = keras_model(model_of(keras, case))
@@ -254,9 +267,11 @@ def said(case: Case, directory: Path) -> list[str]:
         layers = {name: _merged(settings, case.names.get(name, {})) for name, settings in trained.config["LayerName"].items()}
         config = {"Model": {**trained.config["Model"], **case.model}, "LayerName": spread_model_settings(options, layers)}
         config["Model"]["Precision"] = {"default": "fixed<16,6>", **case.model.get("Precision", {})}
-        with hls4ml_warnings() as heard:
+        with hls4ml_warnings() as heard, possible_settings():
             graph = trained.convert(config, directory, "trap", "xcu250-figd2104-2L-e", case.io_type)
         check_graph(graph)
+        if case.core != "rf":
+            check_own_settings(graph, options)
         found = [*notes(graph, options, case.core), *heard]
         if case.core == "rf":
             return [*found, *_planned(plan(read_rf_network(graph)))]

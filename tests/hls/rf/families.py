@@ -250,7 +250,10 @@ def wiring(rng: np.random.Generator) -> tuple[Any, Config]:
     x_type = types.result(4, 12)
     if kind == "embedding":
         x = layers.Input((int(rng.integers(1, 5)),), name="x")
-        y, x_type = layers.Embedding(8, channels, embeddings_initializer=uniform(keras, rng), name="m")(x), "ap_ufixed<3,3>"
+        y, x_type = (
+            layers.Embedding(6, channels, embeddings_initializer=uniform(keras, rng), name="m")(x),
+            "ap_ufixed<3,3>",
+        )
     elif kind in ("pad1", "up1"):
         x = layers.Input((width, channels), name="x")
         made = (

@@ -131,7 +131,7 @@ def _(layer: ZeroPad, x: Numbers) -> Numbers:
 
 @_layer.register
 def _(layer: Embedding, x: Numbers) -> Numbers:
-    return layer.table.raw[x.astype(np.int64)]
+    return layer.table.raw[np.minimum(x.astype(np.int64), len(layer.table.raw) - 1)]
 
 
 def _windows(tensor: Tensor, seen: Window, x: Numbers, pad_value: int) -> Numbers:

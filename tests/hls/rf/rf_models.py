@@ -20,6 +20,7 @@ from hypersonic.hls.convert import snap_weights
 from hypersonic.hls.keras_model import conversion_options, use_keras_2
 from hypersonic.hls.network import UnsupportedLayerError, edge
 from hypersonic.hls.project import HlsProject
+from hypersonic.hls.repairs import repair
 from hypersonic.hls.rf.graph import read_rf_network
 from hypersonic.hls.rf.layers import Tensor
 from hypersonic.hls.rf.write import write_rf_core
@@ -42,6 +43,7 @@ def convert(model: Any, names: Config, name: str, directory: Path, io_type: str 
     graph = hls4ml.converters.convert_from_keras_model(model, hls_config=config, **options)
     snap_weights(graph)
     graph.write()
+    repair(path / "hls")
     try:
         network = read_rf_network(graph)
     except UnsupportedLayerError as error:
