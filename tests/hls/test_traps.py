@@ -204,6 +204,10 @@ def test_the_models_settings_reach_every_layer_that_the_yaml_says_nothing_else_o
     assert [line.split("weight ")[1][:9] for line in took["model_precision"]] == ["fixed<7,2", "fixed<9,3"]
 
 
+def test_a_factor_of_the_model_is_adjusted_in_the_plugin_too(said: Said) -> None:
+    assert said["plugin_reuse"] == ["3", "4"]
+
+
 def test_windows_side_by_side_and_places_of_weights_are_what_the_plan_has(said: Said) -> None:
     assert said["parallel_rf_taken"] == ["took c: 9 multipliers, weights in BRAM"]  # 18 x 3 of a window, 18 / 3 clocks
     assert [line.rsplit(" ", 1)[1] for line in said["weights_in"]] == ["DRAM", "URAM"]

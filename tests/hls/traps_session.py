@@ -322,6 +322,19 @@ def two_softmaxes(directory: Path) -> list[str]:
     return [_softmax_said(graph.graph[name]) for name in ("own", "fine")]
 
 
+def plugin_reuse(directory: Path) -> list[str]:
+    """The reuse factors that backend="Hypersonic" takes of one for the model, with hls4ml's own configuration."""
+    import hls4ml
+    import tf_keras as keras
+
+    model = model_of(keras, Case(mlp, shape=(12, 3)))
+    config = hls4ml.utils.config_from_keras_model(model, granularity="model", backend="Hypersonic")
+    config["Model"].update(Strategy="Resource", ReuseFactor=4)
+    options = {"output_dir": str(directory), "backend": "Hypersonic", "part": "xcu250-figd2104-2L-e"}
+    graph = hls4ml.converters.convert_from_keras_model(model, hls_config=config, **options)
+    return [str(graph.graph[name].get_attr("reuse_factor")) for name in ("d", "e")]
+
+
 def _softmax_said(layer: Any) -> str:
     try:
         return " ".join(check_softmax(layer))
@@ -333,6 +346,7 @@ def main(directory: Path) -> None:
     use_keras_2()
     cases = {**softmax_cases(), **setting_cases(), **layer_cases()}
     found = {name: said(case, directory / name) for name, case in cases.items()}
+    found["plugin_reuse"] = plugin_reuse(directory / "plugin_reuse")
     found["two_softmaxes"] = two_softmaxes(directory / "two_softmaxes")
     (directory / "said.json").write_text(json.dumps(found, indent=1))
 
