@@ -131,7 +131,7 @@ def _graph(
     io_type = options.pop("IOType", "io_parallel")
     options["LayerName"] = translated(trained.names, options.get("LayerName") or {})
     config = _config(trained, options, inputs, outputs, unrolled=core == "da")
-    from hypersonic.hls.hls4ml_backend import possible_settings
+    from hypersonic.hls.hls4ml_backend import possible_settings  # a plugin of hls4ml, which the loader has imported
 
     try:
         with hls4ml_warnings() as heard, possible_settings():
@@ -141,7 +141,7 @@ def _graph(
     _settle_outputs(graph, trained)
     _pin_fused(graph, trained, outputs, config["LayerName"])
     check_graph(graph)
-    if core != "rf":  # which computes with the factors that the layers were asked for, whatever the C++ takes
+    if core == "csim":  # da unrolls all, rf computes with the factors that were asked for, whatever the C++ takes
         check_own_settings(graph, options)
     snap_weights(graph)
     graph.write()

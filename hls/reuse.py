@@ -120,14 +120,13 @@ def check_own_settings(graph: Any, options: Mapping[str, Any]) -> None:
 
 
 def _check_reuse(layer: Any, settings: Mapping[str, Any]) -> None:
-    asked, taken = settings.get("ReuseFactor"), number(layer, "reuse_factor", 1)
-    if asked in (None, taken) or layer.get_attr("target_cycles") is not None:
+    asked, possible = settings.get("ReuseFactor"), possible_reuse(layer)
+    if asked is None or not possible or asked in possible or layer.get_attr("target_cycles") is not None:
         return
-    possible = possible_reuse(layer)
     listed = sorted(sorted(possible, key=lambda factor: abs(factor - asked))[:_LISTED])
     raise UnsupportedLayerError(
         f"layer {layer.name!r} ({layer.class_name}): ReuseFactor is {asked} with Strategy {strategy(layer).capitalize()}, "
-        f"which hls4ml's C++ cannot do; take {', '.join(map(str, listed)) or taken}{' ...' * (len(listed) < len(possible))}"
+        f"which hls4ml's C++ cannot do; take {', '.join(map(str, listed))}{' ...' * (len(listed) < len(possible))}"
     )
 
 

@@ -256,6 +256,7 @@ def model_of(keras: Any, case: Case) -> Any:
 
 def said(case: Case, directory: Path) -> list[str]:
     """As hls/convert.py does it, without the C++."""
+    import hls4ml  # noqa: F401 - first: it loads the next as its plugin
     import tf_keras as keras
 
     from hypersonic.hls.hls4ml_backend import possible_settings
@@ -270,7 +271,7 @@ def said(case: Case, directory: Path) -> list[str]:
         with hls4ml_warnings() as heard, possible_settings():
             graph = trained.convert(config, directory, "trap", "xcu250-figd2104-2L-e", case.io_type)
         check_graph(graph)
-        if case.core != "rf":
+        if case.core == "csim":
             check_own_settings(graph, options)
         found = [*notes(graph, options, case.core), *heard]
         if case.core == "rf":
