@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -71,3 +72,21 @@ def test_a_module_beside_the_model_gives_the_rows_unless_a_library_has_its_name(
         with pytest.raises(DescriptionError, match=r"AttributeError: .* beside the YAML, whose name no library has"):
             gate._rows("random:rows", Row((X,)))
     assert sys.path == before
+
+
+@pytest.mark.parametrize(("vocabulary", "last"), [(3, 2), (8, 7), (100, 7)])
+def test_random_rows_of_an_index_lie_in_its_table_and_its_type(vocabulary: int, last: int) -> None:
+    numbers, index = gate._random_rows(Row((X, Z)), [0, vocabulary])
+    assert sorted(set(index.ravel().tolist())) == list(range(last + 1))
+    assert numbers.min() < 0 < numbers.max()
+
+
+@pytest.mark.parametrize("index", [-1, 3, 7.875])
+def test_an_index_of_the_gates_rows_without_a_row_in_the_table_is_refused(index: float) -> None:
+    project, given, rows = SimpleNamespace(inputs=Row((X, Z))), SimpleNamespace(rows="mine:rows"), np.zeros((4, 5))
+    rows[1, 3] = 2.5  # its whole part has one
+    rows[2, 4] = index
+    x_raw = Row((X, Z)).to_raw([rows[:, :3], rows[:, 3:]])
+    said = rf"input 'z' of row 2 holds the index {index:g} in ap_fixed<8,4.*, expected 0 to 2"
+    with pytest.raises(DescriptionError, match=said):
+        gate._check_vocabularies(project, given, x_raw, [0, 3])  # type: ignore[arg-type]
