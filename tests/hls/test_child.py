@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from hypersonic import cli
-from hypersonic.hls import build as building
 from hypersonic.hls import zoo_models
 from hypersonic.hls.child import python_argv, python_environment
 from hypersonic.hls.project import ConversionError
@@ -57,14 +56,12 @@ def test_a_directory_that_the_user_names_stays_on_the_module_path(tmp_path: Path
     assert subprocess.run(argv, env=python_environment(), capture_output=True, text=True, check=True).stdout == "7\n"
 
 
-def test_no_child_of_the_build_runs_a_file_of_the_working_directory(
+def test_no_other_child_of_the_compiler_side_runs_a_file_of_the_working_directory(
     planted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("HYPERSONIC_CACHE", str(tmp_path / "cache"))
     (planted / "model.h5").write_bytes(b"no model")
     (planted / "model.yaml").write_text("name: m\ninput: {precision: 'ap_fixed<8,4>'}\noutput: {}\n")
-    with pytest.raises(ConversionError, match=r"model.h5 holds no Keras 2 or QKeras model"):
-        building.build_project(str(planted / "model.h5"), tmp_path / "out", core="csim")
     with pytest.raises(ConversionError, match=r"gives no predictions: .* holds no Keras 2 or QKeras model"):
         trained_predict(planted / "model.h5", [np.zeros((1, 4), np.float32)])
     with pytest.raises(ConversionError, match=r"wrote no m.h5: .* expected module:function"):
