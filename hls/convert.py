@@ -147,7 +147,7 @@ def _graph(
     graph.write()
     repair(directory)
     called = [f"layer {old!r} is called {new!r} in the HLS project" for old, new in trained.names.items()]
-    return graph, [*called, *notes(graph, options, core), *heard]
+    return graph, [*called, *trained.notes, *notes(graph, options, core), *heard]
 
 
 def _say(line: str) -> None:

@@ -29,6 +29,17 @@ def check_keras_model(model: Any, supported: Collection[str]) -> None:
     for layer in model.layers:
         for why, remedy in _faults(layer, supported):
             raise UnsupportedLayerError(f"layer {layer.name!r}: {why}; {remedy}")
+    for layer in nested_layers(model):
+        for why, remedy in (*_faults(layer, supported), *_nested_faults(layer)):
+            raise UnsupportedLayerError(f"layer {layer.name!r}, of a model in the model: {why}; {remedy}")
+
+
+def nested_layers(model: Any) -> Iterator[Any]:
+    """The layers of the models among a model's layers, however deep."""
+    for layer in model.layers:
+        if hasattr(layer, "layers"):
+            yield from layer.layers
+            yield from nested_layers(layer)
 
 
 def read_by_hls4ml(read: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -66,10 +77,35 @@ def _faults(layer: Any, supported: Collection[str]) -> Iterator[tuple[str, str]]
             f"PReLU with shared_axes={list(options['shared_axes'])}, which hls4ml does not read",
             "give every element its alpha",
         )
-    if kind in _MERGES and len(layer.input) > 2:
-        yield f"it merges {len(layer.input)} tensors, and hls4ml two", "merge them two by two"
+    if kind in _MERGES:
+        yield from _merge_faults(kind, layer.input)
     if "BatchNormalization" in kind and list(layer.axis) != [len(layer.input.shape) - 1]:
         yield f"BatchNormalization with axis={list(layer.axis)}, and hls4ml takes the last", "permute the axes"
+
+
+def _merge_faults(kind: str, tensors: Any) -> Iterator[tuple[str, str]]:
+    if not isinstance(tensors, list):
+        yield "it merges one tensor, and hls4ml two", "leave the layer out"
+        return
+    shapes = [tuple(tensor.shape[1:]) for tensor in tensors]
+    if kind != "Concatenate" and len(set(shapes)) > 1:
+        merged = " and ".join(map(str, dict.fromkeys(shapes)))
+        yield (
+            f"it merges the shapes {merged}, and hls4ml's C++ leaves elements out where they differ",
+            "give all the same shape",
+        )
+
+
+def _nested_faults(layer: Any) -> Iterator[tuple[str, str]]:
+    """What is put right in a model's own layers alone (hls/keras_merges.py)."""
+    if type(layer).__name__ in _MERGES and len(layer.input) > 2:
+        yield f"it merges {len(layer.input)} tensors, and hls4ml two", "merge them two by two, or in the outer model"
+    if len(layer.inbound_nodes) > 1 and not _is_input(layer):
+        yield "it is called more than once, and hls4ml reads the first call only", "make a layer for each"
+
+
+def _is_input(layer: Any) -> bool:
+    return type(layer).__name__ == "InputLayer"
 
 
 def _is(value: Any, wanted: Any) -> bool:

@@ -17,7 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.keras_layers import check_keras_model, read_by_hls4ml
+from hypersonic.hls.keras_merges import in_pairs
 from hypersonic.hls.keras_names import named_for_hls4ml
+from hypersonic.hls.merges import MEAN_TYPES, keep_all_bits
 from hypersonic.hls.network import UnsupportedLayerError
 from hypersonic.hls.project import ConversionError
 from hypersonic.hls.trained import Tensor, TrainedModel
@@ -47,8 +49,11 @@ def keras_model(model: Any) -> TrainedModel:
 
     _check_graph(model)
     check_keras_model(model, hls4ml.converters.get_supported_keras_layers())
-    named, names = named_for_hls4ml(model, _custom_objects())
+    paired = in_pairs(model)
+    named, names = named_for_hls4ml(paired.model, _custom_objects())
     config = read_by_hls4ml(lambda: hls4ml.utils.config_from_keras_model(named, granularity="name", backend="Vitis"))
+    for name in paired.means:
+        config["LayerName"][names.get(name, name)]["Precision"].update(MEAN_TYPES)
     inputs = tuple(
         Tensor(name, names.get(name, name), _shape(tensor))
         for name, tensor in zip(model.input_names, model.inputs, strict=True)
@@ -64,11 +69,14 @@ def keras_model(model: Any) -> TrainedModel:
 
     def convert(config: dict[str, Any], directory: Path, name: str, part: str, io_type: str) -> Any:
         options = conversion_options(directory, name, part, io_type)
-        return hls4ml.converters.convert_from_keras_model(named, hls_config=config, **options)
+        graph = hls4ml.converters.convert_from_keras_model(named, hls_config=config, **options)
+        return keep_all_bits(graph, {names.get(name, name) for name in paired.pairs})
 
     layers = _linear(named), _branching(named), _fused(named)
     parameters = int(model.count_params())
-    return TrainedModel(inputs, outputs, config, predict, convert, *layers, parameters=parameters, names=names)
+    return TrainedModel(
+        inputs, outputs, config, predict, convert, *layers, parameters=parameters, names=names, notes=paired.notes
+    )
 
 
 def _shape(tensor: Any) -> tuple[int, ...]:

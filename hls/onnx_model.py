@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from hypersonic.hls.keras_layers import read_by_hls4ml
 from hypersonic.hls.keras_model import conversion_options
+from hypersonic.hls.merges import keep_all_bits
 from hypersonic.hls.network import UnsupportedLayerError
+from hypersonic.hls.onnx_merges import in_pairs
 from hypersonic.hls.project import ConversionError
 from hypersonic.hls.trained import Tensor, TrainedModel
 
@@ -55,11 +57,14 @@ def load_onnx(file: Path) -> TrainedModel:
         for name, tensor in zip(names[1], model.graph.output, strict=True)
     )
 
+    paired, pairs = in_pairs(model)
+
     def convert(config: dict[str, Any], directory: Path, name: str, part: str, io_type: str) -> Any:
         options = conversion_options(directory, name, part, io_type)
-        return _ordered(model, hls4ml.converters.convert_from_onnx_model(model, hls_config=config, **options))
+        graph = hls4ml.converters.convert_from_onnx_model(paired, hls_config=config, **options)
+        return keep_all_bits(_ordered(paired, graph), pairs)
 
-    config = read_by_hls4ml(lambda: hls4ml.utils.config_from_onnx_model(model, granularity="name", backend="Vitis"))
+    config = read_by_hls4ml(lambda: hls4ml.utils.config_from_onnx_model(paired, granularity="name", backend="Vitis"))
     return TrainedModel(inputs, outputs, config, lambda x: _execute(model, x), convert)
 
 

@@ -37,6 +37,7 @@ class TrainedModel:
     fused: (normalisation, the dense layer before it) for every pair that hls4ml may make one layer of.
     parameters: how many numbers were trained (and kept, as a batch norm's statistics are); -1: the format does not tell.
     names: the model's name of a layer -> hls4ml's, where they differ.
+    notes: what was done to the model before hls4ml reads it, in lines for the report.
     convert: (config, directory, project name, part, io_type) -> hls4ml's ModelGraph, after its optimisers, inputs and outputs
     in the model's order.
     """
@@ -51,3 +52,4 @@ class TrainedModel:
     fused: tuple[tuple[str, str], ...] = ()
     parameters: int = -1
     names: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()

@@ -20,6 +20,9 @@ _MAX_WIDTH = 1024
 #: layers that are nothing but names
 _NO_CODE = ("Input", "InputLayer", "Reshape")
 
+#: layers that read a flattened tensor word by word in io_stream
+_GATHERING = (*_NO_CODE, "Clone", "Concatenate", "Dense")
+
 #: functions of nnet_activation.h by the names that an Activation has
 _ACTIVATIONS = frozenset(
     [
@@ -52,12 +55,15 @@ def check_graph(graph: Any) -> None:
     for layer in graph.get_layers():
         _check_widths(layer)
         _check_code(layer)
+        if streamed(layer):
+            _check_words(layer)
         for check in _CHECKS.get(layer.class_name, ()):
             check(layer)
 
 
 def _refused(layer: Any, why: str, remedy: str) -> UnsupportedLayerError:
-    return UnsupportedLayerError(f"layer {layer.name!r} ({layer.class_name}): {why}; {remedy}")
+    # what hls4ml makes of a Reshape in io_stream has its name in it
+    return UnsupportedLayerError(f"layer {layer.name.removeprefix('repack_')!r} ({layer.class_name}): {why}; {remedy}")
 
 
 def _check_widths(layer: Any) -> None:
@@ -75,6 +81,31 @@ def _check_code(layer: Any) -> None:
     """Layers that hls4ml's optimisers were to make others of and did not, as a convolution of several groups."""
     if layer.class_name not in _NO_CODE and not layer.get_attr("function_cpp"):
         raise _refused(layer, "hls4ml has no C++ for it", "build it of other layers")
+
+
+def _check_words(layer: Any) -> None:
+    """Refuse a reader that takes a flattened tensor for one word of a stream: Flatten leaves the words, a pixel each, alone.
+
+    nnet_stream.h's repack_stream leaves elements out where neither word is made of whole others.
+    """
+    for tensor in layer.inputs if layer.class_name not in _GATHERING else ():
+        variable = layer.get_input_variable(tensor)
+        word, size = int(getattr(variable.type, "n_elem", variable.shape[-1])), int(variable.shape[-1])
+        made = int(layer.get_output_variable().shape[-1])
+        if layer.class_name == "Repack":
+            if word % made and made % word:
+                raise _refused(
+                    layer,
+                    f"it makes words of {made} numbers of words of {word} in io_stream, where hls4ml's C++ leaves numbers out",
+                    "take a last dimension that is a multiple or a divisor of the one before, or IOType io_parallel",
+                )
+        elif word != size:
+            raise _refused(
+                layer,
+                f"it reads {size} numbers from a Flatten, which come in words of {word} in io_stream, and hls4ml's C++ takes "
+                f"each word for all {size}",
+                "put the Flatten behind it, or use IOType io_parallel",
+            )
 
 
 def _check_dense(layer: Any) -> None:

@@ -65,8 +65,9 @@ def read_rf_network(model: Any) -> RfNetwork:
             tensors[layer.outputs[0]] = made
             inputs.append(made)
         elif layer.class_name == "Clone":
-            for name in layer.outputs:
-                tensors[name] = tensors[layer.inputs[0]]
+            copied = _cloned(layer, tensors[layer.inputs[0]])
+            read += [copied] if isinstance(copied, Map) else []
+            tensors |= dict.fromkeys(layer.outputs, copied.y if isinstance(copied, Map) else copied)
         else:
             found = _read(layer, [tensors[name if name in tensors else sources[name]] for name in layer.inputs])
             read += distinct(found, taken)
@@ -259,12 +260,31 @@ def _reshape(layer: Any, x: Tensor, y: Tensor) -> Reshape:
     return Reshape(layer.name, x, Tensor(y.name, y.shape, x.precision))
 
 
-def _transpose(layer: Any, x: Tensor, y: Tensor) -> Reshape:
+def _repack(layer: Any, x: Tensor, y: Tensor) -> tuple[Layer, ...]:
+    """What hls4ml makes of a Reshape in io_stream copies every number into a result of a type of its own."""
+    if x.precision == y.precision:
+        return (_reshape(layer, x, y),)
+    copied = _copied(layer, x, Tensor(f"{y.name}_cast", x.shape, y.precision))
+    return copied, _reshape(layer, copied.y, y)
+
+
+def _cloned(layer: Any, x: Tensor) -> Tensor | Map:
+    """The tensor itself, or the copy of it whose type hls4ml changes: that of a Repack is the model's own behind a Clone."""
+    y = tensor(layer.get_output_variable(layer.outputs[0]), layer.outputs[0], layer)
+    return x if x.precision == y.precision else _copied(layer, x, replace(y, shape=x.shape))
+
+
+def _copied(layer: Any, x: Tensor, y: Tensor) -> Map:
+    none = Constants(np.zeros(0, dtype=np.int64), 0)
+    return Map(layer.name, x, y, MapFunction.LINEAR, none, none)
+
+
+def _transpose(layer: Any, x: Tensor, y: Tensor) -> tuple[Layer, ...]:
     order = [int(axis) for axis in layer.get_attr("perm")]
     moved = [axis for axis in order if x.shape[axis] > 1]
     if moved != sorted(moved):
         raise refuse(layer, f"it permutes the axes to {order}, which a stream cannot without holding the whole tensor")
-    return _reshape(layer, x, y)
+    return _repack(layer, x, y)
 
 
 def _resize(layer: Any, x: Tensor, y: Tensor) -> Upsample:
@@ -316,7 +336,7 @@ _READERS: dict[str, _Reader] = {
     "GlobalPooling1D": read_global_pool,
     "GlobalPooling2D": read_global_pool,
     "Reshape": _reshape,
-    "Repack": _reshape,
+    "Repack": _repack,
     "Transpose": _transpose,
     "Resize": _resize,
     "ZeroPadding1D": _zero_padding,

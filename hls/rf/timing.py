@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,9 +25,28 @@ class Clocks:
 
 def clocks(pipeline: Pipeline) -> Clocks:
     """One row through the pipeline, its input beats a clock apart."""
+    return _clocks(pipeline, lambda _, departed: departed)
+
+
+def clocks_among_rows(pipeline: Pipeline) -> Clocks:
+    """The same with rows before and behind it: a stage begins with a row when it is done with the one before.
+
+    A concatenation that has one tensor early, and waits longer than a row for the other, takes the early one late.
+    """
+    ii = row_interval(pipeline)
+
+    def behind(timing: Timing, departed: NDArray[np.int64]) -> NDArray[np.int64]:
+        after = departed[-1] - ii + timing.gap * np.arange(1, len(departed) + 1)
+        settled: NDArray[np.int64] = np.maximum(departed, np.minimum(after, departed[-1]))
+        return settled
+
+    return _clocks(pipeline, behind)
+
+
+def _clocks(pipeline: Pipeline, settle: Callable[[Timing, NDArray[np.int64]], NDArray[np.int64]]) -> Clocks:
     arrivals = offered(pipeline)
     for stage in pipeline.stages:
-        departed = stage.timing.departures(tuple(arrivals[stream.name] for stream in stage.inputs))
+        departed = settle(stage.timing, stage.timing.departures(tuple(arrivals[stream.name] for stream in stage.inputs)))
         for stream in stage.outputs:
             arrivals[stream.name] = departed
     latency = max(int(arrivals[stream.name][-1]) for stream in pipeline.outputs)
@@ -66,16 +86,27 @@ def dependences(pipeline: Pipeline, fork: Stage | None) -> dict[str, NDArray[np.
     return known
 
 
-def common_fork(pipeline: Pipeline, join: Stage) -> Stage | None:
-    """The last fork that both of a join's inputs come from; None: only the port is common to them."""
+def common_forks(pipeline: Pipeline, join: Stage) -> tuple[Stage | None, ...]:
+    """The last fork that both of a join's inputs come from, and those before it that reach one of them round that last one.
+
+    (None,): only the port is common to them.
+    """
+    a, b = (_forks_behind(pipeline)[stream.name] for stream in join.inputs)
+    shared = [stage for stage in pipeline.stages if stage.name in a & b]
+    if not shared:
+        return (None,)
+    around = set[str]().union(*(_forks_behind(pipeline, shared[-1])[stream.name] for stream in join.inputs))
+    return tuple(stage for stage in shared if stage is shared[-1] or stage.name in around)
+
+
+def _forks_behind(pipeline: Pipeline, last: Stage | None = None) -> dict[str, set[str]]:
+    """For each stream the names of the forks it comes from; last: a fork that nobody looks behind."""
     behind: dict[str, set[str]] = {stream.name: set() for stream in pipeline.inputs}
     for stage in pipeline.stages:
-        found = set[str]().union(*(behind[stream.name] for stream in stage.inputs))
+        found = set[str]().union(*(behind[stream.name] for stream in stage.inputs)) if stage is not last else set()
         for stream in stage.outputs:
             behind[stream.name] = found | ({stage.name} if len(stage.outputs) > 1 else set())
-    a, b = (behind[stream.name] for stream in join.inputs)
-    shared = [stage for stage in pipeline.stages if stage.name in a & b]
-    return shared[-1] if shared else None
+    return behind
 
 
 def waiting(early: NDArray[np.int64], taken: NDArray[np.int64], ii: int) -> int:

@@ -138,7 +138,6 @@ def said(directory: Path) -> Said:
         ("slopes", r"layer 'c': PReLU with shared_axes=\[1\], which hls4ml does not read"),
         ("dynamic", r"input 'x': shape is \(batch, None, 3\), expected every dimension after the batch as a number"),
         ("scalar", r"input 'x': shape is \(batch\), expected every dimension after the batch as a number, and one at least"),
-        ("merge", r"layer 'sum': it merges 3 tensors, and hls4ml two; merge them two by two"),
         ("cropping", r"layer 'c': hls4ml's Keras front end has no Cropping3D"),
     ],
 )

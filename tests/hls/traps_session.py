@@ -228,7 +228,6 @@ def layer_cases() -> dict[str, Case]:
         "cropping": Case(one("Cropping3D"), shape=(6, 6, 6, 2)),
         "scalar": Case(one("Flatten"), shape=()),
         "dynamic": Case(one("Conv1D", 2, 3), shape=(None, 3)),
-        "merge": Case(lambda keras: [_three(keras)]),
         "bidirectional": Case(
             lambda keras: [keras.layers.Bidirectional(keras.layers.LSTM(4), merge_mode="sum", name="c")], shape=(5, 3)
         ),
@@ -238,13 +237,6 @@ def layer_cases() -> dict[str, Case]:
             lambda keras: [keras.layers.Activation(name) for name in ("elu", "selu", "softplus", "relu", "tanh", "sigmoid")]
         ),
     }
-
-
-def _three(keras: Any) -> Any:
-    def joined(x: Any) -> Any:
-        return keras.layers.Add(name="sum")([keras.layers.Dense(2)(x) for _ in range(3)])
-
-    return joined
 
 
 def model_of(keras: Any, case: Case) -> Any:

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Branches that part and meet again never block one another, however slow any stage is: on paper, without clocks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hypersonic.hls.network import Constants, Precision
+from hypersonic.hls.rf.layers import (
+    Concatenate,
+    Dense,
+    Layer,
+    Map,
+    MapFunction,
+    Merge,
+    MergeOperation,
+    Pool,
+    PoolOperation,
+    RfNetwork,
+    Tensor,
+    Upsample,
+    Window,
+)
+from hypersonic.hls.rf.plan import plan
+from tests.hls.rf.untimed import blocks
+
+KIND, WIDE = Precision(8, 4), Precision(24, 8)
+NONE = Constants(np.zeros(0, dtype=np.int64), 0)
+
+
+class Drawing:
+    """A network as it grows: images of one size."""
+
+    def __init__(self, inputs: int = 1, channels: int = 1, size: tuple[int, int] = (6, 4)) -> None:
+        self.inputs = [Tensor(f"x{index}", (*size, channels), KIND) for index in range(inputs)]
+        self.tensors = list(self.inputs)
+        self.layers: list[Layer] = []
+
+    def relu(self, x: Tensor) -> Tensor:
+        return self._made(Map(self._name(), x, self._like(x, x.channels), MapFunction.RELU, NONE, NONE))
+
+    def convolution(self, x: Tensor, kernel: tuple[int, int], reuse_factor: int = 1) -> Tensor:
+        y, n_in = self._like(x, x.channels), kernel[0] * kernel[1] * x.channels
+        pad = [(size - 1 - (size - 1) // 2, (size - 1) // 2) for size in kernel]
+        seen = Window(kernel, (1, 1), pad[0][1], pad[0][0], pad[1][1], pad[1][0])
+        weight, bias = (Constants(np.ones(shape, dtype=np.int64), 4) for shape in ((n_in, y.channels), (y.channels,)))
+        return self._made(Dense(self._name(), x, y, weight, bias, WIDE, reuse_factor, reuse_factor, seen))
+
+    def down_and_up(self, x: Tensor) -> Tensor:
+        small = Tensor(f"{self._name()}_small", (x.shape[0] // 2, x.shape[1] // 2, x.channels), KIND)
+        self.layers.append(Pool(self._name(), x, small, PoolOperation.MAX, Window((2, 2), (2, 2)), KIND))
+        return self._made(Upsample(self._name(), small, self._like(x, x.channels), (2, 2)))
+
+    def add(self, a: Tensor, b: Tensor) -> Tensor:
+        return self._made(Merge(self._name(), a, b, self._like(a, a.channels), MergeOperation.ADD))
+
+    def concatenate(self, a: Tensor, b: Tensor) -> Tensor:
+        return self._made(Concatenate(self._name(), a, b, self._like(a, a.channels + b.channels), 2))
+
+    def network(self) -> RfNetwork:
+        """With all that nobody reads side by side as its one output."""
+        read = {tensor.name for layer in self.layers for tensor in (getattr(layer, side, None) for side in "xab") if tensor}
+        ends = [tensor for tensor in self.tensors if tensor.name not in read]
+        while len(ends) > 1:
+            a, b = ends.pop(), ends.pop()
+            ends.append(self.concatenate(a, b))
+        return RfNetwork("net", tuple(self.inputs), (ends[0],), tuple(self.layers))
+
+    def _name(self) -> str:
+        return f"layer_{len(self.layers)}"
+
+    def _like(self, x: Tensor, channels: int) -> Tensor:
+        return Tensor(f"t{len(self.layers)}", (*x.shape[:2], channels), KIND)
+
+    def _made(self, layer: Layer) -> Tensor:
+        self.layers.append(layer)
+        self.tensors.append(layer.y)
+        return layer.y
+
+
+@st.composite
+def networks(draw: st.DrawFn) -> RfNetwork:
+    drawing = Drawing(draw(st.integers(1, 2)), draw(st.sampled_from((1, 2))))
+    for _ in range(draw(st.integers(1, 9))):
+        x, other = (draw(st.sampled_from(drawing.tensors[-5:])) for _ in range(2))
+        kind = draw(st.sampled_from(("relu", "convolution", "down_and_up", "add", "concatenate")))
+        if kind == "convolution":
+            drawing.convolution(x, (draw(st.integers(1, 5)), draw(st.integers(1, 3))), draw(st.sampled_from((1, 4))))
+        elif kind == "concatenate" and x.channels + other.channels <= 8:
+            drawing.concatenate(x, other)
+        elif kind == "add" and x.channels == other.channels:
+            drawing.add(x, other)
+        elif kind == "down_and_up":
+            drawing.down_and_up(x)
+        else:
+            drawing.relu(x)
+    return drawing.network()
+
+
+@settings(max_examples=60, deadline=None)
+@given(networks(), st.sampled_from((0, 1 << 20)))
+def test_no_network_blocks_whatever_its_branches(network: RfNetwork, whole_row_bits: int) -> None:
+    assert blocks(plan(network, whole_row_bits)) == ""
+
+
+@pytest.mark.parametrize("chain", [1, 10, 20])
+def test_a_branch_around_the_fork_is_waited_for_too(chain: int) -> None:
+    """Both sides of the last join come from the fork behind the chain; but one also waits for lines of the image before it."""
+    drawing = Drawing(size=(8, 16))
+    first = before = drawing.relu(drawing.inputs[0])
+    slow = drawing.convolution(first, (7, 1))
+    for _ in range(chain):
+        before = drawing.relu(before)
+    drawing.add(before, drawing.add(slow, before))
+    assert blocks(plan(drawing.network())) == ""
