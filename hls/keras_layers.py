@@ -84,9 +84,6 @@ def _faults(layer: Any, supported: Collection[str]) -> Iterator[tuple[str, str]]
 
 
 def _merge_faults(kind: str, tensors: Any) -> Iterator[tuple[str, str]]:
-    if not isinstance(tensors, list):
-        yield "it merges one tensor, and hls4ml two", "leave the layer out"
-        return
     shapes = [tuple(tensor.shape[1:]) for tensor in tensors]
     if kind != "Concatenate" and len(set(shapes)) > 1:
         merged = " and ".join(map(str, dict.fromkeys(shapes)))

@@ -26,7 +26,7 @@ from pathlib import Path
 from hypersonic.hls.keras_model import use_keras_2
 use_keras_2()
 from tests.hls.topologies import STREAM, Case, write
-print(write(Case("event", "rf", STREAM), "event", Path(sys.argv[1])))
+print(write(Case("event", "rf", STREAM), "collision", Path(sys.argv[1])))
 """
 
 
@@ -34,7 +34,7 @@ print(write(Case("event", "rf", STREAM), "event", Path(sys.argv[1])))
 def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     directory = tmp_path_factory.mktemp("event")
     subprocess.run([sys.executable, "-c", _WRITE, str(directory)], check=True, capture_output=True, cwd=ROOT)
-    return str(directory / "event.h5")
+    return str(directory / "collision.h5")
 
 
 @pytest.mark.parametrize("target", ["sw_emu", "hw_emu"])
@@ -53,6 +53,6 @@ def test_a_network_of_many_branches_is_served_with_the_integers_of_its_cpp(model
         for tensor, part in zip(manifest.inputs.tensors, wire, strict=True)
     ]
     with served(tmp_path) as server, triton.InferenceServerClient(server.grpc) as client:
-        result = client.infer("event", asked)
+        result = client.infer("collision", asked)
         for tensor, part in zip(manifest.outputs.tensors, expected, strict=True):
             np.testing.assert_array_equal(result.as_numpy(tensor.name).reshape(ROWS, -1), part.reshape(ROWS, -1))

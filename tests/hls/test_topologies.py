@@ -62,7 +62,7 @@ def test_every_core_equals_hls4mls_cpp_under_stalls_and_after_a_reset(projects: 
             rtl.predict_raw(x, Stalls(60, 90, 1), clock_limit=200)
             rtl.reset()
             np.testing.assert_array_equal(rtl.predict_raw(x, Stalls(60, 90, 1)), expected, err_msg=project.name)
-            if core.kind == "rf":
+            if core.kind == "rf" and len(core.outputs.tensors) == 1:  # of several, the early ones wait for the last
                 rtl.reset()
                 rtl.predict_raw(x)
                 predicted = core.latency_cycles + (ROWS - 1) * core.ii + 1
