@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +26,7 @@ class Paired:
     notes: tuple[str, ...] = ()
 
 
-def in_pairs(model: Any) -> Paired:
+def in_pairs(model: Any, custom_objects: Mapping[str, Any]) -> Paired:
     """The same network with merges of two alone; the model itself where it has no others.
 
     model: every layer called once, none of them a model. Names of inputs, outputs and layers stay.
@@ -38,7 +39,7 @@ def in_pairs(model: Any) -> Paired:
     made: dict[str, _Layer] = {}
     for name, layer in before.items():
         made |= _tree(layer, before) if name in wide else {name: layer}
-    paired = type(model).from_config({**config, "layers": list(made.values())}, custom_objects=_custom_objects())
+    paired = type(model).from_config({**config, "layers": list(made.values())}, custom_objects=dict(custom_objects))
     for name in before.keys() - wide.keys():
         paired.get_layer(name).set_weights(model.get_layer(name).get_weights())
     means = {name: len(_sources(layer)) for name, layer in wide.items() if layer["class_name"] == "Average"}
@@ -74,11 +75,3 @@ def _like(layer: _Layer, kind: str, sources: list[Any], **options: Any) -> _Laye
     kept = {key: value for key, value in layer.items() if key != "build_config"}
     config = {**layer["config"], **options}
     return {**kept, "class_name": kind, "config": config, "name": config["name"], "inbound_nodes": [sources]}
-
-
-def _custom_objects() -> dict[str, Any]:
-    from qkeras.utils import _add_supported_quantized_objects
-
-    custom: dict[str, Any] = {}
-    _add_supported_quantized_objects(custom)
-    return custom

@@ -49,8 +49,9 @@ def keras_model(model: Any) -> TrainedModel:
 
     _check_graph(model)
     check_keras_model(model, hls4ml.converters.get_supported_keras_layers())
-    paired = in_pairs(model)
-    named, names = named_for_hls4ml(paired.model, _custom_objects())
+    custom = _custom_objects()
+    paired = in_pairs(model, custom)
+    named, names = named_for_hls4ml(paired.model, custom)
     config = read_by_hls4ml(lambda: hls4ml.utils.config_from_keras_model(named, granularity="name", backend="Vitis"))
     for name in paired.means:
         config["LayerName"][names.get(name, name)]["Precision"].update(MEAN_TYPES)
