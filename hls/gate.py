@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -39,7 +39,9 @@ def compare(csim: Csim, trained: TrainedModel, gate: Gate | None, vocabularies: 
     """csim against the framework that trained the model, on the gate's rows, in each output's units on the wire.
 
     vocabularies: for each input, the rows of the table that it is an index of, or 0.
-    The worst of all outputs, and under "outputs" the same figures of each by name. Raises ConversionError above the tolerance.
+    The worst of all outputs, and under "outputs" the same figures of each by name, with the trained model's own least and
+    greatest number. "warnings": without a tolerance, a sentence for each output that is nothing like the trained model's.
+    Raises ConversionError above the tolerance.
     """
     project = csim.project
     rows = _rows(gate.rows, project.inputs) if gate else _random_rows(project.inputs, vocabularies)
@@ -60,7 +62,28 @@ def compare(csim: Csim, trained: TrainedModel, gate: Gate | None, vocabularies: 
         "fraction_exact": min(figures["fraction_exact"] for figures in outputs.values()),
         "tolerance": gate.tolerance if gate else None,
         "outputs": outputs,
+        "warnings": [] if gate else _warnings(project, outputs, len(x_raw)),
     }
+
+
+def _warnings(project: HlsProject, outputs: Mapping[str, Mapping[str, float]], rows: int) -> list[str]:
+    return [
+        f"output {spec.name!r} of model {project.name!r} is not what the trained model answers: on {rows:,} random rows the "
+        f"worst difference is {figures['max_abs_difference']:g}, where the trained model's answers run from "
+        f"{figures['least']:g} to {figures['greatest']:g}. Give the layers wider types; with gate.rows and gate.tolerance in "
+        "the YAML the model is compared on your rows, and refused when it is worse than that"
+        for spec, figures in ((spec, outputs[spec.name]) for spec in project.outputs.tensors)
+        if _is_far(spec, figures)
+    ]
+
+
+def _is_far(spec: TensorSpec, figures: Mapping[str, float]) -> bool:
+    """Whether the worst difference is half of the answers' span or more (of their size, where they are all one number), and
+    more than one step of the output's type. A difference that is NaN is far as well.
+    """
+    least, greatest, worst = (figures[name] for name in ("least", "greatest", "max_abs_difference"))
+    size = greatest - least or abs(greatest)
+    return not (worst < size / 2 or worst <= 2.0 ** (-spec.fixed.fraction - min(spec.exponents)))
 
 
 def _figures(
@@ -85,6 +108,8 @@ def _figures(
         "max_abs_difference": float(difference.max()),
         "mean_abs_difference": float(difference.mean()),
         "fraction_exact": float(np.mean(np.rint(np.ldexp(expected, fixed.fraction)) == y_raw)),
+        "least": float(wanted.min()),
+        "greatest": float(wanted.max()),
     }
 
 

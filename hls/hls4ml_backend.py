@@ -30,6 +30,7 @@ from hypersonic.hls import reuse
 from hypersonic.hls.core import Core
 from hypersonic.hls.da_core import write_core
 from hypersonic.hls.da_refusal import naming_rf
+from hypersonic.hls.hls4ml_passes import register as register_fusions
 from hypersonic.hls.model_graph import read_network, tensor_types
 from hypersonic.hls.repairs import repair
 from hypersonic.hls.rf.graph import read_rf_network
@@ -113,6 +114,7 @@ class HypersonicBackend(VitisBackend):  # type: ignore[misc]
         flows = get_flow("vitis:ip").requires.copy()
         flows.insert(flows.index("vivado:init_layers") + 1, unroll)
         flows.insert(flows.index("vivado:specific_types"), _possible_settings())
+        flows.insert(0, register_fusions())
         self._default_flow = register_flow("ip", None, requires=flows, backend=self.name)
         passes = ["make_stamp", "hypersonic:write_hls"]
         self._writer_flow = register_flow("write", passes, requires=[self._default_flow], backend=self.name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +70,7 @@ def keras_model(model: Any) -> TrainedModel:
 
     def convert(config: dict[str, Any], directory: Path, name: str, part: str, io_type: str) -> Any:
         options = conversion_options(directory, name, part, io_type)
-        graph = hls4ml.converters.convert_from_keras_model(named, hls_config=config, **options)
+        graph = hls4ml.converters.convert_from_keras_model(named, hls_config=with_fusions(config), **options)
         return keep_all_bits(graph, {names.get(name, name) for name in paired.pairs})
 
     layers = _linear(named), _branching(named), _fused(named)
@@ -139,10 +139,12 @@ def _quantisers(model: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _fused(model: Any) -> tuple[tuple[str, str], ...]:
-    """Normalisations straight behind a dense layer or a convolution that nothing else reads."""
+    """Normalisations straight behind a dense layer or a convolution (the second half of a separable one) that nothing else
+    reads.
+    """
     pairs = ((layer, _before(layer)) for layer in model.layers if type(layer).__name__.endswith("BatchNormalization"))
     return tuple(
-        (layer.name, before.name)
+        (layer.name, f"{before.name}_pointwise" if "Separable" in type(before).__name__ else before.name)
         for layer, before in pairs
         if before is not None
         and not _branches(model, before)
@@ -171,6 +173,13 @@ def conversion_options(directory: Path, name: str, part: str, io_type: str = "io
         "clock_period": 3.3,
         "write_weights_txt": False,
     }
+
+
+def with_fusions(config: Mapping[str, Any]) -> dict[str, Any]:
+    """hls4ml's configuration with our flow of fusions before the backend's own."""
+    from hypersonic.hls.hls4ml_passes import register
+
+    return {**config, "Flows": [register(), "vitis:ip"]}
 
 
 def _load(file: Path) -> Any:

@@ -59,6 +59,7 @@ def check_graph(graph: Any) -> None:
             _check_words(layer)
         for check in _CHECKS.get(layer.class_name, ()):
             check(layer)
+    _check_dimensions(graph)
 
 
 def _refused(layer: Any, why: str, remedy: str) -> UnsupportedLayerError:
@@ -106,6 +107,17 @@ def _check_words(layer: Any) -> None:
                 f"each word for all {size}",
                 "put the Flatten behind it, or use IOType io_parallel",
             )
+
+
+def _check_dimensions(graph: Any) -> None:
+    """nnet_sepconv1d_latency.h and nnet_sepconv2d_latency.h have the same include guard: C++ that has both does not compile."""
+    found = {layer.class_name: layer for layer in graph.get_layers() if layer.class_name in _DEPTHWISE}
+    if len(found) > 1:
+        raise _refused(
+            found[_DEPTHWISE[0]],
+            f"layer {found[_DEPTHWISE[1]].name!r} is a DepthwiseConv2D, and hls4ml's C++ of a model with both does not compile",
+            "write the one-dimensional convolution as one of two dimensions, a row high",
+        )
 
 
 def _check_dense(layer: Any) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -95,6 +96,7 @@ def build(
     takes time. on_gate: told how near the fixed point is to the trained model, and what a fit found. on_resources: told the
     estimate of what the RTL takes of the card, which goes into the manifest's report and takes minutes the first time; None: no
     estimate, and an emulated card takes what cannot fit.
+    Outputs that are nothing like the trained model's are named on standard error, whatever progress does.
     Raises BuildError for what this machine cannot build, and the rooms' own errors: ConversionError, KernelError,
     PlatformError, LinkError, ResourceError, PublishError, SynthesisError, ToolError, VendorError.
 
@@ -109,8 +111,7 @@ def build(
     _check_fit(fit, request)
     builds = (directory or Path("build")) / "bitstream"
     project, rtl = _travelled(*_convert(model, request.conversion, progress, fit.as_json()), datatypes)
-    if "gate" in project.report:
-        on_gate(gate_line(project.report["gate"]))
+    _tell(project.report.get("gate"), on_gate)
     if "fit" in project.report:
         lines, units = shown(project.report, (directory or Path("build")) / f"{project.name}-fit.png", fit.network_gbps)
         on_gate("\n".join(lines))
@@ -188,6 +189,15 @@ def _check_fit(fit: FitOptions, request: _Request) -> None:
         wanted = "target hw_emu" if request.target is Target.SW_EMU else "core rf"
         got = f"got target {request.target}, core {request.kind}"
         raise BuildError(f"--fit shares the multipliers of RTL: {got}; take {wanted}")
+
+
+def _tell(gate: Mapping[str, Any] | None, on_gate: Progress) -> None:
+    """What the comparison with the trained model found; its warnings go to standard error, --quiet or not."""
+    if gate is None:
+        return
+    on_gate(gate_line(gate))
+    for warning in gate["warnings"]:
+        sys.stderr.write(f"hypersonic: WARNING: {warning}\n")
 
 
 def gate_line(figures: Mapping[str, Any]) -> str:

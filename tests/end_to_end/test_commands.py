@@ -192,3 +192,15 @@ def test_a_network_is_a_number_of_gigabits_above_0(value: str, capsys: pytest.Ca
 
 def test_a_card_that_is_not_known_is_named_before_anything_is_sent() -> None:
     refused(hypersonic("infer", "facile", "--platform", "u999"), "platform is 'u999', expected one of aws_f2, u200")
+
+
+def test_outputs_unlike_the_trained_models_are_named_on_standard_error_whatever_progress_does(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    figures = {"rows": 4, "source": "random", "fraction_exact": 0.0, "max_abs_difference": 1.5, "tolerance": None}
+    said: list[str] = []
+    building._tell({**figures, "warnings": ["output 'y' is not what the trained model answers"]}, said.append)
+    assert len(said) == 1
+    captured = capsys.readouterr()
+    assert captured.err == "hypersonic: WARNING: output 'y' is not what the trained model answers\n"
+    assert captured.out == ""

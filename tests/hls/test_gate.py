@@ -7,13 +7,14 @@ import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from hypersonic.hls import gate
-from hypersonic.hls.description import DescriptionError
+from hypersonic.hls.description import DescriptionError, Gate
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
@@ -90,3 +91,36 @@ def test_an_index_of_the_gates_rows_without_a_row_in_the_table_is_refused(index:
     said = rf"input 'z' of row 2 holds the index {index:g} in ap_fixed<8,4.*, expected 0 to 2"
     with pytest.raises(DescriptionError, match=said):
         gate._check_vocabularies(project, given, x_raw, [0, 3])  # type: ignore[arg-type]
+
+
+def compared(got: list[float], wanted: list[float], tolerance: float | None = None) -> dict[str, Any]:
+    """The figures of a model of one output that answers `got` to rows that the framework answers `wanted`."""
+    fixed = FixedPoint(16, 8)
+    row, out = Row((X,)), Row((TensorSpec("y", (1,), fixed),))
+
+    def answers(x: Any) -> Any:
+        return np.resize(fixed.from_float(np.array(got)), (len(x), 1))
+
+    trained = SimpleNamespace(
+        inputs=[SimpleNamespace(name="x", shape=(3,))],
+        outputs=[SimpleNamespace(name="y")],
+        predict=lambda x: [np.resize(np.array(wanted), (len(x[0]), 1))],
+    )
+    project = SimpleNamespace(name="m", inputs=row, outputs=out)
+    judged = Gate(f"{__name__}:one", tolerance) if tolerance else None
+    return gate.compare(SimpleNamespace(project=project, predict_raw=answers), trained, judged, [0])  # type: ignore[arg-type]
+
+
+def test_without_a_tolerance_a_difference_of_the_answers_size_is_a_warning() -> None:
+    (warning,) = compared([0.0, 1.0], [1.0, 0.5])["warnings"]
+    assert warning.startswith("output 'y' of model 'm' is not what the trained model answers: on 1,000 random rows the worst")
+    assert "difference is 1, where the trained model's answers run from 0.5 to 1." in warning
+    assert len(compared([3.0, 3.0], [6.0, 6.0])["warnings"]) == 1
+    assert len(compared([0.0], [float("nan")])["warnings"]) == 1
+
+
+def test_small_differences_rounding_and_a_tolerance_that_is_met_are_no_warning() -> None:
+    assert compared([0.0, 1.0], [0.25, 1.0])["warnings"] == []
+    assert compared([0.0, 0.0], [0.0, 2.0**-9])["warnings"] == []  # less than a step of ap_fixed<16,8>
+    assert compared([0.0, 0.0], [0.0, 0.0])["warnings"] == []
+    assert compared([0.0, 1.0], [1.0, 0.5], tolerance=2.0)["warnings"] == []

@@ -123,6 +123,10 @@ def said(directory: Path) -> Said:
             "depthwise_resource",
             r"Strategy is Resource, at which hls4ml's C\+\+ for io_parallel stops the process; write Strategy: La",
         ),
+        (
+            "depthwise_both",
+            r"layer 'c' \(DepthwiseConv1D\): layer 'depthwise_conv2d' is a DepthwiseConv2D, .* does not compile",
+        ),
         ("depth_multiplier", r"its depth multiplier is 2, at which hls4ml's C\+\+ stops the process; expected 1"),
         ("pool_stream", r"pool \(3, 3\), stride \(2, 2\), padding \[0, 0, 0, 0\] .* in io_stream, .* use IOType io_parallel"),
         ("pool_padded_stream", r"pool \(4, 4\), stride \(4, 4\), padding \[1, 1, 1, 1\]"),

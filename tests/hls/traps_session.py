@@ -213,6 +213,14 @@ def layer_cases() -> dict[str, Case]:
         "stride_stream": Case(one("Conv2D", 4, (1, 3), strides=(2, 1)), shape=image, io_type="io_stream"),
         "depthwise_resource": Case(one("DepthwiseConv2D", 3), resource(1), shape=image),
         "depth_multiplier": Case(one("DepthwiseConv2D", 3, depth_multiplier=2), shape=image),
+        "depthwise_both": Case(
+            lambda keras: [
+                keras.layers.DepthwiseConv1D(3, name="c"),
+                keras.layers.Reshape((1, 4, 3)),
+                keras.layers.DepthwiseConv2D((1, 3)),
+            ],
+            shape=(6, 3),
+        ),
         "pool_stream": Case(one("MaxPooling2D", 3, 2), shape=image, io_type="io_stream"),
         "pool_padded_stream": Case(one("MaxPooling2D", 4, padding="same"), shape=image, io_type="io_stream"),
         "pool_parallel": Case(one("MaxPooling2D", 3, 2, padding="same"), shape=image),
