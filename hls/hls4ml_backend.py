@@ -129,10 +129,12 @@ class HypersonicBackend(VitisBackend):  # type: ignore[misc]
         """x: (rows, ...) float32 or float64 -> what the RTL answers, (rows, n_out) in x's dtype; one row alone gives (n_out,).
 
         A list of them for several inputs, and for several outputs. Shapes are those of hls4ml's own predict, and inputs are
-        rounded by the input type's own modes, as its C++ does.
+        rounded by the input type's own modes, as its C++ does. Raises TypeError for numbers of another kind, as hls4ml does:
+        answers have the inputs' dtype, and integers would lose what is behind the point.
         """
         core = _written(model)
         parts = [np.asarray(part) for part in (x if len(core.inputs.tensors) > 1 else [x])]
+        _check_kinds(core, parts)
         numbers = zip(core.inputs.tensors, parts, strict=True)
         x_raw = np.concatenate([spec.fixed.from_float(part.reshape(-1, spec.size)) for spec, part in numbers], axis=1)
         with RtlCore(core) as rtl:
@@ -147,6 +149,15 @@ class HypersonicBackend(VitisBackend):  # type: ignore[misc]
         core, figures = core_of(model)
         _warn(lint(core.sources, core.top, "-Wno-fatal"))
         return {"CoreReport": figures}
+
+
+def _check_kinds(core: Core, parts: list[NDArray[Any]]) -> None:
+    for spec, part in zip(core.inputs.tensors, parts, strict=True):
+        if part.dtype not in (np.float32, np.float64):
+            raise TypeError(
+                f"input {spec.name!r} is an array of {part.dtype}, expected float32 or float64, whose kind the answers have: use "
+                "x.astype(numpy.float32)"
+            )
 
 
 def core_of(model: Any) -> tuple[Core, dict[str, Any]]:

@@ -11,6 +11,9 @@ from typing import Any
 
 import numpy as np
 
+#: kinds of numbers that hls4ml's own predict refuses
+OTHER_KINDS = ("int64", "uint8", "bool", "float16", "longdouble", "complex64")
+
 STRATEGIES = ("Latency", "distributed_arithmetic")
 
 
@@ -70,7 +73,7 @@ def compared(
     """Every backend's answers to the inputs against the Vitis backend's: values, shapes, dtypes, and lists for lists."""
     import hls4ml
 
-    answers, reports = {}, {}
+    answers, reports, refused = {}, {}, []
     for backend, strategy in [("Vitis", "Latency"), *(("Hypersonic", strategy) for strategy in strategies)]:
         config = hls4ml.utils.config_from_keras_model(model, granularity="name", backend=backend)
         for layer in config["LayerName"].values():  # what the model-wide word does not reach
@@ -83,10 +86,20 @@ def compared(
         answers[f"{backend} {strategy}"] = [made.predict(x) for x in inputs]
         if backend == "Hypersonic":
             reports[strategy] = made.build()
+            refused = [said(made, inputs[0], kind) for kind in OTHER_KINDS]
     wanted = answers.pop("Vitis Latency")
     equal = {name: all(map(same, got, wanted)) for name, got in answers.items()}
     first = wanted[0][0] if isinstance(wanted[0], list) else wanted[0]
-    return {"equal": equal, "reports": reports, "distinct": len(np.unique(first))}
+    return {"equal": equal, "reports": reports, "distinct": len(np.unique(first)), "refused": refused}
+
+
+def said(made: Any, x: Any, kind: str) -> str:
+    """What predict answers to numbers of another kind, or refuses them with."""
+    try:
+        answer = made.predict([part.astype(kind) for part in x] if isinstance(x, list) else x.astype(kind))
+    except TypeError as error:
+        return str(error)
+    return f"answered {answer}"
 
 
 def same(a: Any, b: Any) -> bool:

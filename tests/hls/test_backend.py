@@ -5,13 +5,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from importlib.metadata import entry_points
 from pathlib import Path
 
+import numpy as np
+
 from hypersonic.hls import backend
 from hypersonic.hls.core import Core
+from tests.hls.plugin_session import OTHER_KINDS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -34,6 +38,9 @@ def test_compile_predict_and_build_work_and_predict_equals_the_vitis_backend(tmp
         session = sessions[model]
         assert session["equal"] == {f"Hypersonic {strategy}": True for strategy in cores}, model
         assert session["distinct"] > 100
+        for kind, message in zip(OTHER_KINDS, session["refused"], strict=True):
+            wanted = f"input '.*' is an array of {np.dtype(kind)}, expected float32 or float64, .*: use x.astype"
+            assert re.match(wanted, message), message
         for strategy, kind in cores.items():
             written, report = tmp_path / model / f"Hypersonic_{strategy}", session["reports"][strategy]["CoreReport"]
             core = Core.load(written / "core")
