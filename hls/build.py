@@ -81,7 +81,16 @@ def _sources(model_file: Path) -> list[str | bytes | Path]:
     """The model, its YAML, and every line of ours that has a part in the result."""
     ours = sorted(file for pattern in ("*.py", "*.cpp", "rtl/*", "rf/*.py") for file in _ROOM.glob(pattern) if file.is_file())
     beside = sorted(model_file.parent.glob("*.py")) if model_file.is_relative_to(_ROOM) else []
-    return [model_file, description_file(model_file), *ours, *beside]
+    return [model_file, *data_beside(model_file), description_file(model_file), *ours, *beside]
+
+
+def data_beside(model_file: Path) -> list[str | bytes | Path]:
+    """Files that an ONNX file keeps its weights in."""
+    if model_file.suffix != ".onnx":
+        return []
+    from hypersonic.hls.onnx_graph import data_files
+
+    return list(data_files(model_file))
 
 
 def _module_beside(model_file: Path, reference: str) -> list[Path]:
@@ -91,7 +100,7 @@ def _module_beside(model_file: Path, reference: str) -> list[Path]:
 
 
 def _versions() -> list[str]:
-    return [f"{name} {version(name)}" for name in ("hls4ml", "da4ml", "qkeras", "tf-keras", "numpy")]
+    return [f"{name} {version(name)}" for name in ("hls4ml", "da4ml", "qkeras", "tf-keras", "numpy", "onnx")]
 
 
 def _convert(model_file: Path, directory: Path, core: str, card: str, progress: Callable[[str], None]) -> None:

@@ -3,8 +3,8 @@
 
     python -m hypersonic.hls.convert MODEL --output DIR [--core da|rf|csim]
 
-Alone with hls4ml's two loaders (keras_model.py, onnx_model.py) and the plugin (hls4ml_backend.py) this touches hls4ml and
-TensorFlow, which take seconds to import and must see Keras 2. Refusals go to standard error, exit code 2.
+Alone with hls4ml's two loaders (keras_model.py, onnx_model.py) and the plugin (hls4ml_backend.py, hls4ml_passes.py) this
+touches hls4ml and TensorFlow, which take seconds to import and must see Keras 2. Refusals go to standard error, exit code 2.
 """
 
 from __future__ import annotations

@@ -155,8 +155,8 @@ def _check_kinds(core: Core, parts: list[NDArray[Any]]) -> None:
     for spec, part in zip(core.inputs.tensors, parts, strict=True):
         if part.dtype not in (np.float32, np.float64):
             raise TypeError(
-                f"input {spec.name!r} is an array of {part.dtype}, expected float32 or float64, whose kind the answers have: use "
-                "x.astype(numpy.float32)"
+                f"input {spec.name!r} is an array of {part.dtype}, expected float32 or float64, whose kind the answers have: "
+                "use x.astype(numpy.float32)"
             )
 
 

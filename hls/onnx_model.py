@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ONNX and QONNX models by hls4ml's front end: cleaned by qonnx, run by qonnx for the reference."""
+"""ONNX models: plain ones drawn in Keras and run by onnxruntime, QONNX by hls4ml's own front end and run by qonnx."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -12,15 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.keras_layers import read_by_hls4ml
-from hypersonic.hls.keras_model import conversion_options
+from hypersonic.hls.keras_model import conversion_options, with_fusions
 from hypersonic.hls.merges import keep_all_bits
 from hypersonic.hls.network import UnsupportedLayerError
+from hypersonic.hls.onnx_draw import draw
+from hypersonic.hls.onnx_graph import IR_VERSION, OnnxGraph, is_quantised, load_proto, read_graph, settle_inputs
 from hypersonic.hls.onnx_merges import in_pairs
 from hypersonic.hls.project import ConversionError
 from hypersonic.hls.trained import Tensor, TrainedModel
-
-#: of ONNX 1.15, read by every onnxruntime since 1.17
-_IR_VERSION = 9
 
 _CHECKED = ("Conv", "MaxPool", "AveragePool", "Resize")
 #: values of attributes that hls4ml takes every node of these kinds to have
@@ -34,17 +35,51 @@ _KNOWN: dict[str, tuple[object, ...]] = {
 
 def load_onnx(file: Path) -> TrainedModel:
     """A .onnx file. Raises ConversionError, with the node's name where one is to blame."""
+    proto = load_proto(file)
+    return _quantised(file, proto) if is_quantised(proto) else _plain(read_graph(proto))
+
+
+def _plain(graph: OnnxGraph) -> TrainedModel:
+    """A network without quantisers: drawn in Keras for hls4ml, answered by onnxruntime."""
+    from hypersonic.hls.keras_model import keras_model, use_keras_2
+
+    use_keras_2()
+    drawn, *images = draw(graph)
+    trained = keras_model(drawn)
+    inputs, outputs = (
+        tuple(replace(tensor, name=name) for name, tensor in zip(names, side, strict=True))
+        for names, side in ((graph.inputs, trained.inputs), (graph.outputs, trained.outputs))
+    )
+
+    def predict(x: Sequence[NDArray[np.float32]]) -> tuple[NDArray[np.float64], ...]:
+        fed = [np.moveaxis(part, -1, 1) if image else part for image, part in zip(images[0], x, strict=True)]
+        wanted = [
+            part.reshape(-1, *graph.shapes[name][1:]).astype(np.float32) for name, part in zip(graph.inputs, fed, strict=True)
+        ]
+        y = graph.predict([np.ascontiguousarray(part) for part in wanted])
+        y = [np.moveaxis(part, 1, -1) if image else part for image, part in zip(images[1], y, strict=True)]
+        return tuple(np.asarray(part, dtype=np.float64).reshape(len(x[0]), -1) for part in y)
+
+    notes = [
+        f"{role} {tensor.name!r}: rows are {tensor.shape}, channels last, where the file has {graph.shapes[tensor.name][1:]}"
+        for role, side, lasts in (("input", inputs, images[0]), ("output", outputs, images[1]))
+        for tensor, last in zip(side, lasts, strict=True)
+        if last
+    ]
+    return replace(trained, inputs=inputs, outputs=outputs, predict=predict, notes=(*trained.notes, *notes))
+
+
+def _quantised(file: Path, proto: Any) -> TrainedModel:
+    """A QONNX network, by hls4ml's own front end."""
     import hls4ml
     from qonnx.core.modelwrapper import ModelWrapper
 
-    try:
-        model = ModelWrapper(str(file))
-    except Exception as error:
-        raise ConversionError(f"{file} is not an ONNX model: {type(error).__name__}: {error}") from error
-    _settle_shapes(model.graph)
+    settle_inputs(proto.graph)
+    model = ModelWrapper(proto)
     names = [[tensor.name for tensor in side] for side in (_inputs(model.graph), model.graph.output)]
     try:
-        model = _cleaned(model)
+        with _readable():
+            model, reference = _cleaned(model)
     except Exception as error:
         raise ConversionError(f"{file} is not an ONNX model that qonnx can clean: {type(error).__name__}: {error}") from error
     _check_nodes(model, hls4ml.converters.get_supported_onnx_layers())
@@ -61,11 +96,16 @@ def load_onnx(file: Path) -> TrainedModel:
 
     def convert(config: dict[str, Any], directory: Path, name: str, part: str, io_type: str) -> Any:
         options = conversion_options(directory, name, part, io_type)
-        graph = hls4ml.converters.convert_from_onnx_model(paired, hls_config=config, **options)
+        graph = hls4ml.converters.convert_from_onnx_model(paired, hls_config=with_fusions(config), **options)
         return keep_all_bits(_ordered(paired, graph), pairs)
 
     config = read_by_hls4ml(lambda: hls4ml.utils.config_from_onnx_model(paired, granularity="name", backend="Vitis"))
-    return TrainedModel(inputs, outputs, config, lambda x: _execute(model, x), convert)
+    return TrainedModel(inputs, outputs, config, lambda x: _execute(reference, x), convert)
+
+
+def _readable() -> Any:
+    """qonnx runs each node as a model of its own, of onnx's newest format, which may be newer than onnxruntime reads."""
+    return mock.patch("onnx.IR_VERSION", IR_VERSION)
 
 
 def _inputs(graph: Any) -> list[Any]:
@@ -90,29 +130,17 @@ def _ordered(model: Any, graph: Any) -> Any:
     return graph
 
 
-def _settle_shapes(graph: Any) -> None:
-    """One row for whatever batch dimension the file has; every other dimension must be known. Raises ConversionError."""
-    for tensor in (*_inputs(graph), *graph.output):
-        batch, *sizes = tensor.type.tensor_type.shape.dim or (None,)
-        if batch is None or not sizes or min(size.dim_value for size in sizes) < 1:
-            shape = ["batch", *(size.dim_param or size.dim_value or "?" for size in sizes)] if batch else "unknown"
-            raise ConversionError(
-                f"tensor {tensor.name!r}: shape is {shape}, expected every dimension after the batch as a number; export the "
-                "model with fixed shapes"
-            )
-        batch.dim_value = max(batch.dim_value, 1)
-
-
-def _cleaned(model: Any) -> Any:
-    """Constants folded, channels last, Gemm as MatMul + Add: the form hls4ml's front end reads."""
+def _cleaned(model: Any) -> tuple[Any, Any]:
+    """Constants folded, channels last, Gemm as MatMul + Add: the form hls4ml's front end reads; and that before, to run."""
     from qonnx.transformation.channels_last import ConvertToChannelsLastAndClean
     from qonnx.transformation.gemm_to_matmul import GemmToMatMul
     from qonnx.util.cleanup import cleanup_model
 
     model = cleanup_model(model)
+    reference = copy.deepcopy(model)
     for step in (GemmToMatMul(), ConvertToChannelsLastAndClean()):
         model = model.transform(step)
-    return cleanup_model(model)
+    return cleanup_model(model), reference
 
 
 def _check_nodes(model: Any, supported: list[str]) -> None:
@@ -158,7 +186,6 @@ def _execute(model: Any, x: Sequence[NDArray[np.float32]]) -> tuple[NDArray[np.f
         tensor.type.tensor_type.shape.dim[0].dim_value = len(x[0])
     batched = batched.transform(InferShapes())
     feed = {tensor.name: part for tensor, part in zip(batched.graph.input, x, strict=True)}
-    # qonnx runs each node as a model of its own, of onnx's newest format, which may be newer than onnxruntime reads
-    with mock.patch("onnx.IR_VERSION", _IR_VERSION):
+    with _readable():
         y = execute_onnx(batched, feed)
     return tuple(np.asarray(y[tensor.name], dtype=np.float64).reshape(len(x[0]), -1) for tensor in batched.graph.output)

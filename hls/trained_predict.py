@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from hypersonic.hls.build import data_beside
 from hypersonic.hls.cache import cached
 from hypersonic.hls.child import keras_2_environment, python_argv
 from hypersonic.hls.description import description_file
@@ -39,7 +40,7 @@ def trained_predict(model_file: Path, inputs: Sequence[NDArray[np.float32]]) -> 
             last = next((line for line in reversed(done.stderr.splitlines()) if line.strip()), "nothing")
             raise ConversionError(f"{model_file} gives no predictions: its process ended with {done.returncode}: {last}")
 
-    parts: list[str | bytes | Path] = [model_file, description_file(model_file), Path(__file__)]
+    parts: list[str | bytes | Path] = [model_file, *data_beside(model_file), description_file(model_file), Path(__file__)]
     answers = cached("predictions", [*parts, *(np.ascontiguousarray(x).tobytes() for x in inputs)], ask) / "y.npz"
     with np.load(answers) as stored:
         count = len(stored.files) - 1

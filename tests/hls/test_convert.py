@@ -276,19 +276,22 @@ def test_an_onnx_model_becomes_a_core_of_equal_integers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("batch", "output", "message"),
+    ("inputs", "output", "message"),
     [
-        (None, [None, 2], r"^\(4,\) \(7, 2\)$"),
-        (-1, [0, 2], r"^\(4,\) \(7, 2\)$"),
-        (1, None, r"tensor 'y': shape is unknown, expected every dimension after the batch as a number"),
-        (1, ["batch", "n"], r"tensor 'y': shape is \['batch', 'n'\]"),
+        ([None, 4], [None, 2], r"^\(4,\) \(7, 2\)$"),
+        (["batch_size", 4], ["batch_size", 2], r"^\(4,\) \(7, 2\)$"),
+        ([5, 4], [5, 2], r"^\(4,\) \(7, 2\)$"),
+        ([1, 4], None, r"^\(4,\) \(7, 2\)$"),
+        ([1, 4], ["batch", "n"], r"^\(4,\) \(7, 2\)$"),
+        ([1, "n"], [1, 2], r"tensor 'x': shape is \['batch', 'n'\], expected every dimension after the batch as a number"),
+        (None, [1, 2], r"tensor 'x': shape is unknown"),
     ],
 )
-def test_an_onnx_model_needs_every_dimension_but_the_batch(
-    tmp_path: Path, batch: int | None, output: list[object] | None, message: str
+def test_an_onnx_model_needs_every_dimension_of_its_inputs_but_the_batch(
+    tmp_path: Path, inputs: list[object] | None, output: list[object] | None, message: str
 ) -> None:
     file = tmp_path / "gemm.onnx"
-    write_onnx(file, ([batch, 4], output))
+    write_onnx(file, (inputs, output))
     done = python("-c", LOAD_ONNX, file)
     assert re.search(message, done.stdout.splitlines()[-1]), done.stdout + done.stderr
 
@@ -321,24 +324,24 @@ def test_an_interrupted_conversion_is_killed(tmp_path: Path, monkeypatch: pytest
         os.kill(processes[0], 0)
 
 
-def write_onnx(file: Path, shapes: tuple[list[object], list[object] | None] = ([1, 4], [1, 2])) -> None:
-    """Gemm, Relu, Gemm with weights in steps of 1/8."""
+def write_onnx(file: Path, shapes: tuple[list[object] | None, list[object] | None] = ([1, 4], [1, 2])) -> None:
+    """Gemm, Relu, Gemm with weights in steps of 1/8, as torch writes a Linear; in the newest format that onnx has."""
     import onnx
     from onnx import TensorProto, helper, numpy_helper
 
     rng = np.random.default_rng(0)
-    weights = {"w1": (4, 5), "b1": (5,), "w2": (5, 2), "b2": (2,)}
+    weights = {"w1": (5, 4), "b1": (5,), "w2": (2, 5), "b2": (2,)}
     constants = [
         numpy_helper.from_array((rng.integers(-16, 16, shape) / 8).astype(np.float32), name) for name, shape in weights.items()
     ]
     nodes = [
-        helper.make_node("Gemm", ["x", "w1", "b1"], ["h"], name="first"),
+        helper.make_node("Gemm", ["x", "w1", "b1"], ["h"], name="first", transB=1),
         helper.make_node("Relu", ["h"], ["r"], name="relu"),
-        helper.make_node("Gemm", ["r", "w2", "b2"], ["y"], name="second"),
+        helper.make_node("Gemm", ["r", "w2", "b2"], ["y"], name="second", transB=1),
     ]
     sides = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in zip("xy", shapes, strict=True)]
     graph = helper.make_graph(nodes, "gemm", sides[:1], sides[1:], constants)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), file)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]), file)
 
 
 def test_an_onnx_quantiser_on_one_branch_is_refused_because_hls4ml_moves_it_before_the_branching() -> None:
