@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,13 +100,13 @@ def data_files(file: Path) -> list[Path]:
     return sorted(path for name in names if (path := (beside / name).resolve()).is_file() and path.is_relative_to(beside))
 
 
-def settle_inputs(graph: Any, *, opened: bool = False) -> int:
-    """One row for an open batch dimension (opened: leave it open); every other dimension of an input must be known.
+def settle(tensors: Iterable[Any], *, opened: bool = False) -> int:
+    """One row for an open batch dimension (opened: leave it open); every other dimension of the tensors must be known.
 
     Returns the rows of one run that the file asks for, 0: any. Raises ConversionError.
     """
     found = 0
-    for tensor in _inputs(graph):
+    for tensor in tensors:
         batch, *sizes = tensor.type.tensor_type.shape.dim or (None,)
         if batch is None or not sizes or min(size.dim_value for size in sizes) < 1:
             shape = ["batch", *(size.dim_param or size.dim_value or "?" for size in sizes)] if batch else "unknown"
@@ -129,7 +129,7 @@ def read_graph(proto: Any) -> OnnxGraph:
 
     kept = type(proto)()
     kept.CopyFrom(proto)
-    batch = settle_inputs(proto.graph)
+    batch = settle(computed_inputs(proto.graph))
     _check_types(proto.graph)
     session = _session(kept)
     for tensor in proto.graph.output:
@@ -150,11 +150,11 @@ def read_graph(proto: Any) -> OnnxGraph:
     outputs = tuple(tensor.name for tensor in proto.graph.output)
     counts: dict[str, int] = {}
     names = tuple(_numbered(node.op_type, counts) for node in nodes)
-    inputs = tuple(tensor.name for tensor in _inputs(proto.graph))
+    inputs = tuple(tensor.name for tensor in computed_inputs(proto.graph))
     return OnnxGraph(inputs, outputs, nodes, names, constants, shapes, opset, session, batch)
 
 
-def _inputs(graph: Any) -> list[Any]:
+def computed_inputs(graph: Any) -> list[Any]:
     """The inputs alone: older files list their weights among them."""
     constants = {constant.name for constant in graph.initializer}
     return [tensor for tensor in graph.input if tensor.name not in constants]
@@ -163,7 +163,7 @@ def _inputs(graph: Any) -> list[Any]:
 def _check_types(graph: Any) -> None:
     from onnx import TensorProto
 
-    for tensor in _inputs(graph):
+    for tensor in computed_inputs(graph):
         kind = tensor.type.tensor_type.elem_type
         if kind != TensorProto.FLOAT:
             raise ConversionError(
@@ -180,7 +180,7 @@ def _session(proto: Any) -> Any:
     """onnxruntime over the file as it is, but for the version of the format, which may be newer than onnxruntime reads."""
     import onnxruntime
 
-    settle_inputs(proto.graph, opened=True)
+    settle(computed_inputs(proto.graph), opened=True)
     for tensor in proto.graph.output:
         tensor.type.tensor_type.ClearField("shape")
     del proto.graph.value_info[:]

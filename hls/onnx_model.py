@@ -18,7 +18,7 @@ from hypersonic.hls.keras_model import conversion_options, with_fusions
 from hypersonic.hls.merges import keep_all_bits
 from hypersonic.hls.network import UnsupportedLayerError
 from hypersonic.hls.onnx_draw import draw
-from hypersonic.hls.onnx_graph import IR_VERSION, OnnxGraph, is_quantised, load_proto, read_graph, settle_inputs
+from hypersonic.hls.onnx_graph import IR_VERSION, OnnxGraph, computed_inputs, is_quantised, load_proto, read_graph, settle
 from hypersonic.hls.onnx_merges import in_pairs
 from hypersonic.hls.project import ConversionError
 from hypersonic.hls.trained import Tensor, TrainedModel
@@ -74,9 +74,9 @@ def _quantised(file: Path, proto: Any) -> TrainedModel:
     import hls4ml
     from qonnx.core.modelwrapper import ModelWrapper
 
-    settle_inputs(proto.graph)
+    settle([*computed_inputs(proto.graph), *proto.graph.output])
     model = ModelWrapper(proto)
-    names = [[tensor.name for tensor in side] for side in (_inputs(model.graph), model.graph.output)]
+    names = [[tensor.name for tensor in side] for side in (computed_inputs(model.graph), model.graph.output)]
     try:
         with _readable():
             model, reference = _cleaned(model)
@@ -106,12 +106,6 @@ def _quantised(file: Path, proto: Any) -> TrainedModel:
 def _readable() -> Any:
     """qonnx runs each node as a model of its own, of onnx's newest format, which may be newer than onnxruntime reads."""
     return mock.patch("onnx.IR_VERSION", IR_VERSION)
-
-
-def _inputs(graph: Any) -> list[Any]:
-    """The inputs alone: older files list their weights among them."""
-    constants = {constant.name for constant in graph.initializer}
-    return [tensor for tensor in graph.input if tensor.name not in constants]
 
 
 def _producer(model: Any, name: str, tensor: str) -> str:

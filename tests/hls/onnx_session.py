@@ -43,6 +43,7 @@ class Case(NamedTuple):
     batch: Any = "batch_size"
     listed: bool = False  # constants among the inputs, as before IR 4
     external: bool = False
+    sides: tuple[Any, Any] | None = None  # shapes of x and of y as the file has them, in place of (batch, *shape) and none
 
 
 def conv(x: str, y: str, weight: Shape, bias: bool = True, **options: Any) -> Node:
@@ -217,6 +218,17 @@ def cases() -> dict[str, Case]:
         "erf": Case([Node("Erf", ["x"], "y")], (4,)),
         "softmax_of_rows": Case([Node("Softmax", ["x"], "y", [], {"axis": 1})], (3, 4)),
     }
+    linear = found["linear"]
+    sides = {
+        "open": ([None, 4], [None, 2]),
+        "minus_one": ([-1, 4], [0, 2]),
+        "batch_of_5": ([5, 4], [5, 2]),
+        "no_result": ([1, 4], None),
+        "named_result": (["batch_size", 4], ["batch_size", "n"]),
+        "named_input": ([1, "n"], [1, 2]),
+        "no_input": (None, [1, 2]),
+    }
+    found |= {name: linear._replace(sides=of) for name, of in sides.items()}
     for opset in (13, 14, 15, 16, 18, 21):
         found[f"opset_{opset}"] = Case(CNN, IMAGE, opset=opset)
     for version in (9, 10, 11, 12, 13, 14):
@@ -236,8 +248,8 @@ def write(case: Case, file: Path) -> Path:
             numbers = rng.normal(scale=0.5, size=weight).astype(np.float32) if isinstance(weight, tuple) else np.asarray(weight)
             constants.append(numpy_helper.from_array(numbers, names[-1]))
         nodes.append(helper.make_node(node.kind, [*node.inputs, *names], [node.output], f"/{i}/{node.kind}", **node.options))
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [case.batch, *case.shape])
-    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    sides = zip("xy", case.sides or ([case.batch, *case.shape], None), strict=True)
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in sides)
     listed = [helper.make_tensor_value_info(c.name, c.data_type, c.dims) for c in constants] if case.listed else []
     graph = helper.make_graph(nodes, "main_graph", [x, *listed], [y], constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", case.opset)], ir_version=case.ir_version)
@@ -251,6 +263,7 @@ def quantised(file: Path) -> list[float]:
     quant = Node("Quant", ["x"], "q", [np.float32(1 / 64), np.float32(0), np.float32(10)],
                  {"signed": 1, "narrow": 0, "rounding_mode": "ROUND"})  # fmt: skip
     plain = Case([conv("x", "a", (3, 2, 3, 3)), relu("a", "b"), Node("Flatten", ["b"], "f"), gemm("f", "y", 24, 2)], IMAGE)
+    plain = plain._replace(sides=([1, *IMAGE], [1, 2]))
     both = [plain, plain._replace(nodes=[conv("q", *plain.nodes[0][2:3], (3, 2, 3, 3)), *plain.nodes[1:], quant])]
     x = np.random.default_rng(0).normal(size=(5, *IMAGE)).astype(np.float32)
     trained = [load_onnx(write(case, file)) for case in both]

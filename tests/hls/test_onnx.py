@@ -21,6 +21,8 @@ from hypersonic.hls.project import HlsProject
 ROOT = Path(__file__).resolve().parents[2]
 
 REFUSED = {
+    "named_input": r"tensor 'x': shape is \['batch', 'n'\], expected every dimension after the batch as a number; export",
+    "no_input": r"tensor 'x': shape is unknown, expected every dimension after the batch as a number",
     "dilated": r"layer 'Conv_0': Conv with dilations \[2, 2\], which hls4ml ignores; expected 1",
     "groups": r"layer 'Conv_0': Conv with group=2, 2 channels and 4 filters, for which hls4ml has no C\+\+; expected group 1",
     "transposed": r"layer 'ConvTranspose_0': hls4ml has no layer for ConvTranspose; .* server's onnxruntime backend",
