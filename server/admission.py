@@ -9,6 +9,7 @@ answers uses up its own share.
 from __future__ import annotations
 
 import threading
+from typing import NoReturn
 
 from hypersonic.server.budget import Budget
 from hypersonic.server.errors import (
@@ -22,19 +23,29 @@ from hypersonic.server.peers import Peers
 
 #: what a request of a new client takes, for the question whether it would be refused: so much, or this part of the limit
 _FRESH_BYTES, _FRESH_PART = 1 << 20, 1024
+#: requests held at a time: one that waits for a model holds no thread, but some 20 kB of memory whatever its own bytes are
+MOST_REQUESTS = 65_536
 
 
 class Admission:
-    """Front ends' threads enter and leave; the main thread closes the door and waits. limit_bytes: 0 = no limit."""
+    """Front ends' threads enter and leave; the main thread closes the door and waits.
 
-    def __init__(self, limit_bytes: int, peers: Peers | None = None) -> None:
+    limit_bytes: 0 = no limit. limit_requests: held at a time, 0 = no limit.
+    """
+
+    def __init__(self, limit_bytes: int, peers: Peers | None = None, limit_requests: int = MOST_REQUESTS) -> None:
         self.budget = Budget(limit_bytes, peers, max(1, min(_FRESH_BYTES, limit_bytes // _FRESH_PART)))
+        self.places = Budget(limit_requests, peers)
         self.limit_bytes = limit_bytes
-        self.requests = 0
         self.closed = False
         #: those that came after the door was closed
         self.turned_away = 0
         self._changed = threading.Condition(threading.Lock())
+
+    @property
+    def requests(self) -> int:
+        """Held now."""
+        return self.places.used
 
     @property
     def size_bytes(self) -> int:
@@ -43,11 +54,12 @@ class Admission:
 
     @property
     def refused(self) -> int:
-        """Requests refused for their bytes, since start."""
-        return self.budget.refusals
+        """Requests refused for their bytes or their number, since start."""
+        return self.budget.refusals + self.places.refusals
 
     def enter(self, size_bytes: int, client: str = "") -> None:
-        """Raises ShuttingDownError once closed, BudgetError when these bytes would exceed the limit or the client's share.
+        """Raises ShuttingDownError once closed, BudgetError when these bytes, or one more request, would exceed the limit or the
+        client's share.
 
         A request alone in the server is let in whatever its size: it is in memory already.
         """
@@ -56,22 +68,24 @@ class Admission:
                 self.turned_away += 1
                 raise ShuttingDownError
             if self.requests:
+                if not self.places.fits(1, client):
+                    self._refuse(self.places, 1, client, "the server holds {} requests")
                 self._check(size_bytes, client)
-            self.requests += 1
+            self.places.take(1, client)
             self.budget.take(size_bytes, client)
 
     def _check(self, size_bytes: int, client: str) -> None:
-        budget = self.budget
-        if budget.fits(size_bytes, client):
-            return
+        if not self.budget.fits(size_bytes, client):
+            self._refuse(self.budget, size_bytes, client, "the requests in flight hold {} bytes")
+
+    def _refuse(self, budget: Budget, amount: int, client: str, held: str) -> NoReturn:
         by_address, _ = budget.room(client)
         budget.refused(client)
         of_address, of_connection = budget.held(client)
-        kind = ClientShareError if size_bytes <= by_address else AddressShareError
-        raise (BudgetError if size_bytes > self.limit_bytes - budget.used else kind)(
-            f"the requests in flight hold {budget.used} bytes, {of_address} of them this client's address and "
-            f"{of_connection} this connection; {size_bytes} more exceed its share of the limit of {self.limit_bytes}: send "
-            "again later or to another server"
+        kind = ClientShareError if amount <= by_address else AddressShareError
+        raise (BudgetError if amount > budget.limit - budget.used else kind)(
+            f"{held.format(budget.used)}, {of_address} of them this client's address and {of_connection} this connection; "
+            f"{amount} more exceed its share of the limit of {budget.limit}: send again later or to another server"
         )
 
     def foresee(self, size_bytes: int, client: str = "") -> None:
@@ -103,7 +117,7 @@ class Admission:
     def leave(self, size_bytes: int, client: str = "") -> None:
         """The request's bytes are free again, whatever became of it."""
         with self._changed:
-            self.requests -= 1
+            self.places.give_back(1, client)
             self.budget.give_back(size_bytes, client)
             if self.closed and not self.requests:
                 self._changed.notify_all()

@@ -87,6 +87,7 @@ class InferenceService:
         self.admission = Admission(limit_bytes, self.peers)
         self.saturation = Saturation()
         self.saturation.add("bytes", self.admission.budget)
+        self.saturation.add("requests", self.admission.places)
         self.clients = SlowClients(client_timeout_s)
         self.clients.watchers.append(self._look_at_budgets)
         #: front end -> the port it listens on

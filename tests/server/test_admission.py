@@ -33,6 +33,18 @@ def test_what_exceeds_the_budget_is_not_taken() -> None:
     assert admission.size_bytes == 0
 
 
+def test_requests_without_bytes_are_shared_by_address_too() -> None:
+    admission = Admission(0, limit_requests=16)
+    held: list[Held] = []
+    with pytest.raises(BudgetError, match=r"the server holds 14 requests, 14 of them this client's address"):
+        held.extend(Held(admission, f"ipv4:127.0.0.2:{port}", 0) for port in range(100))
+    assert admission.requests == 14 == len(held)
+    Held(admission, "ipv4:127.0.0.3:1", 0).leave()
+    for one in held:
+        one.leave()
+    assert (admission.requests, admission.refused) == (0, 1)
+
+
 @given(st.lists(st.tuples(st.sampled_from(["take", "add", "hold", "leave"]), st.integers(0, 300)), max_size=12))
 def test_a_call_that_ends_while_it_is_worked_on_leaves_nothing_behind(steps: list[tuple[str, int]]) -> None:
     admission = Admission(1000)
