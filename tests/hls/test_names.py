@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hypersonic.hls.keywords import KEYWORDS
@@ -15,6 +15,7 @@ from tests.hls.layer_names import NAMES
 FORMS = ("{}_tvalid", "u_{}", "{}_w_tvalid", "{}")
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(NAMES | st.text(max_size=200), max_size=20))
 def test_every_form_of_every_identifier_is_given_once_whatever_the_names(names: list[str]) -> None:
     scope = Namespace(["clk", "u_clk"])
