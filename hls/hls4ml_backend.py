@@ -130,11 +130,12 @@ class HypersonicBackend(VitisBackend):  # type: ignore[misc]
 
         A list of them for several inputs, and for several outputs. Shapes are those of hls4ml's own predict, and inputs are
         rounded by the input type's own modes, as its C++ does. Raises TypeError for numbers of another kind, as hls4ml does:
-        answers have the inputs' dtype, and integers would lose what is behind the point.
+        answers have the inputs' dtype, and integers would lose what is behind the point. Raises ValueError for arrays that are
+        not rows of the input's shape; hls4ml cuts their numbers into rows as they come.
         """
         core = _written(model)
         parts = [np.asarray(part) for part in (x if len(core.inputs.tensors) > 1 else [x])]
-        _check_kinds(core, parts)
+        _check_arrays(core, parts)
         numbers = zip(core.inputs.tensors, parts, strict=True)
         x_raw = np.concatenate([spec.fixed.from_float(part.reshape(-1, spec.size)) for spec, part in numbers], axis=1)
         with RtlCore(core) as rtl:
@@ -151,13 +152,21 @@ class HypersonicBackend(VitisBackend):  # type: ignore[misc]
         return {"CoreReport": figures}
 
 
-def _check_kinds(core: Core, parts: list[NDArray[Any]]) -> None:
+def _check_arrays(core: Core, parts: list[NDArray[Any]]) -> None:
     for spec, part in zip(core.inputs.tensors, parts, strict=True):
         if part.dtype not in (np.float32, np.float64):
             raise TypeError(
                 f"input {spec.name!r} is an array of {part.dtype}, expected float32 or float64, whose kind the answers have: "
                 "use x.astype(numpy.float32)"
             )
+        if part.size != spec.size and (part.ndim == 0 or part.shape[0] * spec.size != part.size):
+            wanted = " or ".join(
+                dict.fromkeys(f"({', '.join(map(str, ('rows', *shape)))})" for shape in (spec.shape, (spec.size,)))
+            )
+            raise ValueError(f"input {spec.name!r} is an array of shape {part.shape}, expected {wanted}")
+    rows = {spec.name: part.size // spec.size for spec, part in zip(core.inputs.tensors, parts, strict=True)}
+    if len(set(rows.values())) > 1:
+        raise ValueError(f"the inputs have different numbers of rows: {rows}")
 
 
 def core_of(model: Any) -> tuple[Core, dict[str, Any]]:

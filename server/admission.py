@@ -58,8 +58,8 @@ class Admission:
         return self.budget.refusals + self.places.refusals
 
     def enter(self, size_bytes: int, client: str = "") -> None:
-        """Raises ShuttingDownError once closed, BudgetError when these bytes, or one more request, would exceed the limit or the
-        client's share.
+        """Raises ShuttingDownError once closed, BudgetError when these bytes, or one more request, would exceed the limit or
+        the client's share.
 
         A request alone in the server is let in whatever its size: it is in memory already.
         """

@@ -50,7 +50,9 @@ _MOST_WAITING = 2
 _MOST_UNREAD = 4096
 #: a message that has been on its way for less keeps its place
 _GRACE_S = 1.0
-_REFUSAL = "too many calls wait for their message to be read, too many of them are this client's: send fewer at once"
+_REFUSAL = (
+    "too many calls wait for their message to be read, and one more exceeds the share of this client's address: send it later"
+)
 _NEEDED = {
     "Server": ("register_completion_queue", "register_method", "request_registered_call"),
     "CompletionQueue": ("poll", "shutdown"),

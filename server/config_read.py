@@ -85,6 +85,8 @@ def parse_config(text: str, origin: str) -> model_config_pb2.ModelConfig:
         place = f"{origin}:{line}:{column}" if line is not None else origin
         reason = str(error).split(" : ", 1)[-1] if line is not None else str(error)
         raise ModelConfigError(f"{place}: {reason}") from error
+    except ValueError as error:  # an integer that no field holds
+        raise ModelConfigError(f"{origin}: {error}") from error
 
 
 def _refuse_deep_nesting(text: str, origin: str) -> None:

@@ -26,7 +26,7 @@ from hypersonic.server.limits import LIMITS, check_control
 from hypersonic.server.observe.refusals import Protocol, Refusals
 from hypersonic.server.service import InferenceService
 from hypersonic.server.servicer import Servicer
-from hypersonic.server.shares import FairPool
+from hypersonic.server.shares import RESERVE, FairPool
 from hypersonic.server.stream import stream_infer
 from hypersonic.server.unary import Unary
 
@@ -48,7 +48,9 @@ def rpc_handlers(
     """RPC -> its handler. Threads of a pool are made when they are needed. compress: gzip for answers of inference."""
     control = ThreadPoolExecutor(control_threads, thread_name_prefix="grpc-control")
     patient = FairPool(control_threads, "grpc-patient")
-    streams = ThreadPoolExecutor(stream_threads, thread_name_prefix="grpc-stream")
+    streams = ThreadPoolExecutor(
+        stream_threads + RESERVE, thread_name_prefix="grpc-stream"
+    )  # who else would refuse one too many
     return {
         "ModelInfer": grpc.unary_unary_rpc_method_handler(_inferring(servicer.infer, service.refusals, compress=compress)),
         "ModelStreamInfer": grpc.stream_stream_rpc_method_handler(
@@ -149,7 +151,11 @@ def _streaming(servicer: Servicer, service: InferenceService, pool: ThreadPoolEx
         try:
             places.enter(1, client)
         except BudgetError:
-            text = f"the server has {places.requests} of {threads} streams open, too many of them are this client's: close some"
+            held = places.budget.held(client)[0]
+            text = (
+                f"the server has {places.requests} of {threads} streams open, {held} of them by this client's address, and "
+                "one more exceeds its share: close some, or try again later"
+            )
             abort(context, BudgetError(text))
         if not context.add_callback(partial(places.leave, 1, client)):
             places.leave(1, client)

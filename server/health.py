@@ -50,7 +50,7 @@ class HealthServicer:
         try:
             self._places.enter(1, client)
         except BudgetError:
-            text = f"{self._places.requests} of {_MOST_WATCHERS} watches are open, too many of them are this client's"
+            text = f"{self._places.requests} of {_MOST_WATCHERS} watches are open, one more exceeds this address's share"
             abort(context, BudgetError(text))
         with self._lock:
             self._watchers[send] = None

@@ -96,9 +96,10 @@ class LoadLimit:
         result = attempt.take()
         if result is None:
             self.abandoned += 1
-            _LOG.error("%s: its load is given up after it %s", name, too_long(self.seconds))
+            reason = "the server is shutting down" if self._stopped else too_long(self.seconds)
+            _LOG.error("%s: its load is given up: %s", name, reason)
             give_up()
-            raise ModelLoadError("the server is shutting down" if self._stopped else too_long(self.seconds))
+            raise ModelLoadError(reason)
         return result
 
     def stop(self) -> None:

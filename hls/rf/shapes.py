@@ -92,5 +92,5 @@ def _reuse_note(layer: Layer) -> str:
         return ""
     return (
         f"layer {layer.name!r}: ReuseFactor is {layer.requested}, hls4ml takes {layer.reuse_factor}, the core "
-        f"{taken_reuse(layer)}, the nearest that divides"
+        f"{taken_reuse(layer)}, the nearest that it can do"
     )

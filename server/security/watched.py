@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from hypersonic.server.config_files import read_regular
 from hypersonic.server.errors import StartError
 
 _LOG = logging.getLogger(__name__)
@@ -126,8 +127,7 @@ def report_left_out(logger: logging.Logger, path: Path, reasons: Sequence[str]) 
 
 
 def _bounded(path: Path) -> bytes:
-    with path.open("rb") as file:
-        data = file.read(MAX_FILE_BYTES + 1)
+    data = read_regular(path, MAX_FILE_BYTES)  # a FIFO in its place would keep every caller waiting
     if len(data) > MAX_FILE_BYTES:
         raise ValueError(f"{path} is larger than {MAX_FILE_BYTES} bytes")
     return data

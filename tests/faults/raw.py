@@ -21,9 +21,9 @@ class RefusedError(Exception):
     """A call that ended without a message."""
 
 
-def connect(address: tuple[str, int], source: str = "") -> socket.socket:
+def connect(address: tuple[str, int], source: str = "", timeout_s: float = 60) -> socket.socket:
     """A connection that comes from an address of one's choice, "" = any."""
-    return socket.create_connection(address, timeout=60, source_address=(source, 0) if source else None)
+    return socket.create_connection(address, timeout=timeout_s, source_address=(source, 0) if source else None)
 
 
 def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
@@ -43,9 +43,9 @@ def _headers(path: str) -> bytes:
 class RawGrpc:
     """A connection whose windows are never opened again: after 64 KiB of answers the server has to wait."""
 
-    def __init__(self, address: tuple[str, int], source: str = "") -> None:
-        """source: the address that the client comes from, "" = any."""
-        self._socket = connect(address, source)
+    def __init__(self, address: tuple[str, int], source: str = "", timeout_s: float = 60) -> None:
+        """source: the address that the client comes from, "" = any. timeout_s: how long it waits for anything."""
+        self._socket = connect(address, source, timeout_s)
         self._socket.sendall(_PREFACE + frame(_SETTINGS, 0, 0))
         self._next = 1
 

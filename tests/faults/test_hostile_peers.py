@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from tritonclient.grpc import service_pb2
 
-from tests.faults.raw import RawGrpc, connect, request
+from tests.faults.raw import RawGrpc, RefusedError, connect, request
 from tests.faults.site import Site, site
 from tests.server.python_models import DOUBLE, source, write_python
 
@@ -216,6 +216,17 @@ def test_streams_of_one_address_leave_room_for_those_of_another(patient: Site) -
             for _ in range(50):
                 client.begin("ModelStreamInfer")
         everything_works(patient)
+
+
+def test_a_stream_that_finds_no_place_is_refused_and_does_not_wait_for_one(patient: Site) -> None:
+    with ExitStack() as stack:
+        for number in range(24):
+            client = stack.enter_context(grpc_client(patient, f"127.0.0.{100 + number}"))
+            for _ in range(100):
+                client.half("ModelStreamInfer")
+        patient.wait_for(lambda: patient.metrics()['hypersonic_budget_saturated{budget="streams"}'] == 1)
+        with RawGrpc(patient.address("GRPCInferenceService"), HONEST, 15) as client, pytest.raises(RefusedError):
+            client.ask("ModelStreamInfer")
 
 
 def test_calls_beyond_what_an_address_may_have_waiting_are_refused_at_once(patient: Site) -> None:

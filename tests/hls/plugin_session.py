@@ -73,7 +73,7 @@ def compared(
     """Every backend's answers to the inputs against the Vitis backend's: values, shapes, dtypes, and lists for lists."""
     import hls4ml
 
-    answers, reports, refused = {}, {}, []
+    answers, reports, refused, misshapen = {}, {}, [], []
     for backend, strategy in [("Vitis", "Latency"), *(("Hypersonic", strategy) for strategy in strategies)]:
         config = hls4ml.utils.config_from_keras_model(model, granularity="name", backend=backend)
         for layer in config["LayerName"].values():  # what the model-wide word does not reach
@@ -87,10 +87,11 @@ def compared(
         if backend == "Hypersonic":
             reports[strategy] = made.build()
             refused = [said(made, inputs[0], kind) for kind in OTHER_KINDS]
+            misshapen = said_to_shapes(made, inputs[0])
     wanted = answers.pop("Vitis Latency")
     equal = {name: all(map(same, got, wanted)) for name, got in answers.items()}
     first = wanted[0][0] if isinstance(wanted[0], list) else wanted[0]
-    return {"equal": equal, "reports": reports, "distinct": len(np.unique(first)), "refused": refused}
+    return {"equal": equal, "reports": reports, "distinct": len(np.unique(first)), "refused": refused, "misshapen": misshapen}
 
 
 def said(made: Any, x: Any, kind: str) -> str:
@@ -100,6 +101,20 @@ def said(made: Any, x: Any, kind: str) -> str:
     except TypeError as error:
         return str(error)
     return f"answered {answer}"
+
+
+def said_to_shapes(made: Any, x: Any) -> list[str]:
+    """What predict refuses arrays with whose numbers are those of whole rows, in another shape than rows."""
+    first, *others = x if isinstance(x, list) else [x]
+    size = first[0].size
+    answers = []
+    for shape in ((size, size + 1), (size * 2,)):
+        part = np.zeros(shape, first.dtype)
+        try:
+            answers.append(f"answered {made.predict([part, *others] if others else part)}")
+        except ValueError as error:
+            answers.append(str(error))
+    return answers
 
 
 def same(a: Any, b: Any) -> bool:

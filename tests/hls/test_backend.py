@@ -41,6 +41,9 @@ def test_compile_predict_and_build_work_and_predict_equals_the_vitis_backend(tmp
         for kind, message in zip(OTHER_KINDS, session["refused"], strict=True):
             wanted = f"input '.*' is an array of {np.dtype(kind)}, expected float32 or float64, .*: use x.astype"
             assert re.match(wanted, message), message
+        assert len(session["misshapen"]) == 2
+        for message in session["misshapen"]:
+            assert re.match(r"input '.*' is an array of shape \(.*\), expected \(rows, ", message), message
         for strategy, kind in cores.items():
             written, report = tmp_path / model / f"Hypersonic_{strategy}", session["reports"][strategy]["CoreReport"]
             core = Core.load(written / "core")

@@ -257,6 +257,11 @@ def write_hanging(repository: Path, where: str, config: str = "", name: str = "m
     (directory / "1" / "model.py").write_text(HANGING.format(**bodies))
 
 
+def model_threads() -> set[threading.Thread]:
+    """The threads of python models' processes, those that other tests left behind among them."""
+    return {thread for thread in threading.enumerate() if thread.name.startswith("model:m")}
+
+
 @pytest.mark.parametrize("where", ["complete", "initialize", "execute"])
 def test_a_python_models_process_is_killed_when_its_load_does_not_end(where: str, tmp_path: Path) -> None:
     """execute: in a warm-up."""
@@ -265,11 +270,12 @@ def test_a_python_models_process_is_killed_when_its_load_does_not_end(where: str
     backend = PythonBackend(load_timeout_s=2.0)
     control = ModelControl(load_timeout_s=2.0)
     repository = ModelRepository([tmp_path], {"python": backend}, control=control)
+    others = model_threads()
     repository.load_all()
     (row,) = rows(repository)
     assert row[2] == "UNAVAILABLE"
     assert "did not load within 2 s" in row[3]
-    until(lambda: not [thread for thread in threading.enumerate() if thread.name.startswith("model:m")])
+    until(lambda: model_threads() <= others)
     assert repository.close(30)
 
 
@@ -277,10 +283,10 @@ def test_python_models_whose_finalize_hangs_are_unloaded_side_by_side_within_the
     for n in range(4):
         write_hanging(tmp_path, "finalize", "instance_group [ { count: 2 } ]", name=f"m{n}")
     repository = ModelRepository([tmp_path], {"python": PythonBackend()})
+    others = model_threads()
     repository.load_all()
     assert not repository.close(0.5)
-    finalizing = {thread.name for thread in threading.enumerate() if thread.name.startswith("model:m")}
-    assert len(finalizing) == 8  # it did not wait for one after another
+    assert len(model_threads() - others) == 8  # it did not wait for one after another
 
 
 def free_port() -> int:

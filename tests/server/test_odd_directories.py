@@ -116,6 +116,7 @@ ODD: dict[str, Odd] = {
         "1", lambda path: [(path.parent / name).mkdir() for name in ("0", "007", "-1", str(2**70))]
     ),
     "data_type: 32": config('input [ { name: "z" data_type: 32 dims: [ 1 ] } ]'),
+    "a data_type that no integer holds": config('input [ { name: "z" data_type: 99999999999999999999 dims: [ 1 ] } ]'),
     "an unknown kind of an instance": config("instance_group [ { kind: 77 } ]"),
     "a version that no directory has": config(f"version_policy {{ specific {{ versions: [ {_INT64}, -5 ] }} }}"),
 }

@@ -49,7 +49,7 @@ def test_a_convolutions_inputs_come_by_columns_of_its_kernel() -> None:
 
 def test_a_reuse_factor_that_is_not_taken_is_said() -> None:
     (note,) = notes(network(dense(31, 11, 7)))
-    assert note == "layer 'd': ReuseFactor is 7, hls4ml takes 7, the core 11, the nearest that divides"
+    assert note == "layer 'd': ReuseFactor is 7, hls4ml takes 7, the core 11, the nearest that it can do"
     assert not notes(network(dense(32, 8, 16)))
 
 

@@ -165,6 +165,18 @@ def test_a_file_whose_read_failed_is_read_again_until_that_succeeds(
     tokens.accept(OTHER)
 
 
+def test_a_fifo_in_the_files_place_keeps_nobody_waiting(token_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watched, "_INTERVAL_S", 0.0)
+    tokens = BearerTokens(token_file)
+    token_file.unlink()
+    os.mkfifo(token_file)
+    tokens.accept(TOKEN)  # what it said before
+    token_file.unlink()
+    token_file.write_text(f"{OTHER}\n")
+    with pytest.raises(AuthorisationError, match="not known"):
+        tokens.accept(TOKEN)
+
+
 def test_a_change_counts_that_shows_neither_in_the_files_size_nor_in_its_time(
     token_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
