@@ -85,6 +85,8 @@ def test_what_is_compiled_is_said_before_and_nothing_when_it_is_there(
         (directory / "libxrt_emu.so").touch()
 
     monkeypatch.setattr(verilator, "run", compile_nothing)
+    monkeypatch.setattr(logging.getLogger("hypersonic"), "propagate", True)
+    monkeypatch.setattr(logging.getLogger("hypersonic"), "handlers", [])  # another test's, which would hear it as well
     with caplog.at_level(logging.INFO):
         assert library_path(Target.HW_EMU) == library_path(Target.SW_EMU)
     assert compiled == [1]
