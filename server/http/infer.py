@@ -2,7 +2,7 @@
 """POST /v2/models/M[/versions/V]/infer.
 
     event loop:  path, headers -> body, admitted as it comes   disconnect? -> answer out -> bytes given back
-    a thread:                            decompress -> parse -> infer      (-> compress, on a thread again)
+    threads:                             decompress -> parse -> infer      (-> compress, on a thread again)
 
 A request that waits holds no thread; one whose model can run it at once is run on the thread that parsed it. So the threads are
 a pool of their own, shared fairly by model (shares.py), and health and metadata never wait for one.
@@ -33,12 +33,14 @@ from hypersonic.server.model import Model
 from hypersonic.server.options import Options
 from hypersonic.server.parameters import forwarded
 from hypersonic.server.service import Asked, InferenceService
-from hypersonic.server.shares import RESERVE, Shares
+from hypersonic.server.shares import RESERVE, FairPool, Shares
 from hypersonic.server.shm import HeldRegions, SharedMemory
 from hypersonic.server.unary import Unary
 
 #: a tensor of JSON takes up to four times its text (`1,` as INT64) beside it, the text is copied once
 _JSON_GROWTH = 5
+#: bodies that are decompressed at a time, and so at most one of an address: 65 kB can be 64 MiB, and take a tenth of a second
+_INFLATING = 2
 Result = TypeVar("Result")
 
 
@@ -125,6 +127,7 @@ class InferEndpoint:
         self._pattern = re.compile(limits.header_pattern, re.IGNORECASE) if limits.header_pattern else None
         self._shares = Shares(limits.infer_threads)
         self._pool = ThreadPoolExecutor(max(1, limits.infer_threads) + RESERVE, thread_name_prefix="http-infer")
+        self._inflating = FairPool(_INFLATING, "http-inflate")
 
     async def __call__(self, request: Request, name: str, version: str) -> Response:
         """Raises ServerError."""
@@ -159,7 +162,11 @@ class InferEndpoint:
     async def _attended(self, work: _Work, request: Request) -> tuple[bytes, dict[str, str]]:
         """Begun on a thread, and given up when the client goes away."""
         outcome: Future[tuple[bytes, dict[str, str]]] = Future()
-        begun = self._pool.submit(self._begin, work, outcome)
+        if work.headers.get("content-encoding", "") in ("", "identity"):
+            begun: Future[None] = self._pool.submit(self._begin, work, outcome)
+        else:
+            address = self._service.peers.address_of(work.call.client)
+            begun = self._inflating.submit(address, partial(self._inflate, work, outcome))
         answer = asyncio.wrap_future(outcome)
         gone = asyncio.ensure_future(_disconnected(request.receive))
         try:
@@ -173,6 +180,19 @@ class InferEndpoint:
             gone.cancel()
             work.call.end()
 
+    def _inflate(self, work: _Work, outcome: Future[tuple[bytes, dict[str, str]]]) -> None:
+        """Decompress the body, one of an address at a time; then begin."""
+        if not work.call.is_active():
+            _fail(outcome, CancelledError())
+            return
+        try:
+            encoding = work.headers.get("content-encoding", "")
+            body = bodies.decompress(work.body, encoding, self._limits.max_input_bytes, work.held)
+        except BaseException as error:  # noqa: BLE001 - raised again where the outcome is waited for
+            _fail(outcome, error)
+            return
+        self._pool.submit(self._begin, work._replace(body=body), outcome)
+
     def _begin(self, work: _Work, outcome: Future[tuple[bytes, dict[str, str]]]) -> None:
         """Send the request to its model; its answer becomes the outcome, on whichever thread it comes."""
         encoding = bodies.wanted_encoding(work.headers.get("accept-encoding", ""))
@@ -185,8 +205,7 @@ class InferEndpoint:
         try:
             self._ask(work, unary)
         except BaseException as error:  # noqa: BLE001 - raised again where the outcome is waited for
-            if outcome.set_running_or_notify_cancel():
-                outcome.set_exception(error)
+            _fail(outcome, error)
             return
         settle = partial(_settle, outcome, unary.take)
         # compressing takes long: the thread that brings the answer has other requests to answer
@@ -209,9 +228,7 @@ class InferEndpoint:
             raise unary.named(error)  # noqa: B904 - the same
 
     def _parse(self, work: _Work) -> ParsedRequest:
-        headers = work.headers
-        encoding = headers.get("content-encoding", "")
-        body = bodies.decompress(work.body, encoding, self._limits.max_input_bytes, work.held)
+        headers, body = work.headers, work.body
         json_bytes = header_bytes(headers.get("inference-header-content-length"), len(body))
         regions = HeldRegions(self._regions, work.held) if self._regions is not None else None
         parameters = forwarded(headers.items(), self._pattern)
@@ -221,6 +238,12 @@ class InferEndpoint:
         except ServerError as error:
             error.request_id = ""
             raise
+
+
+def _fail(outcome: Future[Result], error: BaseException) -> None:
+    """The error becomes the outcome, if somebody still waits for it."""
+    if outcome.set_running_or_notify_cancel():
+        outcome.set_exception(error)
 
 
 def _settle(outcome: Future[Result], work: Callable[[], Result]) -> None:
