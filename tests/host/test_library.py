@@ -87,7 +87,7 @@ def test_what_is_compiled_is_said_before_and_nothing_when_it_is_there(
     monkeypatch.setattr(verilator, "run", compile_nothing)
     monkeypatch.setattr(logging.getLogger("hypersonic"), "propagate", True)
     monkeypatch.setattr(logging.getLogger("hypersonic"), "handlers", [])  # another test's, which would hear it as well
-    with caplog.at_level(logging.INFO):
+    with caplog.at_level(logging.INFO, "hypersonic"):
         assert library_path(Target.HW_EMU) == library_path(Target.SW_EMU)
     assert compiled == [1]
     assert caplog.messages == ["compiling the emulated card, once for this version (10 to 40 s)"]

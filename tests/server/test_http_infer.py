@@ -205,39 +205,6 @@ def test_answers_are_compressed_for_who_accepts_it(running: Running, accept: str
     np.testing.assert_array_equal(json.loads(plain)["outputs"][0]["data"], Y.ravel())
 
 
-def test_compressed_bodies_of_one_address_are_decompressed_one_by_one_beside_anothers(
-    running: Running, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    begun, go_on, decompress = threading.Semaphore(0), threading.Event(), bodies.decompress
-
-    def waiting(body: memoryview, encoding: str, limit_bytes: int, held: Held) -> memoryview:
-        begun.release()
-        if "127.0.0.2" in held.client:
-            assert go_on.wait(60)
-        return decompress(body, encoding, limit_bytes, held)
-
-    monkeypatch.setattr(bodies, "decompress", waiting)
-    document = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [4, 3], "data": X.ravel().tolist()}]}
-    packed = gzip.compress(json.dumps(document).encode())
-
-    def ask(source: str) -> int:
-        host, port = address(running).split(":")
-        connection = http.client.HTTPConnection(host, int(port), timeout=60, source_address=(source, 0))
-        with contextlib.closing(connection):
-            connection.request("POST", INFER, packed, {"Content-Encoding": "gzip"})
-            return connection.getresponse().status
-
-    with ThreadPoolExecutor(8) as pool:
-        answers = [pool.submit(ask, "127.0.0.2") for _ in range(8)]
-        try:
-            assert begun.acquire(timeout=30)
-            assert not begun.acquire(timeout=1), "two bodies of one address at a time"
-            assert ask("127.0.0.3") == 200
-        finally:
-            go_on.set()
-        assert [answer.result() for answer in answers] == [200] * 8
-
-
 @pytest.mark.parametrize("accept", ["", "br", "*", "identity, gzip", "gzip;q=0", "GZIP"])
 def test_answers_are_not_compressed_for_others(running: Running, accept: str) -> None:
     assert "content-encoding" not in post(running, document(), {"Accept-Encoding": accept})[1]

@@ -64,7 +64,7 @@ def test_the_log_says_once_that_a_budget_is_saturated_and_once_that_it_has_room_
 ) -> None:
     monkeypatch.setattr(logging.getLogger("hypersonic"), "propagate", True)
     monkeypatch.setattr(logging.getLogger("hypersonic"), "handlers", [])  # another test's, which would hear it as well
-    caplog.set_level(logging.INFO)
+    caplog.set_level(logging.INFO, "hypersonic")
     budgets = Saturation()
     budget = budgets.add("bytes", Budget(800))
     fill(budget, 1)
