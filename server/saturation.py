@@ -22,8 +22,10 @@ class Saturation:
 
     def __init__(self) -> None:
         self.budgets: dict[str, Budget] = {}
-        #: budget -> (refusals at the last look, when that number changed last), for budgets of which the log says "saturated"
+        #: budget -> (refusals so far, when there was one last), for budgets of which the log says "saturated"
         self._said: dict[str, tuple[int, float]] = {}
+        #: those of which it says that they refuse new addresses, too
+        self._said_full: set[str] = set()
         self._seen: dict[str, int] = {}
         self._refused_all = False
 
@@ -51,16 +53,20 @@ class Saturation:
         more = refusals - self._seen.get(name, 0)
         self._seen[name] = refusals
         said = self._said.get(name)
-        if said is None and more:
-            self._said[name] = (more, now)
+        full = budget.full_since is not None and name not in self._said_full
+        if (said is None or full) and more:
+            self._said[name] = ((said[0] if said else 0) + more, now)
+            if full:
+                self._said_full.add(name)
             _LOG.warning(
                 "the budget '%s' is saturated for %s: %d of %d are in use; new addresses %s",
-                name, budget.last_refused, budget.used, budget.limit, "are refused" if budget.full_since else "have room",
+                name, budget.last_refused, budget.used, budget.limit, "are refused" if full else "have room",
             )  # fmt: skip
         elif said is not None and (more or budget.full_since):
             self._said[name] = (said[0] + more, now)
         elif said is not None and now - said[1] >= _PATIENCE_S:
             del self._said[name]
+            self._said_full.discard(name)
             _LOG.info(
                 "the budget '%s' has room again: %d of %d are in use; %d refusals", name, budget.used, budget.limit, said[0]
             )

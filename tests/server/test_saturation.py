@@ -92,3 +92,23 @@ def test_one_address_leaves_a_server_ready_and_many_that_fill_it_do_not(serve: S
         assert not service.ready
         empty(budget)
         assert service.ready
+
+
+def test_the_log_says_when_a_saturated_budget_refuses_new_addresses_too(
+    clock: list[float], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger("hypersonic"), "propagate", True)
+    monkeypatch.setattr(logging.getLogger("hypersonic"), "handlers", [])
+    caplog.set_level(logging.INFO, "hypersonic")
+    budgets = Saturation()
+    budget = budgets.add("bytes", Budget(1 << 20, fresh=1 << 10))
+    for addresses in (1, 20):
+        fill(budget, addresses)
+        for _ in range(3):
+            budget.refused("10.0.0.0:1")
+            budgets.look()
+            clock[0] += 1
+    assert [message.rpartition("; ")[2] for message in caplog.messages] == [
+        "new addresses have room",
+        "new addresses are refused",
+    ]
