@@ -64,6 +64,8 @@ __all__ = ["Options", "Server", "add_arguments", "main", "serve"]
 _LOG = logging.getLogger("hypersonic.server.app")  # also when run as __main__
 #: in place of a signal's number: the server cannot start
 FAILED = -1
+#: between two looks for signals that came to another thread
+_LOOK_S = 0.5
 #: how long an answer that is already made may take to leave at shutdown
 _GRACE_S = 2.0
 #: how long clients that still ask are told so before the ports close, and how long none has to ask for them to close sooner
@@ -83,8 +85,14 @@ class Signals:
         self._received.put(number)
 
     def wait(self) -> int:
-        """The next signal's number; FAILED when the server cannot start."""
-        return self._received.get()
+        """The next signal's number; FAILED when the server cannot start.
+
+        Python runs handlers on the main thread alone, and does not wake it when the kernel gave the signal to another thread:
+        so this thread looks by itself.
+        """
+        while True:
+            with suppress(queue.Empty):
+                return self._received.get(timeout=_LOOK_S)
 
     def patience(self, seconds: float) -> bool:
         """Wait that long for another signal; whether none came."""
