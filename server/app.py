@@ -12,14 +12,11 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import queue
-import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
 from functools import partial
 
 import grpc
@@ -59,63 +56,16 @@ from hypersonic.server.service import InferenceService
 from hypersonic.server.servicer import Servicer
 from hypersonic.server.shares import RESERVE
 from hypersonic.server.shm import SharedMemory
+from hypersonic.server.signals import FAILED, Signals, termination_signals
 
-__all__ = ["Options", "Server", "add_arguments", "main", "serve"]
+__all__ = ["Options", "Server", "Signals", "add_arguments", "main", "serve"]
 _LOG = logging.getLogger("hypersonic.server.app")  # also when run as __main__
-#: in place of a signal's number: the server cannot start
-FAILED = -1
-#: between two looks for signals that came to another thread
-_LOOK_S = 0.5
 #: how long an answer that is already made may take to leave at shutdown
 _GRACE_S = 2.0
 #: how long clients that still ask are told so before the ports close, and how long none has to ask for them to close sooner
 _LINGER_S, _SILENCE_S = 1.0, 0.25
 #: health checks whose request is being read, at a time: they are answered as soon as it has come
 _HEALTH_CALLS = 256
-
-
-class Signals:
-    """Termination signals as a queue. put() is safe inside a signal handler, where locks and events are not."""
-
-    def __init__(self) -> None:
-        self._received: queue.SimpleQueue[int] = queue.SimpleQueue()
-        self._again = False
-
-    def put(self, number: int) -> None:
-        self._received.put(number)
-
-    def wait(self) -> int:
-        """The next signal's number; FAILED when the server cannot start.
-
-        Python runs handlers on the main thread alone, and does not wake it when the kernel gave the signal to another thread:
-        so this thread looks by itself.
-        """
-        while True:
-            with suppress(queue.Empty):
-                return self._received.get(timeout=_LOOK_S)
-
-    def patience(self, seconds: float) -> bool:
-        """Wait that long for another signal; whether none came."""
-        deadline = time.monotonic() + seconds
-        while not self._again and (left_s := deadline - time.monotonic()) > 0:
-            with suppress(queue.Empty):
-                self._again = self._received.get(timeout=min(left_s, 0.05)) != FAILED
-        with suppress(queue.Empty):
-            while not self._again:
-                self._again = self._received.get_nowait() != FAILED
-        return not self._again
-
-
-@contextmanager
-def _signals() -> Iterator[Signals]:
-    """SIGTERM and SIGINT go into the queue meanwhile. The main thread only."""
-    signals = Signals()
-    before = {number: signal.signal(number, lambda n, _frame: signals.put(n)) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield signals
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 class Server:
@@ -355,7 +305,7 @@ def serve(args: argparse.Namespace) -> int:
         log_file=opts.log_file,
     )
     raise_descriptor_limit()
-    with _signals() as signals:
+    with termination_signals() as signals:
         server = Server(opts, log_control=log_control)
         server.open()
         failures: list[BaseException] = []

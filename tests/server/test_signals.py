@@ -9,14 +9,14 @@ import sys
 
 PROGRAM = """
 import signal, threading, time
-from hypersonic.server.app import _signals
+from hypersonic.server.signals import termination_signals
 
 def kill():
     time.sleep(0.5)  # the main thread waits by then
     signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
     time.sleep(60)
 
-with _signals() as signals:
+with termination_signals() as signals:
     threading.Thread(target=kill, daemon=True).start()
     print(signals.wait())
 """
