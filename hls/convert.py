@@ -27,7 +27,7 @@ from hypersonic.hls.da_core import write_core
 from hypersonic.hls.da_refusal import naming_rf
 from hypersonic.hls.description import DescriptionError, ModelDescription, Side, find_model, read_description, sides_of
 from hypersonic.hls.gate import compare, modules_beside
-from hypersonic.hls.keras_names import translated
+from hypersonic.hls.keras_names import in_the_models_names, translated
 from hypersonic.hls.model_graph import TensorType, multiplications, read_network, tensor_types, vocabularies
 from hypersonic.hls.network import UnsupportedLayerError
 from hypersonic.hls.notes import hls4ml_warnings, notes
@@ -90,11 +90,12 @@ def convert(model_file: Path, directory: Path, *, core: str, card: str = "") -> 
     outputs = sides_of(description.outputs, [tensor.name for tensor in trained.outputs], "output")
     if description.gate:
         description.gate.check([tensor.name for tensor in trained.outputs])
-    graph, said = _graph(trained, description, inputs, outputs, directory / "hls", core)
-    project = _project(description, trained, inputs, outputs, graph, directory)
-    report: dict[str, Any] = {"notes": said, "multiplications": multiplications(graph)}
-    if core != "csim":
-        report.update(_write_core(core, card, graph, project))
+    with in_the_models_names(trained.names):
+        graph, said = _graph(trained, description, inputs, outputs, directory / "hls", core)
+        project = _project(description, trained, inputs, outputs, graph, directory)
+        made = _write_core(core, card, graph, project) if core != "csim" else {}
+    report: dict[str, Any] = {"notes": said, "multiplications": multiplications(graph), **made}
+    if made:
         report["notes"] = [*said, *report["core"].get("notes", ())]
     _say("compiling hls4ml's C++")
     csim = Csim(compile_csim(project), project)

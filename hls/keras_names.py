@@ -5,9 +5,11 @@ letters, and it finds a weight by the first variable in whose name, the layer's 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from hypersonic.hls.names import Namespace, cleaned
+from hypersonic.hls.network import UnsupportedLayerError
 
 #: of every C++ file that hls4ml writes
 _TAKEN = ("input_t", "result_t", "model_default_t", "nnet", "hls", "weights", "parameters", "defines")
@@ -58,6 +60,18 @@ def _rebuilt(model: Any, names: Mapping[str, str], custom_objects: Mapping[str, 
     again = kind.from_config(config, custom_objects=dict(custom_objects))
     again.set_weights(model.get_weights())
     return again
+
+
+@contextmanager
+def in_the_models_names(names: Mapping[str, str]) -> Iterator[None]:
+    """Refusals name layers as the model does, not as hls4ml has to."""
+    try:
+        yield
+    except UnsupportedLayerError as error:
+        text = str(error)
+        for old, new in names.items():
+            text = text.replace(repr(new), repr(old))
+        raise UnsupportedLayerError(text) from error
 
 
 def translated(names: Mapping[str, str], settings: Mapping[str, Any]) -> dict[str, Any]:
