@@ -49,7 +49,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class CardRate:
-    """What a card carries of one model. limits: of each part of the way, the least first."""
+    """The rate of one model on a card. limits: of each part of the way, the least first."""
 
     platform: str
     limits: tuple[Limit, ...]

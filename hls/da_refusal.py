@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the da core refuses: said with `--core rf` where the rf core takes the model."""
+"""Refusals of the da core, which name `--core rf` where the rf core takes the model."""
 
 from __future__ import annotations
 

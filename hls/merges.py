@@ -40,7 +40,7 @@ def pair_names(name: str, taken: Collection[str]) -> Iterator[str]:
 
 
 def mean_note(name: str, count: int) -> str:
-    """What the report says of a mean."""
+    """The report's note on a mean."""
     return f"layer {name!r}: the mean of {count} tensors is their sum times {1 / count:.6g} as {MEAN_TYPES['scale']}"
 
 

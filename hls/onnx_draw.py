@@ -71,7 +71,7 @@ def _draw(drawing: Drawing, node: Any, name: str) -> None:
     if len([tensor for tensor in node.output if tensor]) > 1 and node.op_type not in PASSING:
         raise refuse(name, f"{node.op_type} with {len(node.output)} results", "expected one; export the model for inference")
     if node.output[0] not in drawing.graph.shapes:
-        raise refuse(name, "the shape of its result hangs on its numbers", "export the model with fixed shapes")
+        raise refuse(name, "the shape of its result depends on the values of its input", "export the model with fixed shapes")
     drawing.values[node.output[0]] = handler(drawing, node, name)
 
 

@@ -39,7 +39,7 @@ __all__ = ["IndexEntry", "ModelRepository", "ModelState", "parse_version"]
 _LOG = logging.getLogger(__name__)
 #: how long a request waits for a version whose predecessor had to go first
 REPLACEMENT_WAIT_S = 60.0
-#: backends whose models choose among the same cards: which gets which must not hang on who is faster
+#: backends whose models choose among the same cards: which gets which must not depend on which loads faster
 _LANES = frozenset({"fpga"})
 #: an ensemble's config, version, and the repository its steps are looked up in
 Ensembles = Callable[[ModelConfig, int, "ModelRepository"], Model]
