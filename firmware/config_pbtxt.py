@@ -44,7 +44,7 @@ def config_pbtxt(
         _tensors("input", manifest.inputs),
         _tensors("output", manifest.outputs),
         _batching(min(preferred_batch_size, manifest.max_batch_size), max_queue_delay_us),
-        "instance_group [\n  {\n    count: 1\n    kind: KIND_MODEL\n  }\n]",
+        "instance_group [\n  {\n    count: 1\n    kind: KIND_CPU\n  }\n]",
         *(_parameter(key, value) for key, value in {**_slots(manifest), **(parameters or {})}.items()),
     ]
     return "\n".join(lines) + "\n"

@@ -316,13 +316,12 @@ def _batchings(
 
 
 def _fill_instance_groups(message: model_config_pb2.ModelConfig) -> None:
-    host = message.backend in _HOST_BACKENDS
+    """KIND_AUTO becomes KIND_GPU where cards are named and KIND_CPU elsewhere, as in Triton on a host without a GPU."""
+    kinds = model_config_pb2.ModelInstanceGroup
     if not message.instance_group:
         message.instance_group.add(name=message.name)
-        if not host:  # which card, and how many units it holds, is the backend's to say
-            message.instance_group[0].kind = model_config_pb2.ModelInstanceGroup.KIND_MODEL
     for index, group in enumerate(message.instance_group):
         group.name = group.name or f"{message.name}_{index}"
         group.count = max(1, group.count)
-        if host and group.kind == model_config_pb2.ModelInstanceGroup.KIND_AUTO:
-            group.kind = model_config_pb2.ModelInstanceGroup.KIND_CPU
+        if group.kind == kinds.KIND_AUTO:
+            group.kind = kinds.KIND_GPU if group.gpus and message.backend not in _HOST_BACKENDS else kinds.KIND_CPU

@@ -36,7 +36,7 @@ def write_model(repository: Path, build: Build, gpus: str = "", name: str = "fac
     publish(repository, xclbin.read_bytes(), manifest, text)
     config = repository / "facile" / "config.pbtxt"
     if gpus:
-        config.write_text(config.read_text().replace("kind: KIND_MODEL", f"kind: KIND_GPU\n    gpus: [ {gpus} ]"))
+        config.write_text(config.read_text().replace("kind: KIND_CPU", f"kind: KIND_GPU\n    gpus: [ {gpus} ]"))
     if name != "facile":
         config.write_text(config.read_text().replace('name: "facile"', f'name: "{name}"'))
         (repository / "facile").rename(repository / name)

@@ -211,7 +211,7 @@ def test_config_pbtxt_is_a_model_config_triton_reads() -> None:
     assert list(config.output[0].dims) == [1]
     assert list(config.dynamic_batching.preferred_batch_size) == [16_000]
     assert config.dynamic_batching.max_queue_delay_microseconds == 100
-    assert config.instance_group[0].kind == model_config_pb2.ModelInstanceGroup.KIND_MODEL
+    assert config.instance_group[0].kind == model_config_pb2.ModelInstanceGroup.KIND_CPU
     values = {key: value.string_value for key, value in config.parameters.items()}
     assert values == {"slot_rows": "16384", "slots": "2", "timeout_ms": "10000"}
 

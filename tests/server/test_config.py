@@ -7,6 +7,7 @@ import contextlib
 from pathlib import Path
 
 import pytest
+from google.protobuf import json_format
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -238,7 +239,18 @@ def test_instance_groups_are_named_and_placed_as_tritons(tmp_path: Path) -> None
     groups = read(tmp_path, TENSORS + 'backend: "python" instance_group [ { }, { count: 2 kind: KIND_CPU } ]').instance_groups
     assert groups == (InstanceGroup("m_0", "KIND_CPU", 1), InstanceGroup("m_1", "KIND_CPU", 2))
     assert read(tmp_path, TENSORS + 'backend: "python"').instance_groups == (InstanceGroup("m", "KIND_CPU", 1),)
-    assert read(tmp_path, TENSORS + 'backend: "fpga"').instance_groups == (InstanceGroup("m", "KIND_MODEL", 1),)
+    assert read(tmp_path, TENSORS + 'backend: "fpga"').instance_groups == (InstanceGroup("m", "KIND_CPU", 1),)
+    groups = read(tmp_path, TENSORS + 'backend: "fpga" instance_group [ { gpus: [ 1 ] }, { }, { kind: KIND_MODEL } ]').instance_groups
+    assert [(group.kind, group.devices) for group in groups] == [("KIND_GPU", (1,)), ("KIND_CPU", ()), ("KIND_MODEL", ())]
+
+
+def test_no_configuration_leaves_the_kind_of_its_instances_open(tmp_path: Path) -> None:
+    """KIND_AUTO is 0, which gRPC's JSON leaves out: PyTriton's client then finds no kind."""
+    for backend in ("fpga", "python", "onnxruntime", "sum"):
+        for groups in ("", "instance_group [ { } ]", "instance_group [ { count: 2 kind: KIND_AUTO } ]"):
+            message = read(tmp_path, f'{TENSORS} backend: "{backend}" {groups}').message
+            kinds = [group.get("kind") for group in json_format.MessageToDict(message)["instanceGroup"]]
+            assert kinds == ["KIND_CPU"], f"{backend}, {groups or 'no group'}"
 
 
 def test_the_json_form_takes_integers_as_strings() -> None:
