@@ -17,11 +17,14 @@ from hypersonic.server.config_enums import check_enums
 from hypersonic.server.config_files import read_regular
 from hypersonic.server.errors import ModelConfigError
 
-#: a config.pbtxt is written by hand; nothing sensible is longer
-MAX_CONFIG_BYTES = 16 * 2**20
+#: 4096 tensors take a third of it; protobuf's parsers, which are Python, take 2 to 4 s for so many bytes
+MAX_CONFIG_BYTES = 1 << 20
 #: what text_format would recurse into before it gives up
 _MAX_NESTING = 100
-_OPENERS = re.compile(r"""#[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|[{}<>\[\]]""")
+#: messages and lists of one configuration: an empty one is two bytes of text, and 20 us of JSON's parser
+_MAX_PARTS = 32_768
+#: brackets, and what hides them. Without backtracking: a string that nobody closes ends with its line
+_OPENERS = re.compile(r"""#[^\n]*|"(?:\\.|[^"\\\n])*+"?|'(?:\\.|[^'\\\n])*+'?|[{}<>\[\]]""")
 
 #: platform -> backend, of Triton's table those this server can have
 BACKEND_OF_PLATFORM = {
@@ -68,16 +71,23 @@ def _text(path: Path, directory_name: str) -> str:
     try:
         data = read_regular(path, MAX_CONFIG_BYTES)
         if len(data) > MAX_CONFIG_BYTES:
-            raise ModelConfigError(f"{directory_name}/{path.name}: longer than {MAX_CONFIG_BYTES} bytes")
+            raise _too_long(f"{directory_name}/{path.name}", path.stat().st_size)
         return data.decode()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise ModelConfigError(f"failed to read {directory_name}/{path.name}: {reason}") from error
 
 
+def _too_long(what: str, size_bytes: int) -> ModelConfigError:
+    return ModelConfigError(
+        f"{what} has {size_bytes} bytes, expected at most {MAX_CONFIG_BYTES}: move what is long (labels, sample data) into files "
+        "of their own, which the configuration names"
+    )
+
+
 def parse_config(text: str, origin: str) -> model_config_pb2.ModelConfig:
     """Protobuf text -> message. Raises ModelConfigError starting with `origin:line:column:`."""
-    _refuse_deep_nesting(text, origin)
+    _refuse_costly(text, origin)
     try:
         return text_format.Parse(text, model_config_pb2.ModelConfig())
     except text_format.ParseError as error:
@@ -89,15 +99,22 @@ def parse_config(text: str, origin: str) -> model_config_pb2.ModelConfig:
         raise ModelConfigError(f"{origin}: {error}") from error
 
 
-def _refuse_deep_nesting(text: str, origin: str) -> None:
-    """text_format recurses as deep as the text is nested."""
-    depth = 0
+def _refuse_costly(text: str, origin: str) -> None:
+    """text_format recurses as deep as the text is nested, and makes a message of every `{}`. Raises ModelConfigError."""
+    depth = parts = 0
     for match in _OPENERS.finditer(text):
-        depth += (match[0] in "{<[") - (match[0] in "}>]")
+        opens = match[0] in "{<["
+        depth += opens - (match[0] in "}>]")
+        parts += opens
         if depth > _MAX_NESTING:
             line = text.count("\n", 0, match.start()) + 1
             column = match.start() - text.rfind("\n", 0, match.start())
             raise ModelConfigError(f"{origin}:{line}:{column}: nested deeper than {_MAX_NESTING}")
+    if parts > _MAX_PARTS:
+        raise ModelConfigError(
+            f"{origin} has more than {_MAX_PARTS} bracketed parts (messages and lists), got {parts}: describe fewer tensors, "
+            "parameters or steps in one model"
+        )
 
 
 def parse_json_config(text: str, directory_name: str) -> model_config_pb2.ModelConfig:
@@ -105,9 +122,11 @@ def parse_json_config(text: str, directory_name: str) -> model_config_pb2.ModelC
 
     Raises ModelConfigError. What the JSON does not name keeps its default: nothing is taken from a config.pbtxt.
     """
-    if len(text) > MAX_CONFIG_BYTES:
-        raise ModelConfigError(f"the model configuration is longer than {MAX_CONFIG_BYTES} characters")
-    _refuse_deep_nesting(text, "config")
+    what = f"the configuration of model '{directory_name}'"
+    size_bytes = len(text) if len(text) > MAX_CONFIG_BYTES else len(text.encode(errors="surrogatepass"))
+    if size_bytes > MAX_CONFIG_BYTES:
+        raise _too_long(what, size_bytes)
+    _refuse_costly(text, what)
     try:
         value = json.loads(text)
         if not isinstance(value, dict):

@@ -74,7 +74,7 @@ def loop(path: Path) -> None:
 
 
 #: that many bytes of a config.pbtxt are not read
-HUGE = "# " + "x" * (17 << 20)
+HUGE = "# " + "x" * (1 << 20)
 ODD: dict[str, Odd] = {
     "a name that is not UTF-8": named(b"odd\xff\xfe"),
     "a name with a line end": named(b"odd\nERROR: forged"),

@@ -10,13 +10,14 @@ from __future__ import annotations
 import contextlib
 import json
 from collections import Counter
+from pathlib import Path
 from random import Random
 
 import numpy as np
 import pytest
 
 from hypersonic.server.config_check import check_config
-from hypersonic.server.config_read import parse_config, parse_json_config
+from hypersonic.server.config_read import parse_config, parse_json_config, read_config
 from hypersonic.server.errors import ModelConfigError, ServerError
 from hypersonic.server.http.codec import header_bytes, parse_request
 from hypersonic.server.limits import check_counts
@@ -152,3 +153,34 @@ def test_deep_json_is_refused_before_it_is_parsed(text: str) -> None:
         parse_request(memoryview(text.encode()), len(text), config, None, {})
     with pytest.raises(ModelConfigError):
         parse_json_config(text, "m")
+
+
+@pytest.mark.parametrize("text", ['\\"' * 500_000, "\\'" * 500_000, '"' * 1_000_000])
+def test_quotes_without_an_end_are_refused_in_one_pass(text: str) -> None:
+    """To look for the end of each of them anew would take hours."""
+    for parse in (lambda: parse_config(text, "m"), lambda: parse_json_config(text, "m")):
+        with pytest.raises(ModelConfigError):
+            parse()
+
+
+def test_a_configuration_is_bounded_before_it_is_parsed(tmp_path: Path) -> None:
+    longest = 1 << 20
+    (tmp_path / "config.pbtxt").write_text(MODEL + "#" * (longest - len(MODEL)))
+    assert read_config(tmp_path / "config.pbtxt", "m").max_batch_size > 0
+    (tmp_path / "config.pbtxt").write_text(MODEL + "#" * (longest - len(MODEL) + 1))
+    expected = "1048577 bytes, expected at most 1048576: .* into files of their own"
+    with pytest.raises(ModelConfigError, match=f"m/config.pbtxt has {expected}"):
+        read_config(tmp_path / "config.pbtxt", "m")
+    with pytest.raises(ModelConfigError, match=f"the configuration of model 'm' has {expected}"):
+        parse_json_config("{" + " " * (longest - 1) + "}", "m")
+    with pytest.raises(ModelConfigError, match="the configuration of model 'm' has 1200014 bytes"):
+        parse_json_config('{"tags": ["' + "\u00e4" * 600_000 + '"]}', "m")
+
+
+def test_a_configuration_of_very_many_parts_is_refused_before_they_are_made() -> None:
+    many = "has more than 32768 bracketed parts"
+    with pytest.raises(ModelConfigError, match=f"the configuration of model 'm' {many}"):
+        parse_json_config('{"input": [' + ",".join(["{}"] * 33_000) + "]}", "m")
+    with pytest.raises(ModelConfigError, match=f"m/config.pbtxt {many}"):
+        parse_config("input{}" * 33_000, "m/config.pbtxt")
+    assert len(parse_config(MODEL + "metric_tags {}" * 1000, "m").input) == 2
