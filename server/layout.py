@@ -21,6 +21,8 @@ from hypersonic.server.errors import ModelLoadError, StartError
 CONFIG = "config.pbtxt"
 #: the reason of a name that no repository has
 NOT_FOUND = "model not found in any model repository."
+#: of a name that no model may bear
+MODEL_NAME_RULE = "expected a model name of letters, digits, '_', '.' and '-', 128 at most, a letter, digit or '_' in front"
 _VERSION_DIRECTORY = re.compile(r"[1-9][0-9]{0,17}")
 _MODEL_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 #: files of one model whose changes are looked for
@@ -56,7 +58,7 @@ def shown_name(name: str) -> str:
 
 
 def is_model_name(name: str) -> bool:
-    """Whether a model may bear this name: letters, digits, '_', '.' and '-', 128 at most, no dot in front."""
+    """Whether a model may bear this name: letters, digits, '_', '.' and '-', 128 at most, neither '.' nor '-' in front."""
     return _MODEL_NAME.fullmatch(name) is not None
 
 
@@ -111,7 +113,7 @@ def check_place(places: Sequence[Place]) -> Place:
     if len(places) > 1:
         raise ModelLoadError("model appears in two or more repositories")
     if not is_model_name(places[0].name):
-        raise ModelLoadError("expected a model name of letters, digits, '_', '.' and '-', 128 at most")
+        raise ModelLoadError(MODEL_NAME_RULE)
     confined(places[0].path, places[0].repository)
     return places[0]
 

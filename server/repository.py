@@ -22,7 +22,7 @@ from types import MappingProxyType
 
 from hypersonic.server.backend import Backend
 from hypersonic.server.config import ModelConfig
-from hypersonic.server.control import ControlMode, ModelControl, check_requested_name
+from hypersonic.server.control import ControlMode, ModelControl, check_brought_name, check_requested_name
 from hypersonic.server.errors import NotFoundError, ReplacingError, UnavailableError
 from hypersonic.server.layout import Found, Place, find_models, require_repositories
 from hypersonic.server.lifecycle import Lifecycle
@@ -182,6 +182,8 @@ class ModelRepository:
         """
         self.control.require_explicit()
         check_requested_name(name)
+        if parameters:
+            check_brought_name(name)
         override = read_override(parameters, self.control.override)
         self._lifecycle.bring(name, override)
         self._lifecycle.want((name,))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -124,6 +125,29 @@ def test_a_file_goes_nowhere_but_into_a_version(opened: Open, key: str) -> None:
     with pytest.raises(InvalidRequestError, match=r"^Invalid file path: invalid load parameter 'file:"):
         repository.load("n", {"config": CONFIG, key: b"5"})
     assert rows(repository) == []
+
+
+@pytest.mark.parametrize("name", ["a b", "a\nb", "\x1b[2J", ".hidden", "-x", "\u00fc", "n" * 129, "a:b", "a\u2028b", "\ud800"])
+@pytest.mark.parametrize("files", [{}, {"file:1/shift": b"5"}])
+def test_what_a_client_brings_has_a_name_that_a_directory_could_have(
+    tmp_path: Path, opened: Open, name: str, files: dict[str, bytes]
+) -> None:
+    if len(os.fsencode(name.encode(errors="surrogatepass"))) < 256:
+        write_model(tmp_path).rename(tmp_path / os.fsdecode(name.encode(errors="surrogatepass")))
+    repository = opened()
+    before = rows(repository)
+    with pytest.raises(InvalidRequestError, match="expected a model name of letters, digits") as refused:
+        repository.load(name, {"config": CONFIG, **files})
+    assert refused.value.text.isprintable()
+    assert len(refused.value.text) < 300
+    assert rows(repository) == before
+
+
+@pytest.mark.parametrize("name", ["n" * 128, "9_a.b-c", "_"])
+def test_a_client_may_bring_a_model_of_any_name_that_a_directory_could_have(opened: Open, name: str) -> None:
+    repository = opened()
+    repository.load(name, {"config": CONFIG, "file:1/shift": b"5"})
+    assert ask(repository, name=name) == 8.0
 
 
 def test_an_operator_may_allow_files_for_cards(opened: Open) -> None:
