@@ -51,7 +51,7 @@ from hypersonic.server.options import Options
 from hypersonic.server.peers import Peers
 from hypersonic.server.repository import ModelRepository, ModelState
 from hypersonic.server.security import asgi, rpc, tls
-from hypersonic.server.security.policies import policies
+from hypersonic.server.security.policies import control_of, policies
 from hypersonic.server.service import InferenceService
 from hypersonic.server.servicer import Servicer
 from hypersonic.server.shares import RESERVE
@@ -89,7 +89,7 @@ class Server:
             opts.model_repository,
             known,
             self._lost,
-            control=opts.control,
+            control=control_of(opts, self._policies),
             ensembles=self._ensemble,
             metrics=self._metrics_config,
         )

@@ -104,6 +104,10 @@ def _add_control(parser: argparse.ArgumentParser) -> None:
     _add_boolean(
         parser, "--allow-xclbin-override", default=False, text="let clients' load requests bring what cards are loaded with"
     )
+    _add_boolean(
+        parser, "--allow-python-override", default=False,
+        text="let load requests bring or choose python code; otherwise only where every port asks for credentials",
+    )  # fmt: skip
 
 
 def _add_ports(parser: argparse.ArgumentParser) -> None:

@@ -80,8 +80,8 @@ def _text(path: Path, directory_name: str) -> str:
 
 def _too_long(what: str, size_bytes: int) -> ModelConfigError:
     return ModelConfigError(
-        f"{what} has {size_bytes} bytes, expected at most {MAX_CONFIG_BYTES}: move what is long (labels, sample data) into files "
-        "of their own, which the configuration names"
+        f"{what} has {size_bytes} bytes, expected at most {MAX_CONFIG_BYTES}: move what is long (labels, sample data) into "
+        "files of their own, which the configuration names"
     )
 
 

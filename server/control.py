@@ -67,7 +67,7 @@ def check_requested_name(name: str) -> None:
 
 
 def check_brought_name(name: str) -> None:
-    """Of a load request that brings a configuration or files: one a directory of a model may have. Raises InvalidRequestError."""
+    """Of a load request that brings a configuration or files: one that a directory could have. Raises InvalidRequestError."""
     if not is_model_name(name):
         raise InvalidRequestError(f"invalid model name '{_shown(name)}', {MODEL_NAME_RULE}")
 

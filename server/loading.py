@@ -15,6 +15,7 @@ from typing import Protocol, runtime_checkable
 from tritonclient.grpc import model_config_pb2
 
 from hypersonic.server.backend import Backend, LoadedModel
+from hypersonic.server.brought import check_alone, check_files
 from hypersonic.server.classification import with_labels
 from hypersonic.server.config import ModelConfig
 from hypersonic.server.config_check import check_config, no_version, version_policy
@@ -27,7 +28,7 @@ from hypersonic.server.load_limit import LoadLimit
 from hypersonic.server.model import Model, ScheduledModel
 from hypersonic.server.model_entry import ModelState, Plan, VersionRecord
 from hypersonic.server.observe.metrics_config import MetricsConfig
-from hypersonic.server.override import Override, check_backend, discard, stage
+from hypersonic.server.override import Override, discard, stage
 from hypersonic.server.warmup import warm_up
 
 _LOG = logging.getLogger(__name__)
@@ -102,14 +103,19 @@ class Loader:
             message = parse_json_config(override.config, name)
         except ModelConfigError as error:
             raise ModelConfigError(f"Invalid config override: {error}") from error
-        if not override.files:
-            if place is None:
-                raise ModelLoadError(NOT_FOUND)
-            return self._plan_repository(place, lambda: message, ())
-        infer_backend(message, {file.name for file in override.files})
-        for backend in (message.backend, *(parameter.string_value for parameter in message.parameters.values())):
-            check_backend(backend, self._policy)
-        return self._plan_files(name, message, override)
+        if override.files:
+            check_files(message, {file.name for file in override.files}, self._policy)
+            return self._plan_files(name, message, override)
+        if place is None:
+            raise ModelLoadError(NOT_FOUND)
+        check_alone(message, self._own(place), version_directories(place).values(), self._policy)
+        return self._plan_repository(place, lambda: message, ())
+
+    def _own(self, place: Place) -> model_config_pb2.ModelConfig | None:
+        try:
+            return self._message(place)
+        except (ServerError, OSError):
+            return None
 
     def _plan_files(self, name: str, message: model_config_pb2.ModelConfig, override: Override) -> Plan:
         scratch = stage(name, override)

@@ -37,6 +37,7 @@ class Options:
     disable_auto_complete_config: bool = False
     strict_model_config: bool = False
     allow_xclbin_override: bool = False
+    allow_python_override: bool = False
     model_load_override_limit_bytes: int = 1 << 30
     model_load_timeout_secs: int = 600
     model_load_thread_count: int = 4
@@ -103,7 +104,9 @@ class Options:
             self.load_model,
             float(self.repository_poll_secs),
             complete_config=not (self.disable_auto_complete_config or self.strict_model_config),
-            override=OverridePolicy(self.model_load_override_limit_bytes, self.allow_xclbin_override),
+            override=OverridePolicy(
+                self.model_load_override_limit_bytes, self.allow_xclbin_override, self.allow_python_override
+            ),
             load_timeout_s=float(self.model_load_timeout_secs),
             load_threads=self.model_load_thread_count,
         )

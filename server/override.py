@@ -45,10 +45,14 @@ class Override:
 
 @dataclass(frozen=True)
 class OverridePolicy:
-    """limit_bytes: of all files of one request. allow_xclbin: whether a client may bring what a card is loaded with."""
+    """limit_bytes: of all files of one request. allow_xclbin: whether a client may bring what a card is loaded with.
+
+    allow_python: whether it may bring, or choose, code that runs as the server's user.
+    """
 
     limit_bytes: int = 1 << 30
     allow_xclbin: bool = False
+    allow_python: bool = False
 
 
 def read_override(parameters: Mapping[str, LoadParameter], policy: OverridePolicy) -> Override | None:
@@ -112,6 +116,12 @@ def check_backend(backend: str, policy: OverridePolicy) -> None:
         raise InvalidRequestError(
             "files for a card do not come over the network: an xclbin drives the card's DMA. Put it into the model repository, "
             "or start the server with '--allow-xclbin-override=true'"
+        )
+    if backend == "python" and not policy.allow_python:
+        raise InvalidRequestError(
+            "python code does not come over the network from callers without credentials: it runs as the server's user. Put "
+            "model.py into the model repository, ask for credentials on every port (docs/security.md), or start the server "
+            "with '--allow-python-override=true'"
         )
 
 

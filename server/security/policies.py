@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from hypersonic.server.control import ModelControl
 from hypersonic.server.errors import StartError
 from hypersonic.server.options import Options
 from hypersonic.server.security.groups import Group
@@ -33,6 +35,21 @@ def policies(options: Options) -> Policies:
         http=Policy(http_restrictions(options.http_restricted_api), credentials, exempt),
         metrics=Policy({}, credentials, exempt),
     )
+
+
+def loads_are_guarded(options: Options, asked: Policies) -> bool:
+    """Whether every front end that is on asks callers of model-repository for a token, a header or a certificate."""
+    group = Group.MODEL_REPOSITORY
+    by_grpc = not options.allow_grpc or options.grpc_use_ssl_mutual or asked.grpc.guards(group)
+    by_http = not options.allow_http or bool(options.http_root_cert) or asked.http.guards(group)
+    return by_grpc and by_http
+
+
+def control_of(options: Options, asked: Policies) -> ModelControl:
+    """The options' model control: whom load requests come from decides whether they may bring python code."""
+    control = options.control
+    allowed = control.override.allow_python or loads_are_guarded(options, asked)
+    return replace(control, override=replace(control.override, allow_python=allowed))
 
 
 def _credentials(options: Options) -> Iterator[Credentials]:

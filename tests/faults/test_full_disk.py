@@ -42,7 +42,7 @@ def test_a_load_with_files_that_do_not_fit_is_refused_and_leaves_nothing_behind(
     repository = write_site(tmp_path / "models")
     before = files_of(repository)
     (scratch := tmp_path / "tmp").mkdir()
-    options = ("--model-control-mode=explicit", "--load-model=*")
+    options = ("--model-control-mode=explicit", "--load-model=*", "--allow-python-override=true")
     config = json.dumps({"backend": "python", "max_batch_size": 8, **_tensors()})
     small, large = source(DOUBLE.replace("2 *", "5 *")).encode(), b"#" * (3 * MEGABYTE)
     refusal = "failed to store the load request's files: File too large"
@@ -73,9 +73,8 @@ def test_a_load_over_http_is_refused_in_the_same_words(tmp_path: Path) -> None:
     (scratch := tmp_path / "tmp").mkdir()
     files = {"file:1/model.py": base64.b64encode(b"#" * (3 * MEGABYTE)).decode()}
     body = json.dumps({"parameters": {"config": json.dumps({"backend": "python", **_tensors()}), **files}}).encode()
-    with site(
-        tmp_path / "models", "--model-control-mode=explicit", environment={"TMPDIR": str(scratch)}, limits=LIMITS
-    ) as running:
+    options = ("--model-control-mode=explicit", "--allow-python-override=true")
+    with site(tmp_path / "models", *options, environment={"TMPDIR": str(scratch)}, limits=LIMITS) as running:
         url = f"http://{running.program.ports['HTTPService']}/v2/repository/models/m/load"
         with pytest.raises(urllib.error.HTTPError) as refused:
             urllib.request.urlopen(url, body, timeout=60)

@@ -98,7 +98,7 @@ def _on_free_ports(program: environment.Program, directory: Path, options: Seque
 def hypersonic(directory: Path, repository: Path, *options: str) -> Iterator[Served]:
     """Our server; its log goes into `directory`."""
     argv = [sys.executable, "-m", "hypersonic.cli", "serve", "--grpc-port=0", "--http-port=0", "--metrics-port=0"]
-    argv += ["--allow-client-shm=true"]  # 2.51 knows no such option: there it is always on
+    argv += ["--allow-client-shm=true", "--allow-python-override=true"]  # 2.51 knows neither: there both are always on
     with _running("hypersonic", directory, [*argv, *_common(repository), *options], {}) as served:
         yield served
 

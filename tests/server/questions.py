@@ -13,6 +13,7 @@ import grpc
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 from hypersonic.server.app import Server, Signals
+from hypersonic.server.backend import Backend
 from hypersonic.server.log import LogControl, LogSettings
 from hypersonic.server.options import Options
 from tests.server.conftest import Running, Script, SumBackend
@@ -128,13 +129,15 @@ def statistics(name: str, version: str = "") -> Asked:
 
 
 @contextmanager
-def serving(repository: Path, script: Script | None = None, **options: Any) -> Iterator[Running]:
-    """A server of the in-memory backend on free ports, with a log of its own."""
+def serving(
+    repository: Path, script: Script | None = None, more: Mapping[str, Backend] | None = None, **options: Any
+) -> Iterator[Running]:
+    """A server of the in-memory backend, and more, on free ports, with a log of its own."""
     ports = dict.fromkeys(("grpc_port", "http_port", "metrics_port"), 0)
     addresses = dict.fromkeys(("grpc_address", "http_address"), "127.0.0.1")
     script = script or Script()
     opts = Options((repository,), **{**ports, **addresses, **options})
-    server = Server(opts, {"sum": SumBackend(script)}, LogControl(LogSettings(log_info=False, log_error=False)))
+    server = Server(opts, {"sum": SumBackend(script), **(more or {})}, LogControl(LogSettings(log_info=False, log_error=False)))
     server.load()
     server.start()
     try:

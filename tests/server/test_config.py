@@ -240,7 +240,9 @@ def test_instance_groups_are_named_and_placed_as_tritons(tmp_path: Path) -> None
     assert groups == (InstanceGroup("m_0", "KIND_CPU", 1), InstanceGroup("m_1", "KIND_CPU", 2))
     assert read(tmp_path, TENSORS + 'backend: "python"').instance_groups == (InstanceGroup("m", "KIND_CPU", 1),)
     assert read(tmp_path, TENSORS + 'backend: "fpga"').instance_groups == (InstanceGroup("m", "KIND_CPU", 1),)
-    groups = read(tmp_path, TENSORS + 'backend: "fpga" instance_group [ { gpus: [ 1 ] }, { }, { kind: KIND_MODEL } ]').instance_groups
+    groups = read(
+        tmp_path, TENSORS + 'backend: "fpga" instance_group [ { gpus: [ 1 ] }, { }, { kind: KIND_MODEL } ]'
+    ).instance_groups
     assert [(group.kind, group.devices) for group in groups] == [("KIND_GPU", (1,)), ("KIND_CPU", ()), ("KIND_MODEL", ())]
 
 

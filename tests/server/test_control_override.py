@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +28,10 @@ def scratch_of(repository: ModelRepository, name: str) -> Path:
     assert plan is not None
     assert plan.scratch is not None
     return plan.scratch
+
+
+def _with(parameter: str, value: str) -> str:
+    return json.dumps(json.loads(CONFIG) | {"parameters": {parameter: {"string_value": value}}})
 
 
 def test_files_over_the_network_live_in_a_private_directory_as_long_as_the_model(tmp_path: Path, opened: Open) -> None:
@@ -80,6 +85,13 @@ def test_a_load_from_the_repository_ends_an_override(tmp_path: Path, opened: Ope
             InvalidRequestError,
             "an xclbin drives the card's DMA",
         ),
+        ({"config": CONFIG.replace("sum", "python"), "file:1/other": b""}, InvalidRequestError, "--allow-python-override=true"),
+        (
+            {"config": CONFIG.replace('"backend": "sum",', ""), "file:1/model.py": b""},
+            InvalidRequestError,
+            "python code does not",
+        ),
+        ({"config": _with("fallback_backend", "python"), "file:1/x": b""}, InvalidRequestError, "python code does not come"),
     ],
 )
 def test_parameters_that_do_not_fit_are_refused_and_what_serves_goes_on(
