@@ -24,6 +24,7 @@ from typing import Any
 from hypersonic.firmware import config_pbtxt, manifest
 from hypersonic.firmware.errors import ManifestError, PublishError
 from hypersonic.firmware.manifest import WEIGHTS_NAME, Content, Manifest, check, check_weights, digest, opened
+from hypersonic.firmware.platform import Target
 from hypersonic.hls.row import Row
 
 XCLBIN_NAME = "model.xclbin"
@@ -111,9 +112,14 @@ def versions(repository: Path, model: str) -> tuple[int, ...]:
     return tuple(sorted(int(name) for name in names if _VERSION.fullmatch(name)))
 
 
-def _check_names(model: str, version: int | None) -> None:
+def check_name(model: str) -> None:
+    """Raises PublishError for a name that makes no directory."""
     if not _MODEL.fullmatch(model):
         raise PublishError(f"model name is {model!r}, expected letters, digits, '_', '.' and '-', 128 at most, no leading dot")
+
+
+def _check_names(model: str, version: int | None) -> None:
+    check_name(model)
     if version is not None and not _VERSION.fullmatch(str(version)):
         raise PublishError(f"version is {version}, expected a positive number")
 
@@ -199,6 +205,24 @@ def find_published(repository: Path, build: Manifest) -> Path | None:
         return None
     same = _without_estimate(newest / manifest.FILE_NAME, build) == json.loads(build.to_json())
     return newest if same and digest(newest / XCLBIN_NAME)[1] == build.sha256 and _has_weights(newest, build) else None
+
+
+def displaced(repository: Path, build: Manifest) -> str:
+    """What whoever publishes the build should know: the newest version there is for another target, and will not be served any
+    more. Empty where it is not so."""
+    present = versions(repository, build.model)
+    place = repository / build.model
+    try:
+        old = Manifest.read(place / str(present[-1]) / manifest.FILE_NAME) if present else build
+    except (ManifestError, OSError):
+        return ""
+    if old.target is build.target:
+        return ""
+    lesser = min(old.target, build.target, key=list(Target).index)
+    return (
+        f"{place}: version {present[-1]} is a {old.target} build, and this {build.target} build takes its place: a server "
+        f"serves the latest version. To serve both, build one of them with another name, such as --name {build.model}_{lesser}"
+    )
 
 
 def _has_weights(version: Path, build: Manifest) -> bool:

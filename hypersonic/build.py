@@ -8,17 +8,16 @@ Every step is kept by the hash of what goes into it, so a build that was made be
 
 from __future__ import annotations
 
-import itertools
 import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from hypersonic.build_directory import BuildError, leave
 from hypersonic.build_f2 import f2_emulated, f2_kit, f2_placed, is_f2
 from hypersonic.build_onnx import Asked, build_on_host
 from hypersonic.firmware.bitstream.afi import Bucket, check_bucket
@@ -33,7 +32,7 @@ from hypersonic.firmware.link import link
 from hypersonic.firmware.linker_config import check_units
 from hypersonic.firmware.manifest import Manifest
 from hypersonic.firmware.platform import Platform, Target, find_platform
-from hypersonic.firmware.publish import check_repository, find_published, publish
+from hypersonic.firmware.publish import check_name, check_repository, displaced, find_published, publish
 from hypersonic.firmware.resources import estimate, report_build
 from hypersonic.fit import NO_FIT, FitOptions, shown
 from hypersonic.hls.build import build_project, is_converted
@@ -55,10 +54,6 @@ CSIM = "csim"
 HLS = "hls"
 
 
-class BuildError(ValueError):
-    """This build cannot be made here: what was asked for, what is missing, what to do."""
-
-
 @dataclass(frozen=True)
 class CardOptions:
     """What only --target hw takes. kernel_mhz: ap_clk, 0 for the card's own. lower_clock: publish an xclbin whose clock place
@@ -78,6 +73,7 @@ def build(
     platform: str = "u250",
     core: str = "",
     repository: Path = Path("models"),
+    name: str = "",
     compute_units: int = 1,
     datatypes: tuple[str, str] = ("", ""),
     directory: Path | None = None,
@@ -90,13 +86,15 @@ def build(
     """Build `model` and publish it; returns the version's directory, the newest one when it holds this very build already.
 
     model: a zoo name, or a path to a .keras, .h5 or .onnx file with a YAML beside it. target: sw_emu, hw_emu or hw.
+    name: of the model in the repository, "" = the YAML's; the kernel is called as the YAML says all the same.
     datatypes: of every input and of every output on the wire, over what the YAML says where not empty. core: how the RTL of
     hw_emu computes the network, "" = as the YAML's Strategy says; sw_emu runs the model's C++ whatever it says. directory: the
     HLS project and the RTL are left for people to see in directory/<name>, replaced when there. progress is told each step that
     takes time. on_gate: told how near the fixed point is to the trained model, and what a fit found. on_resources: told the
     estimate of what the RTL takes of the card, which goes into the manifest's report and takes minutes the first time; None: no
     estimate, and an emulated card takes what cannot fit.
-    Outputs that are nothing like the trained model's are named on standard error, whatever progress does.
+    Outputs that are nothing like the trained model's are named on standard error, whatever progress does, and so is a version
+    for another target whose place the build takes.
     Raises BuildError for what this machine cannot build, and the rooms' own errors: ConversionError, KernelError,
     PlatformError, LinkError, ResourceError, PublishError, SynthesisError, ToolError, VendorError.
 
@@ -104,9 +102,11 @@ def build(
     on there when it was interrupted. What is missing for them is said before the model is read. A zoo model that no fabric
     computes is published for the server's own backends, whatever the target.
     """
-    asked = Asked(target, platform, core, compute_units, datatypes)
+    asked = Asked(target, platform, core, compute_units, datatypes, name)
     if place := build_on_host(model, repository, asked, progress):
         return place
+    if name:
+        check_name(name)
     request = _request(model, target, platform, core, compute_units, repository, options, progress)
     _check_fit(fit, request)
     builds = (directory or Path("build")) / "bitstream"
@@ -119,7 +119,7 @@ def build(
     if request.vendor and request.kind == HLS:
         rtl = synthesise_core(project, request.card, request.vendor, builds, progress)
     if directory:
-        _leave(project, rtl, directory / project.name)
+        leave(project, rtl, directory / project.name)
     if rtl and on_resources and request.kind != HLS:
         project = _estimated(request, project, rtl, on_resources)
     if rtl and request.vendor:
@@ -128,11 +128,8 @@ def build(
         made = _f2_placed(request, request.kit, project, rtl, builds)
     else:
         made = _emulated(request, project, rtl)
-    manifest = _manifest(request, made, rtl)
-    if found := find_published(repository, manifest):
-        return found
-    progress(f"publishing {manifest.model} in {repository}")
-    return publish(repository, made.xclbin, manifest, config_pbtxt(manifest), weights=rtl.weights if rtl else None)
+    manifest = _manifest(request, made, rtl, name)
+    return find_published(repository, manifest) or _published(repository, made.xclbin, manifest, rtl, progress)
 
 
 @dataclass(frozen=True)
@@ -263,14 +260,24 @@ def _emulated(request: _Request, project: HlsProject, core: Core | None) -> _Mad
     return _Made(xclbin, project, tools)
 
 
-def _manifest(request: _Request, made: _Made, core: Core | None) -> Manifest:
+def _manifest(request: _Request, made: _Made, core: Core | None, name: str) -> Manifest:
     project = made.project
     return Manifest.of(
-        made.xclbin, model=project.name, platform=request.card.name, core=request.kind,
+        made.xclbin, model=name or project.name, platform=request.card.name, core=request.kind,
         inputs=project.inputs, outputs=project.outputs, ii=core.ii if core else 1,
         latency_cycles=core.latency_cycles if core else 1, max_batch_size=project.max_batch_size,
         tools=made.tools, report=project.report, weights=core.weights if core else None,
     )  # fmt: skip
+
+
+def _published(repository: Path, xclbin: bytes, manifest: Manifest, core: Core | None, progress: Progress) -> Path:
+    """The new version's directory. A version for another target that is served no more is named on standard error."""
+    progress(f"publishing {manifest.model} in {repository}")
+    note = displaced(repository, manifest)
+    place = publish(repository, xclbin, manifest, config_pbtxt(manifest), weights=core.weights if core else None)
+    if note:
+        sys.stderr.write(f"hypersonic: note: {note}\n")
+    return place
 
 
 def build_csim(model: str, progress: Progress = lambda _: None) -> tuple[HlsProject, Path]:
@@ -312,36 +319,6 @@ def _travelling(row: Row, datatype: str) -> Row:
 
 def _copy(source: Path, place: Path) -> None:
     shutil.copytree(source, place, dirs_exist_ok=True)
-
-
-def _leave(project: HlsProject, core: Core | None, directory: Path) -> None:
-    """hls/ (open it with Vitis HLS), core/ (the network's RTL) and kernel/ (the top around it), replacing an older copy.
-
-    Raises BuildError rather than replace a directory that is no HLS project of ours.
-    """
-    if directory.exists() and not (directory / "project.json").is_file():
-        raise BuildError(f"{directory} is there and holds no HLS project; give another --build-directory")
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{directory.name}-", dir=directory.parent) as scratch:
-        fresh = Path(scratch) / "fresh"
-        shutil.copytree(project.path, fresh)
-        if core:
-            write_kernel(core, fresh / "kernel")
-        _exchange(fresh, directory, Path(scratch))
-
-
-def _exchange(fresh: Path, directory: Path, scratch: Path) -> None:
-    """Put `fresh` in directory's place, whole at every moment; of several builds that do so at once the last one stays."""
-    for attempt in itertools.count():
-        with suppress(FileNotFoundError):
-            directory.rename(scratch / f"old{attempt}")
-        try:
-            fresh.rename(directory)
-        except OSError:
-            if not directory.is_dir():
-                raise
-        else:
-            return
 
 
 def _simulate(target: Target, project: HlsProject, core: Core | None, progress: Progress) -> Path:

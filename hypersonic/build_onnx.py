@@ -59,6 +59,7 @@ class Asked(NamedTuple):
     core: str = ""
     compute_units: int = 1
     datatypes: tuple[str, str] = ("", "")
+    name: str = ""
 
     def of_a_kernel(self) -> Iterator[tuple[str, bool]]:
         """Each option as it was given, and whether only a kernel could do it; either emulation is as good as the host."""
@@ -68,6 +69,7 @@ class Asked(NamedTuple):
         yield f"--compute-units {self.compute_units}", self.compute_units != 1
         for side, datatype in zip(("input", "output"), self.datatypes, strict=True):
             yield f"--{side}-datatype {datatype}", bool(datatype)
+        yield f"--name {self.name}", bool(self.name)
 
 
 def find_host_model(model: str, zoo: Path = ZOO) -> HostModel | None:

@@ -140,6 +140,11 @@ def _add_build(commands: _Commands) -> None:
     parser = commands.add("build", _build, "turn a trained model into an xclbin, published in a model repository")
     _add_build_options(parser)
     parser.add_argument(
+        "--name", default="", metavar="NAME",
+        help="what the model is called in the repository, so that builds for several targets lie side by side (default: as the "
+        "YAML says)",
+    )  # fmt: skip
+    parser.add_argument(
         "--no-resources",
         action="store_true",
         help="do not estimate LUTs, registers, DSPs and memories (minutes the first time)",
@@ -153,7 +158,7 @@ def _build(args: argparse.Namespace) -> int:
 
     lines: list[str] = []
     with progress(quiet=args.quiet) as step:
-        version = build_as_asked(args, step, None if args.no_resources else lines.extend, lines.append)
+        version = build_as_asked(args, step, None if args.no_resources else lines.extend, lines.append, args.name)
     print("\n".join([*lines, str(version)]))
     return OK
 
@@ -191,6 +196,7 @@ def _add_infer(commands: _Commands) -> None:
 
     parser = commands.add("infer", _infer, "send events through a running server: rate, latency, physics figures, a picture")
     parser.add_argument("model", metavar="MODEL", help="a zoo name: its generator makes the events")
+    parser.add_argument("--name", default="", metavar="NAME", help="what the server calls it (default: as the zoo does)")
     _add_infer_options(parser)
     parser.add_argument("--platform", default="u250", metavar="CARD", help="the card whose rate is predicted")
     add_network_option(parser)
@@ -207,6 +213,7 @@ def _infer(args: argparse.Namespace) -> int:
     with progress(quiet=args.quiet) as step:
         outcome = infer(
             args.model,
+            name=args.name,
             url=args.url,
             metrics_url=args.metrics_url,
             events=args.events,

@@ -128,12 +128,14 @@ def infer(
     seed: int,
     check: bool,
     progress: Step,
+    name: str = "",
     event_rows: int = 0,
     on: OnCard = ON_U250,
 ) -> Outcome:
     """Send `events` generated events to the model at `url`; with `check`, compare each answer with csim as integers.
 
-    event_rows: of an event, which is one request; 0: as the model's task has them. on: the card whose rate is predicted.
+    name: what the server calls the model, "" = as the zoo does. event_rows: of an event, which is one request; 0: as the
+    model's task has them. on: the card whose rate is predicted.
 
     Raises NoTaskError, NoEventsError, PlatformError, client.load.InferError, WrongAnswerError.
     """
@@ -149,14 +151,14 @@ def infer(
             f"--event-rows is {rows}: for {events} of them the generator of {model} makes {sample.rows} rows, expected "
             f"{events * rows}; leave it out for events of {task.event_rows} rows"
         )
-    served = describe_model(url, model)
+    served = describe_model(url, name or model)
     golden = None if served.travels_as_float32 and not check else golden_of(model, served)
     inputs: Tensors = golden.travelling(sample.inputs) if golden else sample.inputs
     requests = list(zip(*(np.array_split(x, events) for x in inputs), strict=True))
     progress(f"infer: {events} events from {clients} clients")
-    before = kernel_cycles(metrics_url, model)
+    before = kernel_cycles(metrics_url, served.name)
     load = send_events(url, served, requests, clients=clients, timeout_s=ANSWER_TIMEOUT_S)
-    worked = Counter(kernel_cycles(metrics_url, model))
+    worked = Counter(kernel_cycles(metrics_url, served.name))
     worked.subtract(before)
     cycles = worked.total()
     answers: Tensors = tuple(np.concatenate(parts) for parts in zip(*load.outputs, strict=True))

@@ -37,9 +37,12 @@ class Served:
 
 def build_as_asked(
     args: argparse.Namespace, step: Step, on_resources: Callable[[list[str]], None] | None = None,
-    on_gate: Callable[[str], None] = lambda _: None,
+    on_gate: Callable[[str], None] = lambda _: None, name: str = "",
 ) -> Path:  # fmt: skip
-    """Build by the options that `hypersonic build` and `hypersonic run` share; returns the published version's directory."""
+    """Build by the options that `hypersonic build` and `hypersonic run` share; returns the published version's directory.
+
+    name: of the model in the repository, "" = its own.
+    """
     from hypersonic.build import CardOptions, build
     from hypersonic.fit import FitOptions
 
@@ -49,6 +52,7 @@ def build_as_asked(
         platform=args.platform,
         core=args.core,
         repository=args.model_repository,
+        name=name,
         compute_units=args.compute_units,
         datatypes=(args.input_datatype, args.output_datatype),
         directory=args.build_directory,

@@ -11,14 +11,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+import tritonclient.grpc as triton
 
 from hypersonic import build as building
 from hypersonic import cli
 from hypersonic.build import BuildError
 from hypersonic.client.load import InferError
 from hypersonic.hls.verilator import MissingToolError, ToolError
+from hypersonic.hls.zoo.facile.events import gate_rows
 from hypersonic.infer import kernel_cycles, units_of_a_card
+from hypersonic.run import served
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -204,3 +208,40 @@ def test_outputs_unlike_the_trained_models_are_named_on_standard_error_whatever_
     captured = capsys.readouterr()
     assert captured.err == "hypersonic: WARNING: output 'y' is not what the trained model answers\n"
     assert captured.out == ""
+
+
+def test_the_builds_for_two_targets_are_served_at_once_and_give_equal_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(signal, "signal", fail_never)
+    where = [str(place) for place in places(tmp_path)]
+    for options in ((), ("--target", "sw_emu", "--name", "golden")):
+        assert cli.main(["build", "facile", *options, "--no-resources", *where]) == 0
+    assert "note" not in capsys.readouterr().err
+    x = triton.InferInput("input", [1000, 18], "FP32")
+    x.set_data_from_numpy(gate_rows()[:1000].astype(np.float32))
+    with served(tmp_path) as server, triton.InferenceServerClient(server.grpc) as client:
+        kernel, golden = (client.infer(name, [x]).as_numpy("output") for name in ("facile", "golden"))
+        np.testing.assert_array_equal(kernel, golden)
+        urls = ["--url", server.grpc, "--metrics-url", f"http://{server.metrics}/metrics"]
+        assert (
+            cli.main(
+                [
+                    "infer",
+                    "facile",
+                    "--name",
+                    "golden",
+                    *urls,
+                    "--events",
+                    "2",
+                    "--event-rows",
+                    "500",
+                    "--output",
+                    str(tmp_path / "result"),
+                ]
+            )
+            == 0
+        )
+        counted = {each.name: each.inference_count for each in client.get_inference_statistics().model_stats}
+    assert counted == {"facile": 1000, "golden": 2000}
+    assert json.loads((tmp_path / "result" / "figures.json").read_text())["integers_equal_to_csim"] == 1000

@@ -141,6 +141,7 @@ def test_what_only_a_kernel_has_is_refused(tmp_path: Path) -> None:
         ({"compute_units": 2}, "--compute-units 2"),
         ({"datatypes": ("FP16", "")}, "--input-datatype FP16"),
         ({"datatypes": ("", "INT8")}, "--output-datatype INT8"),
+        ({"name": "another"}, "--name another"),
     ):
         with pytest.raises(OnHostError, match=rf"particlenet runs on the host.* there is no kernel for {option}: leave it out"):
             on_host("particlenet", tmp_path, **asked)

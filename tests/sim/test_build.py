@@ -153,6 +153,35 @@ def test_another_build_of_a_model_is_its_next_version(tmp_path: Path) -> None:
     assert build("facile", Target.SW_EMU, repository=tmp_path).name == "3"
 
 
+def test_the_builds_for_two_targets_lie_side_by_side_under_names_of_their_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kernel = build("facile", Target.HW_EMU, repository=tmp_path)
+    golden = build("facile", Target.SW_EMU, repository=tmp_path, name="facile_sw_emu")
+    assert (kernel, golden) == (tmp_path / "facile" / "1", tmp_path / "facile_sw_emu" / "1")
+    manifests = [Manifest.read(version / FILE_NAME) for version in (kernel, golden)]
+    assert [(one.model, one.target, one.kernel) for one in manifests] == [
+        ("facile", Target.HW_EMU, "facile"), ("facile_sw_emu", Target.SW_EMU, "facile"),
+    ]  # fmt: skip
+    assert 'name: "facile_sw_emu"\n' in (golden.parent / "config.pbtxt").read_text()
+    assert build("facile", Target.SW_EMU, repository=tmp_path, name="facile_sw_emu") == golden
+    assert build("facile", Target.HW_EMU, repository=tmp_path) == kernel
+    assert capsys.readouterr().err == ""
+
+
+def test_a_build_that_takes_the_place_of_one_for_another_target_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    build("facile", Target.SW_EMU, repository=tmp_path)
+    assert capsys.readouterr().err == ""
+    assert build("facile", Target.HW_EMU, repository=tmp_path).name == "2"
+    note = capsys.readouterr().err
+    assert note.startswith(f"hypersonic: note: {tmp_path / 'facile'}: version 1 is a sw_emu build")
+    assert "--name facile_sw_emu" in note
+    build("facile", Target.HW_EMU, repository=tmp_path, compute_units=2)
+    assert capsys.readouterr().err == ""
+
+
 def test_a_damaged_version_is_not_taken_for_the_build(tmp_path: Path) -> None:
     version = build("facile", Target.SW_EMU, repository=tmp_path)
     manifest = Manifest.read(version / FILE_NAME)
@@ -198,6 +227,9 @@ def test_what_cannot_be_built_here_says_why(tmp_path: Path) -> None:
     for number in (0, -1, 129):
         with pytest.raises(LinkError, match=f"compute units: got {number}, expected 1 to 128"):
             build("facile", compute_units=number, repository=tmp_path, progress=no_work)
+    for name in ("a/b", "..", ".hidden", "x" * 129):
+        with pytest.raises(PublishError, match=r"model name is '.*', expected letters, digits"):
+            build("facile", name=name, repository=tmp_path, progress=no_work)
     (tmp_path / "file").touch()
     with pytest.raises(PublishError, match="file is no directory"):
         build("facile", repository=tmp_path / "file", progress=no_work)
