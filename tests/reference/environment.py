@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs of others that the server is compared with or called by, each unpacked into a directory of its own and kept in the
-cache by the hash of its requirement file: the real tritonserver, perf_analyzer, coffea. Nothing of them enters the project's environment.
+cache by the hash of its requirement file: the real tritonserver, perf_analyzer, coffea, client libraries. Nothing of them enters the
+project's environment.
 """
 
 from __future__ import annotations
