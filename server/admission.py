@@ -8,7 +8,9 @@ answers uses up its own share.
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from typing import NoReturn
 
 from hypersonic.server.budget import Budget
@@ -38,6 +40,7 @@ class Admission:
         self.places = Budget(limit_requests, peers)
         self.limit_bytes = limit_bytes
         self.closed = False
+        self._closed_s = math.inf
         #: those that came after the door was closed
         self.turned_away = 0
         self._changed = threading.Condition(threading.Lock())
@@ -57,14 +60,15 @@ class Admission:
         """Requests refused for their bytes or their number, since start."""
         return self.budget.refusals + self.places.refusals
 
-    def enter(self, size_bytes: int, client: str = "") -> None:
-        """Raises ShuttingDownError once closed, BudgetError when these bytes, or one more request, would exceed the limit or
+    def enter(self, size_bytes: int, client: str = "", arrived_s: float = math.inf) -> None:
+        """Raises ShuttingDownError once closed, unless the request began to arrive before that (arrived_s, of
+        time.monotonic()); BudgetError when these bytes, or one more request, would exceed the limit or
         the client's share.
 
         A request alone in the server is let in whatever its size: it is in memory already.
         """
         with self._changed:
-            if self.closed:
+            if self.closed and arrived_s >= self._closed_s:
                 self.turned_away += 1
                 raise ShuttingDownError
             if self.requests:
@@ -125,7 +129,8 @@ class Admission:
     def close(self) -> None:
         """Let nobody in any more."""
         with self._changed:
-            self.closed = True
+            if not self.closed:
+                self.closed, self._closed_s = True, time.monotonic()
 
     def wait_empty(self, timeout_s: float) -> bool:
         """Whether everybody left in time."""
@@ -138,9 +143,9 @@ class Held:
 
     __slots__ = ("_admission", "_client", "_left", "_lock", "_size_bytes")
 
-    def __init__(self, admission: Admission, client: str, size_bytes: int) -> None:
+    def __init__(self, admission: Admission, client: str, size_bytes: int, arrived_s: float = math.inf) -> None:
         """Raises what Admission.enter raises."""
-        admission.enter(size_bytes, client)
+        admission.enter(size_bytes, client, arrived_s)
         self._admission = admission
         self._client = client
         self._size_bytes = size_bytes

@@ -57,10 +57,11 @@ from hypersonic.server.servicer import Servicer
 from hypersonic.server.shares import RESERVE
 from hypersonic.server.shm import SharedMemory
 from hypersonic.server.signals import FAILED, Signals, termination_signals
+from hypersonic.server.slow_clients import Fault
 
 __all__ = ["Options", "Server", "Signals", "add_arguments", "main", "serve"]
 _LOG = logging.getLogger("hypersonic.server.app")  # also when run as __main__
-#: how long an answer that is already made may take to leave at shutdown
+#: how long at shutdown an answer that is already made may take to leave, and a request that was begun to come
 _GRACE_S = 2.0
 #: how long clients that still ask are told so before the ports close, and how long none has to ask for them to close sooner
 _LINGER_S, _SILENCE_S = 1.0, 0.25
@@ -247,8 +248,12 @@ class Server:
         """Drain, close, unload; whether everything ended by itself."""
         deadline = time.monotonic() + self.options.exit_timeout_secs
         busy = self.service.admission.requests > 0
+        self.service.stop_taking()
+        self.repository.stop_loading()
+        self._hurry(min(_GRACE_S, self.options.exit_timeout_secs / 2))
         drained = self.service.drain(self.options.exit_timeout_secs, signals.patience)
         self._linger(signals, busy=busy)
+        self.service.end_streams()
         self._health.close()
         if self._grpc is not None:
             self._grpc.stop(_GRACE_S).wait(_GRACE_S)
@@ -259,7 +264,22 @@ class Server:
         closed = drained and self._unload(signals, max(1.0, deadline - time.monotonic()))
         self.service.tracing.close(_GRACE_S)
         self.service.clients.close()
+        self._tell(closed=closed)
         return closed
+
+    def _hurry(self, grace_s: float) -> None:
+        """Clients have so long for what they have begun to send, and to begin to read; the end comes in time in any case."""
+        self.service.clients.hurry(grace_s, self.options.exit_timeout_secs / 2)
+        if self._http is not None:
+            self._http.hurry(grace_s)
+
+    def _tell(self, *, closed: bool) -> None:
+        """What the log has to say of the end."""
+        if cut_off := self.service.clients.counts[Fault.SHUTDOWN]:
+            text = "%d clients were cut off: they had not sent the whole of a request, or did not read an answer."
+            _LOG.warning(text, cut_off)
+        if not closed and (working := self.repository.working()):
+            _LOG.error("Requests that did not end: %s", ", ".join(working))
 
     def _unload(self, signals: Signals, timeout_s: float) -> bool:
         """Close the repository; False when that took longer, or another signal came."""
@@ -267,6 +287,8 @@ class Server:
         closing = threading.Thread(target=lambda: ended.append(self.repository.close(timeout_s)), name="unload", daemon=True)
         closing.start()
         deadline = time.monotonic() + timeout_s + _GRACE_S
+        if working := self.repository.working():
+            _LOG.warning("Models still run requests whose clients have left: %s", ", ".join(working))
         while closing.is_alive() and time.monotonic() < deadline:
             closing.join(0.05)
             if not signals.patience(0.0):

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import grpc
 
+from hypersonic.server.grpc_call import code_of
 from hypersonic.server.slow_clients import Fault, SlowClients
 
 _LOG = logging.getLogger(__name__)
@@ -64,7 +65,8 @@ class Call:
     """
 
     __slots__ = ("_call", "_callbacks", "_cancelled", "_clients", "_code", "_deadline", "_details", "_due", "_handler", "_lock",
-                 "_message", "_metadata", "_sent_metadata", "_statused", "client", "method", "promised")  # fmt: skip
+                 "_message", "_metadata", "_sent_metadata", "_statused", "arrived_s", "client", "method",
+                 "promised")  # fmt: skip
 
     def __init__(
         self,
@@ -85,6 +87,8 @@ class Call:
         self._metadata = event.invocation_metadata
         self._sent_metadata: tuple[tuple[str, str], ...] | None = None
         self.method = method
+        #: when its headers came
+        self.arrived_s = time.monotonic()
         self._lock = threading.Lock()
         self._cancelled = self._statused = False
         self._callbacks: list[Callable[[], None]] | None = []
@@ -219,9 +223,7 @@ class Call:
 
     def cut_off(self, fault: Fault, text: str) -> None:
         """The client has been slow for too long."""
-        in_the_way = fault is Fault.SENDS_TOO_LITTLE
-        code = grpc.StatusCode.RESOURCE_EXHAUSTED if in_the_way else grpc.StatusCode.DEADLINE_EXCEEDED
-        self._call.cancel(code.value[0], text.encode())
+        self._call.cancel(code_of(fault).value[0], text.encode())
 
     def peer(self) -> str:
         """The client's address, as gRPC writes it."""

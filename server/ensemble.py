@@ -106,6 +106,10 @@ class EnsembleModel:
         return self._waiting
 
     @property
+    def working(self) -> int:
+        return self._in_flight
+
+    @property
     def figures(self) -> Mapping[str, InstanceFigures]:
         return {}
 

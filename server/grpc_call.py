@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
@@ -26,6 +27,7 @@ from hypersonic.server.errors import (
     UnsupportedError,
 )
 from hypersonic.server.log import log_failure
+from hypersonic.server.slow_clients import Fault
 
 _LOG = logging.getLogger(__name__)
 #: longest error text sent: it travels in a header, and clients' names are in it
@@ -45,6 +47,19 @@ STATUS: tuple[tuple[type[ServerError], grpc.StatusCode], ...] = (
     (UnknownError, grpc.StatusCode.UNKNOWN),
     (BackendError, grpc.StatusCode.INTERNAL),
 )
+
+
+#: the codes by which slow clients' calls end; DEADLINE_EXCEEDED for the rest
+_CUT_OFF = {
+    Fault.SENDS_TOO_LITTLE: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    Fault.READS_TOO_LITTLE: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    Fault.SHUTDOWN: grpc.StatusCode.UNAVAILABLE,
+}
+
+
+def code_of(fault: Fault) -> grpc.StatusCode:
+    """gRPC's code for a client that is cut off."""
+    return _CUT_OFF.get(fault, grpc.StatusCode.DEADLINE_EXCEEDED)
 
 
 def status_of(error: ServerError) -> grpc.StatusCode:
@@ -69,12 +84,13 @@ class Context(Protocol):
 
 
 class GrpcCall:
-    """A call as models see it. client: the connection."""
+    """A call as models see it. client: the connection. arrived_s: when its headers came, inf where nobody noted it."""
 
-    __slots__ = ("_metadata", "add_callback", "client", "is_active")
+    __slots__ = ("_metadata", "add_callback", "arrived_s", "client", "is_active")
 
     def __init__(self, context: Context) -> None:
         self.client = context.peer()
+        self.arrived_s: float = getattr(context, "arrived_s", math.inf)
         self.is_active = context.is_active
         self.add_callback = context.add_callback
         self._metadata = context.invocation_metadata
@@ -95,7 +111,7 @@ def admit(admission: Admission, call: GrpcCall, size_bytes: int) -> Held:
 
     Raises ShuttingDownError, BudgetError; CancelledError when the call has ended already.
     """
-    held = Held(admission, call.client, size_bytes)
+    held = Held(admission, call.client, size_bytes, call.arrived_s)
     if not call.add_callback(held.leave):
         held.leave()
         raise CancelledError

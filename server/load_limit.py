@@ -18,6 +18,7 @@ from hypersonic.server.errors import ModelLoadError
 
 _LOG = logging.getLogger(__name__)
 OPTION = "--model-load-timeout-secs"
+_STOPPED = "the server is shutting down"
 Result = TypeVar("Result")
 
 
@@ -96,11 +97,16 @@ class LoadLimit:
         result = attempt.take()
         if result is None:
             self.abandoned += 1
-            reason = "the server is shutting down" if self._stopped else too_long(self.seconds)
+            reason = _STOPPED if self._stopped else too_long(self.seconds)
             _LOG.error("%s: its load is given up: %s", name, reason)
             give_up()
             raise ModelLoadError(reason)
         return result
+
+    def check(self) -> None:
+        """Raises ModelLoadError when nothing is loaded any more."""
+        if self._stopped:
+            raise ModelLoadError(_STOPPED)
 
     def stop(self) -> None:
         """Nobody waits for a load any more."""

@@ -189,6 +189,7 @@ class Loader:
 
     def _load(self, config: ModelConfig, version: int, directory: Path, *, insist: bool) -> Model:
         begin = time.monotonic()
+        self.limit.check()
         _LOG.info("loading: %s:%d", config.name, version)
         labelled = with_labels(config, directory.parent)
         backend = with_fallback(self._backends[config.backend], labelled, self._backends, insist=insist)

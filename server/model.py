@@ -67,6 +67,10 @@ class Model(Protocol):
         """Requests in its queue."""
 
     @property
+    def working(self) -> int:
+        """Requests in its queue and in its runs, those among them whose client has left."""
+
+    @property
     def figures(self) -> Mapping[str, InstanceFigures]:
         """Per instance."""
 
@@ -124,6 +128,8 @@ class ScheduledModel:
         self.load_duration_s = load_duration_s
         self.statistics = ModelStatistics(Latencies.of(metrics, config.message))
         self._loaded = loaded
+        #: requests that have not ended
+        self._open: set[PendingRequest] = set()
         self._instances = (*loaded.instances, *loaded.standby)
         self.scheduler = Scheduler(
             loaded.instances,
@@ -157,6 +163,10 @@ class ScheduledModel:
     @property
     def waiting(self) -> int:
         return len(self.scheduler.batcher)
+
+    @property
+    def working(self) -> int:
+        return len(self._open)
 
     @property
     def figures(self) -> Mapping[str, InstanceFigures]:
@@ -228,7 +238,12 @@ class ScheduledModel:
         batcher = self.scheduler.batcher
         pending.trace = trace_of(call)
         call.add_callback(lambda: batcher.withdraw(pending, CancelledError()))
-        self.scheduler.submit(pending, here=here)
+        self._open.add(pending)
+        try:
+            self.scheduler.submit(pending, here=here)
+        except ReplacedError:
+            self._open.discard(pending)
+            raise
         if not pending.completed and not call.is_active():  # it ended before there was anything to withdraw
             batcher.withdraw(pending, CancelledError())
 
@@ -242,6 +257,7 @@ class ScheduledModel:
 
     def _count(self, pending: PendingRequest) -> None:
         now_ns = time.monotonic_ns()
+        self._open.discard(pending)
         if pending.error is None and pending.answer is None and not self.config.decoupled:
             pending.error = BackendError("the request ended without an answer")
         if pending.error is not None:

@@ -106,6 +106,12 @@ class ModelRepository:
         for name in sorted(models):
             yield from models[name].models
 
+    def working(self) -> list[str]:
+        """The model versions that have requests: also those being unloaded, and also requests whose client has left."""
+        records = (record for entry in self._registry.models.values() for record in entry.versions.values())
+        models = (record.model for record in records if record.model is not None and record.model.working)
+        return [f"model '{model.name}' version {model.version} (requests: {model.working})" for model in models]
+
     def loaded_versions(self, name: str) -> tuple[int, ...]:
         """Of one model, ascending."""
         return tuple(model.version for model in self._registry.entry(name).models)
@@ -236,11 +242,16 @@ class ModelRepository:
             _LOG.warning("a model repository cannot be read: %s: %s", error.filename, error.strerror)
         return found
 
+    def stop_loading(self) -> None:
+        """Give up the loads under way, and begin no more."""
+        self._stopping.set()
+        self._loader.stop()
+        self._loads.stop(0.0)
+
     def close(self, timeout_s: float) -> bool:
         """Unload everything; False when some instance did not end in time."""
         deadline = time.monotonic() + timeout_s
-        self._stopping.set()
-        self._loader.stop()
+        self.stop_loading()
         settled = self._loads.stop(timeout_s)
         if self._poller is not None:
             self._poller.join(timeout_s)

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from hypersonic.server.admission import Admission
 from hypersonic.server.answer import Frame
@@ -48,6 +48,13 @@ def _noting(frames: Frames, call: Call, request: InferRequest) -> Frames:
         return frames
     trace.received(request.inputs)
     return lambda model: trace.framing(frames(model), model.config)
+
+
+class OpenStream(Protocol):
+    """A ModelStreamInfer call."""
+
+    def end(self, text: str) -> None:
+        """End it now, telling its client why."""
 
 
 class Asked(NamedTuple):
@@ -94,7 +101,7 @@ class InferenceService:
         self.ports: dict[str, int] = {}
         #: calls refused before a model saw them, and the streams that are open
         self.refusals = Refusals()
-        self.streams: set[object] = set()
+        self.streams: set[OpenStream] = set()
         self.started_ns = time.monotonic_ns()
         self._strict_readiness = strict_readiness
         self._serving = False
@@ -280,24 +287,42 @@ class InferenceService:
     def drain(self, timeout_s: float, patience: Callable[[float], bool]) -> bool:
         """Not ready, no new requests; whether those in flight ended within `timeout_s`.
 
-        patience(seconds) waits at most that long and says whether to go on waiting at all.
+        patience(seconds) waits at most that long and says whether to go on waiting at all. What clients have begun to send is
+        waited for as long as SlowClients.hurry() says.
         """
-        self.admission.close()
-        self.changed()
+        self.stop_taking()
         deadline = time.monotonic() + timeout_s
         _LOG.info("Waiting for in-flight requests to complete.")
         while (left_s := deadline - time.monotonic()) > 0:
-            _LOG.info("Timeout %.0f: Found %d in-flight requests", left_s, self.admission.requests)
+            _LOG.info("Timeout %.0f: Found %d in-flight requests%s", left_s, self.admission.requests, self._where())
             if self._empty_within(min(1.0, left_s), patience):
                 return True
             if not patience(0.0):
                 return False
         return self.admission.requests == 0
 
+    def stop_taking(self) -> None:
+        """Not ready, no new requests."""
+        self.admission.close()
+        self.changed()
+
+    def _where(self) -> str:
+        """Which models have requests: those among them whose client has left are not in flight any more."""
+        working = self.repository.working()
+        return f"; at work: {', '.join(working)}" if working else ""
+
+    def end_streams(self) -> None:
+        """End the streams that are still open: all their requests are answered."""
+        streams = list(self.streams)
+        for stream in streams:
+            stream.end("the server is shutting down")
+        if streams:
+            _LOG.info("%d open streams were ended.", len(streams))
+
     def _empty_within(self, seconds: float, patience: Callable[[float], bool]) -> bool:
         """Look every 50 ms, so that an impatient operator is heard."""
         deadline = time.monotonic() + seconds
-        while not self.admission.wait_empty(0.05):
+        while not self.admission.wait_empty(0.05) or self.clients.owed:
             if time.monotonic() >= deadline or not patience(0.0):
                 return False
         return True

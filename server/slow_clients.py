@@ -24,7 +24,7 @@ SLOWEST_BYTES_PER_S = 16_384
 #: silence, counted from when it is asked for; call_queue.py gives its place away sooner when another client waits for one
 _WHOLE_MESSAGE = 10
 #: nor how much of it has gone: slower than this is not reading
-_SLOWEST_READ_BYTES_PER_S = 256 * 1024
+SLOWEST_READ_BYTES_PER_S = 256 * 1024
 _LOOKS = 4
 _LOOK_S = 1.0
 #: between two lines of the log on one fault: whoever brings a thousand such connections does not fill the disk
@@ -38,6 +38,7 @@ class Fault(StrEnum):
     READS_NOTHING = "reads_nothing"
     READS_TOO_LITTLE = "reads_too_little"
     SENDS_TOO_LITTLE = "sends_too_little"
+    SHUTDOWN = "shutdown"
 
 
 class Waiting(Protocol):
@@ -51,8 +52,11 @@ class Waiting(Protocol):
         """End it, telling the client why where it still listens. Called on a thread of its own."""
 
 
-#: (what it will have done wrong, since when it may, until when); a bare tuple, one is made twice a request
+#: (what it will have done wrong, since when it is waited for, s it may take besides the timeout); a bare tuple, one is made
+#: twice a request
 _Entry = tuple[Fault, float, float]
+_UNSENT = "the server is shutting down, and the rest of the request did not come"
+_UNREAD = "the server is shutting down, and the answer was not read"
 
 
 class SlowClients:
@@ -62,6 +66,10 @@ class SlowClients:
         self.timeout_s = timeout_s or math.inf
         #: clients cut off since start
         self.counts = dict.fromkeys(Fault, 0)
+        #: how long a client may do nothing at shutdown, None before; how long a large answer may take besides; when that began
+        self.grace_s: float | None = None
+        self.most_s = 0.0
+        self._hurried_s = math.inf
         self._lock = threading.Lock()
         self._entries: dict[Waiting, _Entry] = {}
         self._next_line = dict.fromkeys(Fault, 0.0)
@@ -78,15 +86,27 @@ class SlowClients:
         """Nobody is cut off any more."""
         self._urgent.put(None)
 
+    def hurry(self, grace_s: float, most_s: float) -> None:
+        """The server shuts down: a client has `grace_s` from now on, or from when it is waited for. Called once.
+
+        most_s: what the reader of a large answer may take besides.
+        """
+        self._hurried_s, self.most_s = time.monotonic(), most_s
+        self.grace_s = grace_s
+
+    @property
+    def owed(self) -> int:
+        """Messages that were begun before hurry() and have not come."""
+        entries = self._entries.copy().values()
+        return sum(fault is Fault.SENDS_NOTHING and since < self._hurried_s for fault, since, _ in entries)
+
     def sending(self, waiting: Waiting) -> None:
         """Its client has begun a message; forget() follows."""
-        now = time.monotonic()
-        self._entries[waiting] = (Fault.SENDS_NOTHING, now, now + _WHOLE_MESSAGE * self.timeout_s)
+        self._entries[waiting] = (Fault.SENDS_NOTHING, time.monotonic(), 0.0)
 
     def reading(self, waiting: Waiting, size_bytes: int) -> None:
         """Its client is given an answer; forget() follows."""
-        now = time.monotonic()
-        self._entries[waiting] = (Fault.READS_NOTHING, now, now + self.timeout_s + size_bytes / _SLOWEST_READ_BYTES_PER_S)
+        self._entries[waiting] = (Fault.READS_NOTHING, time.monotonic(), size_bytes / SLOWEST_READ_BYTES_PER_S)
 
     def forget(self, waiting: Waiting) -> None:
         """Its client did what it should, or the call is over."""
@@ -134,11 +154,20 @@ class SlowClients:
 
     def _expire(self, now: float) -> None:
         for waiting, entry in self._entries.copy().items():
-            fault, since, deadline = entry
-            if deadline <= now and self._entries.get(waiting) is entry:
+            if (due := self._due(entry, now)) and self._entries.get(waiting) is entry:
                 self.forget(waiting)
-                what = "sent no more of its request" if fault is Fault.SENDS_NOTHING else "did not read its answer"
-                self._cut(waiting, fault, f"it {what} for {now - since:.0f} s")
+                self._cut(waiting, *due)
+
+    def _due(self, entry: _Entry, now: float) -> tuple[Fault, str] | None:
+        """What its client is to be cut off for now, and the words for that."""
+        fault, since, more_s = entry
+        sends = fault is Fault.SENDS_NOTHING
+        if since + more_s + self.timeout_s * (_WHOLE_MESSAGE if sends else 1) <= now:
+            what = "sent no more of its request" if sends else "did not read its answer"
+            return fault, f"it {what} for {now - since:.0f} s"
+        if self.grace_s is not None and max(since, self._hurried_s) + self.grace_s + min(more_s, self.most_s) <= now:
+            return Fault.SHUTDOWN, _UNSENT if sends else _UNREAD
+        return None
 
     def _cut(self, waiting: Waiting, fault: Fault, text: str) -> None:
         try:

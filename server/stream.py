@@ -26,7 +26,7 @@ from tritonclient.grpc.service_pb2 import ModelInferResponse
 from hypersonic.server.admission import Held
 from hypersonic.server.answer import Answer
 from hypersonic.server.errors import BudgetError, ServerError
-from hypersonic.server.grpc_call import Context, GrpcCall, abort, cancel, printable, status_of
+from hypersonic.server.grpc_call import Context, GrpcCall, abort, cancel, code_of, printable, status_of
 from hypersonic.server.log import log_failure
 from hypersonic.server.model import Model
 from hypersonic.server.observe.refusals import Protocol
@@ -271,8 +271,11 @@ class Stream:
 
     def cut_off(self, fault: Fault, text: str) -> None:
         """The client has been slow for too long. close() follows: gRPC tells the callbacks."""
-        slow = fault is Fault.READS_TOO_LITTLE
-        cancel(self._context, grpc.StatusCode.RESOURCE_EXHAUSTED if slow else grpc.StatusCode.DEADLINE_EXCEEDED, text)
+        cancel(self._context, code_of(fault), text)
+
+    def end(self, text: str) -> None:
+        """End it, whatever its client may still want to ask."""
+        cancel(self._context, grpc.StatusCode.UNAVAILABLE, text)
 
     def _end_if_done(self) -> None:
         if self._read_all and not self._tickets:

@@ -74,10 +74,29 @@ class HttpServer:
         """tls: what all of them speak, None = plain HTTP. clients: who looks after clients that stop, None = nobody."""
         self._servers = [(_uvicorn(app, tls, clients or SlowClients()), listener) for app, listener in apps]
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def start(self) -> None:
         if self._servers:
             self._thread.start()
+
+    def hurry(self, grace_s: float) -> None:
+        """The server shuts down: requests that have not come as a whole by then are cut off, and so are unread answers."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._hurry, self._loop, grace_s)
+
+    def _hurry(self, loop: asyncio.AbstractEventLoop, grace_s: float) -> None:
+        for connection in self._connections():
+            connection.hurry()
+        loop.call_later(grace_s, self._end_halves)
+
+    def _end_halves(self) -> None:
+        for connection in self._connections():
+            connection.end_half()
+
+    def _connections(self) -> list[BoundedProtocol]:
+        open_now = [connection for server, _ in self._servers for connection in server.server_state.connections]
+        return [connection for connection in open_now if isinstance(connection, BoundedProtocol)]
 
     def stop(self, timeout_s: float) -> None:
         """Finish answers under way; connections that idle are closed."""
@@ -90,6 +109,7 @@ class HttpServer:
         asyncio.run(self._serve())
 
     async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
         await asyncio.gather(*(server.serve(sockets=[listener]) for server, listener in self._servers))
 
 

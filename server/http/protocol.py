@@ -11,13 +11,14 @@ health checks. Headers are bounded by h11.
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 from typing import Any
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from hypersonic.server.slow_clients import Fault, SlowClients
+from hypersonic.server.slow_clients import SLOWEST_READ_BYTES_PER_S, Fault, SlowClients
 
 #: all headers of a request together
 HEADER_BYTES = 65_536
@@ -60,6 +61,8 @@ class BoundedProtocol(H11Protocol):
         #: while the client owes us bytes that nobody waits for, and while it has not taken enough of ours
         self._sending: asyncio.TimerHandle | None = None
         self._reading: asyncio.TimerHandle | None = None
+        #: by when, at shutdown, it has to have taken all of it
+        self._last_s: float | None = None
 
     def connection_made(self, transport: Any) -> None:
         """Nothing may come for as long as between two requests; uvicorn would wait for ever."""
@@ -92,7 +95,40 @@ class BoundedProtocol(H11Protocol):
         self._reading = _stopped(self._reading)
 
     def _watch(self) -> None:
-        self._reading = self._after(self._look, self.transport.get_write_buffer_size())
+        unread_bytes = self.transport.get_write_buffer_size()
+        if self._clients.grace_s is None:
+            self._reading = self._after(self._look, unread_bytes)
+        else:
+            self._reading = self.loop.call_later(self._clients.grace_s, self._look_last, unread_bytes)
+
+    def _look_last(self, unread_bytes: int) -> None:
+        """The same at shutdown: it also has to be done in time."""
+        now = self.loop.time()
+        if self._last_s is None:
+            self._last_s = now + min(unread_bytes / SLOWEST_READ_BYTES_PER_S, self._clients.most_s)
+        if self.transport.get_write_buffer_size() < unread_bytes and now < self._last_s:
+            self._watch()
+        else:
+            self._cut_off(Fault.SHUTDOWN, "the server is shutting down, and the answer was not read")
+
+    def hurry(self) -> None:
+        """The server shuts down: an answer that waits for its client has to be read soon."""
+        if self.flow.write_paused:
+            self._reading = _stopped(self._reading)
+            self._watch()
+
+    def end_half(self) -> None:
+        """The server shuts down: a request that has not come as a whole is answered so, and the connection ends."""
+        if self.conn.their_state is not h11.SEND_BODY or self.conn.our_state is not h11.SEND_RESPONSE:
+            return
+        text = "the server is shutting down, and the rest of the request's body did not come"
+        self._note(Fault.SHUTDOWN, text)
+        body = json.dumps({"error": text}).encode()
+        headers = [("content-type", "application/json"), ("content-length", str(len(body))), ("connection", "close")]
+        answer = (h11.Response(status_code=503, headers=headers, reason=b"Service Unavailable"), h11.Data(data=body))
+        for event in (*answer, h11.EndOfMessage()):
+            self.transport.write(self.conn.send(event))
+        self.transport.close()  # connection_lost() tells whoever waits for the body
 
     def _look(self, unread_bytes: int) -> None:
         """Whether it has taken anything since the last look."""
@@ -106,8 +142,11 @@ class BoundedProtocol(H11Protocol):
         return None if math.isinf(timeout_s) else self.loop.call_later(timeout_s, call, *args)
 
     def _cut_off(self, fault: Fault, text: str) -> None:
-        self._clients.note(fault, "{}:{}".format(*(self.client or ("", 0))), text)
+        self._note(fault, text)
         self.transport.abort()
+
+    def _note(self, fault: Fault, text: str) -> None:
+        self._clients.note(fault, "{}:{}".format(*(self.client or ("", 0))), text)
 
     def timeout_keep_alive_handler(self) -> None:
         """An idle connection is closed; one whose client has left a small answer unread has to be cut."""

@@ -63,11 +63,15 @@ class RawGrpc:
     def call(self, method: str, message: bytes) -> int:
         """A call with its whole message."""
         stream = self.begin(method)
+        self.finish(stream, message)
+        return stream
+
+    def finish(self, stream: int, message: bytes) -> None:
+        """The whole message of a call that was begun."""
         data = struct.pack(">BI", 0, len(message)) + message
         for at in range(0, len(data), _MOST_FRAME_BYTES):
             self._socket.sendall(frame(_DATA, 0, stream, data[at : at + _MOST_FRAME_BYTES]))
         self._socket.sendall(frame(_DATA, _END_STREAM, stream))
-        return stream
 
     def ask(self, method: str, message: bytes = b"") -> bytes:
         """A whole call on a connection that has no other; the answer's message. Raises RefusedError, OSError, TimeoutError."""
