@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -11,7 +12,7 @@ from hypersonic.server.answer import Answer, Output
 from hypersonic.server.backend import Slot
 from hypersonic.server.errors import BackendError, ServerError
 from hypersonic.server.pending import Part, PendingRequest, Share
-from hypersonic.server.statistics import RunTimes
+from hypersonic.server.statistics import RunTimes, joined
 
 _LOG = logging.getLogger(__name__)
 
@@ -31,7 +32,8 @@ def prepare(slot: Slot, index: int, share: Share, times: RunTimes, batcher: Land
         answer = slot.answer(index)
         batcher.keep(share, answer)
         if not share.whole:
-            pending.parts.append(Part(share.first_row, _copy(answer), times))
+            answered = _copy(answer)
+            pending.parts.append(Part(share.first_row, answered, times._replace(answered_ns=time.monotonic_ns())))
     except Exception as error:  # noqa: BLE001 - one answer that cannot be had must not take the instance down
         pending.error = _failure(error)
         batcher.land(share)
@@ -48,7 +50,7 @@ def _complete(pending: PendingRequest, answer: Answer, share: Share, times: RunT
             pending.prepare(answer, times)
         else:
             pending.parts.sort(key=lambda part: part.first_row)
-            pending.prepare(_joined([part.answer for part in pending.parts]), _span([part.times for part in pending.parts]))
+            pending.prepare(_joined([part.answer for part in pending.parts]), joined([part.times for part in pending.parts]))
     except Exception as error:  # noqa: BLE001 - the same
         pending.error = _failure(error)
 
@@ -78,10 +80,3 @@ def _join(parts: Sequence[Output]) -> Output:
         chunks=[chunk for part in parts for chunk in part.chunks],
         size_bytes=sum(part.size_bytes for part in parts),
     )
-
-
-def _span(times: Sequence[RunTimes]) -> RunTimes:
-    """From the first run's start to the last run's end."""
-    first = min(times, key=lambda t: t.taken_ns)
-    last = max(times, key=lambda t: t.done_ns)
-    return RunTimes(first.taken_ns, first.launched_ns, last.done_ns, last.answered_ns)

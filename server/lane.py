@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hypersonic.server.backend import Instance, Launched, Slot
-from hypersonic.server.pending import Share
+from hypersonic.server.pending import PendingRequest, Share
+from hypersonic.server.statistics import RunTimes
 
 
 @dataclass(slots=True)
@@ -30,21 +32,28 @@ class InstanceFigures:
 class Flight:
     """A batch and the slot it was given, in the hands of one thread from Lane.board() to Lane.leave().
 
-    starting: held until the run is started. before: the same of the flight taken before on this instance.
+    starting: held until the run is started. before: the same of the flight taken before on this instance. taken_ns: when its
+    input began to be copied. launched: whether its run was started. done_ns: when that was over at the latest, 0 = not known
+    yet; free_ns: when the run before it was.
     """
 
     lane: Lane
     slot: Slot
     shares: tuple[Share, ...]
-    taken_ns: int
     before: threading.Lock
     starting: threading.Lock
+    taken_ns: int = 0
+    launched: bool = False
+    free_ns: int = 0
+    done_ns: int = 0
 
     def start(self) -> None:
         """Start the run, after those of all batches taken before. Raises BackendError."""
         with self.before:
+            self.taken_ns = time.monotonic_ns()
             try:
                 self.slot.start(self.shares)
+                self.launched = True
             finally:
                 self.starting.release()
 
@@ -71,24 +80,47 @@ class Lane:
         """Give a free slot, the one last used: its memory may still be in the processor's cache."""
         before, self._starting = self._starting, threading.Lock()
         self._starting.acquire()
-        flight = Flight(self, self.free.pop(), shares, time.monotonic_ns(), before, self._starting)
+        flight = Flight(self, self.free.pop(), shares, before, self._starting)
         self.flights.append(flight)
         self.taken += 1
         return flight
 
-    def land(self, flight: Flight) -> bool:
-        """The flight's run is over. Whether its requests are still this flight's to complete."""
+    def land(self, flight: Flight, done_ns: int) -> bool:
+        """The flight's run is over since done_ns. Whether its requests are still this flight's to complete."""
         if flight not in self.flights:
             return False
+        if flight.launched:
+            self._end(flight, done_ns)
         self.flights.remove(flight)
         return True
 
-    def add_run(self, launched: Launched) -> None:
+    def _end(self, flight: Flight, done_ns: int) -> None:
+        """Runs end in the order of their starts: those before it are over too, also where their threads come later."""
+        for each in self.flights:
+            if not each.done_ns:
+                each.free_ns, each.done_ns = self._last_done_ns, done_ns
+                self._last_done_ns = max(self._last_done_ns, done_ns)
+            if each is flight:
+                return
+
+    def add_run(self, flight: Flight, launched: Launched) -> RunTimes:
+        """Count the run of a flight that has landed; its times, not answered yet.
+
+        An instance computes one run at a time: this one began once its input was there and the run before it was over. Its
+        wait between the two comes before `taken`, so that it is queue time.
+        """
+        done_ns = flight.done_ns
+        begun_ns = min(max(launched.launched_ns, flight.free_ns), done_ns)
         self.figures.runs += 1
         self.figures.bytes_in += launched.bytes_in
         self.figures.bytes_out += launched.bytes_out
-        self.figures.busy_ns += max(0, launched.done_ns - max(launched.launched_ns, self._last_done_ns))
-        self._last_done_ns = max(self._last_done_ns, launched.done_ns)
+        self.figures.busy_ns += done_ns - begun_ns
+        return RunTimes(begun_ns - (launched.launched_ns - flight.taken_ns), begun_ns, done_ns, done_ns)
+
+    @property
+    def waiting(self) -> Iterator[PendingRequest]:
+        """The requests in its slots whose run is behind another one, perhaps several times each."""
+        return (share.pending for flight in self.flights[1:] for share in flight.shares)
 
     def leave(self, flight: Flight) -> None:
         """The slot is nobody's any more."""

@@ -64,7 +64,7 @@ class Model(Protocol):
 
     @property
     def waiting(self) -> int:
-        """Requests in its queue."""
+        """Requests that wait for an instance."""
 
     @property
     def working(self) -> int:
@@ -162,7 +162,7 @@ class ScheduledModel:
 
     @property
     def waiting(self) -> int:
-        return len(self.scheduler.batcher)
+        return self.scheduler.waiting
 
     @property
     def working(self) -> int:

@@ -126,6 +126,13 @@ class Scheduler:
         return "" if self.in_service else f"no compute unit is in service any more: {'; '.join(self._lost.values())}"
 
     @property
+    def waiting(self) -> int:
+        """Requests in the queue, and in slots whose run is behind another one's."""
+        with self._lock:
+            in_slots = {pending for lane in self._lanes for pending in lane.waiting}
+            return len(self.batcher) + sum(not pending.waiting and not pending.null for pending in in_slots)
+
+    @property
     def losses(self) -> str:
         """What went out of service, and why."""
         return "; ".join(self._lost.values())
@@ -240,16 +247,15 @@ class Scheduler:
             self._fail(flight, error)
             return None
         with self._lock:
-            if not flight.lane.land(flight):
+            if not flight.lane.land(flight, launched.done_ns):
                 return None
-            flight.lane.add_run(launched)
-        times = RunTimes(flight.taken_ns, launched.launched_ns, launched.done_ns, launched.done_ns)
+            times = flight.lane.add_run(flight, launched)
         return times, self._answer(flight, times)
 
     def _fail(self, flight: Flight, error: BackendError) -> None:
         _LOG.error("%s: a run on %s failed: %s", self._label, flight.lane.name, error)
         with self._lock:
-            if flight.lane.land(flight):
+            if flight.lane.land(flight, time.monotonic_ns()):
                 self.batcher.fail(flight.shares, error)
         if not flight.lane.instance.in_service:  # the run failed, and there will be no other one
             self._retire(flight.lane, error)

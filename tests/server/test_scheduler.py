@@ -49,7 +49,7 @@ def wait_for(condition: Callable[[], bool], timeout_s: float = 20.0) -> None:
         time.sleep(0.01)
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     clients=st.lists(st.lists(st.integers(1, 150), min_size=1, max_size=6), min_size=1, max_size=6),
     slots=st.integers(1, 3),
