@@ -7,6 +7,7 @@ A run carries at most `capacity_rows` rows (a slot). Rule, Triton's where Triton
 - only requests of one group (equal shapes, unless ragged) share a run;
 - a request with more rows than a slot holds goes out in slots of its own, at once; its last rows are like a small request;
 - requests that fit a slot are never cut: they are merged, oldest first, as long as the sum fits;
+- a request whose run was lost with its instance runs again alone, at once (suspects.py);
 - the largest preferred_batch_size that some number of the oldest requests gives exactly is sent at once;
 - otherwise a batch waits until it can grow no further or the oldest request has waited max_queue_delay; delay 0 sends
   what is there.
@@ -24,11 +25,12 @@ from typing import NamedTuple
 
 from hypersonic.server.answer import Answer
 from hypersonic.server.config import DynamicBatching, QueuePolicy
-from hypersonic.server.errors import QueueFullError, QueueTimeoutError, ServerError
+from hypersonic.server.errors import CancelledError, QueueFullError, QueueTimeoutError, ServerError, UnavailableError
 from hypersonic.server.pending import PendingRequest, Share, Turnstile
 from hypersonic.server.queueing import FairQueue
+from hypersonic.server.suspects import suspect
 
-#: a request that was in this many runs whose instance hung is not tried on another one
+#: a request that was in this many runs whose instance was lost is not tried on another one
 MAX_TIMEOUTS = 2
 
 
@@ -217,8 +219,9 @@ class DynamicBatcher:
         rows = preferred = count = 0
         oldest_ns = self._queue[0].pending.enqueued_ns
         group = self._queue[0].pending.request.group
+        merge = rule.merge and self._queue[0].pending.suspects is None
         for share in self._queue:
-            apart = not rule.merge or share.pending.request.group != group
+            apart = not merge or share.pending.request.group != group or share.pending.suspects is not None
             if count and (apart or rows + share.rows > rule.capacity_rows):
                 return Walk(count, rows, preferred, full=True, oldest_ns=oldest_ns)
             if count and not preferred and rows + share.rows > rule.most_rows:
@@ -228,7 +231,7 @@ class DynamicBatcher:
             oldest_ns = min(oldest_ns, share.pending.enqueued_ns)
             if rows in rule.preferred_rows:
                 preferred = count
-        return Walk(count, rows, preferred, full=not rule.merge, oldest_ns=oldest_ns)
+        return Walk(count, rows, preferred, full=not merge, oldest_ns=oldest_ns)
 
     def keep(self, share: Share, answer: Answer) -> None:
         """The run's answer to a share, before it lands: nothing of it is kept here."""
@@ -253,14 +256,15 @@ class DynamicBatcher:
                 self._fail(share.pending, error)
 
     def put_back(self, shares: Sequence[Share], error: ServerError) -> None:
-        """The instance hung: these shares go back to their places in the queue, for another one.
+        """The instance was lost: these shares go back to their places in the queue, each to run again alone.
 
-        Requests that did not fare better elsewhere before fail with `error`: one of them may be what hangs the instances. So
-        do requests that were answered in part already.
+        Requests that did not fare better before fail with `error`: they may be what ends the instances. So do requests that
+        were answered in part already, and suspects given up together.
         """
         hopeless: list[Share] = []
         with self.lock:
-            for pending in {share.pending for share in shares}:
+            lost = list(dict.fromkeys(share.pending for share in shares))
+            for pending in lost:
                 pending.timeouts += 1
             for share in shares:
                 pending = share.pending
@@ -271,8 +275,17 @@ class DynamicBatcher:
                     continue
                 pending.in_flight -= 1
                 self._queue.insert(share)
+            for share in hopeless:
+                self.fail([share], CancelledError() if share.pending.cancelled else error)
+            self._give_up(suspect(lost), error)
             self.changed.notify_all()
-        self.fail(hopeless, error)
+
+    def _give_up(self, suspects: Sequence[PendingRequest], error: ServerError) -> None:
+        """None of these runs again, because others of their run have ended too many instances. The lock is held."""
+        text = f"{error}; not tried again: other requests of its batch have ended the process or card one by one"
+        for pending in suspects:
+            if self._queue.remove(pending):
+                self._fail(pending, UnavailableError(text))
 
     def close(self, error: ServerError) -> None:
         """No new requests: enqueue raises `error`. What waits is still taken."""

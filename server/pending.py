@@ -7,13 +7,16 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from hypersonic.server.answer import Answer, Frame
 from hypersonic.server.errors import ServerError
 from hypersonic.server.request import CheckedRequest
 from hypersonic.server.statistics import RunTimes
 from hypersonic.server.step_trace import StepTrace
+
+if TYPE_CHECKING:
+    from hypersonic.server.suspects import Suspects
 
 #: the response parameter that marks a request's last answer
 FINAL_RESPONSE = "triton_final_response"
@@ -52,7 +55,7 @@ class PendingRequest:
     __slots__ = (
         "_claim", "_error", "_latch", "_sink", "answer", "arrived_ns", "cancelled", "client", "enqueued_ns", "expires_ns",
         "first_response_ns", "frame", "in_flight", "level", "null", "on_done", "on_run", "parts", "rank", "request",
-        "responses", "rows_left", "size_bytes", "timeouts", "times", "trace", "turn", "waiting",
+        "responses", "rows_left", "size_bytes", "suspects", "timeouts", "times", "trace", "turn", "waiting",
     )  # fmt: skip
 
     def __init__(
@@ -85,8 +88,10 @@ class PendingRequest:
         self.waiting = 0
         #: runs under way that carry rows of this request
         self.in_flight = 0
-        #: instances that hung with rows of this request
+        #: instances that were lost with rows of this request
         self.timeouts = 0
+        #: whoever was in the first of these runs with it; it runs alone from then on
+        self.suspects: Suspects | None = None
         #: the client went away; what is under way is not worth finishing
         self.cancelled = False
         #: it fills a place in a run; there is nobody to answer

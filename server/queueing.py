@@ -49,13 +49,14 @@ class FairQueue:
         """A new request, whole. Its level and expires_ns are set."""
         self._serial += 1
         pending.rank = (pending.level, 0, self._tag(pending) if self._fair else 0, self._serial)
-        if pending.expires_ns and (not self.expires_ns or pending.expires_ns < self.expires_ns):
-            self.expires_ns = pending.expires_ns
         self.insert(Share(pending, 0, pending.request.rows))
 
     def insert(self, share: Share) -> None:
         """Rows of a request that has its place already."""
-        share.pending.waiting += 1
+        pending = share.pending
+        pending.waiting += 1
+        if pending.expires_ns and (not self.expires_ns or pending.expires_ns < self.expires_ns):
+            self.expires_ns = pending.expires_ns
         if not self._shares or _place(self._shares[-1]) < _place(share):
             self._shares.append(share)
         else:

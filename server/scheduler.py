@@ -306,6 +306,8 @@ class Scheduler:
                 other.reviving = True
                 self._lost[other.name] = str(error)
             self.batcher.put_back(shares, UnavailableError(f"{self._label}: {error}"))
+            if any(share.pending.expires_ns for share in shares):
+                self._keep_time()
         text = f"{error}; {len(shares)} requests wait for another"
         for other in lost:
             _LOG.error("%s: %s is out of service: %s", self._label, other.name, text)

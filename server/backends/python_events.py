@@ -46,6 +46,10 @@ class Events:
         self._keys = itertools.count()
         self._lock = threading.Lock()
         self._open: dict[int, PendingRequest] = {}
+        #: those in execute() now
+        self._running: set[int] = set()
+        #: those of them that had not answered when the process died
+        self._stranded: dict[int, PendingRequest] = {}
         self._calls: FairPool | None = None
         self._answers = {
             "log": self._log,
@@ -61,13 +65,24 @@ class Events:
         with self._lock:
             keys = [next(self._keys) for _ in shares]
             self._open.update(zip(keys, (share.pending for share in shares), strict=True))
+            self._running.update(keys)
         return keys
 
     def forget(self, keys: Sequence[int]) -> None:
-        """These are answered."""
+        """These are answered, or their run failed and somebody else knows."""
         with self._lock:
             for key in keys:
                 self._open.pop(key, None)
+                self._stranded.pop(key, None)
+            self._running.difference_update(keys)
+
+    def ran(self, keys: Sequence[int]) -> None:
+        """The run of a decoupled model is over; answers may still follow."""
+        with self._lock:
+            self._running.difference_update(keys)
+            stranded = [self._stranded.pop(key) for key in keys if key in self._stranded]
+        for pending in stranded:  # the process has died since
+            pending.end(self._unhealthy())
 
     def heard(self, process: ModelProcess, message: Message, payload: memoryview) -> None:
         answer = self._answers.get(message[0])
@@ -78,16 +93,21 @@ class Events:
             answer(process, message, payload)
 
     def ended(self) -> None:
-        """The process is dead: nobody answers what is open of a decoupled model. Runs' requests go another way."""
+        """The process is dead: nobody answers what is open of a decoupled model. Requests in a run that have not been answered
+        are left to the run's thread: they may run again."""
         if self._calls is not None:
             self._calls.shutdown()
             self._calls = None
         with self._lock:
-            pending = list(self._open.values())
+            ended = dict(self._open)
             self._open.clear()
-        if self._config.decoupled:
-            for each in pending:
-                each.end(BackendError(f"Stub process '{self._name}' is not healthy."))
+            if self._config.decoupled:
+                self._stranded = {key: ended.pop(key) for key in self._running & ended.keys() if not ended[key].responses}
+        for pending in ended.values() if self._config.decoupled else ():
+            pending.end(self._unhealthy())
+
+    def _unhealthy(self) -> BackendError:
+        return BackendError(f"Stub process '{self._name}' is not healthy.")
 
     def _log(self, _: ModelProcess, message: Message, __: memoryview) -> None:
         _, level, text, file, line = message

@@ -159,7 +159,9 @@ class PythonSlot:
         try:
             owner.process.run.send(message)
         except ChannelClosedError as error:
-            raise owner.lost(dying=True) from error
+            lost = owner.lost(dying=True)
+            self._events.forget(self._keys)
+            raise lost from error
         self._launched_ns = time.monotonic_ns()
 
     def finish(self) -> Launched:
@@ -168,6 +170,9 @@ class PythonSlot:
             message = self._receive(deadline_ns)
             done_ns = time.monotonic_ns()
             self._take(message)
+            if self._config.decoupled:
+                self._events.ran(self._keys)
+                self._keys = []
         except TimeoutError as error:
             self._owner.lost()
             text = f"Stub process '{self._owner.name}' did not answer within {self._timeout_ms} ms (timeout_ms) and was killed."
@@ -178,8 +183,7 @@ class PythonSlot:
             _LOG.error("%s: its process answered what makes no sense and is killed: %s", self._owner.name, error)
             raise self._owner.lost() from error
         finally:
-            if not self._config.decoupled:
-                self._events.forget(self._keys)
+            self._events.forget(self._keys)
         return Launched(self._launched_ns, done_ns)
 
     def answer(self, index: int) -> Answer:

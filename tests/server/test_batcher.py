@@ -14,6 +14,7 @@ from hypersonic.server.config import DynamicBatching, QueuePolicy
 from hypersonic.server.errors import BackendError, CancelledError, QueueFullError, UnavailableError
 from hypersonic.server.pending import PendingRequest, Share
 from hypersonic.server.request import CheckedRequest
+from hypersonic.server.suspects import MOST_LOSSES
 
 HOUR_US = 3_600_000_000
 
@@ -155,7 +156,71 @@ def test_requests_put_back_stand_in_front_in_their_order() -> None:
     enqueue(target, 10, 6, 4, 1)
     lost = (*take(target), *take(target))
     target.put_back(lost, BackendError("hung"))
-    assert [taken(target), taken(target), taken(target)] == [[10], [6, 4], [1]]
+    assert [taken(target) for _ in range(4)] == [[10], [6], [4], [1]]
+
+
+def test_requests_of_a_lost_run_run_again_alone_and_the_others_do_not_wait_longer_for_it() -> None:
+    target = batcher(capacity=10, delay_us=HOUR_US)
+    enqueue(target, 6, 4)
+    target.put_back(take(target), BackendError("hung"))
+    enqueue(target, 3, 7)
+    assert [taken(target) for _ in range(4)] == [[6], [4], [3, 7], []]
+
+
+def test_the_pieces_of_a_large_request_of_a_lost_run_run_alone() -> None:
+    target = batcher(capacity=10)
+    enqueue(target, 12)
+    target.put_back(take(target), BackendError("hung"))
+    enqueue(target, 3, 4)
+    assert [taken(target) for _ in range(4)] == [[10], [2], [3, 4], []]
+
+
+def test_once_too_many_requests_of_a_lost_run_have_ended_an_instance_the_others_fail_too() -> None:
+    target = batcher(capacity=10)
+    requests = enqueue(target, *[1] * 10)
+    target.put_back(take(target), BackendError("hung"))
+    (late,) = enqueue(target, 1)
+    for n in range(MOST_LOSSES):
+        assert [request.completed for request in requests] == [True] * n + [False] * (10 - n)
+        target.put_back(take(target), BackendError("hung"))
+    assert all(request.completed for request in requests)
+    texts = [str(request.error) for request in requests]
+    assert texts[:MOST_LOSSES] == ["hung"] * MOST_LOSSES
+    assert all("not tried again" in text for text in texts[MOST_LOSSES:])
+    assert (taken(target), late.completed) == ([1], False)
+
+
+def test_two_lost_runs_are_two_matters() -> None:
+    target = batcher(capacity=2)
+    requests = enqueue(target, *[1] * 12)
+    lost = [take(target) for _ in range(6)]
+    for shares in lost:
+        target.put_back(shares, BackendError("hung"))
+    for n in range(0, 12, 2):
+        target.put_back(take(target), BackendError("hung"))
+        assert taken(target) == [1]
+        assert requests[n].completed
+        assert not requests[n + 1].completed
+
+
+def test_a_request_put_back_after_its_timeout_is_refused_and_one_before_it_keeps_it() -> None:
+    target = batcher()
+    early, late = enqueue(target, 1, 2)
+    shares = take(target)
+    early.expires_ns, late.expires_ns = 1, time.monotonic_ns() + 1000 * HOUR_US
+    target.put_back(shares, BackendError("hung"))
+    assert 0 < target.expire() <= 1000 * HOUR_US
+    assert (str(early.error), late.completed) == ("Request timeout expired", False)
+
+
+def test_a_request_taken_back_in_a_lost_run_counts_as_cancelled() -> None:
+    target = batcher()
+    request, other = enqueue(target, 1, 2)
+    shares = take(target)
+    target.withdraw(request, CancelledError())
+    target.put_back(shares, BackendError("hung"))
+    assert isinstance(request.error, CancelledError)
+    assert (taken(target), other.completed) == ([2], False)
 
 
 def test_a_request_that_hung_too_many_instances_is_given_up() -> None:

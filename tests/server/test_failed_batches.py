@@ -72,9 +72,9 @@ def fail(target: DynamicBatcher, error: ServerError) -> None:
 
 
 def hang(target: DynamicBatcher, error: ServerError) -> None:
-    """Twice, which is once too often."""
-    for _ in range(2):
-        target.put_back(target.take().shares, error)
+    """Twice each, which is once too often."""
+    while shares := target.take().shares:
+        target.put_back(shares, error)
 
 
 @pytest.mark.parametrize("end", [fail, hang, DynamicBatcher.abandon, DynamicBatcher.suspend])

@@ -24,7 +24,7 @@ from hypersonic.server.pending import PendingRequest
 from hypersonic.server.request import CheckedRequest
 from hypersonic.server.scheduler import Scheduler
 from hypersonic.server.statistics import ModelStatistics
-from tests.server.conftest import Running, Script, Serve, SumModel, tensor, write_model
+from tests.server.conftest import Running, Script, Serve, SumInstance, SumModel, tensor, write_model
 
 BATCHING = "dynamic_batching { max_queue_delay_microseconds: 200 preferred_batch_size: [ 32 ] }"
 
@@ -206,6 +206,25 @@ def test_a_drain_waits_for_a_run_that_may_still_come_back_to_the_queue() -> None
         script.gate.set()
         assert closed.result()
     assert (pending.answer, script.batches) == (b"answer", [(5,), (5,)])
+
+
+def test_a_request_of_a_lost_run_is_told_that_its_time_is_up_while_the_instance_is_brought_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    script, back = Script(slots=1, hang_from_run={"sum_1": 1}, gate=threading.Event()), threading.Event()
+    monkeypatch.setattr(SumInstance, "revive", lambda _: not back.wait(60))
+    scheduler = Scheduler(SumModel(script).instances, DynamicBatcher(BatchRule(64)), ModelStatistics(), label="m")
+    request = CheckedRequest("", 5, (memoryview(rows(5)).cast("B"),), (0,), 0, 0)
+    pending = PendingRequest(request, lambda *_: b"answer", 0)
+    scheduler.submit(pending, here=False)
+    assert script.started.acquire(timeout=20)
+    pending.expires_ns = time.monotonic_ns() + 1_000_000
+    assert script.gate is not None
+    script.gate.set()
+    assert pending.wait(60_000_000_000)
+    assert str(pending.error) == "Request timeout expired"
+    back.set()
+    assert scheduler.close(UnavailableError("closed"), 20)
 
 
 def test_when_no_compute_unit_is_left_requests_fail_and_the_server_is_not_ready(serve: Serve) -> None:
