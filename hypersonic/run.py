@@ -69,9 +69,11 @@ def run(args: argparse.Namespace) -> int:
     from hypersonic.infer import OnCard, infer
 
     with progress(quiet=args.quiet) as step:
-        build_as_asked(args, step)
-        step(f"server: hypersonic serve --model-repository {args.model_repository}")
-        with served(args.model_repository) as server:
+        name = build_as_asked(args, step).parent.name
+        # this model alone: what else the repository holds must not keep the server from starting
+        options = ("--model-control-mode=explicit", f"--load-model={name}")
+        step(f"server: hypersonic serve --model-repository {args.model_repository} {' '.join(options)}")
+        with served(args.model_repository, *options) as server:
             outcome = infer(
                 args.model,
                 url=server.grpc,

@@ -40,6 +40,7 @@ from hypersonic.server.http import app as http
 from hypersonic.server.log import LogControl
 from hypersonic.server.memory import raise_malloc_thresholds
 from hypersonic.server.model import Model
+from hypersonic.server.model_entry import models_failed
 from hypersonic.server.observe.metrics import Metrics, MetricsOptions
 from hypersonic.server.observe.metrics_config import MetricsConfig
 from hypersonic.server.observe.refusals import Protocol
@@ -49,7 +50,7 @@ from hypersonic.server.observe.trace import open_tracing
 from hypersonic.server.observe.trace_settings import TraceConfig, TraceControl
 from hypersonic.server.options import Options
 from hypersonic.server.peers import Peers
-from hypersonic.server.repository import ModelRepository, ModelState
+from hypersonic.server.repository import ModelRepository
 from hypersonic.server.security import asgi, rpc, tls
 from hypersonic.server.security.policies import control_of, policies
 from hypersonic.server.service import InferenceService
@@ -186,12 +187,12 @@ class Server:
     def load(self) -> None:
         """Load every model; each is served as soon as it is there.
 
-        Raises StartError for a repository that cannot be read, or a failed model if that is asked for.
+        Raises StartError for a repository that cannot be read, ModelsFailedError for a model that cannot be served, unless
+        exit_on_error is false.
         """
-        self.repository.load_all()
-        failed = [f"{entry.name}: {entry.reason}" for entry in self.repository.index() if entry.state is ModelState.UNAVAILABLE]
+        failed = self.repository.load_all()
         if failed and self.options.exit_on_error:
-            raise StartError(f"failed to load all models: {'; '.join(failed)}")
+            raise models_failed(failed)
 
     def open(self) -> None:
         """Open the doors: the server is alive and not ready. Raises StartError for a repository that cannot be read."""

@@ -140,7 +140,10 @@ def _add_behaviour(parser: argparse.ArgumentParser) -> None:
         )  # fmt: skip
     _add_boolean(parser, "--allow-client-shm", default=False, text="let clients on this host register system shared memory")
     _add_boolean(parser, "--strict-readiness", default=True, text="not ready while a model cannot be served")
-    _add_boolean(parser, "--exit-on-error", default=False, text="exit when a model cannot be loaded at start")
+    _add_boolean(
+        parser, "--exit-on-error", default=Options.exit_on_error,
+        text="end with exit code 1 when a model cannot be loaded at start; false: serve the others",
+    )  # fmt: skip
     parser.add_argument("--id", default=Options.id, metavar="NAME", help="the server's name in its metadata")
 
 

@@ -30,6 +30,7 @@ ServerError
 │   ├── ModelConfigError         ... because of its config.pbtxt
 │   └── ModelBusyError           ... because what it needs is taken, maybe by the version it is to replace
 └── StartError                   the program cannot start as it was asked to
+    └── ModelsFailedError        ... because of its models
 """
 
 from __future__ import annotations
@@ -226,3 +227,9 @@ class StartError(ServerError):
 
     #: of the process
     exit_code = 2
+
+
+class ModelsFailedError(StartError):
+    """Models that were to be loaded at start cannot be served, and --exit-on-error is true."""
+
+    exit_code = 1

@@ -4,20 +4,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+import textwrap
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
 from hypersonic.server.config import ModelConfig
-from hypersonic.server.errors import InvalidRequestError, NotFoundError, UnavailableError
-from hypersonic.server.layout import Signature
+from hypersonic.server.errors import InvalidRequestError, ModelsFailedError, NotFoundError, UnavailableError
+from hypersonic.server.layout import Signature, shown_name
 from hypersonic.server.model import Model
 
 _VERSION_TEXT = re.compile(r"\s*([+-]?[0-9]{1,19})")
 #: the reason of a version that somebody unloaded; such a version is no sign of trouble
 UNLOADED = "unloaded"
+#: models that an error at start names
+_MOST_NAMED = 20
 
 
 class ModelState(StrEnum):
@@ -37,6 +40,11 @@ class IndexEntry(NamedTuple):
     version: str
     state: ModelState
     reason: str
+
+    @property
+    def failed(self) -> bool:
+        """Whether it cannot be served, though nobody unloaded it."""
+        return self.state is ModelState.UNAVAILABLE and self.reason != UNLOADED
 
 
 class Plan(NamedTuple):
@@ -180,6 +188,18 @@ def _not_ready(name: str, number: int | None) -> UnavailableError:
 def _refuse(name: str, number: int, record: VersionRecord) -> Model:
     why = f": {record.model.reason}" if record.model is not None and record.state is ModelState.READY else ""
     raise UnavailableError(f"Request for unknown model: '{name}' version {number} is not at ready state{why}")
+
+
+def models_failed(rows: Sequence[IndexEntry]) -> ModelsFailedError:
+    """Why a server does not start: which models, why, what to do. Begins with Triton's words."""
+    lines = [f"failed to load all models; {len(rows)} cannot be served:"]
+    for row in rows[:_MOST_NAMED]:
+        version = f" version {row.version}" if row.version else ""
+        lines += textwrap.indent(f"{row.name}{version}: {row.reason.strip()}", "  ").splitlines()
+    if len(rows) > _MOST_NAMED:
+        lines.append(f"  and {len(rows) - _MOST_NAMED} more, which the log names")
+    lines.append("mend or remove what is named, or serve the other models with --exit-on-error=false")
+    return ModelsFailedError("\n".join(map(shown_name, lines)))
 
 
 def parse_version(text: str) -> int | None:

@@ -42,7 +42,7 @@ class Options:
     model_load_timeout_secs: int = 600
     model_load_thread_count: int = 4
     exit_timeout_secs: int = 30
-    exit_on_error: bool = False
+    exit_on_error: bool = True
     strict_readiness: bool = True
     log_verbose: int = 0
     log_info: bool = True

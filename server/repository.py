@@ -24,7 +24,7 @@ from hypersonic.server.backend import Backend
 from hypersonic.server.config import ModelConfig
 from hypersonic.server.control import ControlMode, ModelControl, check_brought_name, check_requested_name
 from hypersonic.server.errors import NotFoundError, ReplacingError, UnavailableError
-from hypersonic.server.layout import Found, Place, find_models, require_repositories
+from hypersonic.server.layout import NOT_FOUND, Found, Place, find_models, require_repositories
 from hypersonic.server.lifecycle import Lifecycle
 from hypersonic.server.loading import Loader
 from hypersonic.server.loads import Load, Loads
@@ -139,8 +139,11 @@ class ModelRepository:
         """Raises StartError for a directory that cannot be read."""
         require_repositories(self._directories)
 
-    def load_all(self) -> None:
-        """Load what is to be loaded at start, and begin to poll. Raises StartError for a directory that cannot be read."""
+    def load_all(self) -> list[IndexEntry]:
+        """Load what is to be loaded at start, and begin to poll. Returns the rows of what failed.
+
+        Raises StartError for a directory that cannot be read.
+        """
         self.check()
         if self.control.mode is ControlMode.POLL:
             names = self._look()
@@ -151,6 +154,10 @@ class ModelRepository:
             self._lifecycle.want(names)
             self._begin(names)
         self._loads.wait(names)
+        missing = [name for name in names if name not in self._registry.models]
+        return [row for row in self.index() if row.failed] + [
+            IndexEntry(name, "", ModelState.UNAVAILABLE, NOT_FOUND) for name in missing
+        ]
 
     def _begin(self, names: Sequence[str]) -> None:
         """Load these side by side; returns at once."""

@@ -250,7 +250,9 @@ def serving(directory: Path) -> Serve:
                 write_model(repository)
         ports = dict.fromkeys(("grpc_port", "http_port", "metrics_port"), 0)
         addresses = dict.fromkeys(("grpc_address", "http_address"), "127.0.0.1")
-        server = Server(Options((repository,), **{**ports, **addresses, **options}), {"sum": SumBackend(script)})
+        server = Server(
+            Options((repository,), **{**ports, **addresses, "exit_on_error": False, **options}), {"sum": SumBackend(script)}
+        )
         server.load()
         server.start()
         try:

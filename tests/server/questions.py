@@ -136,7 +136,7 @@ def serving(
     ports = dict.fromkeys(("grpc_port", "http_port", "metrics_port"), 0)
     addresses = dict.fromkeys(("grpc_address", "http_address"), "127.0.0.1")
     script = script or Script()
-    opts = Options((repository,), **{**ports, **addresses, **options})
+    opts = Options((repository,), **{**ports, **addresses, "exit_on_error": False, **options})
     server = Server(opts, {"sum": SumBackend(script), **(more or {})}, LogControl(LogSettings(log_info=False, log_error=False)))
     server.load()
     server.start()

@@ -290,7 +290,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
 def test_models_that_cannot_be_loaded_are_unavailable_with_their_reason_and_disturb_no_other(
     repository: Path, tmp_path: Path
 ) -> None:
-    options = ["--model-repository", str(repository)]
+    options = ["--model-repository", str(repository), "--exit-on-error=false"]
     broken = tmp_path / "broken"
     for position, (change, _) in enumerate(DAMAGE.values()):
         place = broken / str(position)
@@ -312,11 +312,38 @@ def test_models_that_cannot_be_loaded_are_unavailable_with_their_reason_and_dist
         assert not client.is_server_ready()
 
 
-def test_exit_on_error_ends_the_program_with_the_reason(repository: Path) -> None:
+@pytest.mark.parametrize(
+    "options",
+    [(), ("--model-control-mode", "poll", "--strict-readiness=false"), ("--model-control-mode=explicit", "--load-model=facile")],
+    ids=["none", "poll", "explicit"],
+)
+def test_a_model_that_cannot_be_loaded_at_start_ends_the_program_with_the_reason(
+    repository: Path, options: tuple[str, ...]
+) -> None:
     damage(repository, "model.xclbin", lambda data: data[:100])
-    with program("--model-repository", str(repository), "--exit-on-error", "true", started=False) as server:
-        assert server.process.wait(30) == 2
-    assert re.search(r"hypersonic: error: failed to load all models: facile: Internal: 1/model.xclbin: ", server.log)
+    with program("--model-repository", str(repository), *options, started=False) as server:
+        assert server.process.wait(30) == 1
+    assert re.search(
+        r"hypersonic: error: failed to load all models; 1 cannot be served:\n"
+        r"  facile version 1: Internal: 1/model.xclbin: .*\n"
+        r"mend or remove what is named, or serve the other models with --exit-on-error=false$",
+        server.log,
+    ), server.log
+    assert "Started" not in server.log
+
+
+def test_a_model_to_load_at_start_that_no_repository_has_ends_the_program(repository: Path) -> None:
+    options = ("--model-control-mode=explicit", "--load-model=facile", "--load-model=facil")
+    with program("--model-repository", str(repository), *options, started=False) as server:
+        assert server.process.wait(30) == 1
+    assert "\n  facil: model not found in any model repository.\n" in server.log
+
+
+def test_models_that_nobody_asked_for_do_not_end_the_program(repository: Path) -> None:
+    (repository / "broken" / "1").mkdir(parents=True)
+    options = ("--model-control-mode=explicit", "--load-model=facile")
+    with program("--model-repository", str(repository), *options) as server:
+        np.testing.assert_array_equal(infer(server.grpc, rows(3)), answers(rows(3)))
 
 
 def test_a_client_that_goes_away_in_mid_request_disturbs_nobody(repository: Path) -> None:
@@ -356,7 +383,8 @@ def test_models_of_one_repository_spread_over_the_cards(repository: Path, image:
 
 def test_a_model_for_which_no_card_is_left_says_so_and_the_others_are_served(repository: Path, image: bytes) -> None:
     publish_more(repository, image, 1)
-    with program("--model-repository", str(repository), environment={"HYPERSONIC_EMU_DEVICES": "1"}) as server:
+    options = ("--model-repository", str(repository), "--exit-on-error=false")
+    with program(*options, environment={"HYPERSONIC_EMU_DEVICES": "1"}) as server:
         np.testing.assert_array_equal(infer(server.grpc, rows(5)), answers(rows(5)))
         with triton.InferenceServerClient(server.grpc) as client:
             states = {model.name: model for model in client.get_model_repository_index().models}

@@ -142,7 +142,7 @@ def clients(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clients]:
     ports = dict.fromkeys(("grpc_port", "http_port", "metrics_port"), 0)
     addresses = dict.fromkeys(("grpc_address", "http_address"), "127.0.0.1")
     backends = {"onnxruntime": OnnxRuntimeBackend(), "python": PythonBackend()}
-    server = Server(Options((repository,), **ports, **addresses), backends)
+    server = Server(Options((repository,), exit_on_error=False, **ports, **addresses), backends)
     server.load()
     server.start()
     try:

@@ -34,7 +34,7 @@ def serving(repository: Path, **options: Any) -> Iterator[Server]:
     """The server with all its backends, on free ports of the loopback interface."""
     addresses: dict[str, Any] = dict.fromkeys(("grpc_address", "http_address"), "127.0.0.1")
     ports = dict.fromkeys(("grpc_port", "http_port", "metrics_port"), 0)
-    server = Server(Options((repository,), **{**ports, **addresses, **options}))
+    server = Server(Options((repository,), **{**ports, **addresses, "exit_on_error": False, **options}))
     server.load()
     server.start()
     try:
