@@ -314,7 +314,11 @@ def test_models_that_cannot_be_loaded_are_unavailable_with_their_reason_and_dist
 
 @pytest.mark.parametrize(
     "options",
-    [(), ("--model-control-mode", "poll", "--strict-readiness=false"), ("--model-control-mode=explicit", "--load-model=facile")],
+    [
+        (),
+        ("--model-control-mode", "poll", "--strict-readiness=false"),
+        ("--model-control-mode=explicit", "--load-model=facile"),
+    ],
     ids=["none", "poll", "explicit"],
 )
 def test_a_model_that_cannot_be_loaded_at_start_ends_the_program_with_the_reason(
