@@ -127,8 +127,9 @@ class Server:
         def lookup(name: str, version: str) -> Model:  # the backends are older than the repository
             return self.repository.model(name, version)
 
-        python = PythonBackend(infer_by(lookup), load_timeout_s=self.options.control.load_timeout_s)
-        return {"fpga": FpgaBackend(), "onnxruntime": OnnxRuntimeBackend(), "python": python}
+        links = self.options.control.links(self.options.model_repository)
+        python = PythonBackend(infer_by(lookup), load_timeout_s=self.options.control.load_timeout_s, links=links)
+        return {"fpga": FpgaBackend(links=links), "onnxruntime": OnnxRuntimeBackend(links), "python": python}
 
     def _ensemble(self, config: ModelConfig, version: int, repository: ModelRepository) -> Model:
         return EnsembleModel(config, version, repository.model, metrics=self._metrics_config)

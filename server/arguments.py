@@ -72,6 +72,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--model-repository", "--model-store", action="append", type=Path, required=True, metavar="DIR",
         help="a model repository; may be given several times",
     )  # fmt: skip
+    parser.add_argument(
+        "--model-link-roots", action="append", default=[], type=Path, metavar="DIR",
+        help="let symbolic links in model repositories lead only here and into the repositories; may be given several times; "
+        "not given: links lead anywhere",
+    )  # fmt: skip
     _add_control(parser)
     _add_ports(parser)
     _add_behaviour(parser)

@@ -21,6 +21,7 @@ from hypersonic.server.config import ModelConfig
 from hypersonic.server.config_files import read_model_file
 from hypersonic.server.datatype import DATATYPES
 from hypersonic.server.errors import InvalidRequestError
+from hypersonic.server.links import Links
 
 #: a million classes with short names
 _MAX_LABEL_BYTES = 16 << 20
@@ -31,13 +32,13 @@ _DATATYPES = frozenset(name for name, datatype in DATATYPES.items() if datatype.
 }
 
 
-def with_labels(config: ModelConfig, model: Path) -> ModelConfig:
+def with_labels(config: ModelConfig, model: Path, links: Links = Links()) -> ModelConfig:  # noqa: B008 - immutable
     """The configuration with the labels of its outputs' label files. model: the model's directory.
 
-    Raises ModelLoadError for a file that is not there, is longer than 16 MiB, or is a link out of the directory.
+    Raises ModelLoadError for a file that is not there, is longer than 16 MiB, or is a link that leads where it may not.
     """
     files = {tensor.name: tensor.label_filename for tensor in config.outputs if tensor.label_filename}
-    labels = {name: tuple(_lines(read_model_file(model, file, _MAX_LABEL_BYTES))) for name, file in files.items()}
+    labels = {name: tuple(_lines(read_model_file(model, file, _MAX_LABEL_BYTES, links))) for name, file in files.items()}
     return replace(config, labels=labels) if labels else config
 
 

@@ -9,6 +9,7 @@ import stat
 from pathlib import Path, PurePosixPath
 
 from hypersonic.server.errors import ModelConfigError, ModelLoadError
+from hypersonic.server.links import Links
 
 #: where each kind of file lives, below the model's directory
 WARMUP_DIRECTORY, INITIAL_STATE_DIRECTORY = "warmup", "initial_state"
@@ -27,41 +28,22 @@ def read_regular(path: Path, limit_bytes: int) -> bytes:
     A FIFO would keep its reader waiting, and a device may never end.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(errno.EINVAL, "not a regular file", str(path))
-        return file.read(limit_bytes + 1)
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read(limit_bytes + 1)
+    finally:
+        os.close(descriptor)
 
 
-def inside_model(path: Path, model: Path, what: str) -> Path:
-    """The path, resolved and still inside the model's directory. Raises ModelLoadError with the text of `what`."""
-    try:
-        resolved = path.resolve()
-    except RuntimeError as error:  # Python's word for it before 3.13
-        raise ModelLoadError(f"{what} is a loop of symbolic links") from error
-    except ValueError as error:
-        raise ModelLoadError(f"{what!r} is not a file name: {error}") from error
-    if not resolved.is_relative_to(model.resolve()):
-        raise ModelLoadError(f"{what} leads out of the model's directory")
-    return resolved
-
-
-def regular_file(path: Path, model: Path, what: str) -> Path:
-    """The same, once it is a regular file (else its reader might wait for ever). Raises ModelLoadError, OSError."""
-    resolved = inside_model(path, model, what)
-    if not stat.S_ISREG(resolved.stat().st_mode):
-        raise ModelLoadError(f"{what} is not a regular file")
-    return resolved
-
-
-def read_model_file(model: Path, name: str, limit_bytes: int) -> bytes:
+def read_model_file(model: Path, name: str, limit_bytes: int, links: Links) -> bytes:
     """A file below a model's directory, e.g. "warmup/sample" or a label file.
 
-    Raises ModelLoadError for one that is not there, holds more than `limit_bytes`, or is a link that leads out of the model.
+    Raises ModelLoadError for one that is not there, holds more than `limit_bytes`, or is a link that leads where it may not.
     """
-    path = inside_model(model / name, model, f"{model.name}/{name}")
     try:
-        data = read_regular(path, limit_bytes)
+        data = links.read(model / name, model, f"{model.name}/{name}", limit_bytes)
     except OSError as error:
         raise ModelLoadError(f"failed to open text file for read {model.name}/{name}: {error.strerror}") from error
     if len(data) > limit_bytes:

@@ -14,8 +14,8 @@ from tritonclient.grpc import model_config_pb2
 from hypersonic.server.config import ModelConfig
 from hypersonic.server.config_check import check_config
 from hypersonic.server.config_enums import check_enums
-from hypersonic.server.config_files import read_regular
 from hypersonic.server.errors import ModelConfigError
+from hypersonic.server.links import Links
 
 #: 4096 tensors take a third of it; protobuf's parsers, which are Python, take 2 to 4 s for so many bytes
 MAX_CONFIG_BYTES = 1 << 20
@@ -45,14 +45,14 @@ def read_config(path: Path, directory_name: str) -> ModelConfig:
     Raises ModelConfigError with file, line and column for text that is no inference.ModelConfig (unknown fields included), and
     with the field's name for values that cannot be served.
     """
-    message = read_message(path, directory_name)
+    message = read_message(path, directory_name, Links())
     infer_backend(message, ())
     return check_config(message)
 
 
-def read_message(path: Path, directory_name: str) -> model_config_pb2.ModelConfig:
+def read_message(path: Path, directory_name: str, links: Links) -> model_config_pb2.ModelConfig:
     """A config.pbtxt as a message that bears the directory's name, unchecked. Raises ModelConfigError."""
-    message = parse_config(_text(path, directory_name), f"{directory_name}/{path.name}")
+    message = parse_config(_text(path, directory_name, links), f"{directory_name}/{path.name}")
     return named(message, directory_name)
 
 
@@ -67,9 +67,9 @@ def named(message: model_config_pb2.ModelConfig, directory_name: str) -> model_c
     return message
 
 
-def _text(path: Path, directory_name: str) -> str:
+def _text(path: Path, directory_name: str, links: Links) -> str:
     try:
-        data = read_regular(path, MAX_CONFIG_BYTES)
+        data = links.read(path, path.parent, f"{directory_name}/{path.name}", MAX_CONFIG_BYTES)
         if len(data) > MAX_CONFIG_BYTES:
             raise _too_long(f"{directory_name}/{path.name}", path.stat().st_size)
         return data.decode()

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 
 from hypersonic.server.errors import InvalidRequestError, ModelLoadError, ServerError, StartError, UnavailableError
 from hypersonic.server.layout import MODEL_NAME_RULE, NOT_FOUND, is_model_name
+from hypersonic.server.links import Links
 from hypersonic.server.override import OverridePolicy
 
 _TRAVERSAL = re.compile(r"[/\\\0]|\.\.|^\.+$")
@@ -27,7 +29,7 @@ class ControlMode(StrEnum):
 class ModelControl:
     """load_models: at start, with EXPLICIT; "*" = all. complete_config: backends fill in what config.pbtxt leaves out.
 
-    load_timeout_s: of one version, 0 = none. load_threads: models loaded side by side.
+    load_timeout_s: of one version, 0 = none. load_threads: models loaded side by side. link_roots: see links.py.
     """
 
     mode: ControlMode = ControlMode.NONE
@@ -37,6 +39,11 @@ class ModelControl:
     override: OverridePolicy = field(default_factory=OverridePolicy)
     load_timeout_s: float = 600.0
     load_threads: int = 4
+    link_roots: tuple[Path, ...] = ()
+
+    def links(self, repositories: Sequence[Path]) -> Links:
+        """Where links below these repositories may lead."""
+        return Links(*(tuple(path.absolute() for path in paths) for paths in (repositories, self.link_roots)))
 
     @property
     def loads_all(self) -> bool:
@@ -51,6 +58,9 @@ class ModelControl:
             raise StartError("Error: Wildcard character '*' must be the ONLY startup model if specified at all.")
         if self.mode is ControlMode.POLL and self.poll_s <= 0:
             raise StartError("--repository-poll-secs is 0, expected 1 or more with --model-control-mode=poll")
+        for root in self.link_roots:
+            if not root.is_dir():
+                raise StartError(f"--model-link-roots: {root} is not a directory, expected one that links may lead into")
 
     def require_explicit(self) -> None:
         """Raises UnavailableError where clients do not decide."""

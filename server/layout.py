@@ -4,7 +4,7 @@
     <repository>/<model>/config.pbtxt
     <repository>/<model>/<version>/...
 
-Nothing is read through a symlink that leads out of the repository; names that start with a dot are somebody's work in progress.
+Symbolic links are followed as links.py says; names that start with a dot are somebody's work in progress, or Kubernetes' own.
 A directory may bear any bytes as its name: here and in the index a name is text that can be printed (shown_name).
 """
 
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hypersonic.server.errors import ModelLoadError, StartError
+from hypersonic.server.links import Links, below
 
 CONFIG = "config.pbtxt"
 #: the reason of a name that no repository has
@@ -25,9 +26,6 @@ NOT_FOUND = "model not found in any model repository."
 MODEL_NAME_RULE = "expected a model name of letters, digits, '_', '.' and '-', 128 at most, a letter, digit or '_' in front"
 _VERSION_DIRECTORY = re.compile(r"[1-9][0-9]{0,17}")
 _MODEL_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
-#: files of one model whose changes are looked for
-_MAX_WATCHED = 100_000
-
 #: what tells one state of a directory tree from another: path, mtime in ns, size, inode of each file
 Signature = tuple[tuple[str, int, int, int], ...]
 
@@ -106,39 +104,34 @@ def find_model(repositories: Sequence[Path], name: str) -> tuple[Place, ...]:
     return tuple(Place(repository / name, repository) for repository in repositories if _is_model_directory(repository / name))
 
 
-def check_place(places: Sequence[Place]) -> Place:
-    """The one place a model has, resolved. Raises ModelLoadError with the reason RepositoryIndex shows."""
+def check_place(places: Sequence[Place], links: Links) -> Place:
+    """The one place a model has. Raises ModelLoadError with the reason RepositoryIndex shows."""
     if not places:
         raise ModelLoadError(NOT_FOUND)
     if len(places) > 1:
         raise ModelLoadError("model appears in two or more repositories")
     if not is_model_name(places[0].name):
         raise ModelLoadError(MODEL_NAME_RULE)
-    confined(places[0].path, places[0].repository)
+    _follow(places[0].path, places[0].repository, links)
     return places[0]
 
 
-def version_directories(place: Place) -> dict[int, Path]:
-    """Number -> resolved directory, of 1, 2, ... without leading zeros. Raises ModelLoadError, OSError."""
-    model = confined(place.path, place.repository)
-    found = [path for path in model.iterdir() if path.is_dir() and _VERSION_DIRECTORY.fullmatch(path.name)]
-    return {int(path.name): confined(path, place.repository) for path in found}
+def version_directories(place: Place, links: Links) -> dict[int, Path]:
+    """Number -> directory as the repository names it, of 1, 2, ... without leading zeros. Raises ModelLoadError, OSError."""
+    _follow(place.path, place.repository, links)
+    found = [path for path in place.path.iterdir() if path.is_dir() and _VERSION_DIRECTORY.fullmatch(path.name)]
+    for path in found:
+        _follow(path, place.repository, links)
+    return {int(path.name): path for path in found}
+
+
+def _follow(path: Path, repository: Path, links: Links) -> None:
+    links.follow(path, repository, str(path.relative_to(repository)))
 
 
 def is_version(text: str) -> bool:
     """Whether a directory of that name is a version."""
     return _VERSION_DIRECTORY.fullmatch(text) is not None
-
-
-def confined(path: Path, repository: Path) -> Path:
-    """The path, once it is resolved and still inside its repository. Raises ModelLoadError."""
-    try:
-        resolved = path.resolve()
-    except RuntimeError as error:  # Python's word for it before 3.13
-        raise ModelLoadError(f"{path.relative_to(repository)} is a loop of symbolic links") from error
-    if not resolved.is_relative_to(repository.resolve()):
-        raise ModelLoadError(f"{path.relative_to(repository)} leads out of its repository")
-    return resolved
 
 
 def scrub(text: str, roots: Sequence[Path]) -> str:
@@ -150,35 +143,22 @@ def scrub(text: str, roots: Sequence[Path]) -> str:
 
 
 def signature(place: Place) -> Signature:
-    """Of every file below a model's directory; () for one that is gone. Follows links to versions, no others."""
-    return tuple(sorted(_watched(place.path.resolve())))
+    """Of every file below a model's directory, links followed. Raises OSError for one that is gone."""
+    top = (str(place.path), place.path.stat())
+    return tuple(sorted(_row(*found) for found in (top, *_there(place.path))))
+
+
+def _there(model: Path) -> Iterator[tuple[str, os.stat_result]]:
+    for seen in below(model):
+        if seen.status is not None:
+            yield seen.path, seen.status
+
+
+def _row(path: str, status: os.stat_result) -> tuple[str, int, int, int]:
+    return path, status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def part_below(whole: Signature, directory: Path) -> Signature:
     """What a signature says of one directory in the model's."""
-    prefix = f"{directory}/"
-    return tuple(row for row in whole if row[0].startswith(prefix))
-
-
-def _watched(model: Path) -> Iterator[tuple[str, int, int, int]]:
-    count = 0
-    for root in (model, *_linked_versions(model)):
-        for directory, names, files in os.walk(root):
-            names.sort()
-            for name in (".", *files):
-                path = os.path.join(directory, name)  # noqa: PTH118 - many paths, and Path is slow
-                try:
-                    status = os.stat(path)  # noqa: PTH116
-                except OSError:
-                    continue  # gone meanwhile: the next look sees what came of it
-                count += 1
-                if count > _MAX_WATCHED:
-                    return
-                yield path, status.st_mtime_ns, status.st_size, status.st_ino
-
-
-def _linked_versions(model: Path) -> list[Path]:
-    try:
-        return [path.resolve() for path in model.iterdir() if path.is_symlink() and path.is_dir()]
-    except OSError:
-        return []
+    top, prefix = str(directory), f"{directory}/"
+    return tuple(row for row in whole if row[0] == top or row[0].startswith(prefix))

@@ -115,7 +115,7 @@ class Lifecycle:
         try:
             if override is None:
                 return self._plan_place(name, places)
-            return self._loader.plan_override(name, check_place(places) if places else None, override)
+            return self._loader.plan_override(name, check_place(places, self._loader.links) if places else None, override)
         except InvalidRequestError:
             raise
         except Exception as error:
@@ -127,7 +127,7 @@ class Lifecycle:
         known: Signature = ()
         if self._watched:
             known = self.seen[name] = self.look(places)
-        return self._loader.plan(check_place(places), known)
+        return self._loader.plan(check_place(places, self._loader.links), known)
 
     def look(self, places: Sequence[Place]) -> Signature:
         """Of all places of one name; () where they cannot be looked at, whose reason the load finds."""

@@ -14,6 +14,7 @@ from typing import Protocol, runtime_checkable
 
 from tritonclient.grpc import model_config_pb2
 
+from hypersonic.server.agents import check_unchanged, run_agents
 from hypersonic.server.backend import Backend, LoadedModel
 from hypersonic.server.brought import check_alone, check_files
 from hypersonic.server.classification import with_labels
@@ -23,7 +24,8 @@ from hypersonic.server.config_read import infer_backend, parse_json_config, read
 from hypersonic.server.control import ModelControl
 from hypersonic.server.errors import ModelBusyError, ModelConfigError, ModelLoadError, ServerError
 from hypersonic.server.fallback import close, with_fallback
-from hypersonic.server.layout import CONFIG, NOT_FOUND, Place, Signature, confined, scrub, version_directories
+from hypersonic.server.layout import CONFIG, NOT_FOUND, Place, Signature, is_version, scrub, version_directories
+from hypersonic.server.links import Links, check_links
 from hypersonic.server.load_limit import LoadLimit
 from hypersonic.server.model import Model, ScheduledModel
 from hypersonic.server.model_entry import ModelState, Plan, VersionRecord
@@ -34,6 +36,8 @@ from hypersonic.server.warmup import warm_up
 _LOG = logging.getLogger(__name__)
 #: how long a version that came too late may take to close
 _CLOSE_S = 30.0
+#: links of one model that its log line names
+_SHOWN_LINKS = 10
 
 
 @runtime_checkable
@@ -45,7 +49,7 @@ class Stoppable(Protocol):
 
 
 class Loader:
-    """Any thread may use it; it keeps nothing. limit: of each load."""
+    """Any thread may use it; it keeps nothing. limit: of each load. links: of the repositories."""
 
     def __init__(
         self,
@@ -53,6 +57,7 @@ class Loader:
         *,
         metrics: MetricsConfig,
         control: ModelControl,
+        links: Links,
         on_lost: Callable[[], None],
     ) -> None:
         self._policy = control.override
@@ -60,6 +65,7 @@ class Loader:
         self._metrics = metrics
         self._complete = control.complete_config
         self._on_lost = on_lost
+        self.links = links
         self.limit = LoadLimit(control.load_timeout_s)
 
     def stop(self) -> None:
@@ -84,15 +90,15 @@ class Loader:
 
     def _plan_repository(self, place: Place, read: Callable[[], model_config_pb2.ModelConfig], signature: Signature) -> Plan:
         try:
-            return self._planned(read(), version_directories(place), signature)
+            return self._planned(read(), place, signature)
         except Exception as error:
             raise ModelLoadError(scrub(_text(error, place.name), (place.repository,))) from error
 
     def _message(self, place: Place) -> model_config_pb2.ModelConfig:
-        path = confined(place.path / CONFIG, place.repository)
-        if self._complete and not path.exists():
+        path = place.path / CONFIG
+        if self._complete and not path.exists() and not path.is_symlink():
             return model_config_pb2.ModelConfig(name=place.name)
-        return read_message(path, place.name)
+        return read_message(path, place.name, self.links)
 
     def plan_override(self, name: str, place: Place | None, override: Override) -> Plan:
         """What a load request asks for: its configuration, and its files or (where it brings none) the repository's.
@@ -108,7 +114,7 @@ class Loader:
             return self._plan_files(name, message, override)
         if place is None:
             raise ModelLoadError(NOT_FOUND)
-        check_alone(message, self._own(place), version_directories(place).values(), self._policy)
+        check_alone(message, self._own(place), version_directories(place, self.links).values(), self._policy)
         return self._plan_repository(place, lambda: message, ())
 
     def _own(self, place: Place) -> model_config_pb2.ModelConfig | None:
@@ -120,26 +126,42 @@ class Loader:
     def _plan_files(self, name: str, message: model_config_pb2.ModelConfig, override: Override) -> Plan:
         scratch = stage(name, override)
         try:
-            plan = self._planned(message, version_directories(Place(scratch / name, scratch)))
+            plan = self._planned(message, Place(scratch / name, scratch))
         except Exception as error:
             discard(scratch)
             raise ModelLoadError(scrub(_text(error, name), (scratch,))) from error
         return plan._replace(scratch=scratch)
 
-    def _planned(self, message: model_config_pb2.ModelConfig, versions: Mapping[int, Path], signature: Signature = ()) -> Plan:
+    def _planned(self, message: model_config_pb2.ModelConfig, place: Place, signature: Signature = ()) -> Plan:
         """A configuration that contradicts itself is each version's error, as in Triton's index."""
-        name = message.name
+        name, versions = message.name, version_directories(place, self.links)
         chosen = version_policy(message).choose(versions)
         for missing in set(message.version_policy.specific.versions) - set(chosen):
             _LOG.warning("version %d is specified for model '%s', but the version directory is not present", missing, name)
         if not chosen:
             raise no_version(name)
         directories = {version: versions[version] for version in chosen}
+        self._follow(place.path, directories)
+        # before anything of the model is used: a model may run while its configuration is completed
+        hashed = self.limit.run(name, partial(run_agents, message, place.path, self.links))
         try:
             config = self._completed(message, directories[chosen[-1]])
         except Exception as error:  # noqa: BLE001 - whatever one model's directory does is that model's reason
             return Plan(None, directories, signature, error=reason_of(error, directories[chosen[-1]]))
-        return Plan(config, directories, signature)
+        return Plan(config, directories, signature, hashed=hashed)
+
+    def _follow(self, model: Path, versions: Mapping[int, Path]) -> None:
+        """Log where the links of a model lead. Raises ModelLoadError where one may not lead there."""
+        found = check_links(model, self._others(model, versions), self.links)
+        if found:
+            shown = ", ".join(f"{name} -> {target}" for name, target in list(found.items())[:_SHOWN_LINKS])
+            more = f" and {len(found) - _SHOWN_LINKS} more" if len(found) > _SHOWN_LINKS else ""
+            _LOG.info("'%s' is read through symbolic links: %s%s", model.name, shown, more)
+
+    def _others(self, model: Path, versions: Mapping[int, Path]) -> set[str]:
+        """Version directories that are not loaded."""
+        chosen = {path.name for path in versions.values()}
+        return {path.name for path in model.iterdir() if is_version(path.name)} - chosen
 
     def _completed(self, message: model_config_pb2.ModelConfig, latest: Path) -> ModelConfig:
         infer_backend(message, {path.name for path in latest.iterdir()})
@@ -170,7 +192,7 @@ class Loader:
         if config is None:
             return VersionRecord(ModelState.UNAVAILABLE, plan.error)
         try:
-            return VersionRecord(ModelState.READY, model=self._load(config, version, directory, insist=insist))
+            return VersionRecord(ModelState.READY, model=self._load(config, version, plan, insist=insist))
         except ModelBusyError as error:
             if insist:
                 raise
@@ -185,19 +207,19 @@ class Loader:
         """An ensemble's configuration with the labels of its outputs. Raises ModelLoadError."""
         if plan.config is None:
             raise ModelLoadError(plan.error)
-        return with_labels(plan.config, next(iter(plan.directories.values())).parent)
+        return with_labels(plan.config, next(iter(plan.directories.values())).parent, self.links)
 
-    def _load(self, config: ModelConfig, version: int, directory: Path, *, insist: bool) -> Model:
-        begin = time.monotonic()
+    def _load(self, config: ModelConfig, version: int, plan: Plan, *, insist: bool) -> Model:
+        begin, directory = time.monotonic(), plan.directories[version]
         self.limit.check()
         _LOG.info("loading: %s:%d", config.name, version)
-        labelled = with_labels(config, directory.parent)
+        labelled = with_labels(config, directory.parent, self.links)
         backend = with_fallback(self._backends[config.backend], labelled, self._backends, insist=insist)
         held: list[LoadedModel] = []
 
         def work() -> Model:
             held.append(backend.load(directory, labelled))
-            return self._served(labelled, version, directory, held, begin)
+            return self._served(labelled, version, plan, held, begin)
 
         def give_up() -> None:  # a warm-up that hangs; what hangs in load() is the backend's to end
             threading.Thread(target=_close, args=(held,), name=f"give up {config.name}", daemon=True).start()
@@ -206,15 +228,22 @@ class Loader:
         _LOG.info("successfully loaded '%s' version %d in %.2f s", config.name, version, model.load_duration_s)
         return model
 
-    def _served(self, config: ModelConfig, version: int, directory: Path, held: list[LoadedModel], begin: float) -> Model:
-        (loaded,) = held
+    def _served(self, config: ModelConfig, version: int, plan: Plan, held: list[LoadedModel], begin: float) -> Model:
+        (loaded,), model = held, plan.directories[version].parent
         try:
-            warm_up(config, directory.parent, loaded)
+            self._check_again(plan, model)
+            warm_up(config, model, loaded, self.links)
         except BaseException:
             _close(held)
             raise
         took_s = time.monotonic() - begin
         return ScheduledModel(config, version, loaded, load_duration_s=took_s, metrics=self._metrics, on_lost=self._on_lost)
+
+    def _check_again(self, plan: Plan, model: Path) -> None:
+        """What a backend opened by its path is what was checked before. Raises ModelConfigError, ModelLoadError."""
+        check_unchanged(plan.hashed)
+        if self.links.roots:
+            check_links(model, self._others(model, plan.directories), self.links)
 
 
 def _complete(backend: Backend, directory: Path, message: model_config_pb2.ModelConfig) -> bool:

@@ -11,6 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
+from hypersonic.server.agents import Hashed
 from hypersonic.server.config import ModelConfig
 from hypersonic.server.errors import InvalidRequestError, ModelsFailedError, NotFoundError, UnavailableError
 from hypersonic.server.layout import Signature, shown_name
@@ -50,7 +51,8 @@ class IndexEntry(NamedTuple):
 class Plan(NamedTuple):
     """What is to be loaded: the chosen versions' directories. error: why none of them can be, found before any was tried.
 
-    scratch: a private directory with files that came over the network, removed with the last version.
+    scratch: a private directory with files that came over the network, removed with the last version. hashed: whose checksums
+    were right.
     """
 
     config: ModelConfig | None
@@ -58,6 +60,7 @@ class Plan(NamedTuple):
     signature: Signature = ()
     scratch: Path | None = None
     error: str = ""
+    hashed: tuple[Hashed, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ class Options:
     model_control_mode: str = "none"
     load_model: tuple[str, ...] = ()
     repository_poll_secs: int = 15
+    model_link_roots: tuple[Path, ...] = ()
     disable_auto_complete_config: bool = False
     strict_model_config: bool = False
     allow_xclbin_override: bool = False
@@ -109,6 +110,7 @@ class Options:
             ),
             load_timeout_s=float(self.model_load_timeout_secs),
             load_threads=self.model_load_thread_count,
+            link_roots=self.model_link_roots,
         )
 
     @classmethod

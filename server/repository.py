@@ -64,9 +64,10 @@ class ModelRepository:
         """Raises StartError for control options that contradict each other."""
         self.control = control or ModelControl()
         self.control.check()
-        self._directories = tuple(directories)
+        links = self.control.links(directories)
+        self._directories = links.repositories
         self._registry = Registry(on_lost)
-        self._loader = Loader(backends, metrics=metrics or MetricsConfig(), control=self.control, on_lost=on_lost)
+        self._loader = Loader(backends, metrics=metrics or MetricsConfig(), control=self.control, links=links, on_lost=on_lost)
         self._loads = Loads(self.control.load_threads)
         self._lifecycle = Lifecycle(
             self._directories,

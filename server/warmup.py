@@ -20,6 +20,7 @@ from hypersonic.server.config import ModelConfig, Warmup, WarmupInput
 from hypersonic.server.config_files import WARMUP_DIRECTORY, read_model_file
 from hypersonic.server.datatype import DATATYPES
 from hypersonic.server.errors import BackendError, ModelLoadError, ServerError
+from hypersonic.server.links import Links
 from hypersonic.server.pending import PendingRequest, Share
 from hypersonic.server.request import CheckedRequest, InferRequest, InputTensor, check
 
@@ -29,20 +30,20 @@ _MAX_SAMPLE_BYTES = 2**31 - 1
 _PATIENCE_NS = 600 * 10**9
 
 
-def warm_up(config: ModelConfig, model: Path, loaded: LoadedModel) -> None:
+def warm_up(config: ModelConfig, model: Path, loaded: LoadedModel, links: Links = Links()) -> None:  # noqa: B008
     """Run every sample of the configuration in every instance, standby ones too. model: the model's directory.
 
     Raises ModelLoadError with the sample's name for one that does not fit the model or fails.
     """
     for sample in config.warmups:
-        request = _checked(sample, config, model)
+        request = _checked(sample, config, model, links)
         for instance in (*loaded.instances, *loaded.standby):
             for _ in range(sample.count):
                 _run(sample, request, instance, config)
 
 
-def _checked(sample: Warmup, config: ModelConfig, model: Path) -> CheckedRequest:
-    inputs = tuple(_inputs(sample, model))
+def _checked(sample: Warmup, config: ModelConfig, model: Path, links: Links) -> CheckedRequest:
+    inputs = tuple(_inputs(sample, model, links))
     try:
         return check(InferRequest(id=sample.name, inputs=inputs), config)
     except ServerError as error:
@@ -53,7 +54,7 @@ def _failed(sample: Warmup, error: ServerError) -> ModelLoadError:
     return ModelLoadError(f"failed to run warmup sample '{sample.name}': {error}")
 
 
-def _inputs(sample: Warmup, model: Path) -> Iterator[InputTensor]:
+def _inputs(sample: Warmup, model: Path, links: Links) -> Iterator[InputTensor]:
     rows = max(1, sample.batch_size)
     sizes = {name: prod(spec.dims) * rows * (DATATYPES[spec.datatype].size_bytes or 4) for name, spec in sample.inputs.items()}
     if sum(sizes.values()) > _MAX_SAMPLE_BYTES:
@@ -62,18 +63,18 @@ def _inputs(sample: Warmup, model: Path) -> Iterator[InputTensor]:
         )
     for name, spec in sample.inputs.items():
         shape = (sample.batch_size, *spec.dims) if sample.batch_size else spec.dims
-        data = _data(name, spec, model)
+        data = _data(name, spec, model, links)
         yield InputTensor(name, spec.datatype, shape, memoryview(data * rows))
 
 
-def _data(name: str, spec: WarmupInput, model: Path) -> bytes:
+def _data(name: str, spec: WarmupInput, model: Path, links: Links) -> bytes:
     """One row's bytes; all rows of a sample are equal."""
     count, size_bytes = prod(spec.dims), DATATYPES[spec.datatype].size_bytes
     if spec.source == "zero":
         return bytes(count * (size_bytes or 4))  # an empty string is a length of 0
     if spec.source == "random":
         return _random(spec, count)
-    data = read_model_file(model, f"{WARMUP_DIRECTORY}/{spec.file}", _MAX_SAMPLE_BYTES)
+    data = read_model_file(model, f"{WARMUP_DIRECTORY}/{spec.file}", _MAX_SAMPLE_BYTES, links)
     if size_bytes and len(data) != count * size_bytes:
         raise ModelLoadError(
             f"warmup input '{name}': {WARMUP_DIRECTORY}/{spec.file} has {len(data)} bytes, expected {count * size_bytes}"

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 from tritonclient.grpc import model_config_pb2
 
-from hypersonic.firmware.errors import FirmwareError, XclbinError
-from hypersonic.firmware.manifest import WEIGHTS_NAME, Manifest
+from hypersonic.firmware.errors import FirmwareError, ManifestError, XclbinError
+from hypersonic.firmware.manifest import MAX_BYTES, WEIGHTS_NAME, Manifest
 from hypersonic.firmware.manifest import check as check_manifest
 from hypersonic.hls.row import Row
 from hypersonic.host import device as host_device
@@ -43,7 +43,6 @@ from hypersonic.host.sysfs import SYSFS
 from hypersonic.server.answer import Answer, Output
 from hypersonic.server.backend import Card, CardReadings, Launched
 from hypersonic.server.config import ModelConfig, TensorConfig
-from hypersonic.server.config_files import inside_model, regular_file
 from hypersonic.server.errors import (
     BackendError,
     InstanceAwayError,
@@ -52,6 +51,7 @@ from hypersonic.server.errors import (
     ModelBusyError,
     ModelLoadError,
 )
+from hypersonic.server.links import Links
 from hypersonic.server.memory import copy_into
 from hypersonic.server.pending import Share
 
@@ -260,8 +260,9 @@ class CardRegister:
 class FpgaBackend:
     """Loads version directories; keeps of them what monitoring asks of their cards."""
 
-    def __init__(self, cards: CardRegister | None = None) -> None:
+    def __init__(self, cards: CardRegister | None = None, links: Links = Links()) -> None:  # noqa: B008 - immutable
         self._cards = cards or CardRegister()
+        self._links = links
 
     def complete(self, directory: Path, message: model_config_pb2.ModelConfig) -> None:
         """A published model has its config.pbtxt: there is nothing to fill in."""
@@ -271,32 +272,44 @@ class FpgaBackend:
         that is not there or refuses it."""
         try:
             with ExitStack() as opened:
-                manifest = Manifest.read(_inside(directory, MANIFEST))
-                xclbin = _inside(directory, XCLBIN)
-                check_manifest(manifest, xclbin.read_bytes())
+                manifest = self._manifest(directory)
+                xclbin = self._follow(directory, XCLBIN)
+                with self._links.opened(directory / XCLBIN, directory.parent, f"{directory.name}/{XCLBIN}") as file:
+                    check_manifest(manifest, file.read())
                 _check_config(config, manifest)
-                weights = _weights(directory) if manifest.weights_bytes else None
+                weights = self._follow(directory, WEIGHTS_NAME) if manifest.weights_bytes else None
                 model = _open((xclbin, weights), manifest, config, opened, self._cards)
                 opened.pop_all()
                 return model
         except XclbinError as error:
-            raise ModelLoadError(f"{directory.name}/{XCLBIN}: {error}") from error
+            raise ModelLoadError(f"{directory.name}/{XCLBIN}: {_unresolved(error, directory)}") from error
         except DeviceBusyError as error:
-            raise ModelBusyError(str(error)) from error
+            raise ModelBusyError(_unresolved(error, directory)) from error
         except (FirmwareError, DeviceError) as error:
-            raise ModelLoadError(str(error)) from error
+            raise ModelLoadError(_unresolved(error, directory)) from error
         except OSError as error:
             raise ModelLoadError(f"{directory.name}/{Path(error.filename or '').name}: {error.strerror}") from error
 
+    def _manifest(self, directory: Path) -> Manifest:
+        """Raises ManifestError, ModelLoadError, OSError."""
+        what = f"{directory.name}/{MANIFEST}"
+        text = self._links.read(directory / MANIFEST, directory.parent, what, MAX_BYTES)
+        try:
+            return Manifest.parse(text)
+        except ManifestError as error:
+            raise ManifestError(f"{what}: {error}") from error
 
-def _inside(directory: Path, name: str) -> Path:
-    """A regular file inside the model's directory; the caller has confined `directory`. Raises ModelLoadError, OSError."""
-    return regular_file(directory / name, directory.resolve().parent, f"{directory.name}/{name}")
+    def _follow(self, directory: Path, name: str) -> Path:
+        """A file of the version, once links are resolved: XRT opens it by its path. Raises ModelLoadError."""
+        return self._links.follow(directory / name, directory.parent, f"{directory.name}/{name}")
 
 
-def _weights(directory: Path) -> Path:
-    """The same, of weights, which are checked for what they are when they are opened."""
-    return inside_model(directory / WEIGHTS_NAME, directory.resolve().parent, f"{directory.name}/{WEIGHTS_NAME}")
+def _unresolved(error: Exception, directory: Path) -> str:
+    """An error's text with the repository's names of files: where links lead is not told to clients."""
+    text = str(error)
+    for name in (XCLBIN, WEIGHTS_NAME):
+        text = text.replace(str((directory / name).resolve()), str(directory / name))
+    return text
 
 
 def _check_config(config: ModelConfig, manifest: Manifest) -> None:

@@ -31,8 +31,8 @@ from hypersonic.server.backends import onnx_signature
 from hypersonic.server.backends.onnx_signature import Signature
 from hypersonic.server.collect import Array, collect, output_spec, split
 from hypersonic.server.config import ModelConfig
-from hypersonic.server.config_files import inside_model
 from hypersonic.server.errors import BackendError, InvalidRequestError, ModelConfigError, ModelLoadError, ServerError
+from hypersonic.server.links import Links
 from hypersonic.server.pending import Share
 
 _LOG = logging.getLogger(__name__)
@@ -245,7 +245,10 @@ class OnnxModel:
 
 
 class OnnxRuntimeBackend:
-    """Loads version directories; keeps nothing."""
+    """Loads version directories; keeps nothing. links: where a version's files may lie."""
+
+    def __init__(self, links: Links = Links()) -> None:  # noqa: B008 - immutable
+        self._links = links
 
     def complete(self, directory: Path, message: model_config_pb2.ModelConfig) -> None:
         """Triton's auto-completion: inputs and outputs that config.pbtxt leaves out, and with them max_batch_size and
@@ -254,23 +257,24 @@ class OnnxRuntimeBackend:
         if not onnx_signature.is_complete(message):
             options = _onnxruntime().SessionOptions()
             options.graph_optimization_level = _onnxruntime().GraphOptimizationLevel.ORT_DISABLE_ALL
-            path = _model_path(directory, message.default_model_filename)
+            path = _model_path(directory, message.default_model_filename, self._links)
             onnx_signature.complete(message, Session(path, options, {}).signature)
 
     def load(self, directory: Path, config: ModelConfig) -> OnnxModel:
         """Raises ModelLoadError for a model that ONNX Runtime refuses, that is not what config.pbtxt says, or whose files are
-        outside the model's directory (external data included, which ONNX Runtime itself checks)."""
+        where links may not lead (external data included: ONNX Runtime keeps to the directory where model.onnx lies)."""
         _refuse_custom_operations(config)
-        path = _model_path(directory, config.message.default_model_filename)
+        path = _model_path(directory, config.message.default_model_filename, self._links)
         session = Session(path, _session_options(config), _run_entries(config))
         onnx_signature.check(config, session.signature)
         return OnnxModel([OnnxInstance(name, session, config) for name in _instance_names(config)])
 
 
-def _model_path(directory: Path, filename: str) -> Path:
-    """<version>/model.onnx, confined to the model's directory. Raises ModelLoadError."""
+def _model_path(directory: Path, filename: str, links: Links) -> Path:
+    """<version>/model.onnx, which may be a link: ONNX Runtime looks for external data beside it. Raises ModelLoadError."""
     name = filename or MODEL
-    path = inside_model(directory / name, directory.resolve().parent, f"{directory.name}/{name}")
+    path = directory / name
+    links.follow(path, directory.parent, f"{directory.name}/{name}")
     if not path.is_file():
         raise ModelLoadError(f"{directory.name}/{name} is not there, or is no file")
     size_bytes = path.stat().st_size

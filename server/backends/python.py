@@ -28,8 +28,8 @@ from hypersonic.server.backends.python_process import ModelProcess
 from hypersonic.server.backends.python_slot import PythonInstance, config_json, deadline_ns_of, load_command
 from hypersonic.server.backends.python_stub.channel import ChannelClosedError, MessageError
 from hypersonic.server.config import ModelConfig
-from hypersonic.server.config_files import inside_model, read_regular
 from hypersonic.server.errors import BackendError, ModelLoadError
+from hypersonic.server.links import Links
 from hypersonic.server.load_limit import too_long
 
 MODEL_FILE = "model.py"
@@ -60,11 +60,18 @@ class PythonBackend:
     """infer: what models' requests to other models go through (BLS; python_bls.infer_by), None = there are none.
 
     metrics: what the models count themselves, for /metrics. load_timeout_s: how long a process may take to initialize its
-    model, or to complete its configuration, before it is killed; 0 = as long as it likes.
+    model, or to complete its configuration, before it is killed; 0 = as long as it likes. links: where its files may lie.
     """
 
-    def __init__(self, infer: Infer | None = None, *, load_timeout_s: float = 0.0) -> None:
+    def __init__(
+        self,
+        infer: Infer | None = None,
+        *,
+        load_timeout_s: float = 0.0,
+        links: Links = Links(),  # noqa: B008 - immutable
+    ) -> None:
         self._infer = infer
+        self._links = links
         self.metrics = CustomMetrics()
         self._timeout_s = load_timeout_s
         self._loading: set[ModelProcess] = set()
@@ -93,9 +100,9 @@ class PythonBackend:
 
     def complete(self, directory: Path, message: model_config_pb2.ModelConfig) -> None:
         """Asks the model's auto_complete_config(), in a process of its own. Raises ModelLoadError with the model's reason."""
-        file = model_file(directory, message.default_model_filename)
+        file = model_file(directory, message.default_model_filename, self._links)
         message.default_model_filename = message.default_model_filename or MODEL_FILE
-        if not any(_COMPLETION in _head(source) for source in directory.glob("*.py")):
+        if not any(_COMPLETION in self._head(source) for source in directory.glob("*.py")):
             return
         fields = _description(directory, file, message.name, {"decoupled": False, "inputs": [], "outputs": []})
         completed = self._ask(["complete", {**fields, "instance": message.name}, config_json(as_dict(message))], message.name)
@@ -105,7 +112,7 @@ class PythonBackend:
     def load(self, directory: Path, config: ModelConfig) -> PythonModel:
         """Raises ModelLoadError for a model that does not import or initialize; the text is Triton's."""
         _refuse_environment(config)
-        command = load_command(*_load_fields(directory, config))
+        command = load_command(*_load_fields(directory, config, self._links))
         instances: list[PythonInstance] = []
         try:
             for name in _instance_names(config):
@@ -119,6 +126,11 @@ class PythonBackend:
                 instance.close()
             raise ModelLoadError(str(error)) from error
         return PythonModel(instances)
+
+    def _head(self, source: Path) -> bytes:
+        with suppress(OSError, ModelLoadError):
+            return self._links.read(source, source.parent.parent, source.name, _MOST_SOURCE_BYTES)
+        return b""
 
     def _ask(self, command: list[Any], name: str) -> Any:
         """One question to a process. Raises ModelLoadError with the model's reason."""
@@ -144,11 +156,11 @@ class PythonBackend:
         return what
 
 
-def model_file(directory: Path, name: str) -> Path:
-    """The model's source, once no symlink leads out of the model's directory. Raises ModelLoadError."""
+def model_file(directory: Path, name: str, links: Links) -> Path:
+    """The model's source, once no link leads where it may not. Raises ModelLoadError."""
     name = name or MODEL_FILE
     file = directory / name
-    inside_model(file, directory.resolve().parent, f"{directory.name}/{name}")
+    links.follow(file, directory.parent, f"{directory.name}/{name}")
     if Path(name).name != name:
         raise ModelLoadError(f"{directory.name}/{name} leads out of the version's directory")
     if not file.is_file():
@@ -157,12 +169,6 @@ def model_file(directory: Path, name: str) -> Path:
             "class TritonPythonModel"
         )
     return file
-
-
-def _head(source: Path) -> bytes:
-    with suppress(OSError):
-        return read_regular(source, _MOST_SOURCE_BYTES)
-    return b""
 
 
 def _refuse_environment(config: ModelConfig) -> None:
@@ -179,8 +185,8 @@ def _instance_names(config: ModelConfig) -> list[str]:
     return names or [f"{config.name}_0"]
 
 
-def _load_fields(directory: Path, config: ModelConfig) -> tuple[Mapping[str, Any], Mapping[str, str]]:
-    file = model_file(directory, config.message.default_model_filename)
+def _load_fields(directory: Path, config: ModelConfig, links: Links) -> tuple[Mapping[str, Any], Mapping[str, str]]:
+    file = model_file(directory, config.message.default_model_filename, links)
     signature = {
         "decoupled": config.decoupled,
         "inputs": [[tensor.name, tensor.datatype] for tensor in config.inputs],

@@ -282,15 +282,20 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
         r'facile/config\.pbtxt:2:1: .*no field named "foo"',
     ),
     "bad parameter": (lambda r: replace(r, '"2000"', '"soon"'), "parameter timeout_ms is 'soon', expected an integer"),
-    "version out of the repository": (lambda r: move_out(r, "1"), "facile/1 leads out of its repository"),
-    "file out of the model": (lambda r: move_out(r, "1/model.xclbin"), r"model\.xclbin leads out of the model"),
+    "version out of the roots": (lambda r: move_out(r, "1"), "facile/1 leads out of the model repositories and of every"),
+    "file out of the roots": (
+        lambda r: move_out(r, "1/model.xclbin"),
+        r"model\.xclbin leads out of the model repositories",
+    ),
 }
 
 
 def test_models_that_cannot_be_loaded_are_unavailable_with_their_reason_and_disturb_no_other(
     repository: Path, tmp_path: Path
 ) -> None:
-    options = ["--model-repository", str(repository), "--exit-on-error=false"]
+    (linked := tmp_path / "linked").mkdir()
+    (linked / "facile").symlink_to(repository / "facile")
+    options = ["--model-repository", str(linked), "--model-link-roots", str(repository), "--exit-on-error=false"]
     broken = tmp_path / "broken"
     for position, (change, _) in enumerate(DAMAGE.values()):
         place = broken / str(position)

@@ -122,6 +122,10 @@ def test_a_star_loads_all_at_start(tmp_path: Path, opened: Open) -> None:
         (ModelControl(load_models=("a",)), "Use of '--load-model' requires setting '--model-control-mode=explicit' as well"),
         (ModelControl(ControlMode.EXPLICIT, ("*", "a")), "must be the ONLY startup model if specified at all"),
         (ModelControl(ControlMode.POLL, poll_s=0), "--repository-poll-secs is 0, expected 1 or more"),
+        (
+            ModelControl(link_roots=(Path("/none"),)),
+            "--model-link-roots: /none is not a directory, expected one that",
+        ),
     ],
 )
 def test_options_that_contradict_each_other_stop_the_start(tmp_path: Path, control: ModelControl, text: str) -> None:

@@ -21,7 +21,12 @@ FALLBACK = 'parameters { key: "fallback_backend" value { string_value: "spare" }
 
 def start(repository: Path, first: Script, spare: Script) -> Server:
     options = Options(
-        (repository,), grpc_port=0, http_port=0, metrics_port=0, grpc_address="127.0.0.1", http_address="127.0.0.1",
+        (repository,),
+        grpc_port=0,
+        http_port=0,
+        metrics_port=0,
+        grpc_address="127.0.0.1",
+        http_address="127.0.0.1",
         exit_on_error=False,
     )
     server = Server(options, {"sum": SumBackend(first), "spare": SumBackend(spare)})

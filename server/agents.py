@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""model_repository_agents of a configuration: `checksum`, as Triton's checksum_repository_agent does it; no other is run.
+
+    model_repository_agents { agents [ { name: "checksum"
+      parameters { key: "MD5:1/model.onnx" value: "d726e132f91f16ebee703d96f6f73cb1" } } ] }
+
+Files are hashed once a load, before anything of the model is used, and have to be the same files when it is loaded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from tritonclient.grpc import model_config_pb2
+
+from hypersonic.server.errors import ModelConfigError
+from hypersonic.server.links import Links
+
+_LOG = logging.getLogger(__name__)
+_CHECKSUM = "checksum"
+_SHOWN_CHARS = 256
+
+
+class Hashed(NamedTuple):
+    """A file whose checksum was right. name: below the model's directory. state: tells a file that was changed since."""
+
+    path: Path
+    name: str
+    state: tuple[int, ...]
+
+
+def run_agents(message: model_config_pb2.ModelConfig, model: Path, links: Links) -> tuple[Hashed, ...]:
+    """What the configuration's agents ask for. model: its directory. Logs which of them are not run.
+
+    Raises ModelConfigError for a file that is not there or has another checksum; Triton's texts.
+    """
+    agents = message.model_repository_agents.agents
+    unknown = dict.fromkeys(agent.name for agent in agents if agent.name != _CHECKSUM)
+    if unknown:
+        _LOG.warning(
+            "'%s' asks for the repository agent %s, which this server does not have: it is not run, and the model is loaded "
+            "as its directory has it. Agents that are run: '%s'",
+            message.name,
+            ", ".join(f"'{name}'" for name in unknown)[:_SHOWN_CHARS],
+            _CHECKSUM,
+        )
+    expected = {key: value for agent in agents if agent.name == _CHECKSUM for key, value in agent.parameters.items()}
+    digests: dict[Path, tuple[str, tuple[int, ...]]] = {}
+    return tuple(_checked(key, value, model, links, digests) for key, value in expected.items())
+
+
+def _checked(key: str, expected: str, model: Path, links: Links, digests: dict[Path, tuple[str, tuple[int, ...]]]) -> Hashed:
+    algorithm, colon, name = key.partition(":")
+    if not colon or not name:
+        raise ModelConfigError(f"failed to parse key: {_shown(key)}, expected MD5:<file, relative to the model's directory>")
+    if algorithm.lower() != "md5":
+        raise ModelConfigError(f"Unsupported checksum algorithm: {_shown(algorithm)}, expected MD5")
+    path = model / name.lstrip("/")
+    try:
+        resolved = links.follow(path, model, _shown(name))
+        if resolved not in digests:
+            digests[resolved] = _digest(path, model, links)
+    except OSError as error:
+        raise ModelConfigError(f"failed to open text file for read {_shown(name)}: {error.strerror}") from error
+    got, state = digests[resolved]
+    if got != expected.lower():
+        raise ModelConfigError(
+            f"Mismatched MD5 hash for file {_shown(name)}, expect: {_shown(expected)}, got: {got}: the file is not the one the "
+            "configuration was written for; copy it anew, or correct the checksum"
+        )
+    return Hashed(path, name, state)
+
+
+def _digest(path: Path, model: Path, links: Links) -> tuple[str, tuple[int, ...]]:
+    with links.opened(path, model, path.name) as file:
+        state = _state(os.fstat(file.fileno()))
+        return hashlib.file_digest(file, partial(hashlib.md5, usedforsecurity=False)).hexdigest(), state
+
+
+def _state(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def check_unchanged(hashed: Sequence[Hashed]) -> None:
+    """Once the model is loaded: what was hashed is what lies there still. Raises ModelConfigError."""
+    for file in hashed:
+        try:
+            same = _state(file.path.stat()) == file.state
+        except OSError:
+            same = False
+        if not same:
+            raise ModelConfigError(
+                f"file {_shown(file.name)} was changed between its checksum and its use: load the model again"
+            )
+
+
+def _shown(text: str) -> str:
+    return text[:_SHOWN_CHARS].encode("unicode_escape").decode()

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Links: where the symbolic links of a model's directory may lead, and how a file is opened that they lead to.
+
+Links below a model repository are the operator's and are followed, anywhere or to the places that --model-link-roots names.
+Whatever lies elsewhere came with a load request: there no link leads out of the model's directory.
+
+A file is opened in three steps, so that a link that is changed in between opens nothing else: the path is resolved, the outcome
+is checked and opened without following a link at its end, and what was opened is checked by the name the kernel has for it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BufferedReader
+from pathlib import Path
+from typing import NamedTuple
+
+from hypersonic.server.errors import ModelLoadError
+
+_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | os.O_NOFOLLOW
+#: files of one model that are looked at
+_MAX_SEEN = 100_000
+
+
+@dataclass(frozen=True)
+class Links:
+    """repositories: absolute, as the operator named them. roots: where links may lead besides these, () = anywhere."""
+
+    repositories: tuple[Path, ...] = ()
+    roots: tuple[Path, ...] = ()
+
+    def follow(self, path: Path, home: Path, what: str) -> Path:
+        """The path, resolved. home: a directory it lies in but for links. what: its name in errors.
+
+        Raises ModelLoadError for what is not a path, a loop, and what leads where it may not.
+        """
+        try:
+            resolved = path.resolve()
+        except RuntimeError as error:  # Python's word for it before 3.13
+            raise ModelLoadError(f"{what} is a loop of symbolic links") from error
+        except ValueError as error:
+            raise ModelLoadError(f"{what!r} is not a file name: {error}") from error
+        if not path.is_relative_to(home) or ".." in path.relative_to(home).parts:
+            raise ModelLoadError(f"{what} leads out of the model's directory")
+        self._check(resolved, home, what)
+        return resolved
+
+    @contextmanager
+    def opened(self, path: Path, home: Path, what: str) -> Iterator[BufferedReader]:
+        """A regular file, open for reading: a FIFO would keep its reader waiting, and a device may never end.
+
+        Raises ModelLoadError, OSError.
+        """
+        descriptor = _open(self.follow(path, home, what), what)
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise OSError(errno.EINVAL, "not a regular file", what)
+            self._check(Path(f"/proc/self/fd/{descriptor}").readlink(), home, what)
+            with open(descriptor, "rb", closefd=False) as file:
+                yield file
+        finally:
+            os.close(descriptor)
+
+    def read(self, path: Path, home: Path, what: str, limit_bytes: int) -> bytes:
+        """A regular file's bytes, `limit_bytes` + 1 of them at most. Raises ModelLoadError, OSError."""
+        with self.opened(path, home, what) as file:
+            return file.read(limit_bytes + 1)
+
+    def _check(self, resolved: Path, home: Path, what: str) -> None:
+        ours = any(home.is_relative_to(repository) for repository in self.repositories)
+        if ours and not self.roots:
+            return
+        allowed = (*self.repositories, *self.roots) if ours else (home,)
+        if not any(resolved.is_relative_to(directory.resolve()) for directory in allowed):
+            out_of = "the model repositories and of every --model-link-roots" if ours else "the model's directory"
+            raise ModelLoadError(f"{what} leads out of {out_of}")
+
+
+def _open(path: Path, what: str) -> int:
+    try:
+        return os.open(path, _FLAGS)
+    except OSError as error:  # where links lead is not told to clients
+        raise OSError(error.errno, error.strerror, what) from error
+
+
+class Seen(NamedTuple):
+    """Something below a directory. status: of what a link leads to, None where that is not there."""
+
+    path: str
+    is_link: bool
+    status: os.stat_result | None
+
+
+def below(directory: Path, without: Collection[str] = ()) -> Iterator[Seen]:
+    """Everything below a directory, links followed (but none to a directory above it), 100 000 at most. Raises OSError.
+
+    without: names in the directory itself that are left out. So are names that begin with two dots: Kubernetes keeps what a
+    volume's links lead to under such names.
+    """
+    top = directory.resolve()
+    waiting = [(str(directory), frozenset(_place(path.stat()) for path in (top, *top.parents)))]
+    count = 0
+    while waiting:
+        path, above = waiting.pop()
+        for entry in _entries(path):
+            if entry.name.startswith("..") or (path == str(directory) and entry.name in without):
+                continue
+            count += 1
+            if count > _MAX_SEEN:
+                return
+            seen = Seen(entry.path, entry.is_symlink(), _status(entry))
+            yield seen
+            if seen.status is not None and stat.S_ISDIR(seen.status.st_mode):
+                place = _place(seen.status)
+                if place not in above:
+                    waiting.append((entry.path, above | {place}))
+
+
+def _place(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
+
+
+def _entries(path: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(path) as entries:
+            return sorted(entries, key=lambda entry: entry.name)
+    except OSError:
+        return []  # gone meanwhile, or not to be read: who needs it finds the reason
+
+
+def _status(entry: os.DirEntry[str]) -> os.stat_result | None:
+    try:
+        return entry.stat()
+    except OSError:
+        return None
+
+
+def check_links(model: Path, without: Collection[str], links: Links) -> dict[str, Path]:
+    """Every link at or below a model's directory that leads somewhere -> where, by its path from the repository on.
+
+    without: names in the directory that do not count. Raises ModelLoadError for one that leads where it may not, OSError.
+    """
+    repository = model.parent
+    found = [Path(seen.path) for seen in below(model, without) if seen.is_link and seen.status is not None]
+    if model.is_symlink():
+        found.insert(0, model)
+    names = {str(path.relative_to(repository)): path for path in found}
+    return {name: links.follow(path, repository, name) for name, path in names.items()}
