@@ -283,10 +283,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "bad parameter": (lambda r: replace(r, '"2000"', '"soon"'), "parameter timeout_ms is 'soon', expected an integer"),
     "version out of the roots": (lambda r: move_out(r, "1"), "facile/1 leads out of the model repositories and of every"),
-    "file out of the roots": (
-        lambda r: move_out(r, "1/model.xclbin"),
-        r"model\.xclbin leads out of the model repositories",
-    ),
+    "file out of the roots": (lambda r: move_out(r, "1/model.xclbin"), r"model\.xclbin leads out of the model rep"),
 }
 
 
