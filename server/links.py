@@ -11,6 +11,7 @@ is checked and opened without following a link at its end, and what was opened i
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import stat
 from collections.abc import Collection, Iterator
@@ -22,6 +23,7 @@ from typing import NamedTuple
 
 from hypersonic.server.errors import ModelLoadError
 
+_LOG = logging.getLogger(__name__)
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | os.O_NOFOLLOW
 #: files of one model that are looked at
 _MAX_SEEN = 100_000
@@ -78,6 +80,7 @@ class Links:
         allowed = (*self.repositories, *self.roots) if ours else (home,)
         if not any(resolved.is_relative_to(directory.resolve()) for directory in allowed):
             out_of = "the model repositories and of every --model-link-roots" if ours else "the model's directory"
+            _LOG.warning("%s leads to %s, which is out of %s", what, resolved, out_of)  # clients are not told where to
             raise ModelLoadError(f"{what} leads out of {out_of}")
 
 

@@ -129,6 +129,7 @@ def test_an_agent_that_is_not_run_is_named_in_the_log(
 ) -> None:
     write_model(tmp_path, config=agents({"key": "value"}, "decrypt"))
     monkeypatch.setattr(logging.getLogger("hypersonic"), "propagate", True)
+    monkeypatch.setattr(logging.getLogger("hypersonic"), "handlers", [])
     with caplog.at_level(logging.WARNING, "hypersonic"):
         repository = opened()
         repository.load("m")

@@ -56,6 +56,16 @@ def served(tmp_path: Path, sums: ShiftBackend) -> Iterator[Open]:
         assert repository.close(30)
 
 
+@pytest.fixture
+def logged(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.LogCaptureFixture]:
+    """The log from information on, whatever another test has made of it."""
+    logger = logging.getLogger("hypersonic")
+    monkeypatch.setattr(logger, "propagate", True)
+    monkeypatch.setattr(logger, "handlers", [])
+    with caplog.at_level(logging.INFO, "hypersonic"):
+        yield caplog
+
+
 def model(directory: Path, shift: object = 5) -> Path:
     """A model that adds `shift`."""
     write_model(directory.parent, directory.name)
@@ -92,7 +102,7 @@ LINKS: dict[str, Callable[[Path, Path], object]] = {
 
 @pytest.mark.parametrize("kind", LINKS)
 def test_an_operators_link_is_followed_watched_and_confined_where_he_says_so(
-    tmp_path: Path, served: Open, sums: ShiftBackend, kind: str
+    tmp_path: Path, served: Open, sums: ShiftBackend, logged: pytest.LogCaptureFixture, kind: str
 ) -> None:
     directory, out = model(tmp_path / "models" / "m"), tmp_path / "out"
     (tmp_path / "other").mkdir()
@@ -109,6 +119,7 @@ def test_an_operators_link_is_followed_watched_and_confined_where_he_says_so(
     assert (name, state) == ("m", "UNAVAILABLE")
     assert "leads out of the model repositories and of every --model-link-roots" in reason
     assert str(tmp_path) not in reason
+    assert f"leads to {out}" in logged.text
 
 
 def test_a_repository_may_be_a_link_and_a_link_within_it_needs_no_root(tmp_path: Path, served: Open) -> None:
@@ -119,16 +130,12 @@ def test_a_repository_may_be_a_link_and_a_link_within_it_needs_no_root(tmp_path:
     assert ask(served(roots=(tmp_path / "other",))) == 8.0
 
 
-def test_the_targets_of_links_are_logged_once_a_load(
-    tmp_path: Path, served: Open, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_targets_of_links_are_logged_once_a_load(tmp_path: Path, served: Open, logged: pytest.LogCaptureFixture) -> None:
     directory = model(tmp_path / "models" / "m")
     moved(directory / "1" / "shift", tmp_path / "blob")
     moved(directory / "config.pbtxt", tmp_path / "config")
-    monkeypatch.setattr(logging.getLogger("hypersonic"), "propagate", True)
-    with caplog.at_level(logging.INFO, "hypersonic"):
-        served().poll()
-    said = [record.getMessage() for record in caplog.records if "symbolic" in record.getMessage()]
+    served().poll()
+    said = [record.getMessage() for record in logged.records if "symbolic" in record.getMessage()]
     expected = f"m/config.pbtxt -> {tmp_path / 'config'}, m/1/shift -> {tmp_path / 'blob'}"
     assert said == [f"'m' is read through symbolic links: {expected}"]
 
