@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model's process: spawned, listened to and reaped by one thread of its own.
+"""A model's process: spawned, listened to and reaped by one thread of its own, which lives exactly as long as the process.
 
-The thread lives exactly as long as the process: the kernel kills the process when the thread that spawned it is gone
-(PR_SET_PDEATHSIG), so it must not be a thread that ends sooner.
+The process that is spawned is the model's keeper (python_stub/keeper.py). It kills the model and all that the model has started
+once the control pipe is closed, which the server does to kill, and the kernel when the server is gone.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from hypersonic.server.errors import InstanceLostError
 _LOG = logging.getLogger(__name__)
 _MODULE = "hypersonic.server.backends.python_stub"
 _LONGEST_LINE_BYTES = 8192
+#: how long a keeper may take to kill everything
+_KEEPER_S = 8.0
 
 
 class Listener(Protocol):
@@ -52,7 +54,9 @@ class ModelProcess:
         self._output = b""
         self._killed = False
         self._pidfd = -1
-        self._pidfd_lock = threading.Lock()
+        #: the write end of the pipe whose end means death
+        self._control = -1
+        self._ending = threading.Lock()
         self._started: queue.SimpleQueue[Exception | None] = queue.SimpleQueue()
         self._thread = threading.Thread(
             target=self._live, args=((theirs_run, theirs_events), tuple(fds)), name=f"model:{name}", daemon=True
@@ -70,9 +74,15 @@ class ModelProcess:
         self._end()
 
     def _end(self) -> None:
-        with self._pidfd_lock, suppress(OSError):
-            if self._pidfd >= 0:
-                signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+        """The keeper kills; the thread sees to it."""
+        with self._ending:
+            if self._control < 0:
+                return
+            os.close(self._control)
+            self._control = -1
+            if self._pidfd >= 0:  # somebody may have stopped it
+                signal.pidfd_send_signal(self._pidfd, signal.SIGCONT)
+        self.events.shutdown()
 
     def stop(self, patience_s: float) -> None:
         """Let the model finalize, for so long; no run may be under way."""
@@ -115,20 +125,28 @@ class ModelProcess:
         return None
 
     def _spawn(self, sockets: Sequence[int], memory: Sequence[int]) -> None:
-        fds = (*sockets, *memory)
+        theirs, control = os.pipe()
+        fds = (theirs, *sockets, *memory)
         # -B: nothing is written into the repository
-        command = python_argv("-B", "-m", _MODULE, *(str(fd) for fd in fds), str(os.getpid()), self.name)
-        self._process = subprocess.Popen(
-            command,
-            env=python_environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            bufsize=0,
-            pass_fds=fds,
-            start_new_session=True,
-        )
-        self._pidfd = os.pidfd_open(self._process.pid)
+        command = python_argv("-B", "-m", _MODULE, *(str(fd) for fd in fds), self.name)
+        try:
+            self._process = subprocess.Popen(
+                command,
+                env=python_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                bufsize=0,
+                pass_fds=fds,
+                start_new_session=True,
+            )
+            self._pidfd = os.pidfd_open(self._process.pid)
+        except BaseException:
+            os.close(control)
+            raise
+        finally:
+            os.close(theirs)
+        self._control = control
 
     def _listen(self) -> None:
         """Until the process is dead or has closed its side."""
@@ -164,10 +182,10 @@ class ModelProcess:
     def _reap(self) -> None:
         """Nothing of it is left: not what it started itself either."""
         self._end()
-        with suppress(OSError):
-            os.waitid(os.P_PIDFD, self._pidfd, os.WEXITED | os.WNOWAIT)
-            # its number is still its own: it is not waited for yet
-            os.killpg(self._process.pid, signal.SIGKILL)
+        poll = select.poll()
+        poll.register(self._pidfd, select.POLLIN)
+        if not poll.poll(1000 * _KEEPER_S):  # the model dies with it
+            signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
         code = self._process.wait()
         if code and not self._killed:
             _LOG.error("%s: its process ended with %s", self.name, _ending(code))
@@ -175,7 +193,7 @@ class ModelProcess:
         self._listener.ended()
         self.run.shutdown()
         self.events.close()
-        with self._pidfd_lock:
+        with self._ending:
             os.close(self._pidfd)
             self._pidfd = -1
 

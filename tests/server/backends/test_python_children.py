@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes that a model starts itself: none of them outlives the model's process, whatever ends that."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import textwrap
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tritonclient.grpc as triton
+
+from hypersonic.server.errors import InstanceLostError, ModelLoadError
+from tests.server.backends.test_python_server import infer
+from tests.server.python_models import DOUBLE, FLOATS, loaded, source
+from tests.server.python_models import write_python as write
+from tests.server.test_app import program
+
+X = np.ones((2, 3), np.float32)
+#: of a program of its own, in a session of its own, of a daemon that nobody is the parent of, and of a pool
+KINDS = ("program", "session", "daemon", "pool")
+START = """
+import multiprocessing, subprocess
+pids = {{}}
+pids["program"] = subprocess.Popen(["sleep", "600"]).pid
+pids["session"] = subprocess.Popen(["sleep", "600"], env={{"PATH": os.environ["PATH"]}}, start_new_session=True).pid
+daemon = "import os, time\\nif os.fork(): os._exit(0)\\nos.setsid()\\nprint(os.getpid(), flush=True)\\ntime.sleep(600)"
+started = subprocess.Popen([sys.executable, "-c", daemon], stdout=subprocess.PIPE, text=True)
+pids["daemon"] = int(started.stdout.readline())
+started.wait()
+self.pool = multiprocessing.get_context("fork").Pool(1)
+pids["pool"] = self.pool.apply(os.getpid)
+pids["model"] = os.getpid()
+with open({path!r} + ".new", "w") as file:
+    json.dump(pids, file)
+os.rename({path!r} + ".new", {path!r})
+"""
+
+
+def starting(path: Path) -> str:
+    return START.format(path=str(path))
+
+
+def pids_of(path: Path) -> dict[str, int]:
+    found = json.loads(path.read_text())
+    assert set(found) == {*KINDS, "model"}
+    return found
+
+
+def left(pids: dict[str, int]) -> list[str]:
+    """Which of them run still."""
+    return [kind for kind, pid in pids.items() if running(pid)]
+
+
+def running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+ENDS: dict[str, tuple[str, str]] = {
+    "unloaded": (DOUBLE, ""),
+    "killed": ("os.kill(os.getpid(), 9)", "not healthy"),
+    "hung": ("time.sleep(600)", "did not answer within 1000 ms"),
+    "hung, deaf": ("import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))\ntime.sleep(600)", "did not answer"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_what_a_model_has_started_is_gone_when_its_process_is(tmp_path: Path, end: str) -> None:
+    """At once, not soon: a process that takes its place finds the memory and the devices free."""
+    execute, text = ENDS[end]
+    code = source(execute, starting(tmp_path / "pids"))
+    config = FLOATS + 'parameters { key: "timeout_ms" value { string_value: "1000" } }'
+    with loaded(tmp_path, code, config) as model:
+        pids = pids_of(tmp_path / "pids")
+        assert left(pids) == [*KINDS, "model"]
+        if text:
+            with pytest.raises(InstanceLostError, match=text):
+                model.run(X)
+            assert left(pids) == []
+    assert left(pids) == []
+
+
+def test_what_a_model_has_started_is_gone_when_its_load_fails(tmp_path: Path) -> None:
+    code = source(DOUBLE, starting(tmp_path / "pids") + "raise ValueError('after all')")
+    with pytest.raises(ModelLoadError, match="after all"), loaded(tmp_path, code):
+        pass
+    assert left(pids_of(tmp_path / "pids")) == []
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_what_models_have_started_is_gone_when_their_server_is(tmp_path: Path, how: signal.Signals) -> None:
+    """In mid run: on SIGTERM it waits for the run, but not for ever."""
+    entered = tmp_path / "entered"
+    code = source(f"open({str(entered)!r}, 'w')\ntime.sleep(600)", starting(tmp_path / "pids"))
+    write(tmp_path / "models", "m", code)
+    options = ("--model-repository", str(tmp_path / "models"), "--exit-timeout-secs", "1")
+    with program(*options) as server, ThreadPoolExecutor(1) as pool:
+        pids = pids_of(tmp_path / "pids")
+        with triton.InferenceServerClient(server.grpc) as client:
+            asked = pool.submit(infer, client, X)
+            server.wait_for(entered.exists)
+            server.process.send_signal(how)
+            server.process.wait(60)
+            assert asked.exception(60) is not None
+        wait_for(lambda: not left(pids))
+
+
+def test_what_a_model_has_started_is_gone_although_somebody_has_stopped_its_keeper(tmp_path: Path) -> None:
+    with loaded(tmp_path, source(DOUBLE, starting(tmp_path / "pids"))) as model:
+        pids = pids_of(tmp_path / "pids")
+        os.kill(model.instance.process.pid, signal.SIGSTOP)
+        model.instance.lost()
+        assert left(pids) == []
+
+
+def test_the_log_says_what_a_model_died_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for execute, said in (("os._exit(7)", "exit code 7"), ("os.kill(os.getpid(), 11)", "signal SIGSEGV")):
+        with loaded(tmp_path / said.split()[0], source(execute)) as model, pytest.raises(InstanceLostError):
+            model.run(X)
+        assert f"m_0: its process ended with {said}" in caplog.text
+
+
+def test_the_keeper_of_a_models_process_is_small(tmp_path: Path) -> None:
+    with loaded(tmp_path, source(textwrap.dedent(DOUBLE))) as model:
+        status = Path(f"/proc/{model.instance.process.pid}/smaps_rollup").read_text()
+        private = sum(int(line.split()[1]) for line in status.splitlines() if line.startswith("Private"))
+        assert private < 6000, "kB that one more process for each instance costs"
