@@ -96,6 +96,10 @@ class _Responses:
                 )
             )
 
+    def respond_error(self, error: ServerError) -> None:
+        """An ensemble ends with a step's first error."""
+        self._queue.put(error)
+
     def end(self, error: ServerError | None) -> None:
         if error is not None:
             self._queue.put(error)

@@ -148,12 +148,16 @@ class _StepSink:
         self._step = step
         self._queue = queue
         self._tensors: Tensors = {}
+        self._error: ServerError | None = None
 
     def respond(self, framed: Any) -> None:
         self._tensors = framed
 
+    def respond_error(self, error: ServerError) -> None:
+        self._error = error
+
     def end(self, error: ServerError | None) -> None:
-        self._queue.put(Ended(self._step, self._tensors, error))
+        self._queue.put(Ended(self._step, self._tensors, error or self._error))
 
 
 class EnsembleRun:

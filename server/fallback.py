@@ -5,7 +5,7 @@
 
 Both backends read the same version directory (model.xclbin and manifest.json beside model.onnx, say). The second one is loaded
 with the first, so that taking over costs nothing but its slower runs. Where it is at work shows in the log, in
-fpga_fallback_active and fpga_fallback_runs_total, in the statistics' response_stats and on the status page.
+fpga_fallback_active and fpga_fallback_runs_total, and on the status page.
 """
 
 from __future__ import annotations

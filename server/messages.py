@@ -8,9 +8,11 @@ from collections.abc import Iterable, Sequence
 from tritonclient.grpc import service_pb2
 
 from hypersonic.server.config import TensorConfig
+from hypersonic.server.duration import Duration
 from hypersonic.server.model import Model
 from hypersonic.server.repository import IndexEntry, ModelState
-from hypersonic.server.statistics import Duration, Snapshot
+from hypersonic.server.response_statistics import ResponseDurations
+from hypersonic.server.statistics import Snapshot
 
 
 def model_metadata(model: Model, versions: Iterable[int]) -> service_pb2.ModelMetadataResponse:
@@ -51,7 +53,20 @@ def model_statistics(models: Iterable[Model]) -> service_pb2.ModelStatisticsResp
                 compute_infer=_duration(durations.compute_infer),
                 compute_output=_duration(durations.compute_output),
             )
+        for index, each in sorted(figures.responses.by_index.items()):
+            message.response_stats[str(index)].CopyFrom(_response_statistics(each))
     return response
+
+
+def _response_statistics(figures: ResponseDurations) -> service_pb2.InferResponseStatistics:
+    return service_pb2.InferResponseStatistics(
+        compute_infer=_duration(figures.compute_infer),
+        compute_output=_duration(figures.compute_output),
+        success=_duration(figures.success),
+        fail=_duration(figures.fail),
+        empty_response=_duration(figures.empty_response),
+        cancel=_duration(figures.cancel),
+    )
 
 
 def _inference_statistics(figures: Snapshot) -> service_pb2.InferStatistics:

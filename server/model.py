@@ -223,6 +223,7 @@ class ScheduledModel:
             client=call.client,
             on_done=done,
             on_run=count,
+            on_response=self.statistics.add_response,
             sink=sink if self.config.decoupled else None,
         )
         try:
@@ -260,8 +261,9 @@ class ScheduledModel:
         self._open.discard(pending)
         if pending.error is None and pending.answer is None and not self.config.decoupled:
             pending.error = BackendError("the request ended without an answer")
-        if pending.error is not None:
-            self.statistics.add_failure(pending.error.reason, now_ns - pending.arrived_ns)
+        error = pending.error or pending.error_response
+        if error is not None:
+            self.statistics.add_failure(error.reason, now_ns - pending.arrived_ns)
         elif pending.times is not None:
             self.statistics.add_success(pending.arrived_ns, pending.enqueued_ns, pending.times, now_ns)
         if pending.first_response_ns:
@@ -271,7 +273,7 @@ class ScheduledModel:
                 *(self.version, pending.request.id, pending.arrived_ns),
                 enqueued_ns=pending.enqueued_ns,
                 times=pending.times,
-                error=pending.error,
+                error=error,
             )
 
     def close(self, timeout_s: float) -> bool:

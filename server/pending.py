@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from hypersonic.server.answer import Answer, Frame
 from hypersonic.server.errors import ServerError
 from hypersonic.server.request import CheckedRequest
+from hypersonic.server.response_statistics import ResponseOutcome
 from hypersonic.server.statistics import RunTimes
 from hypersonic.server.step_trace import StepTrace
 
@@ -37,6 +38,9 @@ class Sink(Protocol):
     def respond(self, framed: Any) -> None:
         """One answer, in order."""
 
+    def respond_error(self, error: ServerError) -> None:
+        """One answer that is an error, in order; others may follow it. Of decoupled models only."""
+
     def end(self, error: ServerError | None) -> None:
         """There will be no more. Called once, last."""
 
@@ -49,13 +53,15 @@ class PendingRequest:
 
     client: whose turn it counts as. on_done: called once when it is completed, instead of letting a waiting thread go; on any
     thread, perhaps with the batcher's lock held. sink: of a decoupled model's request. on_run: called when the run that carried
-    such a request is over, perhaps after on_done: answers leave as the model gives them.
+    such a request is over, perhaps after on_done: answers leave as the model gives them. on_response: called for each of its
+    answers: number, outcome, how long it took to compute and to frame.
     """
 
     __slots__ = (
-        "_claim", "_error", "_latch", "_sink", "answer", "arrived_ns", "cancelled", "client", "enqueued_ns", "expires_ns",
-        "first_response_ns", "frame", "in_flight", "level", "null", "on_done", "on_run", "parts", "rank", "request",
-        "responses", "rows_left", "size_bytes", "suspects", "timeouts", "times", "trace", "turn", "waiting",
+        "_claim", "_error", "_latch", "_sink", "answer", "arrived_ns", "cancelled", "client", "enqueued_ns",
+        "error_response", "expires_ns", "first_response_ns", "frame", "in_flight", "last_response_ns", "level", "null",
+        "on_done", "on_response", "on_run", "parts", "rank", "request", "responses", "rows_left", "size_bytes", "suspects",
+        "timeouts", "times", "trace", "turn", "waiting",
     )  # fmt: skip
 
     def __init__(
@@ -67,6 +73,7 @@ class PendingRequest:
         client: str = "",
         on_done: Callable[[PendingRequest], None] | None = None,
         on_run: Callable[[PendingRequest], None] | None = None,
+        on_response: Callable[[int, ResponseOutcome, int, int], None] | None = None,
         sink: Sink | None = None,
     ) -> None:
         self.request = request
@@ -75,6 +82,7 @@ class PendingRequest:
         self.client = client
         self.on_done = on_done
         self.on_run = on_run
+        self.on_response = on_response
         self._sink = sink
         self.enqueued_ns = 0
         self.expires_ns = 0
@@ -100,6 +108,10 @@ class PendingRequest:
         #: answers of a decoupled model so far
         self.responses = 0
         self.first_response_ns = 0
+        #: when the last of them left, or the run began
+        self.last_response_ns = 0
+        #: the first error among them
+        self.error_response: ServerError | None = None
         self.answer: Any = None
         self._error: ServerError | None = None
         self.times: RunTimes | None = None
@@ -133,6 +145,10 @@ class PendingRequest:
             self.error = error
         self.times = times._replace(answered_ns=time.monotonic_ns())
 
+    def launched(self) -> None:
+        """A run that carries a decoupled model's request begins."""
+        self.last_response_ns = time.monotonic_ns()
+
     def respond(self, answer: Answer, *, final: bool = False) -> None:
         """One answer of a decoupled model; the outputs' buffers may be reused on return. final: the last one; end() follows.
 
@@ -140,14 +156,35 @@ class PendingRequest:
         """
         if self._sink is None or self.completed:
             return
-        self.responses += 1
-        if self.responses == 1:
-            self.first_response_ns = time.monotonic_ns()
-        answer = answer._replace(parameters={**answer.parameters, FINAL_RESPONSE: final})
-        self._sink.respond(self.frame(self.request, answer))
+        came_ns = time.monotonic_ns()
+        framed = self.frame(self.request, answer._replace(parameters={**answer.parameters, FINAL_RESPONSE: final}))
+        self._responded(ResponseOutcome.SUCCESS, came_ns)
+        self._sink.respond(framed)
 
-    def end(self, error: ServerError | None = None) -> None:
-        """A decoupled model has no more answers to it; safe to call twice."""
+    def respond_error(self, error: ServerError) -> None:
+        """An answer of a decoupled model that is an error; others may follow, and the request has failed whatever they are."""
+        if self._sink is None or self.completed:
+            return
+        self.error_response = self.error_response or error.copy()
+        self._responded(ResponseOutcome.FAIL, time.monotonic_ns())
+        self._sink.respond_error(error)
+
+    def _responded(self, outcome: ResponseOutcome, came_ns: int) -> None:
+        """One more answer, counted before its client knows of it."""
+        now_ns = time.monotonic_ns()
+        self.responses += 1
+        if self.responses == 1 and outcome in (ResponseOutcome.SUCCESS, ResponseOutcome.FAIL):
+            self.first_response_ns = now_ns
+        if self.on_response is not None:
+            began_ns = self.last_response_ns or came_ns
+            self.on_response(self.responses - 1, outcome, came_ns - began_ns, now_ns - came_ns)
+        self.last_response_ns = now_ns
+
+    def end(self, error: ServerError | None = None, *, said: bool = False) -> None:
+        """A decoupled model has no more answers to it; safe to call twice. said: its last answer said so itself."""
+        if not self.completed and not said:
+            outcome = ResponseOutcome.EMPTY if error is None else ResponseOutcome.FAIL
+            self._responded(ResponseOutcome.CANCEL if self.cancelled else outcome, time.monotonic_ns())
         self.error = self.error or error
         self.release()
 

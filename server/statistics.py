@@ -21,8 +21,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from hypersonic.server.duration import Duration
 from hypersonic.server.errors import FailureReason
 from hypersonic.server.observe.latency import Latencies
+from hypersonic.server.response_statistics import ResponseOutcome, ResponseStatistics
 
 
 class RunTimes(NamedTuple):
@@ -59,21 +61,6 @@ def _covered(spans: Iterable[tuple[int, int]]) -> int:
 
 
 @dataclass(slots=True)
-class Duration:
-    """Triton's StatisticDuration: how often, and how long in total."""
-
-    count: int = 0
-    ns: int = 0
-
-    def add(self, ns: int) -> None:
-        self.count += 1
-        self.ns += max(0, ns)
-
-    def copy(self) -> Duration:
-        return Duration(self.count, self.ns)
-
-
-@dataclass(slots=True)
 class BatchDurations:
     """Of all runs of one batch size."""
 
@@ -92,7 +79,7 @@ class BatchDurations:
 
 @dataclass(slots=True)
 class Snapshot:
-    """One moment's figures. last_inference_ms: since the epoch. batches: by rows of a run."""
+    """One moment's figures. last_inference_ms: since the epoch. batches: by rows of a run. responses: of a decoupled model."""
 
     last_inference_ms: int = 0
     inference_count: int = 0
@@ -105,6 +92,7 @@ class Snapshot:
     failures: dict[FailureReason, Duration] = field(default_factory=lambda: {reason: Duration() for reason in FailureReason})
     batches: dict[int, BatchDurations] = field(default_factory=dict)
     latencies: Latencies = field(default_factory=Latencies)
+    responses: ResponseStatistics = field(default_factory=ResponseStatistics)
 
     def copy(self) -> Snapshot:
         return replace(
@@ -117,6 +105,7 @@ class Snapshot:
             failures={reason: duration.copy() for reason, duration in self.failures.items()},
             batches={rows: durations.copy() for rows, durations in self.batches.items()},
             latencies=self.latencies.copy(),
+            responses=self.responses.copy(),
         )
 
     @property
@@ -160,6 +149,11 @@ class ModelStatistics:
         """A decoupled model's first answer to a request, so long after its arrival."""
         with self._lock:
             self._figures.latencies.add_first_response(duration_ns)
+
+    def add_response(self, index: int, outcome: ResponseOutcome, infer_ns: int, output_ns: int) -> None:
+        """A decoupled model's response number `index` to a request, from 0."""
+        with self._lock:
+            self._figures.responses.add(index, outcome, infer_ns, output_ns)
 
     def add_failure(self, reason: FailureReason, duration_ns: int) -> None:
         """A request that fitted its model and failed all the same."""

@@ -61,6 +61,8 @@ class Ticket:
         self.ordered = True
         self.empty_final: bytes | None = None
         self.error_head = b""
+        #: of an error that may not be the last answer
+        self.error_answer_head = b""
         #: the model's name and the request's id, for the log
         self.about = ("", "")
         self._stream = stream
@@ -84,6 +86,10 @@ class Ticket:
         if self._stream.accept(framed):
             self.frames.append(framed)
             self._stream.moved(self)
+
+    def respond_error(self, error: ServerError) -> None:
+        self._stream.failed(error, *self.about)
+        self.respond(stream_error(printable(error), self.error_answer_head))
 
     def mark_final(self) -> None:
         """The last answer says itself that it is the last."""
@@ -179,6 +185,8 @@ class Stream:
     def _describe(self, ticket: Ticket, model: Model, request_id: str, *, empty_final: bool) -> None:
         """What the ticket has to know before the first answer may come."""
         head = ModelInferResponse(model_name=model.name, id=request_id)
+        head.parameters[FINAL_RESPONSE].bool_param = False
+        ticket.error_answer_head = head.SerializeToString()
         head.parameters[FINAL_RESPONSE].bool_param = True
         ticket.error_head = head.SerializeToString()
         ticket.about = (model.name, request_id)

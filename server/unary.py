@@ -38,9 +38,12 @@ class Unary:
     def respond(self, framed: Any) -> None:
         self._answer = framed
 
+    def respond_error(self, error: ServerError) -> None:
+        self._error = error
+
     def end(self, error: ServerError | None) -> None:
         with self._lock:
-            self._error = error
+            self._error = error or self._error
             self.over = True
             then = self._then
         if then is not None:

@@ -112,8 +112,9 @@ def _run(sample: Warmup, request: CheckedRequest, instance: Instance, config: Mo
 def _wait(pending: PendingRequest) -> None:
     if not pending.wait(_PATIENCE_NS):
         raise BackendError(f"no final response within {_PATIENCE_NS // 10**9} s")
-    if pending.error is not None:
-        raise pending.error
+    error = pending.error or pending.error_response
+    if error is not None:
+        raise error
 
 
 def _unframed(_request: CheckedRequest, _answer: Answer) -> None:
@@ -125,6 +126,9 @@ class _Nowhere:
 
     def respond(self, framed: object) -> None:
         del framed
+
+    def respond_error(self, error: ServerError) -> None:
+        del error
 
     def end(self, error: ServerError | None) -> None:
         del error

@@ -108,11 +108,12 @@ def _inputs(inputs: Any, payload: memoryview) -> Iterator[InputTensor]:
 
 
 class NamedAnswer(NamedTuple):
-    """One response of the other model, copied. final: there will be no more."""
+    """One response of the other model, copied. final: there will be no more. error: instead of tensors."""
 
     tensors: tuple[InputTensor, ...]
     parameters: Mapping[str, ParameterValue]
     final: bool
+    error: ServerError | None = None
 
 
 #: a model's request -> the other model's responses: one, or any number from a decoupled model. Raises ServerError.
@@ -217,6 +218,9 @@ class _Responses:
     def respond(self, framed: Any) -> None:
         self._queue.put(framed)
 
+    def respond_error(self, error: ServerError) -> None:
+        self._queue.put(NamedAnswer((), {}, final=False, error=error))
+
     def end(self, error: ServerError | None) -> None:
         self._queue.put(error)
 
@@ -250,8 +254,9 @@ def serve_call(infer: Infer | None, call: ModelCall, events: Channel) -> None:
 
 
 def _reply(events: Channel, call: ModelCall, answer: NamedAnswer) -> None:
+    error = None if answer.error is None else [_INTERNAL, answer.error.text]
     meta = [[tensor.name, tensor.datatype, tensor.shape, len(tensor.data)] for tensor in answer.tensors]
     events.send(
-        ["reply", call.number, not answer.final, None, dict(answer.parameters), meta],
+        ["reply", call.number, not answer.final, error, dict(answer.parameters), meta],
         [tensor.data for tensor in answer.tensors],
     )

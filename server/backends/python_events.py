@@ -66,6 +66,8 @@ class Events:
             keys = [next(self._keys) for _ in shares]
             self._open.update(zip(keys, (share.pending for share in shares), strict=True))
             self._running.update(keys)
+        for share in shares if self._config.decoupled else ():
+            share.pending.launched()
         return keys
 
     def forget(self, keys: Sequence[int]) -> None:
@@ -116,22 +118,25 @@ class Events:
         _LOG.log(_LEVELS[level], "%s: %s:%s: %s", self._name, file, line, text)
 
     def _respond(self, _: ModelProcess, message: Message, payload: memoryview) -> None:
-        """An error ends the request; so does the final flag."""
+        """The final flag ends the request; so does an answer that cannot be sent. An error alone does not, as in Triton."""
         _, key, final, error, parameters, outputs = message
         pending = self._open.get(key)
-        if pending is None:  # ended by an error before, or withdrawn
+        if pending is None:  # it has ended, or was withdrawn
             return
-        failure = None
+        if error is not None and not final:
+            pending.respond_error(model_error(*error))
+            return
+        failure = None if error is None else model_error(*error)
+        said = False
         try:
-            if error is not None:
-                failure = model_error(*error)
-            elif outputs is not None:
+            if error is None and outputs is not None:
                 pending.respond(packed_answer(outputs, parameters, self._config, payload), final=bool(final))
+                said = bool(final)
         except ServerError as refused:  # the front end cannot send it
             failure = refused
         if final or failure is not None:
             self.forget([key])
-            pending.end(failure)
+            pending.end(failure, said=said)
 
     def _cancelled(self, process: ModelProcess, message: Message, _: memoryview) -> None:
         _, call, key = message

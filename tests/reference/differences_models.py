@@ -71,11 +71,4 @@ MODELS: tuple[Difference, ...] = (
         "the model would read garbage",
         ("direct: a text as id", "oldest: a text as id"),
     ),
-    Difference(
-        "an error response of a decoupled model",
-        "more responses may follow it",
-        "ends the request, with triton_final_response true",
-        "a client that saw an error waits for nothing more",
-        ("decoupled: an error between", "decoupled: an error last", "decoupled: an error only"),
-    ),
 )  # fmt: skip

@@ -208,6 +208,9 @@ class Collected:
     def respond(self, framed: Any) -> None:
         self.answers.append(framed)
 
+    def respond_error(self, error: ServerError) -> None:
+        self.answers.append(error)
+
     def end(self, error: ServerError | None) -> None:
         self.errors.append(error)
         self.ended.release()

@@ -93,6 +93,9 @@ class Stream:
         self._hook()
         self.answers.append(framed)
 
+    def respond_error(self, error: ServerError) -> None:
+        self.answers.append(error)
+
     def end(self, error: ServerError | None) -> None:
         self.error = error
         self.ended.set()
