@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -178,6 +179,7 @@ def _numbered(kind: str, counts: dict[str, int]) -> str:
 
 def _session(proto: Any) -> Any:
     """onnxruntime over the file as it is, but for the version of the format, which may be newer than onnxruntime reads."""
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # as in server/backends/onnxruntime.py
     import onnxruntime
 
     settle(computed_inputs(proto.graph), opened=True)

@@ -87,7 +87,10 @@ class Lifecycle:
         try:
             self._bring_members(plan, (*chain, name), settled)
             with self._turns.of(name):
-                self._replace(name, plan)
+                try:
+                    self._replace(name, plan)
+                finally:
+                    self._discard_unused(name, plan)
         except _CircularError as error:
             self._refuse(name, plan, str(error))
             if chain:
@@ -100,6 +103,12 @@ class Lifecycle:
             self._refuse(name, plan, reason)
             raise load_failure(name, reason) from error
         self._revisit(name)
+
+    def _discard_unused(self, name: str, plan: Plan) -> None:
+        """The files that came with a plan of which nothing was loaded. The turn is ours."""
+        entry = self._registry.entry(name)
+        if entry.plan is not plan or not entry.models:
+            discard(plan.scratch)
 
     def try_to_bring(self, name: str, chain: tuple[str, ...] = (), settled: frozenset[str] = frozenset()) -> None:
         """The same; what goes wrong is in the index and the log."""

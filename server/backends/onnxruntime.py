@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import ctypes
 import logging
+import os
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -49,6 +50,8 @@ _ORT_ERROR = re.compile(r"\[ONNXRuntimeError\] : (\d+) : \w+ : (.*)", re.DOTALL)
 
 
 def _onnxruntime() -> Any:
+    # from 1.29 on it sends what models are called to its makers, and leaves files in $HOME and $TMPDIR, unless it is told not to
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     try:
         import onnxruntime  # only servers with such a model need it
     except ImportError as error:
