@@ -22,6 +22,7 @@ from functools import partial
 import grpc
 
 from hypersonic.server import log
+from hypersonic.server.advice import advice
 from hypersonic.server.arguments import add_arguments
 from hypersonic.server.backend import Backend
 from hypersonic.server.backends.fpga import FpgaBackend
@@ -52,7 +53,8 @@ from hypersonic.server.options import Options
 from hypersonic.server.peers import Peers
 from hypersonic.server.repository import ModelRepository
 from hypersonic.server.security import asgi, rpc, tls
-from hypersonic.server.security.policies import control_of, policies
+from hypersonic.server.security.groups import Group
+from hypersonic.server.security.policies import control_of, every_port_guards, policies
 from hypersonic.server.service import InferenceService
 from hypersonic.server.servicer import Servicer
 from hypersonic.server.shares import RESERVE
@@ -81,10 +83,14 @@ class Server:
         Raises StartError when a port cannot be had.
         """
         self.options = opts
+        for level, text in advice(opts):
+            _LOG.log(level, "%s", text)
         self._policies = policies(opts)
         self._grpc_credentials, self._http_tls = tls.grpc_credentials(opts), tls.http_context(opts)
         self._metrics_config = MetricsConfig.of(opts.metrics_config)
-        self._trace, self._log = TraceControl(TraceConfig.of(opts.trace_config)), log_control
+        if log_control is not None:
+            log_control.may_reduce = opts.allow_client_log_off or every_port_guards(opts, self._policies, Group.LOGGING)
+        self._trace, self._log = TraceControl(TraceConfig.of(opts.trace_config, opts.deprecated_trace)), log_control
         known = backends if backends is not None else self._backends()
         self._custom_metrics = [backend.metrics.families for backend in known.values() if isinstance(backend, PythonBackend)]
         self.repository = ModelRepository(
@@ -149,7 +155,12 @@ class Server:
                 self.options.metrics_port,
             ),
         )
-        sockets = {name: http.listen(address, port) for name, allowed, address, port in wanted if allowed}
+        shared = {"HTTPService": self.options.reuse_http_port}
+        sockets = {
+            name: http.listen(address, port, shared=shared.get(name, False))
+            for name, allowed, address, port in wanted
+            if allowed
+        }
         for name, listener in sockets.items():
             address, port = listener.getsockname()[:2]
             self.addresses[name] = _join(address, port)

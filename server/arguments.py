@@ -8,55 +8,22 @@ import re
 from ipaddress import ip_network
 from pathlib import Path
 
+from hypersonic.server.arguments_triton import add_triton_arguments, boolean
 from hypersonic.server.log import FORMATS
 from hypersonic.server.options import Options
-
-#: accepted because scripts written for tritonserver give them; nothing here depends on them
-_IGNORED = (
-    "--backend-directory",
-    "--backend-config",
-    "--min-supported-compute-capability",
-    "--http-thread-count",
-    "--grpc-infer-allocation-pool-size",
-    "--buffer-manager-thread-count",
-    "--model-load-retry-count",
-    "--model-load-gpu-limit",
-    "--pinned-memory-pool-byte-size",
-    "--cuda-memory-pool-byte-size",
-    "--cuda-virtual-address-size",
-    "--enable-peer-access",
-    "--host-policy",
-    "--repoagent-directory",
-    "--cache-config",
-    "--cache-directory",
-    "--response-cache-byte-size",
-    "--rate-limit",
-    "--rate-limit-resource",
-    "--rate-limit-priority",
-)
-
-
-def boolean(text: str) -> bool:
-    """tritonserver's booleans. Raises argparse.ArgumentTypeError."""
-    word = text.lower()
-    if word in ("1", "true", "on", "yes"):
-        return True
-    if word in ("0", "false", "off", "no"):
-        return False
-    raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
 
 
 def _port(text: str) -> int:
     if text.isdecimal() and int(text) < 1 << 16:
         return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is no port, expected 0 to 65535 (0: any free one)")
+    raise argparse.ArgumentTypeError(f"{text!r} is not a port, expected 0 to 65535 (0: any free one)")
 
 
 def _pattern(text: str) -> str:
     try:
         re.compile(text)
     except re.error as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {error}") from error
+        raise argparse.ArgumentTypeError(f"{text!r} is not a regular expression: {error}") from error
     return text
 
 
@@ -66,146 +33,201 @@ def _count(text: str) -> int:
     raise argparse.ArgumentTypeError(f"{text!r} is not a non-negative integer")
 
 
+def _verbosity(text: str) -> int:
+    """tritonserver takes a boolean too."""
+    return _count({"true": "1", "false": "0"}.get(text.lower(), text))
+
+
+def _milliseconds(text: str) -> int:
+    """tritonserver takes a fraction too."""
+    match = re.fullmatch(r"([0-9]{1,18})(?:\.[0-9]*)?", text)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of milliseconds")
+    return int(match[1])
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the server's options to a parser."""
     parser.add_argument(
         "--model-repository", "--model-store", action="append", type=Path, required=True, metavar="DIR",
-        help="a model repository; may be given several times",
+        help="a model repository, a directory with one directory per model; may be given several times",
     )  # fmt: skip
     parser.add_argument(
         "--model-link-roots", action="append", default=[], type=Path, metavar="DIR",
         help="let symbolic links in model repositories lead only here and into the repositories; may be given several times; "
         "not given: links lead anywhere",
     )  # fmt: skip
-    _add_control(parser)
-    _add_ports(parser)
-    _add_behaviour(parser)
-    _add_logging(parser)
-    _add_observation(parser)
-    _add_grpc(parser)
+    _add_control(parser.add_argument_group("models"))
+    _add_ports(parser.add_argument_group("ports", "port 0 = any free one; the log names it"))
+    _add_behaviour(parser.add_argument_group("requests and clients"))
+    _add_logging(parser.add_argument_group("log"))
+    _add_observation(parser.add_argument_group("metrics and traces", "docs/metrics.md lists the metrics"))
+    _add_grpc(parser.add_argument_group("gRPC connections", "times are in milliseconds"))
     _add_tls(parser)
     _add_authorisation(parser)
     _add_limits(parser)
-    for name in _IGNORED:
-        parser.add_argument(name, nargs="?", const="", action="append", help=argparse.SUPPRESS)
+    add_triton_arguments(parser)
 
 
-def _add_control(parser: argparse.ArgumentParser) -> None:
+def _add_control(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
-        "--model-control-mode", choices=("none", "poll", "explicit"), default="none",
-        help="none: all models are loaded at start; poll: whatever the repositories hold; explicit: what clients ask for",
+        "--model-control-mode", choices=("none", "poll", "explicit"), default="none", type=str.lower,
+        help="none: all models are loaded at start; poll: as well, and changes in the repositories are followed; "
+        "explicit: clients load and unload models",
     )  # fmt: skip
     parser.add_argument(
         "--load-model", action="append", default=[], metavar="NAME",
-        help="with explicit control, a model to load at start; may be given several times; * = all",
+        help="a model to load at start in mode explicit; may be given several times; * = all",
     )  # fmt: skip
-    _add_count(parser, "--repository-poll-secs", "with poll control, seconds between two looks")
-    _add_count(parser, "--model-load-timeout-secs", "how long the load of a model version may take, 0 = as long as it likes")
-    _add_count(parser, "--model-load-thread-count", "models loaded side by side")
+    _add_count(parser, "--repository-poll-secs", "polling interval in seconds, in mode poll")
+    _add_count(parser, "--model-load-timeout-secs", "seconds that the load of a model version may take; 0 = no limit")
+    _add_count(parser, "--model-load-thread-count", "how many models are loaded at the same time")
     parser.add_argument(
-        "--disable-auto-complete-config", action="store_true", help="config.pbtxt has to be there, and complete"
+        "--disable-auto-complete-config",
+        action="store_true",
+        help="refuse models whose config.pbtxt is missing or incomplete, instead of completing it from the model's file",
     )
-    _add_boolean(parser, "--strict-model-config", default=False, text="the same, its older spelling")
+    _add_boolean(parser, "--strict-model-config", default=False, text="older spelling of --disable-auto-complete-config")
     _add_boolean(
-        parser, "--allow-xclbin-override", default=False, text="let clients' load requests bring what cards are loaded with"
-    )
+        parser, "--exit-on-error", default=Options.exit_on_error,
+        text="exit with code 1 when a model cannot be loaded at start; false: serve the others",
+    )  # fmt: skip
+    _add_boolean(
+        parser, "--strict-readiness", default=True,
+        text="report the server as ready only while every loaded model can be served; false: even if some cannot",
+    )  # fmt: skip
+    _add_boolean(
+        parser, "--allow-xclbin-override", default=False,
+        text="let clients' load requests contain an xclbin, with which a card is programmed",
+    )  # fmt: skip
     _add_boolean(
         parser, "--allow-python-override", default=False,
-        text="let load requests bring or choose python code; otherwise only where every port asks for credentials",
+        text="let every client's load requests bring or choose python code; false: only where every port asks for credentials",
     )  # fmt: skip
 
 
-def _add_ports(parser: argparse.ArgumentParser) -> None:
-    for name, what, port in (("grpc", "gRPC", 8001), ("http", "HTTP", 8000), ("metrics", "Prometheus' metrics", 8002)):
-        parser.add_argument(f"--{name}-port", type=_port, default=port, metavar="N", help=f"port of {what}; 0 = any free one")
+def _add_ports(parser: argparse._ActionsContainer) -> None:
+    for name, what, port in (("grpc", "gRPC", 8001), ("http", "HTTP", 8000), ("metrics", "Prometheus metrics", 8002)):
+        parser.add_argument(f"--{name}-port", type=_port, default=port, metavar="N", help=f"port for {what}")
         _add_boolean(parser, f"--allow-{name}", default=True, text=f"serve {what}")
-    parser.add_argument("--grpc-address", default=Options.grpc_address, metavar="ADDRESS", help="what gRPC listens on")
-    parser.add_argument("--http-address", default=Options.http_address, metavar="ADDRESS", help="what HTTP listens on")
-    parser.add_argument("--metrics-address", default="", metavar="ADDRESS", help="what metrics listen on (as HTTP if empty)")
-    _add_boolean(parser, "--reuse-grpc-port", default=False, text="let several servers share the gRPC port")
+    for name, what in (("grpc", "gRPC"), ("http", "HTTP")):
+        parser.add_argument(
+            f"--{name}-address", default=Options.grpc_address, metavar="ADDRESS", help=f"IP address to listen on for {what}"
+        )
+        _add_boolean(parser, f"--reuse-{name}-port", default=False, text=f"let several servers listen on the same {what} port")
+    parser.add_argument(
+        "--metrics-address", default="", metavar="ADDRESS",
+        help="IP address to listen on for metrics (default: that of --http-address)",
+    )  # fmt: skip
 
 
-def _add_behaviour(parser: argparse.ArgumentParser) -> None:
+def _add_behaviour(parser: argparse._ActionsContainer) -> None:
     for name, text in (
-        ("--exit-timeout-secs", "how long requests in flight may take after SIGTERM"),
-        ("--max-inflight-bytes", "bytes of requests held at once, 0 = no limit; more are refused with RESOURCE_EXHAUSTED"),
+        ("--exit-timeout-secs", "seconds that requests in flight may take after SIGTERM"),
+        ("--max-inflight-bytes", "bytes of all requests in flight; more are refused with RESOURCE_EXHAUSTED; 0 = no limit"),
         (
             "--client-timeout-secs",
-            "how long a client may neither send the rest of its request nor read its answer, 0 = for ever",
+            "seconds after which a client is cut off that sends no more of its request, or does not read its answer; 0 = never",
         ),
-        ("--grpc-infer-thread-count", "gRPC requests worked on at once; those that wait for their model hold no thread"),
-        ("--http-infer-thread-count", "the same, of those that come over HTTP"),
-        ("--http-max-input-size", "largest HTTP body in bytes, as sent and decompressed"),
+        (
+            "--grpc-infer-thread-count",
+            "gRPC inference requests worked on at the same time; those in a model's queue do not count",
+        ),
+        (
+            "--http-infer-thread-count",
+            "HTTP inference requests worked on at the same time; those in a model's queue do not count",
+        ),
+        ("--http-max-input-size", "largest HTTP body in bytes, as sent and as decompressed"),
     ):
         _add_count(parser, name, text)
     for front_end, what in (("http", "HTTP"), ("grpc", "gRPC")):
         parser.add_argument(
             f"--{front_end}-header-forward-pattern", type=_pattern, default="", metavar="REGEX",
-            help=f"{what} headers that become request parameters",
+            help=f"{what} headers whose names match are given to the model as request parameters",
         )  # fmt: skip
     _add_boolean(parser, "--allow-client-shm", default=False, text="let clients on this host register system shared memory")
-    _add_boolean(parser, "--strict-readiness", default=True, text="not ready while a model cannot be served")
-    _add_boolean(
-        parser, "--exit-on-error", default=Options.exit_on_error,
-        text="end with exit code 1 when a model cannot be loaded at start; false: serve the others",
+    parser.add_argument("--id", default=Options.id, metavar="NAME", help="name of the server, shown in its metadata")
+
+
+def _add_logging(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--log-verbose", type=_verbosity, default=Options.log_verbose, metavar="N",
+        help="1 or more: log debug messages as well (default: 0)",
     )  # fmt: skip
-    parser.add_argument("--id", default=Options.id, metavar="NAME", help="the server's name in its metadata")
-
-
-def _add_logging(parser: argparse.ArgumentParser) -> None:
-    _add_count(parser, "--log-verbose", "0 = off")
     for level in ("info", "warning", "error"):
         _add_boolean(parser, f"--log-{level}", default=True, text=f"log {level} messages")
     parser.add_argument(
         "--log-format", choices=FORMATS, default=Options.log_format,
-        help="layout of log lines; json has one object a line",
+        help="format of log lines; default and ISO8601 are Triton's, json writes one object per line",
     )  # fmt: skip
-    parser.add_argument("--log-file", default="", metavar="FILE", help="append the log to a file, not to standard error")
+    parser.add_argument("--log-file", default="", metavar="FILE", help="append the log to FILE instead of writing to stderr")
+    _add_boolean(
+        parser, "--allow-client-log-off", default=Options.allow_client_log_off,
+        text="let every client reduce the log over the network, not only clients that had to authorise for it",
+    )  # fmt: skip
 
 
-def _add_observation(parser: argparse.ArgumentParser) -> None:
-    _add_count(parser, "--metrics-interval-ms", "over how long utilization is averaged, at least")
+def _add_observation(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--metrics-interval-ms", type=_milliseconds, default=Options.metrics_interval_ms, metavar="N",
+        help="milliseconds over which utilization is averaged, at least",
+    )  # fmt: skip
     _add_boolean(parser, "--allow-gpu-metrics", default=True, text="publish metrics of cards")
     _add_boolean(parser, "--allow-cpu-metrics", default=True, text="publish metrics of the host's processors and memory")
+    metrics = "counter_latencies, histogram_latencies, summary_latencies (true or false), summary_quantiles"
+    traces = (
+        "mode=triton|opentelemetry, level=OFF|TIMESTAMPS|TENSORS, rate=N (one request in N), count=N; where they go: "
+        "triton,file=FILE, triton,log-frequency=N; opentelemetry,url=URL, opentelemetry,resource=KEY=VALUE"
+    )
     for name, metavar, text in (
-        ("--metrics-config", "SETTING=VALUE", "counter_latencies, histogram_latencies, summary_latencies, summary_quantiles"),
-        ("--trace-config", "[MODE,]SETTING=VALUE", "mode, level, rate, count; triton,file; opentelemetry,url"),
+        ("--metrics-config", "SETTING=VALUE", f"which latencies are published: {metrics}; may be given several times"),
+        ("--trace-config", "[MODE,]SETTING=VALUE", f"which requests are traced: {traces}; may be given several times"),
     ):
-        parser.add_argument(name, action="append", default=[], metavar=metavar, help=f"may be given several times: {text}")
+        parser.add_argument(name, action="append", default=[], metavar=metavar, help=text)
 
 
-def _add_grpc(parser: argparse.ArgumentParser) -> None:
+def _add_grpc(parser: argparse._ActionsContainer) -> None:
     for name, text in (
-        ("--grpc-keepalive-time", "ms between the server's keepalive pings"),
-        ("--grpc-keepalive-timeout", "ms to wait for a ping's answer"),
-        ("--grpc-http2-max-pings-without-data", "pings without data between them"),
-        ("--grpc-http2-min-recv-ping-interval-without-data", "ms a client must leave between pings"),
-        ("--grpc-http2-max-ping-strikes", "bad pings before the connection is closed"),
+        ("--grpc-keepalive-time", "time between the server's keepalive pings"),
+        ("--grpc-keepalive-timeout", "time to wait for the answer to a keepalive ping, before the connection is closed"),
+        ("--grpc-http2-max-pings-without-data", "most pings that are sent without data between them; 0 = no limit"),
+        (
+            "--grpc-http2-min-recv-ping-interval-without-data",
+            "least time between two pings of a client; one that is sooner is bad",
+        ),
+        ("--grpc-http2-max-ping-strikes", "bad pings of a client after which its connection is closed; 0 = any number"),
         (
             "--grpc-max-connection-age",
-            "ms until a connection is closed, so that its client looks for a server again; 0 = never",
+            "age at which a connection is closed, so that the client connects again, perhaps elsewhere; 0 = never",
         ),
-        ("--grpc-max-connection-age-grace", "ms that calls on it may still take; 0 = as long as they like"),
+        ("--grpc-max-connection-age-grace", "time that calls on such a connection may still take; 0 = no limit"),
     ):
         _add_count(parser, name, text)
     parser.add_argument(
         "--grpc-infer-response-compression-level", choices=("none", "low", "medium", "high"), default="none",
-        help="gzip for inference answers to clients that take it; low, medium and high are the same here",
+        help="compress inference answers with gzip for clients that accept it; low, medium and high are equal here",
     )  # fmt: skip
-    _add_boolean(parser, "--grpc-keepalive-permit-without-calls", default=True, text="allow clients' pings on idle connections")
+    _add_boolean(
+        parser, "--grpc-keepalive-permit-without-calls", default=True, text="allow clients' keepalive pings on idle connections"
+    )
 
 
 def _add_tls(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("TLS", "PEM files, read again when they change")
-    _add_boolean(group, "--grpc-use-ssl", default=False, text="TLS on the gRPC port")
-    _add_boolean(group, "--grpc-use-ssl-mutual", default=False, text="the same, and clients must show a certificate")
+    group = parser.add_argument_group("TLS", "files are PEM, and are read again when they change")
+    _add_boolean(group, "--grpc-use-ssl", default=False, text="use TLS on the gRPC port")
+    _add_boolean(
+        group, "--grpc-use-ssl-mutual", default=False, text="use TLS on the gRPC port, and ask clients for a certificate"
+    )
     for name, text in (
-        ("--grpc-server-cert", "the gRPC server's certificate chain"),
-        ("--grpc-server-key", "its private key, without a password"),
-        ("--grpc-root-cert", "who signs clients' certificates, for --grpc-use-ssl-mutual"),
-        ("--http-server-cert", "certificate chain of the HTTP and metrics ports; given: these speak TLS"),
-        ("--http-server-key", "its private key, without a password"),
-        ("--http-root-cert", "who signs clients' certificates; given: HTTP and metrics clients must show one"),
+        ("--grpc-server-cert", "certificate chain of the gRPC port; needs --grpc-use-ssl or --grpc-use-ssl-mutual"),
+        ("--grpc-server-key", "private key of --grpc-server-cert, without a password"),
+        ("--grpc-root-cert", "certificates of those who may sign clients' certificates; needs --grpc-use-ssl-mutual"),
+        ("--http-server-cert", "certificate chain of the HTTP and metrics ports, which then use TLS"),
+        ("--http-server-key", "private key of --http-server-cert, without a password"),
+        (
+            "--http-root-cert",
+            "certificates of those who may sign clients' certificates, which HTTP and metrics clients must then show",
+        ),
     ):
         group.add_argument(name, default="", metavar="FILE", help=text)
 
@@ -216,41 +238,44 @@ def _add_authorisation(parser: argparse.ArgumentParser) -> None:
     for name, header in (("--grpc-restricted-protocol", "triton-grpc-protocol-KEY"), ("--http-restricted-api", "KEY")):
         group.add_argument(
             name, action="append", default=[], metavar="GROUP[,GROUP]:KEY=VALUE",
-            help=f"open these protocol groups only to requests with header {header}: VALUE; groups: {names}",
+            help=f"answer requests of these groups only if they have the header {header}: VALUE; groups: {names}",
         )  # fmt: skip
     group.add_argument(
         "--auth-token-file", default="", metavar="FILE",
-        help="ask for a bearer token; FILE has one a line, # begins a comment, read again when it changes",
+        help="ask clients for a bearer token; FILE has one per line, # begins a comment; it is read again when it changes",
     )  # fmt: skip
     group.add_argument(
         "--auth-jwks-file", default="", metavar="FILE",
-        help="ask for a JSON Web Token signed by one of these public keys (JWK set), read again when it changes",
+        help="ask clients for a JSON Web Token signed by a key of FILE (JWK set), which is read again when it changes",
     )  # fmt: skip
-    group.add_argument("--auth-issuer", default="", metavar="ISSUER", help="the iss that JSON Web Tokens must have")
+    group.add_argument("--auth-issuer", default="", metavar="ISSUER", help="issuer (iss) that JSON Web Tokens must have")
     group.add_argument(
         "--auth-audience", action="append", default=[], metavar="AUDIENCE",
-        help="an aud that JSON Web Tokens may have; may be given several times",
+        help="audience (aud) that JSON Web Tokens may have; may be given several times",
     )  # fmt: skip
     group.add_argument(
         "--auth-exempt", type=_names, default=list(Options.auth_exempt), metavar="GROUP[,GROUP]",
-        help='groups open without a token, by default "health,metrics", so that probes and Prometheus need none; "" for none',
+        help='groups that need no token (default: "health,metrics", for probes and Prometheus); "" for none',
     )  # fmt: skip
 
 
 def _add_limits(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("limits", "docs/security.md names those that are not options")
+    group = parser.add_argument_group(
+        "limits",
+        "docs/security.md lists these and the fixed ones; what is shared by address is first shared among client addresses",
+    )
     for name, text in (
-        ("--grpc-max-message-bytes", "largest gRPC message taken, also after decompression"),
-        ("--grpc-max-metadata-bytes", "largest headers of one gRPC call"),
-        ("--grpc-max-concurrent-streams", "calls at once on one gRPC connection; more wait at the client"),
-        ("--grpc-max-connections", "gRPC connections at once, shared by client address; more are closed"),
-        ("--http-max-connections", "the same of the HTTP port"),
-        ("--model-load-override-limit-bytes", "largest files that one load request may bring, all together"),
+        ("--grpc-max-message-bytes", "largest gRPC message in bytes, as sent and as decompressed"),
+        ("--grpc-max-metadata-bytes", "most bytes of headers of one gRPC call"),
+        ("--grpc-max-concurrent-streams", "most calls at the same time on one gRPC connection; more wait at the client"),
+        ("--grpc-max-connections", "most gRPC connections at the same time, shared by address; more are closed"),
+        ("--http-max-connections", "most HTTP connections at the same time, shared by address; more are closed"),
+        ("--model-load-override-limit-bytes", "most bytes of files in one load request, all files together"),
     ):
         group.add_argument(name, type=_int32, default=_default(name), metavar="N", help=text)
     group.add_argument(
         "--trusted-proxies", type=_networks, default=list(Options.trusted_proxies), metavar="ADDRESS[,ADDRESS]",
-        help="addresses or networks (10.0.0.0/8) of proxies: what is shared by address is shared by connection among theirs",
+        help="addresses or networks (10.0.0.0/8) of proxies: each of their connections counts as a client of its own",
     )  # fmt: skip
 
 
@@ -279,9 +304,10 @@ def _default(name: str) -> int:
     return int(getattr(Options, name.removeprefix("--").replace("-", "_")))
 
 
-def _add_count(parser: argparse.ArgumentParser, name: str, text: str) -> None:
+def _add_count(parser: argparse._ActionsContainer, name: str, text: str) -> None:
     parser.add_argument(name, type=_count, default=_default(name), metavar="N", help=text)
 
 
 def _add_boolean(parser: argparse._ActionsContainer, name: str, *, default: bool, text: str) -> None:
-    parser.add_argument(name, type=boolean, nargs="?", const=True, default=default, metavar="BOOL", help=text)
+    shown = f"{text} (default: {str(default).lower()})"
+    parser.add_argument(name, type=boolean, nargs="?", const=True, default=default, metavar="BOOL", help=shown)

@@ -22,13 +22,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from hypersonic.server.errors import InvalidRequestError, ServerError, StartError
+from hypersonic.server.errors import InvalidRequestError, ServerError, StartError, UnsupportedError
 
 FORMATS = ("default", "ISO8601", "json")
 #: whose records come here, from which level on: the exporter of traces says what it cannot send, the two servers what their
 #: handlers raised; without a handler these would write lines of their own to standard error
 _LOGGERS = {"hypersonic": logging.NOTSET, **dict.fromkeys(("opentelemetry", "uvicorn", "grpc", "asyncio"), logging.WARNING)}
 _CONTEXT_KEY = "fields"
+#: which setting decides on records of a level
+_SETTING_OF = {
+    "log_verbose_level": logging.DEBUG,
+    "log_info": logging.INFO,
+    "log_warning": logging.WARNING,
+    "log_error": logging.ERROR,
+}
 #: of what a client named
 _MOST_FIELD_CHARACTERS = 256
 
@@ -129,6 +136,9 @@ class LogControl:
 
     def __init__(self, settings: LogSettings) -> None:
         """Attach the log to this package's loggers. Raises StartError for a file that cannot be written."""
+        #: whether callers over the network may have less logged than the settings at start
+        self.may_reduce = False
+        self._started = settings
         self._lock = threading.Lock()
         self._handler = _handler(settings.log_file)
         self._handler.addFilter(lambda record: self.settings.shows(record.levelno))
@@ -145,12 +155,27 @@ class LogControl:
             logging.getLogger(name).setLevel(max(settings.lowest, least))
 
     def update(self, changes: Mapping[str, Any]) -> None:
-        """Set some of the settings by their names, of their types. Raises InvalidRequestError for a format there is none of."""
+        """Set some of the settings by their names, of their types, all or none.
+
+        Raises InvalidRequestError for an unknown format, UnsupportedError for less of a log than callers may ask for.
+        """
         unknown = changes.get("log_format", FORMATS[0])
         if unknown not in FORMATS:
             raise InvalidRequestError(f"invalid argument for log_format, got: {unknown[:64]}")
         with self._lock:
-            self._apply(replace(self.settings, **changes))
+            wanted = replace(self.settings, **changes)
+            if not self.may_reduce:
+                self._refuse_less(wanted)
+            self._apply(wanted)
+
+    def _refuse_less(self, wanted: LogSettings) -> None:
+        hidden = [name for name, level in _SETTING_OF.items() if self._started.shows(level) and not wanted.shows(level)]
+        if hidden:
+            raise UnsupportedError(
+                f"the log cannot be reduced over the network: {', '.join(hidden)} would show less than the server was started "
+                "with. Ask for credentials for the group 'logging' on every port (docs/security.md), or start the server with "
+                "'--allow-client-log-off=true'"
+            )
 
 
 class _FileHandler(logging.Handler):

@@ -51,12 +51,18 @@ class Options:
     log_error: bool = True
     log_format: str = "default"
     log_file: str = ""
+    allow_client_log_off: bool = False
     metrics_interval_ms: int = 2000
     metrics_config: tuple[str, ...] = ()
     allow_gpu_metrics: bool = True
     allow_cpu_metrics: bool = True
     trace_config: tuple[str, ...] = ()
+    #: --trace-level and the like, as trace_config's texts
+    deprecated_trace: tuple[str, ...] = ()
+    #: names of options that were given and mean nothing here
+    ignored_options: tuple[str, ...] = ()
     reuse_grpc_port: bool = False
+    reuse_http_port: bool = False
     grpc_infer_thread_count: int = 256
     max_inflight_bytes: int = 2 << 30
     client_timeout_secs: int = 60

@@ -131,11 +131,14 @@ def _uvicorn(app: Application, tls: ssl.SSLContext | None, clients: SlowClients)
     return uvicorn.Server(config)
 
 
-def listen(address: str, port: int) -> Listener:
-    """A listening socket; port 0 picks a free one. Raises StartError when the address cannot be had."""
+def listen(address: str, port: int, *, shared: bool = False) -> Listener:
+    """A listening socket; port 0 picks a free one. shared: with other servers that say so.
+
+    Raises StartError when the address cannot be had.
+    """
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
-        listener = socket.create_server((address, port), family=family, backlog=_BACKLOG)
+        listener = socket.create_server((address, port), family=family, backlog=_BACKLOG, reuse_port=shared)
     except OSError as error:
         raise StartError(bind_failure(address, port, os.strerror(error.errno or 0))) from error
     # connections inherit it; asyncio sets it only on sockets that name their protocol, and answers are several writes

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from hypersonic.server.errors import StartError
 from hypersonic.server.observe.trace import Borders, Parent
+from hypersonic.server.observe.trace_url import GRPC_PORT, speaks_grpc, traces_url
 from hypersonic.server.statistics import RunTimes
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.trace import Span, Tracer
 
+_LOG = logging.getLogger(__name__)
 #: as Triton names itself
 _SERVICE_NAME = "triton-inference-server"
 _SCOPE = "triton-server"
@@ -98,8 +101,8 @@ class OtlpExporter:
     """A tracer provider of its own: nothing global is set."""
 
     def __init__(self, settings: Sequence[tuple[str, str]]) -> None:
-        """settings: url (default OTEL_EXPORTER_OTLP_*'s, else http://localhost:4318/v1/traces), resource (key=value, several),
-        bsp_max_queue_size, bsp_schedule_delay (ms), bsp_max_export_batch_size. Raises StartError without the SDK."""
+        """settings: url (default OTEL_EXPORTER_OTLP_*'s, else http://localhost:4318/v1/traces), resource (key=value,
+        several), bsp_max_queue_size, bsp_schedule_delay (ms), bsp_max_export_batch_size. Raises StartError without the SDK."""
         try:
             self._provider = _provider(settings)
         except ImportError as error:
@@ -140,13 +143,24 @@ def _provider(settings: Sequence[tuple[str, str]]) -> TracerProvider:
     )
     provider.add_span_processor(
         BatchSpanProcessor(
-            OTLPSpanExporter(endpoint=chosen.get("url")),
+            OTLPSpanExporter(endpoint=_endpoint(chosen)),
             max_queue_size=_integer(chosen, "bsp_max_queue_size"),
             schedule_delay_millis=_integer(chosen, "bsp_schedule_delay"),
             max_export_batch_size=_integer(chosen, "bsp_max_export_batch_size"),
         )
     )
     return provider
+
+
+def _endpoint(chosen: dict[str, str]) -> str | None:
+    """None: what OTEL_EXPORTER_OTLP_* say, else the SDK's default."""
+    if "url" not in chosen:
+        return None
+    url = traces_url(chosen["url"])
+    _LOG.info("spans are sent to %s, as OTLP over HTTP", url.rpartition("@")[2])
+    if speaks_grpc(url):
+        _LOG.warning("spans are sent over HTTP, to port %d, where collectors take gRPC; HTTP is usually on 4318", GRPC_PORT)
+    return url
 
 
 def _integer(chosen: dict[str, str], name: str) -> int | None:

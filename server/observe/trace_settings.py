@@ -13,10 +13,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hypersonic.server.errors import InvalidRequestError, StartError
+from hypersonic.server.observe.trace_url import traces_url
 
 TRITON, OPENTELEMETRY = "triton", "opentelemetry"
 TIMESTAMPS, TENSORS = "TIMESTAMPS", "TENSORS"
 _LEVELS = ("OFF", TIMESTAMPS, TENSORS)
+#: tritonserver's other words for them, in lower case
+_LEVEL_WORDS = (
+    {level.lower(): level for level in _LEVELS} | dict.fromkeys(("true", "on", "min", "max"), TIMESTAMPS) | {"false": "OFF"}
+)
 #: settings of mode opentelemetry: name -> default shown, as Triton's
 _BATCH = {"bsp_max_queue_size": "2048", "bsp_schedule_delay": "5000", "bsp_max_export_batch_size": "512"}
 #: what TraceSetting changes -> None: back to what is inherited
@@ -47,10 +52,13 @@ class TraceConfig:
     exporter: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def of(cls, texts: Sequence[str]) -> TraceConfig:
-        """From `setting=value` and `mode,setting=value`. Raises StartError."""
+    def of(cls, texts: Sequence[str], deprecated: Sequence[str] = ()) -> TraceConfig:
+        """From `setting=value` and `mode,setting=value`. Raises StartError.
+
+        deprecated: the same, of --trace-level and the like; texts that say the same setting count instead, levels add up.
+        """
         config = cls()
-        for text in texts:
+        for text in (*deprecated, *texts):
             config = _with(config, text)
         return config
 
@@ -77,13 +85,14 @@ def _with(config: TraceConfig, text: str) -> TraceConfig:
 def _with_global(config: TraceConfig, name: str, value: str) -> TraceConfig:
     text = f"{name}={value}"
     if name == "mode":
-        if value not in (TRITON, OPENTELEMETRY):
+        if value.lower() not in (TRITON, OPENTELEMETRY):
             raise StartError(f"--trace-config is {text!r}, expected mode=triton or mode=opentelemetry")
-        return replace(config, mode=value)
+        return replace(config, mode=value.lower())
     if name == "level":
-        if value not in _LEVELS:
+        level = _LEVEL_WORDS.get(value.lower())
+        if level is None:
             raise StartError(f"--trace-config is {text!r}, expected level={'|'.join(_LEVELS)}")
-        return replace(config, settings=replace(config.settings, level=_add_level(config.settings.level, value)))
+        return replace(config, settings=replace(config.settings, level=_add_level(config.settings.level, level)))
     if name == "rate":
         return replace(config, settings=replace(config.settings, rate=_number(text, value)))
     if name == "count":
@@ -98,6 +107,8 @@ def _with_exporter(config: TraceConfig, setting: str, value: str) -> TraceConfig
         )
     if setting in _BATCH:
         _number(f"opentelemetry,{setting}={value}", value, 1)
+    elif setting == "url":
+        traces_url(value)
     elif setting == "resource" and not value.partition("=")[1]:
         raise StartError(f"--trace-config is 'opentelemetry,resource={value}', expected resource=<key>=<value>")
     return replace(config, exporter=(*config.exporter, (setting, value)))

@@ -37,9 +37,8 @@ def policies(options: Options) -> Policies:
     )
 
 
-def loads_are_guarded(options: Options, asked: Policies) -> bool:
-    """Whether every front end that is on asks callers of model-repository for a token, a header or a certificate."""
-    group = Group.MODEL_REPOSITORY
+def every_port_guards(options: Options, asked: Policies, group: Group) -> bool:
+    """Whether gRPC and HTTP, where they are on, ask callers of this group for a token, a header or a certificate."""
     by_grpc = not options.allow_grpc or options.grpc_use_ssl_mutual or asked.grpc.guards(group)
     by_http = not options.allow_http or bool(options.http_root_cert) or asked.http.guards(group)
     return by_grpc and by_http
@@ -48,7 +47,7 @@ def loads_are_guarded(options: Options, asked: Policies) -> bool:
 def control_of(options: Options, asked: Policies) -> ModelControl:
     """The options' model control: whom load requests come from decides whether they may bring python code."""
     control = options.control
-    allowed = control.override.allow_python or loads_are_guarded(options, asked)
+    allowed = control.override.allow_python or every_port_guards(options, asked, Group.MODEL_REPOSITORY)
     return replace(control, override=replace(control.override, allow_python=allowed))
 
 

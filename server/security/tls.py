@@ -2,6 +2,7 @@
 """TLS and mutual TLS of the gRPC, HTTP and metrics ports.
 
 Certificates are PEM. They are read again when the files change: a renewed certificate counts from the next handshake on.
+The log warns of one that has expired, or is not valid yet, at start and at handshakes.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import grpc
 
 from hypersonic.server.errors import StartError
 from hypersonic.server.options import Options
+from hypersonic.server.security.validity import Lifetimes
 from hypersonic.server.security.watched import WatchedFiles
 
 
@@ -80,10 +82,12 @@ def _named(path: str, asked: str, option: str) -> Path:
 def _credentials(files: TlsFiles) -> grpc.ServerCredentials:
     watched = WatchedFiles(files.paths, lambda contents: _pem(files, contents))
     served = watched.value
+    served.lifetimes.check()
 
-    def fetch() -> grpc.ServerCertificateConfiguration | None:
+    def fetch() -> grpc.ServerCertificateConfiguration | None:  # at each handshake
         nonlocal served
         before, served = served, watched.value
+        served.lifetimes.check()
         return None if served is before else _grpc_configuration(served)
 
     return grpc.dynamic_ssl_server_credentials(_grpc_configuration(served), cast("Any", fetch), files.root is not None)
@@ -94,12 +98,13 @@ class _Pem:
     certificate: bytes
     key: bytes
     root: bytes | None
+    lifetimes: Lifetimes
 
 
 def _pem(files: TlsFiles, contents: list[bytes]) -> _Pem:
     """Raises ValueError for what OpenSSL does not take together."""
     _context(files)
-    return _Pem(contents[0], contents[1], contents[2] if files.root else None)
+    return _Pem(contents[0], contents[1], contents[2] if files.root else None, Lifetimes(files.certificate, contents[0]))
 
 
 def _grpc_configuration(pem: _Pem) -> grpc.ServerCertificateConfiguration:
@@ -108,11 +113,13 @@ def _grpc_configuration(pem: _Pem) -> grpc.ServerCertificateConfiguration:
 
 def _renewing(files: TlsFiles) -> ssl.SSLContext:
     """A context that lets each handshake use the files as they are then."""
-    watched = WatchedFiles(files.paths, lambda _contents: _context(files))
+    watched = WatchedFiles(files.paths, lambda contents: (_context(files), Lifetimes(files.certificate, contents[0])))
     context = _context(files)
+    watched.value[1].check()
 
     def freshest(connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
-        connection.context = watched.value
+        connection.context, lifetimes = watched.value
+        lifetimes.check()
 
     context.sni_callback = freshest  # OpenSSL calls it at each handshake, with or without a name
     return context

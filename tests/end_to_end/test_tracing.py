@@ -29,6 +29,17 @@ def config(collector: Collector, *more: str) -> tuple[str, ...]:
     return ("mode=opentelemetry", f"opentelemetry,url={collector.url}", "level=TIMESTAMPS", *batch, *more)
 
 
+@pytest.mark.parametrize("path", ["", "/v1/traces"])
+def test_a_collector_named_without_a_scheme_gets_the_spans(serve: Serve, path: str) -> None:
+    with collecting() as collector:
+        url = collector.url.removeprefix("http://").removesuffix("/v1/traces") + path
+        options = ("mode=opentelemetry", f"opentelemetry,url={url}", "level=TIMESTAMPS", "rate=1")
+        with serve(trace_config=options) as running:
+            running.infer(X)
+        collector.wait_for(lambda c: "InferRequest" in c.names)
+    assert set(collector.paths) == {"/v1/traces"}
+
+
 def models_spans(collector: Collector) -> list[dict[str, Any]]:
     return [attributes(span) for span in collector.spans if span.name == "m"]
 

@@ -56,6 +56,7 @@ class Row(NamedTuple):
 
 TRACE_FILE = service_pb2.TraceSettingRequest.SettingValue(value=["/x"])
 LOG_FILE = service_pb2.LogSettingsRequest.SettingValue(string_param="/x")
+WARNING_OFF = service_pb2.LogSettingsRequest.SettingValue(bool_param=False)
 A, B = Tensor("a"), Tensor("b")
 BAD, NOT_FOUND = ("INVALID_ARGUMENT", 400), ("NOT_FOUND", 404)
 UNAVAILABLE, INTERNAL, UNIMPLEMENTED = ("UNAVAILABLE", 503), ("INTERNAL", 500), ("UNIMPLEMENTED", 501)
@@ -329,5 +330,13 @@ ROWS: dict[str, Row] = {
         control("LogSettings", "/v2/logging", {"log_file": "/x"}, settings={"log_file": LOG_FILE}),
         *UNIMPLEMENTED,
         "log file location can not be updated through network protocol",
+    ),
+    "less of a log": Row(
+        PLAIN,
+        control("LogSettings", "/v2/logging", {"log_warning": False}, settings={"log_warning": WARNING_OFF}),
+        *UNIMPLEMENTED,
+        "the log cannot be reduced over the network: log_warning would show less than the server was started with. Ask for "
+        "credentials for the group 'logging' on every port (docs/security.md), or start the server with "
+        "'--allow-client-log-off=true'",
     ),
 }  # fmt: skip

@@ -17,11 +17,12 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 @dataclass
 class Collector:
-    """resources: attributes of what sent the spans."""
+    """resources: attributes of what sent the spans. paths: where they were sent."""
 
     url: str = ""
     spans: list[Any] = field(default_factory=list)
     resources: list[dict[str, str]] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
     _changed: threading.Condition = field(default_factory=threading.Condition)
 
     def take(self, body: bytes) -> None:
@@ -52,6 +53,7 @@ def collecting() -> Iterator[Collector]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
+            collector.paths.append(self.path)
             body = self.rfile.read(int(self.headers["Content-Length"]))
             collector.take(gzip.decompress(body) if self.headers["Content-Encoding"] == "gzip" else body)
             self.send_response(200)

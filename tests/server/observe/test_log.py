@@ -85,6 +85,7 @@ def test_each_level_is_on_or_off_by_itself(tmp_path: Path) -> None:
     control = log(tmp_path, log_warning=False)
     for level in (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR):
         LOGGER.log(level, "at %d", level)
+    control.may_reduce = True
     control.update({"log_info": False, "log_error": False, "log_warning": True, "log_verbose_level": 1})
     for level in (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR):
         LOGGER.log(level, "then %d", level)
@@ -122,6 +123,7 @@ def rpc(control: LogControl, **settings: Any) -> dict[str, Any]:
 
 def test_settings_are_shown_and_changed_over_both_protocols() -> None:
     control = LogControl(LogSettings())
+    control.may_reduce = True
     assert rpc(control) == http_log_settings(control, None) == DEFAULTS
     assert rpc(control, log_info=False, log_verbose_level=2) == {**DEFAULTS, "log_info": False, "log_verbose_level": 2}
     assert http_log_settings(control, {"log_format": "ISO8601", "log_error": None})["log_format"] == "ISO8601"
@@ -166,6 +168,25 @@ def test_a_change_over_http_is_refused_with_tritons_text(document: dict[str, Any
         http_log_settings(control, document)
     assert str(caught.value) == text
     assert http_log_settings(control, None) == DEFAULTS
+
+
+@pytest.mark.parametrize(
+    "change", [{"log_info": False}, {"log_warning": False}, {"log_error": False}, {"log_verbose_level": 0}]
+)
+def test_the_log_is_not_reduced_below_what_the_command_line_says(change: dict[str, Any]) -> None:
+    control = LogControl(LogSettings(log_verbose_level=1))
+    for ask in (lambda: rpc(control, **change, log_format="json"), lambda: http_log_settings(control, change)):
+        with pytest.raises(UnsupportedError, match="the log cannot be reduced over the network") as caught:
+            ask()
+        assert next(iter(change)).removesuffix("_level") in str(caught.value)
+        assert "--allow-client-log-off=true" in str(caught.value)
+    assert rpc(control) == {**DEFAULTS, "log_verbose_level": 1}
+
+
+def test_a_client_may_log_more_and_go_back_to_what_the_command_line_says() -> None:
+    control = LogControl(LogSettings(log_info=False))
+    assert rpc(control, log_info=True, log_verbose_level=3)["log_verbose_level"] == 3
+    assert rpc(control, log_info=False, log_verbose_level=0) == {**DEFAULTS, "log_info": False}
 
 
 def test_no_file_is_named_over_the_network() -> None:

@@ -11,6 +11,7 @@ from tritonclient.grpc import service_pb2
 
 from hypersonic.server.errors import InvalidRequestError, MalformedJsonError, ServerError, StartError, UnsupportedError
 from hypersonic.server.observe.trace_settings import TraceConfig, TraceControl
+from hypersonic.server.observe.trace_url import traces_url
 from hypersonic.server.settings import http_trace_setting, trace_setting
 
 OTEL = ("mode=opentelemetry", "opentelemetry,url=http://h:4318/v1/traces")
@@ -59,6 +60,50 @@ def test_mode_opentelemetry_shows_its_exporter() -> None:
         "bsp_max_queue_size": ["2048"],
         "bsp_max_export_batch_size": ["512"],
     }
+
+
+@pytest.mark.parametrize(
+    ("given", "sent_to"),
+    [
+        ("collector.site.org:4318/v1/traces", "http://collector.site.org:4318/v1/traces"),
+        ("localhost:4318", "http://localhost:4318/v1/traces"),
+        ("collector", "http://collector/v1/traces"),
+        ("[::1]:4318/v1/traces", "http://[::1]:4318/v1/traces"),
+        ("http://[::1]", "http://[::1]/v1/traces"),
+        ("https://collector/own/path", "https://collector/own/path"),
+        ("HTTP://collector:4318/", "http://collector:4318/"),
+        ("https://user:pass@10.0.0.7:4318?tenant=x", "https://user:pass@10.0.0.7:4318/v1/traces?tenant=x"),
+    ],
+)
+def test_a_collectors_url_may_leave_out_scheme_and_path(given: str, sent_to: str) -> None:
+    assert traces_url(given) == sent_to
+    assert rpc(control("mode=opentelemetry", f"opentelemetry,url={given}"))["url"] == [given]
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ("", "it names no host"),
+        ("/v1/traces", "it names no host"),
+        ("not a url", "a URL has no blanks"),
+        ("host:4318\n", "a URL has no blanks"),
+        ("${COLLECTOR}:4318", "it names no host"),
+        ("grpc://collector:4317", "over http or https, not over 'grpc'"),
+        ("::1:4318", "an IPv6 address stands in brackets"),
+        ("[::1", "Invalid IPv6 URL"),
+        ("[nine]:4318", ""),
+        ("collector:port", "Port could not be cast"),
+        ("collector:99999", "Port out of range"),
+        ("collector:0", "port 0 is not a port"),
+    ],
+)
+def test_a_url_that_no_collector_can_have_is_an_error_at_start(given: str, reason: str) -> None:
+    with pytest.raises(StartError) as caught:
+        control("mode=opentelemetry", f"opentelemetry,url={given}")
+    assert reason in str(caught.value)
+    assert "expected the address of an OTLP collector over HTTP, for example http://collector:4318/v1/traces" in str(
+        caught.value
+    )
 
 
 def test_a_setting_is_changed_for_all_models_and_taken_back() -> None:

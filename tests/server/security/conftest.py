@@ -8,12 +8,15 @@ import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
 import trustme
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
 
 STREAMS = ("ModelStreamInfer", "Watch")
 
@@ -56,6 +59,17 @@ class Certificates:
         self.server = self._issue(directory, "server", "127.0.0.1", "localhost")
         self.client = self._issue(directory, "client", "client@example.org")
         self.other = self._issue(directory, "other", "127.0.0.1")
+
+    def renew_server(self, begins: datetime, ends: datetime) -> None:
+        """Another certificate for the server's key, valid between these times."""
+        certificate, _ = self.server
+        own = x509.load_pem_x509_certificate(certificate.read_bytes())
+        issuer = serialization.load_pem_private_key(self.authority.private_key_pem.bytes(), None)
+        builder = x509.CertificateBuilder(own.issuer, own.subject, own.public_key(), x509.random_serial_number(), begins, ends)
+        for extension in own.extensions:
+            builder = builder.add_extension(extension.value, extension.critical)
+        renewed = builder.sign(issuer, hashes.SHA256())  # type: ignore[arg-type]
+        certificate.write_bytes(renewed.public_bytes(serialization.Encoding.PEM))
 
     def _issue(self, directory: Path, name: str, *identities: str) -> tuple[Path, Path]:
         """(certificate chain, key)."""

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import ssl
 import subprocess
+import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import grpc
@@ -14,6 +17,7 @@ import tritonclient.grpc as triton
 import tritonclient.http as triton_http
 from tritonclient.utils import InferenceServerException
 
+from hypersonic.server.advice import advice
 from hypersonic.server.errors import StartError
 from hypersonic.server.options import Options
 from hypersonic.server.security import tls, watched
@@ -159,3 +163,98 @@ def test_files_that_do_not_belong_together_are_said_at_start(certificates: Certi
         opts = Options((Path(),), **values)  # type: ignore[arg-type]
         with pytest.raises(StartError, match=text):
             (tls.grpc_credentials if front == "grpc" else tls.http_context)(opts)
+
+
+@pytest.mark.parametrize(
+    ("options", "texts"),
+    [
+        (
+            {"grpc_use_ssl": True, "http_server_cert": "c"},
+            ["gRPC asks clients for NO certificate: --grpc-root-cert has no effect"],
+        ),
+        (
+            {"http_server_cert": "c"},
+            ["gRPC is NOT encrypted: --grpc-server-cert and --grpc-server-key and --grpc-root-cert have"],
+        ),
+        ({"grpc_use_ssl_mutual": True, "http_server_cert": "c"}, []),
+        ({"grpc_use_ssl_mutual": True}, ["HTTP and metrics are NOT encrypted, though gRPC is"]),
+        ({"grpc_use_ssl_mutual": True, "allow_http": False}, []),
+        ({"allow_grpc": False}, []),
+    ],
+)
+def test_files_that_have_no_effect_are_named_at_start(options: dict[str, object], texts: list[str]) -> None:
+    files = {f"grpc_{name}": name for name in ("server_cert", "server_key", "root_cert")}
+    said = [text for _, text in advice(Options((Path(),), **{**files, **options}))]  # type: ignore[arg-type]
+    assert len(said) == len(texts)
+    assert all(line.startswith(text) for line, text in zip(said, texts, strict=True)), said
+
+
+def test_grpc_in_the_clear_beside_https_is_named_at_start() -> None:
+    (line,) = advice(Options((Path(),), http_server_cert="c", http_server_key="k"))
+    assert line == (
+        logging.WARNING,
+        "gRPC is NOT encrypted, though HTTP is: give --grpc-use-ssl, --grpc-server-cert and --grpc-server-key as well",
+    )
+
+
+DAY = timedelta(days=1)
+
+
+@pytest.mark.parametrize(
+    ("valid", "text"),
+    [
+        ((-9 * DAY, -2 * DAY), "the certificate has expired, on {1}"),
+        ((2 * DAY, 9 * DAY), "the certificate is not valid yet, only from {0}"),
+        ((-2 * DAY, 9 * DAY), ""),
+        ((-2 * DAY, 365 * 40 * DAY), ""),  # after 2049 dates have another form
+    ],
+)
+def test_a_certificate_out_of_its_time_is_named_at_start(
+    certificates: Certificates, log: pytest.LogCaptureFixture, valid: tuple[timedelta, timedelta], text: str
+) -> None:
+    begins, ends = (datetime.now(UTC) + offset for offset in valid)
+    certificates.renew_server(begins, ends)
+    values: dict[str, object] = {**grpc_options(certificates, mutual=False), **http_options(certificates, mutual=False)}
+    tls.grpc_credentials(Options((Path(),), **values))  # type: ignore[arg-type]
+    tls.http_context(Options((Path(),), **values))  # type: ignore[arg-type]
+    expected = text.format(*(f"{at:%Y-%m-%d %H:%M} UTC" for at in (begins, ends)))
+    warned = [record.message for record in log.records if record.levelno == logging.WARNING]
+    assert len(warned) == (2 if text else 0), warned
+    assert all(expected in line and "server.pem" in line and "clients will refuse it" in line for line in warned), warned
+
+
+def test_a_certificate_that_expires_or_is_renewed_by_an_expired_one_is_named_once(
+    serve: Serve, certificates: Certificates, monkeypatch: pytest.MonkeyPatch, log: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(watched, "_INTERVAL_S", 0.0)
+    now = datetime.now(UTC)
+    with serve(**http_options(certificates, mutual=False)) as running:
+        address = running.http.removeprefix("http://")
+        for _ in range(2):
+            served_certificate(address)
+        assert "has expired" not in log.text
+        certificates.renew_server(now - 9 * DAY, now - DAY)
+        for _ in range(3):
+            served_certificate(address)
+    assert log.text.count("has expired") == 1
+
+
+def test_a_certificate_that_expires_while_it_is_used_is_named(
+    serve: Serve, certificates: Certificates, log: pytest.LogCaptureFixture
+) -> None:
+    ends = datetime.now(UTC) + timedelta(seconds=1)
+    certificates.renew_server(datetime.now(UTC) - DAY, ends)
+    with serve(**grpc_options(certificates, mutual=False)) as running:
+        until = time.monotonic() + 60
+        while "has expired" not in log.text and time.monotonic() < until:
+            served_certificate(running.grpc)
+    assert log.text.count("the certificate has expired") == 1
+
+
+@pytest.fixture
+def log(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> pytest.LogCaptureFixture:
+    logger = logging.getLogger("hypersonic")
+    for name, value in (("propagate", True), ("handlers", [])):
+        monkeypatch.setattr(logger, name, value)
+    caplog.set_level(logging.INFO, "hypersonic")
+    return caplog

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options that hardly do what the operator meant, as lines of the log at start."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+from hypersonic.server.options import Options
+
+#: (level of `logging`, text)
+Line = tuple[int, str]
+
+
+def advice(options: Options) -> Iterator[Line]:
+    """What to log once at start; nothing for options that agree with each other."""
+    if options.ignored_options:
+        names = ", ".join(sorted(set(options.ignored_options)))
+        yield logging.INFO, f"options that mean nothing here: {names}"
+    for text in options.deprecated_trace:
+        option = f"--trace-{text.removeprefix('triton,').partition('=')[0]}"
+        yield logging.WARNING, f"{option} and the like are deprecated; write --trace-config={text}"
+    yield from _tls(options)
+
+
+def _tls(options: Options) -> Iterator[Line]:
+    """Files that are given and not used. What is missing beside a file that is used is an error (security/tls.py)."""
+    mutual, encrypted = options.grpc_use_ssl_mutual, options.grpc_use_ssl or options.grpc_use_ssl_mutual
+    given = [
+        name
+        for name, file in (
+            ("--grpc-server-cert", options.grpc_server_cert),
+            ("--grpc-server-key", options.grpc_server_key),
+            ("--grpc-root-cert", options.grpc_root_cert),
+        )
+        if file
+    ]
+    if given and options.allow_grpc and not encrypted:
+        names = " and ".join(given)
+        yield logging.WARNING, f"gRPC is NOT encrypted: {names} have no effect without --grpc-use-ssl or --grpc-use-ssl-mutual"
+    elif options.grpc_root_cert and options.allow_grpc and not mutual:
+        text = "gRPC asks clients for NO certificate: --grpc-root-cert has no effect without --grpc-use-ssl-mutual"
+        yield logging.WARNING, text
+    if options.http_server_cert and options.allow_grpc and not encrypted and not given:
+        text = "gRPC is NOT encrypted, though HTTP is: give --grpc-use-ssl, --grpc-server-cert and --grpc-server-key as well"
+        yield logging.WARNING, text
+    if encrypted and options.allow_grpc and options.allow_http and not options.http_server_cert:
+        text = "HTTP and metrics are NOT encrypted, though gRPC is: give --http-server-cert and --http-server-key as well"
+        yield logging.WARNING, text
