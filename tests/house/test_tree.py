@@ -56,6 +56,12 @@ def test_every_command_explains_itself(command: str) -> None:
     assert len(said.splitlines()) > 3
 
 
+def test_the_package_is_the_command_line_too() -> None:
+    argv = [sys.executable, "-m", "hypersonic", "inspect", "nothing.xclbin"]
+    ended = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (2, "hypersonic: error: nothing.xclbin: No such file or directory\n")
+
+
 def test_a_server_starts_without_the_compiler_side() -> None:
     heavy = ["tensorflow", "tf_keras", "keras", "qkeras", "hls4ml", "da4ml", "matplotlib", "scipy"]
     code = f"import sys, hypersonic.server.app, hypersonic.host.instance; print([m for m in {heavy} if m in sys.modules])"

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import os
+import resource
 import sys
 import time
 from pathlib import Path
@@ -196,3 +198,50 @@ def test_a_full_disk_is_reported_once_and_requests_do_not_notice(caplog: pytest.
         finish(traces.begin("m", "", 0), 0)
     traces.close(1)
     assert sum("No space left on device" in record.message for record in caplog.records) in (1, 2)
+
+
+def traced(file: Path) -> list[str]:
+    """The request ids of a file's traces, each of which is whole."""
+    objects = json.loads(file.read_text())
+    for number in {o["id"] for o in objects}:
+        assert names(file, number)[-1] == "REQUEST_END"
+    return [o["request_id"] for o in objects if "model_name" in o]
+
+
+def test_a_trace_file_is_a_whole_array_after_every_trace_though_nobody_ends_it(tmp_path: Path) -> None:
+    file = tmp_path / "trace.json"
+    traces = tracing(f"triton,file={file}", "level=TIMESTAMPS", "rate=1")
+    for n in range(3):
+        finish(traces.begin("m", "", 0), 0, request_id=f"r{n}")
+        assert traced(file) == [f"r{m}" for m in range(n + 1)]
+    traces.close(1)
+    assert traced(file) == ["r0", "r1", "r2"]
+
+
+@pytest.mark.parametrize("room", [100, 1000, 1001, 1002])
+def test_a_trace_that_does_not_fit_on_the_disk_leaves_the_file_whole_and_later_ones_follow(
+    tmp_path: Path, room: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "trace.json"
+    traces = tracing(f"triton,file={file}", "level=TIMESTAMPS", "rate=1")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))
+    try:
+        for n in range(10):
+            finish(traces.begin("m", "", 0), 0, request_id=f"r{n}")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    fitted = traced(file) if file.stat().st_size else []
+    assert fitted == [f"r{n}" for n in range(len(fitted))]
+    assert bool(fitted) == (room > 100)
+    assert sum("traces are lost" in record.message for record in caplog.records) <= 1
+    for n in range(10, 12):
+        finish(traces.begin("m", "", 0), 0, request_id=f"r{n}")
+    traces.close(1)
+    assert traced(file) == [*fitted, "r10", "r11"]
+
+
+def test_a_trace_file_that_is_a_pipe_ends_the_start(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(StartError, match="pipe cannot be written: it is not a regular file"):
+        tracing(f"triton,file={tmp_path}/pipe")
