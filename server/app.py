@@ -41,7 +41,7 @@ from hypersonic.server.http import app as http
 from hypersonic.server.log import LogControl
 from hypersonic.server.memory import raise_malloc_thresholds
 from hypersonic.server.model import Model
-from hypersonic.server.model_entry import models_failed
+from hypersonic.server.model_entry import models_failed, served_without
 from hypersonic.server.observe.metrics import Metrics, MetricsOptions
 from hypersonic.server.observe.metrics_config import MetricsConfig
 from hypersonic.server.observe.refusals import Protocol
@@ -205,6 +205,8 @@ class Server:
         failed = self.repository.load_all()
         if failed and self.options.exit_on_error:
             raise models_failed(failed)
+        if failed and not self.service.admission.closed:
+            _LOG.warning("%s", served_without(failed, strict=self.options.strict_readiness))
 
     def open(self) -> None:
         """Open the doors: the server is alive and not ready. Raises StartError for a repository that cannot be read."""

@@ -193,6 +193,18 @@ def _refuse(name: str, number: int, record: VersionRecord) -> Model:
     raise UnavailableError(f"Request for unknown model: '{name}' version {number} is not at ready state{why}")
 
 
+def served_without(rows: Sequence[IndexEntry], *, strict: bool) -> str:
+    """A line of the log for a server that starts without some models. strict: --strict-readiness."""
+    names = sorted({row.name for row in rows})
+    named = ", ".join(names[:_MOST_NAMED]) + (", .." if len(names) > _MOST_NAMED else "")
+    ready = (
+        "is NOT ready before they are: mend or remove them, or give --strict-readiness=false"
+        if strict
+        else "is ready without them (--strict-readiness=false)"
+    )
+    return f"{len(names)} of the models cannot be served: {named}; the server {ready}"
+
+
 def models_failed(rows: Sequence[IndexEntry]) -> ModelsFailedError:
     """Why a server does not start: which models, why, what to do. Begins with Triton's words."""
     lines = [f"failed to load all models; {len(rows)} cannot be served:"]
@@ -201,7 +213,10 @@ def models_failed(rows: Sequence[IndexEntry]) -> ModelsFailedError:
         lines += textwrap.indent(f"{row.name}{version}: {row.reason.strip()}", "  ").splitlines()
     if len(rows) > _MOST_NAMED:
         lines.append(f"  and {len(rows) - _MOST_NAMED} more, which the log names")
-    lines.append("mend or remove what is named, or serve the other models with --exit-on-error=false")
+    lines.append(
+        "mend or remove what is named, or serve the other models with --exit-on-error=false (and --strict-readiness=false, to "
+        "be ready without what is named)"
+    )
     return ModelsFailedError("\n".join(map(shown_name, lines)))
 
 

@@ -20,10 +20,7 @@ SUBJECTS: Subjects = {
     "Shared memory and settings": SETTINGS,
 }
 DIFFERENCES: tuple[Difference, ...] = tuple(row for rows in SUBJECTS.values() for row in rows)
-#: options of tritonserver that are refused here: for other front ends, replaced by --trace-config, or not there
+#: options of tritonserver that are refused here, since they would promise what is not there
 REFUSED_OPTIONS = (
-    "--allow-sagemaker", "--sagemaker-port", "--sagemaker-safe-port-range", "--sagemaker-thread-count",
-    "--allow-vertex-ai", "--vertex-ai-port", "--vertex-ai-thread-count", "--vertex-ai-default-model",
-    "--trace-level", "--trace-rate", "--trace-count", "--trace-file", "--trace-log-frequency",
-    "--model-namespacing", "--model-config-name", "--reuse-http-port",
+    "--allow-sagemaker=true", "--allow-vertex-ai=true", "--model-namespacing=true", "--model-config-name=NAME",
 )  # fmt: skip

@@ -46,6 +46,13 @@ SETTINGS: tuple[Difference, ...] = (
         ),
     ),
     Difference(
+        "less of a log than at start (log_info, log_warning, log_error false) from callers who showed no credentials",
+        "done",
+        "UNIMPLEMENTED",
+        "a client must not hide what it does; `--allow-client-log-off`",
+        ("log: info off", "HTTP log: info off"),
+    ),
+    Difference(
         "log_format json",
         "unknown",
         "one object a line",
