@@ -124,6 +124,7 @@ class Options:
         """From parsed arguments."""
         given = ((field.name, getattr(args, field.name)) for field in fields(cls))
         values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in given}
+        values["model_repository"] = tuple(dict.fromkeys(values["model_repository"]))  # given twice, it is one all the same
         return cls(**values)
 
     @property

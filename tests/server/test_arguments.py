@@ -84,6 +84,10 @@ def test_an_option_that_would_mean_something_else_here_is_refused_with_the_reaso
     assert reason in capsys.readouterr().err + str(caught.value)
 
 
+def test_a_model_repository_that_is_given_twice_is_one() -> None:
+    assert parsed("--model-repository=m", "--model-store=m/", "--model-repository=n").model_repository == (Path("m"), Path("n"))
+
+
 def test_deprecated_trace_options_say_what_trace_config_says() -> None:
     opts = parsed(
         "--trace-file=/t.json", "--trace-level=max", "--trace-level", "TENSORS", "--trace-rate=7", "--trace-count", "-1",
