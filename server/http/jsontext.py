@@ -22,7 +22,7 @@ _MOST_BYTES = 1 << 18
 #: Python's words for what is wrong -> RapidJSON's
 _REASONS = (
     ("Expecting property name", "Missing a name for object member."),
-    ("Illegal trailing comma", "Missing a name for object member."),
+    ("Illegal trailing comma before end of object", "Missing a name for object member."),
     ("Expecting ':'", "Missing a colon after a name of object member."),
     ("Expecting ','", "Missing a comma or '}' after an object member."),
     ("Unterminated string", "Missing a closing quotation mark in string."),
@@ -82,6 +82,9 @@ def _offset(error: json.JSONDecodeError) -> int:
     """In bytes."""
     if error.msg.startswith("Unterminated string") or not error.doc.strip():
         return len(error.doc.encode())
+    if error.msg.startswith("Illegal trailing comma"):  # from Python 3.13 on, at the comma; RapidJSON stops at what follows
+        after = error.doc[error.pos + 1 :].lstrip(" \t\n\r")
+        return len(error.doc.encode()) - len(after.encode())
     return len(error.doc[: error.pos].encode())
 
 

@@ -140,6 +140,8 @@ def test_floats_are_written_as_the_double_they_equal() -> None:
         (b'{"inputs":[', "Invalid value. at 11"),
         (b'{"inputs":[]} x', "The document root must not be followed by other values. at 14"),
         (b'{"inputs":[],}', "Missing a name for object member. at 13"),
+        (b'{"inputs":[], }', "Missing a name for object member. at 14"),
+        (b"[1, ]", "Invalid value. at 4"),
         (b"{'id':1}", "Missing a name for object member. at 1"),
         (b'{"id":"abc', "Missing a closing quotation mark in string. at 10"),
         (b'{"id" 3}', "Missing a colon after a name of object member. at 6"),

@@ -1,0 +1,128 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# environment.sh VENV UV: makes the virtual environment VENV with the package UV (such as uv==0.13.8) in it, and nothing else.
+#
+# Its Python is $PYTHON (3.11 to 3.13) where that is set, else a 3.11 on PATH, else a 3.11 that uv finds or fetches. uv is the one
+# on PATH, else it is installed beside VENV for as long as this runs. Exit code 2 with what to do, and no VENV, where that fails.
+set -uo pipefail
+shopt -s extglob
+
+venv=$1 locked=$2 tools=$1.uv log=$1.log
+made="" # VENV, once this run makes it: what was there before stays
+tried=()
+
+fail() {
+  printf '%s\n' "$@" >&2
+  exit 2
+}
+
+# Nothing half-made stays.
+end() {
+  [ "$1" = 0 ] || rm -rf ${made:+"$made"}
+  rm -rf "$tools" "$log"
+}
+
+# Why a command failed, from the log: its first error and the last cause, else its first line.
+reason() {
+  local said
+  mapfile -t said < <(grep -iE '^ *(error|cause)|no module' "$log" || sed 1q "$log")
+  case ${#said[@]} in
+    0) echo "it said nothing" ;;
+    1) echo "${said[0]}" ;;
+    *) echo "${said[0]}; ${said[-1]##+( )}" ;;
+  esac
+}
+
+# "3.11" of an interpreter; nothing where it does not run, as pyenv's shims of what is not chosen.
+version() { "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null; }
+
+# Whether VENV is there with a Python that runs, and something that can install.
+usable() {
+  case $(version "$venv/bin/python") in
+    3.11 | 3.12 | 3.13) "$venv/bin/uv" --version || "$venv/bin/python" -m pip --version ;;
+    *) false ;;
+  esac
+} &>/dev/null
+
+on_path() {
+  local python
+  for python in python3.11 python3; do
+    [ "$(version "$python")" = 3.11 ] && { command -v "$python"; return; }
+  done
+}
+
+# Sets $uv. Debian's python3 may lack venv, pip or both, and its pip refuses to install into the system but not into a directory.
+get_uv() {
+  local python
+  for python in python3 python; do
+    [ -n "$(version "$python")" ] || continue
+    rm -rf "$tools"
+    "$python" -m venv "$tools" && "$tools/bin/python" -m pip install --quiet --disable-pip-version-check --retries 1 "$locked" ||
+      { rm -rf "$tools"; "$python" -m pip install --quiet --disable-pip-version-check --retries 1 --target "$tools" "$locked"; } || {
+      tried+=("uv by $python -m venv and -m pip: $(reason)")
+      continue
+    }
+    uv=$tools/bin/uv
+    return 0
+  done
+  [ "${#tried[@]}" -gt 0 ] || tried+=("uv: there is none on PATH, and no python3 to install it with")
+  return 1
+} &>>"$log"
+
+# VENV of the interpreter or version $1, by a uv that can.
+by_uv() {
+  if uv=$(command -v uv); then
+    "$uv" venv --quiet --python "$1" "$venv" &>"$log" && return
+    tried+=("$uv ($("$uv" --version 2>/dev/null)): $(reason)")
+    "$uv" python install --help &>/dev/null && return 1 # else it is too old to fetch a Python
+  fi
+  get_uv && { "$uv" venv --quiet --python "$1" "$venv" &>"$log" || { tried+=("$locked: $(reason)"); false; }; }
+}
+
+from() {
+  "$1" -m venv "$venv" &>"$log" && return
+  rm -rf "$venv"
+  tried=("$1 -m venv: $(reason)")
+  by_uv "$1" || fail "$1 cannot make a virtual environment. Tried:" "${tried[@]/#/  }" \
+    "Install what it misses (on Debian: apt-get install python3-venv), or uv."
+}
+
+fetched() {
+  echo "there is no Python 3.11 on PATH: uv finds or fetches one ..."
+  by_uv 3.11 && return
+  local here=python3.12
+  case $(version python3) in 3.12 | 3.13) here=python3 ;; esac
+  fail "Python 3.11 is needed. It is not on PATH (python3 there: $(version python3 || echo none)) and could not be fetched. Tried:" \
+    "${tried[@]/#/  }" \
+    "Do one of these and run it again:" \
+    "  connect this machine to the network; without uv and pip, 'apt-get install python3-venv' (Debian, Ubuntu) as well;" \
+    "  install Python 3.11 and name it: make dev PYTHON=/path/to/python3.11;" \
+    "  take 3.12 or 3.13, which the locked packages also run on: make dev PYTHON=$here"
+}
+
+make_venv() {
+  local python=${PYTHON:-$(on_path)}
+  [ -n "$python" ] || { fetched; return; }
+  case $(version "$python") in
+    3.11 | 3.12 | 3.13) from "$python" ;;
+    "") fail "PYTHON=$python does not run, expected an interpreter of Python 3.11 to 3.13" ;;
+    *) fail "PYTHON=$python is Python $(version "$python"), expected 3.11 (or 3.12, 3.13)" ;;
+  esac
+}
+
+# uv into VENV: by what is there.
+install_uv() {
+  local python=$venv/bin/python
+  if "$python" -m pip --version &>/dev/null; then
+    "$python" -m pip install --quiet --disable-pip-version-check "$locked" &>"$log" && return
+  else
+    uv=${uv:-$(command -v "$venv/bin/uv" || command -v uv)} || get_uv || fail "${tried[@]}"
+    "$uv" pip install --quiet --python "$python" "$locked" &>"$log" && return
+  fi
+  fail "$locked cannot be installed into $venv: $(reason)" "Is this machine connected? Then try again."
+}
+
+trap 'end $?' EXIT
+trap 'exit 130' HUP INT TERM
+usable || { rm -rf "$venv" && made=$venv && make_venv; }
+install_uv

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`make dev` where Python 3.11 is missing: deploy/environment.sh with a real uv, pip and venv; the lock for 3.12 and 3.13."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import sysconfig
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = ROOT / "deploy" / "environment.sh"
+UV = Path(sys.executable).with_name("uv")
+REAL = Path(os.path.realpath(sys.executable))
+TOOLS = ("bash", "sh", "env", "rm", "grep", "sed")
+pytestmark = pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="needs Python 3.11")
+
+
+def locked_uv() -> str:
+    found = re.search(r"^uv==[0-9.]+", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
+    assert found
+    return found[0]
+
+
+class Machine:
+    """A PATH with a few tools of the shell, and the Pythons and uv that it is given; nothing of this machine's home."""
+
+    def __init__(self, directory: Path, **programs: str | Path) -> None:
+        self.venv, self._bin, self._home = directory / "hs" / ".venv", directory / "bin", directory / "home"
+        for made in (self.venv.parent, self._bin, self._home):
+            made.mkdir(parents=True)
+        for tool in TOOLS:
+            (self._bin / tool).symlink_to(str(shutil.which(tool)))
+        for name, program in programs.items():
+            file = self._bin / name.replace("_", ".")
+            if isinstance(program, Path):
+                file.symlink_to(program)
+            else:
+                file.write_text(f"#!/bin/sh\n{program}")
+                file.chmod(0o755)
+
+    def make(self, package: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
+        """What `make dev` does first."""
+        env = {name: value for name, value in os.environ.items() if name not in {"PYTHON", "VIRTUAL_ENV"}}
+        cache = os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))  # of uv and pip: the same packages each time
+        env |= {"PATH": str(self._bin), "HOME": str(self._home), "XDG_DATA_HOME": str(self._home), "XDG_CACHE_HOME": cache}
+        env |= {"UV_HTTP_RETRIES": "0"}
+        argv = [str(self._bin / "bash"), str(SCRIPT), ".venv", package or locked_uv()]
+        return subprocess.run(argv, cwd=self.venv.parent, env=env | variables, capture_output=True, text=True, check=False)
+
+    def left(self) -> list[str]:
+        return sorted(file.name for file in self.venv.parent.iterdir())
+
+    def check_made(self, done: subprocess.CompletedProcess[str]) -> None:
+        assert done.returncode == 0, done.stderr
+        assert self.left() == [".venv"]
+        for program, expected in (("python", "Python 3.11."), ("uv", locked_uv().replace("==", " "))):
+            said = subprocess.run([self.venv / "bin" / program, "--version"], capture_output=True, text=True, check=True)
+            assert said.stdout.startswith(expected)
+
+    def check_refused(self, done: subprocess.CompletedProcess[str], *words: str) -> None:
+        assert done.returncode == 2, done.stdout + done.stderr
+        assert self.left() == []
+        for word in words:
+            assert word in done.stderr
+
+
+def debian(version: str, *missing: str) -> str:
+    """A python3 that says it is of this version and misses some modules, as Debian's does; the rest of it is real."""
+    lacks = "".join(f'[ "$2" = {module} ] && {{ echo "No module named {module}"; exit 1; }}\n' for module in missing)
+    return f'[ "$1" = -c ] && {{ echo {version}; exit 0; }}\n{lacks}exec {REAL} "$@"\n'
+
+
+def published(directory: Path) -> Mapping[str, str]:
+    """uv's list of Pythons with one entry: an archive whose interpreter starts the one that runs this."""
+    python = directory / "python"
+    (python / "bin").mkdir(parents=True)
+    (python / "lib" / "python3.11").mkdir(parents=True)
+    (python / "bin" / "python3.11").write_text(f'#!/bin/sh\nexec {REAL} "$@"\n')
+    (python / "bin" / "python3.11").chmod(0o755)
+    for config in Path(sysconfig.get_path("stdlib")).glob("_sysconfigdata_*.py"):  # uv looks for one
+        shutil.copy(config, python / "lib" / "python3.11")
+    archive = directory / "python.tar.gz"
+    with tarfile.open(archive, "w:gz") as tar:
+        tar.add(python, "python")
+    return offered(directory, archive.as_uri(), hashlib.sha256(archive.read_bytes()).hexdigest())
+
+
+def offered(directory: Path, url: str, sha256: str = "0" * 64) -> Mapping[str, str]:
+    entry = {
+        "name": "cpython", "arch": {"family": platform.machine(), "variant": None}, "os": "linux", "libc": "gnu",
+        "major": 3, "minor": 11, "patch": 7, "prerelease": "", "url": url, "sha256": sha256, "variant": None, "build": "1",
+    }  # fmt: skip
+    file = directory / "list.json"
+    file.write_text(json.dumps({f"cpython-3.11.7-linux-{platform.machine()}-gnu": entry}))
+    return {"UV_PYTHON_DOWNLOADS_JSON_URL": str(file)}
+
+
+@pytest.fixture
+def nowhere() -> str:
+    """An address where nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    return f"http://127.0.0.1:{port}/python.tar.gz"
+
+
+def test_uv_fetches_a_python_3_11_and_what_failed_offline_works_next_time(tmp_path: Path, nowhere: str) -> None:
+    machine = Machine(tmp_path, uv=UV)
+    offline = machine.make(**offered(tmp_path, nowhere))
+    machine.check_refused(offline, "Python 3.11 is needed", "(python3 there: none)", nowhere, "PYTHON=/path/to/python3.11")
+    machine.check_made(machine.make(**published(tmp_path)))
+    assert list((tmp_path / "home").glob("uv/python/cpython-3.11.7-*/bin/python3.11"))
+
+
+def test_a_pip_without_venv_that_may_not_install_into_the_system_gets_uv(tmp_path: Path) -> None:
+    if subprocess.run([REAL, "-m", "pip", "--version"], capture_output=True, check=False).returncode:
+        pytest.skip("needs Debian's python3-pip")
+    machine = Machine(tmp_path, python3=debian("3.12", "venv"))
+    machine.check_made(machine.make(**published(tmp_path)))
+
+
+def test_without_uv_pip_and_venv_the_message_says_what_to_install(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, python3=debian("3.13", "venv", "pip"))
+    words = ("(python3 there: 3.13)", "No module named pip", "apt-get install python3-venv", "make dev PYTHON=python3\n")
+    machine.check_refused(machine.make(), *words)
+
+
+def test_python_3_11_without_venv_is_taken_by_uv(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, uv=UV, python3_11=debian("3.11", "venv"))
+    machine.check_made(machine.make())
+
+
+@pytest.mark.parametrize(("named", "words"), [("old", "is Python 3.9, expected 3.11"), ("nope", "PYTHON=nope does not run")])
+def test_a_python_that_is_named_and_cannot_be_taken_is_refused(tmp_path: Path, named: str, words: str) -> None:
+    machine = Machine(tmp_path, uv=UV, old="echo 3.9", python3_11=REAL)
+    machine.check_refused(machine.make(PYTHON=named), words)
+
+
+def test_an_environment_that_is_there_stays_where_it_cannot_be_renewed(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, uv=UV, python3_11=debian("3.11", "venv"))
+    assert machine.make().returncode == 0
+    done = machine.make("uv==0.0.1", UV_OFFLINE="1")
+    assert (done.returncode, machine.left()) == (2, [".venv"])
+    assert "uv==0.0.1 cannot be installed into .venv" in done.stderr
+
+
+def test_what_an_interrupted_run_left_is_completed(tmp_path: Path) -> None:
+    """A virtual environment without pip and uv, as a kill leaves it, and one whose Python is gone."""
+    machine = Machine(tmp_path, uv=UV, python3_11=debian("3.11", "venv"))
+    assert machine.make().returncode == 0
+    (machine.venv / "bin" / "uv").unlink()
+    machine.check_made(machine.make())
+    (machine.venv / "bin" / "python").unlink()
+    machine.check_made(machine.make())
+
+
+def test_make_passes_on_the_python_that_is_named(tmp_path: Path) -> None:
+    argv = ["make", "dev", f"VENV={tmp_path / 'venv'}", "PYTHON=/nowhere/python3.11"]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "PYTHON=/nowhere/python3.11 does not run" in done.stderr
+
+
+@pytest.mark.parametrize("version", ["3.12", "3.13"])
+def test_the_locked_packages_are_those_of_later_pythons(version: str) -> None:
+    extras = [word for extra in ("build", "onnxruntime", "trace", "jwt") for word in ("--extra", extra)]
+    words = ["pyproject.toml", *extras, "--group=dev", f"--python-version={version}", "--constraint=requirements.lock"]
+    argv = [UV, "pip", "compile", *words, "--no-header", "--no-annotate", "--quiet"]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    lock = re.findall(r"^([a-z0-9][^ ]*==[^ ]+)", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
+    assert [line for line in done.stdout.splitlines() if "==" in line] == lock
