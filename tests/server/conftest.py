@@ -6,6 +6,7 @@ The real card and the real kernel are in test_end_to_end.py.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -269,3 +270,25 @@ def serving(directory: Path) -> Serve:
 def serve(tmp_path: Path) -> Serve:
     """serve(script, repository=..., **options) as a context: a server on free ports of the loopback interface."""
     return serving(tmp_path)
+
+
+@contextmanager
+def loggers_as_they_were() -> Iterator[None]:
+    """What a LogControl does to the process's loggers is undone at the end."""
+    loggers = [logging.getLogger(name) for name in ("hypersonic", "opentelemetry", "uvicorn", "grpc", "asyncio")]
+    before = [(logger.handlers[:], logger.level, logger.propagate) for logger in loggers]
+    try:
+        yield
+    finally:
+        for logger, (handlers, level, propagate) in zip(loggers, before, strict=True):
+            for handler in logger.handlers:
+                handler.close()
+            logger.handlers[:], logger.propagate = handlers, propagate
+            logger.setLevel(level)
+
+
+@pytest.fixture
+def restored_loggers() -> Iterator[None]:
+    """For tests that make a LogControl."""
+    with loggers_as_they_were():
+        yield

@@ -16,7 +16,7 @@ from hypersonic.server.app import Server, Signals
 from hypersonic.server.backend import Backend
 from hypersonic.server.log import LogControl, LogSettings
 from hypersonic.server.options import Options
-from tests.server.conftest import Running, Script, SumBackend
+from tests.server.conftest import Running, Script, SumBackend, loggers_as_they_were
 from tests.server.test_http import ask
 from tests.server.test_http_infer import post
 
@@ -137,15 +137,17 @@ def serving(
     addresses = dict.fromkeys(("grpc_address", "http_address"), "127.0.0.1")
     script = script or Script()
     opts = Options((repository,), **{**ports, **addresses, "exit_on_error": False, **options})
-    server = Server(opts, {"sum": SumBackend(script), **(more or {})}, LogControl(LogSettings(log_info=False, log_error=False)))
-    server.load()
-    server.start()
-    try:
-        yield Running(server, script)
-    finally:
-        if script.gate is not None:
-            script.gate.set()
-        server.stop(Signals())
+    with loggers_as_they_were():
+        log = LogControl(LogSettings(log_info=False, log_error=False))
+        server = Server(opts, {"sum": SumBackend(script), **(more or {})}, log)
+        server.load()
+        server.start()
+        try:
+            yield Running(server, script)
+        finally:
+            if script.gate is not None:
+                script.gate.set()
+            server.stop(Signals())
 
 
 def by_grpc(running: Running, asked: Asked) -> tuple[str, str]:

@@ -32,7 +32,8 @@ def repository(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def log(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> pytest.LogCaptureFixture:
-    monkeypatch.setattr(logging.getLogger("hypersonic"), "propagate", True)
+    for name, value in (("propagate", True), ("handlers", [])):
+        monkeypatch.setattr(logging.getLogger("hypersonic"), name, value)
     caplog.set_level(logging.INFO, "hypersonic")
     return caplog
 

@@ -7,7 +7,6 @@ import json
 import logging
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,15 +28,7 @@ DEFAULTS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _restored() -> Iterator[None]:
-    loggers = [logging.getLogger(name) for name in ("hypersonic", "opentelemetry", "uvicorn", "grpc", "asyncio")]
-    before = [(logger.handlers[:], logger.level, logger.propagate) for logger in loggers]
-    yield
-    for logger, (handlers, level, propagate) in zip(loggers, before, strict=True):
-        for handler in logger.handlers:
-            handler.close()
-        logger.handlers[:], logger.level, logger.propagate = handlers, level, propagate
+pytestmark = pytest.mark.usefixtures("restored_loggers")
 
 
 def log(tmp_path: Path, **settings: Any) -> LogControl:

@@ -19,8 +19,8 @@ from tritonclient.utils import InferenceServerException
 
 from hypersonic.server.log import LogControl, LogSettings
 from tests.server.conftest import Running, Script, Serve, tensor
-from tests.server.observe.test_log import _restored  # noqa: F401 - a fixture: the loggers as they were
 
+pytestmark = pytest.mark.usefixtures("restored_loggers")
 X = np.ones((5, 3), np.float32)
 HOSTILE = 'id"}\r\n{"level": "info", "message": "all is well"}\x1b[2J\u2028\u202e\U0001f600' + "x" * 500
 JSON_REQUEST = {

@@ -14,6 +14,7 @@ from hypersonic.server.options import Options
 from hypersonic.server.settings import http_log_settings
 from tests.server.security.conftest import Certificates
 
+pytestmark = pytest.mark.usefixtures("restored_loggers")
 GRPC, HTTP = "logging:admin=secret", "trace,logging:admin=secret"
 
 
