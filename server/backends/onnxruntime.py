@@ -50,7 +50,7 @@ _ORT_ERROR = re.compile(r"\[ONNXRuntimeError\] : (\d+) : \w+ : (.*)", re.DOTALL)
 
 
 def _onnxruntime() -> Any:
-    # from 1.29 on it sends what models are called to its makers, and leaves files in $HOME and $TMPDIR, unless it is told not to
+    # from 1.29 on it sends telemetry, names of models included, and leaves files in $HOME and $TMPDIR, unless it is told not to
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     try:
         import onnxruntime  # only servers with such a model need it

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from pathlib import Path
 
@@ -57,7 +56,7 @@ def settled(running: Site, home: Path, expected: set[str]) -> set[str]:
 def left(running: Site, home: Path) -> set[str]:
     """What a load may have left on this machine."""
     files = {str(path.relative_to(home)) for path in home.rglob("*") if path.is_file()}
-    shared = {name for name in os.listdir("/dev/shm") if "hypersonic" in name}
+    shared = {path.name for path in Path("/dev/shm").glob("*hypersonic*")}
     return files | shared | {f"process {pid}" for pid in children_of(running.program.process.pid)}
 
 
@@ -75,7 +74,7 @@ def test_a_load_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
             with pytest.raises(InferenceServerException):
                 load(client, config, files)
             found[what] = settled(running, home, set())
-        assert found == dict.fromkeys(FAILURES, set())
+        assert found == {what: set() for what in FAILURES}
         load(client, PYTHON, model("pass"))
         serving = left(running, home)
         assert len(serving) == 2, serving  # its file and its process
