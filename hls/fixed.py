@@ -88,17 +88,12 @@ class FixedPoint:
             raise PrecisionError(f"precision is {text!r}, expected ap_fixed<W,I[,Q[,O]]> or ap_ufixed<W,I[,Q[,O]]>")
         unsigned, width, integer, rounding, overflow = match.groups()
         try:
-            return cls(
-                int(width),
-                int(integer),
-                not unsigned,
-                Rounding(f"AP_{rounding}") if rounding else Rounding.TRN,
-                Overflow(f"AP_{overflow}") if overflow else Overflow.WRAP,
-            )
+            modes = Rounding(f"AP_{rounding or 'TRN'}"), Overflow(f"AP_{overflow or 'WRAP'}")
         except ValueError as error:
             raise PrecisionError(
                 f"precision is {text!r}: {error}; rounding may be {_names(Rounding)} and overflow {_names(Overflow)}"
             ) from error
+        return cls(int(width), int(integer), not unsigned, *modes)
 
     def __str__(self) -> str:
         kind = "ap_fixed" if self.signed else "ap_ufixed"

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""hls4ml 1.3.0's fusions of normalisations, put right: a flow that runs before hls4ml's own and leaves it nothing to fuse.
+"""What hls4ml 1.3.0's optimisers do wrongly, put right: a flow that runs before hls4ml's own and leaves it nothing to do.
 
-hls4ml multiplies the weights of a layer by the scales along their last axis. A depthwise convolution has its channels on the
-axis before, and a scale that came from a constant has a number for each element of the tensor, not for each channel.
+Fusions of normalisations: hls4ml multiplies the weights of a layer by the scales along their last axis. A depthwise convolution
+has its channels on the axis before, and a scale that came from a constant has a number for each element of the tensor, not for
+each channel.
+
+Weights that are powers of two: hls4ml writes each as a sign and an exponent, with a function that numpy 2 has no more. It takes
+the width of the exponent for that of the number, its C++ cuts what is shifted far to the right, and has no such biases.
 """
 
 from __future__ import annotations
@@ -12,10 +16,16 @@ from typing import Any
 import numpy as np
 from hls4ml.model.flow import get_available_flows, get_flow, register_flow
 from hls4ml.model.layers import DepthwiseConv1D, DepthwiseConv2D
-from hls4ml.model.optimizer import register_pass
+from hls4ml.model.optimizer import OptimizerPass, register_pass
 from hls4ml.model.optimizer.passes.batchnorm_opt import FuseConsecutiveBatchNormalization
 from hls4ml.model.optimizer.passes.bn_fuse import FuseBatchNormalization
-from hls4ml.model.types import FixedPrecisionType, IntegerPrecisionType, UnspecifiedPrecisionType
+from hls4ml.model.quantizers import QKerasPO2Quantizer
+from hls4ml.model.types import (
+    ExponentWeightVariable,
+    FixedPrecisionType,
+    IntegerPrecisionType,
+    UnspecifiedPrecisionType,
+)
 from numpy.typing import NDArray
 
 #: the flow's name; config["Flows"] = [FLOW, a backend's own] applies it first
@@ -28,6 +38,29 @@ Numbers = NDArray[np.floating[Any]]
 
 
 # hls4ml is untyped, which mypy --strict forbids base classes to be
+class FixedPowersOfTwo(OptimizerPass):  # type: ignore[misc]
+    """Weights that are powers of two as fixed-point numbers, of the narrowest type that holds those of the layer exactly."""
+
+    def match(self, node: Any) -> bool:
+        return any(isinstance(held, ExponentWeightVariable) for held in node.weights.values())
+
+    def transform(self, model: Any, node: Any) -> bool:  # noqa: ARG002 - hls4ml's signature
+        for name, held in list(node.weights.items()):
+            if isinstance(held, ExponentWeightVariable):
+                held.quantizer.hls_type = _holding(np.asarray(held.data))
+                node.add_weights_variable(
+                    name=name, var_name=held.name, data=held.data_unquantized, quantizer=held.quantizer
+                )  # fmt: skip
+        return False
+
+
+def _holding(powers: Numbers) -> FixedPrecisionType:
+    """The signed type of these powers of two, positive and negative ones."""
+    exponents = np.frexp(powers[powers != 0])[1] if powers.any() else np.ones(1, int)
+    most, least = int(exponents.max()), int(exponents.min())  # 2**(exponent - 1)
+    return FixedPrecisionType(width=most - least + 2, integer=most + 1, signed=True)
+
+
 class FoldNormalization(FuseBatchNormalization):  # type: ignore[misc]
     """A normalisation into the dense layer or convolution before it, where every channel has one scale and one bias."""
 
@@ -37,6 +70,8 @@ class FoldNormalization(FuseBatchNormalization):  # type: ignore[misc]
             return False
         before = node.get_input_node()
         if before.get_attr("depthwise_quantizer") is not None:
+            return False
+        if isinstance(before.get_attr("weight_quantizer"), QKerasPO2Quantizer):  # the products are no powers of two any more
             return False
         return all(numbers is not None for numbers in _constants(node, before))
 
@@ -98,6 +133,7 @@ def register() -> str:
                 "fold_consecutive_normalizations", FoldConsecutiveNormalizations, backend="Hypersonic"
             ),
         }
+        powers = register_pass("fixed_powers_of_two", FixedPowersOfTwo, backend="Hypersonic")
         stock = get_flow("convert")
-        register_flow(FLOW, [own.get(name, name) for name in stock.optimizers], requires=list(stock.requires))
+        register_flow(FLOW, [powers, *(own.get(name, name) for name in stock.optimizers)], requires=list(stock.requires))
     return FLOW

@@ -72,6 +72,11 @@ def _faults(layer: Any, supported: Collection[str]) -> Iterator[tuple[str, str]]
     for option, wanted in _WANTED.get(kind.removeprefix("Q"), {}).items():
         if not _is(options.get(option, wanted), wanted):
             yield f"{kind} with {option}={options[option]}, which hls4ml ignores", f"expected {wanted}"
+    if quantiser := _power_of_two(options.get("activation")):
+        yield (
+            f"QKeras' {quantiser} rounds its numbers to powers of two, which hls4ml has for weights alone",
+            "take quantized_relu or quantized_bits",
+        )
     if kind == "PReLU" and options.get("shared_axes"):
         yield (
             f"PReLU with shared_axes={list(options['shared_axes'])}, which hls4ml does not read",
@@ -81,6 +86,13 @@ def _faults(layer: Any, supported: Collection[str]) -> Iterator[tuple[str, str]]
         yield from _merge_faults(kind, layer.input)
     if "BatchNormalization" in kind and list(layer.axis) != [len(layer.input.shape) - 1]:
         yield f"BatchNormalization with axis={list(layer.axis)}, and hls4ml takes the last", "permute the axes"
+
+
+def _power_of_two(activation: Any) -> str:
+    """The name of such a quantiser in the place of an activation; empty for any other activation."""
+    name = activation.get("class_name") if isinstance(activation, dict) else activation
+    name = name if isinstance(name, str) else type(name).__name__
+    return name.partition("(")[0] if "_po2" in name else ""
 
 
 def _merge_faults(kind: str, tensors: Any) -> Iterator[tuple[str, str]]:

@@ -224,11 +224,12 @@ def _size(node: Source | Layer, sizes: dict[str, int]) -> int:
 
 
 def edge(precision: Precision, what: str) -> FixedPoint:
-    """The FixedPoint of an input or output; what: names it. Raises UnsupportedLayerError when it is wider than a raw value."""
+    """The FixedPoint of an input or output; what: "the input 'x'". Raises UnsupportedLayerError when it is wider than a raw
+    value."""
     try:
         return precision.fixed
     except PrecisionError as error:
         raise UnsupportedLayerError(
-            f"{what} is {precision}, {precision.width} bits; rows carry up to {MAX_WIDTH}: "
-            "give it a precision in the model's YAML"
+            f"{what} is {precision}, {precision.width} bits, expected up to {MAX_WIDTH}, which a row carries; give it fewer: "
+            f"{what.split()[1]}.precision in the model's YAML, or Precision.result of its layer in hls4ml's configuration"
         ) from error

@@ -32,9 +32,9 @@ def chain(*makers: Callable[[], Any]) -> Build:
 
 
 def image_cases(keras: Any) -> dict[str, Build]:
-    from qkeras import QConv2D, QDepthwiseConv2D, quantized_bits
+    from qkeras import QConv2D, QDepthwiseConv2D, quantized_bits, quantized_po2
 
-    layers, bits = keras.layers, quantized_bits(6, 1, alpha=1)
+    layers, bits, power = keras.layers, quantized_bits(6, 1, alpha=1), quantized_po2(6, 4)
     bn, linear = layers.BatchNormalization, lambda: layers.Activation("linear")
     depthwise = lambda: layers.DepthwiseConv2D(3, use_bias=False)  # noqa: E731
     biased = lambda: layers.DepthwiseConv2D((2, 3), padding="same", strides=2)  # noqa: E731
@@ -61,6 +61,8 @@ def image_cases(keras: Any) -> dict[str, Build]:
         "quantised_depthwise": chain(lambda: QDepthwiseConv2D(3, depthwise_quantizer=bits, use_bias=False), bn),
         "quantised_depthwise_bias": chain(lambda: QDepthwiseConv2D(3, depthwise_quantizer=bits, bias_quantizer=bits), bn),
         "quantised_convolution": chain(lambda: QConv2D(2, 3, kernel_quantizer=bits, bias_quantizer=bits), bn),
+        "powers_of_two": chain(lambda: QConv2D(2, 3, kernel_quantizer=power, bias_quantizer=power), bn),
+        "powers_of_two_depthwise": chain(lambda: QDepthwiseConv2D(3, depthwise_quantizer=power, bias_quantizer=power)),
         "before": chain(bn, depthwise),
         "between": chain(convolution, bn, depthwise, bn, pointwise, bn),
         "pooled": chain(lambda: layers.MaxPooling2D(2), bn),

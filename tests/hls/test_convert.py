@@ -232,7 +232,7 @@ def test_a_gate_above_its_tolerance_is_a_refusal_with_both_numbers(model_file: P
             r"layer 'soft': its input is ap_fixed<38,18,.*>, whose numbers lie up to 262144 apart: .* write inp_norm_t",
         ),
         ("setting", r"LayerName.d: hls4ml reads no 'Reusefactor' there and would drop it, did you mean ReuseFactor"),
-        ("wide_output", r"the output 'd' is ap_fixed<70,20,.*>, 70 bits; rows carry up to 62"),
+        ("wide_output", r"the output 'd' is ap_fixed<70,20,.*>, 70 bits, expected up to 62"),
         ("broken.h5", r"broken\.h5 holds no Keras 2 or QKeras model"),
         ("broken.onnx", r"broken\.onnx is not an ONNX model"),
         ("nan_weights", r"layer 'd': weight holds NaN or infinity"),

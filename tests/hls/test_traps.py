@@ -101,6 +101,13 @@ def said(directory: Path) -> Said:
             "too_wide",
             r"layer 'd' \(Dense\): accum is fixed<1100,20,.*, 1100 bits, and ap_fixed ends at 1024; give it a narrower",
         ),
+        ("activation_of_powers", r"layer 'd': QKeras' quantized_relu_po2 rounds its numbers to powers of two, .*; take qua"),
+        ("powers_behind", r"layer 'd': QKeras' quantized_relu_po2 rounds its numbers to powers of two"),
+        (
+            "wide_output",
+            r"the output 'e' is ap_fixed<70,30,.*>, 70 bits, expected up to 62, .*: output\.precision in the model's YAML, or",
+        ),
+        ("wide_input", r"the input 'x' is ap_fixed<70,30,.*>, 70 bits, expected up to 62, .*: input\.precision in the model's"),
         ("depthwise_reuse", r"hls4ml reads no 'DepthwiseReuseFactor' there .* did you mean ReuseFactor"),
         ("conv_reuse", r"layer 'c' \(Conv2D\): ReuseFactor is 36 with Strategy Resource, which .*; take 1, 2, 3, 6, 9, 18$"),
         ("reuse_rounded", r"layer 'd' \(Dense\): ReuseFactor is 7 with .*; take 1, 2, 3, 6, 12, 24, 48$"),
@@ -193,6 +200,8 @@ def test_what_hls4ml_does_wrongly_without_a_word_is_refused_by_name(said: Said, 
         ("pool_parallel", ""),
         ("lstm", ""),
         ("curves", ""),
+        ("powers_of_two", ""),
+        ("powers_of_two_rf", ""),
     ],
 )
 def test_what_was_asked_and_not_taken_is_in_the_notes(said: Said, case: str, expected: str) -> None:
@@ -281,3 +290,8 @@ def test_a_layer_that_hls4ml_has_no_cpp_for_is_refused(kind: str, attributes: di
     layer = SimpleNamespace(name="l", class_name=kind, get_attr=held.get, types={}, model=SimpleNamespace(config=config))
     with pytest.raises(UnsupportedLayerError, match=message):
         check_graph(SimpleNamespace(get_layers=lambda: [layer]))
+
+
+def test_weights_that_are_powers_of_two_have_the_fixed_point_type_that_holds_them(said: Said) -> None:
+    """2 and -2**-4: 6 bits and a sign."""
+    assert "took d: reuse 1, weight fixed<7,3,TRN,WRAP,0>" in said["powers_of_two"]

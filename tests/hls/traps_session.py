@@ -12,8 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from hypersonic.hls.keras_model import keras_model, use_keras_2
-from hypersonic.hls.model_graph import read_network
+from hypersonic.hls.model_graph import read_network, tensor_types
 from hypersonic.hls.notes import hls4ml_warnings, notes
 from hypersonic.hls.project import ConversionError
 from hypersonic.hls.reuse import check_own_settings
@@ -147,6 +149,12 @@ def setting_cases() -> dict[str, Case]:
         "da_wide_weight": Case(mlp, {"d": {"Precision": {"weight": "ap_fixed<70,4>"}}}, core="da"),
         "too_wide": Case(mlp, {"d": {"Precision": {"accum": "ap_fixed<1100,20>"}}}),
         "quantiser": Case(_quantised, {"d": {"Precision": {"weight": "ap_fixed<16,6>"}}}),
+        "powers_of_two": Case(_powers, core="da"),
+        "powers_of_two_rf": Case(_powers, model={"Strategy": "Resource"}, core="rf"),
+        "activation_of_powers": Case(lambda keras: _rounding_to_powers("QActivation")),
+        "powers_behind": Case(lambda keras: _rounding_to_powers("QDense")),
+        "wide_output": Case(mlp, {"e": result("ap_fixed<70,30>"), "e_linear": result("ap_fixed<70,30>")}, core="edges"),
+        "wide_input": Case(mlp, {"x": result("ap_fixed<70,30>")}, core="edges"),
         "fused": Case(_normalised, {"bn": {"Precision": {"scale": "ap_fixed<16,6>"}}}),
         "parallel_dense": Case(mlp, {"d": {"ParallelizationFactor": 2}}),
         "parallel_conv": Case(_convolution, {"c": {"ParallelizationFactor": 4}}, shape=(5, 5, 2)),
@@ -172,6 +180,25 @@ def _quantised(keras: Any) -> list[Any]:
     from qkeras import QDense, quantized_bits
 
     return [QDense(3, kernel_quantizer=quantized_bits(6, 1, alpha=1), bias_quantizer=quantized_bits(6, 1, alpha=1), name="d")]
+
+
+def _powers(keras: Any) -> list[Any]:
+    """Weights and biases that QKeras rounds to powers of two."""
+    from qkeras import QDense, quantized_po2
+
+    def pair(shape: tuple[int, ...], *_: Any) -> Any:
+        return np.resize([1.9, -1.9 * 2.0**-5], shape).astype(np.float32)
+
+    options = {"kernel_initializer": pair, "bias_initializer": keras.initializers.Constant(0.5)}
+    return [QDense(3, kernel_quantizer=quantized_po2(8), bias_quantizer=quantized_po2(4, 2), name="d", **options)]
+
+
+def _rounding_to_powers(kind: str) -> list[Any]:
+    """Numbers, not weights, that are rounded to powers of two."""
+    import qkeras
+
+    options = {"kernel_quantizer": qkeras.quantized_bits(6, 1, alpha=1), "units": 3} if kind == "QDense" else {}
+    return [getattr(qkeras, kind)(activation=qkeras.quantized_relu_po2(4, 2), name="d", **options)]
 
 
 def _normalised(keras: Any) -> list[Any]:
@@ -278,6 +305,8 @@ def said(case: Case, directory: Path) -> list[str]:
             return [*found, *_planned(plan(read_rf_network(graph)))]
         if case.core == "da":
             read_network(graph)
+        if case.core == "edges":
+            tensor_types(graph)
     except ConversionError as error:
         return [f"{type(error).__name__}: {error}"]
     return [*found, *(_types(graph))]
