@@ -7,7 +7,7 @@ Opens no card.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -203,3 +203,14 @@ def _emulated_cards() -> int:
         return 0
     cards = os.environ.get(_EMULATED_CARDS) or "4"
     return min(int(cards), 256) if cards.isascii() and cards.isdecimal() else 0
+
+
+def none_left(busy: Sequence[DeviceError], *, emulated: bool) -> str:
+    """Why no card takes another xclbin, and what to do. busy: what each card said, one or more."""
+    kind = "emulated card" if emulated else "card"
+    who = f"each of the {len(busy)} {kind}s" if len(busy) > 1 else f"the one {kind}"
+    text = f"{who} holds another model's xclbin or is out of service"
+    if not emulated:
+        return f"{text}; the first says: {busy[0]}"
+    more = f"{_EMULATED_CARDS}={len(busy) + 1} in the server's environment makes one more"
+    return f"{text}: unload another model, or start the server with more emulated cards ({more})"

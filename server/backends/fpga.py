@@ -31,6 +31,7 @@ from hypersonic.host import device as host_device
 from hypersonic.host import instance as host_instance
 from hypersonic.host import telemetry
 from hypersonic.host.card_instances import CardInstances
+from hypersonic.host.devices import none_left
 from hypersonic.host.errors import (
     ComputeUnitOutOfServiceError,
     ComputeUnitTimeoutError,
@@ -345,7 +346,7 @@ def _open(
     xclbin, weights = files
     instances: list[FpgaInstance] = []
     cards: list[Card] = []
-    devices = _open_devices(xclbin, config.devices, opened)
+    devices = _open_devices(xclbin, manifest.target.emulated, config.devices, opened)
     for index, device in devices.items():
         slots, slot_rows = config.integer("slots", SLOTS), config.integer("slot_rows", SLOT_ROWS)
         open_instances = partial(
@@ -371,7 +372,7 @@ def _reopen(xclbin: Path, index: int, address: str | None, register: CardRegiste
     return device
 
 
-def _open_devices(xclbin: Path, wanted: Sequence[int], opened: ExitStack) -> dict[int, host_device.Device]:
+def _open_devices(xclbin: Path, emulated: bool, wanted: Sequence[int], opened: ExitStack) -> dict[int, host_device.Device]:
     """The cards that instance_group names; where it names none, the first that takes the xclbin.
 
     A card holds one xclbin, so the models of one server spread over its cards. Raises ModelLoadError when every card is taken.
@@ -388,6 +389,4 @@ def _open_devices(xclbin: Path, wanted: Sequence[int], opened: ExitStack) -> dic
         except DeviceNotFoundError as error:
             if not busy:
                 raise
-            raise ModelBusyError(
-                f"each of the {index} cards holds another model's xclbin or is out of service; the first says: {busy[0]}"
-            ) from error
+            raise ModelBusyError(none_left(busy, emulated=emulated)) from error

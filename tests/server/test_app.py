@@ -396,4 +396,4 @@ def test_a_model_for_which_no_card_is_left_says_so_and_the_others_are_served(rep
             states = {model.name: model for model in client.get_model_repository_index().models}
         assert states["facile"].state == "READY"
         assert states["second"].state == "UNAVAILABLE"
-        assert "each of the 1 cards holds another model's xclbin" in states["second"].reason
+        assert "the one emulated card holds another model's xclbin" in states["second"].reason
