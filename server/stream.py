@@ -67,7 +67,7 @@ class Ticket:
         self.about = ("", "")
         self._stream = stream
         self._held = held
-        self._final = False
+        self._final = self._failed = False
         self._callbacks: list[Callable[[], None]] = []
 
     def is_active(self) -> bool:
@@ -88,7 +88,9 @@ class Ticket:
             self._stream.moved(self)
 
     def respond_error(self, error: ServerError) -> None:
-        self._stream.failed(error, *self.about)
+        if not self._failed:  # one line in the log is enough for a request
+            self._stream.failed(error, *self.about)
+        self._failed = True
         self.respond(stream_error(printable(error), self.error_answer_head))
 
     def mark_final(self) -> None:

@@ -7,13 +7,6 @@ from tests.reference.difference import Difference
 
 MODELS: tuple[Difference, ...] = (
     Difference(
-        "BF16 in python models",
-        "by DLPack",
-        "an error that says so: FP32 or FP16 instead",
-        "numpy has no bfloat16; the bytes pass through `onnxruntime` and `fpga` models",
-        ("raw BF16",),
-    ),
-    Difference(
         "tracebacks of python models",
         "absolute paths",
         "paths from the repository on",

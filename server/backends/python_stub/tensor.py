@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from hypersonic.server.backends.python_stub import dlpack
 from hypersonic.server.backends.python_stub.errors import TritonModelException
 from hypersonic.server.datatype import DATATYPES
 
@@ -20,7 +21,9 @@ _CODES = {name: code for code, name in enumerate(NAMES)}
 #: wire name -> numpy type; numpy has no BF16
 NUMPY = {name: np.dtype(datatype.numpy) for name, datatype in DATATYPES.items() if name != "BF16"}
 _DATATYPE_OF = {dtype: name for name, dtype in NUMPY.items()}
-_NO_BF16 = "numpy has no bfloat16: tensor '{}' (BF16) cannot be had as an array; let the model take FP32 or FP16"
+#: the same, a BF16 tensor being an array of its bits
+_TYPES = {**NUMPY, "BF16": np.dtype(np.uint16)}
+_NO_BF16 = "Tensor dtype is BF16 and cannot be converted to NumPy. Use to_dlpack() and from_dlpack() instead."
 
 
 def datatype_of(dtype: np.dtype[Any]) -> str:
@@ -73,51 +76,38 @@ class Tensor:
 
     def as_numpy(self) -> Array:
         """The array, the same one at each call; BYTES as an array of bytes objects. Raises TritonModelException for BF16."""
+        if self._datatype == "BF16":
+            raise TritonModelException(_NO_BF16)
+        return self.elements()
+
+    def elements(self) -> Array:
+        """The same; of BF16 the bits."""
         if self._array is None:
-            if self._datatype == "BF16" or self._load is None:
-                raise TritonModelException(_NO_BF16.format(self._name))
+            assert self._load is not None
             self._array = self._load()
             self._load = None
         return self._array
 
     def to_dlpack(self) -> object:
-        """A DLPack capsule of the array."""
+        """A DLPack capsule of the tensor, of version 0. Raises TritonModelException for BYTES."""
         return self.__dlpack__()
 
     def __dlpack__(self, **keywords: Any) -> object:
-        return self.as_numpy().__dlpack__(**keywords)
+        """A DLPack capsule: of version 1 for those who say max_version=(1, 0), as of the array API standard."""
+        if self._datatype == "BYTES":
+            raise TritonModelException("DLPack does not have support for string tensors.")
+        return dlpack.give(self.elements(), bfloat16=self._datatype == "BF16", **keywords)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)  # kDLCPU
 
-    @staticmethod
-    def from_dlpack(name: str, exporter: object) -> Tensor:
+    @classmethod
+    def from_dlpack(cls, name: str, exporter: object) -> Tensor:
         """exporter: a capsule, or an object with __dlpack__; in CPU memory, C order. Raises TritonModelException."""
-        source: Any = exporter if hasattr(exporter, "__dlpack__") else _Capsule(exporter)
-        if source.__dlpack_device__()[0] != 1:
-            raise TritonModelException("from_dlpack: the tensor is in GPU memory, this server takes CPU memory only")
-        try:
-            array = np.from_dlpack(source)
-        except (BufferError, TypeError, ValueError, RuntimeError) as error:
-            raise TritonModelException(f"from_dlpack: numpy cannot take the tensor: {error}") from error
-        if not array.flags.c_contiguous:
-            raise TritonModelException(
-                "DLPack tensor is not contiguous. Only contiguous DLPack tensors that are stored in C-Order are supported."
-            )
-        return Tensor(name, array)
-
-
-class _Capsule:
-    """A bare capsule as the object numpy wants."""
-
-    def __init__(self, capsule: object) -> None:
-        self._capsule = capsule
-
-    def __dlpack__(self, **_: Any) -> object:
-        return self._capsule
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)
+        if not name:
+            raise TritonModelException("Tensor name cannot be an empty string.")
+        datatype, array = dlpack.take(exporter, _TYPES)
+        return cls.received(name, datatype, array.shape, lambda: array)
 
 
 class Packed:
@@ -126,9 +116,9 @@ class Packed:
     __slots__ = ("data", "datatype", "name", "shape", "size_bytes")
 
     def __init__(self, tensor: Tensor) -> None:
-        array = tensor.as_numpy()
+        array = tensor.elements()
         self.name = tensor.name()
-        self.datatype = datatype_of(array.dtype)
+        self.datatype = NAMES[tensor.triton_dtype()]
         self.shape = array.shape
         self.data = _bytes_of(array)
         self.size_bytes = len(self.data)
@@ -177,4 +167,4 @@ def unpack(datatype: str, shape: tuple[int, ...], data: Array | memoryview) -> A
     if datatype == "BYTES":
         return deserialize_bytes_tensor(data.data if isinstance(data, np.ndarray) else data).reshape(shape)
     flat = data if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
-    return flat.view(NUMPY[datatype]).reshape(shape)
+    return flat.view(_TYPES[datatype]).reshape(shape)
