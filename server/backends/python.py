@@ -7,6 +7,7 @@ shm_max_bytes (of a run's inputs, and of its outputs), timeout_ms (of a run, 0 =
 
 from __future__ import annotations
 
+import stat
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -38,6 +39,10 @@ _COMPLETION = b"auto_complete_config"
 _COMPLETED_FIELDS = ("max_batch_size", "input", "output", "dynamic_batching", "model_transaction_policy")
 #: a model.py is written by hand; nothing sensible is longer
 _MOST_SOURCE_BYTES = 16 << 20
+_KINDS = (
+    (stat.S_ISDIR, "a directory"), (stat.S_ISFIFO, "a FIFO"), (stat.S_ISSOCK, "a socket"), (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)  # fmt: skip
 
 
 class PythonModel:
@@ -164,11 +169,18 @@ def model_file(directory: Path, name: str, links: Links) -> Path:
     if Path(name).name != name:
         raise ModelLoadError(f"{directory.name}/{name} leads out of the version's directory")
     if not file.is_file():
-        raise ModelLoadError(
-            f"{directory.parent.name}/{directory.name}/{name} is missing: backend 'python' expects a file with "
-            "class TritonPythonModel"
-        )
+        what = f"{directory.parent.name}/{directory.name}/{name} is {_instead(file)}"
+        raise ModelLoadError(f"{what}: backend 'python' expects a file with class TritonPythonModel")
     return file
+
+
+def _instead(file: Path) -> str:
+    """What there is where a file is expected. Clients are not told where links lead."""
+    try:
+        mode = file.stat().st_mode
+    except OSError:
+        return "a link to a file that is missing" if file.is_symlink() else "missing"
+    return next((f"{kind}, not a file" for is_kind, kind in _KINDS if is_kind(mode)), "not a file")
 
 
 def _refuse_environment(config: ModelConfig) -> None:

@@ -24,6 +24,9 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 class Arena:
     """[base, base + size_bytes) of the file is in use. One thread at a time."""
 
+    flat: Bytes
+    view: memoryview
+
     def __init__(self, limit_bytes: int) -> None:
         """limit_bytes: of size_bytes. Raises OSError."""
         self._limit_bytes = limit_bytes
@@ -61,12 +64,15 @@ class Arena:
         if self.fd >= 0:
             os.close(self.fd)
         self.fd = -1
+        # a mapping has a descriptor of its own
+        self.flat = np.empty(0, np.uint8)
+        self.view = self.flat.data
 
     def _map(self, size_bytes: int) -> None:
         if os.fstat(self.fd).st_size < self.base + size_bytes:
             os.ftruncate(self.fd, self.base + size_bytes)
-        self.flat: Bytes = np.frombuffer(mmap.mmap(self.fd, size_bytes, offset=self.base), np.uint8)
-        self.view: memoryview = self.flat.data
+        self.flat = np.frombuffer(mmap.mmap(self.fd, size_bytes, offset=self.base), np.uint8)
+        self.view = self.flat.data
 
 
 def _pages(size_bytes: int) -> int:
