@@ -65,8 +65,10 @@ def _let_go_of_all_but(control: int) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in range(3):
         os.dup2(null, descriptor)
-    os.closerange(3, control)
-    os.closerange(control + 1, max(control + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0]))
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - see _children()
+        if int(name) > 2 and int(name) != control:
+            with suppress(OSError):  # the one that was listed with
+                os.close(int(name))
 
 
 def _end(child: int, pidfd: int, deadline: float) -> int:
