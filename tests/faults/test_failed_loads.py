@@ -64,7 +64,7 @@ def test_a_load_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
     home = tmp_path / "home"
     for directory in (home, tmp_path / "models"):
         directory.mkdir()
-    options = ("--model-control-mode", "explicit", "--model-load-timeout-secs", "3")
+    options = ("--model-control-mode=explicit", "--model-load-timeout-secs=3", "--allow-python-override=true")
     with (
         site(tmp_path / "models", *options, environment={"TMPDIR": str(home), "HOME": str(home)}) as running,
         running.client() as client,

@@ -14,8 +14,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 import tritonclient.grpc as triton
-from onnxruntime.capi.onnxruntime_pybind11_state import OrtValue
 
+from hypersonic.server.backends.onnxruntime import _onnxruntime
 from hypersonic.server.backends.python_stub.errors import TritonModelException
 from hypersonic.server.backends.python_stub.tensor import NUMPY, Packed, Tensor, unpack
 from tests.server.backends import dlpack_producer as dl
@@ -85,6 +85,7 @@ def test_a_tensor_is_taken_and_given_back(datatype: str, versioned: bool) -> Non
 
 def test_onnxruntime_and_python_models_exchange_bfloat16() -> None:
     """A producer and consumer of another project, with bfloat16 of its own."""
+    OrtValue = _onnxruntime().capi.onnxruntime_pybind11_state.OrtValue
     value = OrtValue.ortvalue_from_numpy_with_onnx_type(BITS, 16)
     for exporter in (value, value.to_dlpack()):
         tensor = Tensor.from_dlpack("x", exporter)
