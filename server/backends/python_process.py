@@ -17,6 +17,7 @@ import subprocess
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Protocol
 
 from hypersonic.hls.child import python_argv, python_environment
@@ -187,6 +188,8 @@ class ModelProcess:
         if not poll.poll(1000 * _KEEPER_S):  # the model dies with it
             signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
         code = self._process.wait()
+        if code == -signal.SIGKILL:  # the model, or the keeper, which then had no time to kill what the model has started
+            _kill_session(self._process.pid)
         if code and not self._killed:
             _LOG.error("%s: its process ended with %s", self.name, _ending(code))
         self._drain()
@@ -204,6 +207,15 @@ class ModelProcess:
             os.set_blocking(output.fileno(), False)
             while self._print(output.fileno()):
                 pass
+
+
+def _kill_session(number: int) -> None:
+    """Those that are in it at this moment."""
+    for process in Path("/proc").iterdir():
+        with suppress(OSError, ValueError):
+            # the command, in parentheses, may hold anything
+            if int((process / "stat").read_bytes().rpartition(b")")[2].split()[3]) == number:
+                os.kill(int(process.name), signal.SIGKILL)
 
 
 def _ending(code: int) -> str:

@@ -35,7 +35,7 @@ def fork(control: int) -> None:
         libc.prctl(_PR_SET_NAME, b"model-keeper")
         _end_as(_keep(child, control))
     os.close(control)
-    os.setsid()
+    os.setpgid(0, 0)  # of a group that can be killed at once, in the keeper's session
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != keeper:
         os._exit(1)

@@ -144,6 +144,16 @@ def test_what_a_model_has_started_is_gone_although_somebody_has_stopped_its_keep
         assert left(pids) == []
 
 
+def test_what_a_model_has_started_in_its_session_is_gone_although_somebody_has_killed_its_keeper(tmp_path: Path) -> None:
+    with loaded(tmp_path, source(DOUBLE, starting(tmp_path / "pids"))) as model:
+        pids = pids_of(tmp_path / "pids")
+        os.kill(model.instance.process.pid, signal.SIGKILL)
+        model.instance.process.wait()
+        wait_for(lambda: not {"model", "program", "pool"} & set(left(pids)))
+    for kind in left(pids):  # nobody knows of these any more
+        os.kill(pids[kind], signal.SIGKILL)
+
+
 def test_the_keeper_of_a_models_process_is_small(tmp_path: Path) -> None:
     with loaded(tmp_path, source(textwrap.dedent(DOUBLE))) as model:
         status = Path(f"/proc/{model.instance.process.pid}/smaps_rollup").read_text()
