@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import re
 from typing import Any
 
 import h11
@@ -20,6 +21,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from hypersonic.server.slow_clients import SLOWEST_READ_BYTES_PER_S, Fault, SlowClients
 
+#: headers of which a request may have one
+_LENGTHS = {b"content-length", b"transfer-encoding"}
+#: a target that names the server, too, which every server has to take (RFC 9112, 3.2.2)
+_ABSOLUTE = re.compile(rb"https?://[^/?#]+([/?].*)?", re.IGNORECASE | re.DOTALL)
 #: all headers of a request together
 HEADER_BYTES = 65_536
 #: Triton's cap
@@ -30,7 +35,7 @@ LEAST_MEAN_BYTES = 64
 
 
 class BoundedConnection(h11.Connection):
-    """Raises RemoteProtocolError for a body in too many chunks."""
+    """Raises RemoteProtocolError for a body in too many chunks, and for one whose end can be read in two ways."""
 
     _chunks = 0
     _body_bytes = 0
@@ -44,11 +49,21 @@ class BoundedConnection(h11.Connection):
                 self._check()
         elif type(event) is h11.Request:
             self._chunks = self._body_bytes = 0
+            if _LENGTHS <= {name for name, _ in event.headers}:  # a proxy may have believed the other one (RFC 9112, 6.1)
+                raise h11.RemoteProtocolError("Content-Length beside Transfer-Encoding", error_status_hint=400)
+            if match := _ABSOLUTE.fullmatch(event.target):
+                return _with_target(event, match[1] or b"/")
         return event
 
     def _check(self) -> None:
         if self._chunks > MOST_CHUNKS or self._body_bytes < LEAST_MEAN_BYTES * (self._chunks - FREE_CHUNKS):
             raise h11.RemoteProtocolError(f"{self._chunks} chunks of {self._body_bytes} bytes in all", error_status_hint=400)
+
+
+def _with_target(request: h11.Request, target: bytes) -> h11.Request:
+    """The same request for a path and query of this server."""
+    target = target if target.startswith(b"/") else b"/" + target
+    return h11.Request(method=request.method, headers=request.headers, target=target, http_version=request.http_version)
 
 
 class BoundedProtocol(H11Protocol):

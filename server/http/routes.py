@@ -330,6 +330,8 @@ async def refuse(request: Request, error: Exception) -> Response:
         if isinstance(error, _OURS):
             error.model_name = error.model_name or str(request.path_params.get("model", ""))
             log_failure(_LOG, error, client_of(request))
-        return Json({"error": error.text[:_MOST_ERROR_CHARACTERS]}, status_of(error))
+        # nobody waits for the rest of a body that was too slow already
+        headers = {"connection": "close"} if isinstance(error, bodies.TooSlowError) else None
+        return Json({"error": error.text[:_MOST_ERROR_CHARACTERS]}, status_of(error), headers)
     code = error.status_code if isinstance(error, HTTPException) else 500
     return Json({"error": error.detail if isinstance(error, HTTPException) else "internal error"}, code)

@@ -31,6 +31,8 @@ LEEWAY_S = 30
 #: verified tokens remembered until they expire: a signature costs 50-100 us, a look-up 2 us
 _REMEMBERED = 4096
 _MIN_RSA_BITS = 2048
+#: times beyond that are none: floats cannot count seconds there any more
+_LATEST_S = (1 << 53) - 1
 _RSA = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 #: (kty, crv) -> algorithms
 _ALGORITHMS = {
@@ -40,6 +42,7 @@ _ALGORITHMS = {
     ("EC", "P-521"): ("ES512",),
     ("OKP", "Ed25519"): ("EdDSA",),
 }
+_DOTS = 2
 _FORM = "Jwt is not in the form of Header.Payload.Signature with two dots and 3 sections"
 
 
@@ -112,7 +115,7 @@ class JsonWebTokens:
     does not name any more. At start a secret in the file, or no key at all, is an error.
     """
 
-    missing = "Jwt is missing"
+    kind = "Jwt"
 
     def __init__(self, path: Path, issuer: str, audiences: Sequence[str]) -> None:
         """Raises StartError for a file that is not a set of public keys."""
@@ -147,13 +150,19 @@ class JsonWebTokens:
         if not keys.knows(digest, now_s):
             keys.remember(digest, self._verify(token, keys) + LEEWAY_S)
 
+    def fits(self, token: str) -> bool:
+        """Whether it has the three sections of a token in compact form."""
+        return token.count(".") == _DOTS
+
     def _verify(self, token: str, keys: KeySet) -> float:
         """When it expires, seconds since the epoch."""
         algorithm, kid = _header(token)
         error = CredentialsError("Jwks doesn't have key to match kid or alg from Jwt")
         for key in keys.candidates(algorithm, kid):
             try:
-                return float(self._claims(token, key, algorithm)["exp"])
+                claims = self._claims(token, key, algorithm)
+                times = {name: _seconds(claims, name) for name in ("nbf", "iat", "exp") if name in claims}
+                return times["exp"]
             except CredentialsError as refusal:
                 error = refusal
         raise error
@@ -170,6 +179,14 @@ class JsonWebTokens:
         except (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError) as error:
             raise CredentialsError(_text(error, jwt)) from error
         return claims
+
+
+def _seconds(claims: dict[str, Any], name: str) -> float:
+    """A claim that is a time (RFC 7519: NumericDate). Raises CredentialsError for one that is none."""
+    value = claims[name]
+    if type(value) not in (int, float) or not abs(value) <= _LATEST_S:
+        raise CredentialsError(f"Jwt payload [{name}] field is not a time in seconds")
+    return float(value)
 
 
 def _text(error: Exception, jwt: Any) -> str:
@@ -200,7 +217,7 @@ def _header(token: str) -> tuple[str, str | None]:
 
 def _json_header(token: str) -> dict[str, Any]:
     head, dots = token.partition(".")[0], token.count(".")
-    if dots != 2:
+    if dots != _DOTS:
         raise CredentialsError(_FORM)
     try:
         header = json.loads(base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)))

@@ -44,9 +44,12 @@ class RestrictedError(AuthorisationError):
 
 
 class Credentials(Protocol):
-    """One kind of bearer token. missing: what a caller without any is told."""
+    """One kind of bearer token. kind: its name, for the caller."""
 
-    missing: str
+    kind: str
+
+    def fits(self, token: str) -> bool:
+        """Whether a token has the form of this kind: the caller is told why it is not accepted as one."""
 
     def accept(self, token: str) -> None:
         """Returns for a good token. Raises CredentialsError or ForbiddenError."""
@@ -96,13 +99,14 @@ def authorise(policy: Policy, group: Group | None, headers: Headers) -> None:
 def _authenticate(credentials: tuple[Credentials, ...], headers: Headers) -> None:
     token = _bearer(headers)
     if token is None:
-        raise CredentialsError(credentials[-1].missing, missing=True)
-    for kind in credentials[:-1]:
+        raise CredentialsError(f"{' or '.join(kind.kind for kind in credentials)} is missing", missing=True)
+    *others, told = sorted(credentials, key=lambda kind: kind.fits(token))
+    for kind in others:
         try:
             return kind.accept(token)
         except AuthorisationError:
             continue
-    return credentials[-1].accept(token)
+    return told.accept(token)
 
 
 def _bearer(headers: Headers) -> str | None:

@@ -32,7 +32,7 @@ class BearerTokens:
     no token stays valid that the file does not name any more.
     """
 
-    missing = "bearer token is missing"
+    kind = "bearer token"
 
     def __init__(self, path: Path) -> None:
         """Raises StartError for a file that cannot be read, holds no token or a wrong line."""
@@ -49,6 +49,10 @@ class BearerTokens:
         digest = hashlib.sha256(token.encode()).digest()
         if not sum(hmac.compare_digest(digest, known) for known in self._list.value.digests):
             raise CredentialsError("bearer token is not known")
+
+    def fits(self, token: str) -> bool:
+        """Any text may be one."""
+        return bool(token)
 
     def _report(self, changed: TokenList) -> None:
         report_left_out(_LOG, self._path, changed.wrong)

@@ -18,6 +18,8 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 
 from hypersonic.server.errors import StartError
 from hypersonic.server.security import keys as keys_module
@@ -122,6 +124,10 @@ REFUSED: list[tuple[str, Callable[[], str]]] = [
     ("Jwt payload [aud] field is required", lambda: token(aud=None)),
     ("Jwt verification fails", lambda: token(STRANGER)),
     ("Jwt verification fails", lambda: token(exp="soon")),
+    ("Jwt payload [exp] field is not a time in seconds", lambda: token(exp=10**400)),
+    ("Jwt payload [exp] field is not a time in seconds", lambda: token(exp=str(int(time.time()) + 600))),
+    ("Jwt payload [nbf] field is not a time in seconds", lambda: token(nbf=True)),
+    ("Jwt not yet valid", lambda: token(nbf=10**400)),
     ("Jwt verification fails", lambda: token()[:-8] + "AAAAAAAA"),
     ("Jwt verification fails", lambda: swapped(token(), claims(sub="root"))),
     ("Jwks doesn't have key to match kid or alg from Jwt", lambda: token(EC_KEY, "ES256", "r")),
@@ -149,6 +155,37 @@ def test_every_other_token_is_refused_with_envoys_text(tokens: JsonWebTokens, te
         with pytest.raises(AuthorisationError) as error:
             tokens.accept(given)
         assert str(error.value) == text
+
+
+#: what JSON can hold, as issuers write claims and as nobody would
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
+    | st.sampled_from([10**400, -(10**400), 10**16, 1e308, "9" * 11, AUDIENCE, ISSUER]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=5,
+)  # fmt: skip
+
+
+@given(changes=st.dictionaries(st.sampled_from(["exp", "nbf", "iat", "iss", "aud", "sub", "jti"]), VALUES, min_size=1))
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example(changes={"exp": 10**400})
+@example(changes={"exp": float("nan")})
+@example(changes={"exp": float("inf")})
+@example(changes={"exp": True})
+@example(changes={"nbf": 10**400, "iat": -(10**400)})
+def test_a_signed_token_is_accepted_or_refused_whatever_its_claims_are(tokens: JsonWebTokens, changes: dict[str, Any]) -> None:
+    """Refused is anything without dates, issuer and audience; nothing is an error of the server."""
+    payload = json.dumps({**claims(), **changes}).encode()
+    head = b64(b'{"alg":"EdDSA","kid":"any"}')
+    signed = f"{head}.{b64(payload)}"
+    try:
+        tokens.accept(f"{signed}.{b64(ED_KEY.sign(signed.encode()))}")
+    except AuthorisationError as error:
+        assert "Jwt" in str(error)
+    else:
+        dates = [json.loads(payload)[name] for name in ("exp", "nbf", "iat")]
+        assert all(type(date) in (int, float) for date in dates)
+        assert dates[0] < 1 << 53
 
 
 def test_a_token_is_verified_once_and_not_after_it_expired(tokens: JsonWebTokens, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -309,7 +346,8 @@ def test_both_front_ends_take_the_same_tokens(serve: Serve, jwks: Path, tmp_path
     rows = (
         (f"Bearer {token()}", "OK", 200, ""),
         ("Bearer a-token-of-the-site-1", "OK", 200, ""),
-        ("", "UNAUTHENTICATED", 401, "Jwt is missing"),
+        ("", "UNAUTHENTICATED", 401, "bearer token or Jwt is missing"),
+        ("Bearer a-token-of-the-site-2", "UNAUTHENTICATED", 401, "bearer token is not known"),
         (f"Bearer {token(exp=1)}", "UNAUTHENTICATED", 401, "Jwt is expired"),
         (f"Bearer {token(aud='x')}", "PERMISSION_DENIED", 403, "Audiences in Jwt are not allowed"),
     )
