@@ -49,7 +49,7 @@ class BoundedConnection(h11.Connection):
                 self._check()
         elif type(event) is h11.Request:
             self._chunks = self._body_bytes = 0
-            if _LENGTHS <= {name for name, _ in event.headers}:  # a proxy may have believed the other one (RFC 9112, 6.1)
+            if {name for name, _ in event.headers} >= _LENGTHS:  # a proxy may have believed the other one (RFC 9112, 6.1)
                 raise h11.RemoteProtocolError("Content-Length beside Transfer-Encoding", error_status_hint=400)
             if match := _ABSOLUTE.fullmatch(event.target):
                 return _with_target(event, match[1] or b"/")

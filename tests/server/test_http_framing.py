@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where one HTTP request ends and the next begins: what a proxy could read otherwise ends the connection (RFC 9112, 6 and 11.2)."""
+"""Where one HTTP request ends and the next begins: what a proxy could read otherwise ends the connection (RFC 9112, 11.2)."""
 
 from __future__ import annotations
 

@@ -180,12 +180,10 @@ def test_a_signed_token_is_accepted_or_refused_whatever_its_claims_are(tokens: J
     signed = f"{head}.{b64(payload)}"
     try:
         tokens.accept(f"{signed}.{b64(ED_KEY.sign(signed.encode()))}")
-    except AuthorisationError as error:
-        assert "Jwt" in str(error)
-    else:
-        dates = [json.loads(payload)[name] for name in ("exp", "nbf", "iat")]
-        assert all(type(date) in (int, float) for date in dates)
-        assert dates[0] < 1 << 53
+    except AuthorisationError:
+        return
+    dates = [json.loads(payload)[name] for name in ("exp", "nbf", "iat")]
+    assert all(type(date) in (int, float) and date < 1 << 53 for date in dates)
 
 
 def test_a_token_is_verified_once_and_not_after_it_expired(tokens: JsonWebTokens, monkeypatch: pytest.MonkeyPatch) -> None:
