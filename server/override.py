@@ -56,7 +56,7 @@ class OverridePolicy:
 
 
 def read_override(parameters: Mapping[str, LoadParameter], policy: OverridePolicy) -> Override | None:
-    """None when there are no parameters. Raises InvalidRequestError."""
+    """None when there are no parameters. Raises InvalidRequestError; ModelLoadError for a path that no file may have."""
     config: str | None = None
     files: dict[OverrideFile, bytes] = {}
     for key, value in parameters.items():
@@ -87,7 +87,7 @@ def _bytes_of(key: str, value: LoadParameter) -> bytes:
 def _file_of(key: str) -> OverrideFile:
     version, _, name = key.removeprefix(_PREFIX).partition("/")
     if not is_version(version) or not _FILE_NAME.fullmatch(name):
-        raise InvalidRequestError(
+        raise ModelLoadError(
             f"Invalid file path: invalid load parameter '{_shown(key)}', expected 'file:<version>/<file name>': a version "
             "from 1 on and a name of at most 128 letters, digits, '_', '.' and '-', without directories"
         )

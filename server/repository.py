@@ -22,8 +22,8 @@ from types import MappingProxyType
 
 from hypersonic.server.backend import Backend
 from hypersonic.server.config import ModelConfig
-from hypersonic.server.control import ControlMode, ModelControl, check_brought_name, check_requested_name
-from hypersonic.server.errors import NotFoundError, ReplacingError, UnavailableError
+from hypersonic.server.control import ControlMode, ModelControl, check_brought_name, check_requested_name, poll_failure
+from hypersonic.server.errors import ModelLoadError, NotFoundError, ReplacingError, UnavailableError
 from hypersonic.server.layout import NOT_FOUND, Found, Place, find_models, require_repositories
 from hypersonic.server.lifecycle import Lifecycle
 from hypersonic.server.loading import Loader
@@ -198,7 +198,10 @@ class ModelRepository:
         check_requested_name(name)
         if parameters:
             check_brought_name(name)
-        override = read_override(parameters, self.control.override)
+        try:
+            override = read_override(parameters, self.control.override)
+        except ModelLoadError as error:
+            raise poll_failure(name, str(error)) from error
         self._lifecycle.bring(name, override)
         self._lifecycle.want((name,))
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import base64
 import binascii
 from typing import Any
 
@@ -50,10 +49,18 @@ def repository_load(servicer: Servicer, repository: str, model: str, document: A
 
 
 def _file(key: str, text: str) -> bytes:
+    """As Triton's C++ client writes it, in lines of 72 characters; or without "=" at the end. Raises InvalidRequestError."""
+    packed = text.replace("\n", "").replace("\r", "")  # where there are none, this copies nothing
+    if missing := -len(packed) % 4:
+        packed += "=" * missing
     try:
-        return base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise InvalidRequestError(f"parameter '{key}' is no base64: {error}") from error
+        return binascii.a2b_base64(packed, strict_mode=True)
+    except ValueError as error:
+        shown = key[:128].encode("unicode_escape").decode()
+        raise InvalidRequestError(
+            f"parameter '{shown}' is not base64: {error}; expected letters, digits, '+' and '/', of which line breaks are "
+            "skipped, and '=' at the end may be missing"
+        ) from error
 
 
 def repository_unload(servicer: Servicer, repository: str, model: str, document: Any) -> None:

@@ -6,6 +6,7 @@ Every case leaves `good` as it found it, so that cases do not depend on each oth
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable
 from typing import Any
@@ -109,7 +110,28 @@ def _loads() -> dict[str, Case]:
         seen += [_short(side.wire.infer(message("sent", good()))), side.wire.rpc("RepositoryModelUnload", model_name="sent")]
         return [*seen, side.wire.rpc("RepositoryModelLoad", model_name="sent").get("code")]
 
-    return {"unload and load": unloaded, "load with another configuration": overridden, "load a model that is sent": with_file}
+    def in_base64(text: str) -> Case:
+        def ask(side: Side) -> Any:
+            parameters = {"config": _CONFIG, "file:1/model.py": text}
+            seen = [side.wire.http("POST", "/v2/repository/models/sent/load", {"parameters": parameters})[::2]]
+            return [
+                *seen,
+                _short(side.wire.infer(message("sent", good()))),
+                side.wire.rpc("RepositoryModelUnload", model_name="sent"),
+            ]
+
+        return ask
+
+    text = base64.b64encode(_SOURCE + b"#" * ((1 - len(_SOURCE)) % 3)).decode()
+    lines = [text[start : start + 72] for start in range(0, len(text), 72)]
+    return {
+        "unload and load": unloaded,
+        "load with another configuration": overridden,
+        "load a model that is sent": with_file,
+        "HTTP load of a file in lines of base64": in_base64("\r\n".join(lines) + "\n"),
+        "HTTP load of a file in base64 without its end": in_base64(text.rstrip("=")),
+        "HTTP load of a file that is not base64": in_base64("!" + text),
+    }
 
 
 def _settled(wire: Wire) -> Any:

@@ -62,13 +62,20 @@ CONTROL: tuple[Difference, ...] = (
     Difference(
         "`file:` parameters",
         "any path: without a version, above the model (INTERNAL), absolute, in a subdirectory",
-        "INVALID_ARGUMENT unless `file:<version>/<name>`",
+        "INTERNAL with the reason unless `file:<version>/<name>`",
         "names come from the network (CVE-2023-31036)",
         (
             "control: override: a file of no version", "control: override: a file above",
             "control: override: a file above its version", "control: override: a file by its absolute path",
             "control: override: a file without a name", "control: override: a file in a directory of its version",
         ),
+    ),
+    Difference(
+        "base64 of a `file:` parameter with other characters",
+        "these are skipped",
+        "400 with what is allowed; line breaks are skipped, `=` at the end may be missing",
+        "a damaged model must not be loaded",
+        ("control: HTTP load of a file that is not base64",),
     ),
     Difference(
         "loading nothing, a path, or files without a configuration",

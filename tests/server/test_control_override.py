@@ -134,7 +134,8 @@ def test_parameters_that_do_not_fit_are_refused_and_what_serves_goes_on(
 )
 def test_a_file_goes_nowhere_but_into_a_version(opened: Open, key: str) -> None:
     repository = opened()
-    with pytest.raises(InvalidRequestError, match=r"^Invalid file path: invalid load parameter 'file:"):
+    text = r"^failed to load 'n', failed to poll from model repository: Invalid file path: invalid load parameter 'file:"
+    with pytest.raises(ModelLoadError, match=text):
         repository.load("n", {"config": CONFIG, key: b"5"})
     assert rows(repository) == []
 

@@ -182,13 +182,34 @@ def test_load_and_unload_reach_the_repository(running: Running, client: Any, mon
         ({"parameters": {"config": 3}}, 500, "attempt to access JSON non-string as string"),
         ({"parameters": []}, 500, "attempt to get members for non-object"),
         ({"parameters": {"foo": "x"}}, 500, "unexpected error on creating Triton parameter"),
-        ({"parameters": {"file:1/a": "!"}}, 400, "parameter 'file:1/a' is no base64"),
+        ({"parameters": {"file:1/a": "!"}}, 400, "parameter 'file:1/a' is not base64: "),
+        ({"parameters": {"file:1/a": "QUJD RA=="}}, 400, "line breaks are skipped, and '=' at the end may be missing"),
+        ({"parameters": {"file:1/a": "QQ==QUJD"}}, 400, "parameter 'file:1/a' is not base64: "),
+        ({"parameters": {"file:1/a": "QUJDR"}}, 400, "parameter 'file:1/a' is not base64: "),
+        ({"parameters": {"file:1/a": "QUJé"}}, 400, "parameter 'file:1/a' is not base64: "),
+        ({"parameters": {"file:" + "k" * 10_000: "!"}}, 400, "kkk' is not base64: "),
     ],
 )
 def test_load_requests_that_are_none_are_refused(running: Running, body: Any, status: int, error: str) -> None:
     found, answer = ask(running.http, "/v2/repository/models/m/load", "POST", body)
     assert found == status
     assert error in json.loads(answer)["error"]
+
+
+def test_base64_may_have_line_breaks_and_lack_its_end(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Triton's C++ client breaks lines after 72 characters, its server takes any length and text without '=' at the end."""
+    came: list[bytes] = []
+    monkeypatch.setattr(running.server.repository, "load", lambda _, parameters: came.append(parameters["file:1/a"]))
+    data = bytes(range(256)) * 10 + b"12"
+    text = base64.b64encode(data).decode()
+    lines = [text[start : start + 72] for start in range(0, len(text), 72)]
+    for written in (text, "\n".join(lines) + "\n", "\r\n".join(lines), text.rstrip("="), "\n".join(lines).rstrip("=") + "\n"):
+        found = ask(running.http, "/v2/repository/models/m/load", "POST", {"parameters": {"config": "{}", "file:1/a": written}})
+        assert found == (200, ""), repr(written[:80])
+        assert came.pop() == data, repr(written[:80])
+    for nothing in ("", "\r\n"):
+        ask(running.http, "/v2/repository/models/m/load", "POST", {"parameters": {"config": "{}", "file:1/a": nothing}})
+        assert came.pop() == b""
 
 
 def test_a_body_of_control_is_bounded_too(serve: Serve) -> None:

@@ -51,7 +51,7 @@ POLICY = OverridePolicy(limit_bytes=1000)
     ],
 )
 def test_a_file_lies_in_a_version_under_a_plain_name(path: str) -> None:
-    with pytest.raises(InvalidRequestError, match="invalid load parameter") as error:
+    with pytest.raises(ModelLoadError, match="invalid load parameter") as error:
         read_override({"config": "{}", f"file:{path}": b"x"}, POLICY)
     assert error.value.text.isprintable()
 
