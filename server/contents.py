@@ -227,7 +227,7 @@ def _check_range(values: NDArray[Any], datatype: Datatype, name: str) -> None:
     outside = (values < low) | (values > high)
     if outside.any():
         worst = int(values[outside.argmax()])
-        raise InvalidRequestError(f"input '{name}': {worst} is not a {datatype.name}, which holds {low} to {high}")
+        raise InvalidRequestError(f"input '{name}': {worst} does not fit {datatype.name}, which holds {low} to {high}")
 
 
 def _strings(values: Iterable[bytes]) -> memoryview:

@@ -43,28 +43,28 @@ def encode(name: str, datatype: Datatype, shape: tuple[int, ...], data: Any) -> 
         )
     given = elements(data, "data")
     if isinstance(given, LongArray):
-        return _encode_pieces(datatype, prod(shape), given)
+        return _encode_pieces(name, datatype, prod(shape), given)
     values = _flat(given)
-    encoded = _encode(values, datatype)
+    encoded = _encode(name, values, datatype)
     if datatype.size_bytes and len(values) != prod(shape):  # strings are counted when the model is known, as in Triton
         raise MalformedJsonError(_WRONG_COUNT)
     return memoryview(encoded)
 
 
-def _encode_pieces(datatype: Datatype, count: int, given: LongArray) -> memoryview:
+def _encode_pieces(name: str, datatype: Datatype, count: int, given: LongArray) -> memoryview:
     encoded: list[bytes] = []
     found = 0
     for values in given.pieces():
         found += len(values)
         if found > count:
             break
-        encoded.append(_encode(values, datatype))
+        encoded.append(_encode(name, values, datatype))
     if found != count:
         raise MalformedJsonError(_WRONG_COUNT)
     return memoryview(b"".join(encoded))
 
 
-def _encode(values: list[Any], datatype: Datatype) -> bytes:
+def _encode(name: str, values: list[Any], datatype: Datatype) -> bytes:
     kinds = frozenset(map(type, values))
     if datatype.name == "BYTES":
         return _strings(values, kinds)
@@ -74,7 +74,7 @@ def _encode(values: list[Any], datatype: Datatype) -> bytes:
             raise MalformedJsonError("Unable to parse 'data': attempt to access JSON non-number as double")
     elif not kinds <= _KINDS[kind][0]:
         raise wrong_type("data", _KINDS[kind][1])
-    return _numbers(values, datatype, kind).tobytes()
+    return _numbers(name, values, datatype, kind).tobytes()
 
 
 def _flat(data: list[Any]) -> list[Any]:
@@ -107,24 +107,35 @@ def _strings(values: list[Any], kinds: frozenset[type]) -> bytes:
     return b"".join([part for value in encoded for part in (_LENGTH.pack(len(value)), value)])
 
 
-def _numbers(values: list[Any], datatype: Datatype, kind: str) -> np.ndarray[Any, Any]:
+def _numbers(name: str, values: list[Any], datatype: Datatype, kind: str) -> np.ndarray[Any, Any]:
     try:
         if kind == "f":
-            with np.errstate(over="ignore"):  # beyond FP32's range is infinity, as in Triton
+            with np.errstate(over="raise"):  # at a number that becomes infinite, not at Infinity
                 return np.array(values, np.float64).astype(datatype.numpy)
         return np.array(values, datatype.numpy)
+    except FloatingPointError:
+        raise _too_large(name, np.array(values, np.float64), datatype) from None
     except OverflowError:
-        raise _out_of_range(values, datatype, kind) from None
+        raise _out_of_range(name, values, datatype, kind) from None
 
 
-def _out_of_range(values: list[Any], datatype: Datatype, kind: str) -> MalformedJsonError | InvalidRequestError:
+def _too_large(name: str, values: np.ndarray[Any, Any], datatype: Datatype) -> InvalidRequestError:
+    with np.errstate(over="ignore"):
+        found = np.isfinite(values) & np.isinf(values.astype(datatype.numpy))
+    worst, most = float(values[found.argmax()]), float(np.finfo(datatype.numpy).max)
+    return InvalidRequestError(
+        f"input '{name}': {worst} does not fit {datatype.name}, which holds {-most} to {most}, NaN and Infinity"
+    )
+
+
+def _out_of_range(name: str, values: list[Any], datatype: Datatype, kind: str) -> MalformedJsonError | InvalidRequestError:
     if kind == "f":
         return MalformedJsonError("failed to parse the request JSON buffer: Number too big to be stored in double.")
     low, high = int(np.iinfo(datatype.numpy).min), int(np.iinfo(datatype.numpy).max)
     worst = next(value for value in values if not low <= value <= high)
     if datatype.size_bytes == 8 or (kind == "u" and worst < 0) or worst not in _INT64:  # what RapidJSON reads as a double
         return wrong_type("data", _KINDS[kind][1])
-    return InvalidRequestError(f"Unable to parse 'data': {worst} is no {datatype.name}, which holds {low} to {high}")
+    return InvalidRequestError(f"input '{name}': {worst} does not fit {datatype.name}, which holds {low} to {high}")
 
 
 def decode(name: str, output: Output) -> bytes:

@@ -84,12 +84,12 @@ REQUESTS: tuple[Difference, ...] = (
     ),
     Difference(
         "numbers that do not fit their datatype (typed contents, JSON)",
-        "cut to the low bits",
+        "integers are cut to the low bits, FP32 is infinite (`1e39`)",
         "INVALID_ARGUMENT (400)",
         "wrong physics is worse than a refusal",
         (
             "typed values that do not fit INT8", "typed values that do not fit UINT16", "HTTP UINT8 300", "HTTP INT8 -129",
-            "HTTP INT32 2^31",
+            "HTTP INT32 2^31", "HTTP FP32 1e39", "HTTP FP32 -1e39",
         ),
     ),
     Difference(

@@ -187,7 +187,7 @@ def _values() -> dict[str, Row]:
         "texts": post("STRING", [3], ["a", "", "\u00e9"]), "text of numbers": post("STRING", [1], [1]), "text with a zero byte": post("STRING", [1], ["a\0b"]),
         "UINT8 300": post("UINT8", [1], [300]), "INT8 -129": post("INT8", [1], [-129]), "UINT32 -1": post("UINT32", [1], [-1]),
         "INT32 2^31": post("INT32", [1], [2**31]), "INT64 2^63": post("INT64", [1], [2**63]), "UINT64 2^63": post("UINT64", [1], [2**63]),
-        "INT32 1.5": post("INT32", [1], [1.5]), "FP32 1e39": post("FP32", [1], [1e39]), "FP32 0.1": post("FP32", [2], [0.1, 1 / 3]), "FP64 0.1": post("FP64", [2], [0.1, 1 / 3]),
+        "INT32 1.5": post("INT32", [1], [1.5]), "FP32 1e39": post("FP32", [1], [1e39]), "FP32 -1e39": post("FP32", [2], [[0], [-1e39]]), "FP32 0.1": post("FP32", [2], [0.1, 1 / 3]), "FP64 0.1": post("FP64", [2], [0.1, 1 / 3]),
         "FP32 whole numbers": post("FP32", [3], [1, 100000000, 1e20]), "no values": post("FP32", [0], []),
     }  # fmt: skip
 

@@ -53,7 +53,7 @@ def test_bytes_elements_carry_their_lengths() -> None:
 
 @pytest.mark.parametrize(("datatype", "field", "value"), [("INT8", "int_contents", 128), ("UINT16", "uint_contents", 65536)])
 def test_a_value_that_its_datatype_does_not_hold_is_refused(datatype: str, field: str, value: int) -> None:
-    with pytest.raises(InvalidRequestError, match=f"{value} is not a {datatype}"):
+    with pytest.raises(InvalidRequestError, match=f"{value} does not fit {datatype}"):
         converted(datatype, field, [value])
 
 

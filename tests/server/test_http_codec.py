@@ -103,8 +103,8 @@ WRONG = [
     ("FP32", "abc", "Unable to parse 'data': attempt to access JSON non-array as array"),
     ("FP32", [1, 2], "Unable to parse 'data': Shape does not match true shape of 'data' field"),
     ("FP32", [], "Unable to parse 'data': Shape does not match true shape of 'data' field"),
-    ("INT8", [128], "128 is no INT8, which holds -128 to 127"),
-    ("UINT16", [65536], "65536 is no UINT16, which holds 0 to 65535"),
+    ("INT8", [128], "input 'x': 128 does not fit INT8, which holds -128 to 127"),
+    ("UINT16", [65536], "input 'x': 65536 does not fit UINT16, which holds 0 to 65535"),
     ("INT32", [10**5000], "attempt to access JSON non-signed-integer as signed-integer"),
 ]
 
@@ -116,9 +116,40 @@ def test_values_of_another_type_are_refused(datatype: str, data: Any, text: str)
     assert text in str(caught.value)
 
 
-def test_floats_beyond_fp32_are_infinite_as_in_triton() -> None:
-    data = tensors.encode("x", DATATYPES["FP32"], (3,), jsontext.parse(b"[1e39, -Infinity, NaN]"))
-    np.testing.assert_array_equal(np.frombuffer(data, "<f4"), np.array([np.inf, -np.inf, np.nan], "f4"))
+LARGEST = "-3.4028234663852886e+38 to 3.4028234663852886e+38"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("1e39", "1e+39"),
+        ("-1e39", "-1e+39"),
+        ("3.4028236e38", "3.4028236e+38"),
+        ("1" + "0" * 39, "1e+39"),
+        ("[[[1], [-1e39]], 1e300]", "-1e+39"),
+        ("NaN, Infinity, 1e39", "1e+39"),
+        ("1.5, " * 30_000 + "1e39", "1e+39"),
+    ],
+    ids=["positive", "negative", "nearly", "integer", "nested", "beside infinity", "long"],
+)
+def test_floats_that_do_not_fit_fp32_are_refused(text: str, shown: str) -> None:
+    text = f'{{"inputs":[{{"data":[{text}]}}]}}'
+    data = jsontext.parse_request(memoryview(text.encode()))["inputs"][0]["data"]
+    with pytest.raises(InvalidRequestError) as caught:
+        tensors.encode("x", DATATYPES["FP32"], (len(text.split(",")),), data)
+    assert str(caught.value) == f"input 'x': {shown} does not fit FP32, which holds {LARGEST}, NaN and Infinity"
+
+
+def test_floats_that_fit_fp32_are_taken() -> None:
+    text = b"[3.4028235e38, -3.4028235677973362e38, 1e-50, -Infinity, NaN]"
+    data = tensors.encode("x", DATATYPES["FP32"], (5,), jsontext.parse(text))
+    largest = np.finfo("f4").max
+    np.testing.assert_array_equal(np.frombuffer(data, "<f4"), np.array([largest, -largest, 0, -np.inf, np.nan], "f4"))
+
+
+def test_a_double_holds_what_fp32_does_not() -> None:
+    data = tensors.encode("x", DATATYPES["FP64"], (2,), jsontext.parse(b"[1e39, -1e308]"))
+    np.testing.assert_array_equal(np.frombuffer(data, "<f8"), [1e39, -1e308])
 
 
 def test_floats_are_written_as_the_double_they_equal() -> None:
