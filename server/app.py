@@ -38,6 +38,7 @@ from hypersonic.server.errors import ServerError, StartError
 from hypersonic.server.handlers import CONTROL_THREADS, INFER, control_methods, generic_handler, rpc_handlers
 from hypersonic.server.health import CHECK, HealthServicer, health_handler
 from hypersonic.server.http import app as http
+from hypersonic.server.limits import Limits
 from hypersonic.server.log import LogControl
 from hypersonic.server.memory import raise_malloc_thresholds
 from hypersonic.server.model import Model
@@ -117,6 +118,7 @@ class Server:
         self._servicer = Servicer(
             self.service, server_id=opts.id, regions=regions, trace=self._trace, log=log_control,
             header_pattern=opts.grpc_header_forward_pattern, threads=opts.grpc_infer_thread_count,
+            limits=Limits.of_strings(opts.grpc_max_bytes_elements),
         )  # fmt: skip
         self._health = HealthServicer(self.service)
         self._pool = ThreadPoolExecutor(max(1, opts.grpc_infer_thread_count), thread_name_prefix="grpc-infer")

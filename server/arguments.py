@@ -266,6 +266,10 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
     )
     for name, text in (
         ("--grpc-max-message-bytes", "largest gRPC message in bytes, as sent and as decompressed"),
+        (
+            "--grpc-max-bytes-elements",
+            "most elements of datatype BYTES that one gRPC request has in bytes_contents; raw_input_contents are not counted",
+        ),
         ("--grpc-max-metadata-bytes", "most bytes of headers of one gRPC call"),
         ("--grpc-max-concurrent-streams", "most calls at the same time on one gRPC connection; more wait at the client"),
         ("--grpc-max-connections", "most gRPC connections at the same time, shared by address; more are closed"),

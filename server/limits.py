@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 from hypersonic.server.errors import InvalidRequestError
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Limits:
-    """Per request. typed_elements and string_elements: of all its typed contents together. fields: of protobuf, of any kind.
+    """Per request. typed_elements and string_elements: of all its typed contents together. fields: of protobuf, of any kind,
+    beside string_elements, each of which is a field.
 
     control_bytes: of a message that carries no tensors and no files.
     """
@@ -30,9 +31,19 @@ class Limits:
     dims: int = 64
     typed_elements: int = 2**25
     string_elements: int = 2**20
-    fields: int = 2**21
+    fields: int = 2**20
     uncounted_bytes: int = 65_536
     control_bytes: int = 2**20
+
+    @classmethod
+    def of_strings(cls, elements: int) -> Self:
+        """With another bound on string elements, each of which takes at least two bytes."""
+        return cls(string_elements=elements, uncounted_bytes=min(cls.uncounted_bytes, 2 * elements))
+
+    @property
+    def all_fields(self) -> int:
+        """Fields of protobuf, of any kind."""
+        return self.fields + self.string_elements
 
 
 LIMITS = Limits()
@@ -72,7 +83,7 @@ class _Counted(NamedTuple):
 
 
 _PARAMETER = _Counted("parameters", "parameters")
-_TYPED, _STRINGS = "elements of typed contents", "string elements"
+_TYPED, _STRINGS = "elements of typed contents", "elements in bytes_contents"
 #: measured: what an element takes in protobuf's arrays, which may be half empty, and in the tensor made of them
 _NUMBER_BYTES, _STRING_BYTES = 24, 48
 #: InferTensorContents: varints are a byte or more each, fp32 four, fp64 eight
@@ -104,7 +115,7 @@ def check_wire(data: bytes, limits: Limits = LIMITS) -> int:
     """
     if len(data) <= limits.uncounted_bytes:
         return 0
-    most = {**vars(limits), "shape_bytes": limits.inputs * limits.dims * _VARINT_BYTES}
+    most = {**vars(limits), "shape_bytes": limits.inputs * limits.dims * _VARINT_BYTES, "fields": limits.all_fields}
     found = _count(data, most)
     numbers, strings = int(found.get(_TYPED, 0)), int(found.get(_STRINGS, 0))
     return _NUMBER_BYTES * numbers + _STRING_BYTES * strings + (2 * len(data) if strings else 0)
@@ -113,7 +124,7 @@ def check_wire(data: bytes, limits: Limits = LIMITS) -> int:
 def check_control(data: bytes, *, carries_files: bool, limits: Limits = LIMITS) -> None:
     """A serialized request of any other RPC. carries_files: RepositoryModelLoad. Raises InvalidRequestError."""
     if carries_files:
-        for count, _ in enumerate(_fields(data, 0, len(data), iter(range(limits.fields)))):
+        for count, _ in enumerate(_fields(data, 0, len(data), iter(range(limits.all_fields)))):
             _bound(count, limits.parameters + 2, "parameters")  # beside them there are two names
     elif len(data) > limits.control_bytes:
         raise InvalidRequestError(f"the request has {len(data)} bytes, expected at most {limits.control_bytes}")
@@ -136,10 +147,19 @@ def _count(data: bytes, most: Mapping[str, int]) -> Mapping[str, float]:
             continue
         found[counted.what] = found.get(counted.what, 0) + ((stop - start) * counted.per_byte or 1)
         if found[counted.what] > most[counted.limit]:
-            raise InvalidRequestError(f"the request has more than {most[counted.limit]} {counted.what}: split it")
+            raise _too_many(counted.what, most[counted.limit])
         if counted.inside is not None:
             stack.append((dict(counted.inside), _fields(data, start, stop, steps)))
     return found
+
+
+def _too_many(what: str, most: int) -> InvalidRequestError:
+    if what != _STRINGS:
+        return InvalidRequestError(f"the request has more than {most} {what}: split it")
+    return InvalidRequestError(
+        f"got at least {most + 1} {what}, expected at most {most} (--grpc-max-bytes-elements): send raw_input_contents, which "
+        "are not counted, or split the request"
+    )
 
 
 def _fields(data: bytes, at: int, end: int, steps: Iterator[int]) -> Iterator[tuple[int, int, int]]:

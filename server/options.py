@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hypersonic.server.control import ControlMode, ModelControl
+from hypersonic.server.limits import LIMITS
 from hypersonic.server.override import OverridePolicy
 
 #: calls that have come and that no thread has taken yet. gRPC core begins to refuse calls at random, whosever they are, at its
@@ -75,6 +76,7 @@ class Options:
     grpc_max_message_bytes: int = 2**31 - 1
     grpc_max_metadata_bytes: int = 16_384
     grpc_max_concurrent_streams: int = 1024
+    grpc_max_bytes_elements: int = LIMITS.string_elements
     grpc_max_connections: int = 16_384
     grpc_use_ssl: bool = False
     grpc_use_ssl_mutual: bool = False

@@ -25,6 +25,7 @@ from hypersonic.server.errors import InvalidRequestError, ReplacingError, Server
 from hypersonic.server.grpc_call import Context, GrpcCall, admit
 from hypersonic.server.grpc_frame import GrpcFrame
 from hypersonic.server.grpc_shm import SharedMemoryRpcs
+from hypersonic.server.limits import LIMITS, Limits
 from hypersonic.server.log import LogControl
 from hypersonic.server.model import Model
 from hypersonic.server.observe.trace_settings import TraceConfig, TraceControl
@@ -68,10 +69,11 @@ class Servicer:
         log: LogControl | None = None,
         header_pattern: str = "",
         threads: int = 256,
+        limits: Limits = LIMITS,
     ) -> None:
         """header_pattern: a regular expression; metadata whose key has it become request parameters.
 
-        threads: that may wait for models at a time.
+        threads: that may wait for models at a time. limits: of one inference request.
         """
         self._service = service
         self._shares = Shares(threads)
@@ -79,7 +81,7 @@ class Servicer:
         self._log = log
         self._pattern = re.compile(header_pattern, re.IGNORECASE) if header_pattern else None
         self._server_id = server_id
-        self.regions = regions
+        self.regions, self.limits = regions, limits
         self.shared_memory = SharedMemoryRpcs(regions)
         self._frames: WeakKeyDictionary[Model, GrpcFrame] = WeakKeyDictionary()
 
@@ -106,7 +108,7 @@ class Servicer:
         arrived_ns = time.monotonic_ns()
         call = GrpcCall(context)
         held = admit(self._service.admission, call, len(data))
-        message, raw = split(data, held.take)
+        message, raw = split(data, held.take, self.limits)
 
         def finish(answer: bytes) -> bytes:
             held.hold(len(answer))

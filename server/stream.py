@@ -165,7 +165,7 @@ class Stream:
         try:
             held = Held(self._service.admission, self.client, len(data))
             ticket = self._add(Ticket(self, held))
-            message, raw = split(data, held.take)
+            message, raw = split(data, held.take, self._servicer.limits)
             request_id = message.id
             model = self._service.repository.model(message.model_name, message.model_version)
             request = self._servicer.request(message, raw, held, self._call)

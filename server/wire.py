@@ -21,7 +21,7 @@ from tritonclient.grpc.service_pb2 import ModelInferRequest, ModelInferResponse
 
 from hypersonic.server.answer import NO_PARAMETERS, Output
 from hypersonic.server.errors import InvalidRequestError
-from hypersonic.server.limits import LIMITS, check_wire
+from hypersonic.server.limits import LIMITS, Limits, check_wire
 from hypersonic.server.request import ParameterValue
 
 #: protobuf's and gRPC's limit of one message
@@ -31,7 +31,9 @@ _NOWHERE: Mapping[int, Mapping[str, ParameterValue]] = {}
 _HEADER_TAGS = frozenset((0x0A, 0x12, 0x1A, 0x22, 0x2A, 0x32))  # fields 1 to 6, length-delimited
 
 
-def split(data: bytes, take: Callable[[int], object] = int) -> tuple[ModelInferRequest, list[memoryview]]:
+def split(
+    data: bytes, take: Callable[[int], object] = int, limits: Limits = LIMITS
+) -> tuple[ModelInferRequest, list[memoryview]]:
     """A serialized ModelInferRequest -> the message without raw_input_contents, and those as views into `data`.
 
     take: called with the bytes of memory it is about to need beside `data`, where they are worth the word; may raise.
@@ -41,10 +43,10 @@ def split(data: bytes, take: Callable[[int], object] = int) -> tuple[ModelInferR
         walked = _walk(data)
         if walked is not None:
             header, raw = walked
-            if more := check_wire(header):
+            if more := check_wire(header, limits):
                 take(more)
             return ModelInferRequest.FromString(header), raw
-        if more := check_wire(data):
+        if more := check_wire(data, limits):
             take(more)
         message = ModelInferRequest.FromString(data)
     except DecodeError as error:

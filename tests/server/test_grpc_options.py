@@ -53,6 +53,23 @@ def counting_proxy(server: str) -> Iterator[tuple[str, list[int]]]:
         yield f"127.0.0.1:{listener.getsockname()[1]}", received
 
 
+def test_an_operator_bounds_the_elements_of_typed_bytes(serve: Serve) -> None:
+    """On one call and in a stream; elements that come raw are not counted."""
+    with serve(grpc_max_bytes_elements=2) as running, grpc.insecure_channel(running.grpc) as channel:
+        message = request()
+        message.ClearField("raw_input_contents")
+        message.inputs[0].contents.bytes_contents.extend([b"a", b"b", b"c"])
+        text = (
+            "got at least 3 elements in bytes_contents, expected at most 2 (--grpc-max-bytes-elements): send "
+            "raw_input_contents, which are not counted, or split the request"
+        )
+        with pytest.raises(grpc.RpcError) as caught:
+            Stub(channel).ModelInfer(message, timeout=60)
+        assert (caught.value.code(), caught.value.details()) == (grpc.StatusCode.INVALID_ARGUMENT, text)
+        assert [answer.error_message for answer in Stub(channel).ModelStreamInfer(iter([message]), timeout=60)] == [text]
+        assert Stub(channel).ModelInfer(request(), timeout=60).raw_output_contents
+
+
 def test_headers_become_parameters_where_that_is_asked_for(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     with serve(grpc_header_forward_pattern="^(X-User|timeout)") as running, grpc.insecure_channel(running.grpc) as channel:
         seen: list[Any] = []

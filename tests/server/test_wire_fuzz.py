@@ -123,7 +123,7 @@ def test_the_count_before_the_parse_is_the_librarys() -> None:
     ids=["inputs", "outputs", "parameters", "raw", "scalar again", "unknown field", "group"],
 )
 def test_a_message_of_very_many_fields_is_refused_before_it_is_parsed(bomb: bytes, text: str) -> None:
-    data = bomb * (LIMITS.fields + 10)
+    data = bomb * (LIMITS.fields + LIMITS.string_elements + 10)
     with pytest.raises(InvalidRequestError, match=text):
         split(data)
     with pytest.raises(InvalidRequestError, match=text):
@@ -133,7 +133,10 @@ def test_a_message_of_very_many_fields_is_refused_before_it_is_parsed(bomb: byte
 @pytest.mark.parametrize(
     ("contents", "text"),
     [
-        (b"\x42\x00" * (LIMITS.string_elements + 1), "string elements"),
+        (
+            b"\x42\x00" * (LIMITS.string_elements + 1),
+            "got at least 1048577 elements in bytes_contents",
+        ),
         (b"\x1a\x84\x80\x80\x10" + bytes(LIMITS.typed_elements + 4), "elements of typed contents"),
     ],
     ids=["bytes_contents", "int64_contents"],
@@ -144,6 +147,26 @@ def test_typed_contents_of_very_many_elements_are_refused_before_they_are_parsed
     tensor = b"\x2a" + varint(len(contents)) + contents
     with pytest.raises(InvalidRequestError, match=text):
         split(b"\x2a" + varint(len(tensor)) + tensor)
+
+
+def typed_strings(count: int) -> bytes:
+    request = ModelInferRequest(model_name="m")
+    request.inputs.add(name="x", datatype="BYTES", shape=[count]).contents.bytes_contents.extend([b""] * count)
+    data: bytes = request.SerializeToString()
+    return data
+
+
+@pytest.mark.parametrize("most", [1, 20, 40_000, 3_000_000])
+def test_an_operator_says_how_many_elements_bytes_contents_have(most: int) -> None:
+    limits = Limits.of_strings(most)
+    if most < LIMITS.string_elements:
+        text = (
+            rf"got at least {most + 1} elements in bytes_contents, expected at most {most} \(--grpc-max-bytes-elements\): send"
+        )
+        with pytest.raises(InvalidRequestError, match=text):
+            split(typed_strings(most + 1), limits=limits)
+    most = min(most, LIMITS.fields + 1)  # also without the option's room for fields
+    assert len(split(typed_strings(most), limits=limits)[0].inputs[0].contents.bytes_contents) == most
 
 
 def test_a_large_typed_tensor_is_read() -> None:

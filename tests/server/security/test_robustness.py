@@ -70,7 +70,7 @@ BOMBS = {
     "outputs": (b"\x32\x00" * (6 << 20), "more than 1024 requested outputs"),
     "parameters": (b"".join(field(4, field(1, b"%d" % n)) for n in range(200_000)), "more than 1024 parameters"),
     "dimensions": (field(5, field(3, bytes(12 << 20))), "more than 655360 dimensions"),
-    "strings": (field(5, field(5, b"\x42\x00" * (6 << 20))), "more than 1048576 string elements"),
+    "strings": (field(5, field(5, b"\x42\x00" * (6 << 20))), "expected at most 1048576 (--grpc-max-bytes-elements)"),
     "unknown field, then inputs": (b"\x40\x01" + b"\x2a\x00" * (6 << 20), "more than 1024 inputs"),
     "outputs of an input's parameters": (field(6, b"\x12\x00" * (6 << 20)), "more than 1024 parameters"),
 }
