@@ -214,13 +214,13 @@ def test_the_builds_for_two_targets_are_served_at_once_and_give_equal_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(signal, "signal", fail_never)
-    where = [str(place) for place in places(tmp_path)]
+    where = ["--model-repository", str(tmp_path / "models"), "--build-directory", str(tmp_path / "build")]
     for options in ((), ("--target", "sw_emu", "--name", "golden")):
         assert cli.main(["build", "facile", *options, "--no-resources", *where]) == 0
     assert "note" not in capsys.readouterr().err
     x = triton.InferInput("input", [1000, 18], "FP32")
     x.set_data_from_numpy(gate_rows()[:1000].astype(np.float32))
-    with served(tmp_path) as server, triton.InferenceServerClient(server.grpc) as client:
+    with served(tmp_path / "models") as server, triton.InferenceServerClient(server.grpc) as client:
         kernel, golden = (client.infer(name, [x]).as_numpy("output") for name in ("facile", "golden"))
         np.testing.assert_array_equal(kernel, golden)
         urls = ["--url", server.grpc, "--metrics-url", f"http://{server.metrics}/metrics"]
