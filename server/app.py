@@ -67,6 +67,8 @@ __all__ = ["Options", "Server", "Signals", "add_arguments", "main", "serve"]
 _LOG = logging.getLogger("hypersonic.server.app")  # also when run as __main__
 #: how long at shutdown an answer that is already made may take to leave, and a request that was begun to come
 _GRACE_S = 2.0
+#: how long each step of the end may take, whatever the exit timeout
+_LEAST_S = 0.25
 #: how long clients that still ask are told so before the ports close, and how long none has to ask for them to close sooner
 _LINGER_S, _SILENCE_S = 1.0, 0.25
 #: health checks whose request is being read, at a time: they are answered as soon as it has come
@@ -263,7 +265,7 @@ class Server:
 
     def stop(self, signals: Signals) -> bool:
         """Drain, close, unload; whether everything ended by itself."""
-        deadline = time.monotonic() + self.options.exit_timeout_secs
+        deadline = (begin := time.monotonic()) + self.options.exit_timeout_secs
         busy = self.service.admission.requests > 0
         self.service.stop_taking()
         self.repository.stop_loading()
@@ -272,13 +274,12 @@ class Server:
         self._linger(signals, busy=busy)
         self.service.end_streams()
         self._health.close()
-        if self._grpc is not None:
-            self._grpc.stop(_GRACE_S).wait(_GRACE_S)
+        self._stop_grpc(signals, min(time.monotonic() if busy else begin, deadline - _GRACE_S) + _GRACE_S)
         for calls in self._calls:
             calls.close()
         if self._http is not None:
             self._http.stop(_GRACE_S)
-        closed = drained and self._unload(signals, max(1.0, deadline - time.monotonic()))
+        closed = drained and self._unload(signals, max(_LEAST_S, deadline - time.monotonic()))
         self.service.tracing.close(_GRACE_S)
         self.service.clients.close()
         self._tell(closed=closed)
@@ -289,6 +290,14 @@ class Server:
         self.service.clients.hurry(grace_s, self.options.exit_timeout_secs / 2)
         if self._http is not None:
             self._http.hurry(grace_s)
+
+    def _stop_grpc(self, signals: Signals, deadline: float) -> None:
+        """Until the deadline, answers that are made may leave; gRPC counts idle connections among what it waits for."""
+        grace_s = max(_LEAST_S, deadline - time.monotonic())
+        stopped = self._grpc.stop(grace_s) if self._grpc is not None else None
+        while stopped is not None and not stopped.wait(0.05) and time.monotonic() < deadline + _LEAST_S:
+            if not signals.patience(0.0):
+                return
 
     def _tell(self, *, closed: bool) -> None:
         """What the log has to say of the end."""
@@ -303,7 +312,7 @@ class Server:
         ended: list[bool] = []
         closing = threading.Thread(target=lambda: ended.append(self.repository.close(timeout_s)), name="unload", daemon=True)
         closing.start()
-        deadline = time.monotonic() + timeout_s + _GRACE_S
+        deadline = time.monotonic() + timeout_s + _LEAST_S
         if working := self.repository.working():
             _LOG.warning("Models still run requests whose clients have left: %s", ", ".join(working))
         while closing.is_alive() and time.monotonic() < deadline:

@@ -19,6 +19,12 @@ def _port(text: str) -> int:
     raise argparse.ArgumentTypeError(f"{text!r} is not a port, expected 0 to 65535 (0: any free one)")
 
 
+def _directory(text: str) -> Path:
+    if text:
+        return Path(text)
+    raise argparse.ArgumentTypeError("an empty name, expected a directory (a variable that is not set?)")
+
+
 def _pattern(text: str) -> str:
     try:
         re.compile(text)
@@ -49,11 +55,11 @@ def _milliseconds(text: str) -> int:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the server's options to a parser."""
     parser.add_argument(
-        "--model-repository", "--model-store", action="append", type=Path, required=True, metavar="DIR",
+        "--model-repository", "--model-store", action="append", type=_directory, required=True, metavar="DIR",
         help="a model repository, a directory with one directory per model; may be given several times",
     )  # fmt: skip
     parser.add_argument(
-        "--model-link-roots", action="append", default=[], type=Path, metavar="DIR",
+        "--model-link-roots", action="append", default=[], type=_directory, metavar="DIR",
         help="let symbolic links in model repositories lead only here and into the repositories; may be given several times; "
         "not given: links lead anywhere",
     )  # fmt: skip

@@ -80,9 +80,14 @@ def _is_model_directory(path: Path) -> bool:
     if path.name.startswith("."):
         return False
     try:
-        return path.is_dir()
+        return path.is_dir() or _leads_nowhere(path)
     except OSError:
         return True
+
+
+def _leads_nowhere(path: Path) -> bool:
+    """Whether it is a link to what is not there (a file system that is away), or to itself."""
+    return path.is_symlink() and not path.exists()
 
 
 def require_repositories(repositories: Sequence[Path]) -> None:

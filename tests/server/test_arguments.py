@@ -128,3 +128,14 @@ def test_the_help_has_every_option_in_words_that_stand_alone() -> None:
     for action in shown:
         assert action.help, action.option_strings
         assert not re.search(r"\bthe same\b(?! time| gRPC| HTTP)|\bis no \w|^its\b|\blooks\b", action.help), action.help
+
+
+@pytest.mark.parametrize("option", ["--model-repository", "--model-link-roots"])
+def test_a_directory_without_a_name_is_not_the_working_directory(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    with pytest.raises(SystemExit) as ended:
+        parser.parse_args(["--model-repository=models", f"{option}="])
+    assert ended.value.code == 2
+    assert f"argument {option}" in (said := capsys.readouterr().err)
+    assert "expected a directory" in said

@@ -19,6 +19,7 @@ from hypersonic.server.backends.python import PythonBackend
 from hypersonic.server.control import ControlMode, ModelControl
 from hypersonic.server.errors import ModelLoadError
 from hypersonic.server.links import Links
+from hypersonic.server.model_entry import ModelState
 from hypersonic.server.override import Override, OverrideFile, discard, stage
 from hypersonic.server.repository import ModelRepository
 from tests.server.conftest import CONFIG, write_model
@@ -157,6 +158,32 @@ def test_a_used_link_that_leads_nowhere_is_its_models_reason(tmp_path: Path, ser
     [(_, _, state, reason)] = rows(served())
     assert state == "UNAVAILABLE"
     assert "m/labels is a loop" in reason or "m/labels: No such file" in reason
+
+
+@pytest.mark.parametrize("target", ["../gone", "m"])
+def test_a_model_that_is_a_link_to_nothing_is_unavailable_with_the_reason(tmp_path: Path, served: Open, target: str) -> None:
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "m").symlink_to(target)
+    repository = served(ControlMode.NONE)
+    (row,) = repository.index()
+    assert (row.name, row.state) == ("m", ModelState.UNAVAILABLE)
+    assert row.reason
+    assert not repository.all_ready
+
+
+def test_a_model_is_served_on_while_the_target_of_its_link_is_away(tmp_path: Path, served: Open) -> None:
+    store = model(tmp_path / "store" / "m")
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "m").symlink_to(store)
+    repository = served()
+    before = ask(repository)
+    store.rename(tmp_path / "away")
+    repository.poll()
+    assert ask(repository) == before
+    (tmp_path / "away").rename(store)
+    repository.poll()
+    assert ask(repository) == before
+    assert repository.all_ready
 
 
 def configmap(model_directory: Path, stamp: str, shift: object) -> None:
