@@ -82,6 +82,10 @@ class Context(Protocol):
 
     def set_compression(self, compression: grpc.Compression) -> None: ...
 
+    def set_code(self, code: grpc.StatusCode) -> None: ...
+
+    def set_details(self, details: str) -> None: ...
+
 
 class GrpcCall:
     """A call as models see it. client: the connection. arrived_s: when its headers came, inf where nobody noted it."""
@@ -121,6 +125,12 @@ def admit(admission: Admission, call: GrpcCall, size_bytes: int) -> Held:
 def on_pool(handle: Any, pool: ThreadPoolExecutor) -> Any:
     """Mark a handler for a pool of its own; grpcio looks for this attribute."""
     handle.experimental_thread_pool = pool
+    return handle
+
+
+def non_blocking(handle: Any) -> Any:
+    """Mark a handler that is given a callback to send by, and keeps no thread; grpcio looks for this attribute."""
+    handle.experimental_non_blocking = True
     return handle
 
 

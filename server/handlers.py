@@ -21,13 +21,13 @@ from tritonclient.grpc import service_pb2
 from hypersonic.server.admission import Admission
 from hypersonic.server.direct_call import Reply
 from hypersonic.server.errors import BackendError, BudgetError, InvalidRequestError, ServerError
-from hypersonic.server.grpc_call import Context, abort, ending, on_pool
+from hypersonic.server.grpc_call import Context, abort, ending, non_blocking, on_pool
 from hypersonic.server.limits import LIMITS, check_control
 from hypersonic.server.observe.refusals import Protocol, Refusals
 from hypersonic.server.service import InferenceService
 from hypersonic.server.servicer import Servicer
-from hypersonic.server.shares import RESERVE, FairPool
-from hypersonic.server.stream import stream_infer
+from hypersonic.server.shares import FairPool
+from hypersonic.server.stream import Send, stream_infer
 from hypersonic.server.unary import Unary
 
 SERVICE = "inference.GRPCInferenceService"
@@ -37,24 +37,23 @@ INFER = f"/{SERVICE}/ModelInfer"
 CONTROL_THREADS = 32
 #: control calls that may wait for a model: it is loaded, or being replaced
 _PATIENT = frozenset({"RepositoryModelLoad", "RepositoryModelUnload", "ModelMetadata", "ModelConfig"})
+#: open streams, or refuse one too many: they keep no thread
+_STREAM_THREADS = 8
 _LOG = logging.getLogger(__name__)
 Handlers = Mapping[str, "grpc.RpcMethodHandler[Any, Any]"]
 
 
 def rpc_handlers(
-    servicer: Servicer, service: InferenceService, *, control_threads: int = CONTROL_THREADS, stream_threads: int = 1024,
+    servicer: Servicer, service: InferenceService, *, control_threads: int = CONTROL_THREADS, most_streams: int = 1024,
     compress: bool = False,
 ) -> Handlers:  # fmt: skip
     """RPC -> its handler. Threads of a pool are made when they are needed. compress: gzip for answers of inference."""
     control = ThreadPoolExecutor(control_threads, thread_name_prefix="grpc-control")
     patient = FairPool(control_threads, "grpc-patient")
-    streams = ThreadPoolExecutor(
-        stream_threads + RESERVE, thread_name_prefix="grpc-stream"
-    )  # who else would refuse one too many
     return {
         "ModelInfer": grpc.unary_unary_rpc_method_handler(_inferring(servicer.infer, service.refusals, compress=compress)),
         "ModelStreamInfer": grpc.stream_stream_rpc_method_handler(
-            _streaming(servicer, service, streams, stream_threads, compress=compress)
+            _streaming(servicer, service, most_streams, compress=compress)
         ),
         **{
             name: _control(method, request, control, service, patient if name in _PATIENT else None)
@@ -141,19 +140,19 @@ def answered(context: Context, unary: Unary, refusals: Refusals) -> Any:
     return unary.take()
 
 
-def _streaming(servicer: Servicer, service: InferenceService, pool: ThreadPoolExecutor, threads: int, *, compress: bool) -> Any:
-    """A stream holds a thread; these are shared as bytes are: by address, then by connection."""
-    places = Admission(threads, service.peers)
+def _streaming(servicer: Servicer, service: InferenceService, most: int, *, compress: bool) -> Any:
+    """A stream at work holds two threads; streams are shared as bytes are: by address, then by connection."""
+    places = Admission(most, service.peers)
     service.saturation.add("streams", places.budget)
 
-    def handle(requests: Iterator[bytes], context: Context) -> Iterator[bytes]:
+    def handle(requests: Iterator[bytes], context: Context, send: Send) -> None:
         client = context.peer()
         try:
             places.enter(1, client)
         except BudgetError:
             held = places.budget.held(client)[0]
             text = (
-                f"the server has {places.requests} of {threads} streams open, {held} of them by this client's address, and "
+                f"the server has {places.requests} of {most} streams open, {held} of them by this client's address, and "
                 "one more exceeds its share: close some, or try again later"
             )
             abort(context, BudgetError(text))
@@ -161,9 +160,9 @@ def _streaming(servicer: Servicer, service: InferenceService, pool: ThreadPoolEx
             places.leave(1, client)
         if compress:
             context.set_compression(grpc.Compression.Gzip)
-        return stream_infer(servicer, service, requests, context)
+        stream_infer(servicer, service, requests, context, send)
 
-    return on_pool(handle, pool)
+    return non_blocking(on_pool(handle, ThreadPoolExecutor(_STREAM_THREADS, thread_name_prefix="grpc-stream")))
 
 
 def _control(

@@ -18,7 +18,7 @@ from grpc_health.v1 import health_pb2
 
 from hypersonic.server.admission import Admission
 from hypersonic.server.errors import BudgetError
-from hypersonic.server.grpc_call import Context, abort, on_pool
+from hypersonic.server.grpc_call import Context, abort, non_blocking, on_pool
 from hypersonic.server.service import InferenceService
 
 SERVICE = "grpc.health.v1.Health"
@@ -102,13 +102,6 @@ def health_handler(servicer: HealthServicer) -> grpc.GenericRpcHandler:
         SERVICE,
         {
             "Check": grpc.unary_unary_rpc_method_handler(on_pool(partial(servicer.check), pool)),
-            "Watch": grpc.stream_stream_rpc_method_handler(on_pool(_non_blocking(servicer.watch), pool)),
+            "Watch": grpc.stream_stream_rpc_method_handler(on_pool(non_blocking(partial(servicer.watch)), pool)),
         },
     )
-
-
-def _non_blocking(method: Callable[..., Any]) -> Any:
-    """Mark a handler that sends by callback instead of holding a thread."""
-    handle: Any = partial(method)
-    handle.experimental_non_blocking = True
-    return handle

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """ModelStreamInfer: requests in, answers out, on one stream; an error ends its request and not the stream.
 
-    client --> reader thread --> models (they answer on threads of their own) --> queue --> handler's thread --> client
+    client --> requests --> thread --> models (they answer on threads of their own) --> answers --> thread --> client
+
+Both threads are there only while there is something to do (pump.py): a stream that idles holds none.
 
 Answers of ordinary models leave in the order of their requests, as they do from Triton; those of decoupled models when they
 come. A request's bytes are held (see Admission) until its last answer has been handed to gRPC, which waits for the client; so
@@ -12,12 +14,10 @@ reads nothing when its time is up: models never wait for a client, other clients
 from __future__ import annotations
 
 import logging
-import queue
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from functools import partial
 
 import grpc
@@ -26,16 +26,18 @@ from tritonclient.grpc.service_pb2 import ModelInferResponse
 from hypersonic.server.admission import Held
 from hypersonic.server.answer import Answer
 from hypersonic.server.errors import BudgetError, ServerError
-from hypersonic.server.grpc_call import Context, GrpcCall, abort, cancel, code_of, printable, status_of
+from hypersonic.server.grpc_call import Context, GrpcCall, cancel, code_of, ending, printable, status_of
 from hypersonic.server.log import log_failure
 from hypersonic.server.model import Model
 from hypersonic.server.observe.refusals import Protocol
 from hypersonic.server.parameters import EMPTY_FINAL_RESPONSE
 from hypersonic.server.pending import FINAL_RESPONSE
+from hypersonic.server.pump import Pump
 from hypersonic.server.request import CheckedRequest
 from hypersonic.server.service import InferenceService
 from hypersonic.server.servicer import Servicer
 from hypersonic.server.slow_clients import Fault
+from hypersonic.server.stream_requests import StreamRequests
 from hypersonic.server.wire import split, stream_error
 
 _LOG = logging.getLogger(__name__)
@@ -45,6 +47,8 @@ _MOST_REQUESTS = 1024
 _MOST_UNREAD_BYTES = 256 * 2**20
 #: what the least answer takes
 _ANSWER_BYTES = 256
+#: sends a message, None: the end of the call; waits for the client
+Send = Callable[["bytes | None"], object]
 #: the client's metadata by which errors end the stream with a gRPC status
 _GRPC_ERRORS = "triton_grpc_error"
 
@@ -124,7 +128,10 @@ class Ticket:
 class Stream:
     """One ModelStreamInfer call."""
 
-    def __init__(self, servicer: Servicer, service: InferenceService, context: Context) -> None:
+    def __init__(
+        self, servicer: Servicer, service: InferenceService, requests: Iterator[bytes], context: Context, send: Send
+    ) -> None:
+        """send: to the client, waiting for it; None ends the call. read() follows."""
         self._call = call = GrpcCall(context)
         self.client, self.traceparent = call.client, call.traceparent
         self.open = True
@@ -134,8 +141,11 @@ class Stream:
         self._lock = threading.Lock()
         self._tickets: set[Ticket] = set()
         self._order: deque[Ticket] = deque()
-        self._out: queue.SimpleQueue[bytes | Ticket | ServerError | None] = queue.SimpleQueue()
+        self._out: Pump[bytes | Ticket | ServerError | None] = Pump("grpc-stream-writer", self._put_out, self._broke)
+        self._in: Pump[bytes] = Pump("grpc-stream-reader", self._take_in, self._broke)
         self._context = context
+        self._send_to_client = send
+        self._requests = StreamRequests(requests, self._arrived)
         #: answers that the client has not read, with what each takes besides its bytes
         self._unread_bytes = 0
         self._unread_lock = threading.Lock()
@@ -143,20 +153,31 @@ class Stream:
         self._room = threading.Semaphore(_MOST_REQUESTS)
         self._read_all = False
 
-    def read(self, requests: Iterator[bytes]) -> None:
-        """The reader thread: until the client has no more requests, or is gone."""
-        try:
-            for data in requests:
-                self._room.acquire()
-                if not self.open:
-                    return
-                self._take(data)
-        except Exception:  # noqa: BLE001 - gRPC's iterator raises a bare Exception when the call is cancelled
-            self.close()
-        finally:
-            with self._lock:
-                self._read_all = True
-                self._end_if_done()
+    def read(self) -> None:
+        """Begin to take requests."""
+        self._requests.read()
+
+    def _arrived(self, data: bytes | None) -> None:
+        """A request, or (None) no more will come. Not to be held up: gRPC's own thread."""
+        if data is not None:
+            self._in.put(data)
+            return
+        with self._lock:
+            self._read_all = True
+            self._end_if_done()
+
+    def _take_in(self, data: bytes) -> bool:
+        """Begin a request; whether the next one is read."""
+        self._room.acquire()
+        if not self.open:
+            return False
+        self._take(data)
+        self._requests.read()
+        return True
+
+    def _broke(self) -> None:
+        """A fault of ours."""
+        cancel(self._context, grpc.StatusCode.INTERNAL, "the stream failed")
 
     def _take(self, data: bytes) -> None:
         arrived_ns = time.monotonic_ns()
@@ -289,23 +310,28 @@ class Stream:
 
     def _end_if_done(self) -> None:
         if self._read_all and not self._tickets:
-            self._out.put(None)
+            self._out.put_last(None)
 
-    def answers(self, context: Context) -> Iterator[bytes]:
-        """The handler's thread: answers as they come, until all are sent."""
-        while (item := self._out.get()) is not None:
-            if isinstance(item, Ticket):
-                item.sent()
-                self._room.release()
-            elif isinstance(item, ServerError):
-                abort(context, item)
-            else:
-                self._service.clients.reading(self, len(item))
-                try:
-                    yield item
-                finally:
-                    self._service.clients.forget(self)
-                    self._left(len(item) + _ANSWER_BYTES)
+    def _put_out(self, item: bytes | Ticket | ServerError | None) -> bool:
+        """Send what is next; whether more may follow."""
+        if isinstance(item, Ticket):
+            item.sent()
+            self._room.release()
+        elif isinstance(item, bytes):
+            self._service.clients.reading(self, len(item))
+            try:
+                self._send_to_client(item)
+            finally:
+                self._service.clients.forget(self)
+                self._left(len(item) + _ANSWER_BYTES)
+        else:
+            if item is not None:
+                code, details = ending(item, self.client)
+                self._context.set_code(code)
+                self._context.set_details(details)
+            self._send_to_client(None)
+            return False
+        return True
 
     def close(self) -> None:
         """The call has ended: let go of what is under way."""
@@ -323,23 +349,22 @@ class Stream:
             ticket.sent()
         self._forget_unsent()
         self._room.release()
-        self._out.put(None)
+        self._requests.close()
 
     def _forget_unsent(self) -> None:
         """Answers that nobody will take any more."""
-        with suppress(queue.Empty):
-            while True:
-                item = self._out.get_nowait()
-                if isinstance(item, Ticket):
-                    item.sent()
+        for item in self._out.drain():
+            if isinstance(item, Ticket):
+                item.sent()
 
 
-def stream_infer(servicer: Servicer, service: InferenceService, requests: Iterator[bytes], context: Context) -> Iterator[bytes]:
-    """The RPC: serialized ModelInferRequest in, serialized ModelStreamInferResponse out."""
-    stream = Stream(servicer, service, context)
+def stream_infer(
+    servicer: Servicer, service: InferenceService, requests: Iterator[bytes], context: Context, send: Send
+) -> None:
+    """The RPC: serialized ModelInferRequest in, serialized ModelStreamInferResponse to `send`. Returns at once."""
+    stream = Stream(servicer, service, requests, context, send)
     service.streams.add(stream)
     if not context.add_callback(stream.close):
-        service.streams.discard(stream)
+        stream.close()
         return
-    threading.Thread(target=stream.read, args=(requests,), name="grpc-stream-reader", daemon=True).start()
-    yield from stream.answers(context)
+    stream.read()

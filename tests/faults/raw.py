@@ -67,11 +67,15 @@ class RawGrpc:
         return stream
 
     def finish(self, stream: int, message: bytes) -> None:
-        """The whole message of a call that was begun."""
+        """The whole message of a call that was begun, and no more after it."""
+        self.message(stream, message)
+        self._socket.sendall(frame(_DATA, _END_STREAM, stream))
+
+    def message(self, stream: int, message: bytes) -> None:
+        """A whole message of a call that was begun."""
         data = struct.pack(">BI", 0, len(message)) + message
         for at in range(0, len(data), _MOST_FRAME_BYTES):
             self._socket.sendall(frame(_DATA, 0, stream, data[at : at + _MOST_FRAME_BYTES]))
-        self._socket.sendall(frame(_DATA, _END_STREAM, stream))
 
     def ask(self, method: str, message: bytes = b"") -> bytes:
         """A whole call on a connection that has no other; the answer's message. Raises RefusedError, OSError, TimeoutError."""

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
+from hypersonic.server import stream_requests
 from tests.server.conftest import Running, Script, Serve
 
 Request = service_pb2.ModelInferRequest
@@ -50,6 +51,20 @@ def test_answers_come_in_the_order_of_the_requests_and_say_that_they_are_final(s
     assert [a.infer_response.id for a in got] == [str(n) for n in range(40)]
     assert [y(a) for a in got] == [[3.0 * n] for n in range(40)]
     assert all(a.infer_response.parameters["triton_final_response"].bool_param for a in got)
+
+
+def test_where_grpcio_has_other_insides_a_thread_reads_each_stream(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream_requests, "_NEEDED", ("what_a_later_version_has_not",))
+    before = set(threading.enumerate())
+    with serve(Script(slots=2, instances=2)) as running, grpc.insecure_channel(running.grpc) as channel:
+        stub = Stub(channel)
+        assert [y(a) for a in answers(stub, *(request(value=n) for n in range(40)))] == [[3.0 * n] for n in range(40)]
+        idle = stub.ModelStreamInfer(iter(threading.Event().wait, True))
+        idle.cancel()
+        readers = {thread for thread in threading.enumerate() if thread.name == "grpc-stream-reader"}
+    for thread in readers - before:
+        thread.join(60)
+        assert not thread.is_alive()
 
 
 def test_a_bad_request_is_answered_with_an_error_and_the_stream_goes_on(stub: Stub) -> None:
