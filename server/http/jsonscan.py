@@ -32,6 +32,8 @@ _STEPS[[ord("["), ord("{")]] = 1
 _STEPS[[ord("]"), ord("}")]] = -1
 #: brackets that do not nest arrays as JSON does, in a text whose strings are masked
 _MISPLACED = re.compile(rb"[^\[,\s]\s*\[|\]\s*[^\],\s]|\[\s*[\],]|,\s*\]")
+#: what the words Infinity and -Infinity are read as, always the same objects: a number too large for a double becomes another
+INFINITIES: tuple[float, ...] = tuple(json.loads("[Infinity, -Infinity]"))
 #: numbers that may be past the largest double
 _LARGE = re.compile(r"[eE]\+?[0-9]{3}")
 _SHAPE = "Unable to parse 'data': Shape does not match true shape of 'data' field"

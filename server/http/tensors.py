@@ -18,7 +18,7 @@ import numpy as np
 from hypersonic.server.answer import Output
 from hypersonic.server.datatype import DATATYPES, Datatype
 from hypersonic.server.errors import InvalidRequestError, MalformedJsonError
-from hypersonic.server.http.jsonscan import LongArray, malformed
+from hypersonic.server.http.jsonscan import INFINITIES, LongArray, malformed
 from hypersonic.server.http.jsontext import elements, wrong_type
 
 #: datatypes that JSON has no values for
@@ -111,12 +111,25 @@ def _numbers(name: str, values: list[Any], datatype: Datatype, kind: str) -> np.
     try:
         if kind == "f":
             with np.errstate(over="raise"):  # at a number that becomes infinite, not at Infinity
-                return np.array(values, np.float64).astype(datatype.numpy)
+                return _doubles(values).astype(datatype.numpy)
         return np.array(values, datatype.numpy)
     except FloatingPointError:
         raise _too_large(name, np.array(values, np.float64), datatype) from None
     except OverflowError:
         raise _out_of_range(name, values, datatype, kind) from None
+
+
+def _doubles(values: list[Any]) -> np.ndarray[Any, Any]:
+    """Raises OverflowError for a number that no double holds."""
+    found = np.array(values, np.float64)
+    if np.isinf(found).any() and any(value in INFINITIES and not _is_word(value) for value in values):
+        raise OverflowError
+    return found
+
+
+def _is_word(value: Any) -> bool:
+    """Whether an infinity was written as such, and not as a number."""
+    return any(value is word for word in INFINITIES)
 
 
 def _too_large(name: str, values: np.ndarray[Any, Any], datatype: Datatype) -> InvalidRequestError:

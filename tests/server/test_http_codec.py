@@ -152,6 +152,34 @@ def test_a_double_holds_what_fp32_does_not() -> None:
     np.testing.assert_array_equal(np.frombuffer(data, "<f8"), [1e39, -1e308])
 
 
+#: nothing before it, or so much that the text is parsed piece by piece
+BEFORE = {"short": "", "long": "1.5," * 40_000}
+
+
+def encoded(text: str, datatype: str, shape: tuple[int, ...]) -> np.ndarray:
+    """`data` of an inference request, long or short."""
+    body = f'{{"inputs":[{{"data":{text}}}]}}'.encode()
+    data = jsontext.parse_request(memoryview(body))["inputs"][0]["data"]
+    return np.frombuffer(tensors.encode("x", DATATYPES[datatype], shape, data), DATATYPES[datatype].numpy)
+
+
+@pytest.mark.parametrize("before", BEFORE.values(), ids=BEFORE)
+@pytest.mark.parametrize("datatype", ["FP32", "FP64"])
+@pytest.mark.parametrize("number", ["-1e400", "1" + "0" * 400, "1" + "0" * 400 + ".0", "-1" + "0" * 300 + "e99"])
+def test_a_number_beyond_every_double_is_refused_however_it_is_spelled(before: str, datatype: str, number: str) -> None:
+    with pytest.raises(MalformedJsonError, match=r"Number too big to be stored in double\."):
+        encoded(f"[{before}{number}]", datatype, (before.count(",") + 1,))
+
+
+@pytest.mark.parametrize("before", BEFORE.values(), ids=BEFORE)
+@pytest.mark.parametrize("datatype", ["FP32", "FP64"])
+def test_infinities_that_are_written_as_such_are_read(before: str, datatype: str) -> None:
+    """And the largest number there is, what rounds to it, and what rounds to nothing."""
+    text, count = f"[{before}Infinity, [-Infinity], NaN, 3.4028235677e38, 1e-400]", before.count(",") + 5
+    largest = 3.4028235677e38 if datatype == "FP64" else np.finfo(np.float32).max
+    np.testing.assert_array_equal(encoded(text, datatype, (count,))[-5:], [np.inf, -np.inf, np.nan, largest, 0])
+
+
 def test_floats_are_written_as_the_double_they_equal() -> None:
     data = np.array([0.1, np.nan, -np.inf, -0.0, 1e20], np.float32).tobytes()
     assert (
