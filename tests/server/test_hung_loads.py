@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import socket
 import threading
@@ -19,11 +20,14 @@ import tritonclient.grpc as triton
 from grpc_health.v1 import health_pb2
 from tritonclient.utils import InferenceServerException
 
+from hypersonic.server.app import Server
 from hypersonic.server.backends.python import PythonBackend
 from hypersonic.server.control import ControlMode, ModelControl
 from hypersonic.server.errors import InvalidRequestError, ServerError, UnavailableError
 from hypersonic.server.loads import Load, Loads
+from hypersonic.server.options import Options
 from hypersonic.server.repository import ModelRepository
+from hypersonic.server.signals import Signals
 from tests.server.conftest import N_IN, tensor, write_model
 from tests.server.shift_backend import ShiftBackend
 from tests.server.test_app import program
@@ -292,6 +296,40 @@ def test_python_models_whose_finalize_hangs_are_unloaded_side_by_side_within_the
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return int(listener.getsockname()[1])
+
+
+def test_no_load_begins_while_a_server_that_is_told_to_end_waits_for_its_requests(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logger = logging.getLogger("hypersonic")
+    monkeypatch.setattr(logger, "propagate", True)
+    monkeypatch.setattr(logger, "handlers", [])
+    monkeypatch.setattr(logger, "level", logging.INFO)
+    for name in ("a", "b", "c"):
+        write_model(tmp_path, name)
+    backend = ShiftBackend()
+    backend.gates["a"] = threading.Event()
+    ports = dict.fromkeys(("grpc_port", "http_port", "metrics_port"), 0)
+    server = Server(
+        Options((tmp_path,), http_address="127.0.0.1", model_load_thread_count=1, exit_on_error=False, **ports),
+        {"sum": backend},
+    )
+    server.open()
+    loader = threading.Thread(target=server.load)
+    loader.start()
+    assert backend.entered.acquire(timeout=30)
+    server.service.admission.enter(1)
+    stopper = threading.Thread(target=server.stop, args=(Signals(),))
+    stopper.start()
+    until(lambda: "Waiting for in-flight" in caplog.text)
+    backend.gates["a"].set()
+    loader.join(30)
+    assert not loader.is_alive()
+    server.service.admission.leave(1)
+    stopper.join(30)
+    assert not stopper.is_alive()
+    assert [record.getMessage() for record in caplog.records if "loading: " in record.getMessage()] == ["loading: a:1"]
+    assert {name for name, _ in backend.loads} == {"a"}
 
 
 def test_a_server_is_alive_and_not_ready_and_serves_what_is_loaded_while_a_model_hangs_and_sigterm_ends_it(
