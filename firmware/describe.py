@@ -4,13 +4,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 from hypersonic.firmware.kernel_xml import KernelDescription
 from hypersonic.firmware.sections import MEMORY_KINDS, Kind, Memory
-
-if TYPE_CHECKING:  # xclbin.py offers describe() beside the noun it describes
-    from hypersonic.firmware.xclbin import ComputeUnit, Xclbin
+from hypersonic.firmware.xclbin import ComputeUnit, Xclbin
 
 _PROTOCOLS = ("ap_ctrl_hs", "ap_ctrl_chain", "ap_ctrl_none")
 

@@ -21,13 +21,12 @@ from functools import cached_property
 from pathlib import Path
 
 from hypersonic.firmware import sections as tables
-from hypersonic.firmware.describe import describe
 from hypersonic.firmware.errors import XclbinError
 from hypersonic.firmware.kernel_xml import KernelDescription, parse_kernels
 from hypersonic.firmware.platform import Target
 from hypersonic.firmware.sections import Kind
 
-__all__ = ["ComputeUnit", "Section", "Xclbin", "XclbinError", "describe"]
+__all__ = ["ComputeUnit", "Section", "Xclbin", "XclbinError"]
 
 MAGIC = b"xclbin2\0"
 #: XCLBIN_MAX_NUM_SECTION

@@ -224,7 +224,10 @@ def _infer(args: argparse.Namespace) -> int:
             progress=step,
             on=OnCard(args.platform, args.network_gbps),
         )
-    return outcome.show(args.output)
+    from hypersonic.picture import show
+
+    show(outcome, args.output)
+    return OK
 
 
 def _add_run(commands: _Commands) -> None:
@@ -286,7 +289,8 @@ def _add_inspect(commands: _Commands) -> None:
 
 
 def _inspect(args: argparse.Namespace) -> int:
-    from hypersonic.firmware.xclbin import Xclbin, describe
+    from hypersonic.firmware.describe import describe
+    from hypersonic.firmware.xclbin import Xclbin
 
     print(describe(Xclbin.read(args.file)))
     return OK

@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 import urllib.request
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -106,16 +104,6 @@ class Outcome:
             "merit": self.merit.served,
             **clocks,
         }
-
-    def show(self, directory: Path) -> int:
-        """Print the table; write figures.json and result.png into `directory`. Returns the exit code 0."""
-        from hypersonic.picture import draw, print_table
-
-        directory.mkdir(parents=True, exist_ok=True)
-        (directory / "figures.json").write_text(json.dumps(self.figures(), indent=2) + "\n")
-        draw(self, directory / "result.png")
-        print_table(self, directory / "result.png")
-        return 0
 
 
 def infer(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,14 @@ from hypersonic.hls.zoo.facile.report import Resolution
 from hypersonic.infer import SERVED, Outcome
 
 mpl.use("Agg")
+
+
+def show(outcome: Outcome, directory: Path) -> None:
+    """Print the table; write figures.json and result.png into `directory`."""
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "figures.json").write_text(json.dumps(outcome.figures(), indent=2) + "\n")
+    draw(outcome, directory / "result.png")
+    print_table(outcome, directory / "result.png")
 
 
 def print_table(outcome: Outcome, picture: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 
-from hypersonic.report import Answers
+from hypersonic.report_line import Answers
 
 mpl.use("Agg")
 

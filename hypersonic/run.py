@@ -87,7 +87,10 @@ def run(args: argparse.Namespace) -> int:
                 on=OnCard(args.platform, args.network_gbps, args.kernel_mhz),
             )
             step("server: SIGTERM, drain")
-    return outcome.show(args.output)
+    from hypersonic.picture import show
+
+    show(outcome, args.output)
+    return 0
 
 
 @contextmanager

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
-from hypersonic.server.request import CheckedRequest, ParameterValue
+from hypersonic.server.parameters import ParameterValue
 
 NO_PARAMETERS: Mapping[str, ParameterValue] = {}
 
@@ -40,7 +40,3 @@ class Answer(NamedTuple):
             return self.outputs
         by_position = {output.position: output for output in self.outputs}
         return tuple(by_position[position] for position in positions if position in by_position)
-
-
-#: (request, answer) -> what the front end sends; called on the thread that ran the batch, copies what it keeps
-Frame = Callable[[CheckedRequest, Answer], Any]

@@ -23,7 +23,6 @@ from typing import Any
 
 from tritonclient.grpc import model_config_pb2
 
-from hypersonic.server.answer import Frame
 from hypersonic.server.backend import Card
 from hypersonic.server.config import EnsembleStep, ModelConfig
 from hypersonic.server.config_ensemble import check_members
@@ -44,7 +43,7 @@ from hypersonic.server.model import Call, Model
 from hypersonic.server.observe.latency import Latencies
 from hypersonic.server.observe.metrics_config import MetricsConfig
 from hypersonic.server.pending import FINAL_RESPONSE, Sink
-from hypersonic.server.request import CheckedRequest
+from hypersonic.server.request import CheckedRequest, Frame
 from hypersonic.server.statistics import ModelStatistics, RunTimes
 from hypersonic.server.step_trace import trace_of
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Any, NamedTuple, Protocol
 
-from hypersonic.server.answer import Answer, Frame, Output
+from hypersonic.server.answer import Answer, Output
 from hypersonic.server.config import Dims, EnsembleStep, ModelConfig
 from hypersonic.server.errors import (
     BackendError,
@@ -30,7 +30,7 @@ from hypersonic.server.errors import (
     UnsupportedError,
 )
 from hypersonic.server.model import Call, Model
-from hypersonic.server.request import CheckedRequest, InferRequest, InputTensor, WantedOutput, check
+from hypersonic.server.request import CheckedRequest, Frame, InferRequest, InputTensor, WantedOutput, check
 from hypersonic.server.statistics import RunTimes
 from hypersonic.server.step_trace import StepTrace, inputs_of, trace_of
 

@@ -9,12 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 from hypersonic.server.errors import InvalidRequestError
-
-if TYPE_CHECKING:
-    from hypersonic.server.request import InferRequest
 
 
 @dataclass(frozen=True)
@@ -52,15 +49,6 @@ _Shape = TypeVar("_Shape", bound=Sequence[object])
 _VARINT_BYTES = 10
 
 
-def check_counts(request: InferRequest, limits: Limits = LIMITS) -> None:
-    """Whichever front end read it. Raises InvalidRequestError."""
-    _bound(len(request.inputs), limits.inputs, "inputs")
-    _bound(len(request.outputs), limits.outputs, "requested outputs")
-    _bound(len(request.parameters), limits.parameters, "parameters")
-    for tensor in request.inputs:
-        check_dims(tensor.name, tensor.shape, limits)
-
-
 def check_dims(name: str, shape: _Shape, limits: Limits = LIMITS) -> _Shape:
     """The shape of input `name`, before anything is multiplied. Raises InvalidRequestError."""
     if len(shape) > limits.dims:
@@ -68,7 +56,8 @@ def check_dims(name: str, shape: _Shape, limits: Limits = LIMITS) -> _Shape:
     return shape
 
 
-def _bound(found: int, most: int, what: str) -> None:
+def check_count(found: int, most: int, what: str) -> None:
+    """Raises InvalidRequestError when there are more than `most`."""
     if found > most:
         raise InvalidRequestError(f"the request has more than {most} {what}: split it")
 
@@ -125,7 +114,7 @@ def check_control(data: bytes, *, carries_files: bool, limits: Limits = LIMITS) 
     """A serialized request of any other RPC. carries_files: RepositoryModelLoad. Raises InvalidRequestError."""
     if carries_files:
         for count, _ in enumerate(_fields(data, 0, len(data), iter(range(limits.all_fields)))):
-            _bound(count, limits.parameters + 2, "parameters")  # beside them there are two names
+            check_count(count, limits.parameters + 2, "parameters")  # beside them there are two names
     elif len(data) > limits.control_bytes:
         raise InvalidRequestError(f"the request has {len(data)} bytes, expected at most {limits.control_bytes}")
 

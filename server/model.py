@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from hypersonic.server.answer import Frame
 from hypersonic.server.backend import Card, LoadedModel
 from hypersonic.server.batcher import BatchRule, DynamicBatcher
 from hypersonic.server.config import ModelConfig
@@ -23,7 +22,7 @@ from hypersonic.server.lane import InstanceFigures
 from hypersonic.server.observe.latency import Latencies
 from hypersonic.server.observe.metrics_config import MetricsConfig
 from hypersonic.server.pending import PendingRequest, Sink
-from hypersonic.server.request import CheckedRequest
+from hypersonic.server.request import CheckedRequest, Frame
 from hypersonic.server.scheduler import Batcher, Scheduler
 from hypersonic.server.sequence import SequenceBatcher
 from hypersonic.server.statistics import ModelStatistics

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from hypersonic.server.errors import InvalidRequestError
-from hypersonic.server.request import ParameterValue, SequenceMark
+
+ParameterValue = bool | int | float | str
 
 #: the one key of this prefix that clients may send
 EMPTY_FINAL_RESPONSE = "triton_enable_empty_final_response"
@@ -25,6 +26,14 @@ RESERVED = frozenset(
         EMPTY_FINAL_RESPONSE,
     )
 )
+
+
+class SequenceMark(NamedTuple):
+    """A request's place in a sequence. id: 0 or "" is none."""
+
+    id: int | str
+    start: bool
+    end: bool
 
 
 class RequestParameters(NamedTuple):

@@ -6,18 +6,15 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
 
-from hypersonic.server.answer import Answer, Frame
+from hypersonic.server.answer import Answer
 from hypersonic.server.errors import ServerError
-from hypersonic.server.request import CheckedRequest
+from hypersonic.server.request import CheckedRequest, Frame
 from hypersonic.server.response_statistics import ResponseOutcome
 from hypersonic.server.statistics import RunTimes
 from hypersonic.server.step_trace import StepTrace
-
-if TYPE_CHECKING:
-    from hypersonic.server.suspects import Suspects
 
 #: the response parameter that marks a request's last answer
 FINAL_RESPONSE = "triton_final_response"
@@ -245,6 +242,14 @@ class Share(NamedTuple):
         return tuple(
             None if t is None else t[start * len(t) // request.rows : stop * len(t) // request.rows] for t in request.tensors
         )
+
+
+class Suspects:
+    """The requests of one lost run, and how many instances they have ended since, one by one; under their batcher's lock."""
+
+    def __init__(self, members: Sequence[PendingRequest]) -> None:
+        self.members = members
+        self.losses = 0
 
 
 class Turnstile:

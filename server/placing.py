@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from hypersonic.server.answer import Answer, Output
 from hypersonic.server.config import ModelConfig
-from hypersonic.server.request import CheckedRequest, ParameterValue
+from hypersonic.server.parameters import ParameterValue
+from hypersonic.server.request import CheckedRequest
 
 
 class Placed(NamedTuple):

@@ -6,19 +6,18 @@ Error texts are Triton's, word for word where its clients may look at them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
+from hypersonic.server.answer import Answer
 from hypersonic.server.config import ModelConfig, TensorConfig
 from hypersonic.server.datatype import DATATYPES
 from hypersonic.server.errors import InvalidRequestError, InvalidTensorError
-from hypersonic.server.limits import check_counts
+from hypersonic.server.limits import LIMITS, Limits, check_count, check_dims
+from hypersonic.server.parameters import ParameterValue, SequenceMark
+from hypersonic.server.shm import Span
 
-if TYPE_CHECKING:
-    from hypersonic.server.shm import Span
-
-ParameterValue = bool | int | float | str
 #: of a tensor that holds none at all
 _MOST_ELEMENTS = 2**31 - 1
 
@@ -36,14 +35,6 @@ class InputTensor(NamedTuple):
     datatype: str
     shape: tuple[int, ...]
     data: memoryview
-
-
-class SequenceMark(NamedTuple):
-    """A request's place in a sequence. id: 0 or "" is none."""
-
-    id: int | str
-    start: bool
-    end: bool
 
 
 class WantedOutput(NamedTuple):
@@ -105,6 +96,10 @@ class CheckedRequest(NamedTuple):
         return sum(len(tensor) for tensor in self.tensors if tensor is not None)
 
 
+#: (request, answer) -> what the front end sends; called on the thread that ran the batch, copies what it keeps
+Frame = Callable[[CheckedRequest, Answer], Any]
+
+
 def check(request: InferRequest, config: ModelConfig) -> CheckedRequest:
     """Raises InvalidTensorError or InvalidRequestError with Triton's text for the first thing that does not fit."""
     check_counts(request)
@@ -125,6 +120,15 @@ def check(request: InferRequest, config: ModelConfig) -> CheckedRequest:
         request.parameters,
         _group(inputs, config) if config.shapes_vary else None,
     )
+
+
+def check_counts(request: InferRequest, limits: Limits = LIMITS) -> None:
+    """Whichever front end read it. Raises InvalidRequestError."""
+    check_count(len(request.inputs), limits.inputs, "inputs")
+    check_count(len(request.outputs), limits.outputs, "requested outputs")
+    check_count(len(request.parameters), limits.parameters, "parameters")
+    for tensor in request.inputs:
+        check_dims(tensor.name, tensor.shape, limits)
 
 
 _Inputs = Sequence[tuple[InputTensor | None, TensorConfig]]

@@ -11,8 +11,9 @@ from hypersonic.server.answer import Answer
 from hypersonic.server.config import ModelConfig, SequenceControl
 from hypersonic.server.datatype import DATATYPES
 from hypersonic.server.errors import BackendError, InvalidRequestError
+from hypersonic.server.parameters import SequenceMark
 from hypersonic.server.pending import PendingRequest
-from hypersonic.server.request import CheckedRequest, InputTensor, SequenceMark
+from hypersonic.server.request import CheckedRequest, InputTensor
 
 
 class SequenceTensors:

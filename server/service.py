@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
 
 from hypersonic.server.admission import Admission
-from hypersonic.server.answer import Frame
 from hypersonic.server.errors import (
     BackendError,
     CancelledError,
@@ -27,7 +26,7 @@ from hypersonic.server.observe.trace_settings import TraceConfig, TraceControl
 from hypersonic.server.peers import Peers
 from hypersonic.server.pending import Sink
 from hypersonic.server.repository import REPLACEMENT_WAIT_S, ModelRepository
-from hypersonic.server.request import InferRequest, check
+from hypersonic.server.request import Frame, InferRequest, check
 from hypersonic.server.saturation import Saturation
 from hypersonic.server.shares import Shares
 from hypersonic.server.slow_clients import SlowClients

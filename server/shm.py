@@ -28,7 +28,7 @@ from hypersonic.server.errors import (
     NotFoundError,
     SharedMemoryError,
 )
-from hypersonic.server.request import ParameterValue
+from hypersonic.server.parameters import ParameterValue
 
 #: where Linux keeps POSIX shared memory
 DIRECTORY = "/dev/shm"  # noqa: S108 - not a temporary file: shm_open(3)'s own place

@@ -7,9 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from hypersonic.server.answer import Frame
 from hypersonic.server.config import ModelConfig
-from hypersonic.server.request import CheckedRequest, InputTensor
+from hypersonic.server.request import CheckedRequest, Frame, InputTensor
 from hypersonic.server.statistics import RunTimes
 
 

@@ -8,25 +8,12 @@ request of a run may do that: after MOST_LOSSES the others of that run fail, too
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
-from hypersonic.server.pending import PendingRequest
+from hypersonic.server.pending import PendingRequest, Suspects
 
 #: instances that the requests of one lost run may end one by one, after the run itself ended one
 MOST_LOSSES = 4
-
-
-class Suspects:
-    """Of one lost run; under their batcher's lock."""
-
-    def __init__(self, members: Sequence[PendingRequest]) -> None:
-        self.members = members
-        self.losses = 0
-
-    @property
-    def given_up(self) -> bool:
-        """Whether those that have not run again must not."""
-        return self.losses >= MOST_LOSSES
 
 
 def suspect(lost: Iterable[PendingRequest]) -> list[PendingRequest]:
@@ -40,4 +27,4 @@ def suspect(lost: Iterable[PendingRequest]) -> list[PendingRequest]:
     group = Suspects(fresh)
     for pending in fresh:
         pending.suspects = group
-    return [pending for each in before.values() if each.given_up for pending in each.members]
+    return [pending for each in before.values() if each.losses >= MOST_LOSSES for pending in each.members]

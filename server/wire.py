@@ -22,7 +22,7 @@ from tritonclient.grpc.service_pb2 import ModelInferRequest, ModelInferResponse
 from hypersonic.server.answer import NO_PARAMETERS, Output
 from hypersonic.server.errors import InvalidRequestError
 from hypersonic.server.limits import LIMITS, Limits, check_wire
-from hypersonic.server.request import ParameterValue
+from hypersonic.server.parameters import ParameterValue
 
 #: protobuf's and gRPC's limit of one message
 MAX_MESSAGE_BYTES = 2**31 - 1

@@ -23,7 +23,7 @@ from hypersonic.server.errors import (
     UnknownError,
     UnsupportedError,
 )
-from hypersonic.server.request import ParameterValue
+from hypersonic.server.parameters import ParameterValue
 
 _MOST_DIMS = 64
 

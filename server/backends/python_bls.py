@@ -17,21 +17,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
-from hypersonic.server.answer import Answer, Frame
+from hypersonic.server.answer import Answer
 from hypersonic.server.backends.python_answer import parameters_of, printable
 from hypersonic.server.backends.python_stub.channel import Channel, ChannelClosedError, Message
 from hypersonic.server.config import ModelConfig
 from hypersonic.server.errors import BackendError, NotFoundError, ReplacedError, ServerError, UnavailableError
+from hypersonic.server.parameters import ParameterValue, SequenceMark
 from hypersonic.server.pending import FINAL_RESPONSE
-from hypersonic.server.request import (
-    CheckedRequest,
-    InferRequest,
-    InputTensor,
-    ParameterValue,
-    SequenceMark,
-    WantedOutput,
-    check,
-)
+from hypersonic.server.request import CheckedRequest, Frame, InferRequest, InputTensor, WantedOutput, check
 from hypersonic.server.step_trace import StepTrace
 
 _LOG = logging.getLogger(__name__)

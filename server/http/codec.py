@@ -21,8 +21,8 @@ from hypersonic.server.errors import InvalidRequestError, InvalidTensorError, Ma
 from hypersonic.server.http import jsontext, tensors
 from hypersonic.server.http.jsontext import array, boolean, member, members, optional, string, unsigned
 from hypersonic.server.limits import check_dims
-from hypersonic.server.parameters import sort_parameters
-from hypersonic.server.request import InferRequest, InputTensor, ParameterValue, WantedOutput
+from hypersonic.server.parameters import ParameterValue, sort_parameters
+from hypersonic.server.request import InferRequest, InputTensor, WantedOutput
 from hypersonic.server.shm import Span
 
 _UNSIGNED = ("timeout", "priority")

@@ -11,8 +11,9 @@ from hypersonic.server.http import tensors
 from hypersonic.server.http.codec import BinaryOutputs
 from hypersonic.server.http.tensors import to_json
 from hypersonic.server.model import Model
+from hypersonic.server.parameters import ParameterValue
 from hypersonic.server.placing import place
-from hypersonic.server.request import CheckedRequest, ParameterValue
+from hypersonic.server.request import CheckedRequest
 
 
 class FramedAnswer(NamedTuple):

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from hypersonic.server.errors import StartError
-from hypersonic.server.observe.trace import Borders, Parent
+from hypersonic.server.observe.span import Borders, Parent
 from hypersonic.server.observe.trace_url import GRPC_PORT, speaks_grpc, traces_url
 from hypersonic.server.statistics import RunTimes
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from hypersonic.server.errors import StartError
-from hypersonic.server.observe.trace import Borders, Parent
+from hypersonic.server.observe.span import Borders, Parent
 
 _LOG = logging.getLogger(__name__)
 

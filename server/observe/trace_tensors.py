@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.server.answer import Answer, Frame
+from hypersonic.server.answer import Answer
 from hypersonic.server.config import ModelConfig
 from hypersonic.server.datatype import DATATYPES
-from hypersonic.server.request import CheckedRequest, InputTensor
+from hypersonic.server.request import CheckedRequest, Frame, InputTensor
 
 INPUT, OUTPUT = "TENSOR_QUEUE_INPUT", "TENSOR_BACKEND_OUTPUT"
 #: of one tensor

@@ -16,6 +16,7 @@ from hypersonic.client.load import LoadResult
 from hypersonic.hls.zoo.resnet50.task import TASK as RESNET50
 from hypersonic.hls.zoo.task import task_of
 from hypersonic.infer import Merit, Outcome, merit
+from hypersonic.picture import show
 from tests.end_to_end.test_commands import hypersonic, places, refused
 
 
@@ -67,7 +68,7 @@ def test_what_was_not_trained_is_served_without_a_figure_of_merit(capsys: pytest
     found = merit(RESNET50, RESNET50.sample(2, 1), (logits,))
     assert found == Merit("none: nothing was trained", None, None)
     load = LoadResult(((logits[:1],), (logits[1:],)), np.array([1, 2]), 3)
-    assert Outcome("resnet50", load, 1, 0, 2000, 1, found, (), ()).show(tmp_path) == 0
+    show(Outcome("resnet50", load, 1, 0, 2000, 1, found, (), ()), tmp_path)
     assert re.search(r"figure of merit\W+ - \W+none: nothing was trained", capsys.readouterr().out)
     assert json.loads((tmp_path / "figures.json").read_text())["merit"] is None
 

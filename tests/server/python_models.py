@@ -23,8 +23,9 @@ from hypersonic.server.config import ModelConfig
 from hypersonic.server.config_check import check_config
 from hypersonic.server.datatype import DATATYPES
 from hypersonic.server.errors import ServerError
+from hypersonic.server.parameters import ParameterValue, SequenceMark
 from hypersonic.server.pending import PendingRequest, Share
-from hypersonic.server.request import InferRequest, InputTensor, ParameterValue, SequenceMark, WantedOutput, check
+from hypersonic.server.request import InferRequest, InputTensor, WantedOutput, check
 
 HEAD = """
 import json, os, sys, threading, time

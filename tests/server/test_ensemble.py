@@ -18,7 +18,8 @@ from hypersonic.server.errors import (
     BackendError,
     InvalidRequestError,
 )
-from hypersonic.server.request import CheckedRequest, InferRequest, SequenceMark
+from hypersonic.server.parameters import SequenceMark
+from hypersonic.server.request import CheckedRequest, InferRequest
 from tests.server.ensemble_models import (  # noqa: F401
     PATIENCE_S,
     X_TO_Y,

@@ -16,12 +16,12 @@ import tritonclient.grpc as triton
 from tritonclient.utils import InferenceServerException
 
 from hypersonic.server import ensemble_phases
-from hypersonic.server.answer import Answer, Frame, Output
+from hypersonic.server.answer import Answer, Output
 from hypersonic.server.app import Server
 from hypersonic.server.errors import BackendError, ServerError
 from hypersonic.server.model import Call
 from hypersonic.server.pending import Sink
-from hypersonic.server.request import CheckedRequest
+from hypersonic.server.request import CheckedRequest, Frame
 from tests.server.backends.test_python_server import client_of, serving
 from tests.server.ensemble_models import (  # noqa: F401
     PATIENCE_S,

@@ -21,7 +21,8 @@ from hypersonic.server.errors import (
     UnavailableError,
 )
 from hypersonic.server.model import Model
-from hypersonic.server.request import InferRequest, SequenceMark
+from hypersonic.server.parameters import SequenceMark
+from hypersonic.server.request import InferRequest
 from tests.server.ensemble_models import (  # noqa: F401
     PATIENCE_S,
     A,

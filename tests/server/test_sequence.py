@@ -11,8 +11,9 @@ from tritonclient.grpc import model_config_pb2
 from hypersonic.server.answer import Answer, Output
 from hypersonic.server.config_check import check_config
 from hypersonic.server.errors import CancelledError, InvalidRequestError, InvalidTensorError, UnavailableError
+from hypersonic.server.parameters import SequenceMark
 from hypersonic.server.pending import PendingRequest, Share
-from hypersonic.server.request import CheckedRequest, SequenceMark
+from hypersonic.server.request import CheckedRequest
 from hypersonic.server.sequence import SequenceBatcher
 
 CONFIG = """

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from hypersonic.server.errors import BackendError, StartError
-from hypersonic.server.observe.trace import Trace, Tracing, open_tracing, parse_traceparent
+from hypersonic.server.observe.span import parse_traceparent
+from hypersonic.server.observe.trace import Trace, Tracing, open_tracing
 from hypersonic.server.observe.trace_settings import TraceConfig, TraceControl
 from hypersonic.server.statistics import RunTimes
 from tests.server.observe.otlp import Collector, attributes, collecting

@@ -20,8 +20,7 @@ from hypersonic.server.config_check import check_config
 from hypersonic.server.config_read import parse_config, parse_json_config, read_config
 from hypersonic.server.errors import ModelConfigError, ServerError
 from hypersonic.server.http.codec import header_bytes, parse_request
-from hypersonic.server.limits import check_counts
-from hypersonic.server.request import check
+from hypersonic.server.request import check, check_counts
 
 CONFIG = """
 name: "m" backend: "onnxruntime" max_batch_size: 8
