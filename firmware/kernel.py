@@ -15,6 +15,7 @@ from hypersonic.hls.core import RTL as STREAM_RTL
 from hypersonic.hls.core import WEIGHT_BITS, Core, Port
 from hypersonic.hls.keywords import KEYWORDS
 from hypersonic.hls.row import Row
+from hypersonic.hls.sources import source_files
 from hypersonic.hls.spec import TensorSpec
 
 #: the kernel's own modules; beside each module lies <module>.f, the files it needs in compile order
@@ -53,7 +54,7 @@ def rtl_sources(module: str) -> tuple[Path, ...]:
     """The files of one of the kernel's own modules, from <module>.f. Raises KernelError for a module that is not there."""
     listing = RTL / f"{module}.f"
     if not listing.is_file():
-        known = ", ".join(sorted(file.stem for file in RTL.glob("*.f")))
+        known = ", ".join(sorted(file.stem for file in source_files(RTL, "*.f")))
         raise KernelError(f"module {module!r} is not part of the kernel, expected one of {known}")
     return tuple((RTL / line).resolve() for line in listing.read_text().split())
 
@@ -72,7 +73,7 @@ def write_kernel(core: Core, directory: Path) -> Kernel:
     top = directory / f"{core.name}.v"
     top.write_text(top_text(core))
     sources = _unique([*_own_sources(core), *core.sources, top])
-    return Kernel(core.name, core.name, sources, tuple(sorted(RTL.glob("*.vlt"))), core)
+    return Kernel(core.name, core.name, sources, tuple(source_files(RTL, "*.vlt")), core)
 
 
 def _own_sources(core: Core) -> list[Path]:
@@ -88,7 +89,7 @@ def _unique(files: Iterable[Path]) -> tuple[Path, ...]:
 
 
 def _check_name(core: Core) -> None:
-    taken = {file.stem for folder in (RTL, STREAM_RTL) for file in folder.glob("*.sv*")} | {core.top}
+    taken = {file.stem for folder in (RTL, STREAM_RTL) for file in source_files(folder, "*.sv*")} | {core.top}
     if core.name in KEYWORDS or core.name in taken:
         raise KernelError(f"kernel name is {core.name!r}, which Verilog or the kernel uses itself; give the model another name")
 

@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import Any
 
 from hypersonic.firmware.errors import PlatformError
+from hypersonic.hls.sources import source_files
 
 GIB = 1 << 30
 MIB = 1 << 20
@@ -154,7 +155,7 @@ def find_platform(name: str, *, retired_too: bool = False) -> Platform:
 
 @cache
 def _names() -> tuple[str, ...]:
-    return tuple(sorted(file.stem for file in DIRECTORY.glob("*.toml")))
+    return tuple(file.stem for file in source_files(DIRECTORY, "*.toml"))
 
 
 @cache

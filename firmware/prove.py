@@ -24,6 +24,7 @@ from typing import NamedTuple
 from hypersonic.firmware.errors import FirmwareError
 from hypersonic.hls import verilator
 from hypersonic.hls.cache import cached
+from hypersonic.hls.sources import source_files
 
 FORMAL = Path(__file__).resolve().parent / "formal"
 
@@ -51,7 +52,7 @@ class Verdict(NamedTuple):
 
 def proofs() -> tuple[str, ...]:
     """The names of the proofs there are."""
-    return tuple(sorted(file.stem for file in FORMAL.glob("*.sby")))
+    return tuple(file.stem for file in source_files(FORMAL, "*.sby"))
 
 
 def files(name: str) -> dict[str, Path]:

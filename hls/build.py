@@ -15,6 +15,7 @@ from hypersonic.hls.child import keras_2_environment, python_argv
 from hypersonic.hls.core import Core
 from hypersonic.hls.description import DescriptionError, ModelDescription, description_file, find_model, read_description
 from hypersonic.hls.project import ConversionError, HlsProject, ProjectError
+from hypersonic.hls.sources import sources_hash
 from hypersonic.hls.zoo_models import sources_of
 
 
@@ -78,10 +79,9 @@ def _replace(directory: Path, built: Path) -> None:
 
 
 def _sources(model_file: Path) -> list[str | bytes | Path]:
-    """The model, its YAML, and every line of ours that has a part in the result."""
-    ours = sorted(file for pattern in ("*.py", "*.cpp", "rtl/*", "rf/*.py") for file in _ROOM.glob(pattern) if file.is_file())
+    """The model, its YAML, and all that may have a part in the result: the room without the zoo, and the model's own folder."""
     beside = sorted(model_file.parent.glob("*.py")) if model_file.is_relative_to(_ROOM) else []
-    return [model_file, *data_beside(model_file), description_file(model_file), *ours, *beside]
+    return [model_file, *data_beside(model_file), description_file(model_file), sources_hash(_ROOM, "zoo"), *beside]
 
 
 def data_beside(model_file: Path) -> list[str | bytes | Path]:

@@ -45,6 +45,7 @@ from hypersonic.hls.fixed import FixedPoint, PrecisionError
 from hypersonic.hls.keywords import KEYWORDS
 from hypersonic.hls.project import ConversionError, is_identifier
 from hypersonic.hls.row import MAX_TENSORS
+from hypersonic.hls.sources import source_files
 from hypersonic.hls.spec import DATATYPES
 from hypersonic.hls.zoo_models import made_model
 
@@ -167,7 +168,7 @@ def find_model(model: str) -> Path:
     if not found and (described := folder / f"{model}.yaml").is_file():
         return _made(described)
     if not found:
-        names = sorted(file.parent.name for file in ZOO.glob("*/*.yaml"))
+        names = sorted(file.parent.name for file in source_files(ZOO, "*/*.yaml"))
         raise DescriptionError(
             f"model is {model!r}, expected a zoo name ({', '.join(names)}) or a path to a {', '.join(SUFFIXES)} file"
         )

@@ -21,6 +21,7 @@ from pathlib import Path
 from hypersonic.hls.cache import cached
 from hypersonic.hls.child import keras_2_environment, python_argv
 from hypersonic.hls.project import ConversionError
+from hypersonic.hls.sources import source_files
 
 _ROOM = Path(__file__).resolve().parent
 _PACKAGE = "hypersonic.hls."
@@ -48,12 +49,15 @@ def made_model(described: Path, network: str) -> Path:
 
 
 def sources_of(reference: str) -> list[Path]:
-    """The Python files that "module:function" of the zoo has a part of: its folder's and the zoo's own. Others: none."""
+    """The Python files that "module:function" of the zoo has a part of: its folder's and the zoo's own. Others: none.
+
+    Raises NoSourcesError when the zoo has no Python files.
+    """
     module = reference.partition(":")[0]
     if not module.startswith(_PACKAGE):
         return []
     folder = _ROOM.joinpath(*module.removeprefix(_PACKAGE).split(".")).parent
-    return sorted({*folder.glob("*.py"), *(_ROOM / "zoo").glob("*.py")})
+    return sorted({*folder.glob("*.py"), *source_files(_ROOM / "zoo", "*.py")})
 
 
 def _make(network: str, file: Path) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hypersonic import __version__
+from hypersonic.hls.sources import source_files
 
 #: exit codes: 0 done, 1 our fault, 2 the user's
 OK, OURS, USERS = 0, 1, 2
@@ -270,7 +271,7 @@ def _report(args: argparse.Namespace) -> int:
 def _add_train(commands: _Commands) -> None:
     parser = commands.add("train", _train, "train a zoo model, quantisation-aware; needs the build extra")
     zoo = Path(__file__).resolve().parent / "hls" / "zoo"
-    trained = sorted(file.parent.name for file in zoo.glob("*/train.py"))
+    trained = sorted(file.parent.name for file in source_files(zoo, "*/train.py"))
     parser.add_argument("model", choices=trained, metavar="MODEL", help=", ".join(trained))
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="passed on; `hypersonic train facile --help` lists them")
 

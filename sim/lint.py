@@ -11,6 +11,7 @@ from pathlib import Path
 
 from hypersonic.firmware.kernel import write_kernel
 from hypersonic.hls import verilator
+from hypersonic.hls.sources import source_files
 from hypersonic.sim.bench_rf import rf_bench_rows, write_rf_bench
 
 #: folders of modules; every module is looked up by its file's name
@@ -18,8 +19,11 @@ RTL = tuple(Path(__file__).resolve().parents[1] / room / "rtl" for room in ("hls
 
 
 def modules(folders: tuple[Path, ...] = RTL) -> list[Path]:
-    """The SystemVerilog files of the RTL folders; one module a file, of the file's name."""
-    return sorted(file for folder in folders for file in folder.glob("*.sv"))
+    """The SystemVerilog files of the RTL folders; one module a file, of the file's name.
+
+    Raises NoSourcesError for a folder without any.
+    """
+    return sorted(file for folder in folders for file in source_files(folder, "*.sv"))
 
 
 def lint(module: Path, folders: tuple[Path, ...] = RTL) -> str:

@@ -20,6 +20,7 @@ from hypersonic.hls.cache import cached, content_hash
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.row import Row
+from hypersonic.hls.sources import source_files
 from hypersonic.hls.spec import TensorSpec
 from hypersonic.sim.library import EMU
 from hypersonic.sim.memories import MEMORIES, write_memories
@@ -114,9 +115,14 @@ def _build_software(project: HlsProject, progress: Callable[[str], None]) -> Pat
         *_host(),
         project.hls / "firmware",
         source,
-        *sorted(Path(csim.__file__).parent.glob("csim*")),
+        *_csim_sources(),
     ]
     return cached("simulator", parts, build) / IMAGE_NAME
+
+
+def _csim_sources() -> list[Path]:
+    """The files that say how a project's C++ is compiled."""
+    return source_files(Path(csim.__file__).parent, "csim*")
 
 
 def _write_shell(project: HlsProject) -> Path:

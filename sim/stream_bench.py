@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 from hypersonic.hls import verilator
 from hypersonic.hls.cache import cache_directory, cached, content_hash
+from hypersonic.hls.sources import source_files
 
 RTL = Path(__file__).resolve().parents[1] / "hls" / "rtl"
 _HARNESS = Path(__file__).with_name("stream_harness.cpp")
@@ -257,7 +258,7 @@ def _alone(key: str) -> Iterator[None]:
 
 def _sources(text: str) -> list[Path]:
     """The files of hls/rtl whose modules the text names, and those that these name."""
-    modules = {file.stem: file for file in RTL.glob("*.sv")}
+    modules = {file.stem: file for file in source_files(RTL, "*.sv")}
     found: dict[str, Path] = {}
     texts = [text]
     while texts:

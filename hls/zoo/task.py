@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hypersonic.hls.sources import source_files
+
 #: (rows, size) float32 for each input, as on the wire
 Inputs = tuple[NDArray[np.float32], ...]
 #: (rows, size) float64 for each output, as on the wire
@@ -69,4 +71,4 @@ def tasks() -> tuple[str, ...]:
     """The zoo models that have one."""
     from hypersonic.hls.description import ZOO
 
-    return tuple(sorted(file.parent.name for file in ZOO.glob("*/task.py")))
+    return tuple(sorted(file.parent.name for file in source_files(ZOO, "*/task.py")))
