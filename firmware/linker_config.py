@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from hypersonic.firmware.errors import LinkError, ResourceError
 from hypersonic.firmware.kernel_xml import KernelDescription, describe_kernel
-from hypersonic.firmware.platform import MIB, RESOURCE_NAMES, Flow, Platform, Resources
+from hypersonic.firmware.platform import RESOURCE_NAMES, Flow, Platform, Resources
 
 #: XRT's scheduler counts compute units in 128 bits
 MAX_COMPUTE_UNITS = 128
@@ -32,9 +32,6 @@ CONTROLLERS = {
     "HBM": Resources(lut=10_718, ff=21_793, bram36=4),
 }
 
-#: a buffer takes whole pages
-_PAGE_BYTES = 4096
-
 _ADVICE = "ask for fewer compute units, quantise or prune the model, or take a larger card"
 
 #: what people call the fields of Resources
@@ -49,19 +46,6 @@ class Place:
     unit: str
     slr: int | None
     ports: tuple[tuple[str, range], ...]
-
-
-@dataclass(frozen=True)
-class Buffers:
-    """What the host keeps on the card for one compute unit: `slots` buffers a port, for `rows` rows each, and the weights.
-
-    row_bytes: bytes of one row at each m_axi port, in the kernel's order. weights_bytes: beside the rows of the first port.
-    """
-
-    slots: int
-    rows: int
-    row_bytes: tuple[int, ...]
-    weights_bytes: int = 0
 
 
 def check_compute_units(compute_units: int) -> None:
@@ -214,33 +198,6 @@ def _free(name: str, die: Resources, used: Resources) -> float:
 def _lack(name: str, die: Resources, unit: Resources, used: Resources) -> str:
     allowed = f"{getattr(LIMITS_PERCENT, name)} % of {getattr(die, name):,} less {getattr(used, name):,} in use"
     return f"{LABELS[name]}: got {getattr(unit, name):,}, expected at most {_free(name, die, used):,} ({allowed})"
-
-
-def check_buffers(platform: Platform, places: Sequence[Place], buffers: Buffers) -> None:
-    """Raises LinkError when a unit's buffers are larger than the banks it reaches."""
-    for place in places:
-        needs: dict[range, int] = {}
-        for (_, banks), row_bytes in zip(place.ports, buffers.row_bytes, strict=True):
-            size = -(-buffers.rows * row_bytes // _PAGE_BYTES) * _PAGE_BYTES
-            needs[banks] = needs.get(banks, 0) + buffers.slots * size
-        first = place.ports[0][1]
-        needs[first] += buffers.weights_bytes
-        for banks, need in needs.items():
-            holds = sum(platform.memory[bank].size_bytes for bank in banks)
-            if need > holds:
-                raise LinkError(_bank_too_small(platform, place, banks, need, holds, buffers))
-
-
-def _bank_too_small(platform: Platform, place: Place, banks: range, need: int, holds: int, buffers: Buffers) -> str:
-    return (
-        f"the buffers of {place.unit} do not fit {_sp(platform, banks)} of {platform.name}: {buffers.slots} slots of "
-        f"{buffers.rows} rows{_and_weights(buffers)} need {-(-need // MIB)} MiB, expected at most {holds // MIB} MiB; "
-        "lower slots or slot_rows"
-    )
-
-
-def _and_weights(buffers: Buffers) -> str:
-    return f" and {-(-buffers.weights_bytes // MIB)} MiB of weights" if buffers.weights_bytes else ""
 
 
 def _sp(platform: Platform, banks: range) -> str:

@@ -39,21 +39,6 @@ class SlotTimes(NamedTuple):
     done_ns: int  # the run completed
     end_ns: int  # y is in host memory
 
-    @property
-    def h2d_ns(self) -> int:
-        """Host to device."""
-        return self.launched_ns - self.start_ns
-
-    @property
-    def kernel_ns(self) -> int:
-        """The kernel, and the wait for runs started before."""
-        return self.done_ns - self.launched_ns
-
-    @property
-    def d2h_ns(self) -> int:
-        """Device to host."""
-        return self.end_ns - self.done_ns
-
 
 class Slot:
     """Room for one run. The server writes requests straight into x and reads answers straight from y.

@@ -78,14 +78,6 @@ class DynamicBatching:
     default_priority_level: int = 0
     priority_policies: Mapping[int, QueuePolicy] = field(default_factory=dict)
 
-    def level_of(self, requested: int) -> int:
-        """The level of a request that asked for `requested`: one that is not there counts as the default level."""
-        return requested if 0 < requested <= self.priority_levels else self.default_priority_level
-
-    def policy_of(self, level: int) -> QueuePolicy:
-        """The queue policy of a priority level."""
-        return self.priority_policies.get(level, self.queue_policy)
-
 
 ControlKind = Literal["START", "END", "READY", "CORRID"]
 
@@ -286,11 +278,6 @@ class ModelConfig:
     def devices(self) -> tuple[int, ...]:
         """Card indices of all instance groups, each once; () = the backend chooses."""
         return tuple(dict.fromkeys(device for group in self.instance_groups for device in group.devices))
-
-    @cached_property
-    def host_instances(self) -> int:
-        """Instances asked for of a backend that runs on the host: all groups' counts, at least one."""
-        return max(1, sum(group.count * max(1, len(group.devices)) for group in self.instance_groups))
 
     def integer(self, parameter: str, default: int, *, minimum: int = 1) -> int:
         """An integer out of `parameters {}`. Raises ModelConfigError for text that is none, or one below `minimum`."""

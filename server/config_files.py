@@ -12,7 +12,7 @@ from hypersonic.server.errors import ModelConfigError, ModelLoadError
 from hypersonic.server.links import Links
 
 #: where each kind of file lives, below the model's directory
-WARMUP_DIRECTORY, INITIAL_STATE_DIRECTORY = "warmup", "initial_state"
+WARMUP_DIRECTORY = "warmup"
 
 
 def check_inside(filename: str, what: str, model: str) -> None:

@@ -3,7 +3,7 @@
 
 Formats, from reports of Vivado and v++ 2020 to 2025: `report_timing_summary` (the table under "Design Timing Summary"), v++'s
 kernel utilisation (`585049 [ 56.28%]` cells, one row for the platform, the kernels and each compute unit),
-`report_utilization` (| Site Type | Used | Fixed | Prohibited | Available | Util% |), `xclbinutil --info` ("System Clocks").
+`xclbinutil --info` ("System Clocks").
 Read as hostile: bounded sizes, anything unexpected is a ReportError that names the file.
 """
 
@@ -135,22 +135,6 @@ def read_kernel_utilisation(file: Path) -> dict[str, dict[str, int]]:
     return found
 
 
-def read_utilisation(file: Path) -> dict[str, tuple[float, float]]:
-    """`report_utilization`: site type -> (used, available), of every table that has these columns. Raises ReportError."""
-    found: dict[str, tuple[float, float]] = {}
-    used = available = -1
-    for cells in _rows(read_text(file)):
-        if cells[0] == "Site Type":
-            used, available = (cells.index(name) if name in cells else -1 for name in ("Used", "Available"))
-        elif -1 < used < len(cells) and -1 < available < len(cells):
-            values = [_number(cells[used]), _number(cells[available])]
-            if values[0] is not None and values[1] is not None:
-                found.setdefault(cells[0].rstrip("*"), (values[0], values[1]))
-    if not found:
-        raise ReportError(f"{file}: no table of site types, expected a report_utilization report")
-    return found
-
-
 def _lines(text: str) -> Iterator[str]:
     return (line for line in text.splitlines() if len(line) <= _MAX_LINE)
 
@@ -166,10 +150,6 @@ def _rows(text: str) -> Iterator[list[str]]:
 def _count(cell: str) -> int | None:
     match = re.fullmatch(r"(\d{1,12}) \[ *\d+\.\d+%\]", cell)
     return int(match[1]) if match else None
-
-
-def _number(cell: str) -> float | None:
-    return float(cell) if re.fullmatch(r"<?\d{1,12}(\.\d+)?", cell) and not cell.startswith("<") else None
 
 
 def manifest_report(timing: Timing, clocks: tuple[Clock, ...], used: dict[str, dict[str, int]]) -> dict[str, Any]:

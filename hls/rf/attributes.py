@@ -117,11 +117,5 @@ def accumulator_bias(bias: Constants, accum: Precision) -> Constants:
     return Constants(np.array(_cast(bias, accum), dtype=object), accum.fraction)
 
 
-def divides(layer: Any, what: str, size: int, *parts: int) -> None:
-    """Raises UnsupportedLayerError unless every part divides size."""
-    if any(size % part for part in parts):
-        raise refuse(layer, f"{what} is {size}, expected a multiple of {', '.join(map(str, parts))}")
-
-
 def shape_text(shape: Sequence[int]) -> str:
     return "x".join(map(str, shape))

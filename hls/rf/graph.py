@@ -7,7 +7,7 @@ for a Reshape, a ZeroPadding before a padded convolution; in an io_parallel grap
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 from typing import Any
@@ -345,9 +345,4 @@ _READERS: dict[str, _Reader] = {
 }
 
 
-def class_names() -> Iterator[str]:
-    """hls4ml's class names that are read."""
-    yield from sorted({*_READERS, "Merge", "Concatenate"})
-
-
-__all__ = ["UnsupportedLayerError", "class_names", "read_rf_network"]
+__all__ = ["UnsupportedLayerError", "read_rf_network"]

@@ -12,7 +12,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Sequence
-from functools import partial
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
@@ -22,7 +22,7 @@ from starlette.responses import Response
 
 from hypersonic.server.errors import StartError
 from hypersonic.server.http.infer import HttpLimits
-from hypersonic.server.http.protocol import BoundedProtocol
+from hypersonic.server.http.protocol import HEADER_BYTES, BoundedProtocol, http_protocol
 from hypersonic.server.http.routes import Settings, inference_app, refuse
 from hypersonic.server.observe.exposition import CONTENT_TYPE
 from hypersonic.server.observe.metrics import Metrics
@@ -72,7 +72,8 @@ class HttpServer:
         clients: SlowClients | None = None,
     ) -> None:
         """tls: what all of them speak, None = plain HTTP. clients: who looks after clients that stop, None = nobody."""
-        self._servers = [(_uvicorn(app, tls, clients or SlowClients()), listener) for app, listener in apps]
+        protocol = http_protocol(clients or SlowClients())
+        self._servers = [(_uvicorn(app, tls, protocol), listener) for app, listener in apps]
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -113,10 +114,11 @@ class HttpServer:
         await asyncio.gather(*(server.serve(sockets=[listener]) for server, listener in self._servers))
 
 
-def _uvicorn(app: Application, tls: ssl.SSLContext | None, clients: SlowClients) -> uvicorn.Server:
+def _uvicorn(app: Application, tls: ssl.SSLContext | None, protocol: Any) -> uvicorn.Server:
     config = uvicorn.Config(
         app,
-        http=partial(BoundedProtocol, clients=clients),  # type: ignore[arg-type]  # called as the class would be
+        http=protocol,
+        h11_max_incomplete_event_size=HEADER_BYTES,
         log_config=None,
         log_level="error",  # what clients send wrong is no news
         access_log=False,

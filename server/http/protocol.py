@@ -6,21 +6,29 @@ health checks. Headers are bounded by h11.
 
     connected ... a request begins ... headers here ... body here ... answer out ... idle ... the next begins
     |-- keep-alive --|-- headers' time ---|- read_body -|            |- any byte -|- keep-alive -|
+
+It is built on parts of uvicorn's protocol that uvicorn does not document. Where one of them is missing, http_protocol() gives
+uvicorn's own, which has none of this but the bound on headers.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import math
 import re
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import h11
-from uvicorn.protocols.http.h11_impl import H11Protocol
+import uvicorn
+from uvicorn.protocols.http import h11_impl
 
 from hypersonic.server.slow_clients import SLOWEST_READ_BYTES_PER_S, Fault, SlowClients
 
+_LOG = logging.getLogger(__name__)
 #: headers of which a request may have one
 _LENGTHS = {b"content-length", b"transfer-encoding"}
 #: a target that names the server, too, which every server has to take (RFC 9112, 3.2.2)
@@ -32,6 +40,14 @@ MOST_CHUNKS = 65_536
 #: so many may be of any size; of more, the mean is bounded
 FREE_CHUNKS = 1024
 LEAST_MEAN_BYTES = 64
+_NEEDED = {
+    "H11Protocol": (
+        *("client", "conn", "flow", "loop", "timeout_keep_alive", "timeout_keep_alive_task", "transport"),
+        *("connection_lost", "connection_made", "data_received", "pause_writing", "resume_writing", "send_400_response"),
+        *("_unset_keepalive_if_required", "timeout_keep_alive_handler"),
+    ),
+    "FlowControl": ("write_paused",),
+}
 
 
 class BoundedConnection(h11.Connection):
@@ -66,7 +82,31 @@ def _with_target(request: h11.Request, target: bytes) -> h11.Request:
     return h11.Request(method=request.method, headers=request.headers, target=target, http_version=request.http_version)
 
 
-class BoundedProtocol(H11Protocol):
+def http_protocol(clients: SlowClients) -> Callable[..., asyncio.Protocol]:
+    """uvicorn's `http`: a BoundedProtocol, whose slow clients `clients` looks after.
+
+    Where uvicorn lacks a part of what that is built on: uvicorn's own protocol, with a warning.
+    """
+    missing = [f"{kind}.{name}" for kind, names in _NEEDED.items() for name in _lacking(kind, names)]
+    if not missing:
+        return partial(BoundedProtocol, clients=clients)
+    _LOG.warning(
+        "uvicorn %s has no %s: HTTP clients that stop are not cut off, and the chunks of a request's body are not bounded; "
+        "install the uvicorn that requirements.lock names",
+        *(uvicorn.__version__, ", ".join(missing)),
+    )
+    return h11_impl.H11Protocol
+
+
+def _lacking(kind: str, names: tuple[str, ...]) -> list[str]:
+    """Which of these neither the class of uvicorn has nor its constructor sets."""
+    found = getattr(h11_impl, kind, None)
+    constructor = getattr(getattr(found, "__init__", None), "__code__", None)
+    there = {*dir(found), *(constructor.co_names if constructor else ())}
+    return [name for name in names if name not in there]
+
+
+class BoundedProtocol(h11_impl.H11Protocol):
     """uvicorn's protocol on a BoundedConnection."""
 
     def __init__(self, *args: Any, clients: SlowClients, **keywords: Any) -> None:

@@ -11,15 +11,13 @@ import pytest
 from hypersonic.firmware.errors import LinkError, ResourceError
 from hypersonic.firmware.kernel_xml import Instance, KernelDescription, describe_kernel
 from hypersonic.firmware.linker_config import (
-    Buffers,
     assign_banks,
-    check_buffers,
     check_vitis,
     describe_places,
     linker_config,
     plan_link,
 )
-from hypersonic.firmware.platform import GIB, PLATFORMS, Platform, Resources, find_platform
+from hypersonic.firmware.platform import PLATFORMS, Platform, Resources, find_platform
 
 U250, U55C, U200 = find_platform("u250"), find_platform("u55c"), find_platform("u200")
 
@@ -152,30 +150,6 @@ def test_more_units_than_memories_are_refused(card: Platform, most: int) -> None
     assert len(plan_link(card, kernel(most))) == most
     with pytest.raises(LinkError, match=rf"{most + 1} compute units do not fit {card.name}: .* expected at most {most}"):
         plan_link(card, kernel(most + 1))
-
-
-def test_buffers_larger_than_a_bank_are_refused() -> None:
-    places = plan_link(U250, kernel(1))
-    check_buffers(U250, places, Buffers(slots=4, rows=16_384, row_bytes=(72, 4)))
-    check_buffers(U250, places, Buffers(slots=1, rows=GIB // 4, row_bytes=(60, 4)))
-    with pytest.raises(
-        LinkError, match=r"buffers of facile_1 do not fit DDR\[0\] of u250: .* expected at most 16384 MiB; lower"
-    ):
-        check_buffers(U250, places, Buffers(slots=1, rows=GIB // 4, row_bytes=(64, 4)))
-
-
-def test_the_weights_take_room_beside_the_rows() -> None:
-    places = plan_link(U250, kernel(1))
-    check_buffers(U250, places, Buffers(slots=1, rows=GIB // 4, row_bytes=(59, 4), weights_bytes=GIB // 4))
-    with pytest.raises(LinkError, match=r"1 slots of 268435456 rows and 257 MiB of weights need 16385 MiB, expected at most"):
-        check_buffers(U250, places, Buffers(slots=1, rows=GIB // 4, row_bytes=(59, 4), weights_bytes=GIB // 4 + 4096))
-
-
-def test_each_port_on_hbm_has_its_own_room() -> None:
-    places = plan_link(U55C, kernel(1))
-    check_buffers(U55C, places, Buffers(slots=2, rows=GIB, row_bytes=(1, 1)))
-    with pytest.raises(LinkError, match=r"do not fit HBM\[4:7\] of u55c: 2 slots of 1073741824 rows need 4096 MiB"):
-        check_buffers(U55C, places, Buffers(slots=2, rows=GIB, row_bytes=(1, 2)))
 
 
 def test_a_release_that_has_dropped_the_card_is_refused() -> None:

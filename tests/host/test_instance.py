@@ -127,7 +127,6 @@ def test_the_times_of_a_run_are_in_order(device: Device, build: Build) -> None:
     slot.start(256)
     times = slot.finish(5000)
     assert before <= times.start_ns <= times.launched_ns <= times.done_ns <= times.end_ns <= time.monotonic_ns()
-    assert times.h2d_ns + times.kernel_ns + times.d2h_ns == times.end_ns - times.start_ns
 
 
 def test_busy_cycles_count_from_load(device: Device, build: Build) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from hypersonic.server.batcher import BatchRule
 from hypersonic.server.config import (
     DynamicBatching,
     InitialState,
@@ -37,9 +38,10 @@ def test_priorities_have_queue_policies_of_their_own() -> None:
            }"""
     ).dynamic_batching
     assert batching is not None
-    assert [batching.level_of(asked) for asked in (0, 1, 3, 4)] == [2, 1, 3, 2]
-    assert batching.policy_of(1) == QueuePolicy(max_queue_size=1, delay_on_timeout=True)
-    assert batching.policy_of(2) == QueuePolicy(max_queue_size=5)
+    rule = BatchRule.of(8, batching, 8)
+    assert [rule.level_of(asked) for asked in (0, 1, 3, 4)] == [2, 1, 3, 2]
+    assert rule.policy_of(1) == QueuePolicy(max_queue_size=1, delay_on_timeout=True)
+    assert rule.policy_of(2) == QueuePolicy(max_queue_size=5)
 
 
 def test_without_a_preferred_size_the_largest_batch_is_preferred() -> None:

@@ -17,41 +17,8 @@ from hypersonic.firmware.bitstream.reports import (
     read_clocks,
     read_kernel_utilisation,
     read_timing,
-    read_utilisation,
 )
 from tests.firmware.bitstream.conftest import STAND_INS
-
-UTILISATION = """\
-1. CLB Logic
-------------
-
-+----------------------------+-------+-------+------------+-----------+-------+
-|          Site Type         |  Used | Fixed | Prohibited | Available | Util% |
-+----------------------------+-------+-------+------------+-----------+-------+
-| CLB LUTs*                  | 20366 |     0 |          0 |   1728000 |  1.18 |
-|   LUT as Logic             | 20366 |     0 |          0 |   1728000 |  1.18 |
-| CLB Registers              |  5828 |     0 |          0 |   3456000 |  0.17 |
-+----------------------------+-------+-------+------------+-----------+-------+
-
-3. BLOCKRAM
------------
-
-+----------------+------+-------+-----------+-------+
-|    Site Type   | Used | Fixed | Available | Util% |
-+----------------+------+-------+-----------+-------+
-| Block RAM Tile | 14.5 |     0 |      2688 |  0.54 |
-| URAM           |    0 |     0 |      1280 |  0.00 |
-+----------------+------+-------+-----------+-------+
-
-8. Primitives
--------------
-
-+----------+------+---------------------+
-| Ref Name | Used | Functional Category |
-+----------+------+---------------------+
-| LUT6     | 9000 |                 CLB |
-+----------+------+---------------------+
-"""
 
 
 def _file(tmp_path: Path, text: str) -> Path:
@@ -110,15 +77,6 @@ def test_kernels_and_compute_units_are_read_with_the_platform(tmp_path: Path) ->
 def test_a_utilisation_without_used_resources_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ReportError, match="no row `Used Resources`"):
         read_kernel_utilisation(_file(tmp_path, "| Name | LUT |\n| facile | 3 [ 1.00%] |\n"))
-
-
-def test_site_types_are_read_from_every_table_that_has_them(tmp_path: Path) -> None:
-    found = read_utilisation(_file(tmp_path, UTILISATION))
-    assert found["CLB LUTs"] == (20366.0, 1_728_000.0)
-    assert found["Block RAM Tile"] == (14.5, 2688.0)
-    assert "LUT6" not in found
-    with pytest.raises(ReportError, match="no table of site types"):
-        read_utilisation(_file(tmp_path, "| Ref Name | Used |\n| LUT6 | 3 |\n"))
 
 
 def test_scalable_clocks_are_read_as_asked_for_and_as_achieved(tmp_path: Path) -> None:
