@@ -21,6 +21,7 @@ def advice(options: Options) -> Iterator[Line]:
         option = f"--trace-{text.removeprefix('triton,').partition('=')[0]}"
         yield logging.WARNING, f"{option} and the like are deprecated; write --trace-config={text}"
     yield from _tls(options)
+    yield from _restrictions(options)
 
 
 def _tls(options: Options) -> Iterator[Line]:
@@ -47,3 +48,20 @@ def _tls(options: Options) -> Iterator[Line]:
     if encrypted and options.allow_grpc and options.allow_http and not options.http_server_cert:
         text = "HTTP and metrics are NOT encrypted, though gRPC is: give --http-server-cert and --http-server-key as well"
         yield logging.WARNING, text
+
+
+def _restrictions(options: Options) -> Iterator[Line]:
+    """Groups that one front end gives only to those who know a key, and the other to everybody."""
+    if not (options.allow_grpc and options.allow_http):
+        return
+    sides = (
+        ("--grpc-restricted-protocol", options.grpc_restricted_protocol),
+        ("--http-restricted-api", options.http_restricted_api),
+    )
+    closed = [{group.strip() for each in given for group in each.partition(":")[0].split(",")} for _, given in sides]
+    for at, front_end in ((0, "HTTP"), (1, "gRPC")):
+        if bare := sorted(closed[at] - closed[1 - at]):
+            text = (
+                f"{front_end} does NOT restrict {', '.join(bare)}, though {sides[at][0]} does: give {sides[1 - at][0]} as well"
+            )
+            yield logging.WARNING, text

@@ -53,9 +53,9 @@ class ModelControl:
     def check(self) -> None:
         """Raises StartError for options that contradict each other."""
         if self.load_models and self.mode is not ControlMode.EXPLICIT:
-            raise StartError("Error: Use of '--load-model' requires setting '--model-control-mode=explicit' as well.")
+            raise StartError("Use of '--load-model' requires setting '--model-control-mode=explicit' as well.")
         if "*" in self.load_models and len(self.load_models) > 1:
-            raise StartError("Error: Wildcard character '*' must be the ONLY startup model if specified at all.")
+            raise StartError("Wildcard character '*' must be the ONLY startup model if specified at all.")
         if self.mode is ControlMode.POLL and self.poll_s <= 0:
             raise StartError("--repository-poll-secs is 0, expected 1 or more with --model-control-mode=poll")
         for root in self.link_roots:

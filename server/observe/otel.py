@@ -155,6 +155,9 @@ def _provider(settings: Sequence[tuple[str, str]]) -> TracerProvider:
 def _endpoint(chosen: dict[str, str]) -> str | None:
     """None: what OTEL_EXPORTER_OTLP_* say, else the SDK's default."""
     if "url" not in chosen:
+        _LOG.info(
+            "spans are sent, as OTLP over HTTP, where OTEL_EXPORTER_OTLP_* say; to http://localhost:4318/v1/traces if unset"
+        )
         return None
     url = traces_url(chosen["url"])
     _LOG.info("spans are sent to %s, as OTLP over HTTP", url.rpartition("@")[2])

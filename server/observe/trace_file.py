@@ -8,7 +8,8 @@ what a model asks another are traces of their own, with the first one's number a
 With log_frequency N, each N traces go to a file of their own, <file>.0, <file>.1, ...
 
 The file is a whole array after each trace. A trace that does not fit on the disk is lost and leaves the array as it was; the
-next one that fits follows. A file to which no trace was written is empty.
+next one that fits follows. A file to which no trace was written is empty. The trace after it was renamed or
+deleted begins a new one.
 """
 
 from __future__ import annotations
@@ -91,6 +92,9 @@ class FileExporter:
                 self._failed = True
 
     def _append(self, text: bytes, log_frequency: int) -> None:
+        if self._file is not None and self._file.moved():
+            file, self._file = self._file, None
+            file.close()
         if self._file is None:
             self._file = _ArrayFile(f"{self._path}.{self._index}" if log_frequency else self._path)
         self._file.append(text)
@@ -124,9 +128,20 @@ class _ArrayFile:
 
     def __init__(self, path: str) -> None:
         """Raises OSError."""
+        self._path = path
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
         self._size = 0
         self.appended = 0
+
+    def moved(self) -> bool:
+        """Whether somebody has renamed or deleted it: the next trace begins a new one."""
+        try:
+            there = Path(self._path).stat()
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False
+        return not os.path.samestat(there, os.fstat(self._descriptor))
 
     def append(self, elements: bytes) -> None:
         """One write, over the array's end. Raises OSError, with the file as it was before."""

@@ -139,3 +139,11 @@ def test_a_directory_without_a_name_is_not_the_working_directory(option: str, ca
     assert ended.value.code == 2
     assert f"argument {option}" in (said := capsys.readouterr().err)
     assert "expected a directory" in said
+
+
+def test_a_group_that_only_one_front_end_restricts_is_named() -> None:
+    options = ("--http-restricted-api=model-repository,trace:admin=secret", "--grpc-restricted-protocol=trace:admin=secret")
+    (text,) = [text for _, text in advice(parsed(*options))]
+    assert "gRPC does NOT restrict model-repository" in text
+    assert "--grpc-restricted-protocol" in text
+    assert not list(advice(parsed(*options, "--allow-grpc=false")))

@@ -242,6 +242,19 @@ def test_a_trace_that_does_not_fit_on_the_disk_leaves_the_file_whole_and_later_o
     assert traced(file) == [*fitted, "r10", "r11"]
 
 
+def test_a_trace_file_that_was_renamed_or_deleted_is_begun_anew(tmp_path: Path) -> None:
+    file = tmp_path / "trace.json"
+    traces = tracing(f"triton,file={file}", "level=TIMESTAMPS", "rate=1")
+    finish(traces.begin("m", "", 0), 0, request_id="r0")
+    file.rename(tmp_path / "trace.json.1")
+    finish(traces.begin("m", "", 0), 0, request_id="r1")
+    file.unlink()
+    finish(traces.begin("m", "", 0), 0, request_id="r2")
+    traces.close(1)
+    assert traced(tmp_path / "trace.json.1") == ["r0"]
+    assert traced(file) == ["r2"]
+
+
 def test_a_trace_file_that_is_a_pipe_ends_the_start(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(StartError, match="pipe cannot be written: it is not a regular file"):
