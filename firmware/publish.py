@@ -208,7 +208,7 @@ def find_published(repository: Path, build: Manifest) -> Path | None:
 
 
 def displaced(repository: Path, build: Manifest) -> str:
-    """What whoever publishes the build should know: the newest version there is for another target, and will not be served any
+    """A note for whoever publishes the build: the newest version there is for another target, and will not be served any
     more. Empty where it is not so."""
     present = versions(repository, build.model)
     place = repository / build.model

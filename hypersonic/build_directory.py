@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `hypersonic build` leaves in --build-directory for people to see: HLS project, RTL core and kernel."""
+"""The files that `hypersonic build` leaves in --build-directory for people to see: HLS project, RTL core and kernel."""
 
 from __future__ import annotations
 

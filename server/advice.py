@@ -13,7 +13,7 @@ Line = tuple[int, str]
 
 
 def advice(options: Options) -> Iterator[Line]:
-    """What to log once at start; nothing for options that agree with each other."""
+    """Lines to log once at start; nothing for options that agree with each other."""
     if options.ignored_options:
         names = ", ".join(sorted(set(options.ignored_options)))
         yield logging.INFO, f"options that mean nothing here: {names}"

@@ -36,7 +36,7 @@ class Hashed(NamedTuple):
 
 
 def run_agents(message: model_config_pb2.ModelConfig, model: Path, links: Links) -> tuple[Hashed, ...]:
-    """What the configuration's agents ask for. model: its directory. Logs which of them are not run.
+    """Do what the configuration's agents ask for. model: its directory. Logs which of them are not run.
 
     Raises ModelConfigError for a file that is not there or has another checksum; Triton's texts.
     """

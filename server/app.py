@@ -300,7 +300,7 @@ class Server:
                 return
 
     def _tell(self, *, closed: bool) -> None:
-        """What the log has to say of the end."""
+        """Log how the end went."""
         if cut_off := self.service.clients.counts[Fault.SHUTDOWN]:
             text = "%d clients were cut off: they had not sent the whole of a request, or did not read an answer."
             _LOG.warning(text, cut_off)

@@ -240,7 +240,7 @@ class Loader:
         return ScheduledModel(config, version, loaded, load_duration_s=took_s, metrics=self._metrics, on_lost=self._on_lost)
 
     def _check_again(self, plan: Plan, model: Path) -> None:
-        """What a backend opened by its path is what was checked before. Raises ModelConfigError, ModelLoadError."""
+        """Check that a backend opened, by its path, what was checked before. Raises ModelConfigError, ModelLoadError."""
         check_unchanged(plan.hashed)
         if self.links.roots:
             check_links(model, self._others(model, plan.directories), self.links)

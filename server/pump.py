@@ -43,7 +43,7 @@ class Pump(Generic[_Item]):
         self._run()
 
     def drain(self) -> list[_Item]:
-        """What nobody has begun to work on; it is not worked on any more."""
+        """Take away the items that nobody has begun to work on."""
         items = []
         try:
             while True:

@@ -159,7 +159,7 @@ class SlowClients:
                 self._cut(waiting, *due)
 
     def _due(self, entry: _Entry, now: float) -> tuple[Fault, str] | None:
-        """What its client is to be cut off for now, and the words for that."""
+        """The fault its client is to be cut off for now, and the words for it."""
         fault, since, more_s = entry
         sends = fault is Fault.SENDS_NOTHING
         if since + more_s + self.timeout_s * (_WHOLE_MESSAGE if sends else 1) <= now:

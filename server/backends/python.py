@@ -175,7 +175,7 @@ def model_file(directory: Path, name: str, links: Links) -> Path:
 
 
 def _instead(file: Path) -> str:
-    """What there is where a file is expected. Clients are not told where links lead."""
+    """The kind of thing that is where a file is expected. Clients are not told where links lead."""
     try:
         mode = file.stat().st_mode
     except OSError:

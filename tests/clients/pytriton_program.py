@@ -20,7 +20,7 @@ def samples(inputs: Arrays) -> list[Arrays]:
 
 
 def check_config(case: Case, client: ModelClient) -> None:
-    """What the client reads from the model's configuration."""
+    """The fields that the client reads from the model's configuration."""
     config = client.model_config
     assert config.model_name == case.model
     assert config.max_batch_size >= case.most
