@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What hls4ml 1.3.0's optimisers do wrongly, put right: a flow that runs before hls4ml's own and leaves it nothing to do.
+"""Corrections of what hls4ml 1.3.0's optimisers do wrongly: a flow that runs before hls4ml's own and leaves it nothing to do.
 
 Fusions of normalisations: hls4ml multiplies the weights of a layer by the scales along their last axis. A depthwise convolution
 has its channels on the axis before, and a scale that came from a constant has a number for each element of the tensor, not for
@@ -71,7 +71,7 @@ class FoldNormalization(FuseBatchNormalization):  # type: ignore[misc]
         before = node.get_input_node()
         if before.get_attr("depthwise_quantizer") is not None:
             return False
-        if isinstance(before.get_attr("weight_quantizer"), QKerasPO2Quantizer):  # the products are no powers of two any more
+        if isinstance(before.get_attr("weight_quantizer"), QKerasPO2Quantizer):  # the products are not powers of two any more
             return False
         return all(numbers is not None for numbers in _constants(node, before))
 

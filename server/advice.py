@@ -7,13 +7,15 @@ import logging
 from collections.abc import Iterator
 
 from hypersonic.server.options import Options
+from hypersonic.server.security.restrictions import grpc_restrictions, http_restrictions
 
 #: (level of `logging`, text)
 Line = tuple[int, str]
 
 
 def advice(options: Options) -> Iterator[Line]:
-    """Lines to log once at start; nothing for options that agree with each other."""
+    """Lines to log once at start; nothing for options that agree with each other. Raises StartError for restrictions that are
+    not in their form."""
     if options.ignored_options:
         names = ", ".join(sorted(set(options.ignored_options)))
         yield logging.INFO, f"options that mean nothing here: {names}"
@@ -54,14 +56,11 @@ def _restrictions(options: Options) -> Iterator[Line]:
     """Groups that one front end gives only to those who know a key, and the other to everybody."""
     if not (options.allow_grpc and options.allow_http):
         return
-    sides = (
-        ("--grpc-restricted-protocol", options.grpc_restricted_protocol),
-        ("--http-restricted-api", options.http_restricted_api),
-    )
-    closed = [{group.strip() for each in given for group in each.partition(":")[0].split(",")} for _, given in sides]
-    for at, front_end in ((0, "HTTP"), (1, "gRPC")):
-        if bare := sorted(closed[at] - closed[1 - at]):
-            text = (
-                f"{front_end} does NOT restrict {', '.join(bare)}, though {sides[at][0]} does: give {sides[1 - at][0]} as well"
-            )
-            yield logging.WARNING, text
+    by_grpc = set(grpc_restrictions(options.grpc_restricted_protocol))
+    by_http = set(http_restrictions(options.http_restricted_api))
+    if bare := ", ".join(sorted(by_grpc - by_http)):
+        text = f"HTTP does NOT restrict {bare}, though --grpc-restricted-protocol does: give --http-restricted-api as well"
+        yield logging.WARNING, text
+    if bare := ", ".join(sorted(by_http - by_grpc)):
+        text = f"gRPC does NOT restrict {bare}, though --http-restricted-api does: give --grpc-restricted-protocol as well"
+        yield logging.WARNING, text

@@ -19,12 +19,13 @@ from typing import NamedTuple
 
 from tritonclient.grpc import model_config_pb2
 
-from hypersonic.server.errors import ModelConfigError
+from hypersonic.server.errors import ModelConfigError, escaped
 from hypersonic.server.links import Links
 
 _LOG = logging.getLogger(__name__)
 _CHECKSUM = "checksum"
 _SHOWN_CHARS = 256
+_shown = partial(escaped, most_chars=_SHOWN_CHARS)
 
 
 class Hashed(NamedTuple):
@@ -98,7 +99,3 @@ def check_unchanged(hashed: Sequence[Hashed]) -> None:
             raise ModelConfigError(
                 f"file {_shown(file.name)} was changed between its checksum and its use: load the model again"
             )
-
-
-def _shown(text: str) -> str:
-    return text[:_SHOWN_CHARS].encode("unicode_escape").decode()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from hypersonic.server.errors import InvalidRequestError, ModelLoadError, ServerError, StartError, UnavailableError
+from hypersonic.server.errors import InvalidRequestError, ModelLoadError, ServerError, StartError, UnavailableError, escaped
 from hypersonic.server.layout import MODEL_NAME_RULE, NOT_FOUND, is_model_name
 from hypersonic.server.links import Links
 from hypersonic.server.override import OverridePolicy
@@ -73,22 +73,20 @@ def check_requested_name(name: str) -> None:
     if not name:
         raise InvalidRequestError("Model name cannot be empty.")
     if _TRAVERSAL.search(name):
-        raise InvalidRequestError(f"invalid model name '{_shown(name)}', model name must not contain path traversal characters")
+        raise InvalidRequestError(
+            f"invalid model name '{escaped(name)}', model name must not contain path traversal characters"
+        )
 
 
 def check_brought_name(name: str) -> None:
     """Of a load request that brings a configuration or files: one that a directory could have. Raises InvalidRequestError."""
     if not is_model_name(name):
-        raise InvalidRequestError(f"invalid model name '{_shown(name)}', {MODEL_NAME_RULE}")
-
-
-def _shown(name: str) -> str:
-    return name[:128].encode("unicode_escape").decode()
+        raise InvalidRequestError(f"invalid model name '{escaped(name)}', {MODEL_NAME_RULE}")
 
 
 def poll_failure(name: str, reason: str) -> ServerError:
     """A model that could not even be tried, as a load request's error (INTERNAL)."""
-    text = f"failed to load '{_shown(name)}', failed to poll from model repository"
+    text = f"failed to load '{escaped(name)}', failed to poll from model repository"
     return ModelLoadError(text if reason == NOT_FOUND else f"{text}: {reason}")
 
 

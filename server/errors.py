@@ -233,3 +233,8 @@ class ModelsFailedError(StartError):
     """Models that were to be loaded at start cannot be served, and --exit-on-error is true."""
 
     exit_code = 1
+
+
+def escaped(text: str, most_chars: int = 128) -> str:
+    """A stranger's text as an error shows it: in ASCII, on one line, cut to `most_chars` characters before it is escaped."""
+    return text[:most_chars].encode("unicode_escape").decode()

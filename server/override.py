@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from hypersonic.server.errors import InvalidRequestError, ModelLoadError
+from hypersonic.server.errors import InvalidRequestError, ModelLoadError, escaped
 from hypersonic.server.layout import is_version
 
 _PREFIX = "file:"
@@ -65,7 +65,7 @@ def read_override(parameters: Mapping[str, LoadParameter], policy: OverridePolic
         elif key.startswith(_PREFIX):
             files[_file_of(key)] = _bytes_of(key, value)
         else:
-            raise InvalidRequestError(f"unrecognized load parameter '{_shown(key)}'.")
+            raise InvalidRequestError(f"unrecognized load parameter '{escaped(key)}'.")
     _check_files(files, policy)
     if files and config is None:
         raise InvalidRequestError("Load parameter 'config' must be specified for model file override")
@@ -88,14 +88,10 @@ def _file_of(key: str) -> OverrideFile:
     version, _, name = key.removeprefix(_PREFIX).partition("/")
     if not is_version(version) or not _FILE_NAME.fullmatch(name):
         raise ModelLoadError(
-            f"Invalid file path: invalid load parameter '{_shown(key)}', expected 'file:<version>/<file name>': a version "
+            f"Invalid file path: invalid load parameter '{escaped(key)}', expected 'file:<version>/<file name>': a version "
             "from 1 on and a name of at most 128 letters, digits, '_', '.' and '-', without directories"
         )
     return OverrideFile(version, name)
-
-
-def _shown(text: str) -> str:
-    return text[:128].encode("unicode_escape").decode()
 
 
 def _check_files(files: Mapping[OverrideFile, bytes], policy: OverridePolicy) -> None:

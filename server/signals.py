@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 
 #: in place of a signal's number: the server cannot start
 FAILED = -1
-#: between two looks for signals that came to another thread
+#: polling interval in seconds for signals that came to another thread
 _LOOK_S = 0.5
 
 

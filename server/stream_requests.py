@@ -77,7 +77,7 @@ class StreamRequests:
         return following
 
     def _read_on(self) -> None:
-        """Where there are no events."""
+        """Read the iterator, where grpcio gives no events."""
         while True:
             self._wanted.acquire()
             if self._closed:

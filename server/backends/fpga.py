@@ -3,7 +3,7 @@
 where the kernel loads its weights at run time.
 
 The only file of this room that knows `host` and `firmware`. config.pbtxt's parameters: slot_rows (rows of a slot), slots (per
-compute unit), timeout_ms (of a run), retry_ms (between two looks whether a lost card is back); instance_group's gpus name the
+compute unit), timeout_ms (of a run), retry_ms (polling interval for a lost card to be back); instance_group's gpus name the
 cards, by default the first that is free.
 """
 

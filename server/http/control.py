@@ -10,7 +10,7 @@ from tritonclient.grpc import service_pb2
 
 from hypersonic.server import settings
 from hypersonic.server.contents import SHM_DISABLED
-from hypersonic.server.errors import InvalidRequestError, MalformedJsonError, NotFoundError, UnsupportedError
+from hypersonic.server.errors import InvalidRequestError, MalformedJsonError, NotFoundError, UnsupportedError, escaped
 from hypersonic.server.http import jsontext
 from hypersonic.server.log import LogControl
 from hypersonic.server.observe.trace_settings import TraceControl
@@ -56,10 +56,9 @@ def _file(key: str, text: str) -> bytes:
     try:
         return binascii.a2b_base64(packed, strict_mode=True)
     except ValueError as error:
-        shown = key[:128].encode("unicode_escape").decode()
         raise InvalidRequestError(
-            f"parameter '{shown}' is not base64: {error}; expected letters, digits, '+' and '/', of which line breaks are "
-            "skipped, and '=' at the end may be missing"
+            f"parameter '{escaped(key)}' is not base64: {error}; expected letters, digits, '+' and '/', of which line "
+            "breaks are skipped, and '=' at the end may be missing"
         ) from error
 
 

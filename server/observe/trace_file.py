@@ -93,8 +93,7 @@ class FileExporter:
 
     def _append(self, text: bytes, log_frequency: int) -> None:
         if self._file is not None and self._file.moved():
-            file, self._file = self._file, None
-            file.close()
+            self._finish()
         if self._file is None:
             self._file = _ArrayFile(f"{self._path}.{self._index}" if log_frequency else self._path)
         self._file.append(text)
