@@ -50,7 +50,7 @@ bench: $(STAMP) ## the kernel's and the server's figures
 	$(BIN)/hypersonic bench
 
 formal: $(STAMP) ## the proofs of the RTL between host, memory and network (docs/formal.md)
-	$(BIN)/python -m hypersonic.firmware.prove
+	$(BIN)/python -m hypersonic.firmware.formal.prove
 
 lock: $(STAMP) ## renew requirements.lock from pyproject.toml (for 3.11; the tests say whether it holds for 3.12 and 3.13)
 	$(BIN)/uv pip compile pyproject.toml --extra build --extra onnxruntime --extra trace --extra jwt --group dev --python-version 3.11 --generate-hashes --no-header \

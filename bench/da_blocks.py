@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hypersonic.hls.adders import Add, AdderGraph
-from hypersonic.hls.cmvm import BLOCK, factored
+from hypersonic.hls.da.cmvm import BLOCK, factored
+from hypersonic.hls.da.graph import Add, AdderGraph
 
 _INPUT = -(1 << 17), (1 << 17) - 1
 

@@ -22,12 +22,12 @@ from pathlib import Path
 
 import numpy as np
 
-from hypersonic.bench import add_kernel_options
-from hypersonic.firmware import registers
+from hypersonic.commands.bench import add_kernel_options
 from hypersonic.firmware.errors import FirmwareError
-from hypersonic.firmware.kernel import Kernel, write_kernel
+from hypersonic.firmware.estimate.rates import BEAT_BYTES, CardRate, card_rate
+from hypersonic.firmware.kernel import registers
+from hypersonic.firmware.kernel.top import Kernel, write_kernel
 from hypersonic.firmware.platform import Platform, find_platform
-from hypersonic.firmware.rates import BEAT_BYTES, CardRate, card_rate
 from hypersonic.hls.project import ConversionError
 from hypersonic.hls.row import Row
 from hypersonic.hls.verilator import ToolError

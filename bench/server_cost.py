@@ -28,13 +28,13 @@ import grpc
 import numpy as np
 from tritonclient.grpc.service_pb2 import ModelInferRequest
 
-from hypersonic.server.answer import Answer, Output
 from hypersonic.server.app import Server, Signals
-from hypersonic.server.backend import Card, Launched
-from hypersonic.server.config import ModelConfig
+from hypersonic.server.config.schema import ModelConfig
+from hypersonic.server.inference.answer import Answer, Output
+from hypersonic.server.inference.backend import Card, Launched
+from hypersonic.server.inference.pending import Share
 from hypersonic.server.memory import copy_into, raise_malloc_thresholds
 from hypersonic.server.options import Options
-from hypersonic.server.pending import Share
 
 METHOD = "/inference.GRPCInferenceService/ModelInfer"
 CHANNEL = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1), ("grpc.so_reuseport", 0)]

@@ -12,7 +12,7 @@ from typing import Any
 
 def register(register_backend: Callable[[str, Any], None], register_writer: Callable[[str, Any], None]) -> None:
     """Called once by hls4ml's plugin loader. Makes `backend="Hypersonic"` a choice of every convert_from_* function."""
-    from hypersonic.hls.hls4ml_backend import HypersonicBackend, HypersonicWriter
+    from hypersonic.hls.plugin.hls4ml_backend import HypersonicBackend, HypersonicWriter
 
     register_writer("Hypersonic", HypersonicWriter)
     register_backend("Hypersonic", HypersonicBackend)

@@ -13,7 +13,13 @@ from pathlib import Path
 from hypersonic.hls.cache import cached, is_cached
 from hypersonic.hls.child import keras_2_environment, python_argv
 from hypersonic.hls.core import Core
-from hypersonic.hls.description import DescriptionError, ModelDescription, description_file, find_model, read_description
+from hypersonic.hls.frontend.description import (
+    DescriptionError,
+    ModelDescription,
+    description_file,
+    find_model,
+    read_description,
+)
 from hypersonic.hls.project import ConversionError, HlsProject, ProjectError
 from hypersonic.hls.sources import sources_hash
 from hypersonic.hls.zoo_models import sources_of
@@ -88,7 +94,7 @@ def data_beside(model_file: Path) -> list[str | bytes | Path]:
     """Files that an ONNX file keeps its weights in."""
     if model_file.suffix != ".onnx":
         return []
-    from hypersonic.hls.onnx_graph import data_files
+    from hypersonic.hls.frontend.onnx.graph import data_files
 
     return list(data_files(model_file))
 

@@ -3,7 +3,7 @@
 
     python -m hypersonic.hls.convert MODEL --output DIR [--core da|rf|csim]
 
-Alone with hls4ml's two loaders (keras_model.py, onnx_model.py) and the plugin (hls4ml_backend.py, hls4ml_passes.py) this
+Alone with hls4ml's two loaders (keras_model.py, onnx_model.py) and the plugin (hls4ml_backend.py, passes.py) this
 touches hls4ml and TensorFlow, which take seconds to import and must see Keras 2. Refusals go to standard error, exit code 2.
 """
 
@@ -22,27 +22,27 @@ from typing import Any
 
 import numpy as np
 
-from hypersonic.hls.csim import Csim, compile_csim
-from hypersonic.hls.da_core import write_core
-from hypersonic.hls.da_refusal import naming_rf
-from hypersonic.hls.description import DescriptionError, ModelDescription, Side, find_model, read_description, sides_of
-from hypersonic.hls.gate import compare, modules_beside
-from hypersonic.hls.keras_names import in_the_models_names, translated
-from hypersonic.hls.model_graph import TensorType, multiplications, read_network, tensor_types, vocabularies
-from hypersonic.hls.network import UnsupportedLayerError
-from hypersonic.hls.notes import hls4ml_warnings, notes
+from hypersonic.hls.csim.compiled import Csim, compile_csim
+from hypersonic.hls.csim.gate import compare, modules_beside
+from hypersonic.hls.da.network import UnsupportedLayerError
+from hypersonic.hls.da.read import TensorType, multiplications, read_network, tensor_types, vocabularies
+from hypersonic.hls.da.write import write_core
+from hypersonic.hls.frontend.description import DescriptionError, ModelDescription, Side, find_model, read_description, sides_of
+from hypersonic.hls.frontend.keras.names import in_the_models_names, translated
+from hypersonic.hls.frontend.notes import hls4ml_warnings, notes
+from hypersonic.hls.frontend.repairs import repair
+from hypersonic.hls.frontend.reuse import check_own_settings
+from hypersonic.hls.frontend.settings import check_settings, spread_model_settings
+from hypersonic.hls.frontend.trained import Tensor, TrainedModel
+from hypersonic.hls.frontend.traps import check_graph
+from hypersonic.hls.plugin.refusal import naming_rf
 from hypersonic.hls.project import ConversionError, HlsProject
-from hypersonic.hls.repairs import repair
-from hypersonic.hls.reuse import check_own_settings
-from hypersonic.hls.rf.fit import fit, with_design
-from hypersonic.hls.rf.fit_json import card_from_json, fit_to_json
-from hypersonic.hls.rf.graph import read_rf_network
+from hypersonic.hls.rf.fit.exchange import card_from_json, fit_to_json
+from hypersonic.hls.rf.fit.search import fit, with_design
+from hypersonic.hls.rf.read import read_rf_network
 from hypersonic.hls.rf.write import write_rf_core
 from hypersonic.hls.row import Row
-from hypersonic.hls.settings import check_settings, spread_model_settings
 from hypersonic.hls.spec import SpecMismatchError, TensorSpec
-from hypersonic.hls.trained import Tensor, TrainedModel
-from hypersonic.hls.traps import check_graph
 from hypersonic.hls.verilator import MissingToolError
 
 #: begins every line of standard output that is progress, not hls4ml's talk
@@ -77,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def convert(model_file: Path, directory: Path, *, core: str, card: str = "") -> HlsProject:
-    """Write the project into `directory` and return it. core: "da", "rf" or "csim" (none). card: JSON of rf/fit_json.py, or "".
+    """Write the project into `directory` and return it. core: "da", "rf" or "csim" (none). card: JSON (fit/exchange.py), or "".
 
     Raises ConversionError.
     """
@@ -132,7 +132,7 @@ def _graph(
     io_type = options.pop("IOType", "io_parallel")
     options["LayerName"] = translated(trained.names, options.get("LayerName") or {})
     config = _config(trained, options, inputs, outputs, unrolled=core == "da")
-    from hypersonic.hls.hls4ml_backend import possible_settings  # a plugin of hls4ml, which the loader has imported
+    from hypersonic.hls.plugin.hls4ml_backend import possible_settings  # a plugin of hls4ml, which the loader has imported
 
     try:
         with hls4ml_warnings() as heard, possible_settings():
@@ -159,10 +159,10 @@ def _say(line: str) -> None:
 def load_trained(model_file: Path) -> TrainedModel:
     """A .h5, .keras or .onnx file by the framework that reads it. Raises ConversionError."""
     if model_file.suffix == ".onnx":
-        from hypersonic.hls.onnx_model import load_onnx
+        from hypersonic.hls.frontend.onnx.model import load_onnx
 
         return load_onnx(model_file)
-    from hypersonic.hls.keras_model import load_keras, use_keras_2
+    from hypersonic.hls.frontend.keras.model import load_keras, use_keras_2
 
     use_keras_2()
     return load_keras(model_file)

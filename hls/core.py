@@ -18,6 +18,8 @@ WEIGHT_BITS = 512
 
 #: the shared stream modules (axis_fifo, axis_skid, axis_free_running)
 RTL = Path(__file__).resolve().parent / "rtl"
+AXIS_RTL = RTL / "axis"
+RF_RTL = RTL / "rf"
 
 
 @dataclass(frozen=True)
@@ -197,8 +199,8 @@ class Core:
 
 
 def _portable(source: Path, directory: Path) -> str:
-    if source.parent.resolve() == RTL:
-        return f"rtl/{source.name}"
+    if source.resolve().is_relative_to(RTL):
+        return f"rtl/{source.resolve().relative_to(RTL).as_posix()}"
     return str(source.resolve().relative_to(directory.resolve()))
 
 

@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.firmware.platform import Target
-from hypersonic.firmware.sections import MEMORY_KINDS
-from hypersonic.firmware.xclbin import ComputeUnit as Instance
-from hypersonic.firmware.xclbin import Xclbin
+from hypersonic.firmware.xclbin.container import ComputeUnit as Instance
+from hypersonic.firmware.xclbin.container import Xclbin
+from hypersonic.firmware.xclbin.sections import MEMORY_KINDS
 from hypersonic.host import health, xrt
 from hypersonic.host.driver import Driver, driver_for
 from hypersonic.host.errors import (

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.firmware.platform import PLATFORMS, Flow, Target
-from hypersonic.firmware.xclbin import Xclbin
+from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.host.errors import LibraryNotFoundError
 from hypersonic.host.f2.driver import F2Driver, OpenCard, open_bar_card
 from hypersonic.host.library import load_library

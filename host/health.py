@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from hypersonic.firmware import registers
+from hypersonic.firmware.kernel import registers
 from hypersonic.host.errors import ComputeUnitOutOfServiceError, DeviceError, DeviceLostError, MemoryAccessError
 
 #: gives a register's value by its offset

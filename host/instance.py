@@ -20,8 +20,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.firmware.manifest import WEIGHTS_NAME, Manifest
-from hypersonic.firmware.registers import BUSY_CYCLES
+from hypersonic.firmware.kernel.registers import BUSY_CYCLES
+from hypersonic.firmware.publish.manifest import WEIGHTS_NAME, Manifest
 from hypersonic.host.device import BufferObject, ComputeUnit, Device
 from hypersonic.host.errors import ComputeUnitTimeoutError, DeviceError, DeviceLostError, RunError, XclbinMismatchError
 from hypersonic.host.weights import W, WeightsFile, find_weights, load_weights

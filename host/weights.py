@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.firmware.manifest import FILE_NAME, WEIGHTS_NAME, Manifest, digest
-from hypersonic.firmware.registers import WEIGHTS_BEATS
-from hypersonic.firmware.registers import W as W_REGISTER
+from hypersonic.firmware.kernel.registers import WEIGHTS_BEATS
+from hypersonic.firmware.kernel.registers import W as W_REGISTER
+from hypersonic.firmware.publish.manifest import FILE_NAME, WEIGHTS_NAME, Manifest, digest
 from hypersonic.host.device import BufferObject, ComputeUnit
 from hypersonic.host.errors import DeviceError, WeightsError, XclbinMismatchError
 

@@ -92,7 +92,7 @@ class _Commands:
 
 
 def _add_build_options(parser: argparse.ArgumentParser) -> None:
-    from hypersonic.bench import add_network_option
+    from hypersonic.commands.bench import add_network_option
 
     parser.add_argument(
         "model", metavar="MODEL", help="a zoo name (facile) or a .keras, .h5 or .onnx file with a YAML beside it"
@@ -154,8 +154,8 @@ def _add_build(commands: _Commands) -> None:
 
 def _build(args: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: what is half done is removed
+    from hypersonic.commands.run import build_as_asked
     from hypersonic.progress import progress
-    from hypersonic.run import build_as_asked
 
     lines: list[str] = []
     with progress(quiet=args.quiet) as step:
@@ -193,7 +193,7 @@ def _add_infer_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_infer(commands: _Commands) -> None:
-    from hypersonic.bench import add_network_option
+    from hypersonic.commands.bench import add_network_option
 
     parser = commands.add("infer", _infer, "send events through a running server: rate, latency, physics figures, a picture")
     parser.add_argument("model", metavar="MODEL", help="a zoo name: its generator makes the events")
@@ -208,7 +208,7 @@ def _add_infer(commands: _Commands) -> None:
 
 
 def _infer(args: argparse.Namespace) -> int:
-    from hypersonic.infer import OnCard, infer
+    from hypersonic.commands.infer import OnCard, infer
     from hypersonic.progress import progress
 
     with progress(quiet=args.quiet) as step:
@@ -225,7 +225,7 @@ def _infer(args: argparse.Namespace) -> int:
             progress=step,
             on=OnCard(args.platform, args.network_gbps),
         )
-    from hypersonic.picture import show
+    from hypersonic.events.picture import show
 
     show(outcome, args.output)
     return OK
@@ -240,13 +240,13 @@ def _add_run(commands: _Commands) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from hypersonic.run import run
+    from hypersonic.commands.run import run
 
     return run(args)
 
 
 def _add_report(commands: _Commands) -> None:
-    from hypersonic.bench import add_network_option
+    from hypersonic.commands.bench import add_network_option
 
     parser = commands.add("report", _report, "float against quantised against csim against RTL: a table and a picture a model")
     parser.add_argument("models", nargs="*", metavar="MODEL", help="zoo names")
@@ -258,9 +258,9 @@ def _add_report(commands: _Commands) -> None:
 
 
 def _report(args: argparse.Namespace) -> int:
-    from hypersonic.infer import OnCard
+    from hypersonic.commands.infer import OnCard
+    from hypersonic.commands.report import report_models
     from hypersonic.progress import progress
-    from hypersonic.report import report_models
 
     on = OnCard(args.platform, args.network_gbps)
     with progress(quiet=args.quiet) as step:
@@ -290,8 +290,8 @@ def _add_inspect(commands: _Commands) -> None:
 
 
 def _inspect(args: argparse.Namespace) -> int:
-    from hypersonic.firmware.describe import describe
-    from hypersonic.firmware.xclbin import Xclbin
+    from hypersonic.firmware.xclbin.container import Xclbin
+    from hypersonic.firmware.xclbin.describe import describe
 
     print(describe(Xclbin.read(args.file)))
     return OK
@@ -310,7 +310,7 @@ def _devices(args: argparse.Namespace) -> int:
 
 
 def _add_bench(commands: _Commands) -> None:
-    from hypersonic.bench import add_kernel_options
+    from hypersonic.commands.bench import add_kernel_options
 
     parser = commands.add("bench", _bench, "the kernel's and the server's own figures: `bench kernel`, or all of them as JSON")
     parser.add_argument("--quiet", action="store_true", help="no progress on the terminal")
@@ -324,7 +324,7 @@ def _add_bench(commands: _Commands) -> None:
 
 
 def _bench(args: argparse.Namespace) -> int:
-    from hypersonic.bench import bench
+    from hypersonic.commands.bench import bench
     from hypersonic.progress import progress
 
     with progress(quiet=args.quiet) as step:
@@ -333,7 +333,7 @@ def _bench(args: argparse.Namespace) -> int:
 
 
 def _bench_kernel(args: argparse.Namespace) -> int:
-    from hypersonic.bench import bench_kernel
+    from hypersonic.commands.bench import bench_kernel
 
     return bench_kernel(args)
 

@@ -24,44 +24,44 @@ import grpc
 from hypersonic.server import log
 from hypersonic.server.advice import advice
 from hypersonic.server.arguments import add_arguments
-from hypersonic.server.backend import Backend
 from hypersonic.server.backends.fpga import FpgaBackend
-from hypersonic.server.backends.onnxruntime import OnnxRuntimeBackend
-from hypersonic.server.backends.python import PythonBackend
-from hypersonic.server.backends.python_bls import infer_by
-from hypersonic.server.call_queue import CallQueue, take_calls
-from hypersonic.server.config import ModelConfig
+from hypersonic.server.backends.onnxruntime.backend import OnnxRuntimeBackend
+from hypersonic.server.backends.python.backend import PythonBackend
+from hypersonic.server.backends.python.bls import infer_by
+from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.descriptors import descriptor_limit, raise_descriptor_limit
-from hypersonic.server.doors import Doors
-from hypersonic.server.ensemble import EnsembleModel
+from hypersonic.server.ensemble.model import EnsembleModel
 from hypersonic.server.errors import ServerError, StartError
-from hypersonic.server.handlers import CONTROL_THREADS, INFER, control_methods, generic_handler, rpc_handlers
-from hypersonic.server.health import CHECK, HealthServicer, health_handler
 from hypersonic.server.http import app as http
-from hypersonic.server.limits import Limits
+from hypersonic.server.inference.backend import Backend
+from hypersonic.server.inference.shm import SharedMemory
+from hypersonic.server.limits.connections import Doors
+from hypersonic.server.limits.message import Limits
+from hypersonic.server.limits.peers import Peers
+from hypersonic.server.limits.slow_clients import Fault
+from hypersonic.server.limits.threads import RESERVE
 from hypersonic.server.log import LogControl
 from hypersonic.server.memory import raise_malloc_thresholds
-from hypersonic.server.model import Model
-from hypersonic.server.model_entry import models_failed, served_without
 from hypersonic.server.observe.metrics import Metrics, MetricsOptions
-from hypersonic.server.observe.metrics_config import MetricsConfig
-from hypersonic.server.observe.refusals import Protocol
 from hypersonic.server.observe.status import StatusReader
 from hypersonic.server.observe.status_page import status_routes
-from hypersonic.server.observe.trace import open_tracing
-from hypersonic.server.observe.trace_settings import TraceConfig, TraceControl
 from hypersonic.server.options import Options
-from hypersonic.server.peers import Peers
-from hypersonic.server.repository import ModelRepository
+from hypersonic.server.repository.entry import models_failed, served_without
+from hypersonic.server.repository.models import ModelRepository
+from hypersonic.server.rpc.call_queue import CallQueue, take_calls
+from hypersonic.server.rpc.handlers import CONTROL_THREADS, INFER, control_methods, generic_handler, rpc_handlers
+from hypersonic.server.rpc.health import CHECK, HealthServicer, health_handler
+from hypersonic.server.rpc.servicer import Servicer
+from hypersonic.server.scheduling.model import Model
 from hypersonic.server.security import asgi, rpc, tls
 from hypersonic.server.security.groups import Group
 from hypersonic.server.security.policies import control_of, every_port_guards, policies
-from hypersonic.server.service import InferenceService
-from hypersonic.server.servicer import Servicer
-from hypersonic.server.shares import RESERVE
-from hypersonic.server.shm import SharedMemory
+from hypersonic.server.service.inference import InferenceService
+from hypersonic.server.service.refusals import Protocol
 from hypersonic.server.signals import FAILED, Signals, termination_signals
-from hypersonic.server.slow_clients import Fault
+from hypersonic.server.statistics.latency_options import MetricsConfig
+from hypersonic.server.tracing.settings import TraceConfig, TraceControl
+from hypersonic.server.tracing.trace import open_tracing
 
 __all__ = ["Options", "Server", "Signals", "add_arguments", "main", "serve"]
 _LOG = logging.getLogger("hypersonic.server.app")  # also when run as __main__

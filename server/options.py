@@ -8,9 +8,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from hypersonic.server.control import ControlMode, ModelControl
-from hypersonic.server.limits import LIMITS
-from hypersonic.server.override import OverridePolicy
+from hypersonic.server.limits.message import LIMITS
+from hypersonic.server.repository.control import ControlMode, ModelControl
+from hypersonic.server.repository.override import OverridePolicy
 
 #: calls that have come and that no thread has taken yet. gRPC core begins to refuse calls at random, whosever they are, at its
 #: own 1 000, which one client's burst of streams reaches
@@ -138,7 +138,7 @@ class Options:
             ("grpc.max_metadata_size", self.grpc_max_metadata_bytes),
             ("grpc.absolute_max_metadata_size", self.grpc_max_metadata_bytes),
             ("grpc.max_concurrent_streams", self.grpc_max_concurrent_streams),
-            # what doors.py shares, and a burst before it looks
+            # what limits/connections.py shares, and a burst before it looks
             ("grpc.max_allowed_incoming_connections", min(2 * self.grpc_max_connections, 2**31 - 1)),
             ("grpc.server.max_pending_requests", _MOST_PENDING_CALLS),
             ("grpc.server.max_pending_requests_hard_limit", 2 * _MOST_PENDING_CALLS),

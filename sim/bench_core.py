@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hypersonic.hls.core import RTL, Core
+from hypersonic.hls.core import AXIS_RTL, Core
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
@@ -27,7 +27,7 @@ def write_bench_core(x: Row, y: Row, directory: Path, *, name: str = "bench", ii
     directory.mkdir(parents=True, exist_ok=True)
     source = directory / f"{name}_core.sv"
     source.write_text(_text(x, y, f"{name}_core", ii))
-    sources = (RTL / "axis_fifo.sv", source)
+    sources = (AXIS_RTL / "axis_fifo.sv", source)
     return Core(name, "bench", source.stem, sources, x, y, ii, _LATENCY_CYCLES)
 
 

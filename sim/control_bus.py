@@ -10,7 +10,7 @@ from typing import Any
 import cocotb
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster
 
-from hypersonic.firmware import registers
+from hypersonic.firmware.kernel import registers
 from hypersonic.sim.bus import Bench
 
 

@@ -15,7 +15,7 @@ from types import TracebackType
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.firmware import registers
+from hypersonic.firmware.kernel import registers
 
 #: sim/emu/device_model.h: HYPERSONIC_DEVICE_MODEL_ABI
 _ABI = 1

@@ -19,9 +19,9 @@ from threading import RLock
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.firmware import registers
-from hypersonic.firmware.f2_registers import UNIT_STRIDE
-from hypersonic.firmware.xclbin import Xclbin
+from hypersonic.firmware.f2.registers import UNIT_STRIDE
+from hypersonic.firmware.kernel import registers
+from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.host.errors import BufferObjectError, DeviceClosedError, DeviceError, DeviceLostError, DeviceNotFoundError
 from hypersonic.host.f2.card import Memory
 from hypersonic.sim.direct import MemoryTiming, Simulation, SimulationError

@@ -9,13 +9,14 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from hypersonic.firmware.kernel import write_kernel
+from hypersonic.firmware.kernel.top import write_kernel
 from hypersonic.hls import verilator
 from hypersonic.hls.sources import source_files
 from hypersonic.sim.bench_rf import rf_bench_rows, write_rf_bench
 
 #: folders of modules; every module is looked up by its file's name
-RTL = tuple(Path(__file__).resolve().parents[1] / room / "rtl" for room in ("hls", "firmware"))
+ROOT = Path(__file__).resolve().parents[1]
+RTL = tuple(ROOT / folder for folder in ("hls/rtl/axis", "hls/rtl/rf", "firmware/rtl"))
 
 
 def modules(folders: tuple[Path, ...] = RTL) -> list[Path]:
@@ -53,9 +54,7 @@ def main() -> int:
     """Lint everything; a line per module on standard output. Returns 1 if any module draws a warning."""
     files = modules()
     with ThreadPoolExecutor(2) as pool:
-        results = {
-            f"{file.parent.parent.name}/rtl/{file.name}": said for file, said in zip(files, pool.map(lint, files), strict=True)
-        }
+        results = {str(file.relative_to(ROOT)): said for file, said in zip(files, pool.map(lint, files), strict=True)}
     results["a generated kernel"] = lint_kernel()
     for name, trouble in results.items():
         sys.stdout.write(f"{'FAILED' if trouble else 'ok':6} {name}\n{trouble}")

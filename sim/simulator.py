@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 
-from hypersonic.firmware import registers
-from hypersonic.firmware.kernel import Kernel
+from hypersonic.firmware.kernel import registers
+from hypersonic.firmware.kernel.top import Kernel
 from hypersonic.firmware.platform import Target
-from hypersonic.hls import csim, verilator
+from hypersonic.hls import verilator
 from hypersonic.hls.cache import cached, content_hash
+from hypersonic.hls.csim import compiled as csim
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.row import Row
@@ -122,7 +123,7 @@ def _build_software(project: HlsProject, progress: Callable[[str], None]) -> Pat
 
 def _csim_sources() -> list[Path]:
     """The files that say how a project's C++ is compiled."""
-    return source_files(Path(csim.__file__).parent, "csim*")
+    return source_files(Path(csim.__file__).parent, "*.*")
 
 
 def _write_shell(project: HlsProject) -> Path:

@@ -23,9 +23,9 @@ from typing import NamedTuple
 
 from hypersonic.hls import verilator
 from hypersonic.hls.cache import cache_directory, cached, content_hash
+from hypersonic.hls.core import AXIS_RTL, RF_RTL
 from hypersonic.hls.sources import source_files
 
-RTL = Path(__file__).resolve().parents[1] / "hls" / "rtl"
 _HARNESS = Path(__file__).with_name("stream_harness.cpp")
 _LIBRARY = "libduts.so"
 _INPUTS = 2
@@ -258,7 +258,7 @@ def _alone(key: str) -> Iterator[None]:
 
 def _sources(text: str) -> list[Path]:
     """The files of hls/rtl whose modules the text names, and those that these name."""
-    modules = {file.stem: file for file in source_files(RTL, "*.sv")}
+    modules = {file.stem: file for file in (file for folder in (AXIS_RTL, RF_RTL) for file in source_files(folder, "*.sv"))}
     found: dict[str, Path] = {}
     texts = [text]
     while texts:
@@ -280,7 +280,8 @@ def _build(directory: Path, sources: Sequence[Path], cflags: str, optimisation: 
         flags += ["VM_GLOBAL_FAST=", "VM_GLOBAL_SLOW=", f"LOADLIBES={run_time}"]
     argv: list[str | Path] = [
         "verilator", "--cc", "--exe", "-Wall", "--assert", "--top-module", sources[0].stem, "--prefix", f"V{sources[0].stem}",
-        "--Mdir", "obj", "-o", _LIBRARY, "--x-initial", "unique", "--x-assign", "unique", "-y", RTL, "--output-split", "0",
+        "--Mdir", "obj", "-o", _LIBRARY, "--x-initial", "unique", "--x-assign", "unique", "-y", AXIS_RTL, "-y", RF_RTL,
+        "--output-split", "0",
         "-MAKEFLAGS", " ".join([verilator.MAKEFLAGS, *flags]), "-CFLAGS", f"-fPIC -fvisibility=hidden {cflags}",
         "-LDFLAGS", "-shared -Wl,-Bsymbolic", "--build", "-j", "1", *sources,
     ]  # fmt: skip

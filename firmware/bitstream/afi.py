@@ -17,13 +17,13 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hypersonic.firmware import sections as tables
 from hypersonic.firmware.bitstream.errors import MissingVendorError, StepError
 from hypersonic.firmware.bitstream.steps import Product, Progress, Step, run_steps
 from hypersonic.firmware.bitstream.tools import Tools
 from hypersonic.firmware.platform import Platform
-from hypersonic.firmware.sections import Kind
-from hypersonic.firmware.xclbin import Section, Xclbin
+from hypersonic.firmware.xclbin import sections as tables
+from hypersonic.firmware.xclbin.container import Section, Xclbin
+from hypersonic.firmware.xclbin.sections import Kind
 
 #: of the last kit for F1 and its one shell
 HDK_VERSION, SHELL_VERSION = "1.4.24", "0x04261818"

@@ -30,11 +30,11 @@ from hypersonic.firmware.bitstream.reports import (
 from hypersonic.firmware.bitstream.steps import Progress, locked, pending, run_step, write_whole
 from hypersonic.firmware.bitstream.tools import BUILD_BYTES, Tools, check_space
 from hypersonic.firmware.errors import LinkError
-from hypersonic.firmware.kernel import Kernel
-from hypersonic.firmware.kernel_xml import Instance, KernelDescription, describe_kernel
-from hypersonic.firmware.linker_config import linker_config, plan_link
+from hypersonic.firmware.kernel.top import Kernel
+from hypersonic.firmware.kernel.vitis_xml import Instance, KernelDescription, describe_kernel
 from hypersonic.firmware.platform import Platform, Resources, Target
-from hypersonic.firmware.xclbin import Xclbin
+from hypersonic.firmware.xclbin.connectivity import linker_config, plan_link
+from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.hls.cache import content_hash
 
 #: the clock a shell drives ap_clk from, by its name in the xclbin

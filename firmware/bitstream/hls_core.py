@@ -21,10 +21,10 @@ from hypersonic.firmware.bitstream.errors import MissingVendorError, StepError
 from hypersonic.firmware.bitstream.reports import read_text
 from hypersonic.firmware.bitstream.steps import Product, Progress, Step, locked, run_steps, write_whole
 from hypersonic.firmware.bitstream.tools import Tools
-from hypersonic.firmware.kernel import rtl_sources
+from hypersonic.firmware.kernel.top import rtl_sources
 from hypersonic.firmware.platform import Platform
 from hypersonic.hls.cache import content_hash
-from hypersonic.hls.core import RTL, Core
+from hypersonic.hls.core import AXIS_RTL, Core
 from hypersonic.hls.project import HlsProject
 
 #: what hls4ml's build_prj.tcl is to do, in its own words
@@ -95,7 +95,7 @@ def wrap(project: HlsProject, verilog: Path, report: Path, directory: Path) -> C
     depth = min(_MAX_DEPTH, 1 << max(1, (latency // ii + 4).bit_length()))
     top = directory / f"{name}_core.sv"
     top.write_text(core_text(name, ports, depth))
-    sources = (RTL / "axis_skid.sv", *rtl_sources("axis_ap_ctrl"), *copied, top)
+    sources = (AXIS_RTL / "axis_skid.sv", *rtl_sources("axis_ap_ctrl"), *copied, top)
     unique = tuple(dict.fromkeys(source.resolve() for source in sources))
     return Core(name, "hls", top.stem, unique, project.inputs, project.outputs, ii, latency + _STREAM_CYCLES)
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A kernel -> kernel.xo: the files Vivado reads (RTL, kernel.xml, kernel.tcl) and the call of package_xo.tcl.
 
-Nothing of the kernel's ports, arguments and addresses is said again here: all of it is taken from firmware/kernel.py,
-kernel_xml.py and registers.py, and written as Tcl data.
+Nothing of the kernel's ports, arguments and addresses is said again here: all of it is taken from firmware/kernel/top.py,
+vitis_xml.py and registers.py, and written as Tcl data.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from hypersonic.firmware import registers
 from hypersonic.firmware.bitstream.errors import VendorError
 from hypersonic.firmware.bitstream.memories import check_memories
 from hypersonic.firmware.bitstream.steps import Product, Step, write_whole
 from hypersonic.firmware.bitstream.tools import Tools
-from hypersonic.firmware.kernel import PORTS, Kernel
-from hypersonic.firmware.kernel_xml import Argument, KernelDescription, describe_kernel, kernel_xml
+from hypersonic.firmware.kernel import registers
+from hypersonic.firmware.kernel.registers import Register
+from hypersonic.firmware.kernel.top import PORTS, Kernel
+from hypersonic.firmware.kernel.vitis_xml import Argument, KernelDescription, describe_kernel, kernel_xml
 from hypersonic.firmware.platform import Platform
-from hypersonic.firmware.registers import Register
 
 HERE = Path(__file__).resolve().parent
 

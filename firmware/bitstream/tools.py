@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hypersonic.firmware.bitstream.errors import MissingVendorError
-from hypersonic.firmware.linker_config import check_vitis
 from hypersonic.firmware.platform import GIB, Flow, Platform
+from hypersonic.firmware.xclbin.connectivity import check_vitis
 
 #: tool -> the variable that the vendor's settings64.sh sets to where it is installed
 HOMES = {"v++": "XILINX_VITIS", "vivado": "XILINX_VIVADO", "vitis-run": "XILINX_VITIS"}

@@ -1,3 +1,3 @@
-../../hls/rtl/axis_fifo.sv
+../../hls/rtl/axis/axis_fifo.sv
 axi_burst_split.sv
 axi_read_master.sv

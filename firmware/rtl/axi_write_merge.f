@@ -1,3 +1,3 @@
-../../hls/rtl/axis_fifo.sv
+../../hls/rtl/axis/axis_fifo.sv
 round_robin.sv
 axi_write_merge.sv

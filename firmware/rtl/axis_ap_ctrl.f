@@ -1,2 +1,2 @@
-../../hls/rtl/axis_fifo.sv
+../../hls/rtl/axis/axis_fifo.sv
 axis_ap_ctrl.sv

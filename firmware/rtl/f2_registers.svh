@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The identity block of an F2 card. Written by firmware/f2_registers.py: change it there.
+// The identity block of an F2 card. Written by firmware/f2/registers.py: change it there.
 `ifndef F2_REGISTERS_SVH
 `define F2_REGISTERS_SVH
 

@@ -1,5 +1,5 @@
 f2_registers.svh
-../../hls/rtl/axis_fifo.sv
+../../hls/rtl/axis/axis_fifo.sv
 axi_burst_split.sv
 round_robin.sv
 axi_read_merge.sv

@@ -5,7 +5,7 @@
 //
 //   raw = overflow(round(+-magnitude * 2**-POINT))
 //
-// The modes are ap_fixed's (UG1399), numbered as in firmware/kernel.py; `beyond` says that the magnitude is 2**WIDTH or more
+// The modes are ap_fixed's (UG1399), numbered as in firmware/kernel/top.py; `beyond` says that the magnitude is 2**WIDTH or more
 // and only its low bits are here, `infinite` that it has none. The reference is FixedPoint.from_float (hls/fixed.py).
 `default_nettype none
 

@@ -1,3 +1,3 @@
 registers.svh
-../../hls/rtl/axis_fifo.sv
+../../hls/rtl/axis/axis_fifo.sv
 kernel_control.sv

@@ -1,3 +1,3 @@
-../../hls/rtl/axis_fifo.sv
+../../hls/rtl/axis/axis_fifo.sv
 axis_broadcast.sv
 kernel_runs.sv

@@ -1,6 +1,6 @@
 registers.svh
-../../hls/rtl/axis_fifo.sv
-../../hls/rtl/axis_skid.sv
+../../hls/rtl/axis/axis_fifo.sv
+../../hls/rtl/axis/axis_skid.sv
 axi_burst_split.sv
 axi_read_master.sv
 round_robin.sv

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Word addresses of the kernel's registers. Written by firmware/registers.py: change it there.
+// Word addresses of the kernel's registers. Written by firmware/kernel/registers.py: change it there.
 `ifndef REGISTERS_SVH
 `define REGISTERS_SVH
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from hypersonic.hls.da.network import Constants, Precision
 from hypersonic.hls.fixed import Overflow, Rounding
-from hypersonic.hls.network import Constants, Precision
 from hypersonic.hls.rf.stage import Value
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a stage takes of an UltraScale+ part, by its parameters alone: counted registers, adders and memories.
 
-Checked against Yosys' mapping of stages by bench/rf_cost.py; docs/rf-core.md says how far off it is. Every multiplication
+Checked against Yosys' mapping of stages by bench/rf_fit.py; docs/rf-core.md says how far off it is. Every multiplication
 counts as DSP48E2, as report.py has them; Vivado may put small ones into LUTs.
 """
 
@@ -131,7 +131,7 @@ def _memory(words: int, width: int) -> Amounts:
 
 
 def _rom(words: int, width: int) -> Amounts:
-    """The same for constants, as firmware/module_tree.py has them: in whole RAMB36E2, or LUTs, or no memory for one word."""
+    """The same for constants, as estimate/module_tree.py has them: in whole RAMB36E2, or LUTs, or no memory for one word."""
     if rams := block_rams(words, width):
         return Amounts(bram36=rams)
     return Amounts(lut=width, ff=width) if words > 1 else NOTHING

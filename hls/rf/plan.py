@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """RfNetwork -> Pipeline: how many multipliers, how many elements side by side, which FIFOs.
 
-The layer that takes longest sets the interval of rows (rf/shapes.py); everything without multipliers gets as few lanes as keep
-up with it.
+The layer that takes longest sets the interval of rows (rf/fit/shapes.py); everything without multipliers gets as few lanes as
+keep up with it.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from math import ceil, gcd, lcm
 
 import numpy as np
 
-from hypersonic.hls.network import Constants, UnsupportedLayerError
-from hypersonic.hls.rf import elements, products, windows
+from hypersonic.hls.da.network import Constants, UnsupportedLayerError
 from hypersonic.hls.rf.fifos import with_fifos
+from hypersonic.hls.rf.fit.shapes import dense_shape, depthwise_lanes, divisors, interval, notes
 from hypersonic.hls.rf.layers import (
     Concatenate,
     Dense,
@@ -39,8 +39,8 @@ from hypersonic.hls.rf.layers import (
 )
 from hypersonic.hls.rf.limits import check_stage
 from hypersonic.hls.rf.scope import Scope
-from hypersonic.hls.rf.shapes import dense_shape, depthwise_lanes, divisors, interval, notes
 from hypersonic.hls.rf.stage import Pipeline, Stage, Stream
+from hypersonic.hls.rf.stages import elements, products, windows
 
 #: rows up to so many bits come and go as one beat
 WHOLE_ROW_BITS = 8192
@@ -55,7 +55,7 @@ def plan(network: RfNetwork, whole_row_bits: int = WHOLE_ROW_BITS) -> Pipeline:
 
 
 class Builder:
-    """Stages so far, and for each tensor the streams that have not been read yet. rf/sketch.py leaves their contents out."""
+    """Stages so far, and for each tensor the streams that have not been read yet. fit/sketch.py leaves their contents out."""
 
     def __init__(self, network: RfNetwork, whole_row_bits: int) -> None:
         self._network = network

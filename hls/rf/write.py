@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hypersonic.hls.core import RTL, Core
-from hypersonic.hls.network import UnsupportedLayerError
+from hypersonic.hls.core import AXIS_RTL, RF_RTL, Core
+from hypersonic.hls.da.network import UnsupportedLayerError
 from hypersonic.hls.rf.feeds import feed_lines, loaded, port_lines, streamed, weight_streams, write_weights
 from hypersonic.hls.rf.layers import RfNetwork
 from hypersonic.hls.rf.plan import WHOLE_ROW_BITS, plan
@@ -79,7 +79,7 @@ def module_files(pipeline: Pipeline) -> tuple[Path, ...]:
 
 
 def _module_file(module: str) -> Path:
-    return RTL / f"{module}.sv"
+    return (AXIS_RTL if module.startswith("axis_") else RF_RTL) / f"{module}.sv"
 
 
 def _file(core: str, file: str) -> str:

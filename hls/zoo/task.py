@@ -69,6 +69,6 @@ def task_of(model: str) -> Task:
 
 def tasks() -> tuple[str, ...]:
     """The zoo models that have one."""
-    from hypersonic.hls.description import ZOO
+    from hypersonic.hls.frontend.description import ZOO
 
     return tuple(sorted(file.parent.name for file in source_files(ZOO, "*/task.py")))

@@ -22,7 +22,7 @@ import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from hypersonic.firmware.f2_registers import WINDOW_BYTES
+from hypersonic.firmware.f2.registers import WINDOW_BYTES
 from hypersonic.host.errors import (
     BufferObjectError,
     DeviceBusyError,

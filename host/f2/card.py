@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.firmware import f2_registers as f2
+from hypersonic.firmware.f2 import registers as f2
 from hypersonic.host.errors import DeviceLostError, XclbinMismatchError
 
 #: what a PCIe read of a device that is gone gives

@@ -17,10 +17,10 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.firmware import registers
-from hypersonic.firmware.f2_registers import UNIT_STRIDE
+from hypersonic.firmware.f2.registers import UNIT_STRIDE
+from hypersonic.firmware.kernel import registers
 from hypersonic.firmware.platform import Target
-from hypersonic.firmware.xclbin import Xclbin
+from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.host.errors import (
     BufferObjectError,
     ComputeUnitNotFoundError,

@@ -15,8 +15,8 @@ from collections import deque
 from dataclasses import dataclass
 from threading import Lock
 
-from hypersonic.firmware import registers
-from hypersonic.firmware.f2_registers import UNIT_STRIDE
+from hypersonic.firmware.f2.registers import UNIT_STRIDE
+from hypersonic.firmware.kernel import registers
 from hypersonic.host.errors import DeviceLostError, RunError
 from hypersonic.host.f2.card import GONE, Card
 from hypersonic.host.xrt import PENDING, RunState

@@ -13,8 +13,8 @@ from typing import Any
 import pynq
 from pynq.overlay import RegisterIP, XrtArgument, _ip_drivers
 
-from hypersonic.firmware.kernel_xml import VLNV
-from hypersonic.firmware.registers import ROW_IN_BYTES, ROW_OUT_BYTES
+from hypersonic.firmware.kernel.registers import ROW_IN_BYTES, ROW_OUT_BYTES
+from hypersonic.firmware.kernel.vitis_xml import VLNV
 from hypersonic.host.device import BufferObject, ComputeUnit, Run
 from hypersonic.host.errors import BufferObjectError, ComputeUnitTimeoutError, DeviceLostError, RunError
 from hypersonic.host.pynq.buffer import Block, Buffer

@@ -10,10 +10,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from hypersonic.firmware.kernel_xml import VLNV, Argument, KernelDescription
-from hypersonic.firmware.registers import ADDRESS_RANGE, REGISTERS, Register
-from hypersonic.firmware.sections import CLOCK_KINDS, MEMORY_KINDS, Clock, Memory
-from hypersonic.firmware.xclbin import ComputeUnit, Xclbin
+from hypersonic.firmware.kernel.registers import ADDRESS_RANGE, REGISTERS, Register
+from hypersonic.firmware.kernel.vitis_xml import VLNV, Argument, KernelDescription
+from hypersonic.firmware.xclbin.container import ComputeUnit, Xclbin
+from hypersonic.firmware.xclbin.sections import CLOCK_KINDS, MEMORY_KINDS, Clock, Memory
 
 #: addressQualifier of what is passed through s_axi_control; streams are not
 _SCALAR, _GLOBAL_MEMORY = 0, 1
@@ -65,7 +65,7 @@ def _vlnv(kernel: KernelDescription) -> str:
 
 
 def is_ours(kernel: KernelDescription) -> bool:
-    """Whether it has the status registers of firmware/registers.py."""
+    """Whether it has the status registers of firmware/kernel/registers.py."""
     return kernel.vlnv.startswith(f"{VLNV}:")
 
 

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from tritonclient.grpc import model_config_pb2
 
 from hypersonic.firmware.errors import FirmwareError, ManifestError, XclbinError
-from hypersonic.firmware.manifest import MAX_BYTES, WEIGHTS_NAME, Manifest
-from hypersonic.firmware.manifest import check as check_manifest
+from hypersonic.firmware.publish.manifest import MAX_BYTES, WEIGHTS_NAME, Manifest
+from hypersonic.firmware.publish.manifest import check as check_manifest
 from hypersonic.hls.row import Row
 from hypersonic.host import device as host_device
 from hypersonic.host import instance as host_instance
@@ -41,9 +41,7 @@ from hypersonic.host.errors import (
     MemoryAccessError,
 )
 from hypersonic.host.sysfs import SYSFS
-from hypersonic.server.answer import Answer, Output
-from hypersonic.server.backend import Card, CardReadings, Launched
-from hypersonic.server.config import ModelConfig, TensorConfig
+from hypersonic.server.config.schema import ModelConfig, TensorConfig
 from hypersonic.server.errors import (
     BackendError,
     InstanceAwayError,
@@ -52,9 +50,11 @@ from hypersonic.server.errors import (
     ModelBusyError,
     ModelLoadError,
 )
+from hypersonic.server.inference.answer import Answer, Output
+from hypersonic.server.inference.backend import Card, CardReadings, Launched
+from hypersonic.server.inference.pending import Share
 from hypersonic.server.links import Links
 from hypersonic.server.memory import copy_into
-from hypersonic.server.pending import Share
 
 XCLBIN, MANIFEST = "model.xclbin", "manifest.json"
 #: what config.pbtxt's parameters default to

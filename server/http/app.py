@@ -24,11 +24,11 @@ from hypersonic.server.errors import StartError
 from hypersonic.server.http.infer import HttpLimits
 from hypersonic.server.http.protocol import HEADER_BYTES, BoundedProtocol, http_protocol
 from hypersonic.server.http.routes import Settings, inference_app, refuse
-from hypersonic.server.observe.exposition import CONTENT_TYPE
+from hypersonic.server.limits.slow_clients import SlowClients
 from hypersonic.server.observe.metrics import Metrics
 from hypersonic.server.security.asgi import Application, GroupRoute
 from hypersonic.server.security.groups import Group
-from hypersonic.server.slow_clients import SlowClients
+from hypersonic.server.statistics.exposition import CONTENT_TYPE
 
 __all__ = [
     "HttpLimits",

@@ -11,9 +11,9 @@ import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, MutableMapping
 from typing import Any
 
-from hypersonic.server.admission import Held
 from hypersonic.server.errors import CancelledError, InvalidRequestError, TooLargeError, UnsupportedError
-from hypersonic.server.slow_clients import SLOWEST_BYTES_PER_S, Fault, SlowClients
+from hypersonic.server.limits.admission import Held
+from hypersonic.server.limits.slow_clients import SLOWEST_BYTES_PER_S, Fault, SlowClients
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 #: Content-Encodings

@@ -14,16 +14,16 @@ from collections.abc import Mapping
 from math import prod
 from typing import Any, NamedTuple, Protocol
 
-from hypersonic.server.config import ModelConfig
-from hypersonic.server.contents import SHM_DISABLED
+from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.datatype import DATATYPES
 from hypersonic.server.errors import InvalidRequestError, InvalidTensorError, MalformedJsonError, UnsupportedError
 from hypersonic.server.http import jsontext, tensors
 from hypersonic.server.http.jsontext import array, boolean, member, members, optional, string, unsigned
-from hypersonic.server.limits import check_dims
-from hypersonic.server.parameters import ParameterValue, sort_parameters
-from hypersonic.server.request import InferRequest, InputTensor, WantedOutput
-from hypersonic.server.shm import Span
+from hypersonic.server.inference.contents import SHM_DISABLED
+from hypersonic.server.inference.parameters import ParameterValue, sort_parameters
+from hypersonic.server.inference.request import InferRequest, InputTensor, WantedOutput
+from hypersonic.server.inference.shm import Span
+from hypersonic.server.limits.message import check_dims
 
 _UNSIGNED = ("timeout", "priority")
 _BOOLEAN = ("sequence_start", "sequence_end", "binary_data_output")

@@ -8,14 +8,14 @@ from typing import Any
 
 from tritonclient.grpc import service_pb2
 
-from hypersonic.server import settings
-from hypersonic.server.contents import SHM_DISABLED
 from hypersonic.server.errors import InvalidRequestError, MalformedJsonError, NotFoundError, UnsupportedError, escaped
 from hypersonic.server.http import jsontext
+from hypersonic.server.inference.contents import SHM_DISABLED
+from hypersonic.server.inference.shm import Region, SharedMemory
 from hypersonic.server.log import LogControl
-from hypersonic.server.observe.trace_settings import TraceControl
-from hypersonic.server.servicer import Servicer
-from hypersonic.server.shm import Region, SharedMemory
+from hypersonic.server.rpc.servicer import Servicer
+from hypersonic.server.service import settings
+from hypersonic.server.tracing.settings import TraceControl
 
 _REGION_FIELDS = ("key", "byte_size")
 

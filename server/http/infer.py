@@ -5,7 +5,7 @@
     threads:                             decompress -> parse -> infer      (-> compress, on a thread again)
 
 A request that waits holds no thread; one whose model can run it at once is run on the thread that parsed it. So the threads are
-a pool of their own, shared fairly by model (shares.py), and health and metadata never wait for one.
+a pool of their own, shared fairly by model (limits/threads.py), and health and metadata never wait for one.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from hypersonic.server.admission import Held
 from hypersonic.server.errors import CancelledError, ReplacingError, ServerError, UnsupportedError
 from hypersonic.server.http import body as bodies
 from hypersonic.server.http.codec import ParsedRequest, header_bytes, parse_request
 from hypersonic.server.http.frame import FramedAnswer, HttpFrame
-from hypersonic.server.model import Model
+from hypersonic.server.inference.parameters import forwarded
+from hypersonic.server.inference.shm import HeldRegions, SharedMemory
+from hypersonic.server.inference.unary import Unary
+from hypersonic.server.limits.admission import Held
+from hypersonic.server.limits.threads import RESERVE, FairPool, Shares
 from hypersonic.server.options import Options
-from hypersonic.server.parameters import forwarded
-from hypersonic.server.service import Asked, InferenceService
-from hypersonic.server.shares import RESERVE, FairPool, Shares
-from hypersonic.server.shm import HeldRegions, SharedMemory
-from hypersonic.server.unary import Unary
+from hypersonic.server.scheduling.model import Model
+from hypersonic.server.service.inference import Asked, InferenceService
 
 #: a tensor of JSON takes up to four times its text (`1,` as INT64) beside it, the text is copied once
 _JSON_GROWTH = 5

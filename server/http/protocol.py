@@ -26,7 +26,7 @@ import h11
 import uvicorn
 from uvicorn.protocols.http import h11_impl
 
-from hypersonic.server.slow_clients import SLOWEST_READ_BYTES_PER_S, Fault, SlowClients
+from hypersonic.server.limits.slow_clients import SLOWEST_READ_BYTES_PER_S, Fault, SlowClients
 
 _LOG = logging.getLogger(__name__)
 #: headers of which a request may have one

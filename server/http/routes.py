@@ -16,7 +16,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from tritonclient.grpc import service_pb2
 
-from hypersonic.server.admission import Held
 from hypersonic.server.errors import (
     BackendError,
     BudgetError,
@@ -35,14 +34,15 @@ from hypersonic.server.http import control
 from hypersonic.server.http.infer import HttpLimits, InferEndpoint, client_of
 from hypersonic.server.http.tensors import to_json as json_bytes
 from hypersonic.server.http.tojson import to_json
+from hypersonic.server.limits.admission import Held
+from hypersonic.server.limits.threads import FairPool
 from hypersonic.server.log import LogControl, log_failure
-from hypersonic.server.observe.refusals import Protocol, Refusal
-from hypersonic.server.observe.trace_settings import TraceControl
+from hypersonic.server.rpc.servicer import Servicer
 from hypersonic.server.security.asgi import GroupRoute
 from hypersonic.server.security.groups import Group
-from hypersonic.server.service import InferenceService
-from hypersonic.server.servicer import Servicer
-from hypersonic.server.shares import FairPool
+from hypersonic.server.service.inference import InferenceService
+from hypersonic.server.service.refusals import Protocol, Refusal
+from hypersonic.server.tracing.settings import TraceControl
 
 _LOG = logging.getLogger(__name__)
 #: Triton's map of errors to HTTP codes; what is not here is 400

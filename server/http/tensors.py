@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from hypersonic.server.answer import Output
 from hypersonic.server.datatype import DATATYPES, Datatype
 from hypersonic.server.errors import InvalidRequestError, MalformedJsonError
 from hypersonic.server.http.jsonscan import INFINITIES, LongArray, malformed
 from hypersonic.server.http.jsontext import elements, wrong_type
+from hypersonic.server.inference.answer import Output
 
 #: datatypes that JSON has no values for
 BINARY_ONLY = frozenset(("FP16", "BF16"))

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from hypersonic.server.observe.exposition import Family, Sample
 from hypersonic.server.observe.facts import CardFacts, ModelFacts, Moment, UnitFacts
+from hypersonic.server.statistics.exposition import Family, Sample
 
 Row = tuple[str, str, str, Callable[[UnitFacts], float]]
 _EVERY: tuple[Row, ...] = (

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from hypersonic.server.backend import Card, CardReadings
-from hypersonic.server.lane import InstanceFigures
-from hypersonic.server.model import Model
-from hypersonic.server.statistics import Snapshot
+from hypersonic.server.inference.backend import Card, CardReadings
+from hypersonic.server.scheduling.lane import InstanceFigures
+from hypersonic.server.scheduling.model import Model
+from hypersonic.server.statistics.model import Snapshot
 
 _LABEL_NAME = re.compile(r"[^A-Za-z0-9_]")
 

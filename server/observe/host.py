@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from hypersonic.server.observe.exposition import Family, plain
 from hypersonic.server.observe.window import Reading
+from hypersonic.server.statistics.exposition import Family, plain
 
 #: of /proc/stat's first line: user nice system idle iowait irq softirq steal
 _IDLE = (3, 4)

@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from hypersonic.server.errors import FailureReason
-from hypersonic.server.observe.exposition import Family, Sample, histogram_samples, summary_samples
 from hypersonic.server.observe.facts import ModelFacts, Moment
-from hypersonic.server.observe.histogram import Histogram, SlidingQuantiles
-from hypersonic.server.observe.latency import FIRST_RESPONSE, HISTOGRAMS, PHASES
-from hypersonic.server.observe.metrics_config import MetricsConfig
-from hypersonic.server.statistics import Snapshot
+from hypersonic.server.statistics.exposition import Family, Sample, histogram_samples, summary_samples
+from hypersonic.server.statistics.histogram import Histogram, SlidingQuantiles
+from hypersonic.server.statistics.latency import FIRST_RESPONSE, HISTOGRAMS, PHASES
+from hypersonic.server.statistics.latency_options import MetricsConfig
+from hypersonic.server.statistics.model import Snapshot
 
 _COUNTS: tuple[tuple[str, str, Callable[[Snapshot], float]], ...] = (
     ("count", "Number of inferences performed (does not include cached requests)", lambda s: s.inference_count),

@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from hypersonic.server.observe.device import busy_counters, device_families
-from hypersonic.server.observe.exposition import Family, plain, render
 from hypersonic.server.observe.facts import Moment, look
 from hypersonic.server.observe.host import host_families, read_processors
 from hypersonic.server.observe.inference import inference_families
-from hypersonic.server.observe.metrics_config import MetricsConfig
 from hypersonic.server.observe.traffic import server_families
 from hypersonic.server.observe.window import Reading, Window
-from hypersonic.server.service import InferenceService
+from hypersonic.server.service.inference import InferenceService
+from hypersonic.server.statistics.exposition import Family, plain, render
+from hypersonic.server.statistics.latency_options import MetricsConfig
 
 
 @dataclass(frozen=True)

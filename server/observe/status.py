@@ -13,8 +13,8 @@ from hypersonic.server.observe.device import busy_counters, unit_key
 from hypersonic.server.observe.facts import CardFacts, ModelFacts, Moment, UnitFacts, look
 from hypersonic.server.observe.traffic import look_at_traffic
 from hypersonic.server.observe.window import Reading, Window
-from hypersonic.server.repository import IndexEntry
-from hypersonic.server.service import InferenceService
+from hypersonic.server.repository.models import IndexEntry
+from hypersonic.server.service.inference import InferenceService
 
 #: rates are over one to thirty seconds; when nobody looked for longer, there is none at first
 _INTERVAL_NS, _FORGET_NS = 1_000_000_000, 30_000_000_000

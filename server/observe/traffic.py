@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from hypersonic.server.observe.connections import open_connections
-from hypersonic.server.observe.exposition import Family, Sample, plain
+from hypersonic.server.limits.sockets import open_connections
 from hypersonic.server.observe.facts import Moment
-from hypersonic.server.observe.refusals import Protocol, Refusal
-from hypersonic.server.repository import ModelState
-from hypersonic.server.service import InferenceService
+from hypersonic.server.repository.models import ModelState
+from hypersonic.server.service.inference import InferenceService
+from hypersonic.server.service.refusals import Protocol, Refusal
+from hypersonic.server.statistics.exposition import Family, Sample, plain
 
 
 class Traffic(NamedTuple):

@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from hypersonic.server.control import ModelControl
 from hypersonic.server.errors import StartError
 from hypersonic.server.options import Options
+from hypersonic.server.repository.control import ModelControl
 from hypersonic.server.security.groups import Group
 from hypersonic.server.security.keys import JsonWebTokens
 from hypersonic.server.security.policy import Credentials, Policy

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from hypersonic.server.config_files import read_regular
+from hypersonic.server.config.files import read_regular
 from hypersonic.server.errors import StartError
 
 _LOG = logging.getLogger(__name__)

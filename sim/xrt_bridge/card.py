@@ -26,10 +26,10 @@ from types import TracebackType
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.firmware import registers
 from hypersonic.firmware.errors import FirmwareError
-from hypersonic.firmware.kernel_xml import COMPUTE_UNIT_RANGE
-from hypersonic.firmware.xclbin import Xclbin
+from hypersonic.firmware.kernel import registers
+from hypersonic.firmware.kernel.vitis_xml import COMPUTE_UNIT_RANGE
+from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.sim.direct import Simulation, SimulationError
 from hypersonic.sim.xrt_bridge.memory import DeviceMemory, RefusedError
 from hypersonic.sim.xrt_bridge.wire import Call, Fields, read_call, send_answer

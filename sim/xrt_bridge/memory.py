@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.firmware.sections import Memory as Bank
+from hypersonic.firmware.xclbin.sections import Memory as Bank
 
 _PAGE_BYTES = 4096
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.client.load import Model, Tensor
-from hypersonic.golden import check_against_csim
+from hypersonic.events.golden import check_against_csim
 from hypersonic.hls.zoo.facile.events import log_flat_events
 from tests.reference.servers import Served
 

@@ -15,14 +15,14 @@ import numpy as np
 import pytest
 import tritonclient.grpc as triton
 
-from hypersonic import build as building
 from hypersonic import cli
-from hypersonic.build import BuildError
 from hypersonic.client.load import InferError
+from hypersonic.commands import build as building
+from hypersonic.commands.build import BuildError
+from hypersonic.commands.infer import kernel_cycles, units_of_a_card
+from hypersonic.commands.run import served
 from hypersonic.hls.verilator import MissingToolError, ToolError
 from hypersonic.hls.zoo.facile.events import gate_rows
-from hypersonic.infer import kernel_cycles, units_of_a_card
-from hypersonic.run import served
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -22,13 +22,13 @@ import pytest
 import tritonclient.grpc as triton
 from tritonclient.utils import InferenceServerException
 
-from hypersonic.build import build
-from hypersonic.firmware.link import link
-from hypersonic.firmware.manifest import Manifest
+from hypersonic.commands.build import build
+from hypersonic.commands.run import Served, served
 from hypersonic.firmware.platform import Target, find_platform
-from hypersonic.firmware.xclbin import Xclbin
+from hypersonic.firmware.publish.manifest import Manifest
+from hypersonic.firmware.xclbin.assemble import link
+from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.hls.zoo.facile.events import log_flat_events
-from hypersonic.run import Served, served
 
 CLIENTS = 6
 PATIENCE_S = 120.0

@@ -13,8 +13,8 @@ import pytest
 import tritonclient.grpc as triton
 from tritonclient.utils import InferenceServerException
 
-from hypersonic.firmware.link import link
 from hypersonic.firmware.platform import Target, find_platform
+from hypersonic.firmware.xclbin.assemble import link
 from tests.faults.site import Site, infer, site
 from tests.faults.test_lost_cards import ask, runs, units, write_model
 from tests.host.conftest import Build, build, image, manifest_of  # noqa: F401 - fixtures: the emulated card's kernel

@@ -14,16 +14,16 @@ import tritonclient.grpc as triton
 import yaml
 from numpy.typing import NDArray
 
-from hypersonic.build import build, build_csim
-from hypersonic.firmware.manifest import Manifest
-from hypersonic.hls.csim import Csim
-from hypersonic.run import served
+from hypersonic.commands.build import build, build_csim
+from hypersonic.commands.run import served
+from hypersonic.firmware.publish.manifest import Manifest
+from hypersonic.hls.csim.compiled import Csim
 from tests.hls.several_models import INPUTS, OUTPUTS, gate_rows
 
 _WRITE = """
 import sys
 from pathlib import Path
-from hypersonic.hls.keras_model import use_keras_2
+from hypersonic.hls.frontend.keras.model import use_keras_2
 use_keras_2()
 from tests.hls.several_models import keras_file
 keras_file(Path(sys.argv[1]))

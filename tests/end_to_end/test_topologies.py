@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 import tritonclient.grpc as triton
 
-from hypersonic.build import build, build_csim
-from hypersonic.firmware.manifest import Manifest
-from hypersonic.hls.csim import Csim
-from hypersonic.run import served
+from hypersonic.commands.build import build, build_csim
+from hypersonic.commands.run import served
+from hypersonic.firmware.publish.manifest import Manifest
+from hypersonic.hls.csim.compiled import Csim
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = 3
@@ -23,9 +23,9 @@ ROWS = 3
 _WRITE = """
 import sys
 from pathlib import Path
-from hypersonic.hls.keras_model import use_keras_2
+from hypersonic.hls.frontend.keras.model import use_keras_2
 use_keras_2()
-from tests.hls.topologies import STREAM, Case, write
+from tests.hls.frontend.topologies import STREAM, Case, write
 print(write(Case("event", "rf", STREAM), "collision", Path(sys.argv[1])))
 """
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hypersonic.firmware.link import link
 from hypersonic.firmware.platform import Target, find_platform
+from hypersonic.firmware.xclbin.assemble import link
 from tests.faults.site import infer, site
 from tests.faults.test_lost_cards import write_model
 from tests.host.conftest import image, manifest_of  # noqa: F401 - a fixture: the emulated card's kernel

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hypersonic.firmware.f2_top import F2Design, link_f2, write_f2
-from hypersonic.firmware.kernel import write_kernel
-from hypersonic.firmware.manifest import Manifest
+from hypersonic.firmware.f2.top import F2Design, link_f2, write_f2
+from hypersonic.firmware.kernel.top import write_kernel
 from hypersonic.firmware.platform import Target, find_platform
+from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.host.device import Device
 from hypersonic.host.device import open_device as open_card
 from hypersonic.sim.bench_core import bench_core_wire, bench_rows, write_bench_core

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from hypersonic.firmware import f2_registers as f2
-from hypersonic.firmware import registers
-from hypersonic.firmware.f2_top import link_f2
+from hypersonic.firmware.f2 import registers as f2
+from hypersonic.firmware.f2.top import link_f2
+from hypersonic.firmware.kernel import registers
 from hypersonic.firmware.platform import Target, find_platform
-from hypersonic.firmware.xclbin import Xclbin
+from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.host.devices import devices, devices_as_data
 from hypersonic.host.errors import (
     BufferObjectError,

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hypersonic.firmware import f2_registers as f2
-from hypersonic.firmware import registers
-from hypersonic.firmware.f2_top import TOP, write_f2
-from hypersonic.firmware.kernel import KernelError, rtl_sources
+from hypersonic.firmware.f2 import registers as f2
+from hypersonic.firmware.f2.top import TOP, write_f2
+from hypersonic.firmware.kernel import registers
+from hypersonic.firmware.kernel.top import KernelError, rtl_sources
 from hypersonic.hls import verilator
 from hypersonic.sim.direct import MemoryTiming, Simulation, SimulationError
 from hypersonic.sim.f2 import build_f2_simulator
@@ -187,7 +187,7 @@ def test_the_uuid_tells_designs_apart(built: Built, tmp_path: Path) -> None:
 
 def test_the_files_written_from_the_map_are_up_to_date() -> None:
     for file, text in f2.products(ROOT).items():
-        assert file.read_text() == text, f"{file.name}: run python -m hypersonic.firmware.f2_registers"
+        assert file.read_text() == text, f"{file.name}: run python -m hypersonic.firmware.f2.registers"
 
 
 def test_every_module_of_the_shell_lists_its_sources() -> None:

@@ -15,11 +15,11 @@ import pytest
 from numpy.testing import assert_array_equal
 from numpy.typing import NDArray
 
-from hypersonic.firmware import registers
-from hypersonic.firmware.kernel_xml import embedded_metadata
+from hypersonic.firmware.kernel import registers
+from hypersonic.firmware.kernel.vitis_xml import embedded_metadata
 from hypersonic.firmware.platform import find_platform
-from hypersonic.firmware.sections import Kind
-from hypersonic.firmware.xclbin import Xclbin
+from hypersonic.firmware.xclbin.container import Xclbin
+from hypersonic.firmware.xclbin.sections import Kind
 from hypersonic.host.device import Device
 from hypersonic.host.device import open_device as open_card
 from hypersonic.host.errors import (

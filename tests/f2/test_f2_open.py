@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 
 from hypersonic.client.load import describe_model, send_events
-from hypersonic.firmware.config_pbtxt import config_pbtxt
-from hypersonic.firmware.f2_top import link_f2
-from hypersonic.firmware.link import link
+from hypersonic.commands.run import served
+from hypersonic.firmware.f2.top import link_f2
 from hypersonic.firmware.platform import Target, find_platform
-from hypersonic.firmware.publish import publish
-from hypersonic.firmware.xclbin import Xclbin
+from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
+from hypersonic.firmware.publish.repository import publish
+from hypersonic.firmware.xclbin.assemble import link
+from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.host import driver
 from hypersonic.host.device import open_device
 from hypersonic.host.driver import driver_for
 from hypersonic.host.errors import DeviceNotFoundError, LibraryNotFoundError
 from hypersonic.host.f2.driver import F2Driver
 from hypersonic.host.xrt import Library
-from hypersonic.run import served
 
 if TYPE_CHECKING:
     from conftest import Built

@@ -24,8 +24,8 @@ import numpy as np
 import tritonclient.grpc as triton
 from tritonclient.utils import InferenceServerException
 
-from hypersonic.firmware.config_pbtxt import config_pbtxt
-from hypersonic.firmware.publish import publish
+from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
+from hypersonic.firmware.publish.repository import publish
 from tests.host.conftest import Build
 from tests.server.onnx_graphs import graph, node
 from tests.server.python_models import DECOUPLED, DOUBLE, FLOATS, source, write_python

@@ -15,8 +15,8 @@ import pytest
 import tritonclient.grpc as triton
 from tritonclient.utils import InferenceServerException
 
-from hypersonic.firmware.config_pbtxt import config_pbtxt
-from hypersonic.firmware.publish import publish
+from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
+from hypersonic.firmware.publish.repository import publish
 from tests.faults.site import Site, infer, site
 from tests.host.conftest import Build, Cards, build, image  # noqa: F401 - fixtures: the emulated card's kernel
 

@@ -9,10 +9,10 @@ import pytest
 from google.protobuf import text_format
 from tritonclient.grpc import model_config_pb2
 
-from hypersonic.firmware.config_pbtxt import config_pbtxt
-from hypersonic.firmware.manifest import Manifest
 from hypersonic.firmware.platform import Target
-from tests.firmware.test_manifest import MANIFEST
+from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
+from hypersonic.firmware.publish.manifest import Manifest
+from tests.firmware.publish.test_manifest import MANIFEST
 
 
 def slots(manifest: Manifest) -> tuple[int, int]:

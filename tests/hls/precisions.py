@@ -8,8 +8,8 @@ from math import floor
 
 from hypothesis import strategies as st
 
+from hypersonic.hls.da.network import Precision
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
-from hypersonic.hls.network import Precision
 
 roundings = st.sampled_from(Rounding)
 overflows = st.sampled_from(Overflow)

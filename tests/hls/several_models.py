@@ -15,7 +15,7 @@ import yaml
 from numpy.typing import NDArray
 
 from hypersonic.hls.convert import convert
-from hypersonic.hls.keras_model import use_keras_2
+from hypersonic.hls.frontend.keras.model import use_keras_2
 
 INPUTS = {
     "track": {"precision": "ap_ufixed<7,3,AP_RND,AP_SAT>", "datatype": "UINT8", "name": "tracks"},

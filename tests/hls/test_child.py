@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from hypersonic import cli
+from hypersonic.commands.run import served
 from hypersonic.hls import zoo_models
 from hypersonic.hls.child import python_argv, python_environment
+from hypersonic.hls.predict import trained_predict
 from hypersonic.hls.project import ConversionError
-from hypersonic.hls.trained_predict import trained_predict
-from hypersonic.run import served
 from tests.planted import plant, ran
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,7 +40,7 @@ def test_no_entry_of_the_module_path_is_the_working_directory(
         monkeypatch.delenv("PYTHONPATH")
     else:
         monkeypatch.setenv("PYTHONPATH", path)
-    program = "import sys, random, yaml, hypersonic.hls.description; print(*sys.path, sep='\\n')"
+    program = "import sys, random, yaml, hypersonic.hls.frontend.description; print(*sys.path, sep='\\n')"
     done = subprocess.run(python_argv("-c", program), env=python_environment(), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert not ran(planted)

@@ -16,12 +16,12 @@ import pytest
 import yaml
 
 from hypersonic.hls import build as building
-from hypersonic.hls import onnx_model
 from hypersonic.hls.build import ConversionFailedError, build_project, is_converted
 from hypersonic.hls.core import Core
-from hypersonic.hls.csim import Csim, compile_csim
-from hypersonic.hls.description import DescriptionError, find_model, read_description
-from hypersonic.hls.network import UnsupportedLayerError
+from hypersonic.hls.csim.compiled import Csim, compile_csim
+from hypersonic.hls.da.network import UnsupportedLayerError
+from hypersonic.hls.frontend.description import DescriptionError, find_model, read_description
+from hypersonic.hls.frontend.onnx import model as onnx_model
 from hypersonic.hls.project import ConversionError, HlsProject, ProjectError
 from hypersonic.hls.rtl_sim import RtlCore
 from hypersonic.hls.spec import SpecMismatchError
@@ -33,7 +33,7 @@ ROOT = HERE.parents[1]
 
 MAKE_MODEL = """
 import sys
-from hypersonic.hls.keras_model import use_keras_2
+from hypersonic.hls.frontend.keras.model import use_keras_2
 use_keras_2()
 import tf_keras as keras
 from qkeras import QActivation, QDense, quantized_bits, quantized_relu

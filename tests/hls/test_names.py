@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hypersonic.hls.keywords import KEYWORDS
 from hypersonic.hls.names import Namespace
-from tests.hls.layer_names import NAMES
+from tests.hls.frontend.layer_names import NAMES
 
 FORMS = ("{}_tvalid", "u_{}", "{}_w_tvalid", "{}")
 

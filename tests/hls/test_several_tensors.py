@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from hypersonic.hls.core import Core
-from hypersonic.hls.csim import Csim, compile_csim
+from hypersonic.hls.csim.compiled import Csim, compile_csim
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.rtl_sim import RtlCore, Stalls
 from hypersonic.hls.spec import SpecMismatchError

@@ -13,9 +13,12 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from hypersonic.firmware import kernel, platform, prove
-from hypersonic.hls import build, description, zoo_models
+from hypersonic.firmware import platform
+from hypersonic.firmware.formal import prove
+from hypersonic.firmware.kernel import top as kernel
+from hypersonic.hls import build, zoo_models
 from hypersonic.hls.cache import content_hash
+from hypersonic.hls.frontend import description
 from hypersonic.hls.sources import NoSourcesError, sources_hash
 from hypersonic.hls.zoo.task import tasks
 from hypersonic.sim import lint, simulator, stream_bench
@@ -101,8 +104,8 @@ FOLDERS: dict[str, tuple[object, str, Callable[[], object]]] = {
     "platforms": (platform, "DIRECTORY", platform._names.__wrapped__),
     "proofs": (prove, "FORMAL", prove.proofs),
     "kernel modules": (kernel, "RTL", lambda: kernel.rtl_sources("kernel_shell")),
-    "kernel names": (kernel, "STREAM_RTL", lambda: kernel._check_name(SimpleNamespace(name="m", top="t"))),
-    "stages": (stream_bench, "RTL", lambda: stream_bench._sources("rf_mac")),
+    "kernel names": (kernel, "AXIS_RTL", lambda: kernel._check_name(SimpleNamespace(name="m", top="t"))),
+    "stages": (stream_bench, "RF_RTL", lambda: stream_bench._sources("rf_mac")),
 }
 
 
@@ -120,6 +123,6 @@ def test_a_folder_of_rtl_that_has_none_is_an_error_beside_one_that_has_some(tmp_
 
 
 def test_a_simulator_without_the_sources_that_compile_it_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(simulator, "csim", SimpleNamespace(__file__=str(tmp_path / "csim.py")))
-    with pytest.raises(NoSourcesError, match=rf"{tmp_path} has no csim\*"):
+    monkeypatch.setattr(simulator, "csim", SimpleNamespace(__file__=str(tmp_path / "compiled.py")))
+    with pytest.raises(NoSourcesError, match=rf"{tmp_path} has no \*\.\*"):
         simulator._csim_sources()

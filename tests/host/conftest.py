@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hypersonic.firmware.link import link
-from hypersonic.firmware.manifest import Manifest
 from hypersonic.firmware.platform import Target, find_platform
-from hypersonic.firmware.xclbin import Xclbin
+from hypersonic.firmware.publish.manifest import Manifest
+from hypersonic.firmware.xclbin.assemble import link
+from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.hls import verilator
 from hypersonic.hls.cache import cached
 from hypersonic.hls.fixed import FixedPoint

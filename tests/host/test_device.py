@@ -11,10 +11,10 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from hypersonic.firmware.errors import XclbinError
-from hypersonic.firmware.link import link
-from hypersonic.firmware.manifest import Manifest
+from hypersonic.firmware.kernel.registers import BUSY_CYCLES, ROWS, RUNS
 from hypersonic.firmware.platform import Target, find_platform
-from hypersonic.firmware.registers import BUSY_CYCLES, ROWS, RUNS
+from hypersonic.firmware.publish.manifest import Manifest
+from hypersonic.firmware.xclbin.assemble import link
 from hypersonic.host.device import BufferObject, ComputeUnit, Device, Run, open_device
 from hypersonic.host.errors import (
     BufferObjectError,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hypersonic.firmware.manifest import Manifest
+from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.host.device import Device, open_device
 from hypersonic.host.errors import (
     BufferObjectError,

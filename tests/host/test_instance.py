@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from numpy.typing import NDArray
 
-from hypersonic.firmware.manifest import Manifest
+from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.host.device import Device, open_device
 from hypersonic.host.errors import (
     BufferObjectError,

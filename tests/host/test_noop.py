@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from hypersonic.firmware.link import link
 from hypersonic.firmware.platform import Target, find_platform
-from hypersonic.firmware.xclbin import Xclbin
+from hypersonic.firmware.xclbin.assemble import link
+from hypersonic.firmware.xclbin.container import Xclbin
 
 LIBRARIES = ("libxrt_coreutil.so.2", "libxrt_core.so.2", "libxrt_noop.so.2", "libxrt_hwemu.so.2")
 #: upstream removed noop in June 2026; Debian 12 has XRT 2.13
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(XRT is None, reason="Debian package libxrt1 (XRT
 DRIVE = """
 import json, sys
 from pathlib import Path
-from hypersonic.firmware.manifest import Manifest
+from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from hypersonic.firmware.manifest import Manifest
+from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.host.card_instances import CardInstances
 from hypersonic.host.device import open_device
 from hypersonic.host.errors import (

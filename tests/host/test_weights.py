@@ -16,10 +16,10 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from hypersonic.firmware.errors import ManifestMismatchError
-from hypersonic.firmware.manifest import check
+from hypersonic.firmware.kernel.registers import W as W_REGISTER
 from hypersonic.firmware.platform import Target
-from hypersonic.firmware.registers import W as W_REGISTER
-from hypersonic.firmware.xclbin import Xclbin
+from hypersonic.firmware.publish.manifest import check
+from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.host.card_instances import CardInstances
 from hypersonic.host.device import open_device
 from hypersonic.host.errors import BufferObjectError, DeviceError, WeightsError, XclbinMismatchError

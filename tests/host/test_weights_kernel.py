@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hypersonic.firmware.config_pbtxt import config_pbtxt
-from hypersonic.firmware.f2_top import link_f2, write_f2
-from hypersonic.firmware.kernel import Kernel, write_kernel
-from hypersonic.firmware.link import link
-from hypersonic.firmware.manifest import Manifest
+from hypersonic.firmware.f2.top import link_f2, write_f2
+from hypersonic.firmware.kernel.top import Kernel, write_kernel
 from hypersonic.firmware.platform import Target, find_platform
-from hypersonic.firmware.publish import publish
+from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
+from hypersonic.firmware.publish.manifest import Manifest
+from hypersonic.firmware.publish.repository import publish
+from hypersonic.firmware.xclbin.assemble import link
 from hypersonic.host.device import Device, open_device
 from hypersonic.host.errors import BufferObjectError, RunError, WeightsError
 from hypersonic.host.instance import ModelInstance, Slot, open_instances

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from hypersonic import cli
+from hypersonic.firmware.estimate.rates import NETWORK_GBPS, card_rate
 from hypersonic.firmware.platform import find_platform
-from hypersonic.firmware.rates import NETWORK_GBPS, card_rate
 
 ROOT = Path(__file__).resolve().parents[2]
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
@@ -37,7 +37,7 @@ def test_hls4ml_is_imported_where_contributing_says() -> None:
 
 def modules() -> dict[str, str]:
     """RTL module -> its text."""
-    return {file.stem: file.read_text() for room in ("firmware", "hls") for file in (ROOT / room / "rtl").glob("*.sv")}
+    return {file.stem: file.read_text() for room in ("firmware", "hls") for file in (ROOT / room / "rtl").rglob("*.sv")}
 
 
 def test_every_module_is_driven_by_a_bench_of_its_own_or_of_one_around_it() -> None:
@@ -82,10 +82,10 @@ def test_the_rate_that_a_page_shows_is_the_least_of_the_limits_beside_it(text: s
 
 
 def test_the_guide_names_no_layer_that_the_kernel_cannot_have_as_one_it_can() -> None:
-    from hypersonic.hls.model_graph import _SUPPORTED
-    from hypersonic.hls.rf.graph import _READERS
+    from hypersonic.hls.da.read import _SUPPORTED
+    from hypersonic.hls.rf.read import _READERS
 
-    section = GUIDE[GUIDE.index("### Which core") : GUIDE.index("[hls/description.py]")]
+    section = GUIDE[GUIDE.index("### Which core") : GUIDE.index("[hls/frontend/description.py]")]
     unrolled = section[: section.index("`rf` (`Resource`)")]
     for word in re.findall(r"[A-Z][A-Za-z]{2,}", _SUPPORTED):
         assert word in unrolled or word == "Activation", word

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from hypersonic import cli
-from hypersonic.hls.description import read_description
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
-from hypersonic.server.config_read import read_config
+from hypersonic.hls.frontend.description import read_description
+from hypersonic.server.config.read import read_config
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

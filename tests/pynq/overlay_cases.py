@@ -25,7 +25,7 @@ with warnings.catch_warnings():
 
 import hypersonic.host.pynq
 from hypersonic.firmware.errors import XclbinError
-from hypersonic.firmware.registers import MAP_VERSION
+from hypersonic.firmware.kernel.registers import MAP_VERSION
 from hypersonic.host.errors import BufferObjectError, ComputeUnitTimeoutError, DeviceClosedError, WeightsError
 
 PLACE = Path(os.environ["PYNQ_CASES"])

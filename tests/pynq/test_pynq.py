@@ -14,14 +14,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hypersonic.build import build, build_csim
-from hypersonic.firmware.config_pbtxt import config_pbtxt
-from hypersonic.firmware.kernel import write_kernel
-from hypersonic.firmware.link import link
-from hypersonic.firmware.manifest import Manifest
+from hypersonic.commands.build import build, build_csim
+from hypersonic.firmware.kernel.top import write_kernel
 from hypersonic.firmware.platform import Target, find_platform
-from hypersonic.firmware.publish import publish
-from hypersonic.hls.csim import Csim
+from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
+from hypersonic.firmware.publish.manifest import Manifest
+from hypersonic.firmware.publish.repository import publish
+from hypersonic.firmware.xclbin.assemble import link
+from hypersonic.hls.csim.compiled import Csim
 from hypersonic.hls.zoo.facile.events import gate_rows
 from hypersonic.sim.bench_core import bench_core_wire, several_rows
 from hypersonic.sim.bench_weights import bench_image, bench_weights_rows, write_bench_weights

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from tests.reference.differences import DIFFERENCES
+from tests.reference.differences.every import DIFFERENCES
 from tests.reference.pair import Pair, Pairs, Side
 
 
@@ -47,10 +47,12 @@ def check(pairs: Pairs, cases: Mapping[str, Callable[[Side], Any]]) -> None:
     found = pairs.ask(lambda pair: mismatches(pair, cases))
     patterns = [pattern for difference in DIFFERENCES for pattern in difference.cases]
     unlisted = [str(mismatch) for name, mismatch in found.items() if not any(matches(p, name) for p in patterns)]
-    assert not unlisted, "\n".join(["these differ, and differences.py does not say why:", *unlisted])
+    assert not unlisted, "\n".join(["these differ, and tests/reference/differences does not say why:", *unlisted])
     here = [p for p in patterns if any(matches(p, name) for name in cases)]
     gone = [p for p in here if not any(matches(p, name) for name in found)]
-    assert not gone, f"these no longer differ: take them out of differences.py and docs/coming-from-triton.md: {gone}"
+    assert not gone, (
+        f"these no longer differ: take them out of tests/reference/differences and docs/coming-from-triton.md: {gone}"
+    )
 
 
 def matches(pattern: str, case: str) -> bool:

@@ -14,22 +14,20 @@ from typing import Any
 import pytest
 
 from hypersonic.server.arguments import add_arguments
-from tests.reference import (
-    admin_cases,
-    batching,
-    control_cases,
-    http_cases,
-    infer_cases,
-    model_cases,
-    region_cases,
-    settings_cases,
-    statistics_cases,
-)
+from tests.reference import batching
+from tests.reference.cases import admin as admin_cases
+from tests.reference.cases import control as control_cases
+from tests.reference.cases import http as http_cases
+from tests.reference.cases import infer as infer_cases
+from tests.reference.cases import model as model_cases
+from tests.reference.cases import region as region_cases
+from tests.reference.cases import settings as settings_cases
+from tests.reference.cases import statistics as statistics_cases
+from tests.reference.cases.infer import Case
 from tests.reference.compare import check, matches
 from tests.reference.difference import tables
-from tests.reference.differences import DIFFERENCES, REFUSED_OPTIONS, SUBJECTS
+from tests.reference.differences.every import DIFFERENCES, REFUSED_OPTIONS, SUBJECTS
 from tests.reference.environment import Program
-from tests.reference.infer_cases import Case
 from tests.reference.pair import Pairs, Side
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "coming-from-triton.md"

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.reference import repository
+from tests.reference.cases.infer import good
 from tests.reference.compare import check
 from tests.reference.environment import Program
-from tests.reference.infer_cases import good
 from tests.reference.pair import Side, pairs
 from tests.reference.restarting import ReferenceCrashedError
 from tests.reference.wire import message

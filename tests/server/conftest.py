@@ -19,13 +19,13 @@ import pytest
 import tritonclient.grpc as triton
 from tritonclient.grpc import model_config_pb2
 
-from hypersonic.server.answer import Answer, Output
 from hypersonic.server.app import Server, Signals
-from hypersonic.server.backend import Card, Launched
-from hypersonic.server.config import ModelConfig
+from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.errors import BackendError, InstanceAwayError, InstanceLostError, InstanceTimeoutError, ModelLoadError
+from hypersonic.server.inference.answer import Answer, Output
+from hypersonic.server.inference.backend import Card, Launched
+from hypersonic.server.inference.pending import Share
 from hypersonic.server.options import Options
-from hypersonic.server.pending import Share
 
 N_IN = 3
 

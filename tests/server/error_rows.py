@@ -25,7 +25,7 @@ from tests.server.questions import (
     unload,
     without_raw,
 )
-from tests.server.test_servicer import SHAPE
+from tests.server.rpc.test_servicer import SHAPE
 
 #: in front of what is wrong with a tensor, where the request has no id
 ID = "[request id: <id_unknown>] "

@@ -13,14 +13,14 @@ from google.protobuf import text_format
 from onnx import TensorProto, helper, numpy_helper
 from tritonclient.grpc import model_config_pb2
 
-from hypersonic.server.answer import Answer
-from hypersonic.server.backends.onnxruntime import OnnxRuntimeBackend
-from hypersonic.server.collect import string_bytes
-from hypersonic.server.config import ModelConfig
-from hypersonic.server.config_check import check_config
+from hypersonic.server.backends.onnxruntime.backend import OnnxRuntimeBackend
+from hypersonic.server.config.check import check_config
+from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.datatype import DATATYPES
-from hypersonic.server.pending import PendingRequest, Share
-from hypersonic.server.request import InferRequest, InputTensor, WantedOutput, check
+from hypersonic.server.inference.answer import Answer
+from hypersonic.server.inference.collect import string_bytes
+from hypersonic.server.inference.pending import PendingRequest, Share
+from hypersonic.server.inference.request import InferRequest, InputTensor, WantedOutput, check
 
 #: datatype on the wire -> ONNX's
 TYPES = {

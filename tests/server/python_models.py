@@ -15,17 +15,17 @@ import numpy as np
 from google.protobuf import text_format
 from tritonclient.grpc import model_config_pb2
 
-from hypersonic.server.answer import Answer
-from hypersonic.server.backends.python import PythonBackend
-from hypersonic.server.backends.python_slot import PythonInstance
-from hypersonic.server.collect import string_bytes
-from hypersonic.server.config import ModelConfig
-from hypersonic.server.config_check import check_config
+from hypersonic.server.backends.python.backend import PythonBackend
+from hypersonic.server.backends.python.slot import PythonInstance
+from hypersonic.server.config.check import check_config
+from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.datatype import DATATYPES
 from hypersonic.server.errors import ServerError
-from hypersonic.server.parameters import ParameterValue, SequenceMark
-from hypersonic.server.pending import PendingRequest, Share
-from hypersonic.server.request import InferRequest, InputTensor, WantedOutput, check
+from hypersonic.server.inference.answer import Answer
+from hypersonic.server.inference.collect import string_bytes
+from hypersonic.server.inference.parameters import ParameterValue, SequenceMark
+from hypersonic.server.inference.pending import PendingRequest, Share
+from hypersonic.server.inference.request import InferRequest, InputTensor, WantedOutput, check
 
 HEAD = """
 import json, os, sys, threading, time

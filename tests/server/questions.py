@@ -13,12 +13,12 @@ import grpc
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 from hypersonic.server.app import Server, Signals
-from hypersonic.server.backend import Backend
+from hypersonic.server.inference.backend import Backend
 from hypersonic.server.log import LogControl, LogSettings
 from hypersonic.server.options import Options
 from tests.server.conftest import Running, Script, SumBackend, loggers_as_they_were
-from tests.server.test_http import ask
-from tests.server.test_http_infer import post
+from tests.server.http.test_http import ask
+from tests.server.http.test_infer import post
 
 
 class Tensor(NamedTuple):

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from tritonclient.grpc import model_config_pb2
 
-from hypersonic.server.backend import Launched
-from hypersonic.server.config import ModelConfig
+from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.errors import ModelBusyError, ModelLoadError
+from hypersonic.server.inference.backend import Launched
 from tests.server.conftest import Script, SumInstance, SumModel, SumSlot
 
 

@@ -25,10 +25,10 @@ import pytest
 import tritonclient.grpc as triton
 from tritonclient.utils import InferenceServerException
 
-from hypersonic.firmware.config_pbtxt import config_pbtxt
-from hypersonic.firmware.link import link
 from hypersonic.firmware.platform import Target, find_platform
-from hypersonic.firmware.publish import publish
+from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
+from hypersonic.firmware.publish.repository import publish
+from hypersonic.firmware.xclbin.assemble import link
 from tests.host.conftest import Build, build, image, manifest_of  # noqa: F401 - fixtures: the emulated card's kernel, y = 2 * x[0] + x[1]
 
 N_IN = 18

@@ -15,9 +15,10 @@ import grpc
 import pytest
 from tritonclient.grpc import service_pb2_grpc
 
-from hypersonic.server import wire
+from hypersonic.server.rpc import wire
 from tests.server.conftest import Running, Script, write_model
 from tests.server.error_rows import GUARDED, ID, OPEN, PLAIN, ROWS
+from tests.server.http.test_infer import eventually
 from tests.server.onnx_graphs import tensors
 from tests.server.questions import (
     Tensor,
@@ -32,7 +33,6 @@ from tests.server.questions import (
     statistics,
     unload,
 )
-from tests.server.test_http_infer import eventually
 
 Y = tensors("output", ("y", "FP32", [1]))
 MODELS = {

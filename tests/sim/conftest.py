@@ -17,13 +17,13 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike, NDArray
 
-from hypersonic.firmware.kernel import write_kernel
-from hypersonic.firmware.link import link
+from hypersonic.firmware.kernel.top import write_kernel
 from hypersonic.firmware.platform import Target, find_platform
-from hypersonic.firmware.xclbin import Xclbin
+from hypersonic.firmware.xclbin.assemble import link
+from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.hls import verilator
 from hypersonic.hls.cache import cached
-from hypersonic.hls.core import RTL, Core
+from hypersonic.hls.core import AXIS_RTL, Core
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
@@ -263,7 +263,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
     x = TensorSpec("x", (3,), FixedPoint.parse("ap_fixed<16,6,RND_CONV,SAT>"), scale_exponents=(0, -3, 5))
     y = TensorSpec("y", (2,), FixedPoint.parse("ap_fixed<20,10>"), scale_exponents=(0, 2))
     rows = Row((x,)), Row((y,))
-    core = Core("pair", "da", "pair_core", (RTL / "axis_skid.sv", here / "pair_core.sv"), *rows, ii=1, latency_cycles=1)
+    core = Core("pair", "da", "pair_core", (AXIS_RTL / "axis_skid.sv", here / "pair_core.sv"), *rows, ii=1, latency_cycles=1)
     hardware = build_hardware_simulator(write_kernel(core, tmp_path_factory.mktemp("pair")))
     shell = shell_source("pair", *rows)
     command = ["g++", "-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared"]

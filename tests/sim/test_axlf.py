@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hypersonic.firmware.link import link
 from hypersonic.firmware.platform import Target, find_platform
-from hypersonic.firmware.xclbin import Xclbin
+from hypersonic.firmware.xclbin.assemble import link
+from hypersonic.firmware.xclbin.container import Xclbin
 
 if TYPE_CHECKING:
     from conftest import CompileStub, WriteXclbin, Xrt

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from hypersonic.firmware.xclbin import Xclbin
+from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.sim.library import library_path
 
 if TYPE_CHECKING:

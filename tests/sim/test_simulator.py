@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hypersonic.firmware import registers
+from hypersonic.firmware.kernel import registers
 from hypersonic.firmware.platform import Target
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.project import HlsProject

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from hypersonic.firmware import registers
+from hypersonic.firmware.kernel import registers
 from hypersonic.hls.core import Core
 from hypersonic.sim.direct import MemoryTiming, Simulation
 from hypersonic.sim.simulator import build_hardware_simulator

@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hypersonic.firmware.kernel import write_kernel
-from hypersonic.firmware.link import link
-from hypersonic.firmware.manifest import Manifest
+from hypersonic.firmware.kernel.top import write_kernel
 from hypersonic.firmware.platform import Target, find_platform
-from hypersonic.firmware.publish import publish
-from hypersonic.firmware.xclbin import Xclbin
+from hypersonic.firmware.publish.manifest import Manifest
+from hypersonic.firmware.publish.repository import publish
+from hypersonic.firmware.xclbin.assemble import link
+from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.sim.bench_weights import write_bench_weights
 from hypersonic.sim.simulator import build_hardware_simulator
 from hypersonic.sim.xrt_bridge import __main__ as command_line
@@ -51,7 +51,7 @@ DRIVE = """
 import json, os, sys
 from pathlib import Path
 import numpy as np
-from hypersonic.firmware.manifest import Manifest
+from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.platform import Target
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.row import Row

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hypersonic.firmware.manifest import Manifest
+from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.hls.core import Core
 from hypersonic.host.device import open_device
 from hypersonic.host.errors import BufferObjectError

@@ -10,7 +10,7 @@ from typing import Any
 import cocotb
 import pytest
 
-from hypersonic.hls.core import RTL
+from hypersonic.hls.core import AXIS_RTL
 from hypersonic.sim.bus import Bench, Sink, Source
 from hypersonic.sim.cocotb_run import run_bench
 
@@ -83,4 +83,4 @@ async def reset_in_mid_burst_leaves_nothing_behind(dut: Any) -> None:
 
 @pytest.mark.parametrize(("width", "depth"), [(1, 2), (32, 16), (70, 4)])
 def test_axis_fifo(tmp_path: Path, width: int, depth: int) -> None:
-    run_bench(tmp_path, "axis_fifo", [RTL / "axis_fifo.sv"], __name__, parameters={"WIDTH": width, "DEPTH": depth})
+    run_bench(tmp_path, "axis_fifo", [AXIS_RTL / "axis_fifo.sv"], __name__, parameters={"WIDTH": width, "DEPTH": depth})

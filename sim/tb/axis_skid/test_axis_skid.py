@@ -10,7 +10,7 @@ from typing import Any
 import cocotb
 import pytest
 
-from hypersonic.hls.core import RTL
+from hypersonic.hls.core import AXIS_RTL
 from hypersonic.sim.bus import Bench, Sink, Source
 from hypersonic.sim.cocotb_run import run_bench
 
@@ -96,4 +96,4 @@ async def reset_in_mid_burst_leaves_nothing_behind(dut: Any) -> None:
 
 @pytest.mark.parametrize("width", [1, 65])
 def test_axis_skid(tmp_path: Path, width: int) -> None:
-    run_bench(tmp_path, "axis_skid", [RTL / "axis_skid.sv"], __name__, parameters={"WIDTH": width})
+    run_bench(tmp_path, "axis_skid", [AXIS_RTL / "axis_skid.sv"], __name__, parameters={"WIDTH": width})

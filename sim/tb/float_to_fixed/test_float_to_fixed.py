@@ -20,7 +20,7 @@ import pytest
 from cocotb.triggers import Timer
 from numpy.typing import NDArray
 
-from hypersonic.firmware.kernel import rtl_sources
+from hypersonic.firmware.kernel.top import rtl_sources
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
 from hypersonic.hls.spec import TensorSpec
 from hypersonic.sim.cocotb_run import run_bench

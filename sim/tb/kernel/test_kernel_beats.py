@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hypersonic.firmware import registers
-from hypersonic.firmware.kernel import Kernel
+from hypersonic.firmware.kernel import registers
+from hypersonic.firmware.kernel.top import Kernel
 from hypersonic.sim.direct import MemoryTiming, Simulation
 from hypersonic.sim.simulator import build_hardware_simulator
 from tests.rf_kernels import SEVERAL, WHOLE_IN, Model

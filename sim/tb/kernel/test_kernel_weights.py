@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hypersonic.firmware import registers
-from hypersonic.firmware.kernel import write_kernel
+from hypersonic.firmware.kernel import registers
+from hypersonic.firmware.kernel.top import write_kernel
 from hypersonic.hls import verilator
 from hypersonic.hls.core import Core, WeightStream
 from hypersonic.sim.bench_weights import bench_image, bench_weights_rows, write_bench_weights

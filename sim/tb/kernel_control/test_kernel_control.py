@@ -10,8 +10,8 @@ from typing import Any
 import cocotb
 import pytest
 
-from hypersonic.firmware import registers
-from hypersonic.firmware.kernel import rtl_sources
+from hypersonic.firmware.kernel import registers
+from hypersonic.firmware.kernel.top import rtl_sources
 from hypersonic.sim.bus import Bench, Item, Sink, Source
 from hypersonic.sim.cocotb_run import run_bench
 from hypersonic.sim.control_bus import ControlMaster

@@ -9,9 +9,9 @@ from typing import Any
 
 import cocotb
 
-from hypersonic.firmware import f2_registers as f2
-from hypersonic.firmware import registers
-from hypersonic.firmware.kernel import rtl_sources
+from hypersonic.firmware.f2 import registers as f2
+from hypersonic.firmware.kernel import registers
+from hypersonic.firmware.kernel.top import rtl_sources
 from hypersonic.sim.bus import Bench
 from hypersonic.sim.cocotb_run import run_bench
 from hypersonic.sim.control_bus import ControlMaster

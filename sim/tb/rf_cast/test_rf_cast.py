@@ -6,8 +6,8 @@ from __future__ import annotations
 import itertools
 import random
 
+from hypersonic.hls.da.network import Precision
 from hypersonic.hls.fixed import Overflow, Rounding
-from hypersonic.hls.network import Precision
 from hypersonic.sim.stream_bench import Beat, Dut, Stalls, StreamBench
 
 _VALUES = 600

@@ -12,8 +12,8 @@ import cocotb
 import pytest
 from cocotb.triggers import Timer
 
-from hypersonic.firmware.converters import beats_literal
-from hypersonic.firmware.kernel import rtl_sources
+from hypersonic.firmware.kernel.converters import beats_literal
+from hypersonic.firmware.kernel.top import rtl_sources
 from hypersonic.sim.cocotb_run import run_bench
 
 

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from hypersonic.firmware.bitstream.tools import Tools, find_tools
-from hypersonic.firmware.kernel import Kernel, write_kernel
-from hypersonic.firmware.link import link
+from hypersonic.firmware.kernel.top import Kernel, write_kernel
 from hypersonic.firmware.platform import Platform, Target, find_platform
+from hypersonic.firmware.xclbin.assemble import link
 from hypersonic.sim.bench_core import bench_rows, write_bench_core
 
 STAND_INS = Path(__file__).resolve().parent / "stand_ins"

@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from hypersonic.firmware import sections as tables
 from hypersonic.firmware.bitstream.afi import Bucket, awsxclbin, check_bucket, design_archive, manifest_text, read_image
 from hypersonic.firmware.bitstream.errors import MissingVendorError, StepError
 from hypersonic.firmware.bitstream.flow import Link, build_bitstream
 from hypersonic.firmware.bitstream.tools import find_tools
-from hypersonic.firmware.kernel import Kernel
-from hypersonic.firmware.link import link
+from hypersonic.firmware.kernel.top import Kernel
 from hypersonic.firmware.platform import Target, find_platform
-from hypersonic.firmware.sections import Kind
-from hypersonic.firmware.xclbin import Section, Xclbin
+from hypersonic.firmware.xclbin import sections as tables
+from hypersonic.firmware.xclbin.assemble import link
+from hypersonic.firmware.xclbin.container import Section, Xclbin
+from hypersonic.firmware.xclbin.sections import Kind
 from tests.firmware.bitstream.conftest import Vendor
 
 F1 = find_platform("aws_f1", retired_too=True)

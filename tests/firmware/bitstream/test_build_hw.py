@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hypersonic.build import BuildError, CardOptions, build
+from hypersonic.commands.build import BuildError, CardOptions, build
 from hypersonic.firmware.bitstream.errors import MissingVendorError, TimingError
-from hypersonic.firmware.manifest import Manifest, check
+from hypersonic.firmware.publish.manifest import Manifest, check
 from tests.firmware.bitstream.conftest import U250, Vendor
 
 

@@ -14,15 +14,15 @@ from hypersonic.firmware.bitstream.errors import MissingVendorError, StepError, 
 from hypersonic.firmware.bitstream.flow import Bitstream, Link, build_bitstream, check_timing, describe_units
 from hypersonic.firmware.bitstream.reports import ReportError, Timing
 from hypersonic.firmware.bitstream.tools import Tools
-from hypersonic.firmware.config_pbtxt import config_pbtxt
 from hypersonic.firmware.errors import LinkError, ResourceError
-from hypersonic.firmware.kernel import Kernel
-from hypersonic.firmware.kernel_xml import parse_kernels
-from hypersonic.firmware.linker_config import linker_config, plan_link
-from hypersonic.firmware.manifest import Manifest, check
+from hypersonic.firmware.kernel.top import Kernel
+from hypersonic.firmware.kernel.vitis_xml import parse_kernels
 from hypersonic.firmware.platform import Resources, find_platform
-from hypersonic.firmware.publish import publish
-from hypersonic.firmware.xclbin import Xclbin
+from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
+from hypersonic.firmware.publish.manifest import Manifest, check
+from hypersonic.firmware.publish.repository import publish
+from hypersonic.firmware.xclbin.connectivity import linker_config, plan_link
+from hypersonic.firmware.xclbin.container import Xclbin
 from tests.firmware.bitstream.conftest import U250, Vendor
 
 ALL = ["check_part.tcl", "package_xo.tcl", "vpl.synth", "vpl.impl"]

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hypersonic.firmware import registers
 from hypersonic.firmware.bitstream.errors import VendorError
 from hypersonic.firmware.bitstream.package_xo import HERE, kernel_tcl, package_steps, tcl_word
 from hypersonic.firmware.bitstream.steps import run_steps
 from hypersonic.firmware.bitstream.tools import Tools
-from hypersonic.firmware.kernel import PORTS, Kernel
-from hypersonic.firmware.kernel_xml import describe_kernel, parse_kernels
+from hypersonic.firmware.kernel import registers
+from hypersonic.firmware.kernel.top import PORTS, Kernel
+from hypersonic.firmware.kernel.vitis_xml import describe_kernel, parse_kernels
 from tests.firmware.bitstream.conftest import U250, Vendor
 
 

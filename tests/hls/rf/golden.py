@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.csim import Csim, compile_csim
+from hypersonic.hls.csim.compiled import Csim, compile_csim
 from hypersonic.hls.fixed import Overflow
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.rf.layers import RfNetwork

@@ -20,14 +20,14 @@ from typing import Any
 
 import numpy as np
 
-from hypersonic.firmware.module_tree import module_of
+from hypersonic.firmware.estimate.module_tree import module_of
+from hypersonic.firmware.estimate.yosys import MAP, plain, run
 from hypersonic.firmware.platform import Resources
-from hypersonic.firmware.yosys import MAP, plain, run
+from hypersonic.hls.da.network import Constants, Precision
 from hypersonic.hls.fixed import Overflow, Rounding
-from hypersonic.hls.network import Constants, Precision
+from hypersonic.hls.rf.fit.shapes import dense_shapes
 from hypersonic.hls.rf.layers import Dense, Depthwise, RfNetwork, Tensor, layer_inputs
 from hypersonic.hls.rf.plan import plan
-from hypersonic.hls.rf.shapes import dense_shapes
 from hypersonic.hls.rf.stage import Pipeline, Stage
 from hypersonic.hls.rf.write import _instance, module_files
 from tests.hls.rf.fit_networks import Net, facile_v2, jets, resnet50, separable

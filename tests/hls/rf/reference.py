@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.network import Constants, Precision
-from hypersonic.hls.rf.elements import table_value
+from hypersonic.hls.da.network import Constants, Precision
 from hypersonic.hls.rf.layers import (
     Concatenate,
     Dense,
@@ -35,7 +34,8 @@ from hypersonic.hls.rf.layers import (
     ZeroPad,
     layer_inputs,
 )
-from hypersonic.hls.rf.windows import window_shape
+from hypersonic.hls.rf.stages.elements import table_value
+from hypersonic.hls.rf.stages.windows import window_shape
 
 Numbers = NDArray[Any]  # of Python integers
 

@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 
 from hypersonic.hls.convert import snap_weights
-from hypersonic.hls.keras_model import conversion_options, use_keras_2
-from hypersonic.hls.network import UnsupportedLayerError, edge
+from hypersonic.hls.da.network import UnsupportedLayerError, edge
+from hypersonic.hls.frontend.keras.model import conversion_options, use_keras_2
+from hypersonic.hls.frontend.repairs import repair
 from hypersonic.hls.project import HlsProject
-from hypersonic.hls.repairs import repair
-from hypersonic.hls.rf.graph import read_rf_network
 from hypersonic.hls.rf.layers import Tensor
+from hypersonic.hls.rf.read import read_rf_network
 from hypersonic.hls.rf.write import write_rf_core
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec

@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hypersonic.building.fit import FillError, card_of, fit_card
 from hypersonic.firmware.platform import PLATFORMS
-from hypersonic.fit import FillError, card_of, fit_card
 from hypersonic.hls.rf.cost import KINDS, Amounts, pipeline_cost
 from hypersonic.hls.rf.feeds import row_beats
-from hypersonic.hls.rf.fit import BUSY, Card, Fit, FitError, fit, rate, with_design, with_reuse_factors
-from hypersonic.hls.rf.fit_json import card_from_json, card_to_json, fit_from_json, fit_to_json
-from hypersonic.hls.rf.fit_text import fit_lines, slowest
+from hypersonic.hls.rf.fit.exchange import card_from_json, card_to_json, fit_from_json, fit_to_json
+from hypersonic.hls.rf.fit.search import BUSY, Card, Fit, FitError, fit, rate, with_design, with_reuse_factors
+from hypersonic.hls.rf.fit.shapes import interval
+from hypersonic.hls.rf.fit.text import fit_lines, slowest
 from hypersonic.hls.rf.layers import RfNetwork, WeightsIn
 from hypersonic.hls.rf.plan import plan
-from hypersonic.hls.rf.shapes import interval
 from hypersonic.hls.rf.timing import clocks
 from tests.hls.rf.fit_networks import Net, emtrk, facile_v2, jets, resnet50, separable
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hypersonic.hls.core import RTL, Core
+from hypersonic.hls.core import AXIS_RTL, RF_RTL, Core
+from hypersonic.hls.da.network import Constants, Precision, UnsupportedLayerError
 from hypersonic.hls.fixed import Overflow, Rounding
-from hypersonic.hls.network import Constants, Precision, UnsupportedLayerError
 from hypersonic.hls.rf.layers import (
     Concatenate,
     Dense,
@@ -46,6 +46,7 @@ from tests.hls.rf.reference import evaluate
 Parameters = dict[str, int]
 Draw = Callable[["Drawn"], Parameters]
 
+RTL = (AXIS_RTL, RF_RTL)
 WIDTHS = (1, 2, 3, 8, 17, 33, 64)
 NARROW = WIDTHS[:-1]
 
@@ -173,9 +174,14 @@ MODULES: dict[str, Draw] = {
 PARTS = {"rf_mac_engine": "rf_mac", "rf_maximum": "rf_softmax"}
 
 
+def _file(module: str) -> Path:
+    (file,) = (file for folder in RTL for file in folder.glob(f"{module}.sv"))
+    return file
+
+
 def top(module: str, drawn: Sequence[Parameters]) -> str:
     """Instances of a module side by side, each between wires as wide as its ports."""
-    text = re.sub(r"//.*", "", (RTL / f"{module}.sv").read_text())
+    text = re.sub(r"//.*", "", _file(module).read_text())
     inside = re.search(rf"module {module} #\((.*?)\n\) \((.*?)\n\);", text, re.DOTALL)
     assert inside
     declared = re.findall(r"parameter\s+((?:\w+\s+)*(?:\[[^\]]*\]\s*)?)(\w+)\s*=\s*([^,\n]*)", inside[1])
@@ -200,7 +206,7 @@ def lint_module(module: str, drawn: Sequence[Parameters], directory: Path) -> No
     ours = ["UNUSEDSIGNAL", "UNDRIVEN", "UNUSEDPARAM"]
     waived = "".join(f'lint_off -rule {rule} -file "{file}"\n' for rule in ours)
     (waivers := directory / "top.vlt").write_text(f"`verilator_config\n{waived}")
-    lint([waivers, file], "top", "-y", str(RTL))
+    lint([waivers, file], "top", *(option for folder in RTL for option in ("-y", str(folder))))
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -214,7 +220,7 @@ def test_constants_of_more_than_8192_bits_are_clean(tmp_path: Path) -> None:
 
 
 def test_every_module_has_its_ends() -> None:
-    assert {file.stem for file in RTL.glob("*.sv")} == MODULES.keys() | PARTS.keys()
+    assert {file.stem for folder in RTL for file in folder.glob("*.sv")} == MODULES.keys() | PARTS.keys()
 
 
 # ---------------------------------------------------------------- whole cores

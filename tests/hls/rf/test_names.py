@@ -12,8 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hypersonic.hls.core import Core
-from hypersonic.hls.network import Constants, Precision
-from hypersonic.hls.rf.graph import distinct
+from hypersonic.hls.da.network import Constants, Precision
 from hypersonic.hls.rf.layers import (
     Concatenate,
     Dense,
@@ -26,12 +25,13 @@ from hypersonic.hls.rf.layers import (
     Tensor,
     WeightsIn,
 )
+from hypersonic.hls.rf.read import distinct
 from hypersonic.hls.rf.write import write_rf_core
 from hypersonic.hls.row import Row
 from hypersonic.hls.rtl_sim import RtlCore, compile_cores
 from hypersonic.hls.spec import TensorSpec
 from hypersonic.hls.verilator import lint
-from tests.hls.layer_names import NAMES
+from tests.hls.frontend.layer_names import NAMES
 from tests.hls.rf.golden import random_rows
 from tests.hls.rf.reference import evaluate
 

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hypersonic.hls.network import Constants, Precision, UnsupportedLayerError
+from hypersonic.hls.da.network import Constants, Precision, UnsupportedLayerError
+from hypersonic.hls.rf.fit.shapes import dense_shape, notes
 from hypersonic.hls.rf.layers import Dense, Map, MapFunction, Merge, MergeOperation, RfNetwork, Tensor, Window
 from hypersonic.hls.rf.plan import plan
 from hypersonic.hls.rf.ports import port_beats, port_width
 from hypersonic.hls.rf.report import block_rams, figures, ultra_rams
-from hypersonic.hls.rf.shapes import dense_shape, notes
 from hypersonic.hls.rf.stage import Memory
+from hypersonic.hls.rf.stages.windows import fewest_lines, window_interval, window_needs, window_shape
 from hypersonic.hls.rf.timing import clocks, waiting
-from hypersonic.hls.rf.windows import fewest_lines, window_interval, window_needs, window_shape
 
 KIND = Precision(8, 4)
 WIDE = Precision(24, 8)

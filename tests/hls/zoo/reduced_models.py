@@ -18,8 +18,8 @@ import numpy as np
 import yaml
 
 from hypersonic.hls.convert import convert
-from hypersonic.hls.description import ZOO
-from hypersonic.hls.keras_model import use_keras_2
+from hypersonic.hls.frontend.description import ZOO
+from hypersonic.hls.frontend.keras.model import use_keras_2
 from hypersonic.hls.zoo import keras_2, seeded
 from hypersonic.hls.zoo.deepcalo import network as deepcalo
 from hypersonic.hls.zoo.deepclean import network as deepclean

@@ -19,8 +19,8 @@ import yaml
 from numpy.typing import NDArray
 
 from hypersonic.hls.convert import convert
-from hypersonic.hls.description import ZOO
-from hypersonic.hls.keras_model import use_keras_2
+from hypersonic.hls.frontend.description import ZOO
+from hypersonic.hls.frontend.keras.model import use_keras_2
 from hypersonic.hls.zoo import keras_2
 from hypersonic.hls.zoo.resnet50 import network
 

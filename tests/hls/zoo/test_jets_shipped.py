@@ -12,7 +12,7 @@ import yaml
 from numpy.typing import NDArray
 
 from hypersonic.hls.build import build_project
-from hypersonic.hls.csim import Csim, compile_csim
+from hypersonic.hls.csim.compiled import Csim, compile_csim
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.zoo.jets import models, report, sample
 

@@ -54,7 +54,7 @@ print("counted")
 SHIPPED = """
 from pathlib import Path
 import numpy as np
-from hypersonic.hls.description import ZOO
+from hypersonic.hls.frontend.description import ZOO
 from hypersonic.hls.zoo import keras_2
 from hypersonic.hls.zoo.deepclean import report as clean_report, strain, train as clean_train
 from hypersonic.hls.zoo.deepmet import events, network, report as met_report, train as met_train

@@ -19,8 +19,8 @@ import yaml
 
 from hypersonic.hls.build import build_project
 from hypersonic.hls.core import Core
-from hypersonic.hls.csim import Csim, compile_csim
-from hypersonic.hls.description import ZOO, read_description
+from hypersonic.hls.csim.compiled import Csim, compile_csim
+from hypersonic.hls.frontend.description import ZOO, read_description
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.rtl_sim import RtlCore, compile_cores
 from hypersonic.hls.zoo.resnet8 import images, network

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import yaml
 
-from hypersonic.hls.description import ZOO
+from hypersonic.hls.frontend.description import ZOO
 from hypersonic.hls.zoo.facile_v2.task import TASK as FACILE_V2
 from hypersonic.hls.zoo.task import NoTaskError, task_of, tasks
 

@@ -14,8 +14,8 @@ import pytest
 from numpy.typing import NDArray
 
 from hypersonic.hls.core import Core
-from hypersonic.hls.csim import Csim, compile_csim
-from hypersonic.hls.description import ZOO, DescriptionError, read_description
+from hypersonic.hls.csim.compiled import Csim, compile_csim
+from hypersonic.hls.frontend.description import ZOO, DescriptionError, read_description
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.rtl_sim import RtlCore, Stalls, compile_cores
 

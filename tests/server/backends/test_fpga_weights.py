@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hypersonic.firmware.config_pbtxt import config_pbtxt
-from hypersonic.firmware.publish import publish
+from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
+from hypersonic.firmware.publish.repository import publish
 from hypersonic.server.backends.fpga import FpgaBackend, FpgaModel
-from hypersonic.server.config import ModelConfig
-from hypersonic.server.config_read import read_config
+from hypersonic.server.config.read import read_config
+from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.errors import ModelLoadError
-from hypersonic.server.pending import PendingRequest, Share
-from hypersonic.server.request import InferRequest, InputTensor, check
+from hypersonic.server.inference.pending import PendingRequest, Share
+from hypersonic.server.inference.request import InferRequest, InputTensor, check
 from tests.host.conftest import Build, manifest_of, weighted, weights_of  # noqa: F401 - fixtures
 
 SLOT_ROWS = 16

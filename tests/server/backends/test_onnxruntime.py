@@ -12,10 +12,10 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from hypersonic.server.backends.onnxruntime import OnnxModel, OnnxRuntimeBackend
-from hypersonic.server.config import ModelConfig
+from hypersonic.server.backends.onnxruntime.backend import OnnxModel, OnnxRuntimeBackend
+from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.errors import BackendError, InvalidRequestError, ModelLoadError, UnsupportedError
-from hypersonic.server.pending import Share
+from hypersonic.server.inference.pending import Share
 from tests.server.onnx_graphs import (
     ADD_SUB,
     add_sub,

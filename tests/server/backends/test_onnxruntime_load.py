@@ -11,10 +11,10 @@ import onnx
 import pytest
 from onnx import TensorProto
 
-from hypersonic.server.backends.onnxruntime import OnnxRuntimeBackend
+from hypersonic.server.backends.onnxruntime.backend import OnnxRuntimeBackend
 from hypersonic.server.errors import ModelLoadError, ServerError
-from hypersonic.server.pending import Share
-from hypersonic.server.request import InputTensor
+from hypersonic.server.inference.pending import Share
+from hypersonic.server.inference.request import InputTensor
 from tests.server.backends.test_onnxruntime import load, refused, run, same
 from tests.server.onnx_graphs import (
     ADD_SUB,

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hypersonic.server.backends.python import PythonBackend
+from hypersonic.server.backends.python.backend import PythonBackend
 from hypersonic.server.errors import (
     BackendError,
     InstanceLostError,
     NotFoundError,
     UnknownError,
 )
-from hypersonic.server.observe.exposition import render
+from hypersonic.server.statistics.exposition import render
 from tests.server.python_models import (
     DOUBLE,
     FLOATS,

@@ -6,10 +6,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hypersonic.server.backends.python_bls import ModelCall, infer_by
+from hypersonic.server.backends.python.bls import ModelCall, infer_by
 from hypersonic.server.errors import BackendError
-from hypersonic.server.request import InferRequest, InputTensor, WantedOutput
-from tests.server.ensemble_models import PATIENCE_S, A, Models, models  # noqa: F401 - models is a fixture
+from hypersonic.server.inference.request import InferRequest, InputTensor, WantedOutput
+from tests.server.ensemble.ensemble_models import PATIENCE_S, A, Models, models  # noqa: F401 - models is a fixture
 
 
 def call_of(model: str) -> ModelCall:

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 import tritonclient.grpc as triton
 
-from hypersonic.server.backends.onnxruntime import _onnxruntime
-from hypersonic.server.backends.python_stub.errors import TritonModelException
-from hypersonic.server.backends.python_stub.tensor import NUMPY, Packed, Tensor, unpack
+from hypersonic.server.backends.onnxruntime.backend import _onnxruntime
+from hypersonic.server.backends.python.stub.errors import TritonModelException
+from hypersonic.server.backends.python.stub.tensor import NUMPY, Packed, Tensor, unpack
 from tests.server.backends import dlpack_producer as dl
 from tests.server.backends.dlpack_producer import Producer, header
 from tests.server.backends.test_python_server import client_of, serving

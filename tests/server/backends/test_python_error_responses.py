@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from hypersonic.server.app import Server
-from hypersonic.server.response_statistics import MOST_INDICES, ResponseOutcome, ResponseStatistics
+from hypersonic.server.statistics.responses import MOST_INDICES, ResponseOutcome, ResponseStatistics
 from tests.server.backends.test_python_server import client_of, infer, serving, tensor
 from tests.server.python_models import DECOUPLED, WORDS, source, write_python
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hypersonic.server.backends.python import PythonBackend
+from hypersonic.server.backends.python.backend import PythonBackend
 from hypersonic.server.errors import ModelLoadError
 from tests.server.python_models import DOUBLE, FLOATS, config_of, message_of, source, write_python
 

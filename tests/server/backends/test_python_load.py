@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hypersonic.server.backends.python import PythonBackend
+from hypersonic.server.backends.python.backend import PythonBackend
 from hypersonic.server.errors import (
     ModelLoadError,
 )

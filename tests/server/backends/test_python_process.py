@@ -146,7 +146,7 @@ LIES = [
 @pytest.mark.parametrize("lie", LIES)
 def test_a_process_that_lies_is_a_lost_instance(tmp_path: Path, lie: str) -> None:
     code = source(
-        "import gc\nfrom hypersonic.server.backends.python_stub.runs import Runs\n"
+        "import gc\nfrom hypersonic.server.backends.python.stub.runs import Runs\n"
         f"next(o for o in gc.get_objects() if isinstance(o, Runs))._run.send({lie})\ntime.sleep(60)"
     )
     with loaded(tmp_path, code) as model:
@@ -167,7 +167,7 @@ def test_a_process_that_lies_is_a_lost_instance(tmp_path: Path, lie: str) -> Non
 )
 def test_a_process_that_says_nonsense_beside_its_runs_is_killed(tmp_path: Path, lie: str) -> None:
     code = source(
-        f"from hypersonic.server.backends.python_stub.calls import PROCESS\nPROCESS.calls.tell({lie})\ntime.sleep(60)"
+        f"from hypersonic.server.backends.python.stub.calls import PROCESS\nPROCESS.calls.tell({lie})\ntime.sleep(60)"
     )
     with loaded(tmp_path, code) as model, pytest.raises(InstanceLostError):
         model.run(X)
@@ -176,7 +176,7 @@ def test_a_process_that_says_nonsense_beside_its_runs_is_killed(tmp_path: Path, 
 def test_shared_memory_cannot_be_shrunk_under_the_server(tmp_path: Path) -> None:
     code = source("""
         import gc
-        from hypersonic.server.backends.python_stub.runs import Window
+        from hypersonic.server.backends.python.stub.runs import Window
         for window in [o for o in gc.get_objects() if isinstance(o, Window)]:
             try:
                 os.ftruncate(window._fd, 0)

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from hypersonic.firmware.config_pbtxt import config_pbtxt
 from hypersonic.firmware.platform import Target
-from hypersonic.firmware.publish import publish
+from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
+from hypersonic.firmware.publish.repository import publish
 from hypersonic.host.device import Device
 from hypersonic.host.errors import DeviceNotFoundError
-from hypersonic.server.backend import Card, CardReadings
 from hypersonic.server.backends.fpga import CardRegister, FpgaBackend
-from hypersonic.server.config_read import read_config
+from hypersonic.server.config.read import read_config
+from hypersonic.server.inference.backend import Card, CardReadings
 from tests.host.conftest import Build, build, device, image  # noqa: F401 - fixtures: the emulated card with a model on it
 from tests.host.test_telemetry import HWMON, XMC, MadeUp, fill
 from tests.server.conftest import Running, Script, Serve, write_model

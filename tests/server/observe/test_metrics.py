@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 import tritonclient.grpc as triton
 
-from hypersonic.server.backend import Launched
-from hypersonic.server.observe.exposition import Family, Sample, render
+from hypersonic.server.inference.backend import Launched
 from hypersonic.server.observe.host import memory_bytes, processor_counters
+from hypersonic.server.statistics.exposition import Family, Sample, render
 from tests.server.conftest import Running, Script, Serve, SumSlot, tensor, write_model
 
 #: name -> (type, HELP) of tritonserver 2.51's /metrics, in its order; started with a python model

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hypersonic.server.backend import Card, CardReadings
-from hypersonic.server.observe.exposition import Family
+from hypersonic.server.inference.backend import Card, CardReadings
 from hypersonic.server.observe.facts import look
 from hypersonic.server.observe.metrics import Metrics, MetricsOptions
-from hypersonic.server.observe.metrics_config import MetricsConfig
+from hypersonic.server.statistics.exposition import Family
+from hypersonic.server.statistics.latency_options import MetricsConfig
 from tests.server.conftest import Running, Script, Serve, write_model
 
 ROOT = Path(__file__).resolve().parents[3]

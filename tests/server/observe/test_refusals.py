@@ -21,9 +21,9 @@ from tritonclient.grpc import service_pb2
 from tritonclient.utils import InferenceServerException
 
 from hypersonic.server.errors import BackendError, ModelLoadError, ServerError
-from hypersonic.server.observe.connections import open_connections
-from hypersonic.server.observe.refusals import Protocol, Refusal, Refusals, reason_of
+from hypersonic.server.limits.sockets import open_connections
 from hypersonic.server.security.policy import ForbiddenError
+from hypersonic.server.service.refusals import Protocol, Refusal, Refusals, reason_of
 from tests.server.conftest import Running, Script, Serve, tensor
 
 X = np.ones((5, 3), np.float32)

@@ -19,7 +19,7 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 from tritonclient.grpc import service_pb2
 
-from hypersonic.server.handlers import generic_handler
+from hypersonic.server.rpc.handlers import generic_handler
 from hypersonic.server.security.asgi import GroupRoute, protect
 from hypersonic.server.security.groups import RPCS, Group
 from hypersonic.server.security.policy import Policy, Restriction

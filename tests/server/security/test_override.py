@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from hypersonic.server.control import check_requested_name
 from hypersonic.server.errors import InvalidRequestError, ModelLoadError
-from hypersonic.server.override import Override, OverrideFile, OverridePolicy, discard, read_override, stage
+from hypersonic.server.repository.control import check_requested_name
+from hypersonic.server.repository.override import Override, OverrideFile, OverridePolicy, discard, read_override, stage
 
 POLICY = OverridePolicy(limit_bytes=1000)
 

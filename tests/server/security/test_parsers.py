@@ -2,7 +2,7 @@
 """The other parsers of hostile text: config.pbtxt, its JSON form, and the body of an HTTP inference request.
 
 Each input is read or refused with a ServerError; nothing else comes out. The protobuf walk has a fuzzer of its own
-(test_wire_fuzz.py), the xclbin reader too (tests/firmware/test_xclbin.py).
+(test_wire_fuzz.py), the xclbin reader too (tests/firmware/xclbin/test_container.py).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from random import Random
 import numpy as np
 import pytest
 
-from hypersonic.server.config_check import check_config
-from hypersonic.server.config_read import parse_config, parse_json_config, read_config
+from hypersonic.server.config.check import check_config
+from hypersonic.server.config.read import parse_config, parse_json_config, read_config
 from hypersonic.server.errors import ModelConfigError, ServerError
 from hypersonic.server.http.codec import header_bytes, parse_request
-from hypersonic.server.request import check, check_counts
+from hypersonic.server.inference.request import check, check_counts
 
 CONFIG = """
 name: "m" backend: "onnxruntime" max_batch_size: 8

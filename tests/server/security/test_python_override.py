@@ -12,11 +12,11 @@ import pytest
 import tritonclient.grpc as triton
 from tritonclient.utils import InferenceServerException
 
-from hypersonic.server.backends.python import PythonBackend
-from hypersonic.server.control import ControlMode, ModelControl
+from hypersonic.server.backends.python.backend import PythonBackend
 from hypersonic.server.errors import InvalidRequestError
 from hypersonic.server.options import Options
-from hypersonic.server.repository import ModelRepository
+from hypersonic.server.repository.control import ControlMode, ModelControl
+from hypersonic.server.repository.models import ModelRepository
 from hypersonic.server.security.policies import control_of, policies
 from tests.server.conftest import Script, SumBackend, write_model
 from tests.server.questions import serving

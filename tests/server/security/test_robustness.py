@@ -18,8 +18,8 @@ import grpc
 import pytest
 from tritonclient.grpc import service_pb2
 
+from hypersonic.server.rpc.wire import varint
 from hypersonic.server.security.groups import RPCS
-from hypersonic.server.wire import varint
 from tests.server.onnx_graphs import identity, write_onnx
 from tests.server.security.conftest import call, fetch
 from tests.server.test_app import Program, program

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a netlist of UltraScale+ cells takes of an FPGA, module by module, the hierarchy as it was written.
+
+Inverters count as LUTs, two RAMB18 as one BRAM36. A memory filled from a file (rf_rom) is no cell of the netlist: its block
+RAMs follow from its shape.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+from hypersonic.firmware.estimate.yosys import SynthesisError
+from hypersonic.firmware.platform import RESOURCE_NAMES, Resources
+from hypersonic.hls.rf.report import block_rams
+
+#: cell -> LUTs it takes; carry chains and multiplexers take none of their own
+_LUTS = {
+    **dict.fromkeys(["LUT1", "LUT2", "LUT3", "LUT4", "LUT5", "LUT6", "INV", "SRL16E", "SRLC16E", "SRLC32E"], 1),
+    "RAM32X1S": 1, "RAM64X1S": 1, "RAM32X1D": 2, "RAM64X1D": 2, "RAM128X1S": 2, "RAM128X1D": 4, "RAM256X1S": 4,
+    "RAM256X1D": 8, "RAM512X1S": 8, "RAM32M": 4, "RAM64M": 4, "RAM32M16": 8, "RAM64M8": 8,
+}  # fmt: skip
+_SIZES = {
+    **{name: Resources(lut=luts) for name, luts in _LUTS.items()},
+    **dict.fromkeys(["FDRE", "FDSE", "FDCE", "FDPE", "LDCE", "LDPE"], Resources(ff=1)),
+    "DSP48E2": Resources(dsp=1),
+    "RAMB18E2": Resources(bram36=0.5),
+    "RAMB36E2": Resources(bram36=1),
+    "URAM288": Resources(uram=1),
+}
+#: the module of memories that are filled from a file
+ROM = "rf_rom"
+_FREE = re.compile(r"CARRY[48]|MUXF[789]|VCC|GND|\$scopeinfo")
+
+
+@dataclass(frozen=True)
+class Module:
+    """A module and what is inside it; all its instances at this place count together.
+
+    own: without the modules inside.
+    """
+
+    name: str
+    count: int
+    own: Resources
+    children: tuple[Module, ...] = ()
+
+    @property
+    def total(self) -> Resources:
+        return sum((child.total for child in self.children), self.own)
+
+    def walk(self, above: str = "") -> Iterator[tuple[str, Module]]:
+        """(path, module) of this and every module inside: kernel/kernel_shell/axis_row_unpack."""
+        path = f"{above}/{self.name}" if above else self.name
+        yield path, self
+        for child in self.children:
+            yield from child.walk(path)
+
+
+def module_of(
+    name: str, count: int, cells: Mapping[str, Mapping[str, int]], known: Mapping[str, Module] | None = None
+) -> Module:
+    """`count` instances of a module, with what is inside; modules that differ in their parameters alone count together.
+
+    known: modules that were counted elsewhere, each of which stands inside once. Memories (ROM) are left to the caller.
+    """
+    own, inside, elsewhere = Resources(), list[Module](), known or {}
+    for cell, number in cells[name].items():
+        if cell in elsewhere:
+            inside.append(elsewhere[cell])
+        elif cell in cells:
+            inside.append(module_of(cell, number * count, cells, known))
+        elif cell != ROM:
+            own += _size(cell).times(number * count)
+    return Module(_written(name), count, own, merged(inside))
+
+
+def merged(modules: Iterable[Module]) -> tuple[Module, ...]:
+    """One line for all of a name."""
+    by_name: dict[str, list[Module]] = {}
+    for module in modules:
+        by_name.setdefault(module.name, []).append(module)
+    return tuple(
+        Module(
+            name,
+            sum(module.count for module in same),
+            sum((module.own for module in same), Resources()),
+            merged([child for module in same for child in module.children]),
+        )
+        for name, same in sorted(by_name.items())
+    )
+
+
+def _size(cell: str) -> Resources:
+    if cell not in _SIZES and not _FREE.fullmatch(cell):
+        raise SynthesisError(
+            f"Yosys used the cell {cell}, of which the size is not known; add it to firmware/estimate/module_tree.py"
+        )
+    return _SIZES.get(cell, Resources())
+
+
+def _written(name: str) -> str:
+    """The module's name as it was written: Yosys appends a hash or the parameters."""
+    found = re.match(r"\$paramod(?:\$\w+)?\\(\w+)", name)
+    return found[1] if found else name
+
+
+def read_module(value: dict[str, Any]) -> Module:
+    children = tuple(read_module(child) for child in value["children"])
+    return Module(value["name"], value["count"], Resources(**value["own"]), children)
+
+
+@dataclass(frozen=True)
+class Rom:
+    """An rf_rom: bits of a word, words."""
+
+    width: int
+    depth: int
+
+    @property
+    def module(self) -> Module:
+        """Block RAM, or look-up tables and a register where it is small; constants where it is one word. An estimate."""
+        blocks = block_rams(self.depth, self.width)
+        if blocks or self.depth == 1:
+            return Module(ROM, 1, Resources(bram36=blocks))
+        return Module(ROM, 1, Resources(lut=self.width * ceil(self.depth / 64), ff=self.width))
+
+
+def memory_resources(files: Iterable[Path]) -> Resources:
+    """What $readmemh's files take at least, by their first lines and sizes. An estimate."""
+    return sum((_rom_of(file).module.total for file in files), Resources())
+
+
+def _rom_of(file: Path) -> Rom:
+    """A line is a word; its last digit may hold but one bit."""
+    with file.open("rb") as stream:
+        line = len(stream.readline(1 << 24))
+    return Rom(max(1, 4 * line - 7), max(1, file.stat().st_size // max(1, line)))
+
+
+def with_roms(module: Module, roms: Iterable[Rom]) -> Module:
+    """The module with its memories inside."""
+    return replace(module, children=merged([*module.children, *(rom.module for rom in roms)]))
+
+
+def scaled(parts: Sequence[tuple[Module, float]]) -> Module:
+    """The sum of the modules, each times its weight, rounded to whole cells, up; for modules of one structure."""
+    names = dict.fromkeys(child.name for module, _ in parts for child in module.children)
+    own = Resources(
+        **{name: _whole(sum(getattr(module.own, name) * weight for module, weight in parts)) for name in RESOURCE_NAMES}
+    )
+    children = (
+        [(child, weight) for module, weight in parts for child in module.children if child.name == name] for name in names
+    )
+    count = _whole(sum(module.count * weight for module, weight in parts))
+    return Module(parts[0][0].name, count, own, tuple(scaled(list(child)) for child in children))
+
+
+def _whole(amount: float) -> int:
+    return max(0, ceil(amount - 1e-6))

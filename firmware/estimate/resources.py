@@ -1,0 +1,341 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a kernel takes of an FPGA, before any vendor tool has seen it: Yosys' estimate, module by module.
+
+The core and the shell around it are mapped apart, each kept by the hash of its own sources, and counted together. The
+estimate errs upwards in LUTs: Vivado puts two small LUTs into one and optimises over module borders, which Yosys leaves
+standing here so that there is something to report. It errs upwards in registers too: those beside a multiplier are counted
+that Vivado puts into the DSP. An rf core is mapped stage by stage (stages.py); a da core too large for Yosys counts
+as its adders say, a third more than Yosys makes of FACILE's.
+
+    python -m hypersonic.firmware.estimate.resources DIRECTORY [--platform NAME] [--write FILE]
+
+prints the report of the core in DIRECTORY (hypersonic build --build-directory leaves it in <name>/core) in its kernel.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from hypersonic.firmware.errors import FirmwareError, LinkError
+from hypersonic.firmware.estimate.logic_path import Cell, LogicPath, longest_paths, parse_blif
+from hypersonic.firmware.estimate.module_tree import Module, memory_resources, module_of, read_module
+from hypersonic.firmware.estimate.stages import CoreSynthesis, synthesise_core
+from hypersonic.firmware.estimate.yosys import FAMILY, Synthesis, ports, synthesise, tool_version
+from hypersonic.firmware.kernel.top import Kernel, rtl_sources, write_kernel
+from hypersonic.firmware.kernel.vitis_xml import Instance, describe_kernel
+from hypersonic.firmware.platform import RESOURCE_NAMES, Flow, Platform, Resources, find_platform
+from hypersonic.firmware.xclbin.connectivity import LABELS, LIMITS_PERCENT, describe_places, plan_link
+from hypersonic.hls.cache import cached
+from hypersonic.hls.core import RTL as CORE_RTL
+from hypersonic.hls.core import WEIGHT_BITS, Core
+from hypersonic.hls.project import ProjectError
+from hypersonic.hls.verilator import ToolError
+
+Progress = Callable[[str], None]
+
+#: per cent by which a module may grow before somebody has to say why, and what is too little to speak of
+GROWTH_PERCENT = 2
+_SLACK = {"lut": 4, "ff": 4, "dsp": 0, "bram36": 0, "uram": 0}
+
+
+#: a core of more LUTs, by its own count, is not mapped: Yosys needs minutes for these, and one of 333,000 ended it with a
+#: WebAssembly exception
+MAPPED_LUTS = 150_000
+
+
+class GrowthError(FirmwareError):
+    """A kernel takes more than its kept report says: which modules, by how much, and what to do."""
+
+
+@dataclass(frozen=True)
+class ResourceReport:
+    """What one compute unit takes. paths: the deepest logic, longest first. cpu_seconds: what the synthesis cost when done.
+    notes: what of it was not mapped as it is."""
+
+    kernel: str
+    tool: str
+    top: Module
+    paths: tuple[LogicPath, ...]
+    cpu_seconds: float
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """For the manifest and for the report kept beside a model: the same for the same sources, whenever it is made."""
+        return {
+            "tool": self.tool,
+            "family": FAMILY,
+            "modules": {
+                path: {"count": module.count, **asdict(module.total), "own": asdict(module.own)}
+                for path, module in self.top.walk()
+            },
+            "paths": [{**asdict(path), "fastest_mhz": path.fastest_mhz} for path in self.paths],
+            **({"notes": list(self.notes)} if self.notes else {}),
+        }
+
+    def lines(self, platform: Platform) -> list[str]:
+        """The report as a table: modules, the share of one die, the limits of planning, the deepest path."""
+        shares = _shares(self.top.total, platform)
+        return [*_table(self.top), *self.notes, *shares, *_path_lines(self.paths, platform), self._cost()]
+
+    def _cost(self) -> str:
+        return f"Yosys {self.tool} took {self.cpu_seconds:.0f} s of processor time when this was first synthesised"
+
+
+def estimate(kernel: Kernel, progress: Progress = lambda _: None) -> ResourceReport:
+    """Synthesise the kernel's own sources; what was synthesised before is read back.
+
+    Raises SynthesisError for RTL that Yosys refuses, MissingToolError without Yosys. What fits a card: xclbin/connectivity.py.
+    """
+    progress(f"estimating the resources of {kernel.name} (Yosys; some minutes the first time)")
+    core, shell = _parts(kernel)
+    with ThreadPoolExecutor(2) as both:
+        inner = both.submit(_core, kernel.core, core)
+        outer = both.submit(synthesise, kernel.top, shell, [_box(kernel.core, core)])
+    return _report(kernel, outer.result(), inner.result())
+
+
+def _parts(kernel: Kernel) -> tuple[list[Path], list[Path]]:
+    """The core's sources and the shell's; the shared stream modules belong to both."""
+    core = [source.resolve() for source in kernel.core.sources]
+    own = {source for source in core if not source.is_relative_to(CORE_RTL)}
+    return core, [source for source in kernel.sources if source.resolve() not in own]
+
+
+def _box(core: Core, sources: list[Path]) -> Path:
+    """The core's ports. Those of an rf core, or of one that is not mapped, are not asked of Yosys, which would read it all."""
+    if core.kind != "rf" and not _counted(core):
+        return ports(core.top, sources)
+    text = core_ports(core)
+    return cached("ports", [text], lambda directory: _write(directory / "ports.v", text)) / "ports.v"
+
+
+def _write(file: Path, text: str) -> None:
+    file.write_text(text)
+
+
+def core_ports(core: Core) -> str:
+    """The module without its inside (see hls/core.py)."""
+    ports = ["input clk", "input rst_n"]
+    for name, port, way, back in (("s_axis_x", core.x, "input", "output"), ("m_axis_y", core.y, "output", "input")):
+        ports += [f"{way} {name}_tvalid", f"{back} {name}_tready", f"{way} {name}_tlast"]
+        ports += [f"{way} [{port.width - 1}:0] {name}_tdata"]
+    if streams := len(core.weight_streams):
+        ports += [f"input [{streams - 1}:0] s_axis_w_tvalid", f"output [{streams - 1}:0] s_axis_w_tready"]
+        ports += [f"input [{streams * WEIGHT_BITS - 1}:0] s_axis_w_tdata"]
+    return f"module {core.top} ({', '.join(ports)});\nendmodule\n"
+
+
+@dataclass(frozen=True)
+class _Inner:
+    """A mapped core: its modules, its cells between given nets, what decides them."""
+
+    module: Module
+    cells: Callable[[Mapping[str, str]], Iterator[Cell]]
+    cpu_seconds: float
+    key: str
+    notes: tuple[str, ...] = ()
+
+
+def _core(core: Core, sources: list[Path]) -> _Inner | CoreSynthesis:
+    if core.kind == "rf":
+        return synthesise_core(core)
+    if counted := _counted(core):
+        return counted
+    found = synthesise(core.top, sources)
+    module = module_of(core.top, 1, found.cells)
+    return _Inner(
+        module, lambda nets: parse_blif(found.netlist(), f"{core.top}.", nets), found.cpu_seconds, found.directory.name
+    )
+
+
+def _counted(core: Core) -> _Inner | None:
+    """A core that is too large to be mapped, by its own count; its paths are not known."""
+    if core.logic is None or core.logic.luts <= MAPPED_LUTS:
+        return None
+    most = Resources(lut=core.logic.luts, ff=core.logic.registers)
+    note = (
+        f"{core.top} is too large for Yosys (over {MAPPED_LUTS:,} LUTs): its figures are a LUT for each bit of its adders, the "
+        "most it can take, and the paths below are the shell's"
+    )
+    return _Inner(Module(core.top, 1, most), lambda _: iter(()), 0.0, repr(core.logic), (note,))
+
+
+def _report(kernel: Kernel, shell: Synthesis, core: _Inner | CoreSynthesis) -> ResourceReport:
+    """Counting takes seconds, so its result is kept too."""
+    here = Path(__file__).resolve()
+    files = [here, *(here.with_name(name) for name in ("logic_path.py", "module_tree.py"))]
+    name = kernel.core.top
+
+    def count(directory: Path) -> None:
+        top = module_of(shell.top, 1, shell.cells, {name: core.module})
+        value = {"top": asdict(top), "paths": [asdict(path) for path in _deepest(shell, name, core)]}
+        (directory / "report.json").write_text(json.dumps(value))
+
+    kept = cached("resources", [kernel.name, shell.directory.name, core.key, *files], count)
+    value = json.loads((kept / "report.json").read_text())
+    paths = tuple(LogicPath(**path) for path in value["paths"])
+    seconds = shell.cpu_seconds + core.cpu_seconds
+    return ResourceReport(kernel.name, tool_version(), read_module(value["top"]), paths, seconds, core.notes)
+
+
+def _deepest(shell: Synthesis, name: str, core: _Inner | CoreSynthesis) -> tuple[LogicPath, ...]:
+    """Over the whole kernel: the core's ports are the shell's nets."""
+    cells = list(parse_blif(shell.netlist()))
+    box = next(cell for cell in cells if cell.type == name)
+    return longest_paths([*(cell for cell in cells if cell is not box), *core.cells(box.ports)])
+
+
+def _row(name: str, count: str, amounts: Iterable[str]) -> str:
+    return f"{name:<40} {count:>5}" + "".join(f" {amount:>9}" for amount in amounts)
+
+
+def _amounts(resources: Resources) -> list[str]:
+    return [
+        f"{getattr(resources, name):,g}" if name == "bram36" else f"{getattr(resources, name):,}" for name in RESOURCE_NAMES
+    ]
+
+
+def _table(top: Module) -> list[str]:
+    rows = [_row("module", "count", [LABELS[name] for name in RESOURCE_NAMES])]
+    for path, module in top.walk():
+        depth = path.count("/")
+        rows.append(_row("  " * depth + module.name, str(module.count), _amounts(module.total)))
+    return rows
+
+
+def shares(total: Resources, die: Resources) -> dict[str, float]:
+    """Per cent of a die, by resource."""
+    return {name: round(100 * getattr(total, name) / getattr(die, name), 1) for name in RESOURCE_NAMES if getattr(die, name)}
+
+
+def _shares(total: Resources, platform: Platform) -> list[str]:
+    die = platform.slrs[0]
+    share = shares(total, die)
+    lines = [
+        _row(f"one SLR of {platform.name}", "", _amounts(die)),
+        _row("share of it", "", [f"{share.get(name, 0):g} %" for name in RESOURCE_NAMES]),
+        _row("planning limit", "", [f"{getattr(LIMITS_PERCENT, name)} %" for name in RESOURCE_NAMES]),
+    ]
+    if platform.spread:
+        spread = ", ".join(LABELS[name] for name in platform.spread)
+        lines.append(f"{spread}: only the card's total is known, an equal part of it is taken for an SLR")
+    return lines
+
+
+def _path_lines(paths: Sequence[LogicPath], platform: Platform) -> list[str]:
+    period_ns = 1000 / platform.kernel_clock_mhz
+    lines = [f"deepest logic by a rule of thumb, no wire being known yet; a clock is {period_ns:.2f} ns"]
+    for path in paths:
+        mark = "!" if path.estimated_ns > period_ns else " "
+        lines.append(
+            f"{mark} {path.estimated_ns:5.2f} ns  {path.luts:2} LUTs {path.carries:2} carry  {path.start} -> {path.end}"
+        )
+    return lines
+
+
+def estimate_f2_shell(compute_units: int) -> Module:
+    """What stands once between that many kernels and the AWS F2 shell. Raises as estimate does."""
+    found = synthesise("f2_shell", rtl_sources("f2_shell"), parameters={"UNITS": compute_units})
+    return module_of(found.top, 1, found.cells)
+
+
+@dataclass(frozen=True)
+class BuildReport:
+    """What `hypersonic build` says of a kernel's resources.
+
+    entry: for the manifest's report, under "resources". misfit: why the compute units do not fit the card, empty when they do.
+    """
+
+    lines: list[str]
+    entry: dict[str, Any]
+    misfit: str
+
+
+def report_build(
+    kernel: Kernel, platform: Platform, compute_units: int = 1, progress: Progress = lambda _: None
+) -> BuildReport:
+    """The estimate of one compute unit and the place of each. Memories that cannot fit alone are told without synthesis.
+    Raises as estimate does."""
+    memories = memory_resources(kernel.core.memories)
+    if misfit := _places(kernel, platform, compute_units, memories)[1]:
+        lines = [f"the {len(kernel.core.memories)} memories alone take {memories.bram36:,g} BRAM36 (an estimate)", misfit]
+        return BuildReport(lines, {"platform": platform.name, "memories": asdict(memories)}, misfit)
+    report = estimate(kernel, progress)
+    lines, around = report.lines(platform), dict[str, Any]()
+    if platform.flow is Flow.F2_HDK:
+        shell = estimate_f2_shell(compute_units)
+        lines += [f"and once, between {compute_units} compute units and the shell of AWS, by Yosys too:", *_table(shell)[1:]]
+        around = {"f2_shell": asdict(shell.total)}
+    places, misfit = _places(kernel, platform, compute_units, report.top.total)
+    share = shares(report.top.total, platform.slrs[0])
+    entry = {**report.to_json(), **around, "platform": platform.name, "share_of_slr_percent": share}
+    return BuildReport([*lines, *places], entry, misfit)
+
+
+def _places(kernel: Kernel, platform: Platform, compute_units: int, unit: Resources) -> tuple[list[str], str]:
+    """Lines, and why the units do not fit."""
+    units = [Instance(f"{kernel.name}_{k + 1}", 0) for k in range(compute_units)]
+    try:
+        description = describe_kernel(kernel.name, units, kernel.core.takes_weights)
+        return describe_places(platform, plan_link(platform, description, unit)), ""
+    except LinkError as error:
+        return [str(error)], str(error)
+
+
+def check_growth(kept: Mapping[str, Any], report: ResourceReport) -> None:
+    """kept: an earlier report's to_json(). Raises GrowthError naming each module that itself, without those inside, takes over
+    GROWTH_PERCENT more than then."""
+    now = report.to_json()["modules"]
+    grown = [said for path, module in now.items() if (said := _growth(path, kept["modules"].get(path), module["own"]))]
+    if grown:
+        tools = "" if kept["tool"] == report.tool else f" (Yosys was {kept['tool']}, now is {report.tool})"
+        raise GrowthError(
+            f"{report.kernel} grew{tools}: {'; '.join(grown)}; say why and write the report anew: "
+            "python -m hypersonic.firmware.estimate.resources DIRECTORY --write FILE"
+        )
+
+
+def _growth(path: str, before: Mapping[str, Any] | None, now: Mapping[str, float]) -> str:
+    """What grew, in words; nothing for a few cells more in a small module."""
+    if before is None:
+        return f"{path} is new: " + ", ".join(f"{LABELS[name]} {now[name]:g}" for name in RESOURCE_NAMES if now[name])
+    was: Mapping[str, float] = before["own"]
+    grown = [
+        f"{LABELS[name]} {was[name]:g} -> {now[name]:g}"
+        for name in RESOURCE_NAMES
+        if now[name] > was[name] + max(was[name] * GROWTH_PERCENT / 100, _SLACK[name])
+    ]
+    return f"{path}: {', '.join(grown)}" if grown else ""
+
+
+def main(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m hypersonic.firmware.estimate.resources", description="Estimate a kernel's resources."
+    )
+    parser.add_argument("directory", type=Path, help="a core's directory, with core.json")
+    parser.add_argument("--platform", default="u250", help="the card to compare with (default: u250)")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="keep the report in FILE")
+    arguments = parser.parse_args(argv)
+    try:
+        platform = find_platform(arguments.platform, retired_too=True)
+        with tempfile.TemporaryDirectory() as scratch:
+            report = estimate(write_kernel(Core.load(arguments.directory), Path(scratch)))
+    except (FirmwareError, ProjectError, ToolError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    sys.stdout.write("\n".join([*report.lines(platform), ""]))
+    if arguments.write:
+        arguments.write.write_text(json.dumps(report.to_json(), indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An rf core mapped to cells, stage by stage: each module with its parameters once, kept by the hash of both.
+
+The core's top is mapped with its stages as boxes; stages that are not kept yet are mapped side by side, each flat, many to a
+run of Yosys, because a run costs seconds before its first cell and a module its own start of ABC. Memories filled from files
+stay boxes (module_tree.Rom), so no file is read. A stage with many multipliers or lanes is mapped with few of them, twice for
+each of AXES, and counted in a straight line: adder trees grow by a bit a level, which the line does not see.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from hypersonic.firmware.estimate.logic_path import Cell, parse_blif
+from hypersonic.firmware.estimate.module_tree import ROM, Module, Rom, merged, module_of, scaled, with_roms
+from hypersonic.firmware.estimate.yosys import (
+    MAP,
+    Placed,
+    Synthesis,
+    SynthesisError,
+    plain,
+    run,
+    synthesise_around,
+    tool_version,
+)
+from hypersonic.hls.cache import cache_directory, cached, content_hash
+from hypersonic.hls.core import RF_RTL, Core
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A parameter that a module grows with in a straight line, and the two values it is mapped at.
+
+    follows: parameters that keep their ratio to it.
+    """
+
+    parameter: str
+    low: int
+    high: int
+    follows: tuple[str, ...] = ()
+
+
+_MAC = (Axis("Q", 1, 2, ("N_OUT",)), Axis("P", 4, 8, ("N_IN",)))
+_LANES = (Axis("LANES", 2, 4),)
+
+#: module -> what is scaled when it is larger than `high`
+AXES = {
+    "rf_mac": _MAC, "rf_mac_stream": _MAC, "rf_weights": (Axis("WIDTH", 576, 1152),),
+    "rf_lanes": (Axis("WIDTH", 4, 8),), "rf_fork": (Axis("WIDTH", 8, 16),),
+    **dict.fromkeys(["rf_map", "rf_table", "rf_add", "rf_pool", "rf_global_pool", "rf_depthwise"], _LANES),
+}  # fmt: skip
+
+_SCRIPT = f"""\
+read_verilog -sv -lib {ROM}.sv
+read_verilog -sv -defer {{sources}}
+read_verilog -sv batch.sv
+hierarchy -check -top batch
+proc
+setattr -mod -set keep_hierarchy 1 batch/c:* %M
+flatten
+select t:{ROM}
+write_json -selected roms.json
+select batch/*
+write_json -selected batch.json
+select -clear
+chformal -remove
+{MAP.format(top="batch")}
+tee -q -o stat.json stat -json
+write_blif -noalias -param netlist.blif
+"""
+
+
+@dataclass(frozen=True)
+class StageSynthesis:
+    """A mapped stage. module: without its memories, which are `roms`. directory: where the netlist is kept."""
+
+    module: Module
+    roms: tuple[Rom, ...]
+    cpu_seconds: float
+    directory: Path
+
+    def netlist(self) -> str:
+        """Flat BLIF; memories are cells of their own module."""
+        return gzip.decompress((self.directory / "netlist.blif.gz").read_bytes()).decode()
+
+
+@dataclass(frozen=True)
+class CoreSynthesis:
+    """A mapped core. key: of all that it was made of. notes: what of it is scaled."""
+
+    top: str
+    module: Module
+    outer: Synthesis
+    stages: Mapping[str, StageSynthesis]  # instance -> the stage, or the largest of those it was scaled from
+    cpu_seconds: float
+    key: str
+    notes: tuple[str, ...]
+
+    def cells(self, ports: Mapping[str, str]) -> Iterator[Cell]:
+        """Of the flat netlist; ports: the nets at the core's."""
+        for cell in parse_blif(self.outer.netlist(), f"{self.top}.", ports):
+            if cell.name in self.stages:
+                yield from parse_blif(self.stages[cell.name].netlist(), f"{self.top}.{cell.name}.", cell.ports)
+            else:
+                yield cell
+
+
+def synthesise_core(core: Core) -> CoreSynthesis:
+    """Map an rf core. Raises SynthesisError for RTL that Yosys refuses, MissingToolError without Yosys."""
+    modules = [source for source in core.sources if source.stem != core.top]
+    (top,) = (source for source in core.sources if source.stem == core.top)
+    outer, inside = synthesise_around(core.top, top, modules)
+    files = {file.name for file in core.memories}
+    placed = {one.name: _without_files(one, files) for one in inside}
+    parts = {name: samples(one) for name, one in placed.items()}
+    done = synthesise_stages({sample for one in parts.values() for sample, _ in one}, modules)
+    trees = [_counted([(done[sample], weight) for sample, weight in one]) for one in parts.values()]
+    known = {tree.name: tree for tree in merged(trees)}
+    scaled_stages = sum(len(one) > 1 for one in parts.values())
+    notes = (f"{scaled_stages} of {len(parts)} stages are scaled from fewer multipliers or lanes, in a straight line",)
+    return CoreSynthesis(
+        core.top, module_of(core.top, 1, outer.cells, known), outer,
+        {name: done[one[-1][0]] for name, one in parts.items()},
+        outer.cpu_seconds + sum(stage.cpu_seconds for stage in done.values()),
+        content_hash([outer.directory.name, *sorted(stage.directory.name for stage in done.values()), Path(__file__)]),
+        notes if scaled_stages else (),
+    )  # fmt: skip
+
+
+def _without_files(placed: Placed, files: set[str]) -> Placed:
+    """The same whatever its memories hold."""
+    quoted = {f'"{file}"' for file in files}
+    return replace(placed, name="", parameters=tuple((key, '""' if v in quoted else v) for key, v in placed.parameters))
+
+
+def samples(placed: Placed) -> list[tuple[Placed, float]]:
+    """What is mapped in place of a stage, and how often each counts (together once); the largest last."""
+    found = [(placed, 1.0)]
+    for axis in AXES.get(placed.module, ()):
+        value = placed.number(axis.parameter)
+        if value is None or value <= axis.high:
+            continue
+        share = (value - axis.low) / (axis.high - axis.low)
+        both = ((axis.low, 1 - share), (axis.high, share))
+        found = [(_resized(one, axis, size), weight * part) for one, weight in found for size, part in both]
+    return found
+
+
+def _resized(placed: Placed, axis: Axis, size: int) -> Placed:
+    value = placed.number(axis.parameter) or 1
+    sizes = {axis.parameter: size} | {name: (placed.number(name) or 1) // value * size for name in axis.follows}
+    return replace(
+        placed, parameters=tuple((key, f"32'sb{sizes[key]:032b}" if key in sizes else v) for key, v in placed.parameters)
+    )
+
+
+def _counted(parts: Sequence[tuple[StageSynthesis, float]]) -> Module:
+    """The stage's cells and memories: a memory's words grow as the stage does, its block RAMs follow from them."""
+    tree = scaled([(stage.module, weight) for stage, weight in parts])
+    return with_roms(tree, _scaled_roms(parts))
+
+
+def _scaled_roms(parts: Sequence[tuple[StageSynthesis, float]]) -> list[Rom]:
+    """Wider words where the samples have as many memories, else more of them."""
+    largest = parts[-1][0].roms
+    count = round(sum(len(stage.roms) * weight for stage, weight in parts))
+    if any(len(stage.roms) != len(largest) for stage, _ in parts):
+        return [largest[number % len(largest)] for number in range(count)]
+    widths = [round(sum(stage.roms[number].width * weight for stage, weight in parts)) for number in range(len(largest))]
+    return [replace(rom, width=width) for rom, width in zip(largest, widths, strict=True)]
+
+
+def synthesise_stages(stages: Iterable[Placed], modules: Sequence[Path]) -> dict[Placed, StageSynthesis]:
+    """Map each stage that is not kept yet. modules: their files, of one module each. Raises as synthesise_core."""
+    needed = _needed([*modules, RF_RTL / f"{ROM}.sv"])
+    # hashed once: a source that changes meanwhile is no reason to keep an old result under its new hash
+    keys = {stage: content_hash([tool_version(), _SCRIPT, stage.text(), *needed[stage.module]]) for stage in stages}
+    missing = [stage for stage in keys if not (cache_directory() / "stage" / content_hash([keys[stage]])).is_dir()]
+    missing.sort(key=lambda stage: (-_weight(stage), stage.text()))
+    batches = [batch for number in range(2) if (batch := missing[number::2])]
+    with ThreadPoolExecutor(2) as pool:
+        made = dict(pair for found in pool.map(lambda batch: _run(batch, needed), batches) for pair in found.items())
+    return {stage: _read(stage, cached("stage", [key], partial(_keep, made.get(stage)))) for stage, key in keys.items()}
+
+
+def _needed(modules: Iterable[Path]) -> dict[str, tuple[Path, ...]]:
+    """Of each module, the files it and those inside it are in, and always the memories'."""
+    files = {module.stem: module for module in modules}
+    words = {name: set(re.findall(r"\w+", re.sub(r"//.*", "", file.read_text()))) & set(files) for name, file in files.items()}
+
+    def visit(name: str, found: dict[str, Path]) -> dict[str, Path]:
+        found[name] = files[name]
+        for inner in sorted(words[name] - set(found)):
+            visit(inner, found)
+        return found
+
+    return {name: tuple(found for _, found in sorted(visit(name, {ROM: files[ROM]}).items())) for name in files}
+
+
+def _weight(stage: Placed) -> int:
+    return (stage.number("P") or 1) * (stage.number("Q") or 1) + (stage.number("LANES") or 1)
+
+
+#: what is kept of a stage: stage.json and the netlist
+_Made = tuple[dict[str, Any], str]
+
+
+def _run(batch: Sequence[Placed], needed: Mapping[str, tuple[Path, ...]]) -> dict[Placed, _Made]:
+    """One run of Yosys, in a directory of its own beside what is kept (see yosys.py)."""
+    cache_directory().mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=".stages-", dir=cache_directory()))
+    try:
+        sources = dict.fromkeys(file for stage in batch for file in needed[stage.module])
+        for source in sources:
+            shutil.copyfile(source, scratch / source.name)
+        lines = [f"  (* keep *) {stage.text()} s{number} ();" for number, stage in enumerate(batch)]
+        (scratch / "batch.sv").write_text("\n".join(["module batch;", *lines, "endmodule", ""]))
+        names = " ".join(source.name for source in sources if source.stem != ROM)
+        (scratch / "script.ys").write_text(_SCRIPT.format(sources=names))
+        seconds = run("script.ys", scratch)
+        return _split(batch, scratch, seconds / len(batch))
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _split(batch: Sequence[Placed], scratch: Path, seconds: float) -> dict[Placed, _Made]:
+    counts, roms, top = (json.loads((scratch / f"{name}.json").read_text())["modules"] for name in ("stat", "roms", "batch"))
+    cells = {plain(name): one["num_cells_by_type"] for name, one in counts.items()}
+    shapes = {
+        plain(name): [tuple(int(rom["parameters"][key], 2) for key in ("WIDTH", "DEPTH")) for rom in one["cells"].values()]
+        for name, one in roms.items()
+    }
+    netlists = {text.split(maxsplit=1)[0]: text for text in (scratch / "netlist.blif").read_text().split("\n.model ")[1:]}
+    made: dict[Placed, _Made] = {}
+    for number, stage in enumerate(batch):
+        name = plain(top["batch"]["cells"][f"s{number}"]["type"])
+        inside = {plain(cell): count for cell, count in cells[name].items()}
+        made[stage] = ({"cells": inside, "roms": shapes.get(name, []), "seconds": seconds}, netlists[name])
+    return made
+
+
+def _keep(made: _Made | None, place: Path) -> None:
+    if made is None:
+        raise SynthesisError(f"{place} was removed from the cache meanwhile; estimate again")
+    value, netlist = made
+    (place / "stage.json").write_text(json.dumps(value))
+    (place / "netlist.blif.gz").write_bytes(gzip.compress(f".model {netlist}".encode(), compresslevel=1, mtime=0))
+
+
+def _read(stage: Placed, place: Path) -> StageSynthesis:
+    value = json.loads((place / "stage.json").read_text())
+    roms = tuple(Rom(int(width), int(depth)) for width, depth in value["roms"])
+    module = module_of(stage.module, 1, {stage.module: value["cells"]})
+    return StageSynthesis(module, roms, value["seconds"], place)

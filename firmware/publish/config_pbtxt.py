@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""config.pbtxt of a published model: Triton's ModelConfig in protobuf text format, written as plain text.
+
+The server reads it as protobuf, so an operator may change or add any field of ModelConfig afterwards.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from hypersonic.firmware.platform import Target
+from hypersonic.firmware.publish.manifest import Manifest
+from hypersonic.hls.row import Row
+from hypersonic.hls.spec import TensorSpec
+
+FILE_NAME = "config.pbtxt"
+#: rows of one FACILE event, the request SONIC's clients send
+PREFERRED_BATCH_SIZE = 16000
+MAX_QUEUE_DELAY_US = 100
+#: rows one slot holds at most, slots per compute unit, and how long a run may take
+SLOT_ROWS, SLOTS, TIMEOUT_MS = 16_384, 2, 10_000
+#: a slot's buffer is no larger; of an emulated card, whose runs take a processor's time, smaller
+_SLOT_BYTES, _EMULATED_SLOT_BYTES = 16 << 20, 2 << 20
+#: a simulated run is cut to so many clocks, and a long one may take so long on a busy machine
+_EMULATED_CLOCKS, _EMULATED_TIMEOUT_MS = 1_000_000, 120_000
+#: of a run in the model's own C++, which does about 300 million a second: no more than so many multiplications, and from so
+#: many on it is long
+_CSIM_MULTIPLICATIONS, _LONG_RUN_MULTIPLICATIONS = 4_000_000_000, 300_000_000
+#: rows from so many bytes, and runs from so many clocks on, are long
+_LONG_ROW_BYTES, _LONG_RUN_CLOCKS = 1024, 100_000
+
+
+def config_pbtxt(
+    manifest: Manifest, *, preferred_batch_size: int = PREFERRED_BATCH_SIZE, max_queue_delay_us: int = MAX_QUEUE_DELAY_US,
+    parameters: Mapping[str, str] | None = None,
+) -> str:  # fmt: skip
+    """The text for this manifest. parameters override or add to slot_rows, slots and timeout_ms, which follow from a row's
+    bytes and clocks; a preferred size above max_batch_size is cut."""
+    lines = [
+        f"name: {_quoted(manifest.model)}",
+        'backend: "fpga"',
+        f"max_batch_size: {manifest.max_batch_size}",
+        _tensors("input", manifest.inputs),
+        _tensors("output", manifest.outputs),
+        _batching(min(preferred_batch_size, manifest.max_batch_size), max_queue_delay_us),
+        "instance_group [\n  {\n    count: 1\n    kind: KIND_CPU\n  }\n]",
+        *(_parameter(key, value) for key, value in {**_slots(manifest), **(parameters or {})}.items()),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _slots(manifest: Manifest) -> dict[str, str]:
+    row_bytes = max(manifest.inputs.row_bytes, manifest.outputs.row_bytes)
+    emulated = manifest.target is not Target.HW
+    rows, timeout_ms = min(SLOT_ROWS, (_EMULATED_SLOT_BYTES if emulated else _SLOT_BYTES) // row_bytes), TIMEOUT_MS
+    if emulated:
+        work = _csim_work(manifest)
+        rows = max(1, min(rows, _EMULATED_CLOCKS // manifest.ii, _CSIM_MULTIPLICATIONS // work))
+        is_long = (
+            row_bytes >= _LONG_ROW_BYTES or rows * manifest.ii >= _LONG_RUN_CLOCKS or rows * work >= _LONG_RUN_MULTIPLICATIONS
+        )
+        timeout_ms = _EMULATED_TIMEOUT_MS if is_long else TIMEOUT_MS
+    return {"slot_rows": str(max(1, rows)), "slots": str(SLOTS), "timeout_ms": str(timeout_ms)}
+
+
+def _csim_work(manifest: Manifest) -> int:
+    """Multiplications of a row where the model's own C++ computes it, at least 1; a core is counted in clocks."""
+    counted = manifest.report.get("multiplications") if manifest.core == "csim" else None
+    return max(1, counted) if isinstance(counted, int) else 1
+
+
+def _tensors(role: str, row: Row) -> str:
+    return f"{role} [\n" + ",\n".join(_tensor(tensor) for tensor in row.tensors) + "\n]"
+
+
+def _tensor(spec: TensorSpec) -> str:
+    dims = ", ".join(str(n) for n in spec.shape)
+    return f"  {{\n    name: {_quoted(spec.name)}\n    data_type: TYPE_{spec.datatype}\n    dims: [ {dims} ]\n  }}"
+
+
+def _batching(preferred_batch_size: int, max_queue_delay_us: int) -> str:
+    fields = f"  preferred_batch_size: [ {preferred_batch_size} ]\n  max_queue_delay_microseconds: {max_queue_delay_us}\n"
+    return f"dynamic_batching {{\n{fields}}}"
+
+
+def _parameter(key: str, value: str) -> str:
+    return f"parameters {{\n  key: {_quoted(key)}\n  value {{ string_value: {_quoted(value)} }}\n}}"
+
+
+def _quoted(value: str) -> str:
+    """A protobuf text string; JSON's escapes are a subset of what protobuf reads."""
+    return json.dumps(value)

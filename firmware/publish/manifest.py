@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""manifest.json beside a model.xclbin: what the kernel computes, which the container itself does not say.
+
+A kernel that loads its weights at run time takes them from a third file, weights.bin: beats of 64 bytes, as the weight streams
+of hls/core.py count them. Its size and hash stand here.
+
+The manifest is read as hostile input: bounded size, every field's type and range checked, ManifestError names the field.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hypersonic.firmware.errors import ManifestError, ManifestMismatchError
+from hypersonic.firmware.platform import PLATFORMS, Target
+from hypersonic.firmware.xclbin.container import Xclbin
+from hypersonic.hls.row import MAX_TENSORS, Row
+
+FILE_NAME = "manifest.json"
+#: what the host puts into the memory of the kernel's argument w; only where weights_bytes is not 0
+WEIGHTS_NAME = "weights.bin"
+SCHEMA = 3
+MAX_BYTES = 1 << 20
+#: of a row in memory; far more than a kernel takes (its own limit), as sw_emu has none
+MAX_ROW_BYTES = 1 << 30
+#: of weights.bin: more than the memory of any card
+MAX_WEIGHTS_BYTES = 1 << 40
+
+#: a file's content, or where it is
+Content = bytes | Path
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
+_HEX = re.compile(r"(?:[0-9a-f]{2})+")
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """One published version of a model."""
+
+    model: str
+    kernel: str
+    target: Target
+    platform: str  # a name of PLATFORMS
+    core: str  # da, rf, hls or csim
+    uuid: str  # of the xclbin, 32 hex digits
+    sha256: str  # of the file model.xclbin
+    inputs: Row
+    outputs: Row
+    compute_units: tuple[str, ...]
+    ii: int  # clocks between two rows in the core
+    latency_cycles: int  # clocks of one row through the core
+    max_batch_size: int  # rows in one request
+    weights_bytes: int = 0  # of weights.bin; 0: the kernel takes none
+    weights_sha256: str = ""  # of weights.bin
+    tools: dict[str, str] = field(default_factory=dict)
+    report: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, xclbin: bytes, *, model: str, platform: str, core: str, inputs: Row, outputs: Row, ii: int,
+        latency_cycles: int, max_batch_size: int, tools: dict[str, str] | None = None, report: dict[str, Any] | None = None,
+        weights: Content | None = None,
+    ) -> Manifest:  # fmt: skip
+        """The manifest of these xclbin bytes, and of weights.bin where the kernel takes one; what the xclbin says of itself is
+        taken from it. Raises XclbinError, OSError when the weights cannot be read."""
+        parsed = Xclbin.parse(xclbin)
+        weights_bytes, weights_sha256 = digest(weights) if weights is not None else (0, "")
+        return cls(
+            model=model, kernel=parsed.kernel_name, target=parsed.target, platform=platform, core=core, uuid=parsed.uuid,
+            sha256=hashlib.sha256(xclbin).hexdigest(), inputs=inputs, outputs=outputs,
+            compute_units=tuple(unit.name for unit in parsed.compute_units), ii=ii, latency_cycles=latency_cycles,
+            max_batch_size=max_batch_size, weights_bytes=weights_bytes, weights_sha256=weights_sha256, tools=tools or {},
+            report=report or {},
+        )  # fmt: skip
+
+    def to_json(self) -> str:
+        """The text of manifest.json."""
+        fields = {
+            "schema": SCHEMA, "model": self.model, "kernel": self.kernel, "target": str(self.target),
+            "platform": self.platform, "core": self.core, "uuid": self.uuid, "sha256": self.sha256,
+            "inputs": self.inputs.to_json(), "outputs": self.outputs.to_json(), "compute_units": list(self.compute_units),
+            "ii": self.ii, "latency_cycles": self.latency_cycles, "max_batch_size": self.max_batch_size,
+            "weights_bytes": self.weights_bytes, "weights_sha256": self.weights_sha256,
+            "tools": self.tools, "report": self.report,
+        }  # fmt: skip
+        return json.dumps(fields, indent=2) + "\n"
+
+    @classmethod
+    def parse(cls, text: str | bytes) -> Manifest:
+        """Raises ManifestError naming the first field that is missing or not what it must be."""
+        fields = _load(text)
+        if fields.get("schema") != SCHEMA:
+            raise ManifestError(
+                f"manifest: schema is {_brief(fields.get('schema'))}, expected {SCHEMA}; publish the model again"
+            )
+        weights_bytes, weights_sha256 = _weights(fields)
+        return cls(
+            model=_name(fields, "model"), kernel=_name(fields, "kernel"),
+            target=Target(_choice(fields, "target", list(Target))),
+            platform=_choice(fields, "platform", list(PLATFORMS)), core=_name(fields, "core"),
+            uuid=_hex(fields, "uuid", 32), sha256=_hex(fields, "sha256", 64),
+            inputs=_row(fields, "inputs"), outputs=_row(fields, "outputs"), compute_units=_names(fields, "compute_units"),
+            ii=_count(fields, "ii"), latency_cycles=_count(fields, "latency_cycles"),
+            max_batch_size=_count(fields, "max_batch_size"), weights_bytes=weights_bytes, weights_sha256=weights_sha256,
+            tools={str(key): str(value) for key, value in _object(fields, "tools").items()}, report=_object(fields, "report"),
+        )  # fmt: skip
+
+    @classmethod
+    def read(cls, path: Path) -> Manifest:
+        """Raises ManifestError naming the file, OSError when it cannot be read."""
+        with path.open("rb") as file:
+            text = file.read(MAX_BYTES + 1)
+        try:
+            return cls.parse(text)
+        except ManifestError as error:
+            raise ManifestError(f"{path}: {error}") from error
+
+
+def opened(content: Content) -> io.BufferedReader | io.BytesIO:
+    """To be read from its beginning, and closed. Raises OSError."""
+    return content.open("rb") if isinstance(content, Path) else io.BytesIO(content)
+
+
+def digest(content: Content) -> tuple[int, str]:
+    """Bytes and sha256, read piece by piece. Raises OSError."""
+    with opened(content) as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        return file.seek(0, io.SEEK_END), sha256
+
+
+def check(manifest: Manifest, xclbin: bytes) -> Xclbin:
+    """The parsed xclbin, when the manifest describes exactly these bytes; weights.bin is check_weights'.
+
+    Raises ManifestMismatchError naming the field, what the manifest says and what the xclbin says; XclbinError when the
+    bytes are no xclbin.
+    """
+    parsed = Xclbin.parse(xclbin)
+    takes_weights = any(argument.name == "w" for kernel in parsed.kernels for argument in kernel.arguments)
+    facts = (
+        ("target", str(manifest.target), str(parsed.target)),
+        ("platform", PLATFORMS[manifest.platform].vbnv, parsed.vbnv),
+        ("kernel", manifest.kernel, parsed.kernel_name),
+        ("compute_units", list(manifest.compute_units), [unit.name for unit in parsed.compute_units]),
+        ("uuid", manifest.uuid, parsed.uuid),
+        ("sha256", manifest.sha256, hashlib.sha256(xclbin).hexdigest()),
+    )
+    for name, said, found in facts:
+        if said != found:
+            raise _mismatch(manifest, f"{name} is {said!r}, but the xclbin has {found!r}")
+    if takes_weights != bool(manifest.weights_bytes):
+        kernel = "takes weights (its argument w)" if takes_weights else "takes none (it has no argument w)"
+        raise _mismatch(manifest, f"weights_bytes is {manifest.weights_bytes}, but the xclbin's kernel {kernel}")
+    return parsed
+
+
+def check_weights(manifest: Manifest, weights: Content) -> None:
+    """Raises ManifestMismatchError when these are not the weights that the manifest describes, OSError."""
+    size_bytes, sha256 = digest(weights)
+    for name, said, found in (
+        ("weights_bytes", manifest.weights_bytes, size_bytes), ("weights_sha256", manifest.weights_sha256, sha256),
+    ):  # fmt: skip
+        if said != found:
+            raise _mismatch(manifest, f"{name} is {said!r}, but {WEIGHTS_NAME} has {found!r}")
+
+
+def _mismatch(manifest: Manifest, what: str) -> ManifestMismatchError:
+    return ManifestMismatchError(
+        f"manifest of model {manifest.model!r}: {what}; the two files are not of one build: publish the model again"
+    )
+
+
+def _load(text: str | bytes) -> dict[str, Any]:
+    if len(text) > MAX_BYTES:
+        raise ManifestError(f"manifest is more than {MAX_BYTES} bytes")
+    try:
+        fields = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ManifestError(f"manifest is not JSON: {error}") from error
+    if not isinstance(fields, dict):
+        raise ManifestError(f"manifest is a JSON {type(fields).__name__}, expected an object")
+    return fields
+
+
+def _field(fields: dict[str, Any], name: str, type_: type, what: str) -> Any:
+    value = fields.get(name)
+    if not isinstance(value, type_) or isinstance(value, bool):
+        raise ManifestError(f"manifest: {name} is {_brief(value) if name in fields else 'missing'}, expected {what}")
+    return value
+
+
+def _brief(value: object) -> str:
+    return repr(value)[:80]
+
+
+def _text(fields: dict[str, Any], name: str, pattern: re.Pattern[str], what: str) -> str:
+    value: str = _field(fields, name, str, what)
+    if not pattern.fullmatch(value):
+        raise ManifestError(f"manifest: {name} is {_brief(value)}, expected {what}")
+    return value
+
+
+def _name(fields: dict[str, Any], name: str) -> str:
+    return _text(fields, name, _NAME, "a name")
+
+
+def _hex(fields: dict[str, Any], name: str, digits: int) -> str:
+    value = _text(fields, name, _HEX, f"{digits} hexadecimal digits")
+    if len(value) != digits:
+        raise ManifestError(f"manifest: {name} has {len(value)} digits, expected {digits} hexadecimal digits")
+    return value
+
+
+def _choice(fields: dict[str, Any], name: str, choices: list[str]) -> str:
+    value: str = _field(fields, name, str, f"one of {', '.join(choices)}")
+    if value not in choices:
+        raise ManifestError(f"manifest: {name} is {_brief(value)}, expected one of {', '.join(choices)}")
+    return value
+
+
+def _count(fields: dict[str, Any], name: str) -> int:
+    value: int = _field(fields, name, int, "a positive integer")
+    if not 1 <= value < 1 << 31:
+        raise ManifestError(f"manifest: {name} is {_brief(value)}, expected a positive integer")
+    return value
+
+
+def _weights(fields: dict[str, Any]) -> tuple[int, str]:
+    """weights_bytes and weights_sha256; nothing of both where there are none."""
+    what = f"0, or whole beats of 64 bytes up to {MAX_WEIGHTS_BYTES}"
+    size_bytes: int = _field(fields, "weights_bytes", int, what)
+    if not 0 <= size_bytes <= MAX_WEIGHTS_BYTES or size_bytes % 64:
+        raise ManifestError(f"manifest: weights_bytes is {_brief(size_bytes)}, expected {what}")
+    if size_bytes:
+        return size_bytes, _hex(fields, "weights_sha256", 64)
+    if _field(fields, "weights_sha256", str, "a text"):
+        raise ManifestError(f"manifest: weights_sha256 is {_brief(fields['weights_sha256'])}, expected none of 0 weights_bytes")
+    return 0, ""
+
+
+def _names(fields: dict[str, Any], name: str) -> tuple[str, ...]:
+    values = _field(fields, name, list, "a list of names")
+    if not values or len(values) > 1024 or not all(isinstance(value, str) and _NAME.fullmatch(value) for value in values):
+        raise ManifestError(f"manifest: {name} is {_brief(values)}, expected a list of names")
+    return tuple(values)
+
+
+def _object(fields: dict[str, Any], name: str) -> dict[str, Any]:
+    value: dict[str, Any] = _field({name: {}} | fields, name, dict, "an object")
+    return value
+
+
+def _row(fields: dict[str, Any], name: str) -> Row:
+    values = _field(fields, name, list, "a list of tensors")
+    if not 1 <= len(values) <= MAX_TENSORS:
+        raise ManifestError(f"manifest: {name} has {len(values)} tensors, expected 1 to {MAX_TENSORS}")
+    for index in range(len(values)):
+        _field({f"{name}[{index}]": values[index]}, f"{name}[{index}]", dict, "a tensor")
+    try:
+        row = Row.from_json(values)
+    except KeyError as error:
+        raise ManifestError(f"manifest: a tensor of {name} has no field {error}") from error
+    except (ValueError, TypeError, AttributeError, OverflowError) as error:
+        raise ManifestError(f"manifest: {name} make no row: {error}") from error
+    if row.row_bytes > MAX_ROW_BYTES:
+        raise ManifestError(f"manifest: {name} make a row of {row.row_bytes} bytes, expected at most {MAX_ROW_BYTES}")
+    return row

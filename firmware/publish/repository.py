@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A build enters a model repository: all of it or nothing, also when the machine stops in the middle.
+
+    <repository>/<model>/config.pbtxt
+    <repository>/<model>/<version>/{model.xclbin, manifest.json, weights.bin}, or what another backend reads
+
+weights.bin stands there where the kernel loads its weights at run time.
+
+Everything is written under a name that starts with a dot, which no server reads, flushed to the disk, and renamed. The
+rename of the version directory is the last step and the only one that makes the build visible.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hypersonic.firmware.errors import ManifestError, PublishError
+from hypersonic.firmware.platform import Target
+from hypersonic.firmware.publish import config_pbtxt, manifest
+from hypersonic.firmware.publish.manifest import WEIGHTS_NAME, Content, Manifest, check, check_weights, digest, opened
+from hypersonic.hls.row import Row
+
+XCLBIN_NAME = "model.xclbin"
+
+_MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
+_PIECE_BYTES = 1 << 20
+_VERSION = re.compile(r"[1-9][0-9]{0,8}")
+
+
+def publish(
+    repository: Path, xclbin: bytes, build: Manifest, config: str, *, weights: Content | None = None, version: int | None = None
+) -> Path:
+    """Put one build into the repository (made when it is not there) and return its version directory.
+
+    The model's name is the manifest's. version: None takes the next free number. config: the text of config.pbtxt; it
+    replaces the model's present one. weights: for a kernel that takes them. Raises PublishError for a name that makes no
+    directory, a version that is taken, or tensors other than the model's present versions have (one config.pbtxt serves them
+    all); ManifestMismatchError when xclbin, weights and manifest are not of one build; OSError when the disk refuses.
+    """
+    _check_names(build.model, version)
+    check(build, xclbin)
+    if build.weights_bytes or weights is not None:
+        check_weights(build, weights if weights is not None else b"")
+    _check_tensors(repository / build.model, build)
+    files: dict[str, Content] = {XCLBIN_NAME: xclbin, manifest.FILE_NAME: build.to_json().encode()}
+    if weights is not None:
+        files[WEIGHTS_NAME] = weights
+    return publish_files(repository, build.model, files, {config_pbtxt.FILE_NAME: config.encode()}, version=version)
+
+
+def publish_files(
+    repository: Path, model: str, files: Mapping[str, Content], beside: Mapping[str, bytes], *, version: int | None = None
+) -> Path:
+    """The same for the files of any backend: `files` of the version directory, `beside` it config.pbtxt and what it names.
+    A path among `files` is copied.
+
+    What is beside replaces what is there. Raises PublishError for a name that makes no directory, a version that is taken, or
+    files that the newest version there does not have: one config.pbtxt names one backend for all versions.
+    """
+    _check_names(model, version)
+    place = repository / model
+    _check_backend(place, files)
+    repository.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=".publish-", dir=repository))
+    try:
+        staged = scratch / model
+        _write(staged / str(version or 1), files)
+        _write(staged, beside)
+        published = _enter(staged, place, tuple(beside), version)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    for directory in (place, repository):
+        _sync(directory)
+    return published
+
+
+def _enter(staged: Path, place: Path, beside: tuple[str, ...], version: int | None) -> Path:
+    """A new model's directory is renamed as a whole; a known one gets what is beside its versions, then the version."""
+    if not place.exists():
+        try:
+            staged.rename(place)
+        except OSError:
+            if not place.is_dir():
+                raise
+        else:
+            return place / str(version or 1)
+    for name in beside:
+        (staged / name).replace(place / name)
+    return _rename(staged / str(version or 1), place, version)
+
+
+def check_repository(repository: Path) -> None:
+    """Raises PublishError when no build can be published there: a file stands in the way, or nothing may be written."""
+    place = next(path for path in (repository, *repository.absolute().parents) if path.exists() or path.is_symlink())
+    if not place.is_dir():
+        raise PublishError(f"model repository {repository}: {place} is no directory; choose another one")
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise PublishError(f"model repository {repository}: {place} may not be written by this user; choose another one")
+
+
+def versions(repository: Path, model: str) -> tuple[int, ...]:
+    """The published versions of a model, ascending; empty when there is none."""
+    place = repository / model
+    names = [entry.name for entry in place.iterdir() if entry.is_dir()] if place.is_dir() else []
+    return tuple(sorted(int(name) for name in names if _VERSION.fullmatch(name)))
+
+
+def check_name(model: str) -> None:
+    """Raises PublishError for a name that makes no directory."""
+    if not _MODEL.fullmatch(model):
+        raise PublishError(f"model name is {model!r}, expected letters, digits, '_', '.' and '-', 128 at most, no leading dot")
+
+
+def _check_names(model: str, version: int | None) -> None:
+    check_name(model)
+    if version is not None and not _VERSION.fullmatch(str(version)):
+        raise PublishError(f"version is {version}, expected a positive number")
+
+
+def _check_tensors(place: Path, build: Manifest) -> None:
+    present = versions(place.parent, place.name)
+    path = place / str(present[-1]) / manifest.FILE_NAME if present else None
+    if path is None or not path.is_file():
+        return
+    try:
+        old = Manifest.read(path)
+    except ManifestError as error:
+        raise PublishError(f"{error} (a version that is there already): remove {place} first") from error
+    for role, was, now in (("inputs", old.inputs, build.inputs), ("outputs", old.outputs, build.outputs)):
+        if _described(was) != _described(now):
+            raise PublishError(
+                f"{place}: version {present[-1]} has {role} {_described(was)}, the new build {_described(now)}; versions share "
+                "one config.pbtxt: publish under another name or remove the model first"
+            )
+
+
+def _check_backend(place: Path, files: Mapping[str, Content]) -> None:
+    """One backend reads versions with weights of their own and versions without."""
+    present = versions(place.parent, place.name)
+    newest = place / str(present[-1]) if present else place
+    missing = sorted(name for name in files if name != WEIGHTS_NAME and not (newest / name).is_file())
+    if present and missing:
+        there = ", ".join(sorted(path.name for path in newest.iterdir())) or "nothing"
+        raise PublishError(
+            f"{place}: version {present[-1]} has {there}, the new build {', '.join(sorted(files))} ({', '.join(missing)} is "
+            "not there); versions share one config.pbtxt: publish under another name or remove the model first"
+        )
+
+
+def _described(row: Row) -> str:
+    return ", ".join(f"{tensor.name} {tensor.datatype} {list(tensor.shape)}" for tensor in row.tensors)
+
+
+def _write(directory: Path, files: Mapping[str, Content]) -> None:
+    """New files, on the disk when this returns."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        with (directory / name).open("xb") as file, opened(content) as source:
+            shutil.copyfileobj(source, file, _PIECE_BYTES)
+            file.flush()
+            os.fsync(file.fileno())
+    _sync(directory)
+
+
+def _rename(staged: Path, place: Path, version: int | None) -> Path:
+    """Make the staged directory visible. A rename onto a version that is there fails, so of two writers one goes on."""
+    while True:
+        present = versions(place.parent, place.name)
+        number = version if version is not None else (present[-1] if present else 0) + 1
+        target = place / str(number)
+        try:
+            staged.rename(target)
+        except OSError as error:
+            if not target.is_dir():
+                raise
+            if version is not None:
+                raise PublishError(f"{target} is there already; remove it first or leave the version to be chosen") from error
+        else:
+            return target
+
+
+def _sync(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def find_published(repository: Path, build: Manifest) -> Path | None:
+    """The newest version of the build's model, when it is this very build; None otherwise.
+
+    An estimate of resources that the newest one has and `build` has not makes no other build of it.
+    """
+    present = versions(repository, build.model)
+    newest = repository / build.model / str(present[-1]) if present else None
+    if newest is None or not all((newest / name).is_file() for name in (manifest.FILE_NAME, XCLBIN_NAME)):
+        return None
+    same = _without_estimate(newest / manifest.FILE_NAME, build) == json.loads(build.to_json())
+    return newest if same and digest(newest / XCLBIN_NAME)[1] == build.sha256 and _has_weights(newest, build) else None
+
+
+def displaced(repository: Path, build: Manifest) -> str:
+    """A note for whoever publishes the build: the newest version there is for another target, and will not be served any
+    more. Empty where it is not so."""
+    present = versions(repository, build.model)
+    place = repository / build.model
+    try:
+        old = Manifest.read(place / str(present[-1]) / manifest.FILE_NAME) if present else build
+    except (ManifestError, OSError):
+        return ""
+    if old.target is build.target:
+        return ""
+    lesser = min(old.target, build.target, key=list(Target).index)
+    return (
+        f"{place}: version {present[-1]} is a {old.target} build, and this {build.target} build takes its place: a server "
+        f"serves the latest version. To serve both, build one of them with another name, such as --name {build.model}_{lesser}"
+    )
+
+
+def _has_weights(version: Path, build: Manifest) -> bool:
+    file = version / WEIGHTS_NAME
+    if not build.weights_bytes:
+        return not file.exists()
+    return file.is_file() and digest(file) == (build.weights_bytes, build.weights_sha256)
+
+
+def _without_estimate(file: Path, build: Manifest) -> Any:
+    fields = json.loads(file.read_text())
+    if "resources" not in build.report and isinstance(fields.get("report"), dict):
+        fields["report"].pop("resources", None)
+    return fields

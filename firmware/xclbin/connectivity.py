@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which memory and which die each compute unit gets, and the text of the `v++ --config` file that says so.
+
+The one source of the assignment: v++ is told it, assemble.py writes it into the containers of the emulated card. What cannot
+fit is refused here, before hours of place and route.
+
+Sources: UG1702 (the file's syntax), FINN's platform tables (planning limits, size of memory controllers).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hypersonic.firmware.errors import LinkError, ResourceError
+from hypersonic.firmware.kernel.vitis_xml import KernelDescription, describe_kernel
+from hypersonic.firmware.platform import RESOURCE_NAMES, Flow, Platform, Resources
+
+#: XRT's scheduler counts compute units in 128 bits
+MAX_COMPUTE_UNITS = 128
+
+#: channels of HBM one port is given, when there are enough
+PORT_CHANNELS = 4
+
+#: per cent of a die beyond which designs stop meeting timing
+LIMITS_PERCENT = Resources(lut=70, ff=50, dsp=80, bram36=80, uram=80)
+
+#: what the tools add to a die for the memory beside it, once it is used
+CONTROLLERS = {
+    "DDR4": Resources(lut=33_256, ff=44_889, dsp=3, bram36=99.5),
+    "HBM": Resources(lut=10_718, ff=21_793, bram36=4),
+}
+
+_ADVICE = "ask for fewer compute units, quantise or prune the model, or take a larger card"
+
+#: what people call the fields of Resources
+LABELS = {"lut": "LUT", "ff": "FF", "dsp": "DSP", "bram36": "BRAM36", "uram": "URAM"}
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where one compute unit goes. slr: its die; None for one that only several dies hold, which the tools share it out among.
+    ports: (m_axi port, the banks it reaches as indices of Platform.memory)."""
+
+    unit: str
+    slr: int | None
+    ports: tuple[tuple[str, range], ...]
+
+
+def check_compute_units(compute_units: int) -> None:
+    """Raises LinkError for a number of compute units that no xclbin can hold."""
+    if not 1 <= compute_units <= MAX_COMPUTE_UNITS:
+        raise LinkError(f"compute units: got {compute_units}, expected 1 to {MAX_COMPUTE_UNITS}")
+
+
+def assign_banks(platform: Platform, compute_units: int, ports: int) -> tuple[tuple[range, ...], ...]:
+    """For each unit, for each of its ports, the banks it reaches, as indices of platform.memory.
+
+    DIMMs: all ports of unit k on DIMM k. HBM: up to PORT_CHANNELS channels a port, none shared. Raises LinkError for more
+    units than there are memories to give, and for a platform without memory.
+    """
+    _check_banks(platform, compute_units, ports)
+    if not _is_hbm(platform):
+        return tuple((range(k, k + 1),) * ports for k in range(compute_units))
+    width = min(PORT_CHANNELS, _banks(platform) // (compute_units * ports))
+    ranges = [range(number * width, (number + 1) * width) for number in range(compute_units * ports)]
+    return tuple(tuple(ranges[k * ports : (k + 1) * ports]) for k in range(compute_units))
+
+
+def _banks(platform: Platform) -> int:
+    """Kernels use the first kind of memory a card has: HBM where there is HBM."""
+    if not platform.memory:
+        raise LinkError(f"platform {platform.name} has no memory to connect; choose another one")
+    return sum(bank.kind == platform.memory[0].kind for bank in platform.memory)
+
+
+def _is_hbm(platform: Platform) -> bool:
+    return platform.memory[0].kind == "HBM"
+
+
+def plan_link(platform: Platform, kernel: KernelDescription, unit: Resources | None = None) -> tuple[Place, ...]:
+    """A place for every instance of the kernel. unit: what one of them takes (resources.estimate); without it, only the
+    memories are checked.
+
+    A unit goes to the die beside its DIMM, or to the nearest one with room; on HBM cards to the die with the fewest units. One
+    that no die would hold alone has no die of its own, where the dies taken together hold it. Raises LinkError for more units
+    than there are memories to give, ResourceError for what does not fit the dies.
+    """
+    masters = _masters(kernel)
+    assigned = assign_banks(platform, len(kernel.instances), len(masters))
+    dies = _assign_dies(platform, kernel, [unit_banks[0].start for unit_banks in assigned], unit or Resources())
+    return tuple(
+        Place(instance.name, die, tuple(zip(masters, unit_banks, strict=True)))
+        for instance, die, unit_banks in zip(kernel.instances, dies, assigned, strict=True)
+    )
+
+
+def check_units(platform: Platform, compute_units: int) -> None:
+    """Raises LinkError for more compute units than the platform has memories to give; any kernel of ours has the same ports."""
+    _check_banks(platform, compute_units, len(_masters(describe_kernel("kernel", ()))))
+
+
+def most_units(platform: Platform) -> int:
+    """Compute units that the platform has memories for. Raises LinkError for one without."""
+    ports = len(_masters(describe_kernel("kernel", ())))
+    return min(MAX_COMPUTE_UNITS, _banks(platform) // (ports if _is_hbm(platform) else 1))
+
+
+def controllers(platform: Platform) -> tuple[Resources, ...]:
+    """What the memories' controllers take of each die when all memories are used."""
+    return tuple(_controllers(platform, list(range(_banks(platform)))))
+
+
+def _masters(kernel: KernelDescription) -> tuple[str, ...]:
+    return tuple(port.name for port in kernel.ports if port.mode == "master")
+
+
+def _check_banks(platform: Platform, units: int, ports: int) -> None:
+    check_compute_units(units)
+    banks, hbm = _banks(platform), _is_hbm(platform)
+    most = banks // ports if hbm else banks
+    if units > most:
+        each = f"{ports} of {banks} HBM channels each" if hbm else f"one of {banks} DDR banks each"
+        raise LinkError(
+            f"{units} compute units do not fit {platform.name}: got {units}, expected at most {most} ({each}); more "
+            "would share a memory that one of them can fill: ask for fewer"
+        )
+
+
+def budgets(platform: Platform) -> tuple[Resources, ...]:
+    """What of each die a plan may fill: LIMITS_PERCENT of it."""
+    return tuple(_budget(die) for die in platform.slrs)
+
+
+def _budget(die: Resources) -> Resources:
+    return Resources(**{name: getattr(die, name) * getattr(LIMITS_PERCENT, name) // 100 for name in RESOURCE_NAMES})
+
+
+def _assign_dies(platform: Platform, kernel: KernelDescription, banks: list[int], unit: Resources) -> Sequence[int | None]:
+    """The die of each instance; banks: the first bank of each."""
+    allowed, used, held = budgets(platform), _controllers(platform, banks), [0] * len(platform.slrs)
+    if all(exceeded(one + unit, die) for one, die in zip(used, allowed, strict=True)):
+        _check_together(platform, kernel, unit, used)
+        return [None] * len(banks)
+    dies: list[int] = []
+    for instance, bank in zip(kernel.instances, banks, strict=True):
+        distance = [abs(die - platform.memory[bank].slr) for die in range(len(allowed))]
+        load = held if _is_hbm(platform) else [0] * len(held)
+        free = [die for die in range(len(allowed)) if not exceeded(used[die] + unit, allowed[die])]
+        if not free:
+            raise ResourceError(_no_room(platform, instance.name, unit, used))
+        chosen = min((load[die], distance[die], die) for die in free)[2]
+        dies.append(chosen)
+        used[chosen], held[chosen] = used[chosen] + unit, held[chosen] + 1
+    return dies
+
+
+def _check_together(platform: Platform, kernel: KernelDescription, unit: Resources, used: list[Resources]) -> None:
+    """Raises ResourceError when the dies taken together do not hold the units. used: of each die, without them."""
+    whole, taken, asked = sum(platform.slrs, Resources()), sum(used, Resources()), unit.times(len(kernel.instances))
+    if short := exceeded(asked + taken, _budget(whole)):
+        lacking = "; ".join(_lack(name, whole, asked, taken) for name in short)
+        names = [instance.name for instance in kernel.instances]
+        who = f"compute unit {names[0]} does not" if len(names) == 1 else f"compute units {names[0]} to {names[-1]} do not"
+        raise ResourceError(f"{who} fit {platform.name}: in all SLRs together {lacking}; {_ADVICE}")
+
+
+def _controllers(platform: Platform, banks: list[int]) -> list[Resources]:
+    """What the controllers of the memories in use take of each die; on F2 the kernel reaches host memory, through the shell."""
+    used = [Resources()] * len(platform.slrs)
+    if platform.flow is Flow.F2_HDK:
+        return used
+    for bank in {0} if _is_hbm(platform) else set(banks):
+        memory = platform.memory[bank]
+        used[memory.slr] += CONTROLLERS[memory.kind]
+    return used
+
+
+def exceeded(got: Resources, allowed: Resources) -> tuple[str, ...]:
+    """The resources of which there are not enough."""
+    return tuple(name for name in RESOURCE_NAMES if getattr(got, name) > getattr(allowed, name))
+
+
+def _no_room(platform: Platform, unit_name: str, unit: Resources, used: list[Resources]) -> str:
+    """What, got, allowed, what to do: for the die that comes nearest."""
+    dies = [(exceeded(used[die] + unit, budget), die) for die, budget in enumerate(budgets(platform))]
+    short, die = min(dies, key=lambda pair: (len(pair[0]), -_free(pair[0][0], platform.slrs[pair[1]], used[pair[1]])))
+    lacking = "; ".join(_lack(name, platform.slrs[die], unit, used[die]) for name in short)
+    return f"compute unit {unit_name} does not fit {platform.name}: in SLR{die} {lacking}; {_ADVICE}"
+
+
+def _free(name: str, die: Resources, used: Resources) -> float:
+    free: float = getattr(die, name) * getattr(LIMITS_PERCENT, name) // 100 - getattr(used, name)
+    return max(0, free)
+
+
+def _lack(name: str, die: Resources, unit: Resources, used: Resources) -> str:
+    allowed = f"{getattr(LIMITS_PERCENT, name)} % of {getattr(die, name):,} less {getattr(used, name):,} in use"
+    return f"{LABELS[name]}: got {getattr(unit, name):,}, expected at most {_free(name, die, used):,} ({allowed})"
+
+
+def _sp(platform: Platform, banks: range) -> str:
+    """DDR[1], HBM[3], or HBM[0:3] for several."""
+    first = platform.memory[banks.start].sp
+    return first if len(banks) == 1 else f"{first[:-1]}:{platform.memory[banks[-1]].sp.split('[')[1]}"
+
+
+def describe_places(platform: Platform, places: Sequence[Place]) -> list[str]:
+    """A line a unit: its die, and the memory of each port; on F2 that is the host's, and the tools choose the die."""
+    if platform.flow is Flow.F2_HDK:
+        return [f"{place.unit}: rows in host memory, through PCIM" for place in places]
+    return [
+        f"{place.unit}: {_die(place)}, " + ", ".join(f"{port} on {_sp(platform, banks)}" for port, banks in place.ports)
+        for place in places
+    ]
+
+
+def _die(place: Place) -> str:
+    return f"SLR{place.slr}" if place.slr is not None else "too large for one SLR: the tools place it over several"
+
+
+def check_vitis(platform: Platform, release: str) -> None:
+    """release: 2024.2 or 2024.2.1. Raises LinkError for one that no longer has the shell."""
+    if platform.newest_vitis and _release(release) > _release(platform.newest_vitis):
+        raise LinkError(
+            f"Vitis {release} no longer supports {platform.name}: expected {platform.newest_vitis} or older; install that one, "
+            "several can live side by side"
+        )
+
+
+def _release(text: str) -> tuple[int, int]:
+    found = re.fullmatch(r"(20\d\d)\.(\d)(\.\d+)?", text)
+    if not found:
+        raise LinkError(f"Vitis release is {text!r:.40}, expected one such as 2025.1")
+    return int(found[1]), int(found[2])
+
+
+def linker_config(
+    platform: Platform, kernel: KernelDescription, places: Sequence[Place], *, vitis: str, kernel_mhz: int | None = None
+) -> str:
+    """The text for `v++ -l --config`. vitis: the release that will read it. kernel_mhz: ap_clk, the platform's own by default.
+
+    Raises LinkError for a platform v++ does not link for and for a release that no longer supports it.
+    """
+    if platform.flow is not Flow.XRT:
+        raise LinkError(f"platform {platform.name} is built with the AWS kit, which takes no linker configuration")
+    check_vitis(platform, vitis)
+    separator = "," if _release(vitis) >= (2024, 2) else "."
+    names = [place.unit for place in places]
+    hertz = (kernel_mhz or platform.kernel_clock_mhz) * 1_000_000
+    lines = [
+        f"# Kernel {kernel.name} on {platform.name} ({platform.vbnv}), for Vitis {vitis}: written by hypersonic, do not edit.",
+        "[connectivity]",
+        f"nk={kernel.name}:{len(names)}:{separator.join(names)}",
+        *(f"sp={place.unit}.{port}:{_sp(platform, banks)}" for place in places for port, banks in place.ports),
+        *(f"slr={place.unit}:SLR{place.slr}" for place in places if place.slr is not None),
+        "",
+        "[clock]",
+        *(f"freqHz={hertz}:{name}" for name in names),
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The xclbin container (AXLF), as XRT reads it: `Xclbin.read(path)`, `Xclbin.create(...).to_bytes()`.
+
+Source of the layout: XRT's xrt/detail/xclbin.h (struct axlf, axlf_header, axlf_section_header), little endian:
+
+    0     magic "xclbin2\\0", signature length (-1: none), 28 x 0xFF, key block[256], unique id
+    304   header: length, two timestamps, version, mode, action mask, interface uuid, platform VBNV[64], xclbin uuid, sections
+    456   one section header of 40 bytes each: kind, name[16], offset, size
+    ...   the sections, each at a multiple of 8
+
+Everything a file says about itself is checked against its real size before it is believed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+from hypersonic.firmware.errors import XclbinError
+from hypersonic.firmware.kernel.vitis_xml import KernelDescription, parse_kernels
+from hypersonic.firmware.platform import Target
+from hypersonic.firmware.xclbin import sections as tables
+from hypersonic.firmware.xclbin.sections import Kind
+
+__all__ = ["ComputeUnit", "Section", "Xclbin", "XclbinError"]
+
+MAGIC = b"xclbin2\0"
+#: XCLBIN_MAX_NUM_SECTION
+MAX_SECTIONS = 0x10000
+#: larger than any bitstream there is; keeps a hostile file from filling the memory
+MAX_FILE_BYTES = 2 << 30
+
+_TOP = struct.Struct("<8si28s256sQ")
+_HEADER = struct.Struct("<QQQHBBHH16s64s16s16sI4x")
+_SECTION = struct.Struct("<I16s4xQQ")
+_SECTIONS_START = _TOP.size + _HEADER.size
+_NO_SIGNATURE = -1
+
+#: XCLBIN_MODE -> Target; 0-3 are ways to load a real bitstream
+_TARGETS = {0: Target.HW, 1: Target.HW, 2: Target.HW, 3: Target.HW, 4: Target.HW_EMU, 5: Target.SW_EMU, 6: Target.HW_EMU}
+_MODES = {Target.HW: 0, Target.HW_EMU: 4, Target.SW_EMU: 5}
+
+
+@dataclass(frozen=True)
+class Section:
+    """One section: kind as in axlf_section_kind, a name (mostly empty) and its bytes."""
+
+    kind: int
+    payload: bytes = field(repr=False)
+    name: str = ""
+
+    @property
+    def kind_name(self) -> str:
+        return tables.KIND_NAMES[self.kind] if self.kind < len(tables.KIND_NAMES) else f"kind {self.kind}"
+
+
+@dataclass(frozen=True)
+class ComputeUnit:
+    """One instance of a kernel. memories: argument index -> index into Xclbin.group_memories of the last that it reaches: the
+    group of all of them where there is one, as XRT takes it. reach: argument index -> indices of all."""
+
+    name: str
+    kernel: str
+    base_address: int
+    control_protocol: int
+    memories: dict[int, int]
+    reach: dict[int, frozenset[int]]
+
+
+@dataclass(frozen=True)
+class Xclbin:
+    """The contents of an xclbin file. Built by `read`, `parse` or `create`, which check everything before they return."""
+
+    mode: int
+    vbnv: str
+    uuid: str  # 32 hex digits
+    sections: tuple[Section, ...]
+    interface_uuid: str = "0" * 32
+    timestamp: int = 0
+    feature_rom_timestamp: int = 0
+    version: tuple[int, int, int] = (2, 13, 0)  # major, minor, patch
+    action_mask: int = 0
+    unique_id: int = 0
+    debug_name: str = ""
+    key_block: bytes = field(default=bytes(256), repr=False)
+    trailer: bytes = field(default=b"", repr=False)  # xclbinutil's mirror of the metadata, kept as it is
+    signature: bytes = field(default=b"", repr=False)  # PKCS7 after the image
+
+    @classmethod
+    def read(cls, path: Path) -> Xclbin:
+        """Raises XclbinError naming the file when it is truncated, foreign or damaged, OSError when it cannot be read."""
+        size = path.stat().st_size
+        if size > MAX_FILE_BYTES:
+            raise XclbinError(f"{path}: {size} bytes, expected an xclbin of at most {MAX_FILE_BYTES}")
+        try:
+            return cls.parse(path.read_bytes())
+        except XclbinError as error:
+            raise XclbinError(f"{path}: {error}") from error
+
+    @classmethod
+    def parse(cls, data: bytes) -> Xclbin:
+        """The whole file's bytes -> Xclbin. Raises XclbinError for anything that is not one whole, consistent xclbin."""
+        xclbin = _parse(data)
+        _check(xclbin)
+        return xclbin
+
+    @classmethod
+    def create(cls, target: Target, vbnv: str, sections: Iterable[Section], interface_uuid: str = "0" * 32) -> Xclbin:
+        """A new xclbin. uuid, unique id and timestamp come from the content, so equal inputs give equal bytes.
+
+        The timestamp is no date: loaders compare it, and the unique id, to tell a new image from the one on the card.
+        """
+        blank = cls(_MODES[target], vbnv, "0" * 32, tuple(sections), interface_uuid)
+        digest = hashlib.sha256(blank.to_bytes()).digest()
+        stamp = int.from_bytes(digest[16:24], "little")
+        xclbin = replace(blank, uuid=digest[:16].hex(), unique_id=stamp, timestamp=stamp & 0x7FFFFFFF)
+        _check(xclbin)
+        return xclbin
+
+    def to_bytes(self) -> bytes:
+        """The file. parse(to_bytes()) gives an equal Xclbin."""
+        offset = _align(_SECTIONS_START + len(self.sections) * _SECTION.size)
+        heads, body = [], bytearray()
+        for section in self.sections:
+            name = tables.fixed_text(section.name, 16, "section name")
+            heads.append(_SECTION.pack(section.kind, name, offset + len(body), len(section.payload)))
+            body += section.payload.ljust(_align(len(section.payload)), b"\0")
+        body += self.trailer
+        top = _TOP.pack(MAGIC, len(self.signature) or _NO_SIGNATURE, b"\xff" * 28, self.key_block, self.unique_id)
+        image = top + self._header(offset + len(body)) + b"".join(heads)
+        return image.ljust(offset, b"\0") + bytes(body) + self.signature
+
+    def _header(self, length: int) -> bytes:
+        major, minor, patch = self.version
+        return _HEADER.pack(
+            length, self.timestamp, self.feature_rom_timestamp, patch, major, minor, self.mode, self.action_mask,
+            bytes.fromhex(self.interface_uuid), tables.fixed_text(self.vbnv, 64, "platform VBNV"), bytes.fromhex(self.uuid),
+            tables.fixed_text(self.debug_name, 16, "debug name"), len(self.sections),
+        )  # fmt: skip
+
+    def section(self, kind: int) -> bytes | None:
+        """The payload of the first section of that kind."""
+        return next((section.payload for section in self.sections if section.kind == kind), None)
+
+    @property
+    def target(self) -> Target:
+        return _TARGETS[self.mode]
+
+    @property
+    def bitstream(self) -> bytes:
+        """BITSTREAM: the configuration of the card, or the simulator for the emulation targets; empty when there is none."""
+        return self.section(Kind.BITSTREAM) or b""
+
+    @cached_property
+    def memories(self) -> tuple[tables.Memory, ...]:
+        """MEM_TOPOLOGY."""
+        payload = self.section(Kind.MEM_TOPOLOGY)
+        return tables.decode_memories(payload) if payload is not None else ()
+
+    @cached_property
+    def group_memories(self) -> tuple[tables.Memory, ...]:
+        """GROUP_TOPOLOGY, or MEM_TOPOLOGY where there is none: what a group id counts."""
+        payload = self.section(Kind.GROUP_TOPOLOGY)
+        return tables.decode_memories(payload, "GROUP_TOPOLOGY") if payload is not None else self.memories
+
+    @cached_property
+    def ips(self) -> tuple[tables.Ip, ...]:
+        """IP_LAYOUT."""
+        payload = self.section(Kind.IP_LAYOUT)
+        return tables.decode_ips(payload) if payload is not None else ()
+
+    @cached_property
+    def connections(self) -> tuple[tables.Connection, ...]:
+        """CONNECTIVITY."""
+        payload = self.section(Kind.CONNECTIVITY)
+        return tables.decode_connections(payload) if payload is not None else ()
+
+    @cached_property
+    def group_connections(self) -> tuple[tables.Connection, ...]:
+        """GROUP_CONNECTIVITY, or CONNECTIVITY where there is none."""
+        payload = self.section(Kind.GROUP_CONNECTIVITY)
+        return tables.decode_connections(payload, "GROUP_CONNECTIVITY") if payload is not None else self.connections
+
+    @cached_property
+    def clocks(self) -> tuple[tables.Clock, ...]:
+        """CLOCK_FREQ_TOPOLOGY."""
+        payload = self.section(Kind.CLOCK_FREQ_TOPOLOGY)
+        return tables.decode_clocks(payload) if payload is not None else ()
+
+    @cached_property
+    def kernels(self) -> tuple[KernelDescription, ...]:
+        """EMBEDDED_METADATA."""
+        payload = self.section(Kind.EMBEDDED_METADATA)
+        return parse_kernels(payload) if payload is not None else ()
+
+    @property
+    def kernel_name(self) -> str:
+        """The first kernel's name; empty for an xclbin without kernels."""
+        return self.kernels[0].name if self.kernels else ""
+
+    @cached_property
+    def compute_units(self) -> tuple[ComputeUnit, ...]:
+        """Every kernel instance of IP_LAYOUT, with its memories of GROUP_CONNECTIVITY."""
+        reach: dict[int, dict[int, set[int]]] = {}
+        for connection in self.group_connections:
+            reach.setdefault(connection.ip, {}).setdefault(connection.argument, set()).add(connection.memory)
+        units = ((index, ip) for index, ip in enumerate(self.ips) if ip.type == tables.IP_KERNEL)
+        return tuple(_compute_unit(ip, reach.get(index, {})) for index, ip in units)
+
+
+def _compute_unit(ip: tables.Ip, reach: dict[int, set[int]]) -> ComputeUnit:
+    kernel, _, name = ip.name.partition(":")
+    memories = {argument: max(there) for argument, there in reach.items()}
+    frozen = {argument: frozenset(there) for argument, there in reach.items()}
+    return ComputeUnit(name, kernel, ip.base_address, ip.control_protocol, memories, frozen)
+
+
+def _align(size: int) -> int:
+    return -(-size // 8) * 8
+
+
+def _parse(data: bytes) -> Xclbin:
+    if len(data) < _SECTIONS_START:
+        raise XclbinError(f"the file is {len(data)} bytes, expected at least {_SECTIONS_START}: truncated, or no xclbin")
+    magic, signature_length, _, key_block, unique_id = _TOP.unpack_from(data)
+    if magic != MAGIC:
+        raise XclbinError(f"the file starts with {magic!r}, expected {MAGIC!r}: no xclbin")
+    header = _HEADER.unpack_from(data, _TOP.size)
+    length, timestamp, rom, patch, major, minor, mode, mask, interface, vbnv, uuid, debug, count = header
+    whole = length + max(signature_length, 0)
+    if whole != len(data):
+        cause = "truncated" if whole > len(data) else "something follows the image"
+        raise XclbinError(f"the file is {len(data)} bytes, its header says {whole}: {cause}")
+    if mode not in _TARGETS:
+        raise XclbinError(f"mode is {mode}, expected one of {sorted(_TARGETS)}")
+    if count > MAX_SECTIONS or _SECTIONS_START + count * _SECTION.size > length:
+        raise XclbinError(f"the header counts {count} sections, the file of {length} bytes has no room for them")
+    sections, end = _parse_sections(data, length, count)
+    return Xclbin(
+        mode=mode, vbnv=tables.text(vbnv), uuid=uuid.hex(), sections=sections, interface_uuid=interface.hex(),
+        timestamp=timestamp, feature_rom_timestamp=rom, version=(major, minor, patch), action_mask=mask, unique_id=unique_id,
+        debug_name=tables.text(debug), key_block=key_block, trailer=data[end:length], signature=data[length:],
+    )  # fmt: skip
+
+
+def _parse_sections(data: bytes, length: int, count: int) -> tuple[tuple[Section, ...], int]:
+    """The sections, and where the last one's padding ends."""
+    sections = []
+    end = _align(_SECTIONS_START + count * _SECTION.size)
+    taken = 0
+    for index in range(count):
+        kind, name, offset, size = _SECTION.unpack_from(data, _SECTIONS_START + index * _SECTION.size)
+        taken += size
+        if size and not _SECTIONS_START + count * _SECTION.size <= offset <= length - size:
+            raise XclbinError(f"section {index} (kind {kind}) is {size} bytes at {offset}, outside the file of {length} bytes")
+        if taken > length:
+            raise XclbinError(f"the first {index + 1} sections are {taken} bytes, more than the file of {length}: they overlap")
+        sections.append(Section(kind, data[offset : offset + size] if size else b"", tables.text(name)))
+        end = max(end, _align(offset + size) if size else 0)
+    return tuple(sections), min(end, length)
+
+
+def _check(xclbin: Xclbin) -> None:
+    """Reads every typed view once, so that none raises later, and checks what refers to what."""
+    for ip in xclbin.ips:
+        if ip.type == tables.IP_KERNEL and not all(ip.name.partition(":")[::2]):
+            raise XclbinError(f"IP_LAYOUT names a kernel {ip.name!r}, expected kernel:compute_unit")
+    _check_connections("CONNECTIVITY", xclbin.connections, len(xclbin.ips), len(xclbin.memories))
+    _check_connections("GROUP_CONNECTIVITY", xclbin.group_connections, len(xclbin.ips), len(xclbin.group_memories))
+    known = {kernel.name for kernel in xclbin.kernels}
+    for unit in xclbin.compute_units:
+        if unit.kernel not in known:
+            raise XclbinError(f"compute unit {unit.name} is of kernel {unit.kernel!r}, EMBEDDED_METADATA has {sorted(known)}")
+    _ = xclbin.clocks
+
+
+def _check_connections(what: str, connections: Iterable[tables.Connection], ips: int, memories: int) -> None:
+    for connection in connections:
+        if not (0 <= connection.ip < ips and 0 <= connection.memory < memories and connection.argument >= 0):
+            raise XclbinError(f"{what} has {connection}, but there are {ips} IPs and {memories} memories")

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The gate: hls4ml's C++ against the framework that trained the model, the one comparison that has a tolerance."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.hls.csim.compiled import Csim
+from hypersonic.hls.frontend.description import DescriptionError, Gate
+from hypersonic.hls.frontend.trained import TrainedModel
+from hypersonic.hls.project import ConversionError, HlsProject
+from hypersonic.hls.row import Row
+from hypersonic.hls.spec import TensorSpec
+
+#: random numbers that a model without rows of its own is compared on: csim of a large one takes seconds a row
+_RANDOM_NUMBERS = 100_000
+
+
+@contextmanager
+def modules_beside(model_file: Path) -> Iterator[None]:
+    """Modules beside the model can be imported, behind all others: only what has another name than a library is found there."""
+    directory = str(model_file.resolve().parent)
+    sys.path.append(directory)
+    try:
+        yield
+    finally:
+        sys.path.remove(directory)
+
+
+def compare(csim: Csim, trained: TrainedModel, gate: Gate | None, vocabularies: Sequence[int]) -> dict[str, Any]:
+    """csim against the framework that trained the model, on the gate's rows, in each output's units on the wire.
+
+    vocabularies: for each input, the rows of the table that it is an index of, or 0.
+    The worst of all outputs, and under "outputs" the same figures of each by name, with the trained model's own least and
+    greatest number. "warnings": without a tolerance, a sentence for each output that is nothing like the trained model's.
+    Raises ConversionError above the tolerance.
+    """
+    project = csim.project
+    rows = _rows(gate.rows, project.inputs) if gate else _random_rows(project.inputs, vocabularies)
+    x_raw = project.inputs.to_raw(rows)
+    _check_vocabularies(project, gate, x_raw, vocabularies)
+    numbers = zip(project.inputs.tensors, trained.inputs, project.inputs.split(x_raw), strict=True)
+    x = [spec.fixed.to_float(raw).astype(np.float32).reshape(-1, *tensor.shape) for spec, tensor, raw in numbers]
+    answers = zip(project.outputs.split(csim.predict_raw(x_raw)), trained.predict(x), strict=True)
+    outputs = {
+        spec.name: _figures(project.name, spec, tensor.name, *answer, gate)
+        for spec, tensor, answer in zip(project.outputs.tensors, trained.outputs, answers, strict=True)
+    }
+    return {
+        "rows": len(x_raw),
+        "source": gate.rows if gate else "random",
+        "max_abs_difference": max(figures["max_abs_difference"] for figures in outputs.values()),
+        "mean_abs_difference": max(figures["mean_abs_difference"] for figures in outputs.values()),
+        "fraction_exact": min(figures["fraction_exact"] for figures in outputs.values()),
+        "tolerance": gate.tolerance if gate else None,
+        "outputs": outputs,
+        "warnings": [] if gate else _warnings(project, outputs, len(x_raw)),
+    }
+
+
+def _warnings(project: HlsProject, outputs: Mapping[str, Mapping[str, float]], rows: int) -> list[str]:
+    return [
+        f"output {spec.name!r} of model {project.name!r} is not what the trained model answers: on {rows:,} random rows the "
+        f"worst difference is {figures['max_abs_difference']:g}, where the trained model's answers run from "
+        f"{figures['least']:g} to {figures['greatest']:g}. Give the layers wider types; with gate.rows and gate.tolerance in "
+        "the YAML the model is compared on your rows, and refused when it is worse than that"
+        for spec, figures in ((spec, outputs[spec.name]) for spec in project.outputs.tensors)
+        if _is_far(spec, figures)
+    ]
+
+
+def _is_far(spec: TensorSpec, figures: Mapping[str, float]) -> bool:
+    """Whether the worst difference is half of the answers' span or more (of their size, where they are all one number), and
+    more than one step of the output's type. A difference that is NaN is far as well.
+    """
+    least, greatest, worst = (figures[name] for name in ("least", "greatest", "max_abs_difference"))
+    size = greatest - least or abs(greatest)
+    return not (worst < size / 2 or worst <= 2.0 ** (-spec.fixed.fraction - min(spec.exponents)))
+
+
+def _figures(
+    model: str,
+    spec: TensorSpec,
+    output: str,
+    y_raw: NDArray[np.int64],
+    expected: NDArray[np.float64],
+    gate: Gate | None,
+) -> dict[str, float]:
+    fixed, exponents = spec.fixed, spec.exponents
+    got, wanted = np.ldexp(fixed.to_float(y_raw), -exponents), np.ldexp(expected, -exponents)
+    difference = np.abs(got - wanted)
+    worst = int(difference.max(axis=1).argmax())
+    if gate and not difference.max() <= gate.tolerance_of(output):
+        raise ConversionError(
+            f"model {model!r}, output {output!r}: row {worst} of {gate.rows} gives {got[worst].tolist()} in fixed point and "
+            f"{wanted[worst].tolist()} in the trained model, tolerance {gate.tolerance_of(output):g}; widen the precisions in "
+            "the YAML"
+        )
+    return {
+        "max_abs_difference": float(difference.max()),
+        "mean_abs_difference": float(difference.mean()),
+        "fraction_exact": float(np.mean(np.rint(np.ldexp(expected, fixed.fraction)) == y_raw)),
+        "least": float(wanted.min()),
+        "greatest": float(wanted.max()),
+    }
+
+
+def _rows(place: str, inputs: Row) -> list[NDArray[np.float32]]:
+    """What the user's function gives: an array for one input, a sequence of them for several."""
+    module, function = place.split(":", 1)
+    count = len(inputs.tensors)
+    try:
+        given = getattr(import_module(module), function)()
+        rows = [np.asarray(part, dtype=np.float32) for part in (given if count > 1 else [given])]
+    except Exception as error:  # the function is the user's
+        raise DescriptionError(
+            f"gate.rows is {place!r}, which gives no rows: {type(error).__name__}: {error}; expected a function without "
+            "arguments in a module beside the YAML, whose name no library has, or on PYTHONPATH"
+        ) from error
+    if len(rows) != count:
+        raise DescriptionError(f"gate.rows {place!r} gives {len(rows)} arrays, expected {count}, one for each input")
+    shapes, first = [part.shape for part in rows], rows[0].shape[:1]
+    if 0 in (*first, rows[0].size) or shapes != [(*first, tensor.size) for tensor in inputs.tensors]:
+        wanted = " and ".join(f"(rows, {tensor.size})" for tensor in inputs.tensors)
+        raise DescriptionError(f"gate.rows {place!r} gives shape {' and '.join(map(str, shapes))}, expected {wanted}")
+    return rows
+
+
+def _random_rows(inputs: Row, vocabularies: Sequence[int]) -> list[NDArray[Any]]:
+    """Up to a thousand rows, fewer of long ones, for a model that brings none: a figure for the report, no judgement. Numbers
+    of unit width around zero; of an input that is an index, the indices that the table and its type have."""
+    rng, rows = np.random.default_rng(1), max(4, min(1000, _RANDOM_NUMBERS // inputs.size))
+
+    def numbers(tensor: TensorSpec, vocabulary: int) -> NDArray[np.float64]:
+        if not vocabulary:
+            return rng.normal(size=(rows, tensor.size))
+        last = min(vocabulary - 1, int(tensor.fixed.max_raw * 2.0**-tensor.fixed.fraction))
+        return rng.integers(0, last, endpoint=True, size=(rows, tensor.size)).astype(np.float64)
+
+    found = [numbers(*described) for described in zip(inputs.tensors, vocabularies, strict=True)]
+    return [tensor.quantise(np.ldexp(x, -tensor.exponents)) for tensor, x in zip(inputs.tensors, found, strict=True)]
+
+
+def _check_vocabularies(project: HlsProject, gate: Gate | None, x_raw: NDArray[np.int64], vocabularies: Sequence[int]) -> None:
+    """The framework knows no answer for an index without a row."""
+    for tensor, raw, vocabulary in zip(project.inputs.tensors, project.inputs.split(x_raw), vocabularies, strict=True):
+        index = tensor.fixed.to_float(raw)
+        wrong = np.argwhere((index < 0) | (index >= vocabulary))
+        if gate and vocabulary and len(wrong):
+            row, place = (int(number) for number in wrong[0])
+            raise DescriptionError(
+                f"gate.rows {gate.rows!r}: input {tensor.name!r} of row {row} holds the index {index[row, place]:g} in "
+                f"{tensor.fixed}, expected 0 to {vocabulary - 1}, the rows of the embedding's table"
+            )

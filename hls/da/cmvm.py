@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""x @ constants as adders: da4ml's solver, block by block, its answers read back as exact integers.
+
+da4ml (github.com/calad0i/da4ml) finds few adders for a matrix of constants; a factorisation that does not multiply out to
+the very weights is an error, not a wrong number. Its time grows much faster than the matrix: `python -m
+bench.da_blocks` prints seconds and adders by the size of what it is given at once. So a matrix larger than BLOCK is cut
+evenly both ways, and what the blocks of one output make is added up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.hls.da.graph import AdderGraph
+from hypersonic.hls.da.network import INSTEAD, UnsupportedLayerError
+from hypersonic.hls.fixed import Rounding
+
+#: most inputs, and most outputs, of a matrix that the solver is given whole
+BLOCK = 64
+
+
+@dataclass(frozen=True)
+class _Form:
+    """A node that is a linear form of the matrix's inputs: node = inputs @ coefficients * 2**-fraction."""
+
+    node: int
+    fraction: int
+    coefficients: NDArray[np.int64]
+
+
+def factored(graph: AdderGraph, layer: str, x: Sequence[int], weight: NDArray[np.int64], block: int = BLOCK) -> list[int]:
+    """Nodes of x @ weight. x: n_in nodes. weight: (n_in, n_out) int64, magnitudes below 2**24, for the solver holds float32.
+
+    block: most rows and columns of what is factored at once. Raises UnsupportedLayerError if the adders are not the weights.
+    """
+    sums: list[int] = []
+    for columns in evenly(weight.shape[1], block):
+        parts = [_block(graph, layer, x[rows], weight[rows, columns], columns.start) for rows in evenly(len(x), block)]
+        sums += [_tree(graph, terms) for terms in zip(*parts, strict=True)]
+    return sums
+
+
+def evenly(count: int, most: int) -> list[slice]:
+    """0..count in as few slices of at most `most` as do, whose lengths differ by one at most."""
+    pieces = -(-count // most)
+    ends = [count * i // pieces for i in range(pieces + 1)]
+    return [slice(*ends) for ends in pairwise(ends)]
+
+
+def _tree(graph: AdderGraph, terms: Sequence[int]) -> int:
+    """Their sum, as flat as it can be."""
+    if len(terms) == 1:
+        return terms[0]
+    half = len(terms) // 2
+    return graph.add(_tree(graph, terms[:half]), _tree(graph, terms[half:]))
+
+
+def _block(graph: AdderGraph, layer: str, x: Sequence[int], weight: NDArray[np.int64], first: int) -> list[int]:
+    """As `factored`, of a matrix that the solver takes whole. first: its first column's number in the layer."""
+    from da4ml.cmvm import solve
+
+    ranges = [(*map(float, graph.range(node)), 1.0) for node in x]
+    solution = solve(np.ascontiguousarray(weight, dtype=np.float32), qintervals=ranges, adder_size=1, carry_size=-1, hard_dc=2)
+    identity = np.eye(len(x), dtype=np.int64)
+    forms = [_Form(node, 0, identity[i]) for i, node in enumerate(x)]
+    bounds = _Bounds.of(graph, x)
+    for stage in solution.solutions:
+        forms = _replay(graph, stage, forms, bounds)
+    wrong = [first + j for j, form in enumerate(forms) if not np.array_equal(form.coefficients, weight[:, j] << form.fraction)]
+    if wrong:
+        raise UnsupportedLayerError(f"layer {layer!r}: da4ml's adders do not make up the weights of outputs {wrong}; {INSTEAD}")
+    return [graph.drop(form.node, form.fraction, Rounding.TRN) for form in forms]
+
+
+@dataclass(frozen=True)
+class _Bounds:
+    """Ranges of the matrix's inputs, for exact ranges of linear forms of them."""
+
+    low: NDArray[Any]
+    high: NDArray[Any]
+
+    @classmethod
+    def of(cls, graph: AdderGraph, x: Sequence[int]) -> _Bounds:
+        low, high = zip(*(graph.range(node) for node in x), strict=True)
+        return cls(np.array(low, dtype=object), np.array(high, dtype=object))
+
+    def range(self, coefficients: NDArray[np.int64]) -> tuple[int, int]:
+        used = np.flatnonzero(coefficients)
+        factors = coefficients[used].astype(object)
+        ends = np.stack([factors * self.low[used], factors * self.high[used]]) if len(used) else np.zeros((2, 0), dtype=object)
+        return int(ends.min(axis=0).sum()), int(ends.max(axis=0).sum())
+
+
+def _replay(graph: AdderGraph, stage: Any, x: list[_Form], bounds: _Bounds) -> list[_Form]:
+    """The nodes of one da4ml CombLogic: its op list holds inputs (opcode -1) and adders (0: a + b*2**data, 1: a - ...)."""
+    forms: list[_Form] = []
+    for op in stage.ops:
+        if op.opcode == -1:
+            source = x[op.id0]
+            forms.append(_Form(source.node, source.fraction - stage.inp_shifts[op.id0], source.coefficients))
+        else:
+            forms.append(_added(graph, forms[op.id0], _scaled(forms[op.id1], op.data), bool(op.opcode), bounds))
+    zero = _Form(graph.constant(0), 0, np.zeros_like(x[0].coefficients))
+    outputs = zip(stage.out_idxs, stage.out_shifts, stage.out_negs, strict=True)
+    return [
+        zero if index < 0 else _signed(graph, _scaled(forms[index], shift), negative, zero, bounds)
+        for index, shift, negative in outputs
+    ]
+
+
+def _scaled(form: _Form, exponent: int) -> _Form:
+    return _Form(form.node, form.fraction - int(exponent), form.coefficients)
+
+
+def _signed(graph: AdderGraph, form: _Form, negative: bool, zero: _Form, bounds: _Bounds) -> _Form:
+    if not negative:
+        return _normal(graph, form)
+    return _normal(graph, _added(graph, _Form(zero.node, form.fraction, zero.coefficients), form, True, bounds))
+
+
+def _normal(graph: AdderGraph, form: _Form) -> _Form:
+    """The same with no negative fraction, so that coefficients are what the weights are."""
+    if form.fraction >= 0:
+        return form
+    return _Form(graph.shift(form.node, -form.fraction), 0, form.coefficients << -form.fraction)
+
+
+def _added(graph: AdderGraph, a: _Form, b: _Form, subtract: bool, bounds: _Bounds) -> _Form:
+    fraction = max(a.fraction, b.fraction)
+    shift_a, shift_b = fraction - a.fraction, fraction - b.fraction
+    right = b.coefficients << shift_b
+    coefficients = (a.coefficients << shift_a) + (-right if subtract else right)
+    before = len(graph.nodes)
+    node = graph.add(a.node, b.node, shift_a, shift_b, subtract=subtract)
+    if len(graph.nodes) > before:
+        graph.narrow(node, *bounds.range(coefficients))
+    return _Form(node, fraction, coefficients)

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the registers go: each node of an adder graph in the earliest stage that still has time for it.
+
+No open tool gives timing for UltraScale+, so time is what hls/da/delay.py counts for the logic. STAGE_NS is the one knob.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from hypersonic.hls.da.delay import FF_SETUP, REGISTERED, WIRE, Arrival, arrival
+from hypersonic.hls.da.graph import Add, AdderGraph, Clamp, Constant, Drop, Input, Operation, Shift, Wrap, operands
+from hypersonic.hls.fixed import BY_SIGN, Rounding
+
+#: from register to register, by estimate; 300 MHz are 3.33 ns, and the rest is for wires longer than the usual ones
+STAGE_NS = 2.8
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """stage[i]: the clock, from 0, in which node i is computed. ready_ps[i]: how long after the clock's edge, by estimate.
+
+    widths[i]: bits of node i that are read, first in its own stage, then in each later one up to its last reader. Bits that
+    every reader drops are not there: a sum that wraps needs no more of its terms than it keeps. Empty when nobody reads it.
+    """
+
+    graph: AdderGraph
+    stage: tuple[int, ...]
+    widths: tuple[tuple[int, ...], ...]
+    ready_ps: tuple[int, ...]
+
+    @property
+    def stages(self) -> int:
+        """Clocks from a row's registers at the input to its result."""
+        return 1 + max(self.stage[i] for i in self.graph.outputs)
+
+    @property
+    def adders(self) -> int:
+        """Two-operand and rounding adders."""
+        return sum(isinstance(node.operation, Add | Drop) and is_logic(node.operation) for node in self.graph.nodes)
+
+    @property
+    def register_bits(self) -> int:
+        """Bits of all pipeline registers, the input's among them."""
+        return sum(
+            sum(widths if isinstance(node.operation, Input) else widths[1:])
+            for node, widths in zip(self.graph.nodes, self.widths, strict=True)
+            if not isinstance(node.operation, Constant)
+        )
+
+    @property
+    def estimated_luts(self) -> int:
+        """One LUT per bit of an adder or a clamp: an estimate from the graph, never a placed figure."""
+        nodes = zip(self.graph.nodes, self.widths, strict=True)
+        return sum(widths[0] for node, widths in nodes if widths and is_logic(node.operation))
+
+
+def is_logic(operation: Operation) -> bool:
+    """Whether it is more than wires."""
+    return isinstance(operation, Add | Clamp) or (isinstance(operation, Drop) and operation.rounding is not Rounding.TRN)
+
+
+def schedule(graph: AdderGraph, output_widths: Sequence[int], stage_ns: float = STAGE_NS) -> Schedule:
+    """As soon as possible, and every output, of so many bits as `output_widths` says, in the last stage.
+
+    stage_ns: most between two registers, by estimate; an operation that takes longer has a stage to itself.
+    """
+    readers = Counter(i for node in graph.nodes for i in operands(node.operation)) + Counter(graph.outputs)
+    outputs, stages, arrivals = frozenset(graph.outputs), list[int](), list[Arrival]()
+    for i, node in enumerate(graph.nodes):
+        read = operands(node.operation)
+        stage = max((stages[k] for k in read), default=0)
+        here = arrival(graph, i, [arrivals[k] if stages[k] == stage else REGISTERED for k in read])
+        # an output has a wire to go before the next register, which is not ours
+        least_ps = here.ps + FF_SETUP + (WIRE if i in outputs else 0)
+        if least_ps > 1000 * stage_ns and any(stages[k] == stage and arrivals[k] != REGISTERED for k in read):
+            stage, here = stage + 1, arrival(graph, i, [REGISTERED] * len(read))
+        stages.append(stage)
+        arrivals.append(here if readers[i] == 1 else here.alone)
+    widths = _widths(graph, tuple(stages), output_widths)
+    return Schedule(graph, tuple(stages), widths, tuple(here.ps for here in arrivals))
+
+
+def _widths(graph: AdderGraph, stages: tuple[int, ...], output_widths: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """From the outputs backwards: how many low bits of each node are read in which stage."""
+    last = max(stages[i] for i in graph.outputs)
+    reads: list[dict[int, int]] = [{} for _ in graph.nodes]
+    for i, width in zip(graph.outputs, output_widths, strict=True):
+        _read(reads[i], last, min(graph.nodes[i].width, width))
+    for i in reversed(range(len(graph.nodes))):
+        if not reads[i]:
+            continue
+        for operand, bits in _needs(graph, i, max(reads[i].values())):
+            _read(reads[operand], stages[i], max(min(graph.nodes[operand].width, bits), 1))
+    return tuple(tuple(_per_stage(read, stage)) for read, stage in zip(reads, stages, strict=True))
+
+
+def _read(read: dict[int, int], stage: int, bits: int) -> None:
+    read[stage] = max(read.get(stage, 0), bits)
+
+
+def _per_stage(read: dict[int, int], first: int) -> Iterator[int]:
+    for stage in range(first, max(read, default=first - 1) + 1):
+        yield max(bits for at, bits in read.items() if at >= stage)
+
+
+def _needs(graph: AdderGraph, i: int, width: int) -> Iterator[tuple[int, int]]:
+    """(operand, its low bits that matter) for the `width` low bits of node i: carries only go up."""
+    match graph.nodes[i].operation:
+        case Add(a, b, shift_a, shift_b):
+            yield a, width - shift_a
+            yield b, width - shift_b
+        case Shift(a, bits):
+            yield a, width - bits
+        case Drop(a, bits, rounding):
+            yield a, graph.nodes[a].width if rounding in BY_SIGN else width + bits
+        case Wrap(a, bits):
+            yield a, min(width, bits)
+        case Clamp(a):
+            yield a, graph.nodes[a].width

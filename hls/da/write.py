@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The da core on disk: a Network's adders, pipelined, behind two streams."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from hypersonic.hls.core import AXIS_RTL, Core, Logic
+from hypersonic.hls.da.emit import Lanes, core_module, network_module
+from hypersonic.hls.da.lower import adder_graph
+from hypersonic.hls.da.network import Network
+from hypersonic.hls.da.schedule import Schedule, schedule
+from hypersonic.hls.row import Row
+
+#: clocks a result spends in axis_fifo: its memory, its output register
+_FIFO_CYCLES = 2
+
+
+def write_core(
+    network: Network,
+    name: str,
+    inputs: Row,
+    outputs: Row,
+    directory: Path,
+    progress: Callable[[str], None] = lambda _: None,
+) -> tuple[Core, dict[str, Any]]:
+    """Write <name>_core.sv, <name>_network.sv and core.json into `directory`; return the core and its figures.
+
+    inputs, outputs: the network's tensors, in its order. progress: told of work that takes time. Raises
+    UnsupportedLayerError with the layer's name.
+    """
+    x, y = Lanes(network.input_types), Lanes(network.output_types)
+    plan = schedule(adder_graph(network, progress), y.widths)
+    directory.mkdir(parents=True, exist_ok=True)
+    inner, top = f"{name}_network", f"{name}_core"
+    (directory / f"{inner}.sv").write_text(network_module(inner, plan, x, y))
+    (directory / f"{top}.sv").write_text(core_module(top, inner, plan, x.bits, y.bits))
+    shared = [AXIS_RTL / "axis_fifo.sv", AXIS_RTL / "axis_free_running.sv"]
+    sources = (*shared, directory / f"{inner}.sv", directory / f"{top}.sv")
+    core = Core(
+        name, "da", top, sources, inputs, outputs, ii=1, latency_cycles=plan.stages + _FIFO_CYCLES,
+        logic=Logic(plan.estimated_luts, plan.register_bits),
+    )  # fmt: skip
+    core.save(directory)
+    return core, _figures(core, plan)
+
+
+def _figures(core: Core, plan: Schedule) -> dict[str, Any]:
+    return {
+        "kind": core.kind,
+        "ii": core.ii,
+        "latency_cycles": core.latency_cycles,
+        "stages": plan.stages,
+        "adders": plan.adders,
+        "estimated_luts": plan.estimated_luts,
+        "register_bits": plan.register_bits,
+    }

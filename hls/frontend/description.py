@@ -1,0 +1,351 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the YAML beside a model file says: precisions, scales, hls4ml's options, and the rows the conversion is judged on.
+
+name: facile                        # an identifier: the kernel's and the model's name
+part: xcu250-figd2104-2L-e          # default
+max_batch_size: 160000              # default
+input:
+  name: rows
+  precision: ap_fixed<18,10,AP_RND_CONV,AP_SAT>
+  scale_exponents: [0, -3, ...]     # one per element, or one number for all; default 0
+  datatype: FP32                    # how it travels: FP32 (default), FP16, BF16, INT8/16/32 (raw fixed point), UINT8/16/32
+  shape: [18, 1]                    # optional, on the wire, without the batch: other dimensions of as many elements
+  wire: ap_fixed<16,10>             # optional, of integers: their type; default: precision's own binary point where it fits
+output:
+  name: energy
+  scale_exponents: 0
+  precision: ap_fixed<...>          # optional: the last layer's result
+inputs:                             # instead of input, for a model with several: by the model's own names, in any order
+  calo: {precision: "ap_fixed<18,10>"}          # name: on the wire, default: the model's own
+  track: {precision: "ap_fixed<12,4>", datatype: INT16}
+outputs:                            # instead of output; one that is left out has all defaults
+  energy: {scale_exponents: -10}
+hls4ml:                             # laid over config_from_keras_model(granularity="name")
+  Model: {Precision: {default: "ap_fixed<18,8>"}, Strategy: distributed_arithmetic}
+  LayerName: {dense_1: {Precision: {accum: "ap_fixed<32,12>"}}}
+  IOType: io_parallel               # default; io_stream for images
+network: package.module:function    # of a zoo folder without a .h5: writes it to the path it is given (hls/zoo_models.py)
+gate:
+  rows: package.module:function     # () -> (rows, n_in) float32, as on the wire; a sequence of them for several inputs
+  tolerance: 0.05                   # greatest |csim - Keras| of any output, in its units on the wire; or one by name for each
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from hypersonic.hls.fixed import FixedPoint, PrecisionError
+from hypersonic.hls.keywords import KEYWORDS
+from hypersonic.hls.project import ConversionError, is_identifier
+from hypersonic.hls.row import MAX_TENSORS
+from hypersonic.hls.sources import source_files
+from hypersonic.hls.spec import DATATYPES
+from hypersonic.hls.zoo_models import made_model
+
+SUFFIXES = (".h5", ".keras", ".onnx")
+ZOO = Path(__file__).resolve().parents[1] / "zoo"
+_PART = "xcu250-figd2104-2L-e"
+_MAX_BATCH_SIZE = 160_000
+
+#: XRT names a compute unit <name>:<name>_<number> in 63 characters, and there are up to 128 of them
+MAX_NAME_LENGTH = 29
+
+#: a factor beyond 2**300 takes every float32 out of its range or to nothing
+MAX_SCALE_EXPONENT = 300
+
+_SIDES = (("input", "inputs"), ("output", "outputs"))
+_FIELDS = {"name", "input", "inputs", "output", "outputs", "part", "max_batch_size", "hls4ml", "gate", "network"}
+_SIDE_FIELDS = {"name", "precision", "scale_exponents", "datatype", "wire", "shape"}
+_HLS4ML_FIELDS = {"Model", "LayerType", "LayerName", "IOType"}
+_IO_TYPES = ("io_parallel", "io_stream")
+_GATE_FIELDS = {"rows", "tolerance"}
+
+#: a part's name ends in Tcl scripts that Vitis runs
+_PART_NAME = re.compile(r"[A-Za-z0-9_-]+")
+
+
+class DescriptionError(ConversionError):
+    """A model that is not there, or a YAML beside it that does not describe one: file, field, got, expected."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """An input or output as the YAML gives it. scale_exponents: empty, one for all, or one per element.
+
+    name: on the wire. tensor: the model's own name; None: the YAML speaks of the only one there is. shape: on the wire, of a
+    row; empty: the model's own.
+    """
+
+    name: str
+    fixed: FixedPoint | None = None
+    scale_exponents: tuple[int, ...] = ()
+    datatype: str = "FP32"
+    wire: FixedPoint | None = None
+    tensor: str | None = None
+    shape: tuple[int, ...] = ()
+
+    def exponents(self, size: int) -> tuple[int, ...]:
+        return self.scale_exponents * size if len(self.scale_exponents) == 1 else self.scale_exponents
+
+
+@dataclass(frozen=True)
+class Gate:
+    """rows: "module:function". tolerance: greatest |csim - Keras| allowed, in an output's units on the wire.
+
+    One for all outputs, or by the output's name (the model's own).
+    """
+
+    rows: str
+    tolerance: float | dict[str, float]
+
+    def tolerance_of(self, output: str) -> float:
+        return self.tolerance[output] if isinstance(self.tolerance, dict) else self.tolerance
+
+    def check(self, outputs: Sequence[str]) -> None:
+        """outputs: the model's. Raises DescriptionError when the tolerances are not theirs."""
+        if isinstance(self.tolerance, dict) and self.tolerance.keys() != set(outputs):
+            raise DescriptionError(f"gate.tolerance names {', '.join(self.tolerance)}, expected each of {', '.join(outputs)}")
+
+
+@dataclass(frozen=True)
+class ModelDescription:
+    """One model file and the YAML beside it."""
+
+    file: Path
+    name: str
+    inputs: tuple[Side, ...]
+    outputs: tuple[Side, ...]
+    part: str = _PART
+    max_batch_size: int = _MAX_BATCH_SIZE
+    hls4ml: dict[str, Any] = field(default_factory=dict)
+    gate: Gate | None = None
+    network: str | None = None
+
+    @property
+    def core(self) -> str:
+        """The core that hls4ml's Strategy means: "rf" when any is Resource, "da" otherwise."""
+        layers = [self.hls4ml.get("Model"), *(self.hls4ml.get("LayerName") or {}).values()]
+        layers += (self.hls4ml.get("LayerType") or {}).values()
+        strategies = {str((settings or {}).get("Strategy", "")).lower() for settings in layers}
+        return "rf" if "resource" in strategies else "da"
+
+
+def sides_of(sides: tuple[Side, ...], names: Sequence[str], role: str) -> tuple[Side, ...]:
+    """What a YAML says of the tensors `names`, in their order. role: "input" or "output". Raises DescriptionError."""
+    listed = ", ".join(names)
+    if [side.tensor for side in sides] == [None]:
+        if len(names) > 1:
+            raise DescriptionError(f"the model has the {role}s {listed}: describe each by its name under {role}s, not {role}")
+        return sides
+    by_name = {side.tensor: side for side in sides}
+    if unknown := sorted(str(name) for name in by_name.keys() - set(names)):
+        raise DescriptionError(f"{role}s names {', '.join(unknown)}, the model has {listed}")
+    if role == "input" and (missing := [name for name in names if name not in by_name]):
+        raise DescriptionError(f"inputs says nothing of {', '.join(missing)}, expected each of {listed}, with its precision")
+    return tuple(by_name.get(name, Side(name)) for name in names)
+
+
+def find_model(model: str) -> Path:
+    """A zoo name or a path -> the model file, its YAML beside it. Raises DescriptionError with the names there are.
+
+    A zoo model that ships no weights is made from its seed the first time, which can take a minute; ConversionError when that
+    fails.
+    """
+    path = Path(model)
+    if path.suffix in SUFFIXES:
+        if not path.is_file():
+            raise DescriptionError(f"model file {model} does not exist")
+        return path
+    folder = ZOO / model
+    found = [file for suffix in SUFFIXES if (file := folder / f"{model}{suffix}").is_file()]
+    if not found and (described := folder / f"{model}.yaml").is_file():
+        return _made(described)
+    if not found:
+        names = sorted(file.parent.name for file in source_files(ZOO, "*/*.yaml"))
+        raise DescriptionError(
+            f"model is {model!r}, expected a zoo name ({', '.join(names)}) or a path to a {', '.join(SUFFIXES)} file"
+        )
+    return found[0]
+
+
+def _made(described: Path) -> Path:
+    network = read_description(described).network
+    if network is None:
+        raise DescriptionError(f"{described}: no model file beside it and no network that writes one, expected either")
+    return made_model(described, network)
+
+
+def description_file(model_file: Path) -> Path:
+    """The YAML beside a model file. Raises DescriptionError when it is missing."""
+    file = model_file.with_suffix(".yaml")
+    if not file.is_file():
+        raise DescriptionError(f"{file} does not exist; a model needs a YAML beside it with at least name, input and output")
+    return file
+
+
+def read_description(model_file: Path) -> ModelDescription:
+    """Read the YAML beside a model file. Raises DescriptionError naming the field."""
+    file = description_file(model_file)
+    value = _load(file)
+    inputs, outputs = (_sides(file, value, *words) for words in _SIDES)
+    for side in inputs:
+        if side.fixed is None:
+            where = "input" if side.tensor is None else f"inputs.{side.tensor}"
+            raise DescriptionError(
+                f"{file}: {where}.precision is missing, expected for example ap_fixed<18,8,AP_RND_CONV,AP_SAT>"
+            )
+    return ModelDescription(
+        file=model_file,
+        name=_name(file, value["name"]),
+        inputs=inputs,
+        outputs=outputs,
+        part=_part(file, value.get("part", _PART)),
+        max_batch_size=_integer(f"{file}: max_batch_size", value.get("max_batch_size", _MAX_BATCH_SIZE), 1, (1 << 31) - 1),
+        hls4ml=_hls4ml(file, value),
+        gate=_gate(file, value),
+        network=_network(file, value.get("network")),
+    )
+
+
+def _load(file: Path) -> dict[str, Any]:
+    try:
+        value = yaml.safe_load(file.read_bytes())
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        raise DescriptionError(f"{file} is not YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(value, dict):
+        raise DescriptionError(f"{file} holds {value!r:.80}, expected the fields name, input and output")
+    if "backend" in value:
+        raise DescriptionError(f"{file.stem} has no kernel: the server's backend {value['backend']} runs it on the host")
+    _check_keys(f"{file}", value, _FIELDS)
+    missing = [words[0] for words in (*_SIDES, ("name",)) if not value.keys() & set(words)]
+    if missing:
+        raise DescriptionError(f"{file}: {', '.join(missing)} missing, expected name, input and output")
+    return value
+
+
+def _check_keys(where: str, value: dict[str, Any], known: set[str]) -> None:
+    unknown = sorted(str(key) for key in value if key not in known)
+    if unknown:
+        raise DescriptionError(f"{where}: unknown field {', '.join(unknown)}, expected {', '.join(sorted(known))}")
+
+
+def _mapping(where: str, value: Any, known: set[str] | None = None) -> dict[str, Any]:
+    """value, or {} for nothing. known: the only keys it may have. Raises DescriptionError."""
+    found = {} if value is None else value
+    if not isinstance(found, dict):
+        raise DescriptionError(f"{where} is {found!r}, expected a mapping")
+    if known is not None:
+        _check_keys(where, found, known)
+    return found
+
+
+def _integer(where: str, value: Any, low: int, high: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise DescriptionError(f"{where} is {value!r}, expected an integer from {low} to {high}")
+    return value
+
+
+def _name(file: Path, name: Any) -> str:
+    if not isinstance(name, str) or not is_identifier(name) or len(name) > MAX_NAME_LENGTH:
+        raise DescriptionError(
+            f"{file}: name is {name!r}, expected a letter, then letters, digits and single underscores, "
+            f"{MAX_NAME_LENGTH} characters at most: the kernel is called by it"
+        )
+    if name in KEYWORDS:
+        raise DescriptionError(f"{file}: name is {name!r}, a word of Verilog or C++; take another")
+    return name
+
+
+def _part(file: Path, part: Any) -> str:
+    if not isinstance(part, str) or not _PART_NAME.fullmatch(part):
+        raise DescriptionError(f"{file}: part is {part!r}, expected an AMD part such as {_PART}")
+    return part
+
+
+def _network(file: Path, network: Any) -> str | None:
+    if network is not None and (not isinstance(network, str) or not all(network.partition(":"))):
+        raise DescriptionError(f"{file}: network is {network!r}, expected 'module:function', which writes the .h5 it is given")
+    return network
+
+
+def _hls4ml(file: Path, value: dict[str, Any]) -> dict[str, Any]:
+    options = _mapping(f"{file}: hls4ml", value.get("hls4ml"), _HLS4ML_FIELDS)
+    io_type = options.get("IOType", _IO_TYPES[0])
+    if io_type not in _IO_TYPES:
+        raise DescriptionError(f"{file}: hls4ml.IOType is {io_type!r}, expected {' or '.join(_IO_TYPES)}")
+    for group, content in options.items():
+        if group == "IOType":
+            continue
+        for layer, settings in _mapping(f"{file}: hls4ml.{group}", content).items():
+            if group != "Model":
+                _mapping(f"{file}: hls4ml.{group}.{layer}", settings)
+    return {group: content for group, content in options.items() if content is not None}
+
+
+def _sides(file: Path, value: dict[str, Any], one: str, several: str) -> tuple[Side, ...]:
+    if one in value and several in value:
+        raise DescriptionError(f"{file}: both {one} and {several}, expected one of them")
+    if one in value:
+        return (_side(file, value[one], one, None),)
+    tensors = _mapping(f"{file}: {several}", value[several])
+    if (one == "input" and not tensors) or len(tensors) > MAX_TENSORS:
+        raise DescriptionError(f"{file}: {several} describes {len(tensors)} tensors, expected 1 to {MAX_TENSORS} by name")
+    for tensor in tensors:
+        if not isinstance(tensor, str):
+            raise DescriptionError(f"{file}: {several} describes {tensor!r}, expected a tensor's name, a text")
+    return tuple(_side(file, content, f"{several}.{tensor}", tensor) for tensor, content in tensors.items())
+
+
+def _side(file: Path, content: Any, where: str, tensor: str | None) -> Side:
+    side = _mapping(f"{file}: {where}", content, _SIDE_FIELDS)
+    name = side.get("name", where if tensor is None else tensor)
+    if not isinstance(name, str) or not name or not name.isprintable():
+        raise DescriptionError(f"{file}: {where}.name is {name!r}, expected the tensor's name, printable text")
+    datatype = side.get("datatype", "FP32")
+    if datatype not in DATATYPES:
+        raise DescriptionError(f"{file}: {where}.datatype is {datatype!r}, expected one of {', '.join(DATATYPES)}")
+    fixed, wire = (_fixed(f"{file}: {where}", side, field) for field in ("precision", "wire"))
+    exponents = _exponents(f"{file}: {where}.scale_exponents", side.get("scale_exponents", ()))
+    return Side(name, fixed, exponents, datatype, wire, tensor, _shape(f"{file}: {where}.shape", side.get("shape", [])))
+
+
+def _shape(where: str, shape: Any) -> tuple[int, ...]:
+    if not isinstance(shape, list) or not all(
+        isinstance(size, int) and not isinstance(size, bool) and size > 0 for size in shape
+    ):
+        raise DescriptionError(f"{where} is {shape!r}, expected a list of positive integers")
+    return tuple(shape)
+
+
+def _fixed(where: str, side: dict[str, Any], field: str) -> FixedPoint | None:
+    try:
+        return FixedPoint.parse(str(side[field])) if side.get(field) else None
+    except PrecisionError as error:
+        raise DescriptionError(f"{where}.{field}: {error}") from error
+
+
+def _exponents(where: str, value: Any) -> tuple[int, ...]:
+    values = value if isinstance(value, list | tuple) else (value,)
+    return tuple(_integer(where, exponent, -MAX_SCALE_EXPONENT, MAX_SCALE_EXPONENT) for exponent in values)
+
+
+def _gate(file: Path, value: dict[str, Any]) -> Gate | None:
+    gate = _mapping(f"{file}: gate", value.get("gate"), _GATE_FIELDS)
+    if not gate:
+        return None
+    rows, tolerance = str(gate.get("rows", "")), gate.get("tolerance")
+    numbers: dict[Any, Any] = tolerance if isinstance(tolerance, dict) else {"": tolerance}
+    if ":" not in rows or not all(isinstance(number, int | float) and 0 <= number < inf for number in numbers.values()):
+        raise DescriptionError(
+            f"{file}: gate is {gate}, expected rows: 'module:function' and tolerance: a number, 0 or more, or one by name for "
+            "each output"
+        )
+    found = {str(name): float(number) for name, number in numbers.items()}
+    return Gate(rows, found if isinstance(tolerance, dict) else found[""])

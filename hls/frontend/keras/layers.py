@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keras layers and their options that hls4ml 1.3.0's front end does not know, or drops without a word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
+
+from hypersonic.hls.da.network import UnsupportedLayerError
+from hypersonic.hls.project import ConversionError
+
+#: layers that do nothing at inference, which hls4ml leaves out
+_SKIPPED = ("Dropout",)
+
+_MERGES = ("Add", "Subtract", "Multiply", "Average", "Maximum", "Minimum", "Concatenate", "Dot")
+_RECURRENT = ("SimpleRNN", "LSTM", "GRU")
+
+Options = Mapping[str, Any]
+
+
+def check_keras_model(model: Any, supported: Collection[str]) -> None:
+    """supported: class names that hls4ml reads.
+
+    Raises ConversionError for dynamic shapes, UnsupportedLayerError for a layer.
+    """
+    for role, names, tensors in (("input", model.input_names, model.inputs), ("output", model.output_names, model.outputs)):
+        for name, tensor in zip(names, tensors, strict=True):
+            _check_shape(role, name, tuple(tensor.shape[1:]))
+    for layer in model.layers:
+        for why, remedy in _faults(layer, supported):
+            raise UnsupportedLayerError(f"layer {layer.name!r}: {why}; {remedy}")
+    for layer in nested_layers(model):
+        for why, remedy in (*_faults(layer, supported), *_nested_faults(layer)):
+            raise UnsupportedLayerError(f"layer {layer.name!r}, of a model in the model: {why}; {remedy}")
+
+
+def nested_layers(model: Any) -> Iterator[Any]:
+    """The layers of the models among a model's layers, however deep."""
+    for layer in model.layers:
+        if hasattr(layer, "layers"):
+            yield from layer.layers
+            yield from nested_layers(layer)
+
+
+def read_by_hls4ml(read: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """hls4ml's configuration of a model. Raises ConversionError with hls4ml's words when it stumbles."""
+    try:
+        return read()
+    except Exception as error:
+        raise ConversionError(f"hls4ml does not read the model: {type(error).__name__}: {error}") from error
+
+
+def _check_shape(role: str, name: str, shape: tuple[Any, ...]) -> None:
+    if not shape or None in shape:
+        listed = ", ".join(["batch", *(str(size) for size in shape)])
+        raise ConversionError(
+            f"{role} {name!r}: shape is ({listed}), expected every dimension after the batch as a number, and one at least: "
+            "hls4ml builds hardware of one size; make the model with Input(shape=...) of numbers"
+        )
+
+
+def _faults(layer: Any, supported: Collection[str]) -> Iterator[tuple[str, str]]:
+    """(what is wrong, what to do)"""
+    kind, options = type(layer).__name__, layer.get_config()
+    if kind not in supported and kind not in _SKIPPED:
+        yield (
+            f"hls4ml's Keras front end has no {kind}",
+            "build it of layers that it has, or serve the whole model by the server's onnxruntime backend",
+        )
+    if kind == "Softmax":
+        yield "hls4ml 1.3.0 writes C++ for a Softmax layer that does not compile", "use Activation('softmax')"
+    for option, wanted in _WANTED.get(kind.removeprefix("Q"), {}).items():
+        if not _is(options.get(option, wanted), wanted):
+            yield f"{kind} with {option}={options[option]}, which hls4ml ignores", f"expected {wanted}"
+    if quantiser := _power_of_two(options.get("activation")):
+        yield (
+            f"QKeras' {quantiser} rounds its numbers to powers of two, which hls4ml has for weights alone",
+            "take quantized_relu or quantized_bits",
+        )
+    if kind == "PReLU" and options.get("shared_axes"):
+        yield (
+            f"PReLU with shared_axes={list(options['shared_axes'])}, which hls4ml does not read",
+            "give every element its alpha",
+        )
+    if kind in _MERGES:
+        yield from _merge_faults(kind, layer.input)
+    if "BatchNormalization" in kind and list(layer.axis) != [len(layer.input.shape) - 1]:
+        yield f"BatchNormalization with axis={list(layer.axis)}, and hls4ml takes the last", "permute the axes"
+
+
+def _power_of_two(activation: Any) -> str:
+    """The name of such a quantiser in the place of an activation; empty for any other activation."""
+    name = activation.get("class_name") if isinstance(activation, dict) else activation
+    name = name if isinstance(name, str) else type(name).__name__
+    return name.partition("(")[0] if "_po2" in name else ""
+
+
+def _merge_faults(kind: str, tensors: Any) -> Iterator[tuple[str, str]]:
+    shapes = [tuple(tensor.shape[1:]) for tensor in tensors]
+    if kind != "Concatenate" and len(set(shapes)) > 1:
+        merged = " and ".join(map(str, dict.fromkeys(shapes)))
+        yield (
+            f"it merges the shapes {merged}, and hls4ml's C++ leaves elements out where they differ",
+            "give all the same shape",
+        )
+
+
+def _nested_faults(layer: Any) -> Iterator[tuple[str, str]]:
+    """What is put right in a model's own layers alone (hls/frontend/keras/merges.py)."""
+    if type(layer).__name__ in _MERGES and len(layer.input) > 2:
+        yield f"it merges {len(layer.input)} tensors, and hls4ml two", "merge them two by two, or in the outer model"
+    if len(layer.inbound_nodes) > 1 and not _is_input(layer):
+        yield "it is called more than once, and hls4ml reads the first call only", "make a layer for each"
+
+
+def _is_input(layer: Any) -> bool:
+    return type(layer).__name__ == "InputLayer"
+
+
+def _is(value: Any, wanted: Any) -> bool:
+    """Whether an option has the value, or has it along each axis. Of a loaded model, numbers are arrays of no dimension."""
+    values = value if isinstance(value, list | tuple) else [value.item() if hasattr(value, "item") else value]
+    return all(one == wanted for one in values)
+
+
+_CONVOLUTION: Options = {"dilation_rate": 1, "groups": 1, "data_format": "channels_last"}
+_RECURRENCE: Options = {"go_backwards": False, "stateful": False, "return_state": False, "time_major": False}
+
+#: what hls4ml takes an option for, whatever it says
+_WANTED: dict[str, Options] = {
+    "ReLU": {"max_value": None, "negative_slope": 0, "threshold": 0},
+    "Embedding": {"mask_zero": False},
+    "Bidirectional": {"merge_mode": "concat"},
+    "UpSampling2D": {"interpolation": "nearest", "data_format": "channels_last"},
+    **{f"{kind}Conv{n}D": _CONVOLUTION for kind in ("", "Separable", "Depthwise") for n in (1, 2)},
+    **dict.fromkeys(_RECURRENT, _RECURRENCE),
+    **{f"{kind}Pooling{n}D": {"data_format": "channels_last"} for kind in ("Max", "Average") for n in (1, 2)},
+}

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Merges of three and more tensors in a Keras 2 model, rewritten as merges of two (hls/frontend/merges.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hypersonic.hls.frontend.merges import in_tree, mean_note, pair_names
+
+#: merges that can be made of the same of two tensors, or, a mean, of a sum
+_PAIRED = ("Add", "Multiply", "Average", "Maximum", "Minimum", "Concatenate")
+
+#: a layer in Keras' configuration of a model
+_Layer = dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Paired:
+    """model: for hls4ml. pairs: names of merges that the trained model does not have. means: of means that became a scaling."""
+
+    model: Any
+    pairs: frozenset[str] = frozenset()
+    means: frozenset[str] = frozenset()
+    notes: tuple[str, ...] = ()
+
+
+def in_pairs(model: Any, custom_objects: Mapping[str, Any]) -> Paired:
+    """The same network with merges of two alone; the model itself where it has no others.
+
+    model: every layer called once, none of them a model. Names of inputs, outputs and layers stay.
+    """
+    config = model.get_config()
+    before = {layer["config"]["name"]: layer for layer in config.get("layers", ())}
+    wide = {name: layer for name, layer in before.items() if layer["class_name"] in _PAIRED and len(_sources(layer)) > 2}
+    if not wide:
+        return Paired(model)
+    made: dict[str, _Layer] = {}
+    for name, layer in before.items():
+        made |= _tree(layer, before) if name in wide else {name: layer}
+    paired = type(model).from_config({**config, "layers": list(made.values())}, custom_objects=dict(custom_objects))
+    for name in before.keys() - wide.keys():
+        paired.get_layer(name).set_weights(model.get_layer(name).get_weights())
+    means = {name: len(_sources(layer)) for name, layer in wide.items() if layer["class_name"] == "Average"}
+    notes = tuple(mean_note(name, count) for name, count in means.items())
+    return Paired(paired, frozenset(made.keys() - before.keys()), frozenset(means), notes)
+
+
+def _sources(layer: _Layer) -> list[Any]:
+    """The tensors that a layer reads."""
+    nodes = layer.get("inbound_nodes")
+    return list(nodes[0]) if nodes else []
+
+
+def _tree(layer: _Layer, taken: dict[str, _Layer]) -> dict[str, _Layer]:
+    """The layers in its place, by name."""
+    name, kind, sources = layer["config"]["name"], layer["class_name"], _sources(layer)
+    names, made = pair_names(name, taken), dict[str, _Layer]()
+    mean = kind == "Average"
+
+    def join(a: Any, b: Any) -> Any:
+        pair = next(names)
+        made[pair] = _like(layer, "Add" if mean else kind, [a, b], name=pair)
+        return [pair, 0, 0, {}]
+
+    left = in_tree(sources, 1 if mean else 2, join)
+    if mean:  # a normalisation, which multiplies by its gamma and adds nothing
+        gamma = {"class_name": "Constant", "config": {"value": 1 / len(sources)}}
+        return made | {name: _like(layer, "BatchNormalization", left, gamma_initializer=gamma, epsilon=0.0)}
+    return made | {name: _like(layer, kind, left)}
+
+
+def _like(layer: _Layer, kind: str, sources: list[Any], **options: Any) -> _Layer:
+    kept = {key: value for key, value in layer.items() if key != "build_config"}
+    config = {**layer["config"], **options}
+    return {**kept, "class_name": kind, "config": config, "name": config["name"], "inbound_nodes": [sources]}

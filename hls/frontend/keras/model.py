@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keras 2 and QKeras models: loading, and the path into hls4ml. Runs in a process of its own (see hls/convert.py).
+
+QKeras needs Keras 2: call use_keras_2() before anything imports keras, hls4ml included.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.hls.da.network import UnsupportedLayerError
+from hypersonic.hls.frontend.keras.layers import check_keras_model, read_by_hls4ml
+from hypersonic.hls.frontend.keras.merges import in_pairs
+from hypersonic.hls.frontend.keras.names import named_for_hls4ml
+from hypersonic.hls.frontend.merges import MEAN_TYPES, keep_all_bits
+from hypersonic.hls.frontend.trained import Tensor, TrainedModel
+from hypersonic.hls.project import ConversionError
+
+#: parts of the names of layers that hls4ml gives the type of a quantiser behind them
+_TAKES_TYPES = ("Dense", "Conv", "BatchNormalization", "Activation", "ReLU")
+
+
+def use_keras_2() -> None:
+    """Make `import keras` mean tf_keras in this process; TensorFlow's start-up messages are switched off."""
+    os.environ["TF_USE_LEGACY_KERAS"] = "1"
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+    import tf_keras
+
+    sys.modules["keras"] = tf_keras
+
+
+def load_keras(file: Path) -> TrainedModel:
+    """A .h5 or .keras file. Raises ConversionError when no Keras 2 or QKeras model is in it."""
+    return keras_model(_load(file))
+
+
+def keras_model(model: Any) -> TrainedModel:
+    """A Keras 2 model in memory. Raises UnsupportedLayerError for layers that hls4ml reads wrongly."""
+    import hls4ml
+
+    _check_graph(model)
+    check_keras_model(model, hls4ml.converters.get_supported_keras_layers())
+    custom = _custom_objects()
+    paired = in_pairs(model, custom)
+    named, names = named_for_hls4ml(paired.model, custom)
+    config = read_by_hls4ml(lambda: hls4ml.utils.config_from_keras_model(named, granularity="name", backend="Vitis"))
+    for name in paired.means:
+        config["LayerName"][names.get(name, name)]["Precision"].update(MEAN_TYPES)
+    inputs = tuple(
+        Tensor(name, names.get(name, name), _shape(tensor))
+        for name, tensor in zip(model.input_names, model.inputs, strict=True)
+    )
+    outputs = tuple(
+        Tensor(name, _last(named.get_layer(names.get(name, name)), config["LayerName"]), _shape(tensor))
+        for name, tensor in zip(model.output_names, model.outputs, strict=True)
+    )
+
+    def predict(x: Sequence[NDArray[np.float32]]) -> tuple[NDArray[np.float64], ...]:
+        y = model.predict(x[0] if len(x) == 1 else list(x), verbose=0, batch_size=4096)
+        return tuple(np.asarray(part, dtype=np.float64).reshape(len(x[0]), -1) for part in (y if len(outputs) > 1 else [y]))
+
+    def convert(config: dict[str, Any], directory: Path, name: str, part: str, io_type: str) -> Any:
+        options = conversion_options(directory, name, part, io_type)
+        graph = hls4ml.converters.convert_from_keras_model(named, hls_config=with_fusions(config), **options)
+        return keep_all_bits(graph, {names.get(name, name) for name in paired.pairs})
+
+    layers = _linear(named), _branching(named), _fused(named)
+    parameters = int(model.count_params())
+    return TrainedModel(
+        inputs, outputs, config, predict, convert, *layers, parameters=parameters, names=names, notes=paired.notes
+    )
+
+
+def _shape(tensor: Any) -> tuple[int, ...]:
+    return tuple(int(size) for size in tensor.shape[1:])
+
+
+def _last(layer: Any, named: Collection[str]) -> str:
+    """The hls4ml layer whose result a Keras layer's is: of an activation that is an option hls4ml makes a layer of its own.
+
+    A linear one is the layer itself: hls4ml leaves it out.
+    """
+    activation = layer.get_config().get("activation")
+    name = f"{layer.name}_{activation['class_name'] if isinstance(activation, dict) else activation}"
+    return name if name in named and activation != "linear" else str(layer.name)
+
+
+def _check_graph(model: Any) -> None:
+    """Ways to draw a model that hls4ml 1.3.0 reads as another model, without a word. Raises ConversionError."""
+    if isinstance(model.input, dict) or isinstance(model.output, dict):
+        raise ConversionError("the model's inputs or outputs are a dictionary, expected lists: their order is the kernel's")
+    layers = {layer.name for layer in model.layers}
+    for name in model.output_names:
+        if name not in layers or name in model.input_names:  # Keras counts on the names of layers that are an output twice
+            raise ConversionError(
+                f"output {name!r} is an input, or a layer that is an output twice; give it a layer of its own"
+            )
+    for layer in model.get_config()["layers"]:
+        if len(layer.get("inbound_nodes", ())) > 1:
+            raise UnsupportedLayerError(
+                f"layer {layer['config']['name']!r}: it is called {len(layer['inbound_nodes'])} times, and hls4ml reads the "
+                "first call only; make a layer for each"
+            )
+
+
+def _linear(model: Any) -> tuple[tuple[str, str], ...]:
+    """Linear activations and QKeras quantisers with the one layer they follow."""
+    return tuple((layer.name, before.name) for layer, before in _quantisers(model) if not _branches(model, before))
+
+
+def _branching(model: Any) -> tuple[tuple[str, str], ...]:
+    """The same behind a layer that others read too, of a kind whose type hls4ml takes from the quantiser it then removes."""
+    return tuple(
+        (layer.name, before.name)
+        for layer, before in _quantisers(model)
+        if _branches(model, before) and any(kind in type(before).__name__ for kind in _TAKES_TYPES)
+    )
+
+
+def _quantisers(model: Any) -> Iterator[tuple[Any, Any]]:
+    for layer in model.layers:
+        activation = layer.get_config().get("activation")
+        name = activation.get("class_name", "") if isinstance(activation, dict) else str(activation)
+        if type(layer).__name__ in ("Activation", "QActivation") and name.startswith(
+            ("linear", "quantized_bits", "quantized_linear")
+        ):
+            before = _before(layer)
+            if before is not None:
+                yield layer, before
+
+
+def _fused(model: Any) -> tuple[tuple[str, str], ...]:
+    """Normalisations straight behind a dense layer or a convolution (the second half of a separable one) that nothing else
+    reads.
+    """
+    pairs = ((layer, _before(layer)) for layer in model.layers if type(layer).__name__.endswith("BatchNormalization"))
+    return tuple(
+        (layer.name, f"{before.name}_pointwise" if "Separable" in type(before).__name__ else before.name)
+        for layer, before in pairs
+        if before is not None
+        and not _branches(model, before)
+        and any(kind in type(before).__name__ for kind in ("Dense", "Conv"))
+    )
+
+
+def _before(layer: Any) -> Any:
+    """The one layer that `layer` reads, or None."""
+    before = layer.inbound_nodes[0].inbound_layers
+    return None if isinstance(before, list) else before
+
+
+def _branches(model: Any, layer: Any) -> bool:
+    return len(layer.outbound_nodes) > 1 or layer.name in model.output_names
+
+
+def conversion_options(directory: Path, name: str, part: str, io_type: str = "io_parallel") -> dict[str, Any]:
+    """What every front end asks of hls4ml. Weights go into the headers, so that a compiled library stands alone."""
+    return {
+        "output_dir": str(directory),
+        "project_name": name,
+        "part": part,
+        "backend": "Vitis",
+        "io_type": io_type,
+        "clock_period": 3.3,
+        "write_weights_txt": False,
+    }
+
+
+def with_fusions(config: Mapping[str, Any]) -> dict[str, Any]:
+    """hls4ml's configuration with our flow of fusions before the backend's own."""
+    from hypersonic.hls.frontend.passes import register
+
+    return {**config, "Flows": [register(), "vitis:ip"]}
+
+
+def _load(file: Path) -> Any:
+    import tf_keras
+
+    custom = _custom_objects()
+    try:
+        return tf_keras.models.load_model(file, custom_objects=custom, compile=False)
+    except (ValueError, TypeError, AttributeError, OSError) as error:
+        if file.suffix == ".h5" and (model := _rebuilt(file, custom)) is not None:
+            return model
+        raise ConversionError(
+            f"{file} holds no Keras 2 or QKeras model that tf_keras {tf_keras.__version__} reads: {error}"
+        ) from error
+
+
+def _custom_objects() -> dict[str, Any]:
+    """QKeras' classes by their names."""
+    from qkeras.utils import _add_supported_quantized_objects
+
+    custom: dict[str, Any] = {}
+    _add_supported_quantized_objects(custom)
+    return custom
+
+
+def _rebuilt(file: Path, custom: dict[str, Any]) -> Any:
+    """The model from its configuration and its weights, where load_model stumbles over a wrapper class name."""
+    import h5py
+    import tf_keras
+
+    try:
+        with h5py.File(file) as content:
+            config = json.loads(content.attrs["model_config"])
+        kind = tf_keras.Sequential if config["class_name"] == "Sequential" else tf_keras.Model
+        model = kind.from_config(config["config"], custom_objects=custom)
+        model.load_weights(file)
+    except (KeyError, ValueError, TypeError, AttributeError, OSError):
+        return None
+    return model

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of layers that hls4ml 1.3.0 can work with: its C++ identifiers begin with them, it keeps settings by them in small
+letters, and it finds a weight by the first variable in whose name, the layer's among it, the weight's word stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from hypersonic.hls.da.network import UnsupportedLayerError
+from hypersonic.hls.names import Namespace, cleaned
+
+#: of every C++ file that hls4ml writes
+_TAKEN = ("input_t", "result_t", "model_default_t", "nnet", "hls", "weights", "parameters", "defines")
+
+#: what hls4ml calls layers of its own beside one of the model
+_BESIDE = ("{}", "{}_linear", "{}_depthwise", "{}_pointwise", "clone_{}", "repack_{}", "zp1d_{}", "zp2d_{}")
+
+
+def named_for_hls4ml(model: Any, custom_objects: Mapping[str, Any]) -> tuple[Any, dict[str, str]]:
+    """The Keras 2 model, or one of the same weights with other names, and each changed layer's name -> its new one."""
+    scope, names = Namespace(_TAKEN), dict[str, str]()
+    for layer in model.layers:
+        wanted = type(layer).__name__ if _misleads(layer) else layer.name
+        found = scope.identifier(wanted, tuple(_forms(layer)))
+        if found != layer.name:
+            names[layer.name] = found
+    return (_rebuilt(model, names, custom_objects), names) if names else (model, names)
+
+
+def _misleads(layer: Any) -> bool:
+    """Whether the word for one of its weights stands in its name."""
+    words = {weight.name.rsplit("/", 1)[-1].split(":")[0] for weight in layer.weights}
+    return any(word in layer.name for word in words) or not cleaned(layer.name)
+
+
+def _forms(layer: Any) -> Iterator[str]:
+    yield from _BESIDE
+    activation = layer.get_config().get("activation")
+    name = activation.get("class_name") if isinstance(activation, dict) else activation
+    if isinstance(name, str) and name != "linear":
+        yield f"{{}}_{cleaned(name)}"
+
+
+def _rebuilt(model: Any, names: Mapping[str, str], custom_objects: Mapping[str, Any]) -> Any:
+    import tf_keras
+
+    config = model.get_config()
+    for layer in config["layers"]:
+        layer["config"]["name"] = names.get(layer["config"]["name"], layer["config"]["name"])
+        if "name" in layer:
+            layer["name"] = names.get(layer["name"], layer["name"])
+        for node in layer.get("inbound_nodes", ()):
+            for source in node:
+                source[0] = names.get(source[0], source[0])
+    for source in (*config.get("input_layers", ()), *config.get("output_layers", ())):
+        source[0] = names.get(source[0], source[0])
+    kind = tf_keras.Sequential if isinstance(model, tf_keras.Sequential) else tf_keras.Model
+    again = kind.from_config(config, custom_objects=dict(custom_objects))
+    again.set_weights(model.get_weights())
+    return again
+
+
+@contextmanager
+def in_the_models_names(names: Mapping[str, str]) -> Iterator[None]:
+    """Refusals name layers as the model does, not as hls4ml has to."""
+    try:
+        yield
+    except UnsupportedLayerError as error:
+        text = str(error)
+        for old, new in names.items():
+            text = text.replace(repr(new), repr(old))
+        raise UnsupportedLayerError(text) from error
+
+
+def translated(names: Mapping[str, str], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by the model's names as settings by hls4ml's, those of a part that hls4ml makes, <name>_<part>, among them."""
+
+    def translate(name: str) -> str:
+        if name in names:
+            return names[name]
+        fitting = [old for old in names if name.startswith(f"{old}_")]
+        return names[longest] + name[len(longest) :] if (longest := max(fitting, key=len, default="")) else name
+
+    return {translate(name): value for name, value in settings.items()}

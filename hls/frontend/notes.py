@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What hls4ml, or the core, made of what the YAML asked for, where it is something else: lines for the report."""
+
+from __future__ import annotations
+
+import io
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout
+from typing import Any
+
+from hypersonic.hls.da.read import precision_of
+from hypersonic.hls.frontend.reuse import number, strategy, streamed
+from hypersonic.hls.frontend.softmax import check_softmax
+from hypersonic.hls.rf.layers import WeightsIn
+
+#: tables of nnet_activation.h: over how many units (a power of two) of x
+_SPANS = {"sigmoid": 4, "tanh": 3, "softplus": 4, "softsign": 4, "elu": 3, "selu": 3}
+
+#: hls4ml's classes whose weights can be in UltraRAM or in the card's memory
+_WITH_MEMORIES = ("Dense", "Conv1D", "Conv2D", "PointwiseConv1D", "PointwiseConv2D")
+
+#: words of hls4ml's that have a note of their own, or are about its own proposals
+_SAID = (
+    "Invalid ReuseFactor",
+    "Invalid ParallelizationFactor",
+    "Overriding attribute",
+    "Final layer is a Reshape",
+    "Unrolled resource",
+)
+
+
+def notes(graph: Any, options: Mapping[str, Any], core: str) -> tuple[str, ...]:
+    """For the report. options: the YAML's hls4ml. core: "da", "rf" or "csim"."""
+    layers = {layer.name: layer for layer in graph.get_layers()}
+    named = options.get("LayerName") or {}
+    found = [note for layer in layers.values() for note in _layer_notes(layer, core)]
+    whole = [name for name in named if f"{name}_depthwise" not in layers]  # whose settings hls4ml gives to both halves
+    found += [note for name in whole for note in _type_notes(name, layers.get(name), named[name] or {})]
+    found += [
+        note for name, settings in named.items() for note in _parallel_notes(name, layers.get(name), settings or {}, core)
+    ]
+    found += [note for name, settings in named.items() for note in _memory_notes(name, layers.get(name), settings or {}, core)]
+    return (*found, *(_unrolled_notes(options) if core == "da" else ()))
+
+
+@contextmanager
+def hls4ml_warnings() -> Iterator[list[str]]:
+    """A list that holds, after the context, what hls4ml printed or warned of in it, a line each; it is printed all the same."""
+    heard: list[str] = []
+    with warnings.catch_warnings(record=True) as caught, redirect_stdout(io.StringIO()) as printed:
+        warnings.simplefilter("always", UserWarning)
+        try:
+            yield heard
+        finally:
+            lines = [line for line in printed.getvalue().splitlines() if "WARNING" in line or "cannot" in line]
+            lines += [str(warning.message) for warning in caught if "hls4ml" in warning.filename]
+            found = dict.fromkeys(" ".join(line.split()) for line in lines if not any(word in line for word in _SAID))
+            heard.extend(f"hls4ml says: {line.removeprefix('WARNING: ')}" for line in found)
+    sys.stdout.write(printed.getvalue())
+
+
+def _layer_notes(layer: Any, core: str) -> Iterator[str]:
+    if layer.class_name == "Softmax":
+        yield from check_softmax(layer)
+    if layer.class_name in ("Activation", "ParametrizedActivation"):
+        yield from _table_notes(layer)
+    if not layer.get_attr("strategy"):
+        return
+    asked, taken = layer.model.config.get_reuse_factor(layer), layer.get_attr("reuse_factor")
+    cycles = layer.get_attr("target_cycles")
+    if cycles is not None:
+        yield f"layer {layer.name!r}: TargetCycles is {cycles}, hls4ml makes a ReuseFactor of {taken} of it"
+    elif asked != taken and core != "rf":  # which has its own word for it
+        yield f"layer {layer.name!r}: ReuseFactor is {asked}, hls4ml takes {taken}, the nearest that it can do"
+    wanted = str(layer.model.config.get_strategy(layer))
+    if wanted != strategy(layer):
+        yield f"layer {layer.name!r}: Strategy is {wanted}, hls4ml takes {strategy(layer)}"
+
+
+def _table_notes(layer: Any) -> Iterator[str]:
+    """The C++ holds x * entries / span in an int."""
+    span = _SPANS.get(str(layer.get_attr("activation")).lower())
+    x = precision_of(layer.get_input_variable(layer.inputs[0]).type.precision, f"layer {layer.name!r}: its input")
+    entries = number(layer, "table_size", 1024).bit_length() - 1
+    if span is not None and x.width - x.fraction - x.signed + entries > 31 + span:
+        yield (
+            f"layer {layer.name!r}: its input is {x}, and hls4ml reads its table in a wrong place beyond "
+            f"2**{31 + span - entries}: pin the result of the layer before it to fewer integer bits"
+        )
+
+
+def _type_notes(name: str, layer: Any, settings: Mapping[str, Any]) -> Iterator[str]:
+    """Types under Precision that are not those of the C++: a QKeras quantiser's count for more, a fused layer has none."""
+    precision = settings.get("Precision")
+    types = {key: text for key, text in precision.items() if key != "result"} if isinstance(precision, dict) else {}
+    if layer is None:
+        if types and not settings.get("Skip"):
+            yield (
+                f"layer {name!r}: hls4ml makes it part of another layer, which has types of its own; asked were "
+                f"{', '.join(f'{key}: {text}' for key, text in types.items())}"
+            )
+        return
+    for key, text in types.items():
+        kind = layer.get_attr(f"{key}_t")
+        wanted = layer.model.config.backend.convert_precision_string(text)
+        if kind is not None and str(text) != "auto" and str(kind.precision) != str(wanted):
+            yield f"layer {name!r}: Precision.{key} is {text}, hls4ml takes {kind.precision}, a quantiser's or its own"
+
+
+def _parallel_notes(name: str, layer: Any, settings: Mapping[str, Any], core: str) -> Iterator[str]:
+    asked = settings.get("ParallelizationFactor")
+    if asked in (None, 1):
+        return
+    said = f"layer {name!r}: ParallelizationFactor is {asked}"
+    partitions = layer.get_attr("n_partitions") if layer is not None else None
+    if layer is not None and core == "rf" and "Conv" in layer.class_name:
+        if asked > (reuse := int(layer.get_attr("reuse_factor") or 1)):
+            yield f"{said} with a ReuseFactor of {reuse}: the rf core computes one window a clock at most"
+    elif layer is not None and (not partitions or streamed(layer)):
+        yield f"{said}, which hls4ml uses for convolutions in io_parallel alone: it has no effect"
+    elif partitions and (taken := _pixels(layer) // int(partitions)) != asked:
+        yield f"{said}, hls4ml takes {taken}, the nearest that divides its {_pixels(layer)} pixels"
+
+
+def _memory_notes(name: str, layer: Any, settings: Mapping[str, Any], core: str) -> Iterator[str]:
+    asked = settings.get("WeightsIn", WeightsIn.BRAM)
+    if asked == WeightsIn.BRAM or core == "csim":
+        return
+    if core != "rf":
+        yield f"layer {name!r}: WeightsIn is {asked}: the {core} core has no weight memories, it has no effect"
+    elif layer is not None and layer.class_name not in _WITH_MEMORIES:
+        yield f"layer {name!r}: WeightsIn is {asked}, which dense layers and convolutions have, and not {layer.class_name}"
+
+
+def _pixels(layer: Any) -> int:
+    return number(layer, "out_height", 1) * number(layer, "out_width", 1)
+
+
+def _unrolled_notes(options: Mapping[str, Any]) -> Iterator[str]:
+    """The da core has an adder for every product: what the YAML says of sharing them is not used."""
+    places = {"hls4ml.Model": options.get("Model") or {}}
+    places |= {f"layer {name!r}": settings or {} for name, settings in (options.get("LayerName") or {}).items()}
+    for where, settings in places.items():
+        asked = [f"ReuseFactor is {reuse}"] if (reuse := settings.get("ReuseFactor", 1)) != 1 else []
+        wanted = str(settings.get("Strategy", ""))
+        asked += [f"Strategy is {wanted}"] if wanted.lower().startswith("resource") else []
+        if asked:
+            yield f"{where}: {', '.join(asked)}: the da core unrolls every layer and does not use it"

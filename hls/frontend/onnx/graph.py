@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plain ONNX file, of whatever exporter: its constants and shapes, and the answers that onnxruntime gives with it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.hls.project import ConversionError
+
+#: of ONNX 1.15, read by every onnxruntime since 1.17; newer ones add types of numbers that no network here has
+IR_VERSION = 9
+
+#: nodes whose results are their inputs
+PASSING = ("Identity", "Dropout", "Cast")
+
+#: operators of QONNX, which onnxruntime does not know
+_QUANTISERS = ("Quant", "IntQuant", "BipolarQuant", "Trunc")
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class OnnxGraph:
+    """inputs, outputs: names. nodes: those that compute something of the inputs, in order, with a name each.
+
+    names: "<operator>_<n>" of each node. constants: tensor -> its numbers. shapes: tensor -> its shape with the batch, which
+    is 1 where the file leaves it open. session: onnxruntime's, of the whole file; batch: rows of one run, 0: any.
+    """
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    nodes: tuple[Any, ...]
+    names: tuple[str, ...]
+    constants: dict[str, Array]
+    shapes: dict[str, tuple[int, ...]]
+    opset: int
+    session: Any
+    batch: int
+
+    def readers(self, tensor: str) -> list[Any]:
+        """The nodes that read a tensor."""
+        return [node for node in self.nodes if tensor in node.input]
+
+    def predict(self, x: Sequence[Array]) -> list[Array]:
+        """The file's own answers. x: an array (rows, ...) for each input, in the file's layout."""
+        rows, feed = len(x[0]), dict(zip(self.inputs, x, strict=True))
+        if not self.batch:
+            with suppress(Exception):  # onnxruntime's have no class; a shape in the file may say that there is one row
+                answers = [np.asarray(y) for y in self.session.run(list(self.outputs), feed)]
+                if all(y.shape[:1] == (rows,) for y in answers):
+                    return answers
+        return self._by_runs(feed, rows, self.batch or 1)
+
+    def _by_runs(self, feed: dict[str, Array], rows: int, batch: int) -> list[Array]:
+        """Rows in runs of `batch`, the last one filled up with its first row."""
+        starts = range(0, rows, batch)
+        picked = [[*range(start, min(start + batch, rows)), *[start] * (start + batch - rows)] for start in starts]
+        runs = [
+            self.session.run(list(self.outputs), {name: part[rows_of] for name, part in feed.items()}) for rows_of in picked
+        ]
+        return [np.concatenate([np.asarray(y) for y in side])[:rows] for side in zip(*runs, strict=True)]
+
+
+def load_proto(file: Path) -> Any:
+    """The file's model, its external data beside it included. Raises ConversionError."""
+    import onnx
+    from onnx import inliner
+
+    try:
+        proto = onnx.load(str(file))
+        return inliner.inline_local_functions(proto)
+    except Exception as error:
+        text = " ".join(str(error).split())
+        raise ConversionError(f"{file} is not an ONNX model: {type(error).__name__}: {text[:300]}") from error
+
+
+def is_quantised(proto: Any) -> bool:
+    """Whether quantisers of QONNX are in it."""
+    return any(node.op_type in _QUANTISERS for node in proto.graph.node)
+
+
+def data_files(file: Path) -> list[Path]:
+    """The files beside a .onnx file that hold its numbers; none when it cannot be read."""
+    import onnx
+
+    try:
+        graph = onnx.load(str(file), load_external_data=False).graph
+    except Exception:  # noqa: BLE001 - whoever converts it says what is wrong
+        return []
+    tensors = [*graph.initializer, *(attribute.t for node in graph.node for attribute in node.attribute)]
+    names = {entry.value for tensor in tensors for entry in tensor.external_data if entry.key == "location"}
+    beside = file.resolve().parent
+    return sorted(path for name in names if (path := (beside / name).resolve()).is_file() and path.is_relative_to(beside))
+
+
+def settle(tensors: Iterable[Any], *, opened: bool = False) -> int:
+    """One row for an open batch dimension (opened: leave it open); every other dimension of the tensors must be known.
+
+    Returns the rows of one run that the file asks for, 0: any. Raises ConversionError.
+    """
+    found = 0
+    for tensor in tensors:
+        batch, *sizes = tensor.type.tensor_type.shape.dim or (None,)
+        if batch is None or not sizes or min(size.dim_value for size in sizes) < 1:
+            shape = ["batch", *(size.dim_param or size.dim_value or "?" for size in sizes)] if batch else "unknown"
+            raise ConversionError(
+                f"tensor {tensor.name!r}: shape is {shape}, expected every dimension after the batch as a number; export the "
+                "model with fixed shapes"
+            )
+        if batch.dim_value > 0:
+            found = max(found, batch.dim_value)
+        elif opened:
+            batch.Clear()
+        else:
+            batch.dim_value = 1
+    return found
+
+
+def read_graph(proto: Any) -> OnnxGraph:
+    """The graph of a model without quantisers. Raises ConversionError."""
+    from onnx import shape_inference
+
+    kept = type(proto)()
+    kept.CopyFrom(proto)
+    batch = settle(computed_inputs(proto.graph))
+    _check_types(proto.graph)
+    session = _session(kept)
+    for tensor in proto.graph.output:
+        tensor.type.tensor_type.ClearField("shape")
+    del proto.graph.value_info[:]
+    opset = max([entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")], default=1)
+    while True:  # a shape may hang on a constant that is computed of another shape
+        try:
+            inferred = shape_inference.infer_shapes(proto, strict_mode=True, data_prop=True)
+        except Exception as error:
+            text = " ".join(str(error).split())
+            raise ConversionError(f"the shapes of the ONNX model cannot be found: {text[:300]}") from error
+        shapes = _shapes(inferred.graph)
+        constants, nodes = _folded(proto, shapes, opset)
+        if len(nodes) == len(proto.graph.node):
+            break
+        _put(proto.graph, constants, nodes)
+    outputs = tuple(tensor.name for tensor in proto.graph.output)
+    counts: dict[str, int] = {}
+    names = tuple(_numbered(node.op_type, counts) for node in nodes)
+    inputs = tuple(tensor.name for tensor in computed_inputs(proto.graph))
+    return OnnxGraph(inputs, outputs, nodes, names, constants, shapes, opset, session, batch)
+
+
+def computed_inputs(graph: Any) -> list[Any]:
+    """The inputs alone: older files list their weights among them."""
+    constants = {constant.name for constant in graph.initializer}
+    return [tensor for tensor in graph.input if tensor.name not in constants]
+
+
+def _check_types(graph: Any) -> None:
+    from onnx import TensorProto
+
+    for tensor in computed_inputs(graph):
+        kind = tensor.type.tensor_type.elem_type
+        if kind != TensorProto.FLOAT:
+            raise ConversionError(
+                f"input {tensor.name!r} is of {TensorProto.DataType.Name(kind)}, expected FLOAT; export the model in float32"
+            )
+
+
+def _numbered(kind: str, counts: dict[str, int]) -> str:
+    counts[kind] = counts.get(kind, -1) + 1
+    return f"{kind}_{counts[kind]}"
+
+
+def _session(proto: Any) -> Any:
+    """onnxruntime over the file as it is, but for the version of the format, which may be newer than onnxruntime reads."""
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # as in server/backends/onnxruntime/backend.py
+    import onnxruntime
+
+    settle(computed_inputs(proto.graph), opened=True)
+    for tensor in proto.graph.output:
+        tensor.type.tensor_type.ClearField("shape")
+    del proto.graph.value_info[:]
+    proto.ir_version = min(proto.ir_version, IR_VERSION)
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    try:
+        return onnxruntime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        text = " ".join(str(error).split())
+        raise ConversionError(f"onnxruntime does not run the ONNX model, which is the reference: {text[:300]}") from error
+
+
+def _shapes(graph: Any) -> dict[str, tuple[int, ...]]:
+    shapes: dict[str, tuple[int, ...]] = {}
+    for tensor in (*graph.input, *graph.value_info, *graph.output):
+        kind = tensor.type.tensor_type
+        sizes = [size.dim_value for size in kind.shape.dim]
+        if kind.HasField("shape") and all(sizes):
+            shapes[tensor.name] = tuple(sizes)
+    return shapes
+
+
+def _put(graph: Any, constants: dict[str, Array], nodes: tuple[Any, ...]) -> None:
+    """Constants in place of the nodes that made them."""
+    from onnx import numpy_helper
+
+    left = [type(node).FromString(node.SerializeToString()) for node in nodes]
+    present = {tensor.name for tensor in graph.initializer}
+    graph.initializer.extend(
+        numpy_helper.from_array(np.asarray(numbers), name) for name, numbers in constants.items() if name not in present
+    )
+    del graph.node[:]
+    graph.node.extend(left)
+
+
+def _folded(proto: Any, shapes: dict[str, tuple[int, ...]], opset: int) -> tuple[dict[str, Array], tuple[Any, ...]]:
+    """Constants, those computed of constants and of shapes alone included, and the nodes that are left."""
+    from onnx import numpy_helper, reference
+
+    constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in proto.graph.initializer}
+    left = []
+    for node in proto.graph.node:
+        read = [name for name in node.input if name]
+        if node.op_type == "Shape" and node.input[0] in shapes:
+            bounds = {attribute.name: attribute.i for attribute in node.attribute}
+            shape = shapes[node.input[0]][bounds.get("start", 0) : bounds.get("end")]
+            constants[node.output[0]] = np.array(shape, dtype=np.int64)
+        elif all(name in constants for name in read):
+            run = reference.ReferenceEvaluator(node, opsets={"": opset}).run(None, {name: constants[name] for name in read})
+            constants.update(zip(node.output, map(np.asarray, run), strict=False))
+        else:
+            left.append(node)
+    return constants, tuple(left)

@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes of ONNX as Keras layers: those that work on numbers wherever they lie. See draw.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from hypersonic.hls.da.network import UnsupportedLayerError
+from hypersonic.hls.frontend.onnx.graph import Array, OnnxGraph
+
+FUNCTIONS = ("Relu", "Sigmoid", "Tanh", "Softplus", "Softsign", "Selu")
+MERGES = {"Add": "Add", "Sum": "Add", "Sub": "Subtract", "Mul": "Multiply", "Max": "Maximum", "Min": "Minimum"}
+
+
+@dataclass(frozen=True)
+class Value:
+    """A Keras tensor. image: the ONNX tensor is this one with its last axis before all others.
+
+    flat: the ONNX tensor is that in one row.
+    """
+
+    tensor: Any
+    image: bool = False
+    flat: bool = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(int(size) for size in self.tensor.shape[1:])
+
+
+@dataclass
+class Drawing:
+    """What is drawn so far: ONNX tensors as Keras ones."""
+
+    graph: OnnxGraph
+    values: dict[str, Value] = field(default_factory=dict)
+    weights: dict[str, list[Array]] = field(default_factory=dict)
+
+
+def refuse(name: str, why: str, remedy: str) -> UnsupportedLayerError:
+    return UnsupportedLayerError(f"layer {name!r}: {why}; {remedy}")
+
+
+def attributes(node: Any) -> dict[str, Any]:
+    """The node's attributes; texts decoded."""
+    from onnx import helper
+
+    found = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
+    return {key: value.decode(errors="replace") if isinstance(value, bytes) else value for key, value in found.items()}
+
+
+def constant(drawing: Drawing, node: Any, index: int, what: str, name: str) -> Array | None:
+    """An input that is to be a constant; None where it is left out."""
+    if index >= len(node.input) or not node.input[index]:
+        return None
+    if node.input[index] not in drawing.graph.constants:
+        raise refuse(name, f"the {what} of {node.op_type} is computed, and hls4ml takes constants", "make it a constant")
+    return drawing.graph.constants[node.input[index]]
+
+
+def value(drawing: Drawing, node: Any, index: int = 0) -> Value:
+    """An input that is computed."""
+    return drawing.values[node.input[index]]
+
+
+def layers() -> Any:
+    from tf_keras import layers
+
+    return layers
+
+
+def unary(make: Callable[[str, Any], Any]) -> Callable[[Drawing, Any, str], Value]:
+    """A layer that leaves every number in its place. make: (name, node) -> the layer."""
+
+    def drawn(drawing: Drawing, node: Any, name: str) -> Value:
+        x = value(drawing, node)
+        return Value(make(name, node)(x.tensor), x.image, x.flat)
+
+    return drawn
+
+
+def plain(x: Value, name: str) -> Value:
+    """The numbers in the file's order."""
+    tensor, shape = x.tensor, x.shape
+    if not (x.image or x.flat):
+        return x
+    if prod(shape[:-1]) != 1 and shape[-1] != 1:
+        tensor = layers().Permute((len(shape), *range(1, len(shape))), name=f"{name}_permute")(tensor)
+    wanted = (prod(shape),) if x.flat else (shape[-1], *shape[:-1])
+    return Value(tensor if tuple(tensor.shape[1:]) == wanted else layers().Reshape(wanted, name=f"{name}_file_order")(tensor))
+
+
+def image(x: Value, name: str) -> Value:
+    """The same with channels last; x is of three or four dimensions with the rows'."""
+    if x.image:
+        return x
+    rank = len(x.shape)
+    if x.flat or rank not in (2, 3):
+        raise refuse(name, f"its input has {rank + 1} dimensions", "expected 3 or 4: rows, channels and one or two of places")
+    return Value(layers().Permute((*range(2, rank + 1), 1), name=f"{name}_channels_last")(x.tensor), image=True)
+
+
+def flattened(drawing: Drawing, node: Any, name: str) -> Value:
+    """Flatten, Reshape, Squeeze, Unsqueeze: by the shape that comes out."""
+    x, shape, rows = value(drawing, node), drawing.graph.shapes[node.output[0]], drawing.graph.shapes[node.input[0]][0]
+    if len(shape) < 2 or shape[0] != rows:
+        raise refuse(name, f"{node.op_type} to shape {list(shape)} mixes rows", "expected the rows as the first dimension")
+    if len(shape) == 2:
+        if x.image or x.flat:
+            return Value(x.tensor, flat=True)
+        return x if len(x.shape) == 1 else Value(layers().Flatten(name=name)(x.tensor))
+    channels, places = shape[1], shape[2:]
+    if x.image and channels == x.shape[-1] and [s for s in places if s > 1] == [s for s in x.shape[:-1] if s > 1]:
+        wanted = (*places, channels)
+        return x if wanted == x.shape else Value(layers().Reshape(wanted, name=name)(x.tensor), image=True)
+    x = plain(x, name)
+    return x if x.shape == shape[1:] else Value(layers().Reshape(shape[1:], name=name)(x.tensor))
+
+
+def transpose(drawing: Drawing, node: Any, name: str) -> Value:
+    x = value(drawing, node)
+    rank = len(drawing.graph.shapes[node.input[0]])
+    order = [int(axis) for axis in attributes(node).get("perm", range(rank - 1, -1, -1))]
+    if order[0] != 0:
+        raise refuse(name, f"Transpose by {order} moves the rows", "expected them to stay the first dimension")
+    first = [0, rank - 1, *range(1, rank - 1)]  # of a tensor with channels last
+    if x.image and [first[axis] for axis in order] == list(range(rank)):
+        return Value(x.tensor)
+    if not x.image and not x.flat and order == first and rank in (3, 4):
+        return Value(x.tensor, image=True)
+    x = plain(x, f"{name}_before")
+    return x if order == list(range(rank)) else Value(layers().Permute(order[1:], name=name)(x.tensor))
+
+
+def passed(drawing: Drawing, node: Any, _name: str) -> Value:
+    return value(drawing, node)
+
+
+def concatenated(drawing: Drawing, node: Any, name: str) -> Value:
+    rank = len(drawing.graph.shapes[node.output[0]])
+    for index, tensor in enumerate(node.input):
+        if tensor in drawing.graph.constants:
+            raise refuse(name, f"input {index} of Concat is a constant", "expected tensors that are computed")
+    parts, axis = [drawing.values[tensor] for tensor in node.input], int(attributes(node)["axis"]) % rank
+    if axis == 0:
+        raise refuse(name, "Concat along the rows", "expected another axis")
+    if rank in (3, 4) and any(part.image for part in parts):
+        parts = [image(part, f"{name}_{i}") for i, part in enumerate(parts)]
+        axis = rank - 1 if axis == 1 else axis - 1
+    else:
+        parts = [plain(part, f"{name}_{i}") for i, part in enumerate(parts)]
+    joined = parts[0].tensor
+    for i, part in enumerate(parts[1:], 1):
+        last = i == len(parts) - 1
+        joined = layers().Concatenate(axis=axis, name=name if last else f"{name}_{i}")([joined, part.tensor])
+    return Value(joined, parts[0].image)
+
+
+def merged(drawing: Drawing, node: Any, name: str) -> Value:
+    """Of tensors, pair by pair; with a constant a scale and a shift."""
+    if len(node.input) == 2 and any(tensor in drawing.graph.constants for tensor in node.input):
+        return _scaled(drawing, node, name)
+    if node.op_type not in MERGES or any(tensor in drawing.graph.constants for tensor in node.input):
+        raise refuse(name, f"{node.op_type} of {len(node.input)} inputs with a constant, or a quotient of tensors", "build it "
+                     "of Add, Sub and Mul")  # fmt: skip
+    parts = [drawing.values[tensor] for tensor in node.input]
+    if any(part.image for part in parts):
+        parts = [image(part, f"{name}_{i}") for i, part in enumerate(parts)]
+    elif not all(part.flat for part in parts) or len({part.shape for part in parts}) > 1:
+        parts = [plain(part, f"{name}_{i}") for i, part in enumerate(parts)]
+    if len({part.shape for part in parts}) > 1:
+        raise refuse(name, f"it merges the shapes {' and '.join(str(part.shape) for part in parts)}", "give all the same shape")
+    joined = parts[0].tensor
+    for i, part in enumerate(parts[1:], 1):
+        last = i == len(parts) - 1
+        joined = getattr(layers(), MERGES[node.op_type])(name=name if last else f"{name}_{i}")([joined, part.tensor])
+    return Value(joined, parts[0].image, parts[0].flat)
+
+
+def _scaled(drawing: Drawing, node: Any, name: str) -> Value:
+    """x * scale + shift, by a constant on either side."""
+    second = node.input[1] in drawing.graph.constants
+    x, numbers = value(drawing, node, 0 if second else 1), drawing.graph.constants[node.input[1 if second else 0]]
+    number = np.asarray(numbers, dtype=np.float64)
+    one, none = np.ones(()), np.zeros(())
+    match node.op_type, second:
+        case ("Add" | "Sum", _):
+            scale, shift = one, number
+        case ("Sub", True):
+            scale, shift = one, -number
+        case ("Sub", False):
+            scale, shift = -one, number
+        case ("Mul", _):
+            scale, shift = number, none
+        case ("Div", True) if np.all(number):
+            scale, shift = 1 / number, none
+        case _:
+            raise refuse(name, f"{node.op_type} of a constant and a tensor", "build it of Add, Sub, Mul, or Div by a constant")
+    shape = drawing.graph.shapes[node.output[0]]
+    if shape[1:] != drawing.graph.shapes[node.input[0 if second else 1]][1:]:
+        raise refuse(
+            name, f"its constant of shape {list(numbers.shape)} makes {list(shape)} of its input", "expected one shape"
+        )
+    return affine(drawing, name, x, *(_of_a_row(part, shape) for part in (scale, shift)))
+
+
+def _of_a_row(numbers: Array, shape: tuple[int, ...]) -> Array:
+    row: Array = np.broadcast_to(numbers, shape)[0]
+    return row
+
+
+def affine(drawing: Drawing, name: str, x: Value, scale: Array, shift: Array) -> Value:
+    """A normalisation. scale, shift: of a row's shape in the file's order."""
+    if x.flat:
+        x = plain(x, name)
+    if x.image:
+        scale, shift = (np.moveaxis(part, 0, -1) for part in (scale, shift))
+    tensor, shape = x.tensor, x.shape
+    rows = [part.reshape(-1, shape[-1]) for part in (scale, shift)]
+    if all((row == row[0]).all() for row in rows):
+        weights = [row[0] for row in rows]
+        tensor = layers().BatchNormalization(epsilon=0.0, name=name)(tensor)
+    else:  # a number for each place: the normalisation of one row
+        weights = [part.reshape(-1) for part in (scale, shift)]
+        tensor = layers().Flatten(name=f"{name}_flat")(tensor)
+        tensor = layers().BatchNormalization(epsilon=0.0, name=name)(tensor)
+        tensor = layers().Reshape(shape, name=f"{name}_shape")(tensor)
+    drawing.weights[name] = [*weights, np.zeros_like(weights[0]), np.ones_like(weights[0])]
+    return Value(tensor, x.image)
+
+
+def dense(drawing: Drawing, node: Any, name: str) -> Value:
+    """Gemm and MatMul; the bias is an Add of a constant where nothing else reads the product."""
+    options, x = attributes(node), drawing.values.get(node.input[0])
+    weight = constant(drawing, node, 1, "second factor", name)
+    if x is None or weight is None or weight.ndim != 2 or options.get("transA", 0):
+        raise refuse(name, f"{node.op_type} whose first factor is a constant or transposed, or whose second is no matrix",
+                     "expected inputs times weights")  # fmt: skip
+    weight = (weight.T if options.get("transB", 0) else weight) * options.get("alpha", 1.0)
+    bias, behind = constant(drawing, node, 2, "bias", name), None
+    if bias is not None:
+        bias = np.broadcast_to(bias * options.get("beta", 1.0), drawing.graph.shapes[node.output[0]])
+    elif (behind := _bias_behind(drawing.graph, node)) is not None:
+        bias = np.broadcast_to(np.asarray(_constant_of(drawing.graph, behind)), drawing.graph.shapes[behind.output[0]])
+    if bias is not None:
+        rows = bias.reshape(-1, weight.shape[1])
+        if not (rows == rows[0]).all():
+            raise refuse(name, f"{node.op_type} with a bias of its own for each row", "expected one for all rows")
+        bias = rows[0]
+    if x.flat:
+        shape = x.shape
+        weight = np.moveaxis(weight.reshape(shape[-1], *shape[:-1], -1), 0, -2).reshape(weight.shape)
+        tensor = layers().Flatten(name=f"{name}_flat")(x.tensor)
+    else:
+        tensor = plain(x, name).tensor
+    drawing.weights[name] = [weight, *([] if bias is None else [bias])]
+    made = Value(layers().Dense(weight.shape[1], use_bias=bias is not None, name=name)(tensor))
+    if behind is not None:
+        drawing.values[behind.output[0]] = made
+    return made
+
+
+def _bias_behind(graph: OnnxGraph, node: Any) -> Any:
+    """The Add of a constant that alone reads a product and keeps its shape, or None."""
+    made, readers = node.output[0], graph.readers(node.output[0])
+    if made in graph.outputs or len(readers) != 1 or readers[0].op_type != "Add":
+        return None
+    numbers = _constant_of(graph, readers[0])
+    if numbers is None or graph.shapes[readers[0].output[0]] != graph.shapes[made]:
+        return None
+    rows = np.broadcast_to(np.asarray(numbers), graph.shapes[made]).reshape(-1, graph.shapes[made][-1])
+    return readers[0] if (rows == rows[0]).all() else None
+
+
+def _constant_of(graph: OnnxGraph, node: Any) -> Array | None:
+    return next((graph.constants[tensor] for tensor in node.input if tensor in graph.constants), None)

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ONNX models: plain ones drawn in Keras and run by onnxruntime, QONNX by hls4ml's own front end and run by qonnx."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.hls.da.network import UnsupportedLayerError
+from hypersonic.hls.frontend.keras.layers import read_by_hls4ml
+from hypersonic.hls.frontend.keras.model import conversion_options, with_fusions
+from hypersonic.hls.frontend.merges import keep_all_bits
+from hypersonic.hls.frontend.onnx.draw import draw
+from hypersonic.hls.frontend.onnx.graph import (
+    IR_VERSION,
+    OnnxGraph,
+    computed_inputs,
+    is_quantised,
+    load_proto,
+    read_graph,
+    settle,
+)
+from hypersonic.hls.frontend.onnx.merges import in_pairs
+from hypersonic.hls.frontend.trained import Tensor, TrainedModel
+from hypersonic.hls.project import ConversionError
+
+_CHECKED = ("Conv", "MaxPool", "AveragePool", "Resize")
+#: values of attributes that hls4ml takes every node of these kinds to have
+_KNOWN: dict[str, tuple[object, ...]] = {
+    "mode": ("nearest",),
+    "auto_pad": ("NOTSET", "VALID"),
+    "dilations": ((1, 1), (1,)),
+    "ceil_mode": (0,),
+}
+
+
+def load_onnx(file: Path) -> TrainedModel:
+    """A .onnx file. Raises ConversionError, with the node's name where one is to blame."""
+    proto = load_proto(file)
+    return _quantised(file, proto) if is_quantised(proto) else _plain(read_graph(proto))
+
+
+def _plain(graph: OnnxGraph) -> TrainedModel:
+    """A network without quantisers: drawn in Keras for hls4ml, answered by onnxruntime."""
+    from hypersonic.hls.frontend.keras.model import keras_model, use_keras_2
+
+    use_keras_2()
+    drawn, *images = draw(graph)
+    trained = keras_model(drawn)
+    inputs, outputs = (
+        tuple(replace(tensor, name=name) for name, tensor in zip(names, side, strict=True))
+        for names, side in ((graph.inputs, trained.inputs), (graph.outputs, trained.outputs))
+    )
+
+    def predict(x: Sequence[NDArray[np.float32]]) -> tuple[NDArray[np.float64], ...]:
+        fed = [np.moveaxis(part, -1, 1) if image else part for image, part in zip(images[0], x, strict=True)]
+        wanted = [
+            part.reshape(-1, *graph.shapes[name][1:]).astype(np.float32) for name, part in zip(graph.inputs, fed, strict=True)
+        ]
+        y = graph.predict([np.ascontiguousarray(part) for part in wanted])
+        y = [np.moveaxis(part, 1, -1) if image else part for image, part in zip(images[1], y, strict=True)]
+        return tuple(np.asarray(part, dtype=np.float64).reshape(len(x[0]), -1) for part in y)
+
+    notes = [
+        f"{role} {tensor.name!r}: rows are {tensor.shape}, channels last, where the file has {graph.shapes[tensor.name][1:]}"
+        for role, side, lasts in (("input", inputs, images[0]), ("output", outputs, images[1]))
+        for tensor, last in zip(side, lasts, strict=True)
+        if last
+    ]
+    return replace(trained, inputs=inputs, outputs=outputs, predict=predict, notes=(*trained.notes, *notes))
+
+
+def _quantised(file: Path, proto: Any) -> TrainedModel:
+    """A QONNX network, by hls4ml's own front end."""
+    import hls4ml
+    from qonnx.core.modelwrapper import ModelWrapper
+
+    settle([*computed_inputs(proto.graph), *proto.graph.output])
+    model = ModelWrapper(proto)
+    names = [[tensor.name for tensor in side] for side in (computed_inputs(model.graph), model.graph.output)]
+    try:
+        with _readable():
+            model, reference = _cleaned(model)
+    except Exception as error:
+        raise ConversionError(f"{file} is not an ONNX model that qonnx can clean: {type(error).__name__}: {error}") from error
+    _check_nodes(model, hls4ml.converters.get_supported_onnx_layers())
+    inputs = tuple(
+        Tensor(name, tensor.name, tuple(int(size) for size in model.get_tensor_shape(tensor.name)[1:]))
+        for name, tensor in zip(names[0], model.graph.input, strict=True)
+    )
+    outputs = tuple(
+        Tensor(name, _producer(model, name, tensor.name), tuple(int(size) for size in model.get_tensor_shape(tensor.name)[1:]))
+        for name, tensor in zip(names[1], model.graph.output, strict=True)
+    )
+
+    paired, pairs = in_pairs(model)
+
+    def convert(config: dict[str, Any], directory: Path, name: str, part: str, io_type: str) -> Any:
+        options = conversion_options(directory, name, part, io_type)
+        graph = hls4ml.converters.convert_from_onnx_model(paired, hls_config=with_fusions(config), **options)
+        return keep_all_bits(_ordered(paired, graph), pairs)
+
+    config = read_by_hls4ml(lambda: hls4ml.utils.config_from_onnx_model(paired, granularity="name", backend="Vitis"))
+    return TrainedModel(inputs, outputs, config, lambda x: _execute(reference, x), convert)
+
+
+def _readable() -> Any:
+    """qonnx runs each node as a model of its own, of onnx's newest format, which may be newer than onnxruntime reads."""
+    return mock.patch("onnx.IR_VERSION", IR_VERSION)
+
+
+def _producer(model: Any, name: str, tensor: str) -> str:
+    node = model.find_producer(tensor)
+    if node is None or node.output[0] != tensor:
+        raise ConversionError(f"output {name!r} is an input or one of several results of a node, expected a node's only result")
+    return str(node.name)
+
+
+def _ordered(model: Any, graph: Any) -> Any:
+    """hls4ml's ModelGraph has its outputs in the order of the nodes that make them: put them into the model's."""
+    wanted = [tensor.name for tensor in model.graph.output]
+    made = [node.output[0] for node in model.graph.node if node.output[0] in wanted]
+    if len(graph.outputs) == len(made):
+        graph.outputs = [graph.outputs[made.index(tensor)] for tensor in wanted]
+    return graph
+
+
+def _cleaned(model: Any) -> tuple[Any, Any]:
+    """Constants folded, channels last, Gemm as MatMul + Add: the form hls4ml's front end reads; and that before, to run."""
+    from qonnx.transformation.channels_last import ConvertToChannelsLastAndClean
+    from qonnx.transformation.gemm_to_matmul import GemmToMatMul
+    from qonnx.util.cleanup import cleanup_model
+
+    model = cleanup_model(model)
+    reference = copy.deepcopy(model)
+    for step in (GemmToMatMul(), ConvertToChannelsLastAndClean()):
+        model = model.transform(step)
+    return cleanup_model(model), reference
+
+
+def _check_nodes(model: Any, supported: list[str]) -> None:
+    for node in model.graph.node:
+        if node.op_type not in supported:
+            raise UnsupportedLayerError(
+                f"layer {node.name!r}: hls4ml's ONNX front end has no {node.op_type}; build it of layers that it has, or serve "
+                "the whole model by the server's onnxruntime backend"
+            )
+        if node.op_type in _CHECKED:
+            _check_attributes(node)
+        before = model.find_producer(node.input[0])
+        if node.op_type == "Quant" and before is not None and _branches(model, node.input[0]):
+            raise UnsupportedLayerError(
+                f"layer {node.name!r}: it quantises one branch behind layer {before.name!r}, and hls4ml would quantise every "
+                "one: quantise before the branches part"
+            )
+
+
+def _check_attributes(node: Any) -> None:
+    """Attributes that hls4ml 1.3.0 drops without a word: its settings by name make every Resize a nearest one."""
+    for attribute in node.attribute:
+        known = _KNOWN.get(attribute.name, ())
+        value = attribute.s.decode(errors="replace") or tuple(attribute.ints) or attribute.i
+        if known and value not in known:
+            raise UnsupportedLayerError(
+                f"layer {node.name!r}: {node.op_type} with {attribute.name} {value}, which hls4ml ignores; expected {known[0]}"
+            )
+
+
+def _branches(model: Any, tensor: str) -> bool:
+    return len(model.find_consumers(tensor) or ()) > 1 or tensor in [output.name for output in model.graph.output]
+
+
+def _execute(model: Any, x: Sequence[NDArray[np.float32]]) -> tuple[NDArray[np.float64], ...]:
+    """All rows at once by qonnx, which knows the quantisers that onnxruntime does not."""
+    from qonnx.core.onnx_exec import execute_onnx
+    from qonnx.transformation.change_batchsize import ChangeBatchSize
+    from qonnx.transformation.infer_shapes import InferShapes
+
+    batched = model.transform(ChangeBatchSize(len(x[0])))
+    for tensor in (*batched.graph.input, *batched.graph.output):  # qonnx changes the first of each
+        tensor.type.tensor_type.shape.dim[0].dim_value = len(x[0])
+    batched = batched.transform(InferShapes())
+    feed = {tensor.name: part for tensor, part in zip(batched.graph.input, x, strict=True)}
+    with _readable():
+        y = execute_onnx(batched, feed)
+    return tuple(np.asarray(y[tensor.name], dtype=np.float64).reshape(len(x[0]), -1) for tensor in batched.graph.output)

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes of ONNX as Keras layers: those that read channels before places, as convolutions and pools. See draw.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hypersonic.hls.frontend.onnx.layers import (
+    Drawing,
+    Value,
+    affine,
+    attributes,
+    constant,
+    image,
+    layers,
+    plain,
+    refuse,
+    value,
+)
+
+_FLATTENING = ("Flatten", "Reshape", "Squeeze")
+
+
+def convolution(drawing: Drawing, node: Any, name: str) -> Value:
+    """Conv of one group, or of one for each channel."""
+    x, weight = image(value(drawing, node), name), constant(drawing, node, 1, "weight", name)
+    bias = constant(drawing, node, 2, "bias", name)
+    if weight is None or x.shape[-1] % weight.shape[1]:
+        raise refuse(name, "Conv without constant weights", "expected them in the file")
+    filters, (channels, group) = weight.shape[0], (x.shape[-1], attributes(node).get("group", 1))
+    if group not in (1, channels) or (group == channels > 1 and filters != channels):
+        raise refuse(
+            name,
+            f"Conv with group={group}, {channels} channels and {filters} filters, for which hls4ml has no C++",
+            f"expected group 1, or {channels} with as many filters",
+        )
+    x, padding = padded(node, name, x, weight.shape[2:])
+    kernel = np.moveaxis(weight, (0, 1), (-1, -2))
+    options = {"strides": _strides(node, weight.ndim - 2), "padding": padding, "use_bias": bias is not None, "name": name}
+    size = tuple(weight.shape[2:])
+    if group == channels > 1:
+        kernel = np.swapaxes(kernel, -1, -2)
+        layer = getattr(layers(), f"DepthwiseConv{weight.ndim - 2}D")(size, **options)
+    else:
+        layer = getattr(layers(), f"Conv{weight.ndim - 2}D")(filters, size, **options)
+    drawing.weights[name] = [kernel, *([] if bias is None else [bias])]
+    return Value(layer(x.tensor), image=True)
+
+
+def pool(drawing: Drawing, node: Any, name: str) -> Value:
+    """MaxPool and AveragePool."""
+    x, options = image(value(drawing, node), name), attributes(node)
+    size = tuple(options["kernel_shape"])
+    pads, strides = _pads(node, name, x, size), _strides(node, len(size))
+    if options.get("ceil_mode", 0):
+        sizes = [whole + sum(sides) - part for whole, part, sides in zip(x.shape, size, pads, strict=False)]
+        if any(left % step for left, step in zip(sizes, strides, strict=True)):
+            raise refuse(name, f"{node.op_type} with ceil_mode 1, which hls4ml does not have", "expected 0")
+    padding = "same" if any(map(any, pads)) else "valid"
+    if padding == "same" and _zeros_do(drawing, node):
+        x, padding = _zeros(name, x, pads), "valid"
+    elif padding == "same" and _same(x, size, strides) != pads:
+        raise refuse(
+            name, f"{node.op_type} with pads {pads}, which hls4ml's pools do not have", "expected none, or a Relu before it"
+        )
+    kind = "Max" if node.op_type == "MaxPool" else "Average"
+    layer = getattr(layers(), f"{kind}Pooling{len(size)}D")(size, strides=strides, padding=padding, name=name)
+    return Value(layer(x.tensor), image=True)
+
+
+def _zeros_do(drawing: Drawing, node: Any) -> bool:
+    """Whether zeros around the input give what the pool's own padding does: they are counted, or below every number."""
+    if node.op_type == "AveragePool":
+        return bool(attributes(node).get("count_include_pad", 0))
+    before = next((made for made in drawing.graph.nodes if node.input[0] in made.output), None)
+    return before is not None and before.op_type in ("Relu", "Clip", "Sigmoid")  # a Clip is drawn from 0 on alone
+
+
+def global_pool(drawing: Drawing, node: Any, name: str) -> Value:
+    """GlobalAveragePool, GlobalMaxPool."""
+    return _over_places(drawing, node, name, image(value(drawing, node), name), "Max" if "Max" in node.op_type else "Average")
+
+
+def reduced(drawing: Drawing, node: Any, name: str) -> Value:
+    """ReduceMean and ReduceMax over all places of an image, or over the rows of a matrix."""
+    x, options = value(drawing, node), attributes(node)
+    rank = len(drawing.graph.shapes[node.input[0]])
+    given = constant(drawing, node, 1, "axes", name)
+    axes = sorted(int(axis) % rank for axis in (options.get("axes", range(rank)) if given is None else given.reshape(-1)))
+    kind = node.op_type.removeprefix("Reduce").replace("Mean", "Average")
+    if axes == list(range(2, rank)) and rank in (3, 4):
+        return _over_places(drawing, node, name, image(x, name), kind)
+    if axes == list(range(1, rank - 1)) and rank in (3, 4):
+        made = getattr(layers(), f"Global{kind}Pooling{rank - 2}D")(name=name)(plain(x, name).tensor)
+        return Value(_shaped(drawing, node, name, made))
+    raise refuse(
+        name, f"{node.op_type} along axes {axes} of {rank}", "expected the places of an image, or all but the last axis"
+    )
+
+
+def _over_places(drawing: Drawing, node: Any, name: str, x: Value, kind: str) -> Value:
+    readers = drawing.graph.readers(node.output[0])
+    shapes = drawing.graph.shapes
+    flat = all(reader.op_type in _FLATTENING and len(shapes[reader.output[0]]) == 2 for reader in readers)
+    vector = len(shapes[node.output[0]]) == 2 or flat
+    layer = getattr(layers(), f"Global{kind}Pooling{len(x.shape) - 1}D")(keepdims=not vector, name=name)
+    return Value(layer(x.tensor), image=not vector)
+
+
+def _shaped(drawing: Drawing, node: Any, name: str, tensor: Any) -> Any:
+    shape = drawing.graph.shapes[node.output[0]][1:]
+    return tensor if tuple(tensor.shape[1:]) == shape else layers().Reshape(shape, name=f"{name}_shape")(tensor)
+
+
+def normalised(drawing: Drawing, node: Any, name: str) -> Value:
+    """BatchNormalization of inference."""
+    scale, shift, mean, variance = (constant(drawing, node, i, "parameter", name) for i in range(1, 5))
+    if scale is None or shift is None or mean is None or variance is None:
+        raise refuse(name, "BatchNormalization without its four constants", "export the model for inference")
+    factor = scale.astype(np.float64) / np.sqrt(variance.astype(np.float64) + attributes(node).get("epsilon", 1e-5))
+    x, shape = value(drawing, node), drawing.graph.shapes[node.input[0]]
+    along = (-1, *[1] * (len(shape) - 2))
+    row = [np.broadcast_to(part.reshape(along), shape[1:]) for part in (factor, shift - mean * factor)]
+    return affine(drawing, name, x, row[0], row[1])
+
+
+def zero_padded(drawing: Drawing, node: Any, name: str) -> Value:
+    """Pad of places, with zeros."""
+    x, options = value(drawing, node), attributes(node)
+    given = constant(drawing, node, 1, "pads", name)
+    pads = [int(pad) for pad in (options.get("pads", options.get("paddings", [])) if given is None else given)]
+    filled = constant(drawing, node, 2, "value", name)
+    number = options.get("value", 0.0) if filled is None else float(filled.reshape(-1)[0])
+    rank = len(drawing.graph.shapes[node.input[0]])
+    if len(node.input) > 3 or options.get("mode", "constant") != "constant" or number or len(pads) != 2 * rank:
+        raise refuse(name, "Pad other than with zeros along all axes", "expected mode constant, value 0 and no axes")
+    x = image(x, name)
+    sides = list(zip(pads[:rank], pads[rank:], strict=True))
+    if any(map(any, sides[:2])) or min(pads) < 0:
+        raise refuse(name, f"Pad with pads {pads}, along rows or channels or less than none", "expected pads of places")
+    return _zeros(name, x, sides[2:])
+
+
+def resized(drawing: Drawing, node: Any, name: str) -> Value:
+    """Resize and Upsample by whole factors, nearest."""
+    x, options = image(value(drawing, node), name), attributes(node)
+    shape = drawing.graph.shapes[node.output[0]]
+    factors = [out / size for out, size in zip(shape[2:], x.shape, strict=False)]
+    how = options.get("coordinate_transformation_mode", "half_pixel"), options.get("nearest_mode", "round_prefer_floor")
+    if node.op_type == "Upsample":
+        how = ("asymmetric", "floor")
+    repeats = how in (
+        ("asymmetric", "floor"),
+        ("half_pixel", "round_prefer_floor"),
+        ("pytorch_half_pixel", "round_prefer_floor"),
+    )
+    whole = all(factor >= 1 and factor == int(factor) for factor in factors)
+    if options.get("mode", "nearest") != "nearest" or not repeats or not whole or shape[1] != x.shape[-1]:
+        raise refuse(
+            name,
+            f"{node.op_type} by {options.get('mode', 'nearest')} {' '.join(how)} with factors {factors}",
+            "expected nearest with whole factors, as hls4ml's C++",
+        )
+    sizes = tuple(int(factor) for factor in factors)
+    layer = getattr(layers(), f"UpSampling{len(sizes)}D")(sizes if len(sizes) > 1 else sizes[0], name=name)
+    return Value(layer(x.tensor), image=True)
+
+
+def padded(node: Any, name: str, x: Value, size: tuple[int, ...]) -> tuple[Value, str]:
+    """The input of a window and Keras' word for its padding; other padding becomes a layer of zeros."""
+    pads = _pads(node, name, x, size)
+    if not any(map(any, pads)):
+        return x, "valid"
+    if _same(x, size, _strides(node, len(size))) == pads:
+        return x, "same"
+    return _zeros(name, x, pads), "valid"
+
+
+def _zeros(name: str, x: Value, pads: list[tuple[int, int]]) -> Value:
+    layer = getattr(layers(), f"ZeroPadding{len(pads)}D")
+    return Value(layer(tuple(pads) if len(pads) > 1 else pads[0], name=f"{name}_zeros")(x.tensor), image=True)
+
+
+def _strides(node: Any, places: int) -> tuple[int, ...]:
+    return tuple(attributes(node).get("strides", [1] * places))
+
+
+def _pads(node: Any, name: str, x: Value, size: tuple[int, ...]) -> list[tuple[int, int]]:
+    """(before, after) along each axis. Refuses dilations, which hls4ml ignores."""
+    options, places = attributes(node), len(size)
+    if any(step != 1 for step in options.get("dilations", [])):
+        raise refuse(name, f"{node.op_type} with dilations {options['dilations']}, which hls4ml ignores", "expected 1")
+    if places not in (1, 2) or len(x.shape) != places + 1:
+        raise refuse(name, f"{node.op_type} over {places} dimensions", "expected one or two")
+    match options.get("auto_pad", "NOTSET"):
+        case "SAME_UPPER":
+            return _same(x, size, _strides(node, places))
+        case "SAME_LOWER":
+            return [(after, before) for before, after in _same(x, size, _strides(node, places))]
+        case "VALID":
+            return [(0, 0)] * places
+        case _:
+            pads = options.get("pads", [0] * 2 * places)
+            return list(zip(pads[:places], pads[places:], strict=True))
+
+
+def _same(x: Value, size: tuple[int, ...], strides: tuple[int, ...]) -> list[tuple[int, int]]:
+    """What Keras' padding `same` puts before and after each axis."""
+    wanted = [
+        max((-(-whole // step) - 1) * step + part - whole, 0) for whole, part, step in zip(x.shape, size, strides, strict=False)
+    ]
+    return [(total // 2, total - total // 2) for total in wanted]

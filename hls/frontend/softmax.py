@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""hls4ml 1.3.0's softmax as it is written (nnet_activation.h): where its tables give nonsense, and how far off they are.
+
+stable: d = max(x) - x in inp_norm_t, e = exp_table[top bits of d], y = e * inv_table[top bits of the sum of e in inv_inp_t].
+latency: e = exp_table[top bits of x]. inp_norm_t, unless given, is the input's type without its sign, which wraps. Nothing of
+this is said by hls4ml, and only accum of these types is read from under Precision.
+"""
+
+from __future__ import annotations
+
+from math import exp, log, log2, prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.hls.da.network import Precision, UnsupportedLayerError
+from hypersonic.hls.da.read import precision_of
+from hypersonic.hls.fixed import MAX_WIDTH, Overflow
+from hypersonic.hls.rf.tables import exp_values, inverse_values
+
+Range = tuple[float, float]
+Numbers = NDArray[np.float64]
+
+#: a table whose steps are coarser than this no longer tells its classes apart
+_COARSE_STEP = 0.5
+#: a probability further off than this, relatively, is nonsense; one further off than the second is worth a note
+_WRONG, _ROUGH = 0.5, 1 / 16
+
+_IMPLEMENTATIONS = ("stable", "latency", "argmax")
+_SAME_NUMBERS = ("Reshape", "Clone", "Repack")
+
+
+def check_softmax(layer: Any) -> tuple[str, ...]:
+    """Notes on a Softmax of hls4ml's ModelGraph: where its probabilities are rough.
+
+    Raises UnsupportedLayerError where they are wrong.
+    """
+    kind, classes = _kind(layer), _classes(layer)
+    result = _type(layer, "result_t")
+    if value_of(result.high, result) < 1 and result.overflow in (Overflow.WRAP, Overflow.SAT_ZERO):
+        raise _refused(
+            layer, f"its result is {result}, in which a probability of 1 becomes 0", "give it AP_SAT or an integer bit"
+        )
+    if kind == "argmax":
+        return ()
+    reach = reachable(layer)
+    address = _address(layer, kind, reach)
+    exp_size, inv_size = _sizes(layer, kind)
+    exp_type, accum, inv_inp, inv_type = (_type(layer, f"{name}_t") for name in ("exp_table", "accum", "inv_inp", "inv_table"))
+    for what, entries, of in (("exp", exp_size, address), ("inv", inv_size, inv_inp)):
+        _check_size(layer, what, entries, of)
+    _check_steps(layer, address, exp_size)
+    sums = 1.0, classes * _exponential(layer, kind, address, exp_size, exp_type, reach)
+    _check_sum(layer, accum, inv_inp, sums[1], classes)
+    notes = _judged(layer, _off(inv_inp, inv_size, inv_type, sums), sums, inv_size, inv_inp)
+    return notes if kind == "stable" else (*notes, _latency_note(layer, classes))
+
+
+def value_of(raw: int, precision: Precision) -> float:
+    """The number of a raw value."""
+    return float(raw) * 2.0**-precision.fraction
+
+
+def reachable(layer: Any) -> Range:
+    """The least and greatest number that can come to a layer: of its input's type, or of an earlier one passed on unchanged."""
+    return _range(layer.get_input_node(layer.inputs[0]))
+
+
+def _range(source: Any) -> Range:
+    kind = precision_of(source.get_output_variable().type.precision, f"layer {source.name!r}: result")
+    low, high = value_of(kind.low, kind), value_of(kind.high, kind)
+    function = str(source.get_attr("activation")).lower() if source.class_name == "Activation" else ""
+    if source.class_name not in _SAME_NUMBERS and function not in ("linear", "relu"):
+        return low, high
+    before = _range(source.get_input_node(source.inputs[0]))
+    if function == "relu":
+        before = max(before[0], 0.0), max(before[1], 0.0)
+    if kind.overflow is Overflow.SAT or (low <= before[0] and before[1] <= high):
+        return max(low, before[0]), min(high, before[1])
+    return low, high
+
+
+def _refused(layer: Any, why: str, remedy: str) -> UnsupportedLayerError:
+    return UnsupportedLayerError(f"layer {layer.name!r}: {why}; {remedy}")
+
+
+def _setting(layer: Any, key: str, value: str) -> str:
+    return f"write {key}: {value!r} under hls4ml.LayerName.{layer.name}"
+
+
+def _type(layer: Any, name: str) -> Precision:
+    held = layer.get_output_variable().type if name == "result_t" else layer.get_attr(name)
+    return precision_of(held.precision, f"layer {layer.name!r}: {name}")
+
+
+def _kind(layer: Any) -> str:
+    if str(layer.get_attr("activation")) != "softmax":
+        raise _refused(
+            layer,
+            "hls4ml 1.3.0 writes C++ for a Softmax layer that does not compile: it calls the settings Softmax_config and looks "
+            "for softmax_config",
+            "use Activation('softmax')",
+        )
+    kind = str(layer.get_attr("implementation")).lower()
+    if kind not in _IMPLEMENTATIONS:
+        why = "whose table wraps from differences of 4.9 on" if kind == "legacy" else "which hls4ml does not know"
+        raise _refused(layer, f"Implementation is {kind}, {why}", f"expected {', '.join(_IMPLEMENTATIONS)}")
+    return kind
+
+
+def _classes(layer: Any) -> int:
+    """Numbers that one softmax goes over. Raises UnsupportedLayerError where hls4ml's goes over others than the model's."""
+    shape = tuple(int(size) for size in layer.get_input_variable(layer.inputs[0]).shape)
+    streamed = layer.model.config.get_config_value("IOType") == "io_stream"
+    axis = int(layer.get_attr("axis", -1))
+    if axis not in (-1, len(shape)):
+        raise _refused(
+            layer, f"its axis is {axis} of {shape}, hls4ml's is the last", "permute the axes, or leave the softmax out"
+        )
+    if streamed:
+        return shape[-1]
+    slices = int(layer.get_attr("n_outer", 1) or 1) * int(layer.get_attr("n_inner", 1) or 1)
+    if prod(shape) != slices * shape[-1]:
+        raise _refused(
+            layer,
+            f"its input is {shape}, over all of whose {prod(shape)} elements hls4ml takes one softmax in io_parallel, not over "
+            f"the last {shape[-1]}",
+            "use IOType io_stream, or leave the softmax out: the order of the numbers is the order of the probabilities",
+        )
+    return shape[-1]
+
+
+def _sizes(layer: Any, kind: str) -> tuple[int, int]:
+    """Entries of both tables, as the template settles them."""
+    size = int(layer.get_attr("table_size") or 1024)
+    exp_size, inv_size = (int(layer.get_attr(f"{name}_table_size") or size) for name in ("exp", "inv"))
+    x = _input_type(layer)
+    if kind == "stable" and layer.get_attr("inp_norm_t") is None and x.signed:
+        exp_size = min(inv_size, 1 << (x.width - 1))
+    return exp_size, inv_size
+
+
+def _input_type(layer: Any) -> Precision:
+    variable = layer.get_input_variable(layer.inputs[0])
+    return precision_of(variable.type.precision, f"layer {layer.name!r}: its input")
+
+
+def _automatic(layer: Any) -> str:
+    """Whether nobody asked for the type of a layer's input."""
+    source = layer.get_input_node(layer.inputs[0])
+    asked = type(layer.model.config.get_precision(source, "result")[0]).__name__
+    return f", hls4ml's automatic precision of layer {source.name!r}" if asked == "UnspecifiedPrecisionType" else ""
+
+
+def _address(layer: Any, kind: str, reach: Range) -> Precision:
+    """The type whose top bits are the exponentials' index. Raises UnsupportedLayerError where numbers wrap in it."""
+    x = _input_type(layer)
+    remedy = _setting(layer, "inp_norm_t", "ap_ufixed<14,4,AP_RND,AP_SAT>")
+    if kind == "latency":
+        address = x
+    elif layer.get_attr("inp_norm_t") is not None:
+        address = _type(layer, "inp_norm_t")
+    else:
+        address = Precision(x.width - x.signed, x.fraction, signed=False)
+    if address.width > MAX_WIDTH:
+        raise _refused(
+            layer, f"its input is {x}{_automatic(layer)}: no index of a table is taken from {address.width} bits", remedy
+        )
+    spread, end = reach[1] - reach[0], value_of(address.high, address)
+    if kind == "stable" and spread > end and address.overflow in (Overflow.WRAP, Overflow.SAT_ZERO):
+        raise _refused(
+            layer,
+            f"its input is {x}{_automatic(layer)}, whose numbers lie up to {spread:g} apart: hls4ml takes each "
+            f"from the greatest in {address}, which {'wraps' if address.overflow is Overflow.WRAP else 'gives 0'} beyond "
+            f"{end:g}: an unlikely class comes out likely",
+            remedy,
+        )
+    return address
+
+
+def _check_size(layer: Any, what: str, entries: int, of: Precision) -> None:
+    if entries & (entries - 1) or not 1 < entries <= 1 << of.width:
+        raise _refused(
+            layer,
+            f"its {what} table has {entries} entries, addressed by the top bits of {of}: the C++ reads beside it",
+            f"set TableSize to a power of two up to {1 << of.width}",
+        )
+
+
+def _check_steps(layer: Any, address: Precision, entries: int) -> None:
+    step = 2.0 ** (address.width - address.fraction - log2(entries))
+    if step > _COARSE_STEP:
+        raise _refused(
+            layer,
+            f"its input is {_input_type(layer)}{_automatic(layer)} and its table has {entries} entries, one every "
+            f"{step:g}: all classes would come out equal",
+            _setting(layer, "inp_norm_t", "ap_ufixed<14,4,AP_RND,AP_SAT>"),
+        )
+
+
+def _exponential(layer: Any, kind: str, address: Precision, entries: int, of: Precision, reach: Range) -> float:
+    """The greatest number that the table gives. Raises UnsupportedLayerError where it is not an exponential."""
+    table = exp_values(address, entries, of, negative=kind == "stable").raw.astype(np.float64) * 2.0**-of.fraction
+    end, remedy = value_of(of.high, of), _setting(layer, "exp_table_t", "ap_ufixed<18,1,AP_RND,AP_SAT>")
+    if kind == "stable" and (abs(table[0] - 1) > _ROUGH or table.min() < 0):
+        raise _refused(layer, f"exp_table_t is {of}, in which exp(0) becomes {table[0]:g}", remedy)
+    if kind == "latency" and (exp(reach[1]) > end + 1 or table.min() < 0):
+        raise _refused(
+            layer,
+            f"Implementation is latency and exp_table_t {of}: numbers above {log(end):.3g} come out equal, or wrapped, and its "
+            f"input goes up to {reach[1]:g}",
+            f"write Implementation: stable under hls4ml.LayerName.{layer.name}",
+        )
+    return float(table.max())
+
+
+def _check_sum(layer: Any, accum: Precision, inv_inp: Precision, greatest: float, classes: int) -> None:
+    for what, of in (("accum", accum), ("inv_inp_t", inv_inp)):
+        if greatest > value_of(of.high, of) + 2.0**-of.fraction * (of.overflow is Overflow.SAT):
+            kind = _sum_type(greatest)
+            raise _refused(
+                layer,
+                f"{what} is {of}, up to {value_of(of.high, of):g}, and the sum of {classes} exponentials goes up to "
+                f"{greatest:g}: probabilities would come out wrong",
+                f"{_setting(layer, 'inv_inp_t', kind)}, and accum: '{kind}' under its Precision",
+            )
+
+
+def _sum_type(greatest: float) -> str:
+    """An unsigned type for a sum, 17 bits behind the point."""
+    whole = int(log2(greatest)) + 1
+    return f"ap_ufixed<{whole + 17},{whole}>"
+
+
+def _off(of: Precision, entries: int, kind: Precision, sums: Range) -> float:
+    """How far factor * sum gets from 1, over all sums from sums[0] to sums[1]."""
+    step = 2.0 ** (of.width - of.fraction - log2(entries))
+    first, last = int(sums[0] / step), int(sums[1] / step)
+    starts = np.arange(first, min(last, entries - 1) + 1) * step
+    factors = inverse_values(of, entries, kind).raw[first : last + 1].astype(np.float64) * 2.0**-kind.fraction
+    ends = np.minimum(starts + step, sums[1])
+    return float(max(_error(factors, np.maximum(starts, sums[0])), _error(factors, ends)))
+
+
+def _error(factors: Numbers, sums: Numbers) -> float:
+    return float(np.abs(factors * sums - 1).max(initial=0.0))
+
+
+def _judged(layer: Any, off: float, sums: Range, entries: int, of: Precision) -> tuple[str, ...]:
+    remedy = f"{_setting(layer, 'inv_inp_t', _sum_type(sums[1]))}, and inv_table_t: 'ap_ufixed<18,1,AP_RND,AP_SAT>'"
+    step = 2.0 ** (of.width - of.fraction - log2(entries))
+    why = (
+        f"its probabilities can be {100 * min(off, 10):.0f} % off: the reciprocal's table has an entry every {step:g} of a sum "
+        f"from {sums[0]:g} to {sums[1]:g}"
+    )
+    if off > _WRONG:
+        raise _refused(layer, why, remedy)
+    return (f"layer {layer.name!r}: {why}; {remedy}",) if off > _ROUGH else ()
+
+
+def _latency_note(layer: Any, classes: int) -> str:
+    return (
+        f"layer {layer.name!r}: Implementation is latency, right only where the exponentials of its {classes} numbers sum to 1 "
+        "or more; stable is right everywhere"
+    )

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What hls4ml 1.3.0 converts without a word and wrongly, or to C++ that does not compile or stops the process: for every core.
+
+check_graph refuses by the layer's name; it looks at the ModelGraph after hls4ml's optimisers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hypersonic.hls.da.network import UnsupportedLayerError
+from hypersonic.hls.da.read import check_merge
+from hypersonic.hls.frontend.reuse import inputs_of, number, strategy, streamed
+from hypersonic.hls.frontend.softmax import check_softmax
+
+#: widest ap_fixed of Vitis (AP_INT_MAX_W)
+_MAX_WIDTH = 1024
+
+#: layers that are nothing but names
+_NO_CODE = ("Input", "InputLayer", "Reshape")
+
+#: layers that read a flattened tensor word by word in io_stream
+_GATHERING = (*_NO_CODE, "Clone", "Concatenate", "Dense")
+
+#: functions of nnet_activation.h by the names that an Activation has
+_ACTIVATIONS = frozenset(
+    [
+        "linear",
+        "relu",
+        "relu1",
+        "relu6",
+        "sigmoid",
+        "tanh",
+        "softplus",
+        "softsign",
+        "elu",
+        "selu",
+        "hard_sigmoid",
+        "hard_tanh",
+        "binary_tanh",
+        "ternary_tanh",
+    ]
+)
+
+#: of nnet_recr_activations.h
+_RECURRENT_ACTIVATIONS = ("relu", "sigmoid", "tanh")
+
+_CONVOLUTIONS = ("Conv1D", "Conv2D", "PointwiseConv1D", "PointwiseConv2D")
+_DEPTHWISE = ("DepthwiseConv1D", "DepthwiseConv2D")
+
+
+def check_graph(graph: Any) -> None:
+    """Raises UnsupportedLayerError."""
+    for layer in graph.get_layers():
+        _check_widths(layer)
+        _check_code(layer)
+        if streamed(layer):
+            _check_words(layer)
+        for check in _CHECKS.get(layer.class_name, ()):
+            check(layer)
+    _check_dimensions(graph)
+
+
+def _refused(layer: Any, why: str, remedy: str) -> UnsupportedLayerError:
+    # what hls4ml makes of a Reshape in io_stream has its name in it
+    return UnsupportedLayerError(f"layer {layer.name.removeprefix('repack_')!r} ({layer.class_name}): {why}; {remedy}")
+
+
+def _check_widths(layer: Any) -> None:
+    for name, kind in layer.types.items():
+        width = int(getattr(kind.precision, "width", 0) or 0)
+        if width > _MAX_WIDTH:
+            raise _refused(
+                layer,
+                f"{name.removesuffix('_t')} is {kind.precision}, {width} bits, and ap_fixed ends at {_MAX_WIDTH}",
+                f"give it a narrower type under hls4ml.LayerName.{layer.name}.Precision, or Model.Precision.maximum",
+            )
+
+
+def _check_code(layer: Any) -> None:
+    """Layers that hls4ml's optimisers were to make others of and did not, as a convolution of several groups."""
+    if layer.class_name not in _NO_CODE and not layer.get_attr("function_cpp"):
+        raise _refused(layer, "hls4ml has no C++ for it", "build it of other layers")
+
+
+def _check_words(layer: Any) -> None:
+    """Refuse a reader that takes a flattened tensor for one word of a stream: Flatten leaves the words, a pixel each, alone.
+
+    nnet_stream.h's repack_stream leaves elements out where neither word is made of whole others.
+    """
+    for tensor in layer.inputs if layer.class_name not in _GATHERING else ():
+        variable = layer.get_input_variable(tensor)
+        word, size = int(getattr(variable.type, "n_elem", variable.shape[-1])), int(variable.shape[-1])
+        made = int(layer.get_output_variable().shape[-1])
+        if layer.class_name == "Repack":
+            if word % made and made % word:
+                raise _refused(
+                    layer,
+                    f"it makes words of {made} numbers of words of {word} in io_stream, where hls4ml's C++ leaves numbers out",
+                    "take a last dimension that is a multiple or a divisor of the one before, or IOType io_parallel",
+                )
+        elif word != size:
+            raise _refused(
+                layer,
+                f"it reads {size} numbers from a Flatten, which come in words of {word} in io_stream, and hls4ml's C++ takes "
+                f"each word for all {size}",
+                "put the Flatten behind it, or use IOType io_parallel",
+            )
+
+
+def _check_dimensions(graph: Any) -> None:
+    """nnet_sepconv1d_latency.h and nnet_sepconv2d_latency.h have the same include guard: C++ that has both does not compile."""
+    found = {layer.class_name: layer for layer in graph.get_layers() if layer.class_name in _DEPTHWISE}
+    if len(found) > 1:
+        raise _refused(
+            found[_DEPTHWISE[0]],
+            f"layer {found[_DEPTHWISE[1]].name!r} is a DepthwiseConv2D, and hls4ml's C++ of a model with both does not compile",
+            "write the one-dimensional convolution as one of two dimensions, a row high",
+        )
+
+
+def _check_dense(layer: Any) -> None:
+    """Where hls4ml's settings went another way than through hls4ml_backend.py's flow."""
+    n_in, reuse = inputs_of(layer), number(layer, "reuse_factor", 1)
+    if strategy(layer) == "resource" and reuse > n_in and reuse % n_in:
+        raise _refused(
+            layer,
+            f"ReuseFactor is {reuse} with Strategy Resource and n_in {n_in}, for which hls4ml has no DenseResource",
+            f"take a reuse factor up to {n_in} or a multiple of it",
+        )
+
+
+def _check_convolution(layer: Any) -> None:
+    """nnet_conv1d/2d_resource.h walks past its buffers (2D), or stops the process (1D), for reuse factors above n_in."""
+    n_in, reuse = inputs_of(layer), number(layer, "reuse_factor", 1)
+    if not streamed(layer) and strategy(layer) == "resource" and n_in % reuse:
+        raise _refused(
+            layer,
+            f"ReuseFactor is {reuse} with Strategy Resource in io_parallel, where hls4ml's C++ is right for divisors of {n_in} "
+            "alone",
+            "take one of them, Strategy Latency, or IOType io_stream",
+        )
+
+
+def _check_stride(layer: Any) -> None:
+    """nnet_conv2d_stream.h forgets the stride from row to row of a kernel one row high."""
+    down = number(layer, "stride_height", 1)
+    if streamed(layer) and number(layer, "filt_height", 1) == 1 < down and layer.class_name.endswith("2D"):
+        raise _refused(
+            layer,
+            f"its kernel is one row high with stride {down} from row to row, which hls4ml's io_stream leaves out",
+            "use IOType io_parallel",
+        )
+
+
+def _check_depthwise(layer: Any) -> None:
+    if not streamed(layer) and strategy(layer) == "resource":
+        raise _refused(
+            layer,
+            "Strategy is Resource, at which hls4ml's C++ for io_parallel stops the process",
+            f"write Strategy: Latency under hls4ml.LayerName.{layer.name}, or use IOType io_stream",
+        )
+    channels, filters = number(layer, "n_chan"), number(layer, "n_filt")
+    if channels != filters:
+        raise _refused(
+            layer,
+            f"its depth multiplier is {filters / max(channels, 1):g}, at which hls4ml's C++ stops the process; expected 1",
+            "take a Conv layer",
+        )
+
+
+def _check_format(layer: Any) -> None:
+    for axis in ("", "_height", "_width"):
+        if number(layer, f"dilation{axis}", 1) != 1:
+            raise _refused(
+                layer, f"dilation is {layer.get_attr(f'dilation{axis}')}, which hls4ml's C++ leaves out", "expected 1"
+            )
+    if str(layer.get_attr("data_format", "channels_last")) != "channels_last":
+        raise _refused(layer, "data_format is channels_first, for which hls4ml has no C++", "expected channels_last")
+
+
+def _check_pool(layer: Any) -> None:
+    """nnet_pooling_stream.h asserts both."""
+    if not streamed(layer):
+        return
+    padding = [number(layer, f"pad_{side}") for side in ("top", "bottom", "left", "right")]
+    sizes = [tuple(number(layer, f"{what}_{axis}", 1) for axis in ("height", "width")) for what in ("pool", "stride")]
+    if any(padding) or (layer.class_name.endswith("2D") and sizes[0] != sizes[1]):
+        raise _refused(
+            layer,
+            f"pool {sizes[0]}, stride {sizes[1]}, padding {padding} (top, bottom, left, right) in io_stream, where hls4ml's "
+            "C++ stops the process unless the stride is the pool and there is no padding",
+            "use IOType io_parallel",
+        )
+
+
+def _check_activation(layer: Any) -> None:
+    function = str(layer.get_attr("activation")).lower()
+    if function not in _ACTIVATIONS:
+        raise _refused(
+            layer, f"hls4ml has no C++ for the activation {function}", f"it has {', '.join(sorted(_ACTIVATIONS))} and softmax"
+        )
+
+
+def _check_recurrence(layer: Any) -> None:
+    """nnet_recr_activations.h has no other; nnet_recurrent.h resets the state of a GRU after its product alone."""
+    for direction in ("", "forward_", "backward_"):
+        for option in ("activation", "recurrent_activation"):
+            function = str(layer.get_attr(f"{direction}{option}", "tanh")).lower()
+            if function not in _RECURRENT_ACTIVATIONS:
+                raise _refused(
+                    layer,
+                    f"its {direction}{option} is {function}, for which hls4ml has no C++ there",
+                    f"it has {', '.join(_RECURRENT_ACTIVATIONS)}",
+                )
+        if str(layer.get_attr(f"{direction}apply_reset_gate", "after")) != "after":
+            raise _refused(layer, "reset_after is False, which hls4ml's C++ ignores", "expected True")
+
+
+def _check_resize(layer: Any) -> None:
+    if str(layer.get_attr("algorithm")) != "nearest":
+        raise _refused(layer, f"it resizes by {layer.get_attr('algorithm')}, for which hls4ml has no C++", "expected nearest")
+
+
+_Check = Callable[[Any], object]
+_CHECKS: dict[str, tuple[_Check, ...]] = {
+    "Dense": (_check_dense,),
+    **dict.fromkeys(_CONVOLUTIONS[:2], (_check_format, _check_convolution, _check_dense, _check_stride)),
+    **dict.fromkeys(_CONVOLUTIONS[2:], (_check_format, _check_convolution, _check_dense)),
+    **dict.fromkeys(_DEPTHWISE, (_check_format, _check_depthwise, _check_stride)),
+    **dict.fromkeys(("Pooling1D", "Pooling2D"), (_check_pool,)),
+    "Activation": (_check_activation,),
+    "Resize": (_check_resize,),
+    **dict.fromkeys(("LSTM", "GRU", "Bidirectional"), (_check_recurrence,)),
+    "Merge": (check_merge,),
+    "Softmax": (check_softmax,),
+}

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""hls4ml's own users reach the RTL core by one word, without the rest of the stack:
+
+    model = hls4ml.converters.convert_from_keras_model(keras_model, hls_config=config, backend="Hypersonic", output_dir="prj")
+    model.compile()       # writes prj/ (Vitis HLS project) and prj/core/ (SystemVerilog), and Verilates the core
+    y = model.predict(x)  # runs the RTL; equal to backend="Vitis" bit for bit
+    model.build()         # lints the core and returns its figures
+
+The project beside the core is the Vitis backend's, file by file, but for what is wrong there (repairs.py). hls4ml's Strategy
+`distributed_arithmetic` and `Latency` both mean the da core; the C++ is written with Latency, whose bits are the same.
+`Resource` on any layer means the rf core, for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from warnings import warn
+
+import numpy as np
+from hls4ml.backends import VitisBackend, VivadoBackend
+from hls4ml.model.flow import get_backend_flows, get_flow, register_flow
+from hls4ml.model.optimizer import OptimizerPass, register_pass
+from hls4ml.writer import VitisWriter
+from numpy.typing import NDArray
+
+from hypersonic.hls.core import Core
+from hypersonic.hls.da.read import read_network, tensor_types
+from hypersonic.hls.da.write import write_core
+from hypersonic.hls.frontend import reuse
+from hypersonic.hls.frontend.passes import register as register_fusions
+from hypersonic.hls.frontend.repairs import repair
+from hypersonic.hls.frontend.traps import check_graph
+from hypersonic.hls.plugin.refusal import naming_rf
+from hypersonic.hls.rf.read import read_rf_network
+from hypersonic.hls.rf.write import write_rf_core
+from hypersonic.hls.row import Row
+from hypersonic.hls.rtl_sim import RtlCore, compile_cores
+from hypersonic.hls.spec import TensorSpec
+from hypersonic.hls.verilator import LOG, lint, warnings
+
+#: of one tensor, or of several in the model's order
+Arrays = NDArray[np.floating[Any]] | list[NDArray[np.floating[Any]]]
+
+
+# hls4ml is untyped, which mypy --strict forbids base classes to be
+class PossibleSettings(OptimizerPass):  # type: ignore[misc]
+    """Reuse factors and strategies that a layer's C++ cannot do -> the nearest that it can (reuse.py)."""
+
+    def match(self, node: Any) -> bool:
+        return any(node.get_attr(name) != wanted for name, wanted in reuse.possible_settings(node).items())
+
+    def transform(self, model: Any, node: Any) -> bool:  # noqa: ARG002 - hls4ml's signature
+        for name, wanted in reuse.possible_settings(node).items():
+            node.set_attr(name, wanted)
+        return False
+
+
+def _possible_settings() -> str:
+    """The flow of PossibleSettings, registered at the first call; it belongs before weights are laid out and code is made."""
+    name = "hypersonic:possible_settings"
+    if name not in get_backend_flows("hypersonic"):
+        register_pass(name, PossibleSettings)
+        register_flow(name, [name])
+    return name
+
+
+@contextmanager
+def possible_settings() -> Iterator[None]:
+    """hls4ml's own backend Vitis converts with PossibleSettings meanwhile."""
+    flows, flow = get_flow("vitis:ip").requires, _possible_settings()
+    flows.insert(flows.index("vivado:specific_types"), flow)
+    try:
+        yield
+    finally:
+        flows.remove(flow)
+
+
+class UnrolledStrategy(OptimizerPass):  # type: ignore[misc]
+    """distributed_arithmetic -> latency for the C++: hls4ml 1.3.0's own pass wants an older da4ml than the core."""
+
+    def match(self, node: Any) -> bool:
+        return str(node.get_attr("strategy")).lower() == "distributed_arithmetic"
+
+    def transform(self, model: Any, node: Any) -> bool:  # noqa: ARG002 - hls4ml's signature
+        node.set_attr("strategy", "latency")
+        return False
+
+
+class HypersonicWriter(VitisWriter):  # type: ignore[misc]
+    """The Vitis project, and the core under core/."""
+
+    def write_hls(self, model: Any) -> None:
+        """Called by hls4ml's write flow. Raises UnsupportedLayerError with the layer's name."""
+        check_graph(model)
+        super().write_hls(model)
+        repair(_directory(model).parent)
+        core_of(model)
+
+
+class HypersonicBackend(VitisBackend):  # type: ignore[misc]
+    """Vitis up to the written project; compile, predict and build work on the RTL."""
+
+    def __init__(self) -> None:
+        super(VivadoBackend, self).__init__(name="Hypersonic")
+        self._register_layer_attributes()
+        self._register_flows()
+
+    def _register_flows(self) -> None:
+        self.register_pass("unrolled_strategy", UnrolledStrategy)
+        unroll = register_flow("strategy", ["hypersonic:unrolled_strategy"], requires=["vivado:init_layers"], backend=self.name)
+        flows = get_flow("vitis:ip").requires.copy()
+        flows.insert(flows.index("vivado:init_layers") + 1, unroll)
+        flows.insert(flows.index("vivado:specific_types"), _possible_settings())
+        flows.insert(0, register_fusions())
+        self._default_flow = register_flow("ip", None, requires=flows, backend=self.name)
+        passes = ["make_stamp", "hypersonic:write_hls"]
+        self._writer_flow = register_flow("write", passes, requires=[self._default_flow], backend=self.name)
+
+    def compile(self, model: Any) -> str:
+        """Verilate the written core; the path of the shared library. What Verilator warns of is warned of. Raises ToolError."""
+        library = compile_cores([_written(model)])
+        _warn((library.parent / LOG).read_text())
+        return str(library)
+
+    def predict(self, model: Any, x: Arrays) -> Arrays:
+        """x: (rows, ...) float32 or float64 -> what the RTL answers, (rows, n_out) in x's dtype; one row alone gives (n_out,).
+
+        A list of them for several inputs, and for several outputs. Shapes are those of hls4ml's own predict, and inputs are
+        rounded by the input type's own modes, as its C++ does. Raises TypeError for numbers of another kind, as hls4ml does:
+        answers have the inputs' dtype, and integers would lose what is behind the point. Raises ValueError for arrays that are
+        not rows of the input's shape; hls4ml cuts their numbers into rows as they come.
+        """
+        core = _written(model)
+        parts = [np.asarray(part) for part in (x if len(core.inputs.tensors) > 1 else [x])]
+        _check_arrays(core, parts)
+        numbers = zip(core.inputs.tensors, parts, strict=True)
+        x_raw = np.concatenate([spec.fixed.from_float(part.reshape(-1, spec.size)) for spec, part in numbers], axis=1)
+        with RtlCore(core) as rtl:
+            raw = core.outputs.split(rtl.predict_raw(x_raw))
+        answers = zip(core.outputs.tensors, raw, strict=True)
+        y = [spec.fixed.to_float(answer).astype(parts[0].dtype) for spec, answer in answers]
+        y = [answer[0] for answer in y] if len(x_raw) == 1 else y
+        return y if len(y) > 1 else y[0]
+
+    def build(self, model: Any, **options: Any) -> dict[str, Any]:  # noqa: ARG002 - hls4ml's signature
+        """Lint the core with `verilator -Wall` and return {"CoreReport": figures}. What it warns of is warned of."""
+        core, figures = core_of(model)
+        _warn(lint(core.sources, core.top, "-Wno-fatal"))
+        return {"CoreReport": figures}
+
+
+def _check_arrays(core: Core, parts: list[NDArray[Any]]) -> None:
+    for spec, part in zip(core.inputs.tensors, parts, strict=True):
+        if part.dtype not in (np.float32, np.float64):
+            raise TypeError(
+                f"input {spec.name!r} is an array of {part.dtype}, expected float32 or float64, whose kind the answers have: "
+                "use x.astype(numpy.float32)"
+            )
+        if part.size != spec.size and (part.ndim == 0 or part.shape[0] * spec.size != part.size):
+            wanted = " or ".join(
+                dict.fromkeys(f"({', '.join(map(str, ('rows', *shape)))})" for shape in (spec.shape, (spec.size,)))
+            )
+            raise ValueError(f"input {spec.name!r} is an array of shape {part.shape}, expected {wanted}")
+    rows = {spec.name: part.size // spec.size for spec, part in zip(core.inputs.tensors, parts, strict=True)}
+    if len(set(rows.values())) > 1:
+        raise ValueError(f"the inputs have different numbers of rows: {rows}")
+
+
+def core_of(model: Any) -> tuple[Core, dict[str, Any]]:
+    """Write the core of a ModelGraph under its output directory; the core and its figures."""
+    types = tensor_types(model)
+    variables = model.get_input_variables(), model.get_output_variables()
+    inputs, outputs = (
+        Row(tuple(TensorSpec(v.name, made.shape, made.fixed) for v, made in zip(*side, strict=True)))
+        for side in zip(variables, types, strict=True)
+    )
+    name, directory = model.config.get_project_name(), _directory(model)
+    if any(str(layer.get_attr("strategy")).lower() == "resource" for layer in model.get_layers()):
+        return write_rf_core(read_rf_network(model), name, inputs, outputs, directory)
+    with naming_rf(model):
+        return write_core(read_network(model), name, inputs, outputs, directory)
+
+
+def _warn(said: str) -> None:
+    """A warning of Verilator's leaves a core as it is, and should not be there."""
+    for line in warnings(said):
+        warn(f"Verilator on the core, which is used all the same; please report it with the model: {line}", stacklevel=3)
+
+
+def _written(model: Any) -> Core:
+    return Core.load(_directory(model))
+
+
+def _directory(model: Any) -> Path:
+    return Path(model.config.get_output_dir()) / "core"

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The framework's own answers of a trained model, in a process of its own as hls/convert.py's:
+
+    python -m hypersonic.hls.predict MODEL_FILE X.npz Y.npz
+
+X.npz: the network's inputs, arrays "0", "1", ... (rows, size) float32; Y.npz: its outputs likewise (rows, size) float64, and
+the number of parameters as "parameters" (-1 where the format does not tell).
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.hls.build import data_beside
+from hypersonic.hls.cache import cached
+from hypersonic.hls.child import keras_2_environment, python_argv
+from hypersonic.hls.frontend.description import description_file
+from hypersonic.hls.project import ConversionError
+
+
+def trained_predict(model_file: Path, inputs: Sequence[NDArray[np.float32]]) -> tuple[tuple[NDArray[np.float64], ...], int]:
+    """The outputs, (rows, size) each, and the number of parameters; kept by content. Raises ConversionError."""
+
+    def ask(directory: Path) -> None:
+        with tempfile.TemporaryDirectory() as scratch:
+            x = Path(scratch) / "x.npz"
+            _save(x, inputs)
+            argv = python_argv("-m", __name__, str(model_file), str(x), str(directory / "y.npz"))
+            done = subprocess.run(
+                argv, env=keras_2_environment(), capture_output=True, text=True, errors="replace", check=False
+            )
+        if done.returncode:
+            last = next((line for line in reversed(done.stderr.splitlines()) if line.strip()), "nothing")
+            raise ConversionError(f"{model_file} gives no predictions: its process ended with {done.returncode}: {last}")
+
+    parts: list[str | bytes | Path] = [model_file, *data_beside(model_file), description_file(model_file), Path(__file__)]
+    answers = cached("predictions", [*parts, *(np.ascontiguousarray(x).tobytes() for x in inputs)], ask) / "y.npz"
+    with np.load(answers) as stored:
+        count = len(stored.files) - 1
+        return tuple(stored[str(i)] for i in range(count)), int(stored["parameters"])
+
+
+def _save(file: Path, arrays: Sequence[NDArray[np.floating]], parameters: int | None = None) -> None:
+    named: dict[str, NDArray[np.generic]] = {str(i): array for i, array in enumerate(arrays)}
+    if parameters is not None:
+        named["parameters"] = np.array(parameters)
+    np.savez(file, allow_pickle=False, **named)
+
+
+def main(model_file: Path, x: Path, y: Path) -> None:
+    """Load, predict, write."""
+    from hypersonic.hls.convert import load_trained
+
+    trained = load_trained(model_file)
+    with np.load(x) as stored:
+        inputs = [stored[str(i)].reshape(-1, *tensor.shape) for i, tensor in enumerate(trained.inputs)]
+    _save(y, trained.predict(inputs), trained.parameters)
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:]))

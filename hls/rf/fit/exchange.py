@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A card on its way into the conversion, and a fit on its way out: plain values for a command line and a project's report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+from hypersonic.hls.rf.cost import Amounts
+from hypersonic.hls.rf.fit.search import Card, Design, Fit, LayerFit, Point
+from hypersonic.hls.rf.layers import WeightsIn
+
+
+def card_to_json(card: Card) -> dict[str, Any]:
+    return asdict(card)
+
+
+def card_from_json(value: Mapping[str, Any]) -> Card:
+    """Of card_to_json."""
+    dies = tuple(Amounts(**die) for die in value["dies"])
+    return Card(**{**value, "dies": dies, "shell": Amounts(**value["shell"])})
+
+
+def fit_to_json(fit: Fit) -> dict[str, Any]:
+    """Reuse factors and memories of the design taken alone: a point of the others is a row of the table."""
+    points = tuple(point if point == fit.chosen else _bare(point) for point in fit.points)
+    return {**asdict(replace(fit, points=points)), "chosen": fit.points.index(fit.chosen)}
+
+
+def _bare(point: Point) -> Point:
+    return replace(point, design=replace(point.design, reuse_factors={}, weights_in={}))
+
+
+def fit_from_json(value: Mapping[str, Any]) -> Fit:
+    """Of fit_to_json."""
+    points = tuple(_point(point) for point in value["points"])
+    layers = tuple(_layer(layer) for layer in value["layers"])
+    card = card_from_json(value["card"])
+    return Fit(**{**value, "card": card, "chosen": points[value["chosen"]], "layers": layers, "points": points})
+
+
+def _point(value: Mapping[str, Any]) -> Point:
+    design = value["design"]
+    places = {name: WeightsIn(place) for name, place in design["weights_in"].items()}
+    return Point(**{**value, "design": Design(**{**design, "unit": Amounts(**design["unit"]), "weights_in": places})})
+
+
+def _layer(value: Mapping[str, Any]) -> LayerFit:
+    return LayerFit(**{**value, "lanes": tuple(value["lanes"]), "weights_in": WeightsIn(value["weights_in"])})

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One raw fixed-point number to another type's, two clocks, one a clock:
+//
+//   y = overflow(round(x * 2**-SHIFT))     SHIFT = fraction bits of x - fraction bits of y
+//
+// The modes are ap_fixed's (UG1399), numbered as in fixed_round. Clock 1 rounds (one adder of the width of what is left),
+// clock 2 brings into range. The reference is Precision.cast (hls/da/network.py).
+`default_nettype none
+
+module rf_cast #(
+    // bits of the number that comes, and whether it is two's complement
+    parameter int IN_WIDTH = 32,
+    parameter bit SIGNED_IN = 1'b1,
+    // bits the point moves by; negative: to the left, exactly
+    parameter int SHIFT = 8,
+    // bits of the number that goes, and whether it is two's complement
+    parameter int WIDTH = 16,
+    parameter bit SIGNED = 1'b1,
+    // 0 TRN, 1 RND, 2 RND_CONV, 3 TRN_ZERO, 4 RND_ZERO, 5 RND_INF, 6 RND_MIN_INF
+    parameter int ROUNDING = 0,
+    // 0 WRAP, 1 SAT, 2 SAT_ZERO, 3 SAT_SYM
+    parameter int OVERFLOW = 0
+) (
+    input  logic                clk,
+    input  logic [IN_WIDTH-1:0] x,
+    output logic [   WIDTH-1:0] y
+);
+
+  if (IN_WIDTH < 1 || IN_WIDTH > 128) begin : g_check_in_width
+    $error("rf_cast %m: IN_WIDTH is %0d, expected 1 to 128", IN_WIDTH);
+  end
+  if (WIDTH < 1 || WIDTH > 128) begin : g_check_width
+    $error("rf_cast %m: WIDTH is %0d, expected 1 to 128", WIDTH);
+  end
+  if (SHIFT < -400 || SHIFT > 400) begin : g_check_shift
+    $error("rf_cast %m: SHIFT is %0d, expected -400 to 400", SHIFT);
+  end
+  if (ROUNDING < 0 || ROUNDING > 6) begin : g_check_rounding
+    $error("rf_cast %m: ROUNDING is %0d, expected 0 to 6", ROUNDING);
+  end
+  if (OVERFLOW < 0 || OVERFLOW > 3) begin : g_check_overflow
+    $error("rf_cast %m: OVERFLOW is %0d, expected 0 to 3", OVERFLOW);
+  end
+
+  // from here down every number is a quarter or less: only its sign and whether it is zero still count
+  localparam int RIGHT = SHIFT > IN_WIDTH + 1 ? IN_WIDTH + 1 : SHIFT > 0 ? SHIFT : 0;
+  localparam int LEFT = SHIFT < 0 ? -SHIFT : 0;
+  // the number with room for a sign and for rounding up, and so much of it that a result can be cut out
+  localparam int ALL = IN_WIDTH + 2 + LEFT;
+  localparam int WHOLE = ALL - RIGHT > WIDTH + 1 ? ALL - RIGHT : WIDTH + 1;
+
+  wire negative = SIGNED_IN && x[IN_WIDTH-1];
+  wire [WHOLE+RIGHT-1:0] aligned = {{(WHOLE + RIGHT - IN_WIDTH) {negative}}, x} << LEFT;
+
+  // 1: round
+  logic [WHOLE-1:0] whole_q;
+
+  if (RIGHT == 0) begin : gen_exact
+    always_ff @(posedge clk) whole_q <= aligned;
+  end else begin : gen_round
+    wire half = aligned[RIGHT-1];
+    wire sticky;
+    wire up;
+
+    if (RIGHT > 1) begin : gen_sticky
+      assign sticky = aligned[RIGHT-2:0] != '0;
+    end else begin : gen_no_sticky
+      assign sticky = 1'b0;
+    end
+
+    if (ROUNDING == 0) begin : gen_trn
+      assign up = 1'b0;
+      wire unused = &{1'b0, half, sticky};
+    end else if (ROUNDING == 1) begin : gen_rnd
+      assign up = half;
+      wire unused = &{1'b0, sticky};
+    end else if (ROUNDING == 2) begin : gen_rnd_conv
+      assign up = half && (sticky || aligned[RIGHT]);
+    end else if (ROUNDING == 3) begin : gen_trn_zero
+      assign up = negative && (half || sticky);
+    end else if (ROUNDING == 4) begin : gen_rnd_zero
+      assign up = half && (sticky || negative);
+    end else if (ROUNDING == 5) begin : gen_rnd_inf
+      assign up = half && (sticky || !negative);
+    end else begin : gen_rnd_min_inf
+      assign up = half && sticky;
+    end
+
+    always_ff @(posedge clk) whole_q <= aligned[WHOLE+RIGHT-1:RIGHT] + WHOLE'(up);
+  end
+
+  // 2: bring into range
+  localparam logic [WIDTH-1:0] MAX_RAW = SIGNED ? {WIDTH{1'b1}} >> 1 : {WIDTH{1'b1}};
+  localparam logic [WIDTH-1:0] MIN_RAW = SIGNED ? ~({WIDTH{1'b1}} >> 1) : '0;
+  localparam logic [WIDTH-1:0] SYM_RAW = SIGNED ? -MAX_RAW : '0;
+  // what a number too large and one too small become
+  localparam logic [WIDTH-1:0] ABOVE = OVERFLOW == 2 ? '0 : MAX_RAW;
+  localparam logic [WIDTH-1:0] BELOW = OVERFLOW == 2 ? '0 : OVERFLOW == 3 ? SYM_RAW : MIN_RAW;
+
+  wire below_zero = whole_q[WHOLE-1];
+
+  if (OVERFLOW == 0) begin : gen_wrap
+    always_ff @(posedge clk) y <= whole_q[WIDTH-1:0];
+    if (WHOLE > WIDTH) begin : gen_rest
+      wire unused = &{1'b0, below_zero, whole_q[WHOLE-1:WIDTH]};
+    end
+  end else begin : gen_saturate
+    wire outside;
+    if (SIGNED) begin : gen_signed
+      wire least = OVERFLOW == 3 && whole_q[WIDTH-1:0] == MIN_RAW;
+      assign outside = whole_q[WHOLE-1:WIDTH-1] != {(WHOLE - WIDTH + 1) {below_zero}} || least;
+    end else begin : gen_unsigned
+      assign outside = whole_q[WHOLE-1:WIDTH] != '0;
+    end
+    always_ff @(posedge clk) y <= outside ? (below_zero ? BELOW : ABOVE) : whole_q[WIDTH-1:0];
+  end
+
+endmodule
+
+`default_nettype wire

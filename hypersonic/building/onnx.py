@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`hypersonic build` of zoo models that hls4ml has no layers for: no kernel, the files another backend of the server runs.
+
+    hls/zoo/<zoo name>/<zoo name>.yaml                 hls/zoo/<zoo name>/repository/<model>/
+        name: <model>                                      config.pbtxt and the labels it names
+        backend: onnxruntime                               1/model.py, of the python backend
+        networks:
+          <model>: "module:function"                   () -> bytes: the version's model.onnx
+        because: why hls4ml does not take it
+
+repository/ holds the model `name` and, when that is an ensemble, the models it is made of, laid out as Triton has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+
+from hypersonic.firmware.publish.config_pbtxt import FILE_NAME
+from hypersonic.firmware.publish.repository import check_repository, publish_files, versions
+from hypersonic.hls.frontend.description import ZOO
+
+MODEL = "model.onnx"
+#: the directory of files for a version, whatever number it gets
+_VERSION = "1"
+
+Progress = Callable[[str], None]
+
+
+class OnHostError(ValueError):
+    """A model without a kernel was asked for one, or the build extra is missing: what was asked, what to do."""
+
+
+@dataclass(frozen=True)
+class HostModel:
+    """A zoo folder whose models run on the server's host. networks: model -> "module:function"."""
+
+    name: str
+    backend: str
+    because: str
+    networks: Mapping[str, str]
+    repository: Path
+
+    @property
+    def line(self) -> str:
+        return f"{self.name} runs on the host's processors, by the server's backend {self.backend}: {self.because}"
+
+
+class Asked(NamedTuple):
+    """The options of `hypersonic build` that speak of a kernel, as they are when nobody gives them."""
+
+    target: str = "hw_emu"
+    platform: str = "u250"
+    core: str = ""
+    compute_units: int = 1
+    datatypes: tuple[str, str] = ("", "")
+    name: str = ""
+
+    def of_a_kernel(self) -> Iterator[tuple[str, bool]]:
+        """Each option as it was given, and whether only a kernel could do it; either emulation is as good as the host."""
+        yield f"--target {self.target}", self.target not in ("sw_emu", "hw_emu")
+        yield f"--platform {self.platform}", self.platform != "u250"
+        yield f"--core {self.core}", bool(self.core)
+        yield f"--compute-units {self.compute_units}", self.compute_units != 1
+        for side, datatype in zip(("input", "output"), self.datatypes, strict=True):
+            yield f"--{side}-datatype {datatype}", bool(datatype)
+        yield f"--name {self.name}", bool(self.name)
+
+
+def find_host_model(model: str, zoo: Path = ZOO) -> HostModel | None:
+    """The zoo folder of that name when its YAML names a backend; None for every other model."""
+    folder = zoo / model
+    file = folder / f"{folder.name}.yaml"
+    if folder.parent != zoo or not file.is_file():
+        return None
+    value = yaml.safe_load(file.read_bytes())
+    if "backend" not in value:
+        return None
+    return HostModel(value["name"], value["backend"], value["because"], value.get("networks", {}), folder / "repository")
+
+
+def build_on_host(model: str, repository: Path, asked: Asked, progress: Progress) -> Path | None:
+    """Publish a zoo model that runs on the host, and what it is made of; returns its version's directory, None: no such model.
+
+    The newest version is returned when it has these very files. progress is told why there is no kernel. Raises OnHostError for
+    what only a kernel has (a card, a core, compute units, other wires), and PublishError.
+    """
+    found = find_host_model(model)
+    if found is None:
+        return None
+    if refused := [option for option, given in asked.of_a_kernel() if given]:
+        raise OnHostError(f"{found.line}; there is no kernel for {', '.join(refused)}: leave it out")
+    check_repository(repository)
+    progress(found.line)
+    names = sorted((path.name for path in found.repository.iterdir()), key=lambda name: (name == found.name, name))
+    return [_published(found, name, repository, progress) for name in names][-1]
+
+
+def _published(found: HostModel, model: str, repository: Path, progress: Progress) -> Path:
+    folder = found.repository / model
+    files = _contents(folder / _VERSION)
+    if model in found.networks:
+        files[MODEL] = _network(found.networks[model])
+    present = versions(repository, model)
+    newest = repository / model / str(present[-1]) if present else None
+    if newest and (newest.parent / FILE_NAME).is_file() and _contents(newest) == files:
+        return newest
+    progress(f"publishing {model} in {repository}")
+    return publish_files(repository, model, files, _contents(folder))
+
+
+def _contents(directory: Path) -> dict[str, bytes]:
+    """The files of a directory by name; none when it is not there."""
+    return (
+        {path.name: path.read_bytes() for path in sorted(directory.iterdir()) if path.is_file()} if directory.is_dir() else {}
+    )
+
+
+def _network(reference: str) -> bytes:
+    module, _, function = reference.partition(":")
+    try:
+        made: bytes = getattr(import_module(module), function)()
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "onnx":
+            raise
+        raise OnHostError(
+            f"the network {reference} is written with the package onnx, which is not installed: pip install 'hypersonic[build]'"
+        ) from error
+    return made

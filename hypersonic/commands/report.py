@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`hypersonic report`: a zoo model's four engines on the same generated rows: float, quantised, csim, RTL. One line a model.
+
+float is the network before its numbers were quantised, quantised is the model file by its own framework where it holds the
+quantised network (otherwise it is the float one, and hls4ml quantises it), csim is hls4ml's C++, RTL is the Verilated core,
+which must equal csim integer by integer.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from time import process_time
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.commands.infer import ON_U250, OnCard
+from hypersonic.firmware.estimate.rates import CardRate, card_rate, least_clocks
+from hypersonic.firmware.platform import Platform, find_platform
+from hypersonic.hls.build import build_project
+from hypersonic.hls.cache import cached
+from hypersonic.hls.core import Core
+from hypersonic.hls.csim.compiled import Csim, compile_csim
+from hypersonic.hls.frontend.description import find_model
+from hypersonic.hls.predict import trained_predict
+from hypersonic.hls.project import HlsProject
+from hypersonic.hls.row import Row
+from hypersonic.hls.rtl_sim import RtlCore
+from hypersonic.hls.zoo.task import NoTaskError, Outputs, Sample, Task, task_of, tasks
+from hypersonic.progress import Step
+from hypersonic.reporting.line import Answers, CoreReport, ModelReport
+
+#: what the report's rows are generated from
+SEED = 1
+
+_STAGES = ("float", "quantised", "csim", "RTL")
+
+
+class ReportError(RuntimeError):
+    """Two engines that must agree do not: which, in which row and element."""
+
+    exit_code = 1
+
+
+def report_models(models: Sequence[str], *, everything: bool, directory: Path, progress: Step, on: OnCard = ON_U250) -> str:
+    """The reports of `models`, or of every zoo model, written into `directory`; returns the table. on: whose rate is predicted.
+
+    Raises NoTaskError, PlatformError, and what report() raises.
+    """
+    wanted = list(tasks()) if everything else list(models)
+    if not wanted:
+        raise NoTaskError(f"no model is named: give names ({', '.join(tasks())}) or --all")
+    for model in wanted:
+        task_of(model)  # before anything is built
+    find_platform(on.platform, retired_too=True)
+    answers = [report(model, progress, on) for model in wanted]
+    write(answers, directory)
+    return table([each.report for each in answers])
+
+
+def report(model: str, progress: Step = lambda _: None, on: OnCard = ON_U250) -> Answers:
+    """All four engines of one zoo model. Raises NoTaskError, ReportError and what a build raises."""
+    task, platform = task_of(model), find_platform(on.platform, retired_too=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        kind = "" if task.rtl_rows else "csim"
+        project, core = build_project(model, Path(scratch) / "project", core=kind, progress=progress)
+        progress(f"{model}: {task.rows} generated rows")
+        sample = task.sample(task.rows, SEED)
+        x_raw = project.inputs.to_raw(sample.inputs)
+        library = compile_csim(project)
+        progress(f"{model}: csim, {len(x_raw)} rows")
+        y_raw, csim_us = _csim(project, library, x_raw)
+        verilated = None
+        if core:
+            progress(f"{model}: Verilated core, {min(task.rtl_rows, len(x_raw))} rows")
+            verilated = _rtl(core, project, x_raw[: task.rtl_rows], y_raw, _rate(core, platform, on))
+        progress(f"{model}: the trained model")
+        trained, parameters = _trained(model, project, x_raw)
+    numbers: dict[str, Outputs | None] = {
+        "float": task.float_predict(sample.inputs) if task.float_predict else trained,
+        "quantised": trained if task.float_predict else None,
+        "csim": real(project.outputs, y_raw),
+    }
+    return _answers(model, task, sample, numbers, parameters, csim_us, verilated)
+
+
+def _answers(
+    model: str, task: Task, sample: Sample, numbers: dict[str, Outputs | None], parameters: int, csim_us: float,
+    core: CoreReport | None,
+) -> Answers:  # fmt: skip
+    merit = {name: None if each is None else task.measured(each, sample.truth) for name, each in numbers.items()}
+    shown = {name: np.concatenate(each, axis=1) for name, each in numbers.items() if each is not None}
+    of_file = shown["quantised"] if task.float_predict else shown["float"]
+    difference = float(np.abs(shown["csim"] - of_file).max())
+    return Answers(ModelReport(model, parameters, task.figure, sample.rows, merit, difference, csim_us, core), shown)
+
+
+def _csim(project: HlsProject, library: Path, x_raw: NDArray[np.int64]) -> tuple[NDArray[np.int64], float]:
+    """The integers, and CPU microseconds a row as they were first computed; kept by content."""
+
+    def compute(directory: Path) -> None:
+        csim, begin = Csim(library, project), process_time()
+        np.save(directory / "raw.npy", csim.predict_raw(x_raw))
+        (directory / "seconds").write_text(str(process_time() - begin))
+
+    place = cached("golden", ["report", library, x_raw.tobytes()], compute)
+    y_raw: NDArray[np.int64] = np.load(place / "raw.npy")
+    return y_raw, float((place / "seconds").read_text()) * 1e6 / len(x_raw)
+
+
+def _rate(core: Core, platform: Platform, on: OnCard) -> CardRate:
+    """Of one compute unit, rows a second."""
+    row_bytes = core.inputs.row_bytes, core.outputs.row_bytes
+    return card_rate(
+        platform, least_clocks(core.ii, row_bytes), row_bytes, network_gbps=on.network_gbps, kernel_mhz=on.kernel_mhz
+    )
+
+
+def _rtl(core: Core, project: HlsProject, x_raw: NDArray[np.int64], y_raw: NDArray[np.int64], rate: CardRate) -> CoreReport:
+    """Raises ReportError for the first integer that is not csim's."""
+    with RtlCore(core) as rtl:
+        begin = process_time()
+        got = rtl.predict_raw(x_raw)
+        seconds = process_time() - begin
+        wrong = np.argwhere(got != y_raw[: len(got)])
+        if len(wrong):
+            row, element = wrong[0]
+            raise ReportError(
+                f"core {core.name!r}: {len(wrong)} of {got.size} integers differ from csim, first in row {row}, element "
+                f"{element}: got {got[row, element]}, csim says {y_raw[row, element]}"
+            )
+        predicted = core.latency_cycles + (len(got) - 1) * core.ii + 1
+        multipliers = int(project.report["core"].get("multipliers", 0))
+        return CoreReport(
+            core.kind, core.ii, core.latency_cycles, multipliers, got.size, len(got), rtl.clocks, predicted,
+            seconds * 1e6 / len(got), rate,
+        )  # fmt: skip
+
+
+def _trained(model: str, project: HlsProject, x_raw: NDArray[np.int64]) -> tuple[Outputs, int]:
+    """The model file's answers to the same integers, in the outputs' units on the wire, and its number of parameters."""
+    file = find_model(model)
+    parts = zip(project.inputs.tensors, project.inputs.split(x_raw), strict=True)
+    inputs = [tensor.fixed.to_float(raw).astype(np.float32) for tensor, raw in parts]
+    outputs, parameters = trained_predict(file, inputs)
+    scaled = zip(project.outputs.tensors, outputs, strict=True)
+    return tuple(np.ldexp(y, -tensor.exponents) for tensor, y in scaled), parameters
+
+
+def real(row: Row, raw: NDArray[np.int64]) -> Outputs:
+    """Integers (rows, size) -> numbers in each output's units on the wire, not rounded to its datatype."""
+    parts = zip(row.tensors, row.split(raw), strict=True)
+    return tuple(np.ldexp(tensor.fixed.to_float(part), -tensor.exponents) for tensor, part in parts)
+
+
+_HEAD = (
+    "model", "parameters", "figure of merit", "float", "quantised", "csim", "RTL = csim", "max csim - model file", "core",
+    "multipliers", "clocks a row", "clocks, measured / predicted", "rows/s on a card, predicted", "limited by",
+    "the kernel alone", "CPU us a row, csim / RTL",
+)  # fmt: skip
+
+
+def table(reports: Sequence[ModelReport]) -> str:
+    """Markdown, a line a model."""
+    lines = [_HEAD, tuple("---" for _ in _HEAD), *(_line(each) for each in reports)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def _line(each: ModelReport) -> tuple[str, ...]:
+    merits = [_number(each.merit[name]) for name in _STAGES[:3]]
+    figure, difference, csim_us = f"{each.figure}, {each.rows:,} rows", f"{each.difference:.3g}", f"{each.csim_us:,.0f}"
+    if not (core := each.core):
+        return each.model, f"{each.parameters:,}", figure, *merits, "no RTL", difference, *["-"] * 7, f"{csim_us} / -"
+    return (
+        each.model, f"{each.parameters:,}", figure, *merits,
+        f"{core.equal:,} integers of {core.rtl_rows:,} rows", difference, core.core, f"{core.multipliers or '-'}",
+        f"{core.ii:,}", f"{core.clocks:,} / {core.predicted:,}", f"{core.rate.events_per_s:,.0f}", core.rate.binding.part,
+        f"{core.rate.of('kernel'):,.0f}", f"{csim_us} / {core.rtl_us:,.0f}",
+    )  # fmt: skip
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"
+
+
+def write(answers: Sequence[Answers], directory: Path) -> None:
+    """table.md, figures.json and a picture a model into `directory`."""
+    from hypersonic.reporting.picture import draw
+
+    directory.mkdir(parents=True, exist_ok=True)
+    lines = [each.report for each in answers]
+    (directory / "table.md").write_text(table(lines))
+    values = [line.figures() for line in lines]
+    (directory / "figures.json").write_text(json.dumps(values, indent=1) + "\n")
+    for each in answers:
+        draw(each, directory / f"{each.report.model}.png")

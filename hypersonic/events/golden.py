@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a served model has to answer: the integers of its csim, kept by content."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.client.load import Model, Tensors
+from hypersonic.hls.cache import cached
+from hypersonic.hls.csim.compiled import Csim
+from hypersonic.hls.project import HlsProject
+from hypersonic.hls.row import Row
+from hypersonic.hls.spec import SpecMismatchError, TensorSpec
+
+#: rows that a thread is given at once
+_CHUNK_ROWS = 1024
+
+
+class WrongAnswerError(RuntimeError):
+    """The server's answers are not csim's integers: how many differ and the first that does."""
+
+    exit_code = 1
+
+
+@dataclass(frozen=True)
+class Golden:
+    """The model's C++, converted and compiled once. inputs, outputs: as the server has them, maybe other than the YAML's."""
+
+    project: HlsProject
+    library: Path
+    inputs: Row
+    outputs: Row
+
+    def travelling(self, inputs: Sequence[NDArray[Any]]) -> Tensors:
+        """Rows as the YAML has them on the wire -> as they travel to this server, (rows, size) for each input."""
+        own = zip(self.project.inputs.tensors, self.inputs.tensors, inputs, strict=True)
+        return tuple(
+            travels.decode(travels.encode(x)) if travels.datatype == described.datatype else travels.quantise(described.real(x))
+            for described, travels, x in own
+        )
+
+    def real(self, answers: Tensors) -> tuple[NDArray[np.float64], ...]:
+        """Answers as they travel -> numbers, (rows, size) float64 for each output."""
+        pairs = zip(self.outputs.tensors, answers, strict=True)
+        return tuple(np.asarray(tensor.real(y), np.float64).reshape(-1, tensor.size) for tensor, y in pairs)
+
+    def compare(self, inputs: Tensors, answers: Tensors) -> int:
+        """Served wire numbers, an array for each output, against csim's, bit by bit: how many, all equal.
+
+        Raises WrongAnswerError.
+        """
+        expected = self.outputs.from_raw(golden_integers(self.project, self.library, self.inputs.to_raw(inputs)))
+        for tensor, got, wanted in zip(self.outputs.tensors, answers, expected, strict=True):
+            self._compare(tensor, got.reshape(-1, tensor.size), wanted)
+        return sum(part.size for part in expected)
+
+    def _compare(self, tensor: TensorSpec, got: NDArray[Any], expected: NDArray[Any]) -> None:
+        if got.shape != expected.shape:
+            raise WrongAnswerError(f"output {tensor.name!r} has shape {got.shape}, expected {expected.shape}")
+        wrong = np.argwhere((_bits(tensor, got) != _bits(tensor, expected)).reshape(expected.shape))
+        if len(wrong):
+            at = tuple(wrong[0])
+            raise WrongAnswerError(
+                f"{len(wrong)} of {expected.size} answers of model {self.project.name!r} differ from csim, first in row "
+                f"{at[0]}, output {at[1]} of {tensor.name!r}: got {got[at]!r}, csim says {expected[at]!r}; "
+                "is the served version the one built from these sources?"
+            )
+
+
+def golden_of(model: str, served: Model) -> Golden:
+    """What `served` has to answer. Raises SpecMismatchError when its tensors are others, and what a build raises."""
+    from hypersonic.commands.build import build_csim, travelling
+
+    project, library = build_csim(model)
+    datatypes = [{tensor.datatype for tensor in side} for side in (served.inputs, served.outputs)]
+    own = [tensor.name for row in (project.inputs, project.outputs) for tensor in row.tensors]
+    if own != [tensor.name for tensor in (*served.inputs, *served.outputs)]:
+        raise SpecMismatchError(f"model {model!r} has the tensors {', '.join(own)}, the server says others")
+    x, y = (kinds.pop() if len(kinds) == 1 else "" for kinds in datatypes)
+    return Golden(project, library, *travelling((project.inputs, project.outputs), (x, y)))
+
+
+def check_against_csim(model: str, served: Model, inputs: Tensors, answers: Tensors) -> int:
+    """As Golden.compare, for one comparison."""
+    return golden_of(model, served).compare(inputs, answers)
+
+
+def _bits(spec: TensorSpec, numbers: NDArray[Any]) -> NDArray[Any]:
+    return spec.encode(numbers).view(f"<u{spec.element.bytes}")
+
+
+def golden_integers(project: HlsProject, library: Path, x_raw: NDArray[np.int64]) -> NDArray[np.int64]:
+    """csim's integers (rows, n_out) for the input's integers, on two threads; kept by the hash of the library and the rows."""
+
+    def compute(directory: Path) -> None:
+        csim = Csim(library, project)
+        parts: Sequence[NDArray[np.int64]] = np.array_split(x_raw, max(1, len(x_raw) // _CHUNK_ROWS))
+        with ThreadPoolExecutor(2) as pool:
+            raw = list(pool.map(csim.predict_raw, parts))
+        np.save(directory / "raw.npy", np.concatenate(raw))
+
+    place = cached("golden", [library, x_raw.tobytes()], compute)
+    golden: NDArray[np.int64] = np.load(place / "raw.npy")
+    return golden

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The figures of a load, where people look: a table on the terminal and a picture beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from hypersonic.commands.infer import SERVED, Outcome
+from hypersonic.hls.zoo.facile.report import Resolution
+
+mpl.use("Agg")
+
+
+def show(outcome: Outcome, directory: Path) -> None:
+    """Print the table; write figures.json and result.png into `directory`."""
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "figures.json").write_text(json.dumps(outcome.figures(), indent=2) + "\n")
+    draw(outcome, directory / "result.png")
+    print_table(outcome, directory / "result.png")
+
+
+def print_table(outcome: Outcome, picture: Path) -> None:
+    """One table on standard output: rate, latency, clocks, the figure of merit; of FACILE bias / sigma68 per bin of energy."""
+    console = Console(width=None if Console().is_terminal else 120)
+    table = Table(
+        title=f"{outcome.model}: {len(outcome.load.outputs)} events from {outcome.clients} clients", title_justify="left"
+    )
+    table.add_column("figure")
+    table.add_column("value", justify="right")
+    table.add_column("of what")
+    for row in _rows(outcome):
+        table.add_row(*row)
+    if outcome.resolution:
+        _add_resolution(table, outcome)
+    console.print(table)
+    console.print(f"picture: {picture}", highlight=False)
+
+
+def _add_resolution(table: Table, outcome: Outcome) -> None:
+    *others, served = dict.fromkeys(row.method for row in outcome.resolution)
+    table.add_section()
+    table.add_row("true energy, GeV", "bias / sigma68", "  ".join(f"{method:<16}" for method in others))
+    cells = {(row.low_gev, row.high_gev, row.method): f"{row.bias:+.4f} / {row.sigma68:.4f}" for row in outcome.resolution}
+    for low, high in dict.fromkeys((row.low_gev, row.high_gev) for row in outcome.resolution):
+        beside = "  ".join(cells[low, high, method] for method in others)
+        table.add_row(f"{low:g} - {high:g}", cells[low, high, served], beside)
+
+
+def _rows(outcome: Outcome) -> list[tuple[str, str, str]]:
+    load, cycles = outcome.load, outcome.cycles_per_event
+    checked = f"{outcome.compared:,}" if outcome.compared else "not checked"
+    rows = [
+        ("answers equal to csim", checked, "compared as integers"),
+        ("events/s", f"{load.events_per_s:.1f}", "simulated card on this machine"),
+        ("latency p50 / p99, ms", f"{load.latency_ms(0.5):.0f} / {load.latency_ms(0.99):.0f}", "as the clients saw it"),
+    ]
+    if rate := outcome.rate:
+        rows += [
+            ("clocks per event", f"{cycles:,.0f}", f"{cycles / outcome.rows:.3f} a row, counted by the kernel"),
+            (f"events/s on a {rate.platform}", f"{rate.events_per_s:,.0f}", f"a prediction: the {rate.binding.part} limits it"),
+            *((f"  {limit.part}", f"{limit.events_per_s:,.0f}", str(limit)) for limit in rate.limits),
+        ]
+    merit = outcome.merit
+    before = "" if merit.before is None else f", the float network's {merit.before:.4f}"
+    served = "-" if merit.served is None else f"{merit.served:.4f}"
+    rows.append(("figure of merit", served, f"{merit.name}{before}"))
+    return rows
+
+
+def draw(outcome: Outcome, file: Path) -> None:
+    """A PNG: the latency of every event; of FACILE also resolution and bias against true energy."""
+    from matplotlib import pyplot as plt
+
+    if not outcome.resolution:
+        figure, axes = plt.subplots(figsize=(5.5, 4.2), layout="constrained")
+        _draw_latency(axes, outcome)
+        figure.savefig(file, dpi=110)
+        plt.close(figure)
+        return
+    figure, (resolution, bias, latency) = plt.subplots(1, 3, figsize=(14, 4.2), layout="constrained")
+    _draw_methods(resolution, outcome, lambda row, energy: row.sigma68 * np.sqrt(energy))
+    resolution.set(ylabel=r"sigma68 of reco / true, times $\sqrt{E/\mathrm{GeV}}$", ylim=(0, None), title="resolution")
+    _draw_methods(bias, outcome, lambda row, _energy: row.bias)
+    bias.axhspan(-0.03, 0.03, color="grey", alpha=0.12, lw=0)
+    bias.set(ylabel="median of reco / true, minus 1", title="bias (band: 3 %)")
+    resolution.legend(frameon=False)
+    _draw_latency(latency, outcome)
+    figure.savefig(file, dpi=110)
+    plt.close(figure)
+
+
+def _draw_methods(axes: Any, outcome: Outcome, value: Callable[[Resolution, float], float]) -> None:
+    styles = {"in-time sum": "C0:", "template fit": "C1-.", "float network": "k--", SERVED: "C3-"}
+    for method in dict.fromkeys(row.method for row in outcome.resolution):
+        rows = [row for row in outcome.resolution if row.method == method]
+        energy = [float(np.sqrt(row.low_gev * row.high_gev)) for row in rows]
+        values = [value(row, at) for row, at in zip(rows, energy, strict=True)]
+        axes.plot(energy, values, styles[method], marker="o", markersize=4, lw=2.5 if method == SERVED else 1.2, label=method)
+    axes.set(xscale="log", xlabel="true energy, GeV")
+    axes.grid(visible=True, which="both", alpha=0.25)
+
+
+def _draw_latency(axes: Any, outcome: Outcome) -> None:
+    latency_ms = np.sort(outcome.load.latencies_ns) * 1e-6
+    axes.step(latency_ms, np.arange(1, len(latency_ms) + 1) / len(latency_ms), where="post", lw=2)
+    for quantile, line in ((0.5, "--"), (0.99, ":")):
+        at = outcome.load.latency_ms(quantile)
+        axes.axvline(at, color="grey", ls=line, lw=1, label=f"p{quantile * 100:g}: {at:.0f} ms")
+    axes.legend(frameon=False, loc="upper left")
+    axes.set(xlabel="latency of an event, ms", ylabel="share of events", xlim=(0, None), ylim=(0, 1.02))
+    axes.set_title(f"{outcome.clients} clients, simulated card: {outcome.load.events_per_s:.1f} events/s")
+    axes.grid(visible=True, alpha=0.25)

@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Backend "onnxruntime": a version directory with model.onnx, run by ONNX Runtime on the host's processors.
+
+The only file that knows the onnxruntime package, which is imported when the first such model is loaded. All instances of a
+model version share one session (its run() may be called by many threads), so instances cost no memory; how many there are is
+how many runs may be under way.
+
+config.pbtxt, as Triton's ONNX Runtime backend reads it: optimization.graph.level (-1 basic, 0 all, 1 basic and extended, 2
+none); parameters intra_op_thread_count, inter_op_thread_count (0: as many as processors), execution_mode (0 sequential, 1
+parallel), enable_mem_arena, enable_mem_pattern, memory.enable_memory_arena_shrinkage, and any session configuration entry of
+ONNX Runtime by its own name (session.*). Threads do not spin while they wait for work unless session.intra_op.allow_spinning
+is 1: a server has other models to run.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import re
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tritonclient.grpc import model_config_pb2
+
+from hypersonic.server.backends.onnxruntime import signature as onnx_signature
+from hypersonic.server.backends.onnxruntime.signature import Signature
+from hypersonic.server.config.schema import ModelConfig
+from hypersonic.server.errors import BackendError, InvalidRequestError, ModelConfigError, ModelLoadError, ServerError
+from hypersonic.server.inference.answer import Answer, Output
+from hypersonic.server.inference.backend import Card, Launched
+from hypersonic.server.inference.collect import Array, collect, output_spec, split
+from hypersonic.server.inference.pending import Share
+from hypersonic.server.links import Links
+
+_LOG = logging.getLogger(__name__)
+MODEL = "model.onnx"
+#: protobuf's own limit; what is larger has its weights in files beside it
+_MAX_MODEL_BYTES = 2**31 - 1
+_MAX_THREADS = 1024
+#: ONNX's number of the type bfloat16
+_BFLOAT16 = 16
+_GRAPH_LEVELS = {-1: "ORT_ENABLE_BASIC", 1: "ORT_ENABLE_EXTENDED", 2: "ORT_DISABLE_ALL"}
+#: the directories of an absolute path, which are no client's business
+_DIRECTORIES = re.compile(r"(?<![\w./])/(?:[^/\s\"']+/)+")
+_ORT_ERROR = re.compile(r"\[ONNXRuntimeError\] : (\d+) : \w+ : (.*)", re.DOTALL)
+
+
+def _onnxruntime() -> Any:
+    # from 1.29 on it sends telemetry, names of models included, and leaves files in $HOME and $TMPDIR, unless it is told not to
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+    try:
+        import onnxruntime  # only servers with such a model need it
+    except ImportError as error:
+        raise ModelLoadError(
+            "backend 'onnxruntime' needs the package onnxruntime, which is not installed: "
+            f"pip install 'hypersonic[onnxruntime]' ({error})"
+        ) from error
+    return onnxruntime
+
+
+def _reason(error: Exception) -> str:
+    """Triton's text of ONNX Runtime's error."""
+    match = _ORT_ERROR.search(str(error))
+    return f"onnx runtime error {match[1]}: {match[2]}" if match else f"onnx runtime error: {error}"
+
+
+class Session:
+    """A loaded model: arrays in, arrays out. Any number of threads may run it."""
+
+    def __init__(self, path: Path, options: Any, run_entries: Mapping[str, str]) -> None:
+        self._ort = _onnxruntime()
+        try:
+            self._session = self._ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        except Exception as error:
+            reason = _DIRECTORIES.sub("", _reason(error))
+            raise ModelLoadError(f"failed to load {path.parent.name}/{path.name}: {reason}") from error
+        self._run_options = self._ort.RunOptions()
+        for key, value in run_entries.items():
+            self._run_options.add_run_config_entry(key, value)
+        self.signature = self._read_signature()
+        self._bf16_outputs = {tensor.name for tensor in self.signature.outputs if tensor.datatype == "BF16"}
+        inputs = {tensor.datatype for tensor in self.signature.inputs}
+        self._bf16_inputs = {tensor.name for tensor in self.signature.inputs if tensor.datatype == "BF16"}
+        if self._bf16_outputs and "BYTES" in inputs:
+            raise ModelLoadError("a model with string inputs and bfloat16 outputs cannot be run: expected one or the other")
+
+    def _read_signature(self) -> Signature:
+        session = self._session
+        lists = (session.get_inputs(), session.get_outputs(), session.get_overridable_initializers())
+        return Signature(*(tuple(onnx_signature.tensor_info(t.name, t.type, t.shape) for t in tensors) for tensors in lists))
+
+    def run(self, outputs: Sequence[str], feed: Mapping[str, Array]) -> list[Array]:
+        """Without the interpreter's lock while it computes; the arrays are fresh. Raises BackendError, or InvalidRequestError
+        for a string that is no UTF-8."""
+        values = {name: self._value(name, array) for name, array in feed.items()}
+        try:
+            if self._bf16_outputs.isdisjoint(outputs):
+                found: list[Array] = self._session.run(outputs, values, self._run_options)
+                return found
+            return self._run_values(outputs, values)
+        except Exception as error:
+            raise BackendError(_reason(error)) from error
+
+    def _value(self, name: str, array: Array) -> Any:
+        if name in self._bf16_inputs:
+            return self._ort.OrtValue.ortvalue_from_numpy_with_onnx_type(array, _BFLOAT16)
+        return _text(name, array) if array.dtype == object else array
+
+    def _run_values(self, outputs: Sequence[str], values: Mapping[str, Any]) -> list[Array]:
+        value_type = self._ort.OrtValue
+        given = {k: v if isinstance(v, value_type) else value_type.ortvalue_from_numpy(v) for k, v in values.items()}
+        found = self._session.run_with_ort_values(outputs, given, self._run_options)
+        return [_bits(v) if name in self._bf16_outputs else v.numpy() for name, v in zip(outputs, found, strict=True)]
+
+
+def _bits(value: Any) -> Array:
+    """A bfloat16 tensor as uint16: numpy has no such type, so ONNX Runtime gives no array of it, only where it lies."""
+    data = ctypes.string_at(value.data_ptr(), value.tensor_size_in_bytes())
+    return np.frombuffer(data, np.uint16).reshape(value.shape())
+
+
+def _text(name: str, array: Array) -> Array:
+    """bytes -> str, the only strings that ONNX Runtime's Python interface takes."""
+    text = np.empty(array.size, object)
+    try:
+        text[:] = [element.decode() for element in array.reshape(-1)]
+    except UnicodeDecodeError as error:
+        raise InvalidRequestError(f"input '{name}': a string is not UTF-8, as ONNX Runtime needs it: {error}") from error
+    return text.reshape(array.shape)
+
+
+class OnnxSlot:
+    """One run at a time of the model's session."""
+
+    def __init__(self, session: Session, config: ModelConfig) -> None:
+        self.capacity_rows = max(1, config.max_batch_size)
+        self._session = session
+        self._config = config
+        self._states = set(range(len(config.outputs), len(config.outputs) + _state_count(config)))
+        self._scalars = _scalar_inputs(config, session.signature)
+        self._shares: Sequence[Share] = ()
+        self._feed: dict[str, Array] = {}
+        self._launched_ns = 0
+        self._answers: list[Answer | ServerError] = []
+
+    def start(self, shares: Sequence[Share]) -> None:
+        self._shares = shares
+        self._answers = []
+        self._feed = self._collect(shares)
+        self._launched_ns = time.monotonic_ns()
+
+    def _collect(self, shares: Sequence[Share]) -> dict[str, Array]:
+        feed = collect(shares, self._config)
+        for name in self._scalars & feed.keys():
+            feed[name] = feed[name].reshape(())
+        return feed
+
+    def finish(self) -> Launched:
+        shares, feed = self._shares, self._feed
+        self._shares, self._feed = (), {}  # the requests' bytes are not this slot's to keep
+        try:
+            self._answers = list(self._run(shares, feed))
+        except ServerError as error:
+            if len(shares) == 1 and isinstance(error, BackendError):
+                raise
+            # one request's values must not be the failure of those that happened to share its run
+            self._answers = [error] if len(shares) == 1 else [self._alone(share) for share in shares]
+        return Launched(self._launched_ns, time.monotonic_ns())
+
+    def _alone(self, share: Share) -> Answer | ServerError:
+        try:
+            return self._run((share,), self._collect((share,)))[0]
+        except ServerError as error:
+            return error
+
+    def _run(self, shares: Sequence[Share], feed: Mapping[str, Array]) -> list[Answer | ServerError]:
+        config = self._config
+        positions = sorted({position for share in shares for position in share.pending.request.outputs} | self._states)
+        names = [output_spec(position, config).name for position in positions]
+        fetched = list(dict.fromkeys(names))  # a state may be an output, too
+        found = dict(zip(fetched, self._session.run(fetched, feed), strict=True))
+        arrays = [found[name] for name in names]
+        pieces = [split(array, position, shares, config) for array, position in zip(arrays, positions, strict=True)]
+        return [_answer(outputs) for outputs in zip(*pieces, strict=True)]
+
+    def answer(self, index: int) -> Answer:
+        answer = self._answers[index]
+        if isinstance(answer, ServerError):
+            raise answer
+        return answer
+
+
+def _state_count(config: ModelConfig) -> int:
+    return len(config.sequence.states) if config.sequence is not None else 0
+
+
+def _answer(outputs: Sequence[Output | ServerError]) -> Answer | ServerError:
+    found: list[Output] = []
+    for output in outputs:
+        if isinstance(output, ServerError):
+            return output
+        found.append(output)
+    return Answer(tuple(found), fresh=True)
+
+
+def _scalar_inputs(config: ModelConfig, signature: Signature) -> set[str]:
+    """Inputs without dimensions, which config.pbtxt cannot say: its dims are all 1."""
+    known = {tensor.name: tensor for tensor in (*signature.inputs, *signature.overridable)}
+    return {spec.name for spec in config.inputs if spec.name in known and not known[spec.name].dims and not spec.ragged}
+
+
+class OnnxInstance:
+    """Permission for one more run at the same time."""
+
+    in_service = True
+
+    def __init__(self, name: str, session: Session, config: ModelConfig) -> None:
+        self.name = name
+        self.slots: tuple[OnnxSlot, ...] = (OnnxSlot(session, config),)
+
+    def busy_cycles(self) -> int:
+        return 0
+
+    def revive(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self.slots = ()
+
+
+class OnnxModel:
+    """A model version: one session, as many instances as its instance groups ask for."""
+
+    standby: tuple[OnnxInstance, ...] = ()
+
+    def __init__(self, instances: Sequence[OnnxInstance]) -> None:
+        self.instances = tuple(instances)
+
+    def card(self, instance: object) -> Card | None:  # noqa: ARG002 - the seam's
+        return None
+
+    def close(self) -> None:
+        self.instances = ()
+
+
+class OnnxRuntimeBackend:
+    """Loads version directories; keeps nothing. links: where a version's files may lie."""
+
+    def __init__(self, links: Links = Links()) -> None:  # noqa: B008 - immutable
+        self._links = links
+
+    def complete(self, directory: Path, message: model_config_pb2.ModelConfig) -> None:
+        """Triton's auto-completion: inputs and outputs that config.pbtxt leaves out, and with them max_batch_size and
+        dynamic_batching; instance_group always. Raises ModelLoadError."""
+        onnx_signature.complete_instances(message)
+        if not onnx_signature.is_complete(message):
+            options = _onnxruntime().SessionOptions()
+            options.graph_optimization_level = _onnxruntime().GraphOptimizationLevel.ORT_DISABLE_ALL
+            path = _model_path(directory, message.default_model_filename, self._links)
+            onnx_signature.complete(message, Session(path, options, {}).signature)
+
+    def load(self, directory: Path, config: ModelConfig) -> OnnxModel:
+        """Raises ModelLoadError for a model that ONNX Runtime refuses, that is not what config.pbtxt says, or whose files are
+        where links may not lead (external data included: ONNX Runtime keeps to the directory where model.onnx lies)."""
+        _refuse_custom_operations(config)
+        path = _model_path(directory, config.message.default_model_filename, self._links)
+        session = Session(path, _session_options(config), _run_entries(config))
+        onnx_signature.check(config, session.signature)
+        return OnnxModel([OnnxInstance(name, session, config) for name in _instance_names(config)])
+
+
+def _model_path(directory: Path, filename: str, links: Links) -> Path:
+    """<version>/model.onnx, which may be a link: ONNX Runtime looks for external data beside it. Raises ModelLoadError."""
+    name = filename or MODEL
+    path = directory / name
+    links.follow(path, directory.parent, f"{directory.name}/{name}")
+    if not path.is_file():
+        raise ModelLoadError(f"{directory.name}/{name} is not there, or is no file")
+    size_bytes = path.stat().st_size
+    if not 0 < size_bytes <= _MAX_MODEL_BYTES:
+        raise ModelLoadError(f"{directory.name}/{name} has {size_bytes} bytes, expected 1 to {_MAX_MODEL_BYTES}")
+    return path
+
+
+def _refuse_custom_operations(config: ModelConfig) -> None:
+    if config.message.model_operations.op_library_filename:
+        raise ModelConfigError(
+            f"model '{config.name}': model_operations names op libraries; this server loads no native code of a repository"
+        )
+
+
+def _session_options(config: ModelConfig) -> Any:
+    """Raises ModelConfigError for values that make no sense."""
+    ort = _onnxruntime()
+    options = ort.SessionOptions()
+    level = _GRAPH_LEVELS.get(config.message.optimization.graph.level, "ORT_ENABLE_ALL")
+    options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, level)
+    options.execution_mode = (ort.ExecutionMode.ORT_SEQUENTIAL, ort.ExecutionMode.ORT_PARALLEL)[_execution_mode(config)]
+    options.intra_op_num_threads = _threads(config, "intra_op_thread_count")
+    options.inter_op_num_threads = _threads(config, "inter_op_thread_count")
+    options.enable_cpu_mem_arena = _switch(config, "enable_mem_arena", default=True)
+    options.enable_mem_pattern = _switch(config, "enable_mem_pattern", default=True)
+    entries = {"session.intra_op.allow_spinning": "0", "session.inter_op.allow_spinning": "0", **config.parameters}
+    for key, value in entries.items():
+        if key.startswith("session."):
+            options.add_session_config_entry(key, value)
+    return options
+
+
+def _execution_mode(config: ModelConfig) -> int:
+    mode = config.integer("execution_mode", 0, minimum=0)
+    if mode > 1:
+        raise ModelConfigError(
+            f"Invalid configuration value provided. Expected values for  execution_mode are 0 or 1 but got {mode} ."
+        )
+    return mode
+
+
+def _threads(config: ModelConfig, parameter: str) -> int:
+    count = config.integer(parameter, 0, minimum=0)
+    if count > _MAX_THREADS:
+        raise ModelConfigError(f"model '{config.name}': parameter {parameter} is {count}, expected at most {_MAX_THREADS}")
+    return count
+
+
+def _switch(config: ModelConfig, parameter: str, *, default: bool) -> bool:
+    text = config.parameters.get(parameter, str(int(default))).lower()
+    if text not in ("0", "1", "true", "false"):
+        raise ModelConfigError(f"model '{config.name}': parameter {parameter} is {text!r}, expected true or false")
+    return text in ("1", "true")
+
+
+def _run_entries(config: ModelConfig) -> dict[str, str]:
+    return {key: value for key, value in config.parameters.items() if key.startswith("memory.")}
+
+
+def _instance_names(config: ModelConfig) -> list[str]:
+    """As Triton names them: <group>_<n>."""
+    groups = [(g.name, g.count * max(1, len(g.devices))) for g in config.instance_groups] or [(config.name, 1)]
+    return [f"{name}_{index}" for name, count in groups for index in range(count)]

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a model's process says besides its runs' answers; the other end of stub/calls.py.
+
+["log", level, text, file, line]
+["response", key, final, error or None, parameters, outputs]         a decoupled model's
+["cancelled", call, key]                                             -> ["reply", call, bool]
+["infer", call, ...]                                                 -> bls.py
+["family", call, name, description, kind]                            -> ["reply", call, error or None, value]
+["metric", call, family, labels, how, value]                         -> the same
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+
+from hypersonic.server.backends.python.answer import model_error, packed_answer
+from hypersonic.server.backends.python.bls import Infer, ModelCall, serve_call
+from hypersonic.server.backends.python.metrics import CustomMetrics
+from hypersonic.server.backends.python.process import ModelProcess
+from hypersonic.server.backends.python.stub.channel import ChannelClosedError, Message, MessageError
+from hypersonic.server.config.schema import ModelConfig
+from hypersonic.server.errors import BackendError, InvalidRequestError, ServerError
+from hypersonic.server.inference.pending import PendingRequest, Share
+from hypersonic.server.inference.trace import StepTrace
+from hypersonic.server.limits.threads import FairPool
+
+_LOG = logging.getLogger(__name__)
+#: Logger's levels in their order
+_LEVELS = (logging.INFO, logging.WARNING, logging.ERROR, logging.DEBUG)
+#: requests to other models under way at a time, of one instance
+_MOST_CALLS = 32
+
+
+class Events:
+    """Of one instance, whichever process it has. Requests are known to the process by their keys."""
+
+    def __init__(self, name: str, config: ModelConfig, infer: Infer | None, metrics: CustomMetrics) -> None:
+        self._name = name
+        self._config = config
+        self._infer = infer
+        self._metrics = metrics
+        self._keys = itertools.count()
+        self._lock = threading.Lock()
+        self._open: dict[int, PendingRequest] = {}
+        #: those in execute() now
+        self._running: set[int] = set()
+        #: those of them that had not answered when the process died
+        self._stranded: dict[int, PendingRequest] = {}
+        self._calls: FairPool | None = None
+        self._answers = {
+            "log": self._log,
+            "response": self._respond,
+            "cancelled": self._cancelled,
+            "infer": self._call,
+            "family": self._family,
+            "metric": self._metric,
+        }
+
+    def open(self, shares: Sequence[Share]) -> list[int]:
+        """Keys for a run's requests."""
+        with self._lock:
+            keys = [next(self._keys) for _ in shares]
+            self._open.update(zip(keys, (share.pending for share in shares), strict=True))
+            self._running.update(keys)
+        for share in shares if self._config.decoupled else ():
+            share.pending.launched()
+        return keys
+
+    def forget(self, keys: Sequence[int]) -> None:
+        """These are answered, or their run failed and somebody else knows."""
+        with self._lock:
+            for key in keys:
+                self._open.pop(key, None)
+                self._stranded.pop(key, None)
+            self._running.difference_update(keys)
+
+    def ran(self, keys: Sequence[int]) -> None:
+        """The run of a decoupled model is over; answers may still follow."""
+        with self._lock:
+            self._running.difference_update(keys)
+            stranded = [self._stranded.pop(key) for key in keys if key in self._stranded]
+        for pending in stranded:  # the process has died since
+            pending.end(self._unhealthy())
+
+    def heard(self, process: ModelProcess, message: Message, payload: memoryview) -> None:
+        answer = self._answers.get(message[0])
+        if answer is None:
+            raise MessageError(f"a message of kind {message[0][:40]!r}")
+        # a process that dies meanwhile is found dead by its own thread
+        with suppress(ChannelClosedError):
+            answer(process, message, payload)
+
+    def ended(self) -> None:
+        """The process is dead: nobody answers what is open of a decoupled model. Requests in a run that have not been answered
+        are left to the run's thread: they may run again."""
+        if self._calls is not None:
+            self._calls.shutdown()
+            self._calls = None
+        with self._lock:
+            ended = dict(self._open)
+            self._open.clear()
+            if self._config.decoupled:
+                self._stranded = {key: ended.pop(key) for key in self._running & ended.keys() if not ended[key].responses}
+        for pending in ended.values() if self._config.decoupled else ():
+            pending.end(self._unhealthy())
+
+    def _unhealthy(self) -> BackendError:
+        return BackendError(f"Stub process '{self._name}' is not healthy.")
+
+    def _log(self, _: ModelProcess, message: Message, __: memoryview) -> None:
+        _, level, text, file, line = message
+        if not isinstance(level, int) or not 0 <= level < len(_LEVELS):
+            raise ValueError(f"log level {level!r}")
+        _LOG.log(_LEVELS[level], "%s: %s:%s: %s", self._name, file, line, text)
+
+    def _respond(self, _: ModelProcess, message: Message, payload: memoryview) -> None:
+        """The final flag ends the request; so does an answer that cannot be sent. An error alone does not, as in Triton."""
+        _, key, final, error, parameters, outputs = message
+        pending = self._open.get(key)
+        if pending is None:  # it has ended, or was withdrawn
+            return
+        if error is not None and not final:
+            pending.respond_error(model_error(*error))
+            return
+        failure = None if error is None else model_error(*error)
+        said = False
+        try:
+            if error is None and outputs is not None:
+                pending.respond(packed_answer(outputs, parameters, self._config, payload), final=bool(final))
+                said = bool(final)
+        except ServerError as refused:  # the front end cannot send it
+            failure = refused
+        if final or failure is not None:
+            self.forget([key])
+            pending.end(failure, said=said)
+
+    def _cancelled(self, process: ModelProcess, message: Message, _: memoryview) -> None:
+        _, call, key = message
+        pending = self._open.get(key)
+        process.events.send(["reply", call, pending is None or pending.cancelled or pending.completed])
+
+    def _call(self, process: ModelProcess, message: Message, payload: memoryview) -> None:
+        """On a thread of its own: the answer may take long, and may come from this very model."""
+        call = ModelCall.of(message, payload, self._name, self._trace)
+        if self._calls is None:
+            self._calls = FairPool(_MOST_CALLS, f"bls:{self._name}")
+        self._calls.submit(call.model, lambda: serve_call(self._infer, call, process.events))
+
+    def _trace(self, key: int) -> StepTrace | None:
+        pending = self._open.get(key)
+        return pending.trace if pending is not None else None
+
+    def _family(self, process: ModelProcess, message: Message, _: memoryview) -> None:
+        _, call, name, description, kind = message
+        error = None
+        try:
+            self._metrics.add_family(name, description, kind)
+        except InvalidRequestError as refused:
+            error = str(refused)
+        process.events.send(["reply", call, error, 0.0])
+
+    def _metric(self, process: ModelProcess, message: Message, _: memoryview) -> None:
+        _, call, name, labels, how, change = message
+        value, error = 0.0, None
+        try:
+            value = self._metrics.change(name, labels, how, change)
+        except InvalidRequestError as refused:
+            error = str(refused)
+        process.events.send(["reply", call, error, value])

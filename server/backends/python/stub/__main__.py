@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m hypersonic.server.backends.python.stub CONTROL RUN EVENTS INPUTS OUTPUTS NAME`: not started by hand.
+
+CONTROL is the read end of a pipe that the server holds open, RUN and EVENTS are sockets' descriptors, INPUTS and OUTPUTS shared
+memory's. NAME is for `ps`. It is imported as little as possible before the fork: the parent keeps it for life.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from hypersonic.server.backends.python.stub import keeper
+
+if __name__ == "__main__":
+    keeper.fork(int(sys.argv[1]))
+    from hypersonic.server.backends.python.stub import process
+
+    sys.exit(process.main(sys.argv[2:]))

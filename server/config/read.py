@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""config.pbtxt, or its JSON form, into a checked ModelConfig: text -> message -> completed message -> nouns."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection
+from pathlib import Path
+
+from google.protobuf import json_format, text_format
+from tritonclient.grpc import model_config_pb2
+
+from hypersonic.server.config.check import check_config
+from hypersonic.server.config.enums import check_enums
+from hypersonic.server.config.schema import ModelConfig
+from hypersonic.server.errors import ModelConfigError
+from hypersonic.server.links import Links
+
+#: 4096 tensors take a third of it; protobuf's parsers, which are Python, take 2 to 4 s for so many bytes
+MAX_CONFIG_BYTES = 1 << 20
+#: what text_format would recurse into before it gives up
+_MAX_NESTING = 100
+#: messages and lists of one configuration: an empty one is two bytes of text, and 20 us of JSON's parser
+_MAX_PARTS = 32_768
+#: brackets, and what hides them. Without backtracking: a string that nobody closes ends with its line
+_OPENERS = re.compile(r"""#[^\n]*|"(?:\\.|[^"\\\n])*+"?|'(?:\\.|[^'\\\n])*+'?|[{}<>\[\]]""")
+
+#: platform -> backend, of Triton's table those this server can have
+BACKEND_OF_PLATFORM = {
+    "onnxruntime_onnx": "onnxruntime",
+    "tensorrt_plan": "tensorrt",
+    "tensorflow_graphdef": "tensorflow",
+    "tensorflow_savedmodel": "tensorflow",
+    "pytorch_libtorch": "pytorch",
+    "ensemble": "",
+}
+#: backend -> the file a version holds, which also tells the backend where config.pbtxt does not
+MODEL_FILES = {"onnxruntime": "model.onnx", "python": "model.py", "fpga": "model.xclbin"}
+
+
+def read_config(path: Path, directory_name: str) -> ModelConfig:
+    """A config.pbtxt as a checked ModelConfig; the model's name is its directory's.
+
+    Raises ModelConfigError with file, line and column for text that is no inference.ModelConfig (unknown fields included), and
+    with the field's name for values that cannot be served.
+    """
+    message = read_message(path, directory_name, Links())
+    infer_backend(message, ())
+    return check_config(message)
+
+
+def read_message(path: Path, directory_name: str, links: Links) -> model_config_pb2.ModelConfig:
+    """A config.pbtxt as a message that bears the directory's name, unchecked. Raises ModelConfigError."""
+    message = parse_config(_text(path, directory_name, links), f"{directory_name}/{path.name}")
+    return named(message, directory_name)
+
+
+def named(message: model_config_pb2.ModelConfig, directory_name: str) -> model_config_pb2.ModelConfig:
+    """The message with the directory's name; Triton's text when it has another."""
+    if message.name and message.name != directory_name:
+        raise ModelConfigError(
+            f"unexpected directory name '{directory_name}' for model '{message.name}', directory name must equal model name"
+        )
+    message.name = directory_name
+    check_enums(message)
+    return message
+
+
+def _text(path: Path, directory_name: str, links: Links) -> str:
+    try:
+        data = links.read(path, path.parent, f"{directory_name}/{path.name}", MAX_CONFIG_BYTES)
+        if len(data) > MAX_CONFIG_BYTES:
+            raise _too_long(f"{directory_name}/{path.name}", path.stat().st_size)
+        return data.decode()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ModelConfigError(f"failed to read {directory_name}/{path.name}: {reason}") from error
+
+
+def _too_long(what: str, size_bytes: int) -> ModelConfigError:
+    return ModelConfigError(
+        f"{what} has {size_bytes} bytes, expected at most {MAX_CONFIG_BYTES}: move what is long (labels, sample data) into "
+        "files of their own, which the configuration names"
+    )
+
+
+def parse_config(text: str, origin: str) -> model_config_pb2.ModelConfig:
+    """Protobuf text -> message. Raises ModelConfigError starting with `origin:line:column:`."""
+    _refuse_costly(text, origin)
+    try:
+        return text_format.Parse(text, model_config_pb2.ModelConfig())
+    except text_format.ParseError as error:
+        line, column = error.GetLine(), error.GetColumn()
+        place = f"{origin}:{line}:{column}" if line is not None else origin
+        reason = str(error).split(" : ", 1)[-1] if line is not None else str(error)
+        raise ModelConfigError(f"{place}: {reason}") from error
+    except ValueError as error:  # an integer that no field holds
+        raise ModelConfigError(f"{origin}: {error}") from error
+
+
+def _refuse_costly(text: str, origin: str) -> None:
+    """text_format recurses as deep as the text is nested, and makes a message of every `{}`. Raises ModelConfigError."""
+    depth = parts = 0
+    for match in _OPENERS.finditer(text):
+        opens = match[0] in "{<["
+        depth += opens - (match[0] in "}>]")
+        parts += opens
+        if depth > _MAX_NESTING:
+            line = text.count("\n", 0, match.start()) + 1
+            column = match.start() - text.rfind("\n", 0, match.start())
+            raise ModelConfigError(f"{origin}:{line}:{column}: nested deeper than {_MAX_NESTING}")
+    if parts > _MAX_PARTS:
+        raise ModelConfigError(
+            f"{origin} has more than {_MAX_PARTS} bracketed parts (messages and lists), got {parts}: describe fewer tensors, "
+            "parameters or steps in one model"
+        )
+
+
+def parse_json_config(text: str, directory_name: str) -> model_config_pb2.ModelConfig:
+    """The JSON form of a model configuration (RepositoryModelLoad's `config`); integers may be strings.
+
+    Raises ModelConfigError. What the JSON does not name keeps its default: nothing is taken from a config.pbtxt.
+    """
+    what = f"the configuration of model '{directory_name}'"
+    size_bytes = len(text) if len(text) > MAX_CONFIG_BYTES else len(text.encode(errors="surrogatepass"))
+    if size_bytes > MAX_CONFIG_BYTES:
+        raise _too_long(what, size_bytes)
+    _refuse_costly(text, what)
+    try:
+        value = json.loads(text)
+        if not isinstance(value, dict):
+            raise ModelConfigError("the model configuration is no JSON object")
+        return named(json_format.ParseDict(value, model_config_pb2.ModelConfig()), directory_name)
+    except (ValueError, json_format.ParseError) as error:
+        raise ModelConfigError(f"failed to parse the model configuration: {error}") from error
+
+
+def infer_backend(message: model_config_pb2.ModelConfig, files: Collection[str]) -> None:
+    """Fill in backend, platform and default_model_filename, each from the others, or from a version's file names.
+
+    The order is Triton's: the backend by the platform, else by the file that is there.
+    """
+    if not message.backend:
+        message.backend = BACKEND_OF_PLATFORM.get(message.platform, "") or _backend_of_files(message, files)
+    if message.backend == "onnxruntime" and not message.platform:
+        message.platform = "onnxruntime_onnx"
+    if message.backend in MODEL_FILES and not message.default_model_filename:  # the ModelConfig RPC shows it
+        message.default_model_filename = MODEL_FILES[message.backend]
+
+
+def _backend_of_files(message: model_config_pb2.ModelConfig, files: Collection[str]) -> str:
+    if message.platform:
+        return ""
+    present = (message.default_model_filename,) if message.default_model_filename else files
+    return next((backend for backend, file in MODEL_FILES.items() if file in present), "")

@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: Apache-2.0
+"""EnsembleModel: a model that is other models, its steps; tensors go from step to step in memory.
+
+    X --> embedding --> graph building --> filter --> Y          request's thread: runs step after step, each as if it were
+      \\-> features ------------------------^                     the step's own request; steps that are ready together are
+                                                                 queued with their models, and their answers waited for
+
+A step starts as soon as its inputs are there, whatever else is under way. Its model is looked up then, so a version that
+replaces another serves the next request. Texts, the steps left out for outputs nobody asked for, the conversions between
+tensors with and without a batch dimension, and what is counted: Triton's ensemble scheduler.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from typing import Any
+
+from tritonclient.grpc import model_config_pb2
+
+from hypersonic.server.config.ensemble import check_members
+from hypersonic.server.config.schema import EnsembleStep, ModelConfig
+from hypersonic.server.ensemble.phases import DecoupledRun, Phase, phases_of
+from hypersonic.server.ensemble.run import EnsembleRun, Lookup, version_text
+from hypersonic.server.errors import (
+    BackendError,
+    CancelledError,
+    FailureReason,
+    ModelLoadError,
+    ReplacedError,
+    ReplacingError,
+    ServerError,
+    UnsupportedError,
+)
+from hypersonic.server.inference.backend import Card
+from hypersonic.server.inference.pending import FINAL_RESPONSE, Sink
+from hypersonic.server.inference.request import CheckedRequest, Frame
+from hypersonic.server.inference.trace import trace_of
+from hypersonic.server.scheduling.lane import InstanceFigures
+from hypersonic.server.scheduling.model import Call, Model
+from hypersonic.server.statistics.latency import Latencies
+from hypersonic.server.statistics.latency_options import MetricsConfig
+from hypersonic.server.statistics.model import ModelStatistics, RunTimes
+
+_LOG = logging.getLogger(__name__)
+#: requests of streams that one ensemble works on at the same time
+_STREAM_THREADS = 16
+
+
+class EnsembleModel:
+    """A version of an ensemble. Any thread may call infer() and stream()."""
+
+    #: a thread takes a request through its steps
+    waits = True
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        version: int,
+        lookup: Lookup,
+        *,
+        load_duration_s: float = 0.0,
+        metrics: MetricsConfig = MetricsConfig(),  # noqa: B008 - frozen
+    ) -> None:
+        """Raises ModelLoadError when a step's model is not there, or does not fit."""
+        self._phases = _check(config, lookup)
+        self.config = _with_policy(config, decoupled=len(self._phases) > 1)
+        self.version = version
+        self.load_duration_s = load_duration_s
+        self.statistics = ModelStatistics(Latencies.of(metrics, config.message))
+        self._lookup = lookup
+        self._changed = threading.Condition()
+        self._in_flight = self._waiting = 0
+        self._closed = False
+        self._pool = ThreadPoolExecutor(_STREAM_THREADS, thread_name_prefix=f"ensemble {config.name}")
+        self._sequences: dict[int | str, list[Callable[[], None]]] = {}
+
+    @property
+    def name(self) -> str:
+        return self.config.name
+
+    @property
+    def in_service(self) -> bool:
+        return not self.reason
+
+    @property
+    def reason(self) -> str:
+        """The first step's model that is not ready says why. One that is being replaced is no reason: requests wait for it."""
+        for step in self.config.ensemble:
+            try:
+                self._lookup(step.model_name, version_text(step), wait_s=0.0)
+            except ReplacingError:
+                continue
+            except ServerError as error:
+                return f"ensemble '{self.name}' depends on '{step.model_name}': {error}"
+        return ""
+
+    @property
+    def waiting(self) -> int:
+        return self._waiting
+
+    @property
+    def working(self) -> int:
+        return self._in_flight
+
+    @property
+    def figures(self) -> Mapping[str, InstanceFigures]:
+        return {}
+
+    @property
+    def on_standby(self) -> bool:
+        return False
+
+    def busy_cycles(self) -> Mapping[str, int]:
+        return {}
+
+    def cards(self) -> Mapping[str, Card]:
+        return {}
+
+    def infer(self, request: CheckedRequest, frame: Frame, call: Call, arrived_ns: int) -> Any:
+        if self.config.decoupled:
+            raise UnsupportedError("ModelInfer RPC doesn't support models with decoupled transaction policy")
+        with self._entered():
+            return self._serve(request, call, arrived_ns, time.monotonic_ns(), lambda run: frame(request, run.answer()))
+
+    def stream(
+        self, request: CheckedRequest, frame: Frame, call: Call, arrived_ns: int, sink: Sink, *, here: bool = False
+    ) -> None:
+        """On a thread of the model's own pool, whatever `here` says; requests of one sequence one after another."""
+        del here
+        enqueued_ns = time.monotonic_ns()
+
+        def deliver(run: EnsembleRun) -> None:
+            if not isinstance(run, DecoupledRun):
+                sink.respond(frame(request, run.answer()))
+                return
+            with closing(run.answers()) as answers:
+                for number, answer in enumerate(answers):
+                    if not number:
+                        self.statistics.add_first_response(time.monotonic_ns() - arrived_ns)
+                    sink.respond(frame(request, answer._replace(parameters={**answer.parameters, FINAL_RESPONSE: False})))
+
+        def serve() -> None:
+            with self._changed:
+                self._waiting -= 1
+            try:
+                self._serve(request, call, arrived_ns, enqueued_ns, deliver)
+                sink.end(None)
+            except ServerError as error:
+                sink.end(error)
+            finally:
+                self._leave()
+
+        self._enter()
+        with self._changed:
+            self._waiting += 1
+        self._in_turn(request, serve)
+
+    def _in_turn(self, request: CheckedRequest, serve: Callable[[], None]) -> None:
+        if request.sequence is None or not request.sequence.id:
+            self._pool.submit(serve)
+            return
+        with self._changed:
+            line = self._sequences.get(request.sequence.id)
+            if line is not None:
+                line.append(serve)
+                return
+            self._sequences[request.sequence.id] = [serve]
+        self._pool.submit(self._serve_line, request.sequence.id)
+
+    def _serve_line(self, sequence: int | str) -> None:
+        """Whoever waits in a sequence's line, first come first served."""
+        while True:
+            with self._changed:
+                line = self._sequences[sequence]
+                if not line:
+                    del self._sequences[sequence]
+                    return
+                serve = line.pop(0)
+            serve()
+
+    def _run(self, request: CheckedRequest, call: Call) -> EnsembleRun:
+        if self.config.decoupled:
+            return DecoupledRun(self.config, self._lookup, request, call, self._phases)
+        return EnsembleRun(self.config, self._lookup, request, call)
+
+    def _serve(
+        self, request: CheckedRequest, call: Call, arrived_ns: int, enqueued_ns: int, deliver: Callable[[EnsembleRun], Any]
+    ) -> Any:
+        started_ns = time.monotonic_ns()
+        run = self._run(request, call)
+        framed: Any = None
+        error: ServerError | None = None
+        try:
+            framed = deliver(run)
+        except ServerError as caught:
+            error = caught
+        except Exception as caught:  # noqa: BLE001 - the last line of defence: the client must not wait for ever
+            _LOG.exception("ensemble '%s' failed", self.name)
+            error = BackendError(f"ensemble '{self.name}' failed: {type(caught).__name__}")
+        times = _sum(run.times, started_ns)
+        self._count(request.rows, arrived_ns, enqueued_ns, times, error)
+        trace = trace_of(call)
+        if trace is not None:
+            trace.end(self.version, request.id, arrived_ns, enqueued_ns=enqueued_ns, times=times, error=error)
+        if error is not None:
+            raise error.with_traceback(None)
+        return framed
+
+    def _count(self, rows: int, arrived_ns: int, enqueued_ns: int, times: RunTimes, error: ServerError | None) -> None:
+        """As Triton does: one execution, and the sums of the steps' compute durations; failures are of no particular reason."""
+        now_ns = time.monotonic_ns()
+        if error is None:
+            self.statistics.add_run(rows, times)
+            self.statistics.add_success(arrived_ns, enqueued_ns, times, now_ns)
+        else:
+            cancelled = isinstance(error, CancelledError)
+            self.statistics.add_failure(FailureReason.CANCELED if cancelled else FailureReason.OTHER, now_ns - arrived_ns)
+
+    @contextmanager
+    def _entered(self) -> Iterator[None]:
+        self._enter()
+        try:
+            yield
+        finally:
+            self._leave()
+
+    def _enter(self) -> None:
+        with self._changed:
+            if self._closed:
+                raise ReplacedError(self.name, self.version)
+            self._in_flight += 1
+
+    def _leave(self) -> None:
+        with self._changed:
+            self._in_flight -= 1
+            self._changed.notify_all()
+
+    def close(self, timeout_s: float) -> bool:
+        with self._changed:
+            self._closed = True
+            ended = self._changed.wait_for(lambda: not self._in_flight, timeout_s)
+        self._pool.shutdown(wait=False)
+        return ended
+
+
+def _check(config: ModelConfig, lookup: Lookup) -> tuple[Phase, ...]:
+    """Triton's texts."""
+
+    def member(step: EnsembleStep) -> ModelConfig:
+        return _member(config.name, step, lookup).config
+
+    check_members(config, member)
+    return phases_of(config, member)
+
+
+def _with_policy(config: ModelConfig, *, decoupled: bool) -> ModelConfig:
+    """An ensemble is decoupled when a step is, whatever its own configuration says."""
+    if config.decoupled == decoupled:
+        return config
+    message = model_config_pb2.ModelConfig()
+    message.CopyFrom(config.message)
+    message.model_transaction_policy.decoupled = decoupled
+    return replace(config, decoupled=decoupled, message=message)
+
+
+def _member(ensemble: str, step: EnsembleStep, lookup: Lookup) -> Model:
+    try:
+        return lookup(step.model_name, version_text(step))
+    except ServerError as error:
+        if step.version >= 0:
+            raise ModelLoadError(
+                f"ensemble '{ensemble}' depends on '{step.model_name}' whose required version {step.version} is not loaded."
+            ) from error
+        raise ModelLoadError(
+            f"ensemble {ensemble} contains models that are not available or ambiguous: {step.model_name}"
+        ) from error
+
+
+def _sum(runs: Sequence[RunTimes], start_ns: int) -> RunTimes:
+    """Durations of steps as if they came one after another, from `start_ns` on."""
+    launched_ns = start_ns + sum(run.launched_ns - run.taken_ns for run in runs)
+    done_ns = launched_ns + sum(run.done_ns - run.launched_ns for run in runs)
+    return RunTimes(start_ns, launched_ns, done_ns, done_ns + sum(run.answered_ns - run.done_ns for run in runs))

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Triton's classification extension: an output as its k best classes, "<value>:<index>[:<label>]".
+
+Formats as Triton writes them: floats with six decimals, integers as they are, a label where the output has a label file with
+one for that index. Equal values come in the order of their indices and NaN counts as the smallest: Triton
+leaves both to its sort.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from math import prod
+from pathlib import Path
+
+import numpy as np
+
+from hypersonic.server.config.files import read_model_file
+from hypersonic.server.config.schema import ModelConfig
+from hypersonic.server.datatype import DATATYPES
+from hypersonic.server.errors import InvalidRequestError
+from hypersonic.server.inference.answer import Output
+from hypersonic.server.inference.collect import Array, string_bytes
+from hypersonic.server.links import Links
+
+#: a million classes with short names
+_MAX_LABEL_BYTES = 16 << 20
+#: as Triton: not BOOL, FP16, BF16, BYTES
+_DATATYPES = frozenset(name for name, datatype in DATATYPES.items() if datatype.numpy.strip("<")[0] in "iu") - {"BF16"} | {
+    "FP32",
+    "FP64",
+}
+
+
+def with_labels(config: ModelConfig, model: Path, links: Links = Links()) -> ModelConfig:  # noqa: B008 - immutable
+    """The configuration with the labels of its outputs' label files. model: the model's directory.
+
+    Raises ModelLoadError for a file that is not there, is longer than 16 MiB, or is a link that leads where it may not.
+    """
+    files = {tensor.name: tensor.label_filename for tensor in config.outputs if tensor.label_filename}
+    labels = {name: tuple(_lines(read_model_file(model, file, _MAX_LABEL_BYTES, links))) for name, file in files.items()}
+    return replace(config, labels=labels) if labels else config
+
+
+def _lines(data: bytes) -> list[bytes]:
+    """Line i is the label of index i; an empty one is none."""
+    lines = data.split(b"\n")
+    return lines if lines[-1] else lines[:-1]
+
+
+def classify(output: Output, k: int, config: ModelConfig) -> Output:
+    """The k (at most all) largest values of each row, as a BYTES tensor of shape [rows, k], or [k] without batches.
+
+    k: at least 1. A row's elements are numbered flat, whatever its shape. Raises InvalidRequestError with Triton's text for a
+    datatype that has no order there.
+    """
+    if output.datatype not in _DATATYPES:
+        raise InvalidRequestError(f"class result not available for output due to unsupported type '{output.datatype}'")
+    rows = output.shape[0] if config.max_batch_size else 1
+    classes = prod(output.shape[1:] if config.max_batch_size else output.shape)
+    array = np.frombuffer(b"".join(output.chunks), DATATYPES[output.datatype].numpy).reshape(rows, classes)
+    k = min(k, classes)
+    labels = config.labels.get(config.outputs[output.position].name, ())
+    data = string_bytes(text for row in array for text in _classes(row, k, labels))
+    shape = (rows, k) if config.max_batch_size else (k,)
+    return Output(output.position, "BYTES", shape, (data,), len(data))
+
+
+def _classes(row: Array, k: int, labels: Sequence[bytes]) -> Iterator[bytes]:
+    exact = row.dtype.kind in "iu"
+    for index in _best(row, k):
+        value = str(row[index]) if exact else f"{row[index]:f}"
+        label = labels[index] if index < len(labels) else b""
+        yield f"{value}:{index}".encode() + (b":" + label if label else b"")
+
+
+def _best(row: Array, k: int) -> list[int]:
+    """Indices of the k largest values, the largest first."""
+    key = np.where(np.isnan(row), -np.inf, row) if row.dtype.kind == "f" else row
+    # stable and ascending, so from the back: descending, with equal values in the order of their indices
+    ascending = np.argsort(key[::-1], kind="stable")
+    indices: list[int] = (len(row) - 1 - ascending[::-1][:k]).tolist()
+    return indices

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""System shared memory: regions that clients on this host register, read as inputs and written as outputs.
+
+Clients own the memory and can truncate it at any moment; a server that maps it dies of SIGBUS when they do. So nothing is
+mapped here: inputs are read by pread into memory of our own and outputs written by pwrite. A region that shrank gives a short
+read, which is that client's error alone, and checking its size first would only be a race. The price is one copy per tensor,
+which is the copy out of the client's memory that a request needs anyway before its bytes may be trusted to stay as they are.
+
+A descriptor is closed when nothing refers to it any more: unregistering while requests use the region lets them finish.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+import weakref
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import NamedTuple
+
+from hypersonic.server.errors import (
+    AlreadyExistsError,
+    BudgetError,
+    InvalidRequestError,
+    NotFoundError,
+    SharedMemoryError,
+)
+from hypersonic.server.inference.answer import Output
+from hypersonic.server.inference.parameters import ParameterValue
+from hypersonic.server.limits.admission import Held
+
+#: where Linux keeps POSIX shared memory
+DIRECTORY = "/dev/shm"  # noqa: S108 - not a temporary file: shm_open(3)'s own place
+#: keys that are somebody's internals: Triton's and this server's python backends, Python's own, semaphores
+RESERVED_PREFIXES = ("triton_python_backend_shm_region_", "hypersonic_", "sem.")
+_NAME_MAX_BYTES = 255  # of one path component, limits.h
+_IOV_MAX = 1024  # pieces of one pwritev, limits.h
+_NO_PARAMETERS: Mapping[str, ParameterValue] = {}
+
+
+class Region(NamedTuple):
+    """What a client registered: `size_bytes` from `offset` of the object `key`."""
+
+    name: str
+    key: str
+    offset: int
+    size_bytes: int
+
+
+class _File:
+    """An open shared memory object, closed with its last reference."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+        weakref.finalize(self, os.close, descriptor)
+
+    @property
+    def size_bytes(self) -> int:
+        return os.fstat(self.descriptor).st_size
+
+
+class Span:
+    """Part of a registered region, usable until it is let go of, also after the region was unregistered."""
+
+    __slots__ = ("_file", "_start", "region", "size_bytes")
+
+    def __init__(self, file: _File, region: str, start: int, size_bytes: int) -> None:
+        """start: in the file."""
+        self._file = file
+        self._start = start
+        self.region = region
+        self.size_bytes = size_bytes
+
+    def read(self) -> memoryview:
+        """A copy of the bytes. Raises SharedMemoryError when the client truncated the object meanwhile."""
+        if self._file.size_bytes < self._start + self.size_bytes:  # before memory is taken; the read below decides
+            raise self._truncated()
+        data = memoryview(bytearray(self.size_bytes))
+        done = 0
+        while done < self.size_bytes:
+            count = self._transfer(os.preadv, [data[done:]], done)
+            if count == 0:
+                raise self._truncated()
+            done += count
+        return data.toreadonly()
+
+    def write(self, name: str, output: Output) -> Mapping[str, ParameterValue]:
+        """Put an output tensor here. name: the output's, for the error.
+
+        Returns the parameters that the answer carries for it: none, as in Triton. Raises SharedMemoryError when it does not
+        fit, or the client truncated the object meanwhile.
+        """
+        if output.size_bytes > self.size_bytes:
+            raise SharedMemoryError(
+                f"shared memory size specified with the request for output '{name}' ({self.size_bytes} bytes) should be at "
+                f"least {output.size_bytes} bytes to hold the results"
+            )
+        if self._file.size_bytes < self._start + output.size_bytes:  # pwrite would make the object longer again
+            raise self._truncated()
+        self._write([memoryview(chunk).cast("B") for chunk in output.chunks if len(chunk)])
+        return _NO_PARAMETERS
+
+    def _write(self, chunks: Sequence[memoryview]) -> None:
+        done = 0
+        while chunks:
+            count = self._transfer(os.pwritev, chunks[:_IOV_MAX], done)
+            if count == 0:
+                raise self._truncated()
+            done += count
+            chunks = _after(chunks, count)
+
+    def _transfer(self, call: object, pieces: Sequence[memoryview], done: int) -> int:
+        try:
+            return int(call(self._file.descriptor, pieces, self._start + done))  # type: ignore[operator]
+        except OSError as error:
+            raise SharedMemoryError(
+                f"shared memory region '{self.region}' cannot be read or written: {error.strerror}"
+            ) from error
+
+    def _truncated(self) -> SharedMemoryError:
+        return SharedMemoryError(
+            f"shared memory region '{self.region}' is shorter than when it was registered; expected "
+            f"{self.size_bytes} bytes at byte {self._start} of its object: keep the object's size while it is registered"
+        )
+
+
+def _after(chunks: Sequence[memoryview], count: int) -> Sequence[memoryview]:
+    """What is left of the chunks once `count` bytes are gone."""
+    for index, chunk in enumerate(chunks):
+        if count < len(chunk):
+            return [*chain([chunk[count:]], chunks[index + 1 :])]
+        count -= len(chunk)
+    return ()
+
+
+class SharedMemory:
+    """The regions of all clients, by name; any thread may call.
+
+    max_regions: each holds a descriptor. max_read_bytes: of one input, whatever its region's size (a sparse object costs its
+    owner nothing); 0 = no limit.
+    """
+
+    def __init__(self, *, max_regions: int = 1024, max_read_bytes: int = 2**31, directory: str = DIRECTORY) -> None:
+        self._max_regions = max_regions
+        self._max_read_bytes = max_read_bytes
+        self._directory = directory
+        self._lock = threading.Lock()
+        self._regions: dict[str, tuple[Region, _File]] = {}
+
+    def register(self, name: str, key: str, offset: int, size_bytes: int) -> None:
+        """Raises AlreadyExistsError, InvalidRequestError, SharedMemoryError, BudgetError; Triton's texts."""
+        if not name:
+            raise InvalidRequestError("'region name' is necessary to register system shared memory region")
+        with self._lock:
+            self._check_room(name)
+        file = self._open(name, key)
+        if offset < 0 or size_bytes <= 0 or offset + size_bytes > file.size_bytes:
+            raise InvalidRequestError(f"failed to register shared memory region '{name}': invalid args")
+        with self._lock:
+            self._check_room(name)
+            self._regions[name] = (Region(name, key, offset, size_bytes), file)
+
+    def _check_room(self, name: str) -> None:
+        if name in self._regions:
+            raise AlreadyExistsError(f"shared memory region '{name}' already in manager")
+        if len(self._regions) >= self._max_regions:
+            raise BudgetError(
+                f"{len(self._regions)} shared memory regions are registered, which is as many as this server holds; "
+                "unregister those that are not used"
+            )
+
+    def _open(self, name: str, key: str) -> _File:
+        component = key.lstrip("/")  # as shm_open does
+        for prefix in RESERVED_PREFIXES:
+            if component.startswith(prefix):
+                raise InvalidRequestError(
+                    f"cannot register shared memory region '{name}' with key '{key}' as the key contains the reserved prefix "
+                    f"'{prefix}'"
+                )
+        cannot = SharedMemoryError(f"Unable to open shared memory region: '{key}'")
+        if not _is_component(component):
+            raise cannot
+        flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # the last: a FIFO must not make us wait
+        try:
+            file = _File(os.open(f"{self._directory}/{component}", flags))
+        except OSError as error:
+            raise cannot from error
+        if not stat.S_ISREG(os.fstat(file.descriptor).st_mode):
+            raise cannot
+        return file
+
+    def unregister(self, name: str = "") -> None:
+        """Forget a region, or all of them; a name that is not there is no error, as in Triton."""
+        with self._lock:
+            if name:
+                self._regions.pop(name, None)
+            else:
+                self._regions.clear()
+
+    def status(self, name: str = "") -> tuple[Region, ...]:
+        """One region, or all of them by name. Raises NotFoundError."""
+        with self._lock:
+            if name and name not in self._regions:
+                raise NotFoundError(f"Unable to find system shared memory region: '{name}'")
+            found = [self._regions[name]] if name else [self._regions[key] for key in sorted(self._regions)]
+            return tuple(region for region, _ in found)
+
+    def span(self, name: str, offset: int, size_bytes: int) -> Span:
+        """Part of a region, `offset` from its start. Raises NotFoundError, InvalidRequestError; Triton's texts."""
+        with self._lock:
+            entry = self._regions.get(name)
+        if entry is None:
+            raise NotFoundError(f"Unable to find shared memory region: '{name}'")
+        region, file = entry
+        if not 0 <= offset < region.size_bytes:
+            raise InvalidRequestError(f"Invalid offset for shared memory region: '{name}'")
+        if size_bytes <= 0 or offset + size_bytes > region.size_bytes:
+            raise InvalidRequestError(f"Invalid offset + byte size for shared memory region: '{name}'")
+        return Span(file, name, region.offset + offset, size_bytes)
+
+    def read(self, name: str, offset: int, size_bytes: int) -> memoryview:
+        """A copy of these bytes. Raises what span() and Span.read() raise, BudgetError past max_read_bytes."""
+        span = self.span(name, offset, size_bytes)
+        if self._max_read_bytes and size_bytes > self._max_read_bytes:
+            raise BudgetError(
+                f"an input of {size_bytes} bytes in shared memory region '{name}' exceeds the {self._max_read_bytes} bytes "
+                "that this server reads at once"
+            )
+        return span.read()
+
+
+class HeldRegions:
+    """The regions as one request sees them: what it reads of them counts as its own."""
+
+    def __init__(self, regions: SharedMemory, held: Held) -> None:
+        self._regions = regions
+        self._held = held
+
+    def read(self, name: str, offset: int, size_bytes: int) -> memoryview:
+        """As SharedMemory.read. Raises BudgetError before memory is taken."""
+        self._held.take(self.span(name, offset, size_bytes).size_bytes)
+        return self._regions.read(name, offset, size_bytes)
+
+    def span(self, name: str, offset: int, size_bytes: int) -> Span:
+        """As SharedMemory.span."""
+        return self._regions.span(name, offset, size_bytes)
+
+
+def _is_component(name: str) -> bool:
+    """Whether it names a file directly inside a directory."""
+    try:
+        size_bytes = len(name.encode())
+    except UnicodeEncodeError:
+        return False
+    return 0 < size_bytes <= _NAME_MAX_BYTES and name not in (".", "..") and "/" not in name and "\0" not in name

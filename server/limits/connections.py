@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Doors: how many connections each address may have open, on whichever port and by whichever library.
+
+gRPC core, uvicorn and their TLS handshakes accept whoever comes until descriptors run out, and one address alone could take
+them all. So this process's sockets are looked at about once a second: once half of what there is is in use, new connections of
+an address that has its share (see budget.py) are shut down. Until the next look a burst is let in: gRPC core's own limit is
+twice what is shared here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+
+from hypersonic.server.limits.budget import Budget
+from hypersonic.server.limits.peers import Peers
+from hypersonic.server.limits.saturation import Saturation
+from hypersonic.server.limits.sockets import Connection, connections_on, count_descriptors
+
+#: descriptors that are no connections': models' files, pipes, cards
+_RESERVED = 64
+
+
+class Doors:
+    """look() is called by one thread."""
+
+    def __init__(
+        self,
+        ports: Callable[[], Mapping[str, int]],
+        peers: Peers,
+        saturation: Saturation,
+        limits: Mapping[str, int],
+        descriptors: int,
+    ) -> None:
+        """ports: front end -> the port it listens on. limits: front end -> connections at once, where there is a limit.
+
+        descriptors: how many the process may have.
+        """
+        self._ports = ports
+        self._limits = {front_end: Budget(limit, peers) for front_end, limit in limits.items()}
+        self._all = Budget(max(1, descriptors - _RESERVED), peers)
+        for front_end, budget in self._limits.items():
+            saturation.add(f"{front_end}_connections", budget)
+        saturation.add("connections", self._all)
+        self._open: dict[Connection, list[Budget]] = {}
+        #: given up for the look when there are none left
+        self._spare = _spare()
+
+    def look(self) -> None:
+        """Shut down what is too much."""
+        if self._spare is not None:
+            os.close(self._spare)
+        try:
+            self._look()
+        finally:
+            self._spare = _spare()
+
+    def _look(self) -> None:
+        used = count_descriptors()
+        few = min(budget.limit for budget in (self._all, *self._limits.values()))
+        ports = {port: front_end for front_end, port in self._ports().items()}
+        found = connections_on(ports) if 2 * used > few else []
+        self._forget(set(self._open) - set(found))
+        for connection in found:
+            if connection not in self._open:
+                self._judge(connection, ports[connection.port])
+
+    def _forget(self, closed: Iterable[Connection]) -> None:
+        for connection in closed:
+            for budget in self._open.pop(connection):
+                budget.give_back(1, connection.client)
+
+    def _judge(self, connection: Connection, front_end: str) -> None:
+        asked = [self._all, *([self._limits[front_end]] if front_end in self._limits else [])]
+        client = connection.client
+        without = [budget for budget in asked if budget.room(client)[0] < 1]
+        if without:
+            for budget in without:
+                budget.refused(client)
+            connection.shut_down()
+            return
+        for budget in asked:
+            budget.take(1, client)
+        self._open[connection] = asked
+
+
+def _spare() -> int | None:
+    with suppress(OSError):
+        return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    return None

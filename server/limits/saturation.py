@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Saturation: what is said of budgets that ran out, in the log and in the server's readiness.
+
+An address that has its share is refused more, and the server stays ready: others have room. Not ready is a server that has
+refused, or would have refused, every new address for five seconds without a break.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from hypersonic.server.limits.budget import Budget
+
+_LOG = logging.getLogger(__name__)
+#: how long new addresses are refused before the server says that it is not ready, and how long nobody is before that is over
+_PATIENCE_S = 5.0
+
+
+class Saturation:
+    """Any thread asks; one calls look() about once a second."""
+
+    def __init__(self) -> None:
+        self.budgets: dict[str, Budget] = {}
+        #: budget -> (refusals so far, when there was one last), for budgets of which the log says "saturated"
+        self._said: dict[str, tuple[int, float]] = {}
+        #: those of which it says that they refuse new addresses, too
+        self._said_full: set[str] = set()
+        self._seen: dict[str, int] = {}
+        self._refused_all = False
+
+    def add(self, name: str, budget: Budget) -> Budget:
+        """name: as in the log and the metrics."""
+        self.budgets[name] = budget
+        return budget
+
+    @property
+    def refuses_all(self) -> bool:
+        """Whether a new address has been refused for five seconds."""
+        now = time.monotonic()
+        return any(_full_for_s(budget, now) >= _PATIENCE_S for budget in self.budgets.values())
+
+    def look(self) -> bool:
+        """Say in the log what has changed, once per change; whether refuses_all has."""
+        now = time.monotonic()
+        for name, budget in self.budgets.items():
+            self._tell(name, budget, now)
+        before, self._refused_all = self._refused_all, self.refuses_all
+        return before != self._refused_all
+
+    def _tell(self, name: str, budget: Budget, now: float) -> None:
+        refusals = budget.refusals
+        more = refusals - self._seen.get(name, 0)
+        self._seen[name] = refusals
+        said = self._said.get(name)
+        full = budget.full_since is not None and name not in self._said_full
+        if (said is None or full) and more:
+            self._said[name] = ((said[0] if said else 0) + more, now)
+            if full:
+                self._said_full.add(name)
+            _LOG.warning(
+                "the budget '%s' is saturated for %s: %d of %d are in use; new addresses %s",
+                name, budget.last_refused, budget.used, budget.limit, "are refused" if full else "have room",
+            )  # fmt: skip
+        elif said is not None and (more or budget.full_since):
+            self._said[name] = (said[0] + more, now)
+        elif said is not None and now - said[1] >= _PATIENCE_S:
+            del self._said[name]
+            self._said_full.discard(name)
+            _LOG.info(
+                "the budget '%s' has room again: %d of %d are in use; %d refusals", name, budget.used, budget.limit, said[0]
+            )
+
+
+def _full_for_s(budget: Budget, now: float) -> float:
+    since = budget.full_since
+    return 0.0 if since is None else now - since

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What became of each model of the repository: immutable records that every thread may read while others replace them."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple
+
+from hypersonic.server.config.schema import ModelConfig
+from hypersonic.server.errors import InvalidRequestError, ModelsFailedError, NotFoundError, UnavailableError
+from hypersonic.server.repository.agents import Hashed
+from hypersonic.server.repository.layout import Signature, shown_name
+from hypersonic.server.scheduling.model import Model
+
+_VERSION_TEXT = re.compile(r"\s*([+-]?[0-9]{1,19})")
+#: the reason of a version that somebody unloaded; such a version is no sign of trouble
+UNLOADED = "unloaded"
+#: models that an error at start names
+_MOST_NAMED = 20
+
+
+class ModelState(StrEnum):
+    """RepositoryIndex's words. UNKNOWN: in a repository, and nobody has asked for it yet."""
+
+    UNKNOWN = ""
+    READY = "READY"
+    UNAVAILABLE = "UNAVAILABLE"
+    LOADING = "LOADING"
+    UNLOADING = "UNLOADING"
+
+
+class IndexEntry(NamedTuple):
+    """A row of RepositoryIndex. version: "" where the model itself is meant."""
+
+    name: str
+    version: str
+    state: ModelState
+    reason: str
+
+    @property
+    def failed(self) -> bool:
+        """Whether it cannot be served, though nobody unloaded it."""
+        return self.state is ModelState.UNAVAILABLE and self.reason != UNLOADED
+
+
+class Plan(NamedTuple):
+    """What is to be loaded: the chosen versions' directories. error: why none of them can be, found before any was tried.
+
+    scratch: a private directory with files that came over the network, removed with the last version. hashed: whose checksums
+    were right.
+    """
+
+    config: ModelConfig | None
+    directories: Mapping[int, Path]
+    signature: Signature = ()
+    scratch: Path | None = None
+    error: str = ""
+    hashed: tuple[Hashed, ...] = ()
+
+
+@dataclass(frozen=True)
+class VersionRecord:
+    """model: while it serves or drains. reason: of UNAVAILABLE, or of a READY version why its successor failed."""
+
+    state: ModelState
+    reason: str = ""
+    model: Model | None = None
+
+    @property
+    def serving(self) -> Model | None:
+        """The model, unless it is being unloaded or out of service."""
+        return self.model if self.state is ModelState.READY and self.model and self.model.in_service else None
+
+
+@dataclass(frozen=True)
+class ModelEntry:
+    """One name. state and reason: of the model itself, where it has no versions or a change of it failed; LOADING: its
+    first load has not come as far as its versions.
+
+    replacing: its old versions had to go before the new ones could come; requests wait.
+    plan: what the versions in service were loaded from.
+    """
+
+    name: str
+    versions: Mapping[int, VersionRecord] = field(default_factory=dict)
+    state: ModelState = ModelState.UNKNOWN
+    reason: str = ""
+    replacing: bool = False
+    plan: Plan | None = None
+
+    @property
+    def models(self) -> tuple[Model, ...]:
+        """Loaded versions, in service or not, ascending."""
+        records = (self.versions[version] for version in sorted(self.versions))
+        return tuple(record.model for record in records if record.model is not None and record.state is ModelState.READY)
+
+    @property
+    def config(self) -> ModelConfig | None:
+        """Of what is, or was last, loaded."""
+        return self.plan.config if self.plan else None
+
+    @property
+    def members(self) -> frozenset[str]:
+        """The models an ensemble names."""
+        return frozenset(step.model_name for step in self.config.ensemble) if self.config else frozenset()
+
+    @property
+    def tried(self) -> bool:
+        """Whether any version of it was ever loaded, or tried."""
+        return bool(self.versions)
+
+    def failures(self) -> str:
+        """Triton's words for the versions that could not be loaded."""
+        failed = {number: record for number, record in sorted(self.versions.items()) if _failed(record)}
+        return "".join(f"version {number} is at UNAVAILABLE state: {record.reason};" for number, record in failed.items())
+
+    def without(self, reason: str) -> ModelEntry:
+        """The same, its loaded versions UNLOADING."""
+        return replace(self, versions={number: _leaving(record) for number, record in self.versions.items()}, reason=reason)
+
+    def settled(self, ended: Collection[Model]) -> ModelEntry:
+        """The same, once these models have ended."""
+        return replace(self, versions={number: _left(record, ended) for number, record in self.versions.items()})
+
+    def rows(self) -> Iterator[IndexEntry]:
+        """Of RepositoryIndex."""
+        if not self.versions or (self.reason and not self.models):
+            state = ModelState.UNAVAILABLE if self.reason else self.state
+            yield IndexEntry(self.name, "", state, self.reason)
+        for number in sorted(self.versions):
+            yield self._row(number, self.versions[number])
+
+    def _row(self, number: int, record: VersionRecord) -> IndexEntry:
+        if record.state is not ModelState.READY or record.model is None:
+            return IndexEntry(self.name, str(number), record.state, record.reason)
+        lost = "" if self.replacing else record.model.reason
+        state = ModelState.UNAVAILABLE if lost else ModelState.READY
+        return IndexEntry(self.name, str(number), state, lost or self.reason)
+
+
+def _failed(record: VersionRecord) -> bool:
+    return record.state is ModelState.UNAVAILABLE and record.reason != UNLOADED
+
+
+def _leaving(record: VersionRecord) -> VersionRecord:
+    return replace(record, state=ModelState.UNLOADING) if record.model is not None else record
+
+
+def _left(record: VersionRecord, ended: Collection[Model]) -> VersionRecord:
+    gone = record.state is ModelState.UNLOADING and any(record.model is model for model in ended)
+    return VersionRecord(ModelState.UNAVAILABLE, UNLOADED) if gone else record
+
+
+def choose(entry: ModelEntry | None, name: str, number: int | None) -> Model:
+    """The version asked for, or the latest in service. Raises NotFoundError, UnavailableError: Triton's texts."""
+    if entry is not None and entry.state is ModelState.LOADING and not entry.tried:
+        raise _not_ready(name, number)
+    if entry is None or not entry.tried:
+        raise NotFoundError(f"Request for unknown model: '{name}' is not found")
+    if number is None:
+        return _latest(entry)
+    record = entry.versions.get(number)
+    if record is None:
+        raise NotFoundError(f"Request for unknown model: '{name}' version {number} is not found")
+    return record.serving or _refuse(name, number, record)
+
+
+def _latest(entry: ModelEntry) -> Model:
+    serving = [record.serving for _, record in sorted(entry.versions.items()) if record.serving]
+    if serving and serving[-1] is not None:
+        return serving[-1]
+    loaded = [number for number, record in entry.versions.items() if record.state is ModelState.READY]
+    if loaded:
+        _refuse(entry.name, max(loaded), entry.versions[max(loaded)])
+    if any(record.state is ModelState.LOADING for record in entry.versions.values()):
+        raise _not_ready(entry.name, None)
+    raise NotFoundError(f"Request for unknown model: '{entry.name}' has no available versions")
+
+
+def _not_ready(name: str, number: int | None) -> UnavailableError:
+    """Of a model that is being loaded."""
+    version = "" if number is None else f" version {number}"
+    return UnavailableError(f"Request for unknown model: '{name}'{version} is not at ready state")
+
+
+def _refuse(name: str, number: int, record: VersionRecord) -> Model:
+    why = f": {record.model.reason}" if record.model is not None and record.state is ModelState.READY else ""
+    raise UnavailableError(f"Request for unknown model: '{name}' version {number} is not at ready state{why}")
+
+
+def served_without(rows: Sequence[IndexEntry], *, strict: bool) -> str:
+    """A line of the log for a server that starts without some models. strict: --strict-readiness."""
+    names = sorted({row.name for row in rows})
+    named = ", ".join(names[:_MOST_NAMED]) + (", .." if len(names) > _MOST_NAMED else "")
+    ready = (
+        "is NOT ready before they are: mend or remove them, or give --strict-readiness=false"
+        if strict
+        else "is ready without them (--strict-readiness=false)"
+    )
+    return f"{len(names)} of the models cannot be served: {named}; the server {ready}"
+
+
+def models_failed(rows: Sequence[IndexEntry]) -> ModelsFailedError:
+    """Why a server does not start: which models, why, what to do. Begins with Triton's words."""
+    lines = [f"failed to load all models; {len(rows)} cannot be served:"]
+    for row in rows[:_MOST_NAMED]:
+        version = f" version {row.version}" if row.version else ""
+        lines += textwrap.indent(f"{row.name}{version}: {row.reason.strip()}", "  ").splitlines()
+    if len(rows) > _MOST_NAMED:
+        lines.append(f"  and {len(rows) - _MOST_NAMED} more, which the log names")
+    lines.append(
+        "mend or remove what is named, or serve the other models with --exit-on-error=false (and --strict-readiness=false, to "
+        "be ready without what is named)"
+    )
+    return ModelsFailedError("\n".join(map(shown_name, lines)))
+
+
+def parse_version(text: str) -> int | None:
+    """A request's model_version as a number, None when it is empty. Raises InvalidRequestError with Triton's text."""
+    if not text:
+        return None
+    match = _VERSION_TEXT.fullmatch(text)
+    if match is None or abs(int(match[1])) >= 1 << 63:
+        raise InvalidRequestError(
+            f"failed to get model version from specified version string '{text}' (details: stol), "
+            "version should be an integral value > 0"
+        )
+    if int(match[1]) < 0:
+        raise InvalidRequestError(f"invalid model version specified '{text}' , version should be an integral value > 0")
+    return int(match[1])

@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a model's directory to its loaded versions: configuration, completion, backend, labels, warm-up."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from tritonclient.grpc import model_config_pb2
+
+from hypersonic.server.config.check import check_config, no_version, version_policy
+from hypersonic.server.config.read import infer_backend, parse_json_config, read_message
+from hypersonic.server.config.schema import ModelConfig
+from hypersonic.server.errors import ModelBusyError, ModelConfigError, ModelLoadError, ServerError
+from hypersonic.server.inference.backend import Backend, LoadedModel
+from hypersonic.server.inference.classification import with_labels
+from hypersonic.server.limits.load import LoadLimit
+from hypersonic.server.links import Links, check_links
+from hypersonic.server.repository.agents import check_unchanged, run_agents
+from hypersonic.server.repository.brought import check_alone, check_files
+from hypersonic.server.repository.control import ModelControl
+from hypersonic.server.repository.entry import ModelState, Plan, VersionRecord
+from hypersonic.server.repository.layout import CONFIG, NOT_FOUND, Place, Signature, is_version, scrub, version_directories
+from hypersonic.server.repository.override import Override, discard, stage
+from hypersonic.server.repository.warmup import warm_up
+from hypersonic.server.scheduling.fallback import close, with_fallback
+from hypersonic.server.scheduling.model import Model, ScheduledModel
+from hypersonic.server.statistics.latency_options import MetricsConfig
+
+_LOG = logging.getLogger(__name__)
+#: how long a version that came too late may take to close
+_CLOSE_S = 30.0
+#: links of one model that its log line names
+_SHOWN_LINKS = 10
+
+
+@runtime_checkable
+class Stoppable(Protocol):
+    """A backend that can end loads of its models from outside."""
+
+    def stop(self) -> None:
+        """End every load under way, and let none begin."""
+
+
+class Loader:
+    """Any thread may use it; it keeps nothing. limit: of each load. links: of the repositories."""
+
+    def __init__(
+        self,
+        backends: Mapping[str, Backend],
+        *,
+        metrics: MetricsConfig,
+        control: ModelControl,
+        links: Links,
+        on_lost: Callable[[], None],
+    ) -> None:
+        self._policy = control.override
+        self._backends = backends
+        self._metrics = metrics
+        self._complete = control.complete_config
+        self._on_lost = on_lost
+        self.links = links
+        self.limit = LoadLimit(control.load_timeout_s)
+
+    def stop(self) -> None:
+        """Give up the loads under way."""
+        self.limit.stop()
+        for backend in self._backends.values():
+            if isinstance(backend, Stoppable):
+                backend.stop()
+
+    def needs(self, place: Place) -> tuple[frozenset[str], str]:
+        """(the models an ensemble names, the backend that is to choose a card), as the unchecked configuration says."""
+        try:
+            message = self._message(place)
+        except Exception:  # noqa: BLE001 - plan() finds the reason
+            return frozenset(), ""
+        chosen = any(group.gpus for group in message.instance_group)
+        return frozenset(step.model_name for step in message.ensemble_scheduling.step), "" if chosen else message.backend
+
+    def plan(self, place: Place, signature: Signature = ()) -> Plan:
+        """What the directory asks for. Raises ModelLoadError, with a text for clients, for a model that cannot be tried."""
+        return self._plan_repository(place, lambda: self._message(place), signature)
+
+    def _plan_repository(self, place: Place, read: Callable[[], model_config_pb2.ModelConfig], signature: Signature) -> Plan:
+        try:
+            return self._planned(read(), place, signature)
+        except Exception as error:
+            raise ModelLoadError(scrub(_text(error, place.name), (place.repository,))) from error
+
+    def _message(self, place: Place) -> model_config_pb2.ModelConfig:
+        path = place.path / CONFIG
+        if self._complete and not path.exists() and not path.is_symlink():
+            return model_config_pb2.ModelConfig(name=place.name)
+        return read_message(path, place.name, self.links)
+
+    def plan_override(self, name: str, place: Place | None, override: Override) -> Plan:
+        """What a load request asks for: its configuration, and its files or (where it brings none) the repository's.
+
+        Raises ModelLoadError, or InvalidRequestError for files that may not come this way.
+        """
+        try:
+            message = parse_json_config(override.config, name)
+        except ModelConfigError as error:
+            raise ModelConfigError(f"Invalid config override: {error}") from error
+        if override.files:
+            check_files(message, {file.name for file in override.files}, self._policy)
+            return self._plan_files(name, message, override)
+        if place is None:
+            raise ModelLoadError(NOT_FOUND)
+        check_alone(message, self._own(place), version_directories(place, self.links).values(), self._policy)
+        return self._plan_repository(place, lambda: message, ())
+
+    def _own(self, place: Place) -> model_config_pb2.ModelConfig | None:
+        try:
+            return self._message(place)
+        except (ServerError, OSError):
+            return None
+
+    def _plan_files(self, name: str, message: model_config_pb2.ModelConfig, override: Override) -> Plan:
+        scratch = stage(name, override)
+        try:
+            plan = self._planned(message, Place(scratch / name, scratch))
+        except Exception as error:
+            discard(scratch)
+            raise ModelLoadError(scrub(_text(error, name), (scratch,))) from error
+        return plan._replace(scratch=scratch)
+
+    def _planned(self, message: model_config_pb2.ModelConfig, place: Place, signature: Signature = ()) -> Plan:
+        """A configuration that contradicts itself is each version's error, as in Triton's index."""
+        name, versions = message.name, version_directories(place, self.links)
+        chosen = version_policy(message).choose(versions)
+        for missing in set(message.version_policy.specific.versions) - set(chosen):
+            _LOG.warning("version %d is specified for model '%s', but the version directory is not present", missing, name)
+        if not chosen:
+            raise no_version(name)
+        directories = {version: versions[version] for version in chosen}
+        self._follow(place.path, directories)
+        # before anything of the model is used: a model may run while its configuration is completed
+        hashed = self.limit.run(name, partial(run_agents, message, place.path, self.links))
+        try:
+            config = self._completed(message, directories[chosen[-1]])
+        except Exception as error:  # noqa: BLE001 - whatever one model's directory does is that model's reason
+            return Plan(None, directories, signature, error=reason_of(error, directories[chosen[-1]]))
+        return Plan(config, directories, signature, hashed=hashed)
+
+    def _follow(self, model: Path, versions: Mapping[int, Path]) -> None:
+        """Log where the links of a model lead. Raises ModelLoadError where one may not lead there."""
+        found = check_links(model, self._others(model, versions), self.links)
+        if found:
+            shown = ", ".join(f"{name} -> {target}" for name, target in list(found.items())[:_SHOWN_LINKS])
+            more = f" and {len(found) - _SHOWN_LINKS} more" if len(found) > _SHOWN_LINKS else ""
+            _LOG.info("'%s' is read through symbolic links: %s%s", model.name, shown, more)
+
+    def _others(self, model: Path, versions: Mapping[int, Path]) -> set[str]:
+        """Version directories that are not loaded."""
+        chosen = {path.name for path in versions.values()}
+        return {path.name for path in model.iterdir() if is_version(path.name)} - chosen
+
+    def _completed(self, message: model_config_pb2.ModelConfig, latest: Path) -> ModelConfig:
+        infer_backend(message, {path.name for path in latest.iterdir()})
+        if message.platform != "ensemble" and not message.HasField("ensemble_scheduling"):
+            backend = self._backend(message)
+            if self._complete:
+                self.limit.run(message.name, partial(_complete, backend, latest, message))
+        return check_config(message)
+
+    def _backend(self, message: model_config_pb2.ModelConfig) -> Backend:
+        if not message.backend and message.platform:
+            raise ModelConfigError(f"unexpected platform type '{message.platform}' for {message.name}")
+        if not message.backend:
+            raise ModelConfigError(
+                f"Invalid model name: Could not determine backend for model '{message.name}' with no backend in model "
+                f"configuration, expected one of {sorted(self._backends)}"
+            )
+        backend = self._backends.get(message.backend)
+        if backend is None:
+            raise ModelConfigError(
+                f"unable to find backend library for backend '{message.backend}', expected one of {sorted(self._backends)}"
+            )
+        return backend
+
+    def load(self, plan: Plan, version: int, *, insist: bool) -> VersionRecord:
+        """One version, READY or UNAVAILABLE with its reason. insist: ModelBusyError is raised, not recorded."""
+        directory, config = plan.directories[version], plan.config
+        if config is None:
+            return VersionRecord(ModelState.UNAVAILABLE, plan.error)
+        try:
+            return VersionRecord(ModelState.READY, model=self._load(config, version, plan, insist=insist))
+        except ModelBusyError as error:
+            if insist:
+                raise
+            return _failed(config.name, version, reason_of(error, directory))
+        except (ModelLoadError, OSError) as error:
+            return _failed(config.name, version, reason_of(error, directory))
+        except Exception as error:  # noqa: BLE001 - one model's failure stays its own
+            _LOG.exception("failed to load '%s' version %d", config.name, version)
+            return _failed(config.name, version, f"Internal: the backend failed: {type(error).__name__}")
+
+    def labelled(self, plan: Plan) -> ModelConfig:
+        """An ensemble's configuration with the labels of its outputs. Raises ModelLoadError."""
+        if plan.config is None:
+            raise ModelLoadError(plan.error)
+        return with_labels(plan.config, next(iter(plan.directories.values())).parent, self.links)
+
+    def _load(self, config: ModelConfig, version: int, plan: Plan, *, insist: bool) -> Model:
+        begin, directory = time.monotonic(), plan.directories[version]
+        self.limit.check()
+        _LOG.info("loading: %s:%d", config.name, version)
+        labelled = with_labels(config, directory.parent, self.links)
+        backend = with_fallback(self._backends[config.backend], labelled, self._backends, insist=insist)
+        held: list[LoadedModel] = []
+
+        def work() -> Model:
+            held.append(backend.load(directory, labelled))
+            return self._served(labelled, version, plan, held, begin)
+
+        def give_up() -> None:  # a warm-up that hangs; what hangs in load() is the backend's to end
+            threading.Thread(target=_close, args=(held,), name=f"give up {config.name}", daemon=True).start()
+
+        model = self.limit.run(f"'{config.name}' version {version}", work, _discard, give_up)
+        _LOG.info("successfully loaded '%s' version %d in %.2f s", config.name, version, model.load_duration_s)
+        return model
+
+    def _served(self, config: ModelConfig, version: int, plan: Plan, held: list[LoadedModel], begin: float) -> Model:
+        (loaded,), model = held, plan.directories[version].parent
+        try:
+            self._check_again(plan, model)
+            warm_up(config, model, loaded, self.links)
+        except BaseException:
+            _close(held)
+            raise
+        took_s = time.monotonic() - begin
+        return ScheduledModel(config, version, loaded, load_duration_s=took_s, metrics=self._metrics, on_lost=self._on_lost)
+
+    def _check_again(self, plan: Plan, model: Path) -> None:
+        """Check that a backend opened, by its path, what was checked before. Raises ModelConfigError, ModelLoadError."""
+        check_unchanged(plan.hashed)
+        if self.links.roots:
+            check_links(model, self._others(model, plan.directories), self.links)
+
+
+def _complete(backend: Backend, directory: Path, message: model_config_pb2.ModelConfig) -> bool:
+    backend.complete(directory, message)
+    return True
+
+
+def _close(held: list[LoadedModel]) -> None:
+    """Close what was loaded, once."""
+    with suppress(IndexError):
+        close(held.pop())
+
+
+def _discard(model: Model) -> None:
+    """A version that came too late."""
+    model.close(_CLOSE_S)
+
+
+def _failed(name: str, version: int, reason: str) -> VersionRecord:
+    _LOG.error("failed to load '%s' version %d: %s", name, version, reason)
+    return VersionRecord(ModelState.UNAVAILABLE, reason)
+
+
+def _text(error: Exception, model: str) -> str:
+    """For the index, as text that can travel: file names may be any bytes. What nobody foresaw is in the log."""
+    if isinstance(error, OSError):
+        text = f"{error.strerror}: {error.filename}"
+    elif isinstance(error, ServerError):
+        text = str(error)
+    else:
+        _LOG.error("model '%s' cannot be read", model, exc_info=error)
+        text = f"the model's directory cannot be read: {type(error).__name__}: {error}"
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+
+
+def reason_of(error: Exception, directory: Path) -> str:
+    """A version's reason: Triton's word for the kind of error, and the text without what lies above the repository."""
+    kind = "Invalid argument" if isinstance(error, ModelConfigError) else "Internal"
+    return f"{kind}: {scrub(_text(error, directory.parent.name), (directory.parent.parent,))}"

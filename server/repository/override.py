@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RepositoryModelLoad's parameters: a configuration and files that come over the network instead of out of the repository.
+
+The files of `file:<version>/<name>` are written, under exactly that name, into a directory made for them that nobody else can
+read, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from hypersonic.server.errors import InvalidRequestError, ModelLoadError, escaped
+from hypersonic.server.repository.layout import is_version
+
+_PREFIX = "file:"
+_FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
+_MAX_FILES = 256
+#: backends whose files drive hardware
+_CARD_BACKENDS = ("fpga",)
+#: a parameter's value as it came: None where the request names none
+LoadParameter = bool | int | float | str | bytes | None
+
+
+class OverrideFile(NamedTuple):
+    """version: a directory name, checked. name: of a file in it, checked."""
+
+    version: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Override:
+    """config: JSON, "" = none given. files: may be empty, then the repository's are used."""
+
+    config: str = ""
+    files: Mapping[OverrideFile, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class OverridePolicy:
+    """limit_bytes: of all files of one request. allow_xclbin: whether a client may bring what a card is loaded with.
+
+    allow_python: whether it may bring, or choose, code that runs as the server's user.
+    """
+
+    limit_bytes: int = 1 << 30
+    allow_xclbin: bool = False
+    allow_python: bool = False
+
+
+def read_override(parameters: Mapping[str, LoadParameter], policy: OverridePolicy) -> Override | None:
+    """None when there are no parameters. Raises InvalidRequestError; ModelLoadError for a path that no file may have."""
+    config: str | None = None
+    files: dict[OverrideFile, bytes] = {}
+    for key, value in parameters.items():
+        if key == "config":
+            config = _config(value)
+        elif key.startswith(_PREFIX):
+            files[_file_of(key)] = _bytes_of(key, value)
+        else:
+            raise InvalidRequestError(f"unrecognized load parameter '{escaped(key)}'.")
+    _check_files(files, policy)
+    if files and config is None:
+        raise InvalidRequestError("Load parameter 'config' must be specified for model file override")
+    return None if config is None else Override(config, files)
+
+
+def _config(value: LoadParameter) -> str:
+    if not isinstance(value, str):
+        raise InvalidRequestError("invalid value type for load parameter 'config', expected string_param.")
+    return value
+
+
+def _bytes_of(key: str, value: LoadParameter) -> bytes:
+    if not isinstance(value, bytes):
+        raise InvalidRequestError(f"invalid value type for load parameter '{key}', expected bytes_param.")
+    return value
+
+
+def _file_of(key: str) -> OverrideFile:
+    version, _, name = key.removeprefix(_PREFIX).partition("/")
+    if not is_version(version) or not _FILE_NAME.fullmatch(name):
+        raise ModelLoadError(
+            f"Invalid file path: invalid load parameter '{escaped(key)}', expected 'file:<version>/<file name>': a version "
+            "from 1 on and a name of at most 128 letters, digits, '_', '.' and '-', without directories"
+        )
+    return OverrideFile(version, name)
+
+
+def _check_files(files: Mapping[OverrideFile, bytes], policy: OverridePolicy) -> None:
+    size_bytes = sum(len(data) for data in files.values())
+    if len(files) > _MAX_FILES or size_bytes > policy.limit_bytes:
+        raise InvalidRequestError(
+            f"the load request brings {len(files)} files of {size_bytes} bytes, expected at most {_MAX_FILES} files "
+            f"of {policy.limit_bytes} bytes together (--model-load-override-limit-bytes)"
+        )
+    for file in files:
+        if file.name.lower().endswith(".xclbin"):
+            check_backend("fpga", policy)
+
+
+def check_backend(backend: str, policy: OverridePolicy) -> None:
+    """Whether files for this backend may come over the network. Raises InvalidRequestError."""
+    if backend in _CARD_BACKENDS and not policy.allow_xclbin:
+        raise InvalidRequestError(
+            "files for a card do not come over the network: an xclbin drives the card's DMA. Put it into the model repository, "
+            "or start the server with '--allow-xclbin-override=true'"
+        )
+    if backend == "python" and not policy.allow_python:
+        raise InvalidRequestError(
+            "python code does not come over the network from callers without credentials: it runs as the server's user. Put "
+            "model.py into the model repository, ask for credentials on every port (docs/security.md), or start the server "
+            "with '--allow-python-override=true'"
+        )
+
+
+def stage(model: str, override: Override) -> Path:
+    """A private directory with <model>/<version>/<file>; the caller removes it. Raises ModelLoadError, e.g. when it is full."""
+    scratch = Path(tempfile.mkdtemp(prefix="hypersonic-model-"))
+    try:
+        for file, data in override.files.items():
+            directory = scratch / model / file.version
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _write_new(directory / file.name, data)
+    except OSError as error:
+        shutil.rmtree(scratch, ignore_errors=True)
+        raise ModelLoadError(f"failed to store the load request's files: {error.strerror}") from error
+    return scratch
+
+
+def _write_new(path: Path, data: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+
+
+def discard(scratch: Path | None) -> None:
+    """Remove what stage() made."""
+    if scratch is not None:
+        shutil.rmtree(scratch, ignore_errors=True)

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""model_warmup: requests that every instance runs before its version is READY, so that no client pays for a first run.
+
+Random data are floats in [0, 1), and 0 or 1 for integers: what is an index in the model has to stay one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from math import prod
+from pathlib import Path
+
+import numpy as np
+
+from hypersonic.server.config.files import WARMUP_DIRECTORY, read_model_file
+from hypersonic.server.config.schema import ModelConfig, Warmup, WarmupInput
+from hypersonic.server.datatype import DATATYPES
+from hypersonic.server.errors import BackendError, ModelLoadError, ServerError
+from hypersonic.server.inference.answer import Answer
+from hypersonic.server.inference.backend import Instance, LoadedModel
+from hypersonic.server.inference.collect import string_bytes
+from hypersonic.server.inference.pending import PendingRequest, Share
+from hypersonic.server.inference.request import CheckedRequest, InferRequest, InputTensor, check
+from hypersonic.server.links import Links
+
+#: of one sample: protobuf's limit, so that no sample is larger than any request
+_MAX_SAMPLE_BYTES = 2**31 - 1
+#: of a decoupled model's answers
+_PATIENCE_NS = 600 * 10**9
+
+
+def warm_up(config: ModelConfig, model: Path, loaded: LoadedModel, links: Links = Links()) -> None:  # noqa: B008
+    """Run every sample of the configuration in every instance, standby ones too. model: the model's directory.
+
+    Raises ModelLoadError with the sample's name for one that does not fit the model or fails.
+    """
+    for sample in config.warmups:
+        request = _checked(sample, config, model, links)
+        for instance in (*loaded.instances, *loaded.standby):
+            for _ in range(sample.count):
+                _run(sample, request, instance, config)
+
+
+def _checked(sample: Warmup, config: ModelConfig, model: Path, links: Links) -> CheckedRequest:
+    inputs = tuple(_inputs(sample, model, links))
+    try:
+        return check(InferRequest(id=sample.name, inputs=inputs), config)
+    except ServerError as error:
+        raise _failed(sample, error) from error
+
+
+def _failed(sample: Warmup, error: ServerError) -> ModelLoadError:
+    return ModelLoadError(f"failed to run warmup sample '{sample.name}': {error}")
+
+
+def _inputs(sample: Warmup, model: Path, links: Links) -> Iterator[InputTensor]:
+    rows = max(1, sample.batch_size)
+    sizes = {name: prod(spec.dims) * rows * (DATATYPES[spec.datatype].size_bytes or 4) for name, spec in sample.inputs.items()}
+    if sum(sizes.values()) > _MAX_SAMPLE_BYTES:
+        raise ModelLoadError(
+            f"warmup sample '{sample.name}' has {sum(sizes.values())} bytes, expected at most {_MAX_SAMPLE_BYTES}"
+        )
+    for name, spec in sample.inputs.items():
+        shape = (sample.batch_size, *spec.dims) if sample.batch_size else spec.dims
+        data = _data(name, spec, model, links)
+        yield InputTensor(name, spec.datatype, shape, memoryview(data * rows))
+
+
+def _data(name: str, spec: WarmupInput, model: Path, links: Links) -> bytes:
+    """One row's bytes; all rows of a sample are equal."""
+    count, size_bytes = prod(spec.dims), DATATYPES[spec.datatype].size_bytes
+    if spec.source == "zero":
+        return bytes(count * (size_bytes or 4))  # an empty string is a length of 0
+    if spec.source == "random":
+        return _random(spec, count)
+    data = read_model_file(model, f"{WARMUP_DIRECTORY}/{spec.file}", _MAX_SAMPLE_BYTES, links)
+    if size_bytes and len(data) != count * size_bytes:
+        raise ModelLoadError(
+            f"warmup input '{name}': {WARMUP_DIRECTORY}/{spec.file} has {len(data)} bytes, expected {count * size_bytes}"
+        )
+    return data
+
+
+def _random(spec: WarmupInput, count: int) -> bytes:
+    random = np.random.default_rng(0)
+    if spec.datatype == "BYTES":
+        return string_bytes(str(n) for n in random.integers(0, 2, count))
+    if spec.datatype == "BF16":  # the upper half of a float
+        return (random.random(count, np.float32).view("<u4") >> 16).astype("<u2").tobytes()
+    if DATATYPES[spec.datatype].numpy.endswith(("f2", "f4", "f8")):
+        return random.random(count).astype(DATATYPES[spec.datatype].numpy).tobytes()
+    return random.integers(0, 2, count).astype(DATATYPES[spec.datatype].numpy).tobytes()
+
+
+def _run(sample: Warmup, request: CheckedRequest, instance: Instance, config: ModelConfig) -> None:
+    slot = instance.slots[0]
+    try:
+        pieces = range(0, request.rows, slot.capacity_rows)
+        for first_row in pieces:
+            pending = PendingRequest(request, _unframed, time.monotonic_ns(), sink=_Nowhere() if config.decoupled else None)
+            slot.start([Share(pending, first_row, min(slot.capacity_rows, request.rows - first_row))])
+            slot.finish()
+            if config.decoupled:
+                _wait(pending)
+            else:
+                slot.answer(0)
+    except ServerError as error:
+        raise _failed(sample, error) from error
+
+
+def _wait(pending: PendingRequest) -> None:
+    if not pending.wait(_PATIENCE_NS):
+        raise BackendError(f"no final response within {_PATIENCE_NS // 10**9} s")
+    error = pending.error or pending.error_response
+    if error is not None:
+        raise error
+
+
+def _unframed(_request: CheckedRequest, _answer: Answer) -> None:
+    return None
+
+
+class _Nowhere:
+    """Takes a decoupled model's answers."""
+
+    def respond(self, framed: object) -> None:
+        del framed
+
+    def respond_error(self, error: ServerError) -> None:
+        del error
+
+    def end(self, error: ServerError | None) -> None:
+        del error

@@ -1,0 +1,370 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ModelStreamInfer: requests in, answers out, on one stream; an error ends its request and not the stream.
+
+    client --> requests --> thread --> models (they answer on threads of their own) --> answers --> thread --> client
+
+Both threads are there only while there is something to do (pump.py): a stream that idles holds none.
+
+Answers of ordinary models leave in the order of their requests, as they do from Triton; those of decoupled models when they
+come. A request's bytes are held (see Admission) until its last answer has been handed to gRPC, which waits for the client; so
+are those of answers. A client that reads more slowly than its models answer loses the stream when it holds too much, one that
+reads nothing when its time is up: models never wait for a client, other clients' requests are behind this one's.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import grpc
+from tritonclient.grpc.service_pb2 import ModelInferResponse
+
+from hypersonic.server.errors import BudgetError, ServerError
+from hypersonic.server.inference.answer import Answer
+from hypersonic.server.inference.parameters import EMPTY_FINAL_RESPONSE
+from hypersonic.server.inference.pending import FINAL_RESPONSE
+from hypersonic.server.inference.request import CheckedRequest
+from hypersonic.server.limits.admission import Held
+from hypersonic.server.limits.slow_clients import Fault
+from hypersonic.server.log import log_failure
+from hypersonic.server.rpc.call import Context, GrpcCall, cancel, code_of, ending, printable, status_of
+from hypersonic.server.rpc.pump import Pump
+from hypersonic.server.rpc.servicer import Servicer
+from hypersonic.server.rpc.stream_requests import StreamRequests
+from hypersonic.server.rpc.wire import split, stream_error
+from hypersonic.server.scheduling.model import Model
+from hypersonic.server.service.inference import InferenceService
+from hypersonic.server.service.refusals import Protocol
+
+_LOG = logging.getLogger(__name__)
+#: requests of one stream that are not answered yet; the next one is read when one of them is
+_MOST_REQUESTS = 1024
+#: answers of one stream that its client has not read
+_MOST_UNREAD_BYTES = 256 * 2**20
+#: what the least answer takes
+_ANSWER_BYTES = 256
+#: sends a message, None: the end of the call; waits for the client
+Send = Callable[["bytes | None"], object]
+#: the client's metadata by which errors end the stream with a gRPC status
+_GRPC_ERRORS = "triton_grpc_error"
+
+
+class Ticket:
+    """One request of a stream: where its answers go (Sink), and the call it came by (Call)."""
+
+    def __init__(self, stream: Stream, held: Held) -> None:
+        self.client = stream.client
+        self.traceparent = stream.traceparent
+        self.ended = False
+        self.frames: list[bytes] = []
+        #: in the order of requests; a decoupled model's answers leave at once
+        self.ordered = True
+        self.empty_final: bytes | None = None
+        self.error_head = b""
+        #: of an error that may not be the last answer
+        self.error_answer_head = b""
+        #: the model's name and the request's id, for the log
+        self.about = ("", "")
+        self._stream = stream
+        self._held = held
+        self._final = self._failed = False
+        self._callbacks: list[Callable[[], None]] = []
+
+    def is_active(self) -> bool:
+        return self._stream.open
+
+    def add_callback(self, callback: Callable[[], None]) -> bool:
+        self._callbacks.append(callback)
+        return self._stream.open
+
+    def give_up(self) -> None:
+        """The stream is over: whatever still works for this request may stop."""
+        for callback in self._callbacks:
+            callback()
+
+    def respond(self, framed: bytes) -> None:
+        if self._stream.accept(framed):
+            self.frames.append(framed)
+            self._stream.moved(self)
+
+    def respond_error(self, error: ServerError) -> None:
+        if not self._failed:  # one line in the log is enough for a request
+            self._stream.failed(error, *self.about)
+        self._failed = True
+        self.respond(stream_error(printable(error), self.error_answer_head))
+
+    def mark_final(self) -> None:
+        """The last answer says itself that it is the last."""
+        self._final = True
+
+    def end(self, error: ServerError | None) -> None:
+        if error is not None:
+            self._stream.failed(error, *self.about)
+            self._last(stream_error(printable(error), self.error_head))
+        elif self.empty_final is not None and not self._final:
+            self._last(self.empty_final)
+        else:
+            self._last()
+
+    def refuse(self, framed: bytes) -> None:
+        """It did not get as far as its model."""
+        self._last(framed)
+
+    def _last(self, framed: bytes = b"") -> None:
+        if framed and self._stream.accept(framed):
+            self.frames.append(framed)
+        self.ended = True
+        self._stream.moved(self)
+
+    def sent(self) -> None:
+        """Its last answer is gRPC's."""
+        self._held.leave()
+
+
+class Stream:
+    """One ModelStreamInfer call."""
+
+    def __init__(
+        self, servicer: Servicer, service: InferenceService, requests: Iterator[bytes], context: Context, send: Send
+    ) -> None:
+        """send: to the client, waiting for it; None ends the call. read() follows."""
+        self._call = call = GrpcCall(context)
+        self.client, self.traceparent = call.client, call.traceparent
+        self.open = True
+        self._servicer = servicer
+        self._service = service
+        self._status = any(key == _GRPC_ERRORS and value == "true" for key, value in context.invocation_metadata() or ())
+        self._lock = threading.Lock()
+        self._tickets: set[Ticket] = set()
+        self._order: deque[Ticket] = deque()
+        self._out: Pump[bytes | Ticket | ServerError | None] = Pump("grpc-stream-writer", self._put_out, self._broke)
+        self._in: Pump[bytes] = Pump("grpc-stream-reader", self._take_in, self._broke)
+        self._context = context
+        self._send_to_client = send
+        self._requests = StreamRequests(requests, self._arrived)
+        #: answers that the client has not read, with what each takes besides its bytes
+        self._unread_bytes = 0
+        self._unread_lock = threading.Lock()
+        self._overrun = False
+        self._room = threading.Semaphore(_MOST_REQUESTS)
+        self._read_all = False
+
+    def read(self) -> None:
+        """Begin to take requests."""
+        self._requests.read()
+
+    def _arrived(self, data: bytes | None) -> None:
+        """A request, or (None) no more will come. Not to be held up: gRPC's own thread."""
+        if data is not None:
+            self._in.put(data)
+            return
+        with self._lock:
+            self._read_all = True
+            self._end_if_done()
+
+    def _take_in(self, data: bytes) -> bool:
+        """Begin a request; whether the next one is read."""
+        self._room.acquire()
+        if not self.open:
+            return False
+        self._take(data)
+        self._requests.read()
+        return True
+
+    def _broke(self) -> None:
+        """A fault of ours."""
+        cancel(self._context, grpc.StatusCode.INTERNAL, "the stream failed")
+
+    def _take(self, data: bytes) -> None:
+        arrived_ns = time.monotonic_ns()
+        request_id = ""
+        ticket: Ticket | None = None
+        try:
+            held = Held(self._service.admission, self.client, len(data))
+            ticket = self._add(Ticket(self, held))
+            message, raw = split(data, held.take, self._servicer.limits)
+            request_id = message.id
+            model = self._service.repository.model(message.model_name, message.model_version)
+            request = self._servicer.request(message, raw, held, self._call)
+            wants_final = EMPTY_FINAL_RESPONSE in message.parameters and message.parameters[EMPTY_FINAL_RESPONSE].bool_param
+            self._describe(ticket, model, request_id, empty_final=wants_final)
+            frames = partial(self._frame, ticket)
+            self._service.stream(model, message.model_version, request, frames, ticket, arrived_ns, ticket)
+        except ServerError as error:
+            error.request_id = request_id
+            self._service.refusals.add(Protocol.GRPC, error)
+            self._refuse(ticket, stream_error(printable(error), ModelInferResponse(id=request_id).SerializeToString()))
+
+    def _add(self, ticket: Ticket) -> Ticket:
+        with self._lock:
+            self._tickets.add(ticket)
+            self._order.append(ticket)
+        return ticket
+
+    def _describe(self, ticket: Ticket, model: Model, request_id: str, *, empty_final: bool) -> None:
+        """What the ticket has to know before the first answer may come."""
+        head = ModelInferResponse(model_name=model.name, id=request_id)
+        head.parameters[FINAL_RESPONSE].bool_param = False
+        ticket.error_answer_head = head.SerializeToString()
+        head.parameters[FINAL_RESPONSE].bool_param = True
+        ticket.error_head = head.SerializeToString()
+        ticket.about = (model.name, request_id)
+        if not model.config.decoupled:
+            return
+        if empty_final:
+            ticket.empty_final = stream_error("", ticket.error_head)
+        with self._lock:
+            ticket.ordered = False
+            self._order.remove(ticket)
+
+    def _frame(self, ticket: Ticket, model: Model) -> Callable[[CheckedRequest, Answer], bytes]:
+        frame = self._servicer.frame(model)
+
+        def streamed(request: CheckedRequest, answer: Answer) -> bytes:
+            if not model.config.decoupled:
+                answer = answer._replace(parameters={**answer.parameters, FINAL_RESPONSE: True})
+            elif answer.parameters.get(FINAL_RESPONSE):
+                ticket.mark_final()
+            return frame.streamed(request, answer)
+
+        return streamed
+
+    def _refuse(self, ticket: Ticket | None, framed: bytes) -> None:
+        """A request that did not get as far as its model."""
+        if ticket is None:  # not even let in
+            self._room.release()
+            if self.accept(framed):
+                self._out.put(framed)
+            return
+        ticket.refuse(framed)
+
+    def failed(self, error: ServerError, model: str, request_id: str) -> None:
+        """A model failed a request: the end of the stream, if the client asked for that."""
+        error.model_name = error.model_name or model
+        if self._status:
+            self._out.put(error)
+        elif status_of(error) is grpc.StatusCode.INTERNAL:
+            log_failure(_LOG, error, self.client, request_id=request_id)
+
+    def moved(self, ticket: Ticket) -> None:
+        """A ticket has an answer, or has ended: send what may be sent."""
+        with self._lock:
+            if not ticket.ordered:
+                self._send(ticket)
+            while self._order and self._order[0].ended:
+                self._send(self._order.popleft())
+            self._end_if_done()
+
+    def _send(self, ticket: Ticket) -> None:
+        for framed in ticket.frames:
+            self._out.put(framed)
+        ticket.frames = []
+        if ticket.ended and ticket in self._tickets:
+            self._tickets.remove(ticket)
+            self._out.put(ticket)
+
+    def accept(self, framed: bytes) -> bool:
+        """Whether there is room for one more answer; where there is not, the stream ends. Any thread, with any locks."""
+        size_bytes = len(framed) + _ANSWER_BYTES
+        with self._unread_lock:
+            if self._overrun or not self.open:
+                return False
+            try:
+                self._check_unread(size_bytes)
+            except BudgetError as error:
+                self._overrun = True
+                text = f"the client reads its answers too slowly: {error}"
+                self._service.clients.cut_off(self, Fault.READS_TOO_LITTLE, text)
+                return False
+            self._unread_bytes += size_bytes
+        return True
+
+    def _check_unread(self, size_bytes: int) -> None:
+        """Take the bytes of an answer; one that is alone goes whatever its size, it is in memory already."""
+        admission, unread = self._service.admission, self._unread_bytes
+        if not unread:
+            admission.grow(size_bytes, self.client)
+        elif unread + size_bytes > _MOST_UNREAD_BYTES:
+            raise BudgetError(f"{unread} bytes wait for it, expected at most {_MOST_UNREAD_BYTES}")
+        else:
+            admission.take(size_bytes, self.client)
+
+    def _left(self, size_bytes: int) -> None:
+        """So many unread bytes are the client's now."""
+        with self._unread_lock:
+            if self.open:
+                self._unread_bytes -= size_bytes
+                self._service.admission.shrink(size_bytes, self.client)
+
+    def cut_off(self, fault: Fault, text: str) -> None:
+        """The client has been slow for too long. close() follows: gRPC tells the callbacks."""
+        cancel(self._context, code_of(fault), text)
+
+    def end(self, text: str) -> None:
+        """End it, whatever its client may still want to ask."""
+        cancel(self._context, grpc.StatusCode.UNAVAILABLE, text)
+
+    def _end_if_done(self) -> None:
+        if self._read_all and not self._tickets:
+            self._out.put_last(None)
+
+    def _put_out(self, item: bytes | Ticket | ServerError | None) -> bool:
+        """Send what is next; whether more may follow."""
+        if isinstance(item, Ticket):
+            item.sent()
+            self._room.release()
+        elif isinstance(item, bytes):
+            self._service.clients.reading(self, len(item))
+            try:
+                self._send_to_client(item)
+            finally:
+                self._service.clients.forget(self)
+                self._left(len(item) + _ANSWER_BYTES)
+        else:
+            if item is not None:
+                code, details = ending(item, self.client)
+                self._context.set_code(code)
+                self._context.set_details(details)
+            self._send_to_client(None)
+            return False
+        return True
+
+    def close(self) -> None:
+        """The call has ended: let go of what is under way."""
+        self._service.streams.discard(self)
+        with self._unread_lock:
+            self.open = False
+            self._service.admission.shrink(self._unread_bytes, self.client)
+            self._unread_bytes = 0
+        with self._lock:
+            left = list(self._tickets)
+            self._tickets.clear()
+            self._order.clear()
+        for ticket in left:
+            ticket.give_up()
+            ticket.sent()
+        self._forget_unsent()
+        self._room.release()
+        self._requests.close()
+
+    def _forget_unsent(self) -> None:
+        """Answers that nobody will take any more."""
+        for item in self._out.drain():
+            if isinstance(item, Ticket):
+                item.sent()
+
+
+def stream_infer(
+    servicer: Servicer, service: InferenceService, requests: Iterator[bytes], context: Context, send: Send
+) -> None:
+    """The RPC: serialized ModelInferRequest in, serialized ModelStreamInferResponse to `send`. Returns at once."""
+    stream = Stream(servicer, service, requests, context, send)
+    service.streams.add(stream)
+    if not context.add_callback(stream.close):
+        stream.close()
+        return
+    stream.read()

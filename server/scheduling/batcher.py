@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DynamicBatcher: the queue of one model version, and the rule by which rows of many clients become one run.
+
+A run carries at most `capacity_rows` rows (a slot). Rule, Triton's where Triton has one:
+
+- what runs first is FairQueue's matter: priority levels, then clients in turn;
+- only requests of one group (equal shapes, unless ragged) share a run;
+- a request with more rows than a slot holds goes out in slots of its own, at once; its last rows are like a small request;
+- requests that fit a slot are never cut: they are merged, oldest first, as long as the sum fits;
+- a request whose run was lost with its instance runs again alone, at once (suspects.py);
+- the largest preferred_batch_size that some number of the oldest requests gives exactly is sent at once;
+- otherwise a batch waits until it can grow no further or the oldest request has waited max_queue_delay; delay 0 sends
+  what is there.
+
+Batches are taken when a slot is free, so they grow by themselves while the cards are busy.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from hypersonic.server.config.schema import DynamicBatching, QueuePolicy
+from hypersonic.server.errors import CancelledError, QueueFullError, QueueTimeoutError, ServerError, UnavailableError
+from hypersonic.server.inference.answer import Answer
+from hypersonic.server.inference.pending import PendingRequest, Share, Turnstile
+from hypersonic.server.scheduling.fair_queue import FairQueue
+from hypersonic.server.scheduling.suspects import suspect
+
+#: a request that was in this many runs whose instance was lost is not tried on another one
+MAX_TIMEOUTS = 2
+
+
+@dataclass(frozen=True)
+class BatchRule:
+    """The configuration's numbers in the batcher's units. merge: whether requests share runs at all. levels: of priority.
+
+    policy: of the queue, and of the levels that have one of their own. keep_order: answers leave in the order of requests.
+    """
+
+    capacity_rows: int
+    merge: bool = False
+    preferred_rows: frozenset[int] = frozenset()
+    max_delay_ns: int = 0
+    policy: QueuePolicy = field(default_factory=QueuePolicy)
+    levels: int = 0
+    default_level: int = 0
+    level_policies: Mapping[int, QueuePolicy] = field(default_factory=dict)
+    keep_order: bool = False
+
+    @classmethod
+    def of(cls, capacity_rows: int, batching: DynamicBatching | None, max_batch_size: int) -> BatchRule:
+        """capacity_rows: of the smallest slot. No run is larger than max_batch_size either."""
+        capacity_rows = min(capacity_rows, max(1, max_batch_size))
+        if batching is None:
+            return cls(capacity_rows)
+        return cls(
+            capacity_rows,
+            merge=True,
+            preferred_rows=frozenset(size for size in batching.preferred_batch_sizes if size <= capacity_rows),
+            max_delay_ns=1000 * batching.max_queue_delay_us,
+            policy=batching.queue_policy,
+            levels=batching.priority_levels,
+            default_level=batching.default_priority_level,
+            level_policies=batching.priority_policies,
+            keep_order=batching.preserve_ordering,
+        )
+
+    def level_of(self, priority: int) -> int:
+        """The level of a request that asked for `priority`: what is not a level gets the default one, as in Triton."""
+        return priority if 0 < priority <= self.levels else self.default_level
+
+    def policy_of(self, level: int) -> QueuePolicy:
+        return self.level_policies.get(level, self.policy)
+
+    @property
+    def most_rows(self) -> int:
+        """Rows beyond which waiting for more is pointless."""
+        return max(self.preferred_rows, default=self.capacity_rows)
+
+
+class Walk(NamedTuple):
+    """The oldest `requests` requests, of `rows` rows together, fit one run.
+
+    preferred: that many of them make a preferred batch, 0 = none do. full: the next request does not fit any more.
+    oldest_ns: when the one that waits longest came.
+    """
+
+    requests: int
+    rows: int
+    preferred: int
+    full: bool
+    oldest_ns: int
+
+
+class Due(NamedTuple):
+    """A batch; or, when shares is empty, how long until one is due: 0 = not before something arrives."""
+
+    shares: tuple[Share, ...]
+    patience_ns: int
+
+
+NOTHING = Due((), 0)
+
+
+class DynamicBatcher:
+    """Front ends' threads enqueue and withdraw; whoever runs batches takes them, lands them or puts them back.
+
+    lock: reentrant; guards the queue, and whatever a scheduler has to change in one step with it. changed: under this lock,
+    notified when something else than a new request may have made a batch due.
+    """
+
+    #: whether it minds which instance runs a batch
+    pinned = False
+
+    def __init__(self, rule: BatchRule) -> None:
+        self.rule = rule
+        self.lock = threading.RLock()
+        self.changed = threading.Condition(self.lock)
+        self._queue = FairQueue(fair=not rule.keep_order)
+        self._turnstile = Turnstile() if rule.keep_order else None
+        self._closed: ServerError | None = None
+        self._suspended: ServerError | None = None
+
+    def __len__(self) -> int:
+        """Requests waiting, the one partly taken included."""
+        return len(self._queue)
+
+    @property
+    def closed(self) -> bool:
+        """Whether new requests are refused."""
+        return self._closed is not None
+
+    def enqueue(self, pending: PendingRequest) -> None:
+        """Raises QueueFullError, or the error the batcher was closed with."""
+        now = time.monotonic_ns()
+        rule = self.rule
+        with self.lock:
+            if refusal := self._closed or self._suspended:
+                raise refusal.copy()
+            request = pending.request
+            level = rule.level_of(request.priority) if rule.levels else 0
+            policy = rule.policy_of(level)
+            if policy.max_queue_size and self._waiting(level) >= policy.max_queue_size:
+                raise QueueFullError
+            timeout_us = policy.timeout_of(request.timeout_us)
+            pending.level = level
+            pending.enqueued_ns = now
+            pending.expires_ns = now + 1000 * timeout_us if timeout_us else 0
+            pending.size_bytes = request.size_bytes
+            self._queue.add(pending)
+            if self._turnstile is not None:
+                self._turnstile.enter(pending)
+
+    def _waiting(self, level: int) -> int:
+        if not self.rule.levels:
+            return len(self._queue)
+        return sum(share.pending.level == level for share in self._queue)
+
+    def withdraw(self, pending: PendingRequest, error: ServerError) -> None:
+        """Take a request's waiting rows out of the queue; it fails with `error` unless all its rows are on their way."""
+        with self.lock:
+            pending.cancelled = True
+            if self._queue.remove(pending):
+                self._fail(pending, error)
+                self.changed.notify()
+
+    def expire(self) -> int:
+        """Refuse or delay the requests whose timeout has come; ns until the next one's comes, 0 = there is none."""
+        now_ns = time.monotonic_ns()
+        with self.lock:
+            for pending in self._queue.expired(now_ns):
+                if self.rule.policy_of(pending.level).delay_on_timeout:
+                    pending.expires_ns = 0
+                    self._queue.delay(pending)
+                else:
+                    self._queue.remove(pending)
+                    self._fail(pending, QueueTimeoutError())
+            return max(1, self._queue.expires_ns - now_ns) if self._queue.expires_ns else 0
+
+    def take(self, last: PendingRequest | None = None, instance: int = 0) -> Due:  # noqa: ARG002
+        """The next batch, if one is due. last: only one that this request is in to the end, with all before it.
+
+        instance: which one would run it; any may here.
+        """
+        with self.lock:
+            expires_in_ns = self.expire() if self._queue.expires_ns else 0
+            due = self._next(time.monotonic_ns(), last)
+            for share in due.shares:
+                share.pending.in_flight += 1
+            if expires_in_ns and not due.shares:
+                return Due((), min(expires_in_ns, due.patience_ns or expires_in_ns))
+            return due
+
+    def _next(self, now_ns: int, last: PendingRequest | None) -> Due:
+        rule, queue = self.rule, self._queue
+        if not queue:
+            return NOTHING
+        if queue[0].rows > rule.capacity_rows:
+            return NOTHING if last is not None else Due((queue.cut(rule.capacity_rows),), 0)
+        walk = self._walk()
+        waited_ns = now_ns - walk.oldest_ns
+        overdue = waited_ns >= rule.max_delay_ns
+        count = walk.requests
+        if walk.preferred and not (overdue and rule.max_delay_ns):
+            count = walk.preferred
+        elif not (walk.full or overdue or walk.rows >= rule.most_rows or self._closed is not None):
+            return Due((), rule.max_delay_ns - waited_ns)
+        if last is not None and queue[count - 1].pending is not last:
+            return NOTHING
+        return Due(queue.take(count), 0)
+
+    def _walk(self) -> Walk:
+        """How far a batch of whole requests can reach from the head of the queue."""
+        rule = self.rule
+        rows = preferred = count = 0
+        oldest_ns = self._queue[0].pending.enqueued_ns
+        group = self._queue[0].pending.request.group
+        merge = rule.merge and self._queue[0].pending.suspects is None
+        for share in self._queue:
+            apart = not merge or share.pending.request.group != group or share.pending.suspects is not None
+            if count and (apart or rows + share.rows > rule.capacity_rows):
+                return Walk(count, rows, preferred, full=True, oldest_ns=oldest_ns)
+            if count and not preferred and rows + share.rows > rule.most_rows:
+                preferred = count
+            rows += share.rows
+            count += 1
+            oldest_ns = min(oldest_ns, share.pending.enqueued_ns)
+            if rows in rule.preferred_rows:
+                preferred = count
+        return Walk(count, rows, preferred, full=not merge, oldest_ns=oldest_ns)
+
+    def keep(self, share: Share, answer: Answer) -> None:
+        """The run's answer to a share, before it lands: nothing of it is kept here."""
+
+    def land(self, share: Share) -> bool:
+        """A run with this share is over. Whether it was the request's last, so that the request is to be completed."""
+        pending = share.pending
+        with self.lock:
+            pending.in_flight -= 1
+            pending.rows_left -= share.rows
+            if pending.error is not None:
+                self._fail(pending, pending.error)
+                return False
+            return pending.rows_left == 0
+
+    def fail(self, shares: Sequence[Share], error: ServerError) -> None:
+        """A run with these shares failed for good."""
+        with self.lock:
+            for share in shares:
+                share.pending.in_flight -= 1
+                self._queue.remove(share.pending)
+                self._fail(share.pending, error)
+
+    def put_back(self, shares: Sequence[Share], error: ServerError) -> None:
+        """The instance was lost: these shares go back to their places in the queue, each to run again alone.
+
+        Requests that did not fare better before fail with `error`: they may be what ends the instances. So do requests that
+        were answered in part already, and suspects given up together.
+        """
+        hopeless: list[Share] = []
+        with self.lock:
+            lost = list(dict.fromkeys(share.pending for share in shares))
+            for pending in lost:
+                pending.timeouts += 1
+            for share in shares:
+                pending = share.pending
+                if pending.completed:
+                    continue
+                if pending.timeouts >= MAX_TIMEOUTS or pending.error is not None or pending.responses or pending.cancelled:
+                    hopeless.append(share)
+                    continue
+                pending.in_flight -= 1
+                self._queue.insert(share)
+            for share in hopeless:
+                self.fail([share], CancelledError() if share.pending.cancelled else error)
+            self._give_up(suspect(lost), error)
+            self.changed.notify_all()
+
+    def _give_up(self, suspects: Sequence[PendingRequest], error: ServerError) -> None:
+        """None of these runs again, because others of their run have ended too many instances. The lock is held."""
+        text = f"{error}; not tried again: other requests of its batch have ended the process or card one by one"
+        for pending in suspects:
+            if self._queue.remove(pending):
+                self._fail(pending, UnavailableError(text))
+
+    def close(self, error: ServerError) -> None:
+        """No new requests: enqueue raises `error`. What waits is still taken."""
+        with self.lock:
+            self._closed = error
+            self.changed.notify_all()
+
+    def abandon(self, error: ServerError) -> None:
+        """close(), and what waits fails with `error` too: nobody is left to take it."""
+        with self.lock:
+            self._closed = error
+            self.suspend(error)
+            self.changed.notify_all()
+
+    def suspend(self, error: ServerError) -> None:
+        """What waits fails with `error`, and so does what comes, until resume()."""
+        with self.lock:
+            self._suspended = error
+            for pending in self._queue.clear():
+                self._fail(pending, error)
+
+    def resume(self) -> None:
+        with self.lock:
+            self._suspended = None
+
+    def _fail(self, pending: PendingRequest, error: ServerError) -> None:
+        """Record the first error; complete the request once none of its rows is on a card. The lock is held."""
+        if pending.completed:
+            return
+        pending.error = pending.error or error
+        if pending.in_flight == 0:
+            pending.fail(pending.error)

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""FairQueue: what waits for a run, in the order in which it is to run.
+
+By priority level; within a level those past a DELAY timeout come last; within these, clients take turns by bytes: start-time
+fair queueing (Goyal, Vin, Cheng: Start-time Fair Queueing, SIGCOMM 1996). A request's tag is the larger of the queue's virtual
+time (the tag last served) and the tag at which its client's last request ends, and it takes as long as it has bytes. So one
+client's requests stay in their order, a client alone is never held back, and beside one that sends a hundred megabytes another
+one's kilobyte is next.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterable, Iterator
+
+from hypersonic.server.inference.pending import PendingRequest, Share
+
+_Place = tuple[tuple[int, int, int, int], int]
+#: clients remembered at most; those whose turn is over are forgotten first
+_MOST_CLIENTS = 4096
+
+
+def _place(share: Share) -> _Place:
+    return share.pending.rank, share.first_row
+
+
+class FairQueue:
+    """Under its batcher's lock. fair: False keeps the order of arrival within a level, whoever sent it."""
+
+    def __init__(self, *, fair: bool = True) -> None:
+        self._fair = fair
+        self._shares: list[Share] = []
+        self._virtual = 0
+        self._ends: dict[str, int] = {}
+        self._serial = 0
+        #: the earliest timeout of a request in here, 0 = none
+        self.expires_ns = 0
+
+    def __len__(self) -> int:
+        return len(self._shares)
+
+    def __iter__(self) -> Iterator[Share]:
+        return iter(self._shares)
+
+    def __getitem__(self, index: int) -> Share:
+        return self._shares[index]
+
+    def add(self, pending: PendingRequest) -> None:
+        """A new request, whole. Its level and expires_ns are set."""
+        self._serial += 1
+        pending.rank = (pending.level, 0, self._tag(pending) if self._fair else 0, self._serial)
+        self.insert(Share(pending, 0, pending.request.rows))
+
+    def insert(self, share: Share) -> None:
+        """Rows of a request that has its place already."""
+        pending = share.pending
+        pending.waiting += 1
+        if pending.expires_ns and (not self.expires_ns or pending.expires_ns < self.expires_ns):
+            self.expires_ns = pending.expires_ns
+        if not self._shares or _place(self._shares[-1]) < _place(share):
+            self._shares.append(share)
+        else:
+            insort(self._shares, share, key=_place)
+
+    def _tag(self, pending: PendingRequest) -> int:
+        if not self._shares:
+            self._ends.clear()
+            self._virtual = 0
+        start = max(self._virtual, self._ends.get(pending.client, 0))
+        self._ends[pending.client] = start + pending.size_bytes
+        if len(self._ends) > _MOST_CLIENTS:
+            self._ends = {client: end for client, end in self._ends.items() if end > self._virtual}
+        return start
+
+    def take(self, count: int) -> tuple[Share, ...]:
+        """The first `count` shares, gone from the queue."""
+        taken = tuple(self._shares[:count])
+        del self._shares[:count]
+        for share in taken:
+            share.pending.waiting -= 1
+        if taken:
+            self._virtual = max(self._virtual, taken[-1].pending.rank[2])
+        return taken
+
+    def cut(self, rows: int) -> Share:
+        """The first `rows` rows of the first share; the rest stays at the head."""
+        (share,) = self.take(1)
+        self.insert(Share(share.pending, share.first_row + rows, share.rows - rows))
+        return Share(share.pending, share.first_row, rows)
+
+    def remove(self, pending: PendingRequest) -> bool:
+        """Whether any of the request's rows waited; none does any more."""
+        if not pending.waiting:
+            return False
+        self._shares = [share for share in self._shares if share.pending is not pending]
+        pending.waiting = 0
+        return True
+
+    def expired(self, now_ns: int) -> list[PendingRequest]:
+        """Requests whose timeout has come; they stay until somebody removes or delays them."""
+        if not 0 < self.expires_ns <= now_ns:
+            return []
+        left = [share.pending for share in self._shares if share.pending.expires_ns > 0]
+        self.expires_ns = min((p.expires_ns for p in left if p.expires_ns > now_ns), default=0)
+        return list(dict.fromkeys(p for p in left if p.expires_ns <= now_ns))
+
+    def delay(self, pending: PendingRequest) -> None:
+        """Behind all others of its level, those yet to come included."""
+        shares = [share for share in self._shares if share.pending is pending]
+        self.remove(pending)
+        pending.rank = (pending.rank[0], 1, *pending.rank[2:])
+        for share in shares:
+            self.insert(share)
+
+    def clear(self) -> Iterable[PendingRequest]:
+        """Everything that waited."""
+        waiting = list(dict.fromkeys(share.pending for share in self._shares))
+        self._shares = []
+        for pending in waiting:
+            pending.waiting = 0
+        return waiting

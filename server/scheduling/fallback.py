@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model with a second backend, which takes over when none of its instances is left, or none could be had at load.
+
+    parameters { key: "fallback_backend" value { string_value: "onnxruntime" } }
+
+Both backends read the same version directory (model.xclbin and manifest.json beside model.onnx, say). The second one is loaded
+with the first, so that taking over costs nothing but its slower runs. Where it is at work shows in the log, in
+fpga_fallback_active and fpga_fallback_runs_total, and on the status page.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from tritonclient.grpc import model_config_pb2
+
+from hypersonic.server.config.schema import ModelConfig
+from hypersonic.server.errors import ModelBusyError, ModelConfigError, ModelLoadError
+from hypersonic.server.inference.backend import Backend, Card, Instance, LoadedModel
+
+_LOG = logging.getLogger(__name__)
+
+
+def with_fallback(backend: Backend, config: ModelConfig, backends: Mapping[str, Backend], *, insist: bool = False) -> Backend:
+    """The backend, and the one that config names as its fallback. Raises ModelConfigError when that cannot be.
+
+    insist: a first backend that is merely busy raises ModelBusyError; the caller can make room and try again.
+    """
+    if not config.fallback:
+        return backend
+    second = backends.get(config.fallback)
+    if second is None:
+        raise ModelConfigError(
+            f"model '{config.name}': fallback_backend is '{config.fallback}', expected one of {sorted(backends)}"
+        )
+    if config.sequence is not None or config.decoupled:
+        raise ModelConfigError(
+            f"model '{config.name}': fallback_backend needs a model without sequence_batching and decoupled transactions: "
+            "their state would stay behind in the backend that is lost"
+        )
+    return FallbackBackend(backend, second, config.fallback, insist=insist)
+
+
+class FallbackBackend:
+    """Both backends as one. name: of the second."""
+
+    def __init__(self, first: Backend, second: Backend, name: str, *, insist: bool = False) -> None:
+        self._first = first
+        self._second = second
+        self._name = name
+        self._insist = insist
+
+    def complete(self, directory: Path, message: model_config_pb2.ModelConfig) -> None:
+        self._first.complete(directory, message)
+
+    def load(self, directory: Path, config: ModelConfig) -> FallbackModel:
+        """Raises ModelLoadError when the second backend cannot load the version: it must be there when it is needed."""
+        with ExitStack() as opened:
+            first = self._load_first(directory, config)
+            if first is not None:
+                opened.callback(close, first)
+            try:
+                second = self._second.load(directory, config)
+            except ModelLoadError as error:
+                raise ModelLoadError(f"fallback backend '{self._name}': {error}") from error
+            opened.pop_all()
+            return FallbackModel(first, second, self._name)
+
+    def _load_first(self, directory: Path, config: ModelConfig) -> LoadedModel | None:
+        try:
+            return self._first.load(directory, config)
+        except ModelLoadError as error:
+            if self._insist and isinstance(error, ModelBusyError):
+                raise
+            _LOG.warning("%r version %s: fallback backend %r serves it, as %s", config.name, directory.name, self._name, error)
+            return None
+
+
+def close(model: LoadedModel) -> None:
+    """Give a model back that was never served."""
+    for instance in (*model.instances, *model.standby):
+        instance.close()
+    model.close()
+
+
+class FallbackModel:
+    """What both backends loaded. first: None when it could not be had."""
+
+    def __init__(self, first: LoadedModel | None, second: LoadedModel, name: str) -> None:
+        self._models = (first, second) if first is not None else (second,)
+        self.instances: Sequence[Instance] = first.instances if first is not None else ()
+        self.standby: Sequence[Instance] = tuple(Standby(instance, name) for instance in second.instances)
+
+    def card(self, instance: Instance) -> Card | None:
+        if isinstance(instance, Standby):
+            return self._models[-1].card(instance.instance)
+        return self._models[0].card(instance)
+
+    def close(self) -> None:
+        for model in self._models:
+            model.close()
+
+
+class Standby:
+    """An instance of the second backend, under a name that says so."""
+
+    def __init__(self, instance: Instance, backend: str) -> None:
+        self.instance = instance
+        self.name = f"{instance.name}@{backend}"
+        self.slots = instance.slots
+        self.busy_cycles = instance.busy_cycles
+        self.revive = instance.revive
+        self.close = instance.close
+
+    @property
+    def in_service(self) -> bool:
+        return self.instance.in_service

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lane: one instance as the scheduler sees it, and Flight: a batch in one of its slots."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hypersonic.server.inference.backend import Instance, Launched, Slot
+from hypersonic.server.inference.pending import PendingRequest, Share
+from hypersonic.server.statistics.model import RunTimes
+
+
+@dataclass(slots=True)
+class InstanceFigures:
+    """What one instance did since load; read by /metrics. busy_ns: with a run in flight. standby: runs only when no other
+    instance is left. revived: how often it was lost and brought back. bytes_in, bytes_out: over its card's bus."""
+
+    runs: int = 0
+    timeouts: int = 0
+    busy_ns: int = 0
+    in_service: bool = True
+    standby: bool = False
+    revived: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+
+
+@dataclass(eq=False, slots=True)
+class Flight:
+    """A batch and the slot it was given, in the hands of one thread from Lane.board() to Lane.leave().
+
+    starting: held until the run is started. before: the same of the flight taken before on this instance. taken_ns: when its
+    input began to be copied. launched: whether its run was started. done_ns: when that was over at the latest, 0 = not known
+    yet; free_ns: when the run before it was.
+    """
+
+    lane: Lane
+    slot: Slot
+    shares: tuple[Share, ...]
+    before: threading.Lock
+    starting: threading.Lock
+    taken_ns: int = 0
+    launched: bool = False
+    free_ns: int = 0
+    done_ns: int = 0
+
+    def start(self) -> None:
+        """Start the run, after those of all batches taken before. Raises BackendError."""
+        with self.before:
+            self.taken_ns = time.monotonic_ns()
+            try:
+                self.slot.start(self.shares)
+                self.launched = True
+            finally:
+                self.starting.release()
+
+
+class Lane:
+    """An instance as the scheduler sees it: its free slots and its runs under way, under the batcher's lock."""
+
+    def __init__(self, instance: Instance, index: int, *, standby: bool = False) -> None:
+        self.name = instance.name
+        self.index = index
+        self.instance = instance
+        self.figures = InstanceFigures(standby=standby)
+        self.free = list(instance.slots)
+        #: lost, and soon back: requests wait for it
+        self.reviving = False
+        #: oldest first; a flight that is not here any more has ended, or somebody else took its requests over
+        self.flights: list[Flight] = []
+        #: slots in some thread's hands
+        self.taken = 0
+        self._last_done_ns = 0
+        self._starting = threading.Lock()
+
+    def board(self, shares: tuple[Share, ...]) -> Flight:
+        """Give a free slot, the one last used: its memory may still be in the processor's cache."""
+        before, self._starting = self._starting, threading.Lock()
+        self._starting.acquire()
+        flight = Flight(self, self.free.pop(), shares, before, self._starting)
+        self.flights.append(flight)
+        self.taken += 1
+        return flight
+
+    def land(self, flight: Flight, done_ns: int) -> bool:
+        """The flight's run is over since done_ns. Whether its requests are still this flight's to complete."""
+        if flight not in self.flights:
+            return False
+        if flight.launched:
+            self._end(flight, done_ns)
+        self.flights.remove(flight)
+        return True
+
+    def _end(self, flight: Flight, done_ns: int) -> None:
+        """Runs end in the order of their starts: those before it are over too, also where their threads come later."""
+        for each in self.flights:
+            if not each.done_ns:
+                each.free_ns, each.done_ns = self._last_done_ns, done_ns
+                self._last_done_ns = max(self._last_done_ns, done_ns)
+            if each is flight:
+                return
+
+    def add_run(self, flight: Flight, launched: Launched) -> RunTimes:
+        """Count the run of a flight that has landed; its times, not answered yet.
+
+        An instance computes one run at a time: this one began once its input was there and the run before it was over. Its
+        wait between the two comes before `taken`, so that it is queue time.
+        """
+        done_ns = flight.done_ns
+        begun_ns = min(max(launched.launched_ns, flight.free_ns), done_ns)
+        self.figures.runs += 1
+        self.figures.bytes_in += launched.bytes_in
+        self.figures.bytes_out += launched.bytes_out
+        self.figures.busy_ns += done_ns - begun_ns
+        return RunTimes(begun_ns - (launched.launched_ns - flight.taken_ns), begun_ns, done_ns, done_ns)
+
+    @property
+    def waiting(self) -> Iterator[PendingRequest]:
+        """The requests in its slots whose run is behind another one, perhaps several times each."""
+        return (share.pending for flight in self.flights[1:] for share in flight.shares)
+
+    def leave(self, flight: Flight) -> None:
+        """The slot is nobody's any more."""
+        self.taken -= 1
+        if self.figures.in_service:
+            self.free.append(flight.slot)
+
+    def retire(self) -> list[Share]:
+        """Out of service; what it had in flight."""
+        self.figures.in_service = False
+        shares = [share for flight in self.flights for share in flight.shares]
+        self.flights.clear()
+        self.free.clear()
+        return shares
+
+    def restore(self) -> None:
+        """Back in service; no thread has one of its slots."""
+        self.reviving = False
+        self.figures.in_service = True
+        self.figures.revived += 1
+        self.free = list(self.instance.slots)

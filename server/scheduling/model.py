@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One loaded version of a model: its configuration, its scheduler, its figures, and its request path."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from hypersonic.server.config.schema import ModelConfig
+from hypersonic.server.errors import (
+    BackendError,
+    CancelledError,
+    ReplacedError,
+    ServerError,
+    UnsupportedError,
+)
+from hypersonic.server.inference.backend import Card, LoadedModel
+from hypersonic.server.inference.pending import PendingRequest, Sink
+from hypersonic.server.inference.request import CheckedRequest, Frame
+from hypersonic.server.inference.trace import trace_of
+from hypersonic.server.scheduling.batcher import BatchRule, DynamicBatcher
+from hypersonic.server.scheduling.lane import InstanceFigures
+from hypersonic.server.scheduling.scheduler import Batcher, Scheduler
+from hypersonic.server.scheduling.sequence import SequenceBatcher
+from hypersonic.server.statistics.latency import Latencies
+from hypersonic.server.statistics.latency_options import MetricsConfig
+from hypersonic.server.statistics.model import ModelStatistics
+
+
+class Call(Protocol):
+    """What the request path needs to know of the connection a request came by."""
+
+    @property
+    def client(self) -> str:
+        """Whose turn a request counts as: a connection."""
+
+    def is_active(self) -> bool:
+        """False once the client cancelled, disconnected, or its deadline passed."""
+
+    def add_callback(self, callback: Callable[[], None]) -> bool:
+        """Call back when the call ends, on any thread; False when it has ended already."""
+
+
+class Model(Protocol):
+    """A loaded version as front ends and monitoring see it: ScheduledModel or EnsembleModel."""
+
+    config: ModelConfig
+    version: int
+    statistics: ModelStatistics
+    load_duration_s: float
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def in_service(self) -> bool: ...
+
+    @property
+    def reason(self) -> str:
+        """Why it is not in service; empty while it is."""
+
+    @property
+    def waiting(self) -> int:
+        """Requests that wait for an instance."""
+
+    @property
+    def working(self) -> int:
+        """Requests in its queue and in its runs, those among them whose client has left."""
+
+    @property
+    def figures(self) -> Mapping[str, InstanceFigures]:
+        """Per instance."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether a thread has to wait for each request: infer() is the way then."""
+
+    @property
+    def on_standby(self) -> bool:
+        """Whether its fallback backend serves it, because no other instance is left."""
+
+    def busy_cycles(self) -> Mapping[str, int]:
+        """compute unit -> its clocks with a run in flight since load, asked of the card."""
+
+    def cards(self) -> Mapping[str, Card]:
+        """instance -> its card, for those on one."""
+
+    def infer(self, request: CheckedRequest, frame: Frame, call: Call, arrived_ns: int) -> Any:
+        """The answer, framed. Blocks until it is there.
+
+        Raises QueueFullError, QueueTimeoutError, CancelledError, BackendError or UnavailableError; each counts as a failure.
+        ReplacedError counts as none: resolve the model again.
+        """
+
+    def stream(
+        self, request: CheckedRequest, frame: Frame, call: Call, arrived_ns: int, sink: Sink, *, here: bool = False
+    ) -> None:
+        """Returns at once; the answers go to `sink`. Raises as infer() does for what is refused at once.
+
+        here: the caller's thread may run the request if it can be run at once.
+        """
+
+    def close(self, timeout_s: float) -> bool:
+        """Serve what waits, then give everything back; False when an instance did not end in time and was left alone."""
+
+
+class ScheduledModel:
+    """Front ends' threads call infer() or stream(), and may run batches in it: their own request's and those merged with it."""
+
+    #: a request's answer comes from whichever thread ran it
+    waits = False
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        version: int,
+        loaded: LoadedModel,
+        *,
+        load_duration_s: float = 0.0,
+        metrics: MetricsConfig = MetricsConfig(),  # noqa: B008 - frozen
+        on_lost: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.config = config
+        self.version = version
+        self.load_duration_s = load_duration_s
+        self.statistics = ModelStatistics(Latencies.of(metrics, config.message))
+        self._loaded = loaded
+        #: requests that have not ended
+        self._open: set[PendingRequest] = set()
+        self._instances = (*loaded.instances, *loaded.standby)
+        self.scheduler = Scheduler(
+            loaded.instances,
+            self._batcher(),
+            self.statistics,
+            label=f"model '{config.name}' version {version}",
+            standby=loaded.standby,
+            decoupled=config.decoupled,
+            on_lost=on_lost,
+        )
+
+    def _batcher(self) -> Batcher:
+        config = self.config
+        capacity_rows = min(slot.capacity_rows for instance in self._instances for slot in instance.slots)
+        if config.sequence is not None:
+            return SequenceBatcher(config, capacity_rows, len(self._loaded.instances))
+        return DynamicBatcher(BatchRule.of(capacity_rows, config.dynamic_batching, config.max_batch_size))
+
+    @property
+    def name(self) -> str:
+        return self.config.name
+
+    @property
+    def in_service(self) -> bool:
+        return self.scheduler.in_service
+
+    @property
+    def reason(self) -> str:
+        return self.scheduler.reason
+
+    @property
+    def waiting(self) -> int:
+        return self.scheduler.waiting
+
+    @property
+    def working(self) -> int:
+        return len(self._open)
+
+    @property
+    def figures(self) -> Mapping[str, InstanceFigures]:
+        return self.scheduler.figures
+
+    @property
+    def on_standby(self) -> bool:
+        return self.scheduler.on_standby
+
+    def busy_cycles(self) -> dict[str, int]:
+        return {instance.name: instance.busy_cycles() for instance in self._instances}
+
+    def cards(self) -> dict[str, Card]:
+        found = ((instance.name, self._loaded.card(instance)) for instance in self._instances)
+        return {name: card for name, card in found if card is not None}
+
+    def infer(self, request: CheckedRequest, frame: Frame, call: Call, arrived_ns: int) -> Any:
+        if self.config.decoupled:
+            raise UnsupportedError("ModelInfer RPC doesn't support models with decoupled transaction policy")
+        pending = PendingRequest(request, frame, arrived_ns, client=call.client)
+        try:
+            self._submit(pending, call, here=True)
+            self._wait(pending)
+        except ReplacedError:
+            raise
+        except ServerError as error:
+            pending.error = error
+        self._count(pending)
+        if pending.error is not None:
+            raise pending.error
+        return pending.answer
+
+    def stream(
+        self, request: CheckedRequest, frame: Frame, call: Call, arrived_ns: int, sink: Sink, *, here: bool = False
+    ) -> None:
+        counted = threading.Lock()
+
+        def count(pending: PendingRequest) -> None:
+            # a decoupled model's last answer and the end of its run come in either order, on two threads
+            over = pending.completed and (pending.times is not None or not self.config.decoupled)
+            if (over or pending.error is not None) and counted.acquire(blocking=False):
+                self._count(pending)
+
+        def done(pending: PendingRequest) -> None:
+            count(pending)
+            if pending.error is not None:
+                pending.error.of_model = True
+            if pending.error is None and not self.config.decoupled:
+                sink.respond(pending.answer)
+            sink.end(pending.error)
+
+        pending = PendingRequest(
+            *(request, frame, arrived_ns),
+            client=call.client,
+            on_done=done,
+            on_run=count,
+            on_response=self.statistics.add_response,
+            sink=sink if self.config.decoupled else None,
+        )
+        try:
+            self._submit(pending, call, here=here)
+        except ReplacedError:
+            raise
+        except ServerError as error:
+            pending.error = error
+            self._count(pending)
+            raise
+
+    def _submit(self, pending: PendingRequest, call: Call, *, here: bool) -> None:
+        batcher = self.scheduler.batcher
+        pending.trace = trace_of(call)
+        call.add_callback(lambda: batcher.withdraw(pending, CancelledError()))
+        self._open.add(pending)
+        try:
+            self.scheduler.submit(pending, here=here)
+        except ReplacedError:
+            self._open.discard(pending)
+            raise
+        if not pending.completed and not call.is_active():  # it ended before there was anything to withdraw
+            batcher.withdraw(pending, CancelledError())
+
+    def _wait(self, pending: PendingRequest) -> None:
+        """Until it is completed; when its timeout comes while it waits in the queue, the batcher is told to look."""
+        if pending.expires_ns > 0 and not pending.completed:
+            left_ns = pending.expires_ns - time.monotonic_ns()
+            if not pending.wait(max(1, left_ns)):
+                self.scheduler.batcher.expire()
+        pending.wait()
+
+    def _count(self, pending: PendingRequest) -> None:
+        now_ns = time.monotonic_ns()
+        self._open.discard(pending)
+        if pending.error is None and pending.answer is None and not self.config.decoupled:
+            pending.error = BackendError("the request ended without an answer")
+        error = pending.error or pending.error_response
+        if error is not None:
+            self.statistics.add_failure(error.reason, now_ns - pending.arrived_ns)
+        elif pending.times is not None:
+            self.statistics.add_success(pending.arrived_ns, pending.enqueued_ns, pending.times, now_ns)
+        if pending.first_response_ns:
+            self.statistics.add_first_response(pending.first_response_ns - pending.arrived_ns)
+        if pending.trace is not None:  # of a sampled request, and the clock of an ensemble's step
+            pending.trace.end(
+                *(self.version, pending.request.id, pending.arrived_ns),
+                enqueued_ns=pending.enqueued_ns,
+                times=pending.times,
+                error=error,
+            )
+
+    def close(self, timeout_s: float) -> bool:
+        if not self.scheduler.close(ReplacedError(self.name, self.version), timeout_s):
+            return False
+        for instance in self._instances:
+            instance.close()
+        self._loaded.close()
+        return True

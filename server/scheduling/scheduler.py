@@ -1,0 +1,373 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scheduler: whoever finds a batch due and a slot free takes both, runs the batch and completes its requests.
+
+    thread of request A:   start A | ...wait... | answer A
+    thread of request B:             start B | ...wait............... | answer B
+    a runner (C waited):                          start C | ...wait..................... | answer C
+    compute unit:              [------ A ------][------ B ------][------ C ------]
+
+Usually that is the request's own thread: a request that makes a batch due and finds a slot free is run without a change of
+threads. Everything else (batches that wait for more requests, for a slot, or for another try; requests larger than a slot;
+requests nobody waits for) is done by runners, one thread per slot, so that no free slot is ever left without a thread. Batches
+are taken in the queue's order by both: a request's own thread only takes a batch that leaves nobody waiting before it.
+
+An instance that is lost gives its requests back to the queue, and is brought back if its backend can do that: soon (requests
+wait for that), or once somebody has acted (requests go elsewhere meanwhile, or are refused).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from hypersonic.server.errors import (
+    BackendError,
+    InstanceAwayError,
+    InstanceLostError,
+    InstanceTimeoutError,
+    ServerError,
+    UnavailableError,
+)
+from hypersonic.server.inference.answer import Answer
+from hypersonic.server.inference.backend import Instance
+from hypersonic.server.inference.pending import PendingRequest, Share
+from hypersonic.server.scheduling.batcher import Due
+from hypersonic.server.scheduling.landing import prepare
+from hypersonic.server.scheduling.lane import Flight, Lane
+from hypersonic.server.statistics.model import ModelStatistics, RunTimes
+
+_LOG = logging.getLogger(__name__)
+#: seconds between the tries to bring an instance back; after the last one it is gone for good
+_REVIVE_AFTER_S = (0.05, 0.2, 1.0, 5.0, 10.0, 10.0)
+
+
+class Batcher(Protocol):
+    """What the scheduler asks of DynamicBatcher and SequenceBatcher; see the former."""
+
+    lock: threading.RLock
+    changed: threading.Condition
+    pinned: bool
+
+    @property
+    def closed(self) -> bool: ...
+    def __len__(self) -> int: ...
+    def enqueue(self, pending: PendingRequest) -> None: ...
+    def withdraw(self, pending: PendingRequest, error: ServerError) -> None: ...
+    def expire(self) -> int: ...
+    def take(self, last: PendingRequest | None = None, instance: int = 0) -> Due: ...
+    def keep(self, share: Share, answer: Answer) -> None: ...
+    def land(self, share: Share) -> bool: ...
+    def fail(self, shares: Sequence[Share], error: ServerError) -> None: ...
+    def put_back(self, shares: Sequence[Share], error: ServerError) -> None: ...
+    def close(self, error: ServerError) -> None: ...
+    def abandon(self, error: ServerError) -> None: ...
+    def suspend(self, error: ServerError) -> None: ...
+    def resume(self) -> None: ...
+
+
+class Scheduler:
+    """The instances of one model version. on_lost: called on any thread when the last one went out of service, and when one
+    came back after that.
+
+    standby: instances that run only when none of the others is left. decoupled: answers come from the backend, not from slots.
+    """
+
+    def __init__(
+        self,
+        instances: Sequence[Instance],
+        batcher: Batcher,
+        statistics: ModelStatistics,
+        *,
+        label: str,
+        standby: Sequence[Instance] = (),
+        decoupled: bool = False,
+        on_lost: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.batcher = batcher
+        self._primary = tuple(Lane(instance, index) for index, instance in enumerate(instances))
+        self._standby = tuple(Lane(instance, len(instances) + i, standby=True) for i, instance in enumerate(standby))
+        self._lanes = self._primary + self._standby
+        self.figures = {lane.name: lane.figures for lane in self._lanes}
+        self._statistics = statistics
+        self._label = label
+        self._decoupled = decoupled
+        self._on_lost = on_lost
+        self._lock, self._changed = batcher.lock, batcher.changed
+        #: under the same lock: a thread let go of a lost instance's slot, or the scheduler is being closed
+        self._let_go = threading.Condition(batcher.lock)
+        #: under the same lock: a request with a timeout has come
+        self._earlier = threading.Condition(batcher.lock)
+        self._timekeeper: threading.Thread | None = None
+        self._lost: dict[str, str] = {}
+        self._runners = [
+            threading.Thread(target=self._run, name=f"{label}:{lane.name}:{index}", daemon=True)
+            for lane in self._lanes
+            for index in range(len(lane.free))
+        ]
+        for runner in self._runners:
+            runner.start()
+
+    @property
+    def in_service(self) -> bool:
+        """Whether any instance takes requests, or soon will again."""
+        return any(lane.figures.in_service or lane.reviving for lane in self._lanes)
+
+    @property
+    def on_standby(self) -> bool:
+        """Whether only the instances for such cases are left."""
+        return bool(self._standby) and not any(lane.figures.in_service or lane.reviving for lane in self._primary)
+
+    @property
+    def reason(self) -> str:
+        """Why nothing is in service; empty while something is."""
+        return "" if self.in_service else f"no compute unit is in service any more: {'; '.join(self._lost.values())}"
+
+    @property
+    def waiting(self) -> int:
+        """Requests in the queue, and in slots whose run is behind another one's."""
+        with self._lock:
+            in_slots = {pending for lane in self._lanes for pending in lane.waiting}
+            return len(self.batcher) + sum(not pending.waiting and not pending.null for pending in in_slots)
+
+    @property
+    def losses(self) -> str:
+        """What went out of service, and why."""
+        return "; ".join(self._lost.values())
+
+    def submit(self, pending: PendingRequest, *, here: bool = True) -> None:
+        """Queue a request; here: run it on this thread if it can run at once, so that it may be completed on return.
+
+        Raises QueueFullError, or UnavailableError when nobody is left to serve it.
+        """
+        with self._lock:
+            self.batcher.enqueue(pending)
+            flight = self._board(pending)[0] if here else None
+            if flight is None:
+                self._call_runner()
+                if pending.expires_ns:
+                    self._keep_time()
+        if flight is not None:
+            self._fly(flight)
+
+    def _keep_time(self) -> None:
+        """A request with a timeout waits: somebody has to tell it when its time has come, also while every slot is busy, which
+        is when the runners do not look. The lock is held."""
+        if self._timekeeper is None:
+            self._timekeeper = threading.Thread(target=self._expire, name=f"{self._label}:timeouts", daemon=True)
+            self._timekeeper.start()
+        self._earlier.notify()
+
+    def _expire(self) -> None:
+        with self._lock:
+            while left_ns := self.batcher.expire():
+                self._earlier.wait(min(left_ns / 1e9, threading.TIMEOUT_MAX))
+            self._timekeeper = None
+
+    def close(self, error: ServerError, timeout_s: float) -> bool:
+        """Refuse new requests with `error`, serve what waits; whether all runs ended in time."""
+        with self._lock:
+            self.batcher.close(error)
+            self._let_go.notify_all()
+        deadline = time.monotonic() + timeout_s
+        for runner in self._runners:
+            runner.join(max(0.0, deadline - time.monotonic()))
+        return not any(runner.is_alive() for runner in self._runners)
+
+    def _run(self) -> None:
+        while (flight := self._next()) is not None:
+            self._fly(flight)
+
+    def _next(self) -> Flight | None:
+        """Wait until a batch is due and a slot is free; None when there will never be one again."""
+        with self._lock:
+            while True:
+                flight, patience_ns = self._board()
+                if flight is not None:
+                    self._call_runner()
+                    return flight
+                if self._ended:
+                    return None
+                self._changed.wait(patience_ns / 1e9 if patience_ns else None)
+
+    def _board(self, last: PendingRequest | None = None) -> tuple[Flight | None, int]:
+        """(a flight, 0), or (None, ns until it is worth asking again); last as for DynamicBatcher.take. The lock is held."""
+        patience_ns = 0
+        for lane in self._boardable():
+            due = self.batcher.take(last, lane.index)
+            if due.shares:
+                return lane.board(due.shares), 0
+            patience_ns = min(patience_ns, due.patience_ns) if patience_ns and due.patience_ns else due.patience_ns
+        return None, patience_ns
+
+    def _boardable(self) -> Sequence[Lane]:
+        """Instances with a free slot: the one that has the most, or all where it matters which one."""
+        lanes = self._standby if self._standby and self.on_standby else self._primary
+        if self.batcher.pinned:
+            return [lane for lane in lanes if lane.free]
+        freest = lanes[0] if len(lanes) == 1 else max(lanes, key=lambda lane: len(lane.free))
+        return (freest,) if freest.free else ()
+
+    def _call_runner(self) -> None:
+        """A request waits or a slot got free: somebody has to look whether that makes a flight. The lock is held."""
+        if len(self.batcher) and self._boardable():
+            self._changed.notify()
+
+    @property
+    def _ended(self) -> bool:
+        """Closed, and no request is left that could still want a slot. The lock is held."""
+        return self.batcher.closed and not len(self.batcher) and not any(lane.taken for lane in self._lanes)
+
+    def _fly(self, flight: Flight) -> None:
+        """Run a batch and complete its requests. Raises nothing."""
+        try:
+            answered = self._carry(flight)
+        except InstanceLostError as error:
+            answered = None
+            self._retire(flight.lane, error)
+        except Exception as error:  # noqa: BLE001 - the last line of defence: the requests must not wait for ever
+            answered = None
+            _LOG.exception("%s: instance %s stopped", self._label, flight.lane.name)
+            self._retire(flight.lane, BackendError(f"instance {flight.lane.name} failed: {type(error).__name__}"))
+        finally:
+            self._leave(flight)
+        if answered is not None:
+            self._release(flight, *answered)
+
+    def _carry(self, flight: Flight) -> tuple[RunTimes, list[PendingRequest]] | None:
+        """One run from its start to the framed answers; None when there is nothing to answer."""
+        try:
+            flight.start()
+            launched = flight.slot.finish()
+        except InstanceLostError:
+            raise
+        except BackendError as error:
+            self._fail(flight, error)
+            return None
+        with self._lock:
+            if not flight.lane.land(flight, launched.done_ns):
+                return None
+            times = flight.lane.add_run(flight, launched)
+        return times, self._answer(flight, times)
+
+    def _fail(self, flight: Flight, error: BackendError) -> None:
+        _LOG.error("%s: a run on %s failed: %s", self._label, flight.lane.name, error)
+        with self._lock:
+            if flight.lane.land(flight, time.monotonic_ns()):
+                self.batcher.fail(flight.shares, error)
+        if not flight.lane.instance.in_service:  # the run failed, and there will be no other one
+            self._retire(flight.lane, error)
+
+    def _answer(self, flight: Flight, times: RunTimes) -> list[PendingRequest]:
+        """Frame the answers out of the slot; the requests that are complete now."""
+        ready: list[PendingRequest] = []
+        for index, share in enumerate(flight.shares):
+            if self._decoupled:
+                share.pending.ran(times)
+                self.batcher.land(share)
+            elif prepare(flight.slot, index, share, times, self.batcher):
+                ready.append(share.pending)
+        return ready
+
+    def _release(self, flight: Flight, times: RunTimes, ready: Sequence[PendingRequest]) -> None:
+        """Let the requests' threads go."""
+        # counted before any client knows, so that whoever asks after an answer finds it in the statistics
+        rows = sum([share.rows for share in flight.shares if not share.pending.null])
+        last = ready[-1].times if ready else None
+        # a run of one request counts what the request counts
+        answered_ns = last.answered_ns if last is not None else time.monotonic_ns()
+        self._statistics.add_run(rows, times._replace(answered_ns=answered_ns))
+        for pending in ready:
+            pending.release()
+
+    def _leave(self, flight: Flight) -> None:
+        with self._lock:
+            flight.lane.leave(flight)
+            self._call_runner()
+            if self._ended:
+                self._changed.notify_all()
+            if not flight.lane.figures.in_service:
+                self._let_go.notify_all()
+
+    def _retire(self, lane: Lane, error: BackendError) -> None:
+        """The instance is out of service; what it had in flight goes to another one, or waits until this one is back.
+
+        Every thread with a run on it comes here; the first one acts for all. Instances that went with it (the card is gone)
+        retire too, before a request is tried on them.
+        """
+        with self._lock:
+            lane.figures.timeouts += isinstance(error, InstanceTimeoutError)
+            working = [other for other in self._lanes if other.figures.in_service]
+            lost = [other for other in working if other is lane or not other.instance.in_service]
+            shares = [share for other in lost for share in other.retire()]
+            for other in lost:
+                other.reviving = True
+                self._lost[other.name] = str(error)
+            self.batcher.put_back(shares, UnavailableError(f"{self._label}: {error}"))
+            if any(share.pending.expires_ns for share in shares):
+                self._keep_time()
+        text = f"{error}; {len(shares)} requests wait for another"
+        for other in lost:
+            _LOG.error("%s: %s is out of service: %s", self._label, other.name, text)
+            name = f"{self._label}:{other.name}:revive"
+            threading.Thread(target=self._revive, args=(other,), name=name, daemon=True).start()
+
+    def _revive(self, lane: Lane) -> None:
+        """Bring an instance back, or find that it is gone for good."""
+        with self._lock:
+            self._let_go.wait_for(lambda: not lane.taken)
+        pauses_s = iter(_REVIVE_AFTER_S)
+        while True:
+            try:
+                if lane.instance.revive():
+                    self._restore(lane)
+                    return
+                break
+            except InstanceAwayError as error:
+                if not self._wait_away(lane, error):
+                    return
+            except BackendError as error:
+                _LOG.warning("%s: %s could not be brought back: %s", self._label, lane.name, error)
+                pause_s = next(pauses_s, None)
+                if pause_s is None:
+                    break
+                time.sleep(pause_s)
+            except Exception:  # noqa: BLE001 - requests wait for this thread
+                _LOG.exception("%s: %s cannot be brought back", self._label, lane.name)
+                break
+        self._give_up(lane, self.batcher.abandon)
+
+    def _wait_away(self, lane: Lane, error: InstanceAwayError) -> bool:
+        """Nobody waits for the instance; until it is worth looking again. False: the scheduler is being closed."""
+        if lane.reviving:
+            _LOG.warning("%s: %s is looked for every %g s: %s", self._label, lane.name, error.retry_s, error)
+            self._give_up(lane, self.batcher.suspend)
+        with self._lock:
+            return not self._let_go.wait_for(lambda: self.batcher.closed, error.retry_s)
+
+    def _restore(self, lane: Lane) -> None:
+        with self._lock:
+            back = not self.in_service
+            lane.restore()
+            self._lost.pop(lane.name, None)
+            self.batcher.resume()
+            self._changed.notify_all()
+        _LOG.info("%s: %s is back in service", self._label, lane.name)
+        if back:
+            self._on_lost()
+
+    def _give_up(self, lane: Lane, refuse: Callable[[ServerError], None]) -> None:
+        """Requests wait for the instance no more. refuse: what becomes of them when it was the last one."""
+        with self._lock:
+            given_up, lane.reviving = lane.reviving, False
+            last = not self.in_service
+            if last:
+                refuse(UnavailableError(f"{self._label}: {self.reason}"))
+            self._changed.notify_all()
+        if self.on_standby and given_up and not lane.figures.standby:
+            _LOG.warning("%s: the standby instances take over: %s", self._label, self.losses)
+        if last and given_up:
+            _LOG.error("%s: %s", self._label, self.reason)
+            self._on_lost()

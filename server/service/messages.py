@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The server's nouns as Triton's protobuf messages, for the RPCs that are not in a hurry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tritonclient.grpc import service_pb2
+
+from hypersonic.server.config.schema import TensorConfig
+from hypersonic.server.repository.models import IndexEntry, ModelState
+from hypersonic.server.scheduling.model import Model
+from hypersonic.server.statistics.duration import Duration
+from hypersonic.server.statistics.model import Snapshot
+from hypersonic.server.statistics.responses import ResponseDurations
+
+
+def model_metadata(model: Model, versions: Iterable[int]) -> service_pb2.ModelMetadataResponse:
+    """Shapes have a leading -1 where the model has a batch dimension."""
+    response = service_pb2.ModelMetadataResponse(
+        name=model.name, versions=[str(version) for version in versions], platform=model.config.platform or model.config.backend
+    )
+    batch = [-1] if model.config.max_batch_size else []
+    for tensors, into in ((model.config.inputs, response.inputs), (model.config.outputs, response.outputs)):
+        _add_tensors(tensors, into, batch)
+    return response
+
+
+def _add_tensors(
+    tensors: Sequence[TensorConfig], into: service_pb2.ModelMetadataResponse.TensorMetadata, batch: list[int]
+) -> None:
+    for tensor in tensors:
+        into.add(name=tensor.name, datatype=tensor.datatype, shape=[*batch, *tensor.dims])
+
+
+def model_statistics(models: Iterable[Model]) -> service_pb2.ModelStatisticsResponse:
+    """Cumulative since load."""
+    response = service_pb2.ModelStatisticsResponse()
+    for model in models:
+        figures = model.statistics.snapshot()
+        message = response.model_stats.add(
+            name=model.name,
+            version=str(model.version),
+            last_inference=figures.last_inference_ms,
+            inference_count=figures.inference_count,
+            execution_count=figures.execution_count,
+            inference_stats=_inference_statistics(figures),
+        )
+        for rows, durations in sorted(figures.batches.items()):
+            message.batch_stats.add(
+                batch_size=rows,
+                compute_input=_duration(durations.compute_input),
+                compute_infer=_duration(durations.compute_infer),
+                compute_output=_duration(durations.compute_output),
+            )
+        for index, each in sorted(figures.responses.by_index.items()):
+            message.response_stats[str(index)].CopyFrom(_response_statistics(each))
+    return response
+
+
+def _response_statistics(figures: ResponseDurations) -> service_pb2.InferResponseStatistics:
+    return service_pb2.InferResponseStatistics(
+        compute_infer=_duration(figures.compute_infer),
+        compute_output=_duration(figures.compute_output),
+        success=_duration(figures.success),
+        fail=_duration(figures.fail),
+        empty_response=_duration(figures.empty_response),
+        cancel=_duration(figures.cancel),
+    )
+
+
+def _inference_statistics(figures: Snapshot) -> service_pb2.InferStatistics:
+    return service_pb2.InferStatistics(
+        success=_duration(figures.success),
+        fail=_duration(figures.failed),
+        queue=_duration(figures.queue),
+        compute_input=_duration(figures.compute_input),
+        compute_infer=_duration(figures.compute_infer),
+        compute_output=_duration(figures.compute_output),
+        cache_hit=_duration(Duration()),
+        cache_miss=_duration(Duration()),
+    )
+
+
+def _duration(duration: Duration) -> service_pb2.StatisticDuration:
+    return service_pb2.StatisticDuration(count=duration.count, ns=duration.ns)
+
+
+def repository_index(entries: Iterable[IndexEntry], *, ready_only: bool) -> service_pb2.RepositoryIndexResponse:
+    """ready_only: the request's `ready` filter."""
+    response = service_pb2.RepositoryIndexResponse()
+    for entry in entries:
+        if not ready_only or entry.state is ModelState.READY:
+            response.models.add(name=entry.name, version=entry.version, state=str(entry.state), reason=entry.reason)
+    return response

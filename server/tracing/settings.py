@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which requests are traced: --trace-config, TraceSetting's changes for all models and for one, and the counting.
+
+global   rate=1000 count=-1 level=OFF        what the command line said, then what TraceSetting changed
+model m  rate=1                              only what was set for m; the rest is the global setting's
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from hypersonic.server.errors import InvalidRequestError, StartError
+from hypersonic.server.tracing.url import traces_url
+
+TRITON, OPENTELEMETRY = "triton", "opentelemetry"
+TIMESTAMPS, TENSORS = "TIMESTAMPS", "TENSORS"
+_LEVELS = ("OFF", TIMESTAMPS, TENSORS)
+#: tritonserver's other words for them, in lower case
+_LEVEL_WORDS = (
+    {level.lower(): level for level in _LEVELS} | dict.fromkeys(("true", "on", "min", "max"), TIMESTAMPS) | {"false": "OFF"}
+)
+#: settings of mode opentelemetry: name -> default shown, as Triton's
+_BATCH = {"bsp_max_queue_size": "2048", "bsp_schedule_delay": "5000", "bsp_max_export_batch_size": "512"}
+#: what TraceSetting changes -> None: back to what is inherited
+Change = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class TraceSettings:
+    """rate: every so many requests one is traced. count: so many are left, -1 = no end. log_frequency: traces per file."""
+
+    level: tuple[str, ...] = ("OFF",)
+    rate: int = 1000
+    count: int = -1
+    log_frequency: int = 0
+
+    @property
+    def enabled(self) -> bool:
+        return self.level != ("OFF",)
+
+
+@dataclass(frozen=True)
+class TraceConfig:
+    """--trace-config. file: of mode triton. exporter: of mode opentelemetry, in the order given."""
+
+    mode: str = TRITON
+    settings: TraceSettings = field(default_factory=TraceSettings)
+    file: str = ""
+    exporter: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(cls, texts: Sequence[str], deprecated: Sequence[str] = ()) -> TraceConfig:
+        """From `setting=value` and `mode,setting=value`. Raises StartError.
+
+        deprecated: the same, of --trace-level and the like; texts that say the same setting count instead, levels add up.
+        """
+        config = cls()
+        for text in (*deprecated, *texts):
+            config = _with(config, text)
+        return config
+
+
+def _with(config: TraceConfig, text: str) -> TraceConfig:
+    name, equals, value = text.partition("=")
+    mode, comma, setting = name.partition(",")
+    if not equals or (comma and mode not in (TRITON, OPENTELEMETRY)):
+        raise StartError(
+            f"--trace-config is {text!r}, expected <setting>=<value>, triton,<setting>=<value> or "
+            "opentelemetry,<setting>=<value>"
+        )
+    if not comma:
+        return _with_global(config, name, value)
+    if mode == OPENTELEMETRY:
+        return _with_exporter(config, setting, value)
+    if setting == "file":
+        return replace(config, file=value)
+    if setting == "log-frequency":
+        return replace(config, settings=replace(config.settings, log_frequency=_number(text, value)))
+    raise StartError(f"--trace-config is {text!r}, expected triton,file=<path> or triton,log-frequency=<traces>")
+
+
+def _with_global(config: TraceConfig, name: str, value: str) -> TraceConfig:
+    text = f"{name}={value}"
+    if name == "mode":
+        if value.lower() not in (TRITON, OPENTELEMETRY):
+            raise StartError(f"--trace-config is {text!r}, expected mode=triton or mode=opentelemetry")
+        return replace(config, mode=value.lower())
+    if name == "level":
+        level = _LEVEL_WORDS.get(value.lower())
+        if level is None:
+            raise StartError(f"--trace-config is {text!r}, expected level={'|'.join(_LEVELS)}")
+        return replace(config, settings=replace(config.settings, level=_add_level(config.settings.level, level)))
+    if name == "rate":
+        return replace(config, settings=replace(config.settings, rate=_number(text, value)))
+    if name == "count":
+        return replace(config, settings=replace(config.settings, count=_number(text, value, -1)))
+    raise StartError(f"--trace-config is {text!r}, expected one of the settings mode, level, rate and count")
+
+
+def _with_exporter(config: TraceConfig, setting: str, value: str) -> TraceConfig:
+    if setting not in (*_BATCH, "url", "resource"):
+        raise StartError(
+            f"--trace-config is 'opentelemetry,{setting}={value}', expected one of url, resource and {', '.join(_BATCH)}"
+        )
+    if setting in _BATCH:
+        _number(f"opentelemetry,{setting}={value}", value, 1)
+    elif setting == "url":
+        traces_url(value)
+    elif setting == "resource" and not value.partition("=")[1]:
+        raise StartError(f"--trace-config is 'opentelemetry,resource={value}', expected resource=<key>=<value>")
+    return replace(config, exporter=(*config.exporter, (setting, value)))
+
+
+def _number(text: str, value: str, least: int = 0) -> int:
+    if value.removeprefix("-").isdecimal() and least <= int(value) < 1 << 31:
+        return int(value)
+    raise StartError(f"--trace-config is {text!r}, expected a number from {least} to {(1 << 31) - 1}")
+
+
+def _add_level(levels: tuple[str, ...], added: str) -> tuple[str, ...]:
+    if added == "OFF":
+        return ("OFF",)
+    return tuple(dict.fromkeys((*(level for level in levels if level != "OFF"), added)))
+
+
+class Sampler:
+    """Counts requests against one setting. Any thread."""
+
+    def __init__(self, settings: TraceSettings, seen: int = 0) -> None:
+        self._settings = settings
+        self._left = settings.count
+        self._seen = seen
+        self._lock = threading.Lock()
+
+    @property
+    def settings(self) -> TraceSettings:
+        """count: what is left of it."""
+        return replace(self._settings, count=self._left)
+
+    @property
+    def seen(self) -> int:
+        return self._seen
+
+    def sample(self, *, forced: bool) -> bool:
+        """Whether this request is traced. forced: its client traces it, and expects us to."""
+        settings = self._settings
+        if not settings.enabled:
+            return False
+        with self._lock:
+            self._seen += 1
+            due = settings.rate > 0 and self._seen % settings.rate == 0 and self._left != 0
+            if due and self._left > 0:
+                self._left -= 1
+            return due or forced
+
+
+class TraceControl:
+    """All settings in force. active: whether any model may have a request traced; read without a lock."""
+
+    def __init__(self, config: TraceConfig) -> None:
+        self.config = config
+        self._changed: dict[str, Any] = {}
+        self._models: dict[str, dict[str, Any]] = {}
+        self._global = Sampler(config.settings)
+        self._samplers: dict[str, Sampler] = {}
+        self._lock = threading.Lock()
+        self.active = config.settings.enabled
+
+    def sample(self, model: str, *, forced: bool) -> bool:
+        """Whether this request is traced."""
+        return self._samplers.get(model, self._global).sample(forced=forced)
+
+    def settings(self, model: str = "") -> TraceSettings:
+        """In force for a model, "" = globally."""
+        return self._samplers.get(model, self._global).settings
+
+    def update(self, change: Change, model: str = "") -> None:
+        """Set some settings, globally or for one model; None takes one back. All or nothing.
+
+        Raises InvalidRequestError for settings that contradict each other.
+        """
+        with self._lock:
+            own = {**(self._models.get(model, {}) if model else self._changed), **change}
+            own = {name: value for name, value in own.items() if value is not None}
+            base = self._global.settings if model else self.config.settings
+            kept = {} if "count" in change or not (current := self._sampler(model)) else {"count": current.settings.count}
+            self._check(replace(base, **own))
+            self._put(model, own, kept)
+            self.active = any(s.settings.enabled for s in (self._global, *self._samplers.values()))
+
+    def _sampler(self, model: str) -> Sampler | None:
+        return self._samplers.get(model) if model else self._global
+
+    def _check(self, settings: TraceSettings) -> None:
+        problem = ""
+        if settings.enabled and not settings.rate:
+            problem = "sample rate must be non-zero"
+        elif settings.enabled and self.config.mode == TRITON and not self.config.file:
+            problem = "trace file name is not given"
+        if problem:
+            raise InvalidRequestError(f"Attempting to set invalid trace setting :{problem}")
+
+    def _put(self, model: str, own: dict[str, Any], kept: Mapping[str, int]) -> None:
+        """kept: the count as far as it is used up, where the change leaves it alone."""
+        if not model:
+            self._changed = own
+            self._global = Sampler(replace(self.config.settings, **{**own, **kept}), self._global.seen)
+            for name, mine in self._models.items():
+                self._samplers[name] = Sampler(replace(self._global.settings, **mine), self._samplers[name].seen)
+        elif own:
+            seen = self._samplers[model].seen if model in self._samplers else 0
+            self._models[model] = own
+            self._samplers[model] = Sampler(replace(self._global.settings, **{**own, **kept}), seen)
+        else:
+            self._models.pop(model, None)
+            self._samplers.pop(model, None)
+
+    def shown(self, model: str = "") -> dict[str, list[str]]:
+        """What TraceSetting answers: setting -> values."""
+        settings = self.settings(model)
+        common = {"trace_level": list(settings.level), "trace_rate": [str(settings.rate)], "trace_count": [str(settings.count)]}
+        if self.config.mode == TRITON:
+            files = {"log_frequency": [str(settings.log_frequency)], "trace_file": [self.config.file]}
+            return {**common, **files, "trace_mode": [TRITON]}
+        exporter: dict[str, list[str]] = {}
+        for name, value in self.config.exporter:
+            exporter[name] = [*exporter[name], value] if name == "resource" and name in exporter else [value]
+        return {**common, "trace_mode": [OPENTELEMETRY], **{k: [v] for k, v in _BATCH.items()}, **exporter}

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trace level TENSORS: a request's inputs and outputs as text, as Triton's trace file has them, within bounds.
+
+    {"id":1,"activity":"TENSOR_QUEUE_INPUT","tensor":{"name":"x","data":"0,1.5","shape":"1,2","dtype":"FP32"}}
+
+Triton writes all of every tensor. Here a tensor's text ends after so many elements or characters: then "truncated" is true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.server.config.schema import ModelConfig
+from hypersonic.server.datatype import DATATYPES
+from hypersonic.server.inference.answer import Answer
+from hypersonic.server.inference.request import CheckedRequest, Frame, InputTensor
+
+INPUT, OUTPUT = "TENSOR_QUEUE_INPUT", "TENSOR_BACKEND_OUTPUT"
+#: of one tensor
+MOST_ELEMENTS, MOST_CHARACTERS = 4096, 1 << 16
+_HEAD_BYTES = 4 * MOST_CHARACTERS + 8 * (MOST_ELEMENTS + 2)
+#: of one request: an ensemble's step is one of its own
+MOST_TENSORS = 256
+
+
+class TracedTensor(NamedTuple):
+    """data: its elements, with commas between them. truncated: there are more."""
+
+    activity: str
+    name: str
+    data: str
+    shape: tuple[int, ...]
+    datatype: str
+    truncated: bool
+
+    def entry(self) -> Mapping[str, Any]:
+        """Of the trace file, without the id."""
+        tensor: dict[str, Any] = {
+            "name": self.name, "data": self.data, "shape": ",".join(map(str, self.shape)), "dtype": self.datatype
+        }  # fmt: skip
+        return {"activity": self.activity, "tensor": {**tensor, "truncated": True} if self.truncated else tensor}
+
+
+class TensorLog:
+    """A request's tensors so far, MOST_TENSORS at most. Used by whoever has the request, one after another."""
+
+    def __init__(self) -> None:
+        self.tensors: list[TracedTensor] = []
+
+    def received(self, tensors: Iterable[InputTensor]) -> None:
+        """A request that meets a version on its way out comes here again: what counts is the last."""
+        self.tensors = [traced(INPUT, *tensor) for tensor in islice(tensors, MOST_TENSORS)]
+
+    def framing(self, frame: Frame, config: ModelConfig) -> Frame:
+        """The frame, noting each answer's outputs."""
+
+        def noting(request: CheckedRequest, answer: Answer) -> Any:
+            for output in answer.asked(request.outputs)[: MOST_TENSORS - len(self.tensors)]:
+                name = config.outputs[output.position].name
+                self.tensors.append(traced(OUTPUT, name, output.datatype, output.shape, _head(output.chunks)))
+            return frame(request, answer)
+
+        return noting
+
+
+def traced(activity: str, name: str, datatype: str, shape: Sequence[int], data: bytes | memoryview) -> TracedTensor:
+    """data: little endian; what of it makes no whole element is left out, since nobody has checked it yet."""
+    known = DATATYPES.get(datatype)
+    if known is None:
+        return TracedTensor(activity, name, "", tuple(shape), datatype, truncated=len(data) > 0)
+    elements = _strings(data) if not known.size_bytes else _numbers(data, datatype)
+    texts, truncated = _bounded(elements)
+    return TracedTensor(activity, name, ",".join(texts), tuple(shape), datatype, truncated)
+
+
+def _head(chunks: Iterable[bytes | memoryview]) -> bytes:
+    """More than traced() shows."""
+    head = bytearray()
+    for chunk in chunks:
+        head += chunk[: _HEAD_BYTES - len(head)]
+    return bytes(head)
+
+
+def _bounded(elements: Iterator[str]) -> tuple[list[str], bool]:
+    texts: list[str] = []
+    left = MOST_CHARACTERS
+    for text in islice(elements, MOST_ELEMENTS):
+        if len(text) > left:
+            return texts, True
+        left -= len(text) + 1
+        texts.append(text)
+    return texts, next(elements, None) is not None
+
+
+def _numbers(data: bytes | memoryview, datatype: str) -> Iterator[str]:
+    """Shortest texts that mean the same number; a whole one without its point, as C++ writes them."""
+    known = DATATYPES[datatype]
+    whole = memoryview(data)[: len(data) // known.size_bytes * known.size_bytes]
+    array: NDArray[Any] = np.frombuffer(whole, known.numpy)[: MOST_ELEMENTS + 1]
+    if datatype == "BF16":
+        array = (array.astype(np.uint32) << 16).view(np.float32)
+    as_text: Callable[[Any], str] = (lambda value: str(int(value))) if datatype == "BOOL" else str
+    return (as_text(value).removesuffix(".0") for value in array)
+
+
+def _strings(data: bytes | memoryview) -> Iterator[str]:
+    """In quotes; bytes that are no UTF-8 as \\xff."""
+    view, at = memoryview(data), 0
+    while at + 4 <= len(view):
+        start, end = at + 4, at + 4 + int.from_bytes(view[at : at + 4], "little")
+        text = bytes(view[start : min(end, start + MOST_CHARACTERS)]).decode(errors="backslashreplace")
+        yield f'"{text}"'
+        at = end

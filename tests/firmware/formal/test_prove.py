@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The formal proofs catch a broken module, each family of properties its own kind of break; `make formal` runs them all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from hypersonic.firmware.formal import prove as proving
+from hypersonic.firmware.formal.prove import ProofError, Verdict, files, main, proofs, prove, verdict
+
+
+class Break(NamedTuple):
+    proof: str
+    before: str
+    after: str
+    task: str = "prove"
+
+
+BREAKS = {
+    "a burst is as long as it likes": Break(
+        "axi_burst_split", "wire                fits = left_q <= COUNT_WIDTH'(room);", "wire fits = 1'b1;"
+    ),
+    "the older beat is overtaken": Break("axis_skid", "skid_valid_q ? skid_data_q : s_axis_tdata", "s_axis_tdata"),
+    "a full FIFO takes a beat": Break("axis_fifo", "assign s_axis_tready = !full;", "assign s_axis_tready = 1'b1;"),
+    "a run's rest reaches the next run": Break(
+        "axis_row_unpack", "wire [FILL_BITS-1:0] kept = finish ? '0 : give", "wire [FILL_BITS-1:0] kept = give", "prove_3_4"
+    ),
+    "a tensor's last piece is counted as long as the next tensor's": Break(
+        "axis_tensor_unpack",
+        "turn[t] ? fill_q - FILL_BITS'(PIECE)",
+        "turn[t] ? fill_q - FILL_BITS'(ends ? NEXT : PIECE)",
+        "prove_2x2_1x1",
+    ),
+    "a row joins the run before": Break(
+        "axis_row_pack",
+        "assign s_axis_tready = kept < FILL_BITS'(BEAT_UNITS) && (!flush_q || finish);",
+        "assign s_axis_tready = kept < FILL_BITS'(BEAT_UNITS);",
+        "prove_3_4",
+    ),
+    "a consumer takes a beat twice": Break("axis_broadcast", "{N{s_axis_tvalid}} & ~taken_q", "{N{s_axis_tvalid}}"),
+    "a beat goes before all are there": Break("axis_join", "= &s_axis_tvalid;", "= |s_axis_tvalid;"),
+    "a result finds no place": Break(
+        "axis_free_running", "assign s_axis_tready = free_q != '0;", "assign s_axis_tready = 1'b1;"
+    ),
+    "the pipeline moves over a held row": Break(
+        "axis_wire_to_fixed", "wire enable = !valid_q[LATENCY-1] || m_axis_tready;", "wire enable = 1'b1;"
+    ),
+    "tlast comes a row late": Break("axis_fixed_to_wire", "last_q[LATENCY-1];", "last_q[LATENCY-2];"),
+    "bytes of input rows are written": Break(
+        "kernel_runs",
+        "HALF'(rows_q[31:16]) * HALF'(ROW_OUT_BYTES)",
+        "HALF'(rows_q[31:16]) * HALF'(ROW_IN_BYTES)",
+    ),
+    "a burst is asked for one beat short of room": Break(
+        "axi_read_master", "free_q >= (DEPTH_BITS + 1)'(burst_beats)", "free_q + 1'b1 >= (DEPTH_BITS + 1)'(burst_beats)"
+    ),
+    "the last beat is written in full": Break(
+        "axi_write_master",
+        "(m_axi_wlast && w_tail != '0) ? ~({BEAT_BYTES{1'b1}} << w_tail) : {BEAT_BYTES{1'b1}}",
+        "{BEAT_BYTES{1'b1}}",
+    ),
+    "done comes before its response": Break(
+        "axi_write_master", "!m_axis_done_tvalid && (order_empty || m_axi_bvalid)", "!m_axis_done_tvalid"
+    ),
+    "an answer is lost": Break(
+        "axi_write_master", "m_axis_done_tvalid <= order_last;", "m_axis_done_tvalid <= order_last && !order_empty;"
+    ),
+    "an ID is given out that is still on its way": Break(
+        "axi_read_merge", "wire                 full = tail_q == (head_q ^ {1'b1, SLOT_BITS'(0)});", "wire full = 1'b0;"
+    ),
+    "a slot is read before its beat has come": Break(
+        "axi_read_merge", "wire                 waits = seen_valid_q && seen_q != beat_q;", "wire waits = seen_valid_q;"
+    ),
+    "a burst's second beat is its neighbour's": Break(
+        "axi_read_share", "m_axi_rvalid && m_axi_rready && m_axi_rlast", "m_axi_rvalid && m_axi_rready"
+    ),
+    "a burst goes out whose owner finds no place": Break(
+        "axi_read_share", "m_axi_arready) && owners_ready &&", "m_axi_arready) &&"
+    ),
+    "the core is reset while a run is at work": Break("kernel_weights", " && !same_q && flying_q == '0;", " && !same_q;"),
+    "a run passes with another one's weights": Break(
+        "kernel_weights", "m_axis_run_tvalid = checked_q && same_q;", "m_axis_run_tvalid = checked_q;"
+    ),
+    "beats of the old weights reach the core": Break(
+        "kernel_weights", "s_axis_run_tvalid && quiet_q &&", "s_axis_run_tvalid &&"
+    ),
+    "an address leaves before its data": Break("axi_write_merge", ".s_axis_tvalid(stored),", ".s_axis_tvalid(take),"),
+    "a read of nothing is not answered": Break("ocl_decode", "(read && read_unit == '0) || r_taken", "r_taken", "bmc"),
+    "two bursts leave at once": Break("axi_write_merge", "!aw_valid_q && !giving_q", "!aw_valid_q"),
+    "a response is dropped": Break(
+        "kernel_control", "write = aw_valid_q && w_valid_q && !b_valid_q;", "write = aw_valid_q && w_valid_q;"
+    ),
+    "a start is accepted twice": Break("kernel_control", "else if (accept) start_q <= 1'b0;", ""),
+    "arguments are not latched": Break("kernel_control", "      m_axis_run_y    <= y_q;\n", "      m_axis_run_y    <= x_q;\n"),
+    "one acknowledgement is for all": Break(
+        "kernel_control", "done_q + RUN_BITS'(done) - RUN_BITS'(acknowledge)", "acknowledge ? '0 : done_q + RUN_BITS'(done)"
+    ),
+    "the shell writes rows as long as those it reads": Break(
+        "kernel_shell",
+        "      .ROW_OUT_BYTES(ROW_OUT_BYTES),\n      .BEAT_BYTES",
+        "      .ROW_OUT_BYTES(ROW_IN_BYTES),\n      .BEAT_BYTES",
+        "bmc",
+    ),
+}
+
+
+@pytest.mark.parametrize("broken", BREAKS.values(), ids=BREAKS)
+def test_a_broken_module_does_not_pass_its_proof(tmp_path: Path, broken: Break) -> None:
+    file = f"{broken.proof}.sv"
+    text = files(broken.proof)[file].read_text()
+    assert text.count(broken.before) == 1
+    with pytest.raises(ProofError, match=f"proof {broken.proof}: .* does not hold"):
+        prove(broken.proof, tmp_path, {file: text.replace(broken.before, broken.after)}, [broken.task])
+
+
+def test_every_proof_has_a_break_that_it_catches() -> None:
+    assert {broken.proof for broken in BREAKS.values()} == set(proofs())
+
+
+def test_a_sound_module_passes_its_proof(tmp_path: Path) -> None:
+    assert sorted(prove("axis_skid", tmp_path).tasks) == ["cover", "prove"]
+
+
+def test_a_state_that_is_never_reached_fails_its_proof(tmp_path: Path) -> None:
+    text = files("axis_skid")["axis_skid_proof.sv"].read_text()
+    unreachable = text.replace("cover (started_q && rst_n && held_q == 2'd2", "cover (started_q && rst_n && held_q == 2'd3")
+    with pytest.raises(ProofError, match=r"proof axis_skid: axis_skid_proof\.sv\S+ is never reached"):
+        prove("axis_skid", tmp_path, {"axis_skid_proof.sv": unreachable}, ["cover"])
+
+
+def test_what_was_proved_is_not_run_again_until_a_source_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: list[str] = []
+
+    def count(name: str, directory: Path) -> Verdict:
+        runs.append(name)
+        return Verdict(("cover", "prove"), (), 1, 2)
+
+    monkeypatch.setenv("HYPERSONIC_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(proving, "prove", count)
+    assert verdict("axis_skid") == verdict("axis_skid") == Verdict(("cover", "prove"), (), 1, 2)
+    (changed := tmp_path / "axis_skid.sv").write_text("// another\n")
+    monkeypatch.setattr(proving, "files", lambda _: {"axis_skid.sv": changed})
+    verdict("axis_skid")
+    assert runs == ["axis_skid", "axis_skid"]
+
+
+def test_the_command_prints_a_line_a_module_and_fails_with_the_property_that_does_not_hold(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def judge(name: str) -> Verdict:
+        if name == "axis_fifo":
+            raise ProofError("proof axis_fifo: axis_fifo_proof.sv:80 does not hold")
+        return Verdict(("bmc", "cover"), (12,), 3, 7)
+
+    monkeypatch.setattr(proving, "verdict", judge)
+    assert main(["axis_skid", "axis_fifo"]) == 1
+    shown = capsys.readouterr()
+    assert [line.split() for line in shown.out.splitlines()] == [
+        ["module", "tasks", "kind", "covers", "seconds"],
+        ["axis_skid", "2", "bounded,", "depth", "12", "3", "7"],
+        ["axis_fifo:", "FAILED"],
+    ]
+    assert "axis_fifo_proof.sv:80 does not hold" in shown.err
+
+
+def test_an_unknown_proof_is_named_with_those_there_are() -> None:
+    with pytest.raises(ProofError, match="proof 'nonesuch' is not there, expected one of axi_burst_split"):
+        files("nonesuch")

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Adder graphs of random networks against the same network computed number by number, and what the da core refuses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from hypersonic.hls.da.cmvm import BLOCK
+from hypersonic.hls.da.delay import FF_OUT, FF_SETUP, WIRE
+from hypersonic.hls.da.graph import AdderGraph, Wrap, operands
+from hypersonic.hls.da.lower import adder_graph
+from hypersonic.hls.da.network import (
+    Activation,
+    Concatenation,
+    Constants,
+    Dense,
+    Layer,
+    Merge,
+    MergeOperation,
+    Network,
+    Precision,
+    Scaling,
+    Source,
+    UnsupportedLayerError,
+)
+from hypersonic.hls.da.schedule import schedule
+from hypersonic.hls.fixed import Overflow, Rounding
+from tests.hls.precisions import fixed_points, precision_of
+
+precisions = fixed_points(24).map(precision_of)
+
+
+def constants(rng: np.random.Generator, shape: tuple[int, ...], bits: int, fraction: int) -> Constants:
+    """Random raw weights of up to `bits` bits, a fifth of them zero."""
+    raw = rng.integers(-(1 << bits), 1 << bits, shape)
+    return Constants(np.where(rng.random(shape) < 0.2, 0, raw), fraction)
+
+
+@st.composite
+def networks(draw: st.DrawFn) -> Network:
+    """Up to three inputs and six layers, each of which reads any before it; up to three of them are outputs."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    inputs = tuple(Source(f"x_{index}", draw(st.integers(1, 4)), draw(precisions)) for index in range(draw(st.integers(1, 3))))
+    network = Network("random", inputs, (), ())
+    for index in range(draw(st.integers(1, 6))):
+        layer = draw(layers(network, f"layer_{index}", rng))
+        network = Network("random", inputs, (*network.layers, layer), ())
+    names = [layer.name for layer in network.layers]
+    outputs = draw(st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True))
+    return Network("random", inputs, network.layers, tuple(outputs))
+
+
+@st.composite
+def layers(draw: st.DrawFn, before: Network, name: str, rng: np.random.Generator) -> Layer:
+    result = draw(precisions.filter(lambda to: to.overflow is not Overflow.SAT_ZERO))
+    kind = draw(st.sampled_from(["dense", "dense", "scaling", "relu", "linear", "merge", "merge", "concatenation"]))
+    bits, lsb = draw(st.integers(1, 10)), draw(st.integers(-2, 10))
+    sizes = before.sizes
+    a, b = (draw(st.sampled_from(list(sizes)[-4:])) for _ in range(2))
+    size = sizes[a]
+    if kind == "dense":
+        n_out = draw(st.integers(1, 4))
+        fraction = before.results[a].fraction + lsb + draw(st.integers(0, 3))
+        accum = Precision(draw(st.integers(6, 70)), fraction, True, draw(st.sampled_from(Rounding)))
+        bias = constants(rng, (n_out,), bits, draw(st.integers(-2, 12)))
+        return Dense(name, a, constants(rng, (size, n_out), bits, lsb), bias, accum, result)
+    if kind == "scaling":
+        return Scaling(name, a, constants(rng, (size,), bits, lsb), constants(rng, (size,), bits, lsb + 3), result)
+    if kind == "merge":
+        b = draw(st.sampled_from([other for other, elements in sizes.items() if elements == size]))
+        return Merge(name, (a, b), draw(st.sampled_from(MergeOperation)), result)
+    if kind == "concatenation":
+        turns = draw(st.sampled_from([turns for turns in range(1, 5) if size % turns == 0 == sizes[b] % turns]))
+        return Concatenation(name, (a, b), (size // turns, sizes[b] // turns), result)
+    return Activation(name, a, kind == "relu", result)
+
+
+def reference(network: Network, x_raw: NDArray[np.int64]) -> NDArray[np.int64]:
+    """hls4ml's loops, one number at a time, in Python integers."""
+    rows = []
+    for row in x_raw:
+        left = iter(int(value) for value in row)
+        values = {source.name: [next(left) for _ in range(source.size)] for source in network.inputs}
+        fractions = {name: to.fraction for name, to in network.results.items()}
+        for layer in network.layers:
+            values[layer.name] = _layer(layer, values, fractions)
+        rows.append([value for name in network.outputs for value in values[name]])
+    return np.array(rows)
+
+
+def _layer(layer: Layer, values: dict[str, list[int]], fractions: dict[str, int]) -> list[int]:
+    if isinstance(layer, Merge):
+        return _merged(layer, values, fractions)
+    if isinstance(layer, Concatenation):
+        (a, b), (run_a, run_b) = layer.sources, layer.runs
+        moved = [[layer.result.cast(value, fractions[name]) for value in values[name]] for name in (a, b)]
+        turns = len(moved[0]) // run_a
+        parts = [(moved[0][k * run_a : (k + 1) * run_a], moved[1][k * run_b : (k + 1) * run_b]) for k in range(turns)]
+        return [value for left, right in parts for value in (*left, *right)]
+    x, fraction = values[layer.source], fractions[layer.source]
+    if isinstance(layer, Activation):
+        return [layer.result.cast(max(value, 0) if layer.relu else value, fraction) for value in x]
+    if isinstance(layer, Scaling):
+        product, bias = fraction + layer.scale.fraction, layer.bias.fraction
+        finest = max(product, bias)
+        return [
+            layer.result.cast((value * int(s) << (finest - product)) + (int(b) << (finest - bias)), finest)
+            for value, s, b in zip(x, layer.scale.raw, layer.bias.raw, strict=True)
+        ]
+    outputs = []
+    for j, b in enumerate(layer.bias.raw):
+        total = layer.accum.cast(int(b), layer.bias.fraction)
+        for i, value in enumerate(x):
+            product = layer.accum.cast(value * int(layer.weight.raw[i, j]), fraction + layer.weight.fraction)
+            total = layer.accum.confine(total + product)
+        outputs.append(layer.result.cast(total, layer.accum.fraction))
+    return outputs
+
+
+def _merged(layer: Merge, values: dict[str, list[int]], fractions: dict[str, int]) -> list[int]:
+    """In half units of the finer of the two, so that a mean is an integer too."""
+    finest = max(fractions[name] for name in layer.sources)
+    a, b = ([value << (1 + finest - fractions[name]) for value in values[name]] for name in layer.sources)
+    compute: dict[MergeOperation, Callable[[int, int], int]] = {
+        MergeOperation.ADD: lambda x, y: x + y,
+        MergeOperation.SUBTRACT: lambda x, y: x - y,
+        MergeOperation.AVERAGE: lambda x, y: (x + y) // 2,
+        MergeOperation.MAXIMUM: max,
+        MergeOperation.MINIMUM: min,
+    }
+    return [layer.result.cast(compute[layer.operation](x, y), finest + 1) for x, y in zip(a, b, strict=True)]
+
+
+def random_rows(network: Network, count: int) -> NDArray[np.int64]:
+    rng = np.random.default_rng(1)
+    low, high = ([getattr(to, end) for to in network.input_types] for end in ("low", "high"))
+    rows = rng.integers(low, high, (count, len(low)), endpoint=True)
+    rows[0], rows[-1] = low, high
+    return rows
+
+
+@settings(deadline=None, max_examples=150)
+@given(networks())
+def test_the_adder_graph_computes_what_the_loops_compute(network: Network) -> None:
+    rows = random_rows(network, 12)
+    np.testing.assert_array_equal(adder_graph(network).evaluate(rows), reference(network, rows))
+
+
+@settings(deadline=None, max_examples=50)
+@given(networks())
+def test_no_node_ever_leaves_the_range_it_was_given(network: Network) -> None:
+    graph = adder_graph(network)
+    every = AdderGraph(graph.nodes, tuple(range(len(graph.nodes))))
+    values = every.evaluate(random_rows(network, 12))
+    assert (values >= [node.low for node in graph.nodes]).all()
+    assert (values <= [node.high for node in graph.nodes]).all()
+
+
+@settings(deadline=None, max_examples=50)
+@given(networks(), st.sampled_from([1.0, 2.8, 1000.0]))
+def test_no_stage_takes_longer_than_it_may_but_for_a_single_operation(network: Network, stage_ns: float) -> None:
+    plan = schedule(adder_graph(network), [to.width for to in network.output_types], stage_ns)
+    assert plan.stages == 1 or stage_ns < 1000.0
+    for i, node in enumerate(plan.graph.nodes):
+        before = [k for k in operands(node.operation) if plan.stage[k] == plan.stage[i] and plan.ready_ps[k] > FF_OUT]
+        wire_ps = WIRE if i in plan.graph.outputs else 0
+        assert plan.ready_ps[i] + wire_ps + FF_SETUP <= 1000 * stage_ns or not before
+
+
+def dense(accum: Precision, weight: int = 3, result: Precision | None = None) -> Network:
+    layer = Dense(
+        "dense_7",
+        "x",
+        Constants(np.array([[weight, -weight], [weight, 2]]), 4),
+        Constants(np.zeros(2, np.int64), 0),
+        accum,
+        result or accum,
+    )
+    return Network("small", (Source("x", 2, Precision(8, 4)),), (layer,), ("dense_7",))
+
+
+def test_progress_is_told_of_each_matrix_that_takes_more_than_a_block() -> None:
+    types = Precision(4, 0), Precision(4, 0), Precision(16, 0)
+    wide = Constants(np.ones((1, BLOCK + 1), np.int64), 0)
+    narrow = Constants(np.ones((BLOCK + 1, 1), np.int64), 0)
+    zeros = [Constants(np.zeros(n, np.int64), 0) for n in (BLOCK + 1, 1, 1)]
+    one = Constants(np.ones((1, 1), np.int64), 0)
+    layers = (
+        Dense("a", "x", wide, zeros[0], types[2], types[1]),
+        Dense("b", "a", narrow, zeros[1], types[2], types[2]),
+        Dense("c", "b", one, zeros[2], types[2], types[2]),
+    )
+    said: list[str] = []
+    adder_graph(Network("net", (Source("x", 1, types[0]),), layers, ("c",)), said.append)
+    assert said == [f"factoring layer a, 1 x {BLOCK + 1} weights", f"factoring layer b, {BLOCK + 1} x 1 weights"]
+
+
+def test_an_accumulator_that_drops_product_bits_is_refused_by_layer_name() -> None:
+    with pytest.raises(
+        UnsupportedLayerError, match=re.escape("layer 'dense_7': accum is ap_fixed<20,13,AP_TRN,AP_WRAP>, 7 fraction bits")
+    ):
+        adder_graph(dense(Precision(20, 7)))
+
+
+def test_an_accumulator_that_drops_only_zeros_is_not_refused() -> None:
+    network = dense(Precision(20, 6), weight=4)
+    even = replace(
+        network,
+        layers=(Activation("even", "x", False, Precision(6, 3)), *(replace(layer, source="even") for layer in network.layers)),
+    )
+    rows = random_rows(even, 20)
+    np.testing.assert_array_equal(adder_graph(even).evaluate(rows), reference(even, rows))
+
+
+def test_an_accumulator_that_may_saturate_inside_the_sum_is_refused_by_layer_name() -> None:
+    with pytest.raises(UnsupportedLayerError, match=r"layer 'dense_7': accum .* a partial sum can leave it"):
+        adder_graph(dense(Precision(9, 8, overflow=Overflow.SAT)))
+
+
+def test_a_saturating_accumulator_that_never_saturates_is_a_plain_sum() -> None:
+    graph = adder_graph(dense(Precision(20, 8, overflow=Overflow.SAT)))
+    assert not any(isinstance(node.operation, Wrap) for node in graph.nodes)
+
+
+def test_weights_too_wide_for_the_solver_are_refused_by_layer_name() -> None:
+    with pytest.raises(UnsupportedLayerError, match=r"layer 'dense_7': a weight has 25 bits"):
+        adder_graph(dense(Precision(60, 8), weight=1 << 24))

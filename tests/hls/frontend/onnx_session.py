@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ONNX files as exporters write them, read and converted in one process: python tests/hls/frontend/onnx_session.py DIRECTORY
+
+Writes DIRECTORY/found.json: name -> the largest |Keras drawing - onnxruntime| and the shapes of the served tensors, or what was
+said; DIRECTORY/cnn is a conversion.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import yaml
+
+from hypersonic.hls.convert import convert
+from hypersonic.hls.frontend.keras.model import use_keras_2
+from hypersonic.hls.frontend.onnx.draw import draw
+from hypersonic.hls.frontend.onnx.graph import load_proto, read_graph
+from hypersonic.hls.frontend.onnx.model import load_onnx
+from hypersonic.hls.project import ConversionError
+
+Shape = tuple[int, ...]
+
+
+class Node(NamedTuple):
+    """weights: shapes of constants drawn behind the computed inputs, or the constants themselves."""
+
+    kind: str
+    inputs: list[str]
+    output: str
+    weights: list[Any] = []
+    options: dict[str, Any] = {}
+
+
+class Case(NamedTuple):
+    nodes: list[Node]
+    shape: Shape
+    opset: int = 17
+    ir_version: int = 8
+    batch: Any = "batch_size"
+    listed: bool = False  # constants among the inputs, as before IR 4
+    external: bool = False
+    sides: tuple[Any, Any] | None = None  # shapes of x and of y as the file has them, in place of (batch, *shape) and none
+
+
+def conv(x: str, y: str, weight: Shape, bias: bool = True, **options: Any) -> Node:
+    places = len(weight) - 2
+    known = {
+        "kernel_shape": weight[2:],
+        "dilations": [1] * places,
+        "strides": [1] * places,
+        "pads": [0] * 2 * places,
+        "group": 1,
+    }
+    return Node("Conv", [x], y, [weight, *([(weight[0],)] * bias)], {**known, **options})
+
+
+def gemm(x: str, y: str, n_in: int, n_out: int) -> Node:
+    return Node("Gemm", [x], y, [(n_out, n_in), (n_out,)], {"alpha": 1.0, "beta": 1.0, "transB": 1})
+
+
+def norm(x: str, y: str, n: int) -> Node:
+    return Node("BatchNormalization", [x], y, [(n,), (n,), (n,), np.linspace(0.3, 2, n, dtype=np.float32)], {"epsilon": 1e-5})
+
+
+def relu(x: str, y: str) -> Node:
+    return Node("Relu", [x], y)
+
+
+def pool(kind: str, x: str, y: str, size: Shape, **options: Any) -> Node:
+    return Node(kind, [x], y, [], {"kernel_shape": size, "strides": size, **options})
+
+
+def whole(*sizes: int) -> Any:
+    return np.array(sizes, dtype=np.int64)
+
+
+CNN = [
+    conv("x", "a", (3, 2, 3, 3), pads=[1, 1, 1, 1]),
+    relu("a", "b"),
+    conv("b", "c", (3, 3, 3, 3), bias=False, pads=[1, 1, 1, 1]),
+    norm("c", "n", 3),
+    Node("Add", ["n", "b"], "s"),
+    relu("s", "d"),
+    conv("d", "w", (3, 1, 3, 3), bias=False, group=3, pads=[1, 1, 1, 1]),
+    norm("w", "v", 3),
+    pool("MaxPool", "v", "e", (2, 2)),
+    Node("Flatten", ["e"], "f", [], {"axis": 1}),
+    gemm("f", "y", 18, 4),
+]
+IMAGE, LINE = (2, 6, 4), (3, 8)
+
+
+def cases() -> dict[str, Case]:
+    block = [
+        conv("x", "a", (4, 2, 3, 3), pads=[1, 1, 1, 1], bias=False), norm("a", "b", 4), relu("b", "c"),
+        conv("c", "d", (4, 1, 3, 3), group=4, strides=[2, 2], pads=[1, 1, 1, 1], bias=False), norm("d", "e", 4),
+        Node("Clip", ["e"], "f", [np.float32(0), np.float32(6)]), conv("f", "g", (5, 4, 1, 1)), relu("g", "h"),
+    ]  # fmt: skip
+    line = [conv("x", "a", (4, 3, 3)), norm("a", "b", 4), relu("b", "c"), pool("MaxPool", "c", "d", (2,))]
+    wide = np.arange(24, dtype=np.float32).reshape(1, 2, 3, 4) / 8
+    found = {
+        "linear": Case([gemm("x", "h", 4, 5), relu("h", "r"), gemm("r", "y", 5, 2)], (4,)),
+        "product": Case([Node("MatMul", ["x"], "h", [(4, 5)]), Node("Add", ["h"], "y", [(5,)])], (4,)),
+        "rows": Case([Node("MatMul", ["x"], "h", [(4, 5)]), Node("Add", ["h"], "y", [(5,)])], (3, 4)),
+        "alpha": Case([Node("Gemm", ["x"], "y", [(4, 3), (1, 3)], {"alpha": 0.5, "beta": 2.0})], (4,)),
+        "no_bias": Case([Node("Gemm", ["x"], "y", [(4, 3)])], (4,)),
+        "scaled": Case(
+            [Node("Sub", ["x"], "a", [(4,)]), Node("Div", ["a"], "b", [np.float32([2, 4, 1, 3])]), gemm("b", "y", 4, 2)], (4,)
+        ),
+        "by_place": Case([Node("Mul", ["x"], "a", [wide]), conv("a", "y", (2, 2, 3, 3))], (2, 3, 4)),
+        "by_channel": Case([Node("Mul", ["x"], "a", [(1, 2, 1, 1)]), conv("a", "y", (2, 2, 3, 3))], IMAGE),
+        "conv": Case([conv("x", "y", (3, 2, 3, 3), strides=[2, 1], pads=[1, 0, 1, 0])], IMAGE),
+        "same": Case([Node("Conv", ["x"], "y", [(3, 2, 3, 3)], {"auto_pad": "SAME_LOWER", "strides": [2, 2]})], IMAGE),
+        "cnn": Case(CNN, IMAGE),
+        "cnn_view": Case(
+            [
+                *CNN[:9],
+                Node("Shape", ["x"], "q"),
+                Node("Gather", ["q"], "o", [whole(0)], {"axis": 0}),
+                Node("Concat", ["o"], "z", [whole(-1)], {"axis": 0}),
+                Node("Reshape", ["e", "z"], "f"),
+                CNN[-1],
+            ],
+            IMAGE,
+        ),
+        "cnn_of_16": Case(CNN, IMAGE, batch=16),
+        "cnn_external": Case(CNN, IMAGE, external=True),
+        "cnn_listed": Case(CNN, IMAGE, ir_version=3, listed=True),
+        "mobile": Case(
+            [
+                *block,
+                Node("GlobalAveragePool", ["h"], "i"),
+                Node("Flatten", ["i"], "j"),
+                gemm("j", "k", 5, 3),
+                Node("Softmax", ["k"], "y", [], {"axis": 1}),
+            ],
+            IMAGE,
+        ),
+        "mean": Case([*block, Node("ReduceMean", ["h"], "y", [whole(-1, -2)], {"keepdims": 0})], IMAGE, opset=18),
+        "excited": Case([*block[:3], Node("GlobalAveragePool", ["c"], "i"), conv("i", "y", (4, 4, 1, 1))], IMAGE),
+        "average": Case([pool("AveragePool", "x", "y", (2, 2), pads=[1, 0, 1, 0], count_include_pad=1)], IMAGE),
+        "resnet_stem": Case(
+            [
+                conv("x", "a", (3, 2, 3, 3)),
+                relu("a", "b"),
+                pool("MaxPool", "b", "y", (3, 3), strides=[2, 2], pads=[1, 1, 1, 1]),
+            ],
+            (2, 8, 8),
+        ),
+        "line": Case([*line, Node("Flatten", ["d"], "f"), gemm("f", "y", 12, 2)], LINE),
+        "line_mean": Case(
+            [*line[:3], Node("GlobalAveragePool", ["c"], "d"), Node("Squeeze", ["d"], "e", [whole(2)]), gemm("e", "y", 4, 2)],
+            LINE,
+        ),
+        "sets": Case(
+            [
+                Node("MatMul", ["x"], "h", [(3, 5)]),
+                relu("h", "r"),
+                Node("ReduceMean", ["r"], "m", [], {"axes": [1], "keepdims": 0}),
+                gemm("m", "y", 5, 2),
+            ],
+            (4, 3),
+        ),
+        "keras": Case(
+            [
+                Node("Transpose", ["x"], "a", [], {"perm": [0, 3, 1, 2]}),
+                conv("a", "b", (3, 2, 3, 3)),
+                relu("b", "c"),
+                Node("Transpose", ["c"], "d", [], {"perm": [0, 2, 3, 1]}),
+                Node("Reshape", ["d"], "e", [whole(-1, 24)]),
+                Node("MatMul", ["e"], "f", [(24, 3)]),
+                Node("Add", ["f"], "y", [(3,)]),
+            ],
+            (6, 4, 2),
+        ),
+        "flat_first": Case([Node("Flatten", ["x"], "a"), gemm("a", "y", 48, 2)], IMAGE),
+        "flat_last": Case([conv("x", "a", (3, 2, 3, 3)), Node("Flatten", ["a"], "y")], IMAGE),
+        "joined": Case(
+            [conv("x", "a", (3, 2, 1, 1)), relu("a", "b"), Node("Concat", ["b", "x", "a"], "y", [], {"axis": 1})], IMAGE
+        ),
+        "padded": Case([Node("Pad", ["x"], "a", [whole(0, 0, 1, 0, 0, 0, 0, 1)]), conv("a", "y", (3, 2, 2, 2))], IMAGE),
+        "resized": Case(
+            [
+                conv("x", "a", (3, 2, 3, 3)),
+                Node(
+                    "Resize",
+                    ["a", "", ""],
+                    "b",
+                    [whole(1, 3, 8, 4)],
+                    {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"},
+                ),
+                relu("b", "y"),
+            ],
+            IMAGE,
+        ),
+        "curves": Case(
+            [
+                Node("Sigmoid", ["x"], "a"),
+                Node("Tanh", ["a"], "b"),
+                Node("Elu", ["b"], "c", [], {"alpha": 0.5}),
+                Node("LeakyRelu", ["c"], "d", [], {"alpha": 0.1}),
+                Node("PRelu", ["d"], "e", [(4,)]),
+                Node("Softplus", ["e"], "y"),
+            ],
+            (4,),
+        ),
+        "merged": Case([Node("Max", ["x"], "y", [(4,)])], (4,)),
+        "dilated": Case([conv("x", "y", (3, 2, 3, 3), dilations=[2, 2])], (2, 8, 8)),
+        "groups": Case([conv("x", "y", (4, 1, 3, 3), group=2)], IMAGE),
+        "transposed": Case([Node("ConvTranspose", ["x"], "y", [(2, 3, 2, 2)])], IMAGE),
+        "padded_pool": Case([pool("MaxPool", "x", "y", (3, 3), strides=[2, 2], pads=[1, 1, 1, 1])], IMAGE),
+        "ceiling": Case([pool("MaxPool", "x", "y", (4, 4), ceil_mode=1)], IMAGE),
+        "clipped": Case([Node("Clip", ["x"], "y", [np.float32(-1), np.float32(1)])], (4,)),
+        "erf": Case([Node("Erf", ["x"], "y")], (4,)),
+        "softmax_of_rows": Case([Node("Softmax", ["x"], "y", [], {"axis": 1})], (3, 4)),
+    }
+    linear = found["linear"]
+    sides = {
+        "open": ([None, 4], [None, 2]),
+        "minus_one": ([-1, 4], [0, 2]),
+        "batch_of_5": ([5, 4], [5, 2]),
+        "no_result": ([1, 4], None),
+        "named_result": (["batch_size", 4], ["batch_size", "n"]),
+        "named_input": ([1, "n"], [1, 2]),
+        "no_input": (None, [1, 2]),
+    }
+    found |= {name: linear._replace(sides=of) for name, of in sides.items()}
+    for opset in (13, 14, 15, 16, 18, 21):
+        found[f"opset_{opset}"] = Case(CNN, IMAGE, opset=opset)
+    for version in (9, 10, 11, 12, 13, 14):
+        found[f"ir_{version}"] = Case(CNN, IMAGE, ir_version=version)
+    return found
+
+
+def write(case: Case, file: Path) -> Path:
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    rng, constants, nodes = np.random.default_rng(3), [], []
+    for i, node in enumerate(case.nodes):
+        names = []
+        for weight in node.weights:
+            names.append(f"onnx::{node.kind}_{len(constants)}")
+            numbers = rng.normal(scale=0.5, size=weight).astype(np.float32) if isinstance(weight, tuple) else np.asarray(weight)
+            constants.append(numpy_helper.from_array(numbers, names[-1]))
+        nodes.append(helper.make_node(node.kind, [*node.inputs, *names], [node.output], f"/{i}/{node.kind}", **node.options))
+    sides = zip("xy", case.sides or ([case.batch, *case.shape], None), strict=True)
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in sides)
+    listed = [helper.make_tensor_value_info(c.name, c.data_type, c.dims) for c in constants] if case.listed else []
+    graph = helper.make_graph(nodes, "main_graph", [x, *listed], [y], constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", case.opset)], ir_version=case.ir_version)
+    options = {"save_as_external_data": True, "location": f"{file.name}.data", "size_threshold": 0} if case.external else {}
+    onnx.save(model, file, **options)
+    return file
+
+
+def quantised(file: Path) -> list[float]:
+    """A network with quantisers of QONNX: how far its answers are from those without, and how far these lie apart."""
+    quant = Node("Quant", ["x"], "q", [np.float32(1 / 64), np.float32(0), np.float32(10)],
+                 {"signed": 1, "narrow": 0, "rounding_mode": "ROUND"})  # fmt: skip
+    plain = Case([conv("x", "a", (3, 2, 3, 3)), relu("a", "b"), Node("Flatten", ["b"], "f"), gemm("f", "y", 24, 2)], IMAGE)
+    plain = plain._replace(sides=([1, *IMAGE], [1, 2]))
+    both = [plain, plain._replace(nodes=[conv("q", *plain.nodes[0][2:3], (3, 2, 3, 3)), *plain.nodes[1:], quant])]
+    x = np.random.default_rng(0).normal(size=(5, *IMAGE)).astype(np.float32)
+    trained = [load_onnx(write(case, file)) for case in both]
+    answers = [one.predict([np.moveaxis(x, 1, -1) if one.inputs[0].shape[-1] == 2 else x])[0] for one in trained]
+    return [float(np.abs(answers[1] - answers[0]).max()), float(np.ptp(answers[0]))]
+
+
+def found(file: Path) -> Any:
+    """How far the drawing is from the file, and the shapes as they are served; or what is said."""
+    import tf_keras as keras
+
+    keras.backend.clear_session()
+    try:
+        trained = load_onnx(file)
+        model, *_ = draw(read_graph(load_proto(file)))
+    except ConversionError as error:
+        return str(error)
+    x = np.random.default_rng(0).normal(size=(19, *trained.inputs[0].shape)).astype(np.float32)
+    (y,) = trained.predict([x])
+    worst = float(np.abs(np.asarray(model(x)).reshape(19, -1) - y).max())
+    return [worst, float(np.ptp(y)), trained.inputs[0].shape, trained.outputs[0].shape]
+
+
+def rows() -> Any:
+    """For the gate: channels last, as the model is served."""
+    return np.random.default_rng(1).normal(size=(100, 48)).astype(np.float32)
+
+
+def main(directory: Path) -> None:
+    use_keras_2()
+    answers = {name: found(write(case, directory / f"{name}.onnx")) for name, case in cases().items()}
+    description = {
+        "name": "cnn",
+        "input": {"precision": "ap_fixed<16,5,AP_RND_CONV,AP_SAT>"},
+        "output": {"precision": "ap_fixed<24,10,AP_RND,AP_SAT>"},
+        "hls4ml": {"IOType": "io_stream", "Model": {"Precision": {"default": "ap_fixed<20,6,AP_RND_CONV,AP_SAT>"}}},
+        "gate": {"rows": "tests.hls.frontend.onnx_session:rows", "tolerance": 0.02},
+    }
+    (directory / "cnn.yaml").write_text(yaml.safe_dump(description))
+    convert(directory / "cnn.onnx", directory / "cnn", core="csim")
+    (directory / "quantised.json").write_text(json.dumps(quantised(directory / "quantised.onnx")))
+    (directory / "found.json").write_text(json.dumps(answers))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ONNX files as exporters write them: what hls4ml gets of them is what onnxruntime answers."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hypersonic.hls import build as building
+from hypersonic.hls.frontend.onnx.graph import data_files
+from hypersonic.hls.project import HlsProject
+
+ROOT = Path(__file__).resolve().parents[3]
+
+REFUSED = {
+    "named_input": r"tensor 'x': shape is \['batch', 'n'\], expected every dimension after the batch as a number; export",
+    "no_input": r"tensor 'x': shape is unknown, expected every dimension after the batch as a number",
+    "dilated": r"layer 'Conv_0': Conv with dilations \[2, 2\], which hls4ml ignores; expected 1",
+    "groups": r"layer 'Conv_0': Conv with group=2, 2 channels and 4 filters, for which hls4ml has no C\+\+; expected group 1",
+    "transposed": r"layer 'ConvTranspose_0': hls4ml has no layer for ConvTranspose; .* server's onnxruntime backend",
+    "padded_pool": r"layer 'MaxPool_0': MaxPool with pads \[\(1, 1\), \(1, 1\)\], .*; expected none, or a Relu before it",
+    "ceiling": r"layer 'MaxPool_0': MaxPool with ceil_mode 1, which hls4ml does not have; expected 0",
+    "clipped": r"layer 'Clip_0': Clip from -1 to 1, for which hls4ml has no C\+\+; expected 0 to 6 \(ReLU6\)",
+    "erf": r"layer 'Erf_0': hls4ml has no layer for Erf",
+    "merged": r"layer 'Max_0': Max of a constant and a tensor; build it of Add, Sub, Mul, or Div by a constant",
+    "softmax_of_rows": r"layer 'Softmax_0': Softmax along axis 1 of 3; expected the channels, or the last one",
+}
+#: images are served with channels last; what has no images as in the file
+SHAPES = {
+    "cnn": ([6, 4, 2], [4]),
+    "conv": ([6, 4, 2], [3, 2, 3]),
+    "line": ([8, 3], [2]),
+    "mean": ([6, 4, 2], [5]),
+    "rows": ([3, 4], [3, 5]),
+    "sets": ([4, 3], [2]),
+    "keras": ([6, 4, 2], [3]),
+    "flat_first": ([2, 6, 4], [2]),
+    "flat_last": ([6, 4, 2], [24]),
+}
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    where = tmp_path_factory.mktemp("onnx")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_USE_LEGACY_KERAS": "1"}
+    argv = [sys.executable, str(Path(__file__).with_name("onnx_session.py")), str(where)]
+    done = subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return where
+
+
+@pytest.fixture(scope="module")
+def found(directory: Path) -> dict[str, Any]:
+    return dict(json.loads((directory / "found.json").read_text()))
+
+
+def test_what_hls4ml_gets_answers_as_onnxruntime_does_with_the_file(found: dict[str, Any]) -> None:
+    read = {name: said for name, said in found.items() if name not in REFUSED}
+    assert {name: said for name, said in read.items() if isinstance(said, str)} == {}
+    assert {name: worst for name, (worst, *_) in read.items() if worst > 1e-5} == {}
+    assert {name: spread for name, (_, spread, *_) in read.items() if spread < 0.1} == {}
+
+
+def test_images_are_served_with_channels_last_and_all_else_as_in_the_file(found: dict[str, Any]) -> None:
+    assert {name: tuple(found[name][2:]) for name in SHAPES} == SHAPES
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_hls4ml_has_no_layer_for_is_refused_by_the_nodes_name(found: dict[str, Any], case: str) -> None:
+    assert re.match(REFUSED[case], str(found[case])), found[case]
+
+
+def test_a_residual_network_with_a_depthwise_convolution_is_converted(directory: Path) -> None:
+    """Its gate has compared it with onnxruntime, tolerance 0.02."""
+    project = HlsProject.load(directory / "cnn")
+    assert project.inputs.tensors[0].shape == (6, 4, 2)
+    (figures,) = project.report["gate"]["outputs"].values()
+    assert figures["greatest"] - figures["least"] > 1
+    assert project.report["notes"][0] == "input 'x': rows are (6, 4, 2), channels last, where the file has (2, 6, 4)"
+
+
+def test_a_convolution_of_qonnx_runs_for_the_reference(directory: Path) -> None:
+    worst, spread = json.loads((directory / "quantised.json").read_text())
+    assert 0 < worst < 0.2
+    assert spread > 2
+
+
+def test_weights_beside_an_onnx_file_are_part_of_what_a_build_is_kept_by(directory: Path, tmp_path: Path) -> None:
+    for name in ("cnn_external.onnx", "cnn_external.onnx.data"):
+        shutil.copy(directory / name, tmp_path)
+    file = tmp_path / "cnn_external.onnx"
+    file.with_suffix(".yaml").touch()
+    (data,) = data_files(file)
+    assert data.name == "cnn_external.onnx.data"
+    assert data in building._sources(file)
+    assert data_files(directory / "cnn.onnx") == []
+    file.write_bytes(b"nothing of the kind")
+    assert data_files(file) == []

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an hls4ml user types, without the rest of the stack: python tests/hls/plugin/plugin_session.py DIRECTORY"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+#: kinds of numbers that hls4ml's own predict refuses
+OTHER_KINDS = ("int64", "uint8", "bool", "float16", "longdouble", "complex64")
+
+STRATEGIES = ("Latency", "distributed_arithmetic")
+
+
+def chain(layers: Any, keras: Any) -> Any:
+    return keras.Sequential(
+        [
+            keras.Input((5,), name="x"),
+            layers.Dense(7, "relu", name="a"),
+            layers.BatchNormalization(name="b"),
+            layers.Dense(3, name="c"),
+        ]
+    )
+
+
+def graph(layers: Any, keras: Any) -> Any:
+    """Two inputs, of two dimensions and of one, and two outputs."""
+    x, z = keras.Input((2, 2), name="x"), keras.Input((3,), name="z")
+    hidden = layers.Dense(3, "relu", name="a")(layers.Flatten(name="f")(x))
+    total = layers.Add(name="s")([hidden, z])
+    return keras.Model([z, x], [layers.Dense(2, name="c")(layers.Concatenate(name="d")([total, z])), total])
+
+
+def image(layers: Any, keras: Any) -> Any:
+    return keras.Sequential(
+        [
+            keras.Input((6, 6, 2), name="x"),
+            layers.Conv2D(3, 3, padding="same", activation="relu", name="a"),
+            layers.MaxPooling2D(2, name="b"),
+            layers.Flatten(name="f"),
+            layers.Dense(4, name="c"),
+        ]
+    )
+
+
+def main(directory: Path) -> None:
+    os.environ["TF_USE_LEGACY_KERAS"] = "1"
+    import tf_keras as keras
+
+    sys.modules["keras"] = keras
+    keras.utils.set_random_seed(7)
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 5)).astype(np.float32)
+    z = [rng.normal(size=shape) for shape in ((300, 3), (300, 2, 2))]
+    session = {
+        "chain": compared(directory / "chain", chain(keras.layers, keras), [x, x[:1]]),
+        "graph": compared(directory / "graph", graph(keras.layers, keras), [z, [part[:1] for part in z]]),
+        "image": compared(
+            directory / "image", image(keras.layers, keras), [rng.normal(size=(40, 6, 6, 2))], ("Resource",), "io_stream"
+        ),
+    }
+    (directory / "session.json").write_text(json.dumps(session))
+
+
+def compared(
+    directory: Path, model: Any, inputs: list[Any], strategies: tuple[str, ...] = STRATEGIES, io_type: str = "io_parallel"
+) -> dict[str, Any]:
+    """Every backend's answers to the inputs against the Vitis backend's: values, shapes, dtypes, and lists for lists."""
+    import hls4ml
+
+    answers, reports, refused, misshapen = {}, {}, [], []
+    for backend, strategy in [("Vitis", "Latency"), *(("Hypersonic", strategy) for strategy in strategies)]:
+        config = hls4ml.utils.config_from_keras_model(model, granularity="name", backend=backend)
+        for layer in config["LayerName"].values():  # what the model-wide word does not reach
+            layer["Strategy"] = strategy
+        where = str(directory / f"{backend}_{strategy}")
+        made = hls4ml.converters.convert_from_keras_model(
+            model, hls_config=config, output_dir=where, backend=backend, io_type=io_type
+        )
+        made.compile()
+        answers[f"{backend} {strategy}"] = [made.predict(x) for x in inputs]
+        if backend == "Hypersonic":
+            reports[strategy] = made.build()
+            refused = [said(made, inputs[0], kind) for kind in OTHER_KINDS]
+            misshapen = said_to_shapes(made, inputs[0])
+    wanted = answers.pop("Vitis Latency")
+    equal = {name: all(map(same, got, wanted)) for name, got in answers.items()}
+    first = wanted[0][0] if isinstance(wanted[0], list) else wanted[0]
+    return {"equal": equal, "reports": reports, "distinct": len(np.unique(first)), "refused": refused, "misshapen": misshapen}
+
+
+def said(made: Any, x: Any, kind: str) -> str:
+    """What predict answers to numbers of another kind, or refuses them with."""
+    try:
+        answer = made.predict([part.astype(kind) for part in x] if isinstance(x, list) else x.astype(kind))
+    except TypeError as error:
+        return str(error)
+    return f"answered {answer}"
+
+
+def said_to_shapes(made: Any, x: Any) -> list[str]:
+    """What predict refuses arrays with whose numbers are those of whole rows, in another shape than rows."""
+    first, *others = x if isinstance(x, list) else [x]
+    size = first[0].size
+    answers = []
+    for shape in ((size, size + 1), (size * 2,)):
+        part = np.zeros(shape, first.dtype)
+        try:
+            answers.append(f"answered {made.predict([part, *others] if others else part)}")
+        except ValueError as error:
+            answers.append(str(error))
+    return answers
+
+
+def same(a: Any, b: Any) -> bool:
+    if isinstance(a, list) or isinstance(b, list):
+        return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
+    return bool(np.array_equal(a, b) and a.dtype == b.dtype)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

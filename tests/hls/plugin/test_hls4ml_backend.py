@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plugin as hls4ml's own users meet it: found by its entry point, and equal to the Vitis backend bit for bit."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import numpy as np
+
+from hypersonic.hls import backend
+from hypersonic.hls.core import Core
+from tests.hls.plugin.plugin_session import OTHER_KINDS
+
+ROOT = Path(__file__).resolve().parents[3]
+
+#: hls4ml's strategy -> the core it means
+UNROLLED = {"Latency": "da", "distributed_arithmetic": "da"}
+
+
+def test_the_entry_point_names_the_register_function() -> None:
+    (found,) = entry_points(group="hls4ml.backends", name="hypersonic")
+    assert found.load() is backend.register
+
+
+def test_compile_predict_and_build_work_and_predict_equals_the_vitis_backend(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    argv = [sys.executable, str(Path(__file__).with_name("plugin_session.py")), str(tmp_path)]
+    done = subprocess.run(argv, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    sessions = json.loads((tmp_path / "session.json").read_text())
+    for model, cores in (("chain", UNROLLED), ("graph", UNROLLED), ("image", {"Resource": "rf"})):
+        session = sessions[model]
+        assert session["equal"] == {f"Hypersonic {strategy}": True for strategy in cores}, model
+        assert session["distinct"] > 100
+        for kind, message in zip(OTHER_KINDS, session["refused"], strict=True):
+            wanted = f"input '.*' is an array of {np.dtype(kind)}, expected float32 or float64, .*: use x.astype"
+            assert re.match(wanted, message), message
+        assert len(session["misshapen"]) == 2
+        for message in session["misshapen"]:
+            assert re.match(r"input '.*' is an array of shape \(.*\), expected \(rows, ", message), message
+        for strategy, kind in cores.items():
+            written, report = tmp_path / model / f"Hypersonic_{strategy}", session["reports"][strategy]["CoreReport"]
+            core = Core.load(written / "core")
+            assert (core.kind, core.ii, core.latency_cycles) == (kind, report["ii"], report["latency_cycles"])
+            assert (written / "build_prj.tcl").is_file()
