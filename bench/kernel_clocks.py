@@ -28,7 +28,7 @@ from hypersonic.firmware.estimate.rates import BEAT_BYTES, CardRate, card_rate
 from hypersonic.firmware.kernel import registers
 from hypersonic.firmware.kernel.top import Kernel, write_kernel
 from hypersonic.firmware.platform import Platform, find_platform
-from hypersonic.hls.project import ConversionError
+from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.row import Row
 from hypersonic.hls.verilator import ToolError
 from hypersonic.sim.bench_core import bench_rows, write_bench_core

@@ -26,8 +26,7 @@ from numpy.typing import NDArray
 from hypersonic.hls.build import build_project
 from hypersonic.hls.core import Core
 from hypersonic.hls.csim.compiled import Csim, compile_csim
-from hypersonic.hls.da.network import Constants, Precision
-from hypersonic.hls.fixed import FixedPoint
+from hypersonic.hls.fixed import Constants, FixedPoint, Precision
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.rf.layers import Dense, RfNetwork, Tensor
 from hypersonic.hls.rf.write import write_rf_core

@@ -13,6 +13,7 @@ from pathlib import Path
 from hypersonic.hls.cache import cached, is_cached
 from hypersonic.hls.child import keras_2_environment, python_argv
 from hypersonic.hls.core import Core
+from hypersonic.hls.errors import ConversionError, ProjectError
 from hypersonic.hls.frontend.description import (
     DescriptionError,
     ModelDescription,
@@ -20,7 +21,7 @@ from hypersonic.hls.frontend.description import (
     find_model,
     read_description,
 )
-from hypersonic.hls.project import ConversionError, HlsProject, ProjectError
+from hypersonic.hls.project import HlsProject
 from hypersonic.hls.sources import sources_hash
 from hypersonic.hls.zoo_models import sources_of
 

@@ -24,9 +24,9 @@ import numpy as np
 
 from hypersonic.hls.csim.compiled import Csim, compile_csim
 from hypersonic.hls.csim.gate import compare, modules_beside
-from hypersonic.hls.da.network import UnsupportedLayerError
 from hypersonic.hls.da.read import TensorType, multiplications, read_network, tensor_types, vocabularies
 from hypersonic.hls.da.write import write_core
+from hypersonic.hls.errors import ConversionError, UnsupportedLayerError
 from hypersonic.hls.frontend.description import DescriptionError, ModelDescription, Side, find_model, read_description, sides_of
 from hypersonic.hls.frontend.keras.names import in_the_models_names, translated
 from hypersonic.hls.frontend.notes import hls4ml_warnings, notes
@@ -36,7 +36,7 @@ from hypersonic.hls.frontend.settings import check_settings, spread_model_settin
 from hypersonic.hls.frontend.trained import Tensor, TrainedModel
 from hypersonic.hls.frontend.traps import check_graph
 from hypersonic.hls.plugin.refusal import naming_rf
-from hypersonic.hls.project import ConversionError, HlsProject
+from hypersonic.hls.project import HlsProject
 from hypersonic.hls.rf.fit.exchange import card_from_json, fit_to_json
 from hypersonic.hls.rf.fit.search import fit, with_design
 from hypersonic.hls.rf.read import read_rf_network

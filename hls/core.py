@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from hypersonic.hls.project import ProjectError, read_json
+from hypersonic.hls.errors import ProjectError
+from hypersonic.hls.project import read_json
 from hypersonic.hls.row import Row
 
 _SCHEMA = 5

@@ -14,6 +14,8 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hypersonic.hls.errors import UnsupportedLayerError
+
 
 class Rounding(StrEnum):
     """What happens to the bits below the last one (AP_ prefix as in Vitis)."""
@@ -175,3 +177,87 @@ _ROUND: dict[Rounding, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
     Rounding.RND_INF: lambda x: _to_nearest(x, x > 0),
     Rounding.RND_MIN_INF: lambda x: _to_nearest(x, False),
 }
+
+
+@dataclass(frozen=True)
+class Precision:
+    """An ap_fixed type of any width, as between layers; the number is raw * 2**-fraction."""
+
+    width: int
+    fraction: int
+    signed: bool = True
+    rounding: Rounding = Rounding.TRN
+    overflow: Overflow = Overflow.WRAP
+
+    @property
+    def low(self) -> int:
+        """The least raw value."""
+        return -(1 << (self.width - 1)) if self.signed else 0
+
+    @property
+    def high(self) -> int:
+        """The greatest raw value."""
+        return (1 << (self.width - self.signed)) - 1
+
+    @property
+    def fixed(self) -> FixedPoint:
+        """The same as a FixedPoint. Raises PrecisionError for more than 62 bits."""
+        return FixedPoint(self.width, self.width - self.fraction, self.signed, self.rounding, self.overflow)
+
+    def __str__(self) -> str:
+        kind = "ap_fixed" if self.signed else "ap_ufixed"
+        return f"{kind}<{self.width},{self.width - self.fraction},{self.rounding},{self.overflow}>"
+
+    def cast(self, value: int, fraction: int) -> int:
+        """The raw value of value * 2**-fraction in this type, exactly as ap_fixed assigns it."""
+        return self.confine(shift_right(value, fraction - self.fraction, self.rounding))
+
+    def confine(self, raw: int) -> int:
+        """A raw value of any size brought into this type's range by its overflow mode."""
+        if self.overflow is not Overflow.WRAP:
+            return self._saturate(raw)
+        low_bits = raw & ((1 << self.width) - 1)
+        return low_bits - (1 << self.width) if low_bits > self.high else low_bits
+
+    def _saturate(self, raw: int) -> int:
+        if self.overflow is Overflow.SAT_ZERO:
+            return raw if self.low <= raw <= self.high else 0
+        low = -self.high if self.signed and self.overflow is Overflow.SAT_SYM else self.low
+        return min(max(raw, low), self.high)
+
+
+def shift_right(value: int, bits: int, rounding: Rounding) -> int:
+    """value * 2**-bits as an integer, by the rounding mode; a negative number of bits shifts left, exactly."""
+    if bits <= 0:
+        return value << -bits
+    half = 1 << (bits - 1)
+    added = {
+        Rounding.TRN: 0,
+        Rounding.RND: half,
+        Rounding.RND_CONV: half - 1 + ((value >> bits) & 1),
+        Rounding.TRN_ZERO: (2 * half - 1) * (value < 0),
+        Rounding.RND_ZERO: half - (value >= 0),
+        Rounding.RND_INF: half - (value < 0),
+        Rounding.RND_MIN_INF: half - 1,
+    }
+    return (value + added[rounding]) >> bits
+
+
+@dataclass(frozen=True, eq=False)
+class Constants:
+    """Trained numbers as the C++ holds them: raw (any shape) int64, each worth raw * 2**-fraction."""
+
+    raw: NDArray[np.int64]
+    fraction: int
+
+
+def edge(precision: Precision, what: str) -> FixedPoint:
+    """The FixedPoint of an input or output; what: "the input 'x'". Raises UnsupportedLayerError when it is wider than a raw
+    value."""
+    try:
+        return precision.fixed
+    except PrecisionError as error:
+        raise UnsupportedLayerError(
+            f"{what} is {precision}, {precision.width} bits, expected up to {MAX_WIDTH}, which a row carries; give it fewer: "
+            f"{what.split()[1]}.precision in the model's YAML, or Precision.result of its layer in hls4ml's configuration"
+        ) from error

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from hypersonic.hls.build import data_beside
 from hypersonic.hls.cache import cached
 from hypersonic.hls.child import keras_2_environment, python_argv
+from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend.description import description_file
-from hypersonic.hls.project import ConversionError
 
 
 def trained_predict(model_file: Path, inputs: Sequence[NDArray[np.float32]]) -> tuple[tuple[NDArray[np.float64], ...], int]:

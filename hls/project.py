@@ -9,18 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hypersonic.hls.errors import ProjectError
 from hypersonic.hls.row import Row
 
 _SCHEMA = 2
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)*_?")
-
-
-class ConversionError(ValueError):
-    """A model that is refused: which part of it, why, and what to do. Every refusal of the compiler side is one of these."""
-
-
-class ProjectError(ValueError):
-    """A directory that holds no project, or one that another version wrote."""
 
 
 def is_identifier(name: str) -> bool:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from hypersonic.hls.cache import cached
 from hypersonic.hls.child import keras_2_environment, python_argv
-from hypersonic.hls.project import ConversionError
+from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.sources import source_files
 
 _ROOM = Path(__file__).resolve().parent

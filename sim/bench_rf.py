@@ -13,8 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from hypersonic.hls.core import Core
-from hypersonic.hls.da.network import Constants, Precision
-from hypersonic.hls.fixed import FixedPoint, Overflow
+from hypersonic.hls.fixed import Constants, FixedPoint, Overflow, Precision
 from hypersonic.hls.rf.layers import Dense, Layer, Merge, MergeOperation, Reshape, RfNetwork, Tensor, WeightsIn
 from hypersonic.hls.rf.write import write_rf_core
 from hypersonic.hls.row import Row

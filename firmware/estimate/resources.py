@@ -36,7 +36,7 @@ from hypersonic.firmware.xclbin.connectivity import LABELS, LIMITS_PERCENT, desc
 from hypersonic.hls.cache import cached
 from hypersonic.hls.core import RTL as CORE_RTL
 from hypersonic.hls.core import WEIGHT_BITS, Core
-from hypersonic.hls.project import ProjectError
+from hypersonic.hls.errors import ProjectError
 from hypersonic.hls.verilator import ToolError
 
 Progress = Callable[[str], None]

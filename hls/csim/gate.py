@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.csim.compiled import Csim
+from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend.description import DescriptionError, Gate
 from hypersonic.hls.frontend.trained import TrainedModel
-from hypersonic.hls.project import ConversionError, HlsProject
+from hypersonic.hls.project import HlsProject
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.da.graph import AdderGraph
-from hypersonic.hls.da.network import INSTEAD, UnsupportedLayerError
+from hypersonic.hls.errors import INSTEAD, UnsupportedLayerError
 from hypersonic.hls.fixed import Rounding
 
 #: most inputs, and most outputs, of a matrix that the solver is given whole

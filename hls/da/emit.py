@@ -12,9 +12,8 @@ from itertools import accumulate
 
 from hypersonic.hls.da.delay import is_power_of_two
 from hypersonic.hls.da.graph import Add, Clamp, Constant, Drop, Input, Node, Operation, Shift, Wrap
-from hypersonic.hls.da.network import Precision
 from hypersonic.hls.da.schedule import Schedule
-from hypersonic.hls.fixed import Rounding
+from hypersonic.hls.fixed import Precision, Rounding
 
 
 class Lanes:

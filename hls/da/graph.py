@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.da.network import shift_right
-from hypersonic.hls.fixed import Rounding
+from hypersonic.hls.fixed import Rounding, shift_right
 
 
 @dataclass(frozen=True)

@@ -15,20 +15,9 @@ from numpy.typing import NDArray
 
 from hypersonic.hls.da.cmvm import BLOCK, factored
 from hypersonic.hls.da.graph import AdderGraph
-from hypersonic.hls.da.network import (
-    INSTEAD,
-    Activation,
-    Concatenation,
-    Dense,
-    Layer,
-    Merge,
-    MergeOperation,
-    Network,
-    Precision,
-    Scaling,
-    UnsupportedLayerError,
-)
-from hypersonic.hls.fixed import Overflow
+from hypersonic.hls.da.network import Activation, Concatenation, Dense, Layer, Merge, MergeOperation, Network, Scaling
+from hypersonic.hls.errors import INSTEAD, UnsupportedLayerError
+from hypersonic.hls.fixed import Overflow, Precision
 
 #: da4ml's solver holds weights as float32
 _MAX_WEIGHT_BITS = 24

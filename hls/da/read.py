@@ -12,23 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from hypersonic.hls.da.network import (
-    INSTEAD,
-    Activation,
-    Concatenation,
-    Constants,
-    Dense,
-    Layer,
-    Merge,
-    MergeOperation,
-    Network,
-    Precision,
-    Scaling,
-    Source,
-    UnsupportedLayerError,
-    edge,
-)
-from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
+from hypersonic.hls.da.network import Activation, Concatenation, Dense, Layer, Merge, MergeOperation, Network, Scaling, Source
+from hypersonic.hls.errors import INSTEAD, UnsupportedLayerError
+from hypersonic.hls.fixed import Constants, FixedPoint, Overflow, Precision, Rounding, edge
 
 #: layers that leave every element where and what it is
 _TRANSPARENT = ("Reshape", "Clone")

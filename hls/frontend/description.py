@@ -41,9 +41,10 @@ from typing import Any
 
 import yaml
 
+from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.fixed import FixedPoint, PrecisionError
 from hypersonic.hls.keywords import KEYWORDS
-from hypersonic.hls.project import ConversionError, is_identifier
+from hypersonic.hls.project import is_identifier
 from hypersonic.hls.row import MAX_TENSORS
 from hypersonic.hls.sources import source_files
 from hypersonic.hls.spec import DATATYPES

@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from copy import copy
 from typing import Any, TypeVar
 
-from hypersonic.hls.da.network import Precision
 from hypersonic.hls.da.read import precision_of
+from hypersonic.hls.fixed import Precision
 
 #: of 1/n: with a sign it fills an 18-bit port of a multiplier
 MEAN_TYPES = {"scale": "ap_ufixed<17,0>", "bias": "ap_ufixed<1,0>"}

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hypersonic.hls.da.network import UnsupportedLayerError
+from hypersonic.hls.errors import UnsupportedLayerError
 
 _DENSE = ("Dense", "Conv1D", "Conv2D", "PointwiseConv1D", "PointwiseConv2D")
 _DEPTHWISE = ("DepthwiseConv1D", "DepthwiseConv2D")

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.da.network import Precision, UnsupportedLayerError
 from hypersonic.hls.da.read import precision_of
-from hypersonic.hls.fixed import MAX_WIDTH, Overflow
+from hypersonic.hls.errors import UnsupportedLayerError
+from hypersonic.hls.fixed import MAX_WIDTH, Overflow, Precision
 from hypersonic.hls.rf.tables import exp_values, inverse_values
 
 Range = tuple[float, float]

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from hypersonic.hls.da.network import UnsupportedLayerError
 from hypersonic.hls.da.read import check_merge
+from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.frontend.reuse import inputs_of, number, strategy, streamed
 from hypersonic.hls.frontend.softmax import check_softmax
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from hypersonic.hls.da.network import UnsupportedLayerError
+from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.rf.read import read_rf_network
 
 #: what to do about a layer that the rf core computes and the da core does not

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.da.network import INSTEAD, Constants, Precision, UnsupportedLayerError
 from hypersonic.hls.da.read import precision_of, written_constants
-from hypersonic.hls.fixed import Overflow, Rounding
+from hypersonic.hls.errors import INSTEAD, UnsupportedLayerError
+from hypersonic.hls.fixed import Constants, Overflow, Precision, Rounding
 from hypersonic.hls.rf.layers import Tensor, Window
 
 #: roundings that a product (or a term of a sum) can be given before it is added to a number on the coarser grid

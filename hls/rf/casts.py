@@ -7,8 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from hypersonic.hls.da.network import Constants, Precision
-from hypersonic.hls.fixed import Overflow, Rounding
+from hypersonic.hls.fixed import Constants, Overflow, Precision, Rounding
 from hypersonic.hls.rf.stage import Value
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import prod
 
-from hypersonic.hls.da.network import Constants, Precision
+from hypersonic.hls.fixed import Constants, Precision
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from math import ceil, gcd, lcm
 
 import numpy as np
 
-from hypersonic.hls.da.network import Constants, UnsupportedLayerError
+from hypersonic.hls.errors import UnsupportedLayerError
+from hypersonic.hls.fixed import Constants
 from hypersonic.hls.rf.fifos import with_fifos
 from hypersonic.hls.rf.fit.shapes import dense_shape, depthwise_lanes, divisors, interval, notes
 from hypersonic.hls.rf.layers import (

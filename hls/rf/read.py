@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from hypersonic.hls.da.network import Constants, UnsupportedLayerError
+from hypersonic.hls.errors import UnsupportedLayerError
+from hypersonic.hls.fixed import Constants
 from hypersonic.hls.rf.attributes import (
     check_accumulator,
     constants,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.da.network import Precision
+from hypersonic.hls.fixed import Precision
 
 Value = int | str
 

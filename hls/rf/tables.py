@@ -14,7 +14,7 @@ from functools import cache
 
 import numpy as np
 
-from hypersonic.hls.da.network import Constants, Precision
+from hypersonic.hls.fixed import Constants, Precision
 
 SELU_LAMBDA = 1.0507009873554804934193349852946
 

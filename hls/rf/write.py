@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hypersonic.hls.core import AXIS_RTL, RF_RTL, Core
-from hypersonic.hls.da.network import UnsupportedLayerError
+from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.rf.feeds import feed_lines, loaded, port_lines, streamed, weight_streams, write_weights
 from hypersonic.hls.rf.layers import RfNetwork
 from hypersonic.hls.rf.plan import WHOLE_ROW_BITS, plan

@@ -39,8 +39,9 @@ from hypersonic.hls.build import build_project, is_converted
 from hypersonic.hls.cache import cached
 from hypersonic.hls.core import Core
 from hypersonic.hls.csim.compiled import compile_csim
+from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend.description import find_model, read_description
-from hypersonic.hls.project import ConversionError, HlsProject
+from hypersonic.hls.project import HlsProject
 from hypersonic.hls.row import Row
 from hypersonic.host.library import library_path
 from hypersonic.sim.simulator import build_simulator

@@ -8,8 +8,7 @@ from math import floor
 
 from hypothesis import strategies as st
 
-from hypersonic.hls.da.network import Precision
-from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
+from hypersonic.hls.fixed import FixedPoint, Overflow, Precision, Rounding
 
 roundings = st.sampled_from(Rounding)
 overflows = st.sampled_from(Overflow)

@@ -15,8 +15,8 @@ from hypersonic import cli
 from hypersonic.commands.run import served
 from hypersonic.hls import zoo_models
 from hypersonic.hls.child import python_argv, python_environment
+from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.predict import trained_predict
-from hypersonic.hls.project import ConversionError
 from tests.planted import plant, ran
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -19,10 +19,10 @@ from hypersonic.hls import build as building
 from hypersonic.hls.build import ConversionFailedError, build_project, is_converted
 from hypersonic.hls.core import Core
 from hypersonic.hls.csim.compiled import Csim, compile_csim
-from hypersonic.hls.da.network import UnsupportedLayerError
+from hypersonic.hls.errors import ConversionError, ProjectError, UnsupportedLayerError
 from hypersonic.hls.frontend.description import DescriptionError, find_model, read_description
 from hypersonic.hls.frontend.onnx import model as onnx_model
-from hypersonic.hls.project import ConversionError, HlsProject, ProjectError
+from hypersonic.hls.project import HlsProject
 from hypersonic.hls.rtl_sim import RtlCore
 from hypersonic.hls.spec import SpecMismatchError
 from hypersonic.hls.verilator import ToolError

@@ -25,7 +25,8 @@ from hypersonic.firmware.platform import Target
 from hypersonic.firmware.publish.manifest import FILE_NAME, Manifest, check
 from hypersonic.firmware.publish.repository import find_published
 from hypersonic.hls.csim.compiled import Csim
-from hypersonic.hls.project import ConversionError, HlsProject
+from hypersonic.hls.errors import ConversionError
+from hypersonic.hls.project import HlsProject
 from hypersonic.hls.zoo.facile.events import gate_rows
 from hypersonic.sim.bench_weights import write_bench_weights
 from hypersonic.sim.simulator import build_simulator

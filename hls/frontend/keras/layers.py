@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from hypersonic.hls.da.network import UnsupportedLayerError
-from hypersonic.hls.project import ConversionError
+from hypersonic.hls.errors import ConversionError, UnsupportedLayerError
 
 #: layers that do nothing at inference, which hls4ml leaves out
 _SKIPPED = ("Dropout",)

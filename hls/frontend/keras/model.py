@@ -16,13 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.da.network import UnsupportedLayerError
+from hypersonic.hls.errors import ConversionError, UnsupportedLayerError
 from hypersonic.hls.frontend.keras.layers import check_keras_model, read_by_hls4ml
 from hypersonic.hls.frontend.keras.merges import in_pairs
 from hypersonic.hls.frontend.keras.names import named_for_hls4ml
 from hypersonic.hls.frontend.merges import MEAN_TYPES, keep_all_bits
 from hypersonic.hls.frontend.trained import Tensor, TrainedModel
-from hypersonic.hls.project import ConversionError
 
 #: parts of the names of layers that hls4ml gives the type of a quantiser behind them
 _TAKES_TYPES = ("Dense", "Conv", "BatchNormalization", "Activation", "ReLU")

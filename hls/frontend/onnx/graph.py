@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.project import ConversionError
+from hypersonic.hls.errors import ConversionError
 
 #: of ONNX 1.15, read by every onnxruntime since 1.17; newer ones add types of numbers that no network here has
 IR_VERSION = 9

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hypersonic.hls.da.network import UnsupportedLayerError
+from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.frontend.onnx.graph import Array, OnnxGraph
 
 FUNCTIONS = ("Relu", "Sigmoid", "Tanh", "Softplus", "Softsign", "Selu")

@@ -13,7 +13,7 @@ from unittest import mock
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.da.network import UnsupportedLayerError
+from hypersonic.hls.errors import ConversionError, UnsupportedLayerError
 from hypersonic.hls.frontend.keras.layers import read_by_hls4ml
 from hypersonic.hls.frontend.keras.model import conversion_options, with_fusions
 from hypersonic.hls.frontend.merges import keep_all_bits
@@ -29,7 +29,6 @@ from hypersonic.hls.frontend.onnx.graph import (
 )
 from hypersonic.hls.frontend.onnx.merges import in_pairs
 from hypersonic.hls.frontend.trained import Tensor, TrainedModel
-from hypersonic.hls.project import ConversionError
 
 _CHECKED = ("Conv", "MaxPool", "AveragePool", "Resize")
 #: values of attributes that hls4ml takes every node of these kinds to have

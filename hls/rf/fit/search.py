@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, exp, log
 
-from hypersonic.hls.project import ConversionError
+from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.rf.cost import KINDS, LABELS, NOTHING, Amounts, pipeline_cost, place_weights
 from hypersonic.hls.rf.fit.shapes import dense_shapes, divisors
 from hypersonic.hls.rf.fit.sketch import sketch, weight_widths

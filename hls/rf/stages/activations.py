@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.da.network import Constants, Precision
-from hypersonic.hls.fixed import Overflow
+from hypersonic.hls.fixed import Constants, Overflow, Precision
 from hypersonic.hls.rf.attributes import constants, precision, refuse
 from hypersonic.hls.rf.layers import Layer, Map, MapFunction, Softmax, SoftmaxKind, Table, Tensor
 from hypersonic.hls.rf.tables import CURVES, SELU_LAMBDA, SELU_SCALE, curve_values, exp_values, inverse_values

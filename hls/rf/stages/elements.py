@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.da.network import Constants, Precision
-from hypersonic.hls.fixed import Overflow
+from hypersonic.hls.fixed import Constants, Overflow, Precision
 from hypersonic.hls.rf.casts import at_fraction, overflow, result_parameters, rounding, signed_width
 from hypersonic.hls.rf.layers import (
     Concatenate,

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hypersonic.hls.da.network import Constants, Precision
-from hypersonic.hls.fixed import Overflow
+from hypersonic.hls.fixed import Constants, Overflow, Precision
 from hypersonic.hls.rf.attributes import SHIFT_INVARIANT, precision, refuse, window
 from hypersonic.hls.rf.layers import GlobalPool, Layer, Map, MapFunction, Pool, PoolOperation, Tensor
 

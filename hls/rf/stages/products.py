@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.da.network import Constants, Precision
-from hypersonic.hls.fixed import Rounding
+from hypersonic.hls.fixed import Constants, Precision, Rounding
 from hypersonic.hls.rf.attributes import accumulator_bias
 from hypersonic.hls.rf.casts import accumulator_parameters, result_parameters, signed_width
 from hypersonic.hls.rf.feeds import clocks_a_word

@@ -17,10 +17,10 @@ import cocotb
 import numpy as np
 import pytest
 
-from hypersonic.hls.da.network import Constants, Dense, Network, Precision
+from hypersonic.hls.da.network import Dense, Network
 from hypersonic.hls.da.network import Source as NetworkInput
 from hypersonic.hls.da.write import write_core
-from hypersonic.hls.fixed import FixedPoint
+from hypersonic.hls.fixed import Constants, FixedPoint, Precision
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 from hypersonic.sim.bus import Bench, Item, Sink, Source

@@ -15,8 +15,7 @@ import numpy as np
 from cocotb.triggers import Timer
 
 from hypersonic.firmware.kernel.top import rtl_sources
-from hypersonic.hls.da.network import Precision
-from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
+from hypersonic.hls.fixed import FixedPoint, Overflow, Precision, Rounding
 from hypersonic.sim.cocotb_run import run_bench
 
 _LATENCY = 3

@@ -6,8 +6,7 @@ from __future__ import annotations
 import itertools
 import random
 
-from hypersonic.hls.da.network import Precision
-from hypersonic.hls.fixed import Overflow, Rounding
+from hypersonic.hls.fixed import Overflow, Precision, Rounding
 from hypersonic.sim.stream_bench import Beat, Dut, Stalls, StreamBench
 
 _VALUES = 600

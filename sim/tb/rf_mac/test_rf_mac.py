@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from hypersonic.hls.da.network import Precision
-from hypersonic.hls.fixed import Overflow, Rounding
+from hypersonic.hls.fixed import Overflow, Precision, Rounding
 from hypersonic.sim.stream_bench import Beat, Dut, Stalls, StreamBench, beats_of, pack, unpack
 
 RESULT = Precision(8, 4, True, Rounding.RND_CONV, Overflow.SAT)

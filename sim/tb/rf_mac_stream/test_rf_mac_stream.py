@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from hypersonic.hls.da.network import Precision
+from hypersonic.hls.fixed import Precision
 from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of, pack
 
 X, W, ACC, HIDDEN, Y = Precision(8, 4), Precision(6, 4), Precision(20, 8), Precision(9, 3), Precision(12, 5)

@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from hypersonic.hls.da.network import Precision
-from hypersonic.hls.fixed import Overflow, Rounding
+from hypersonic.hls.fixed import Overflow, Precision, Rounding
 from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of, pack, sized
 
 #: finer than any value of these benches

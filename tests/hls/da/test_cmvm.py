@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hypersonic.hls.da.cmvm import BLOCK, evenly, factored
 from hypersonic.hls.da.graph import AdderGraph, operands
-from hypersonic.hls.da.network import UnsupportedLayerError
+from hypersonic.hls.errors import UnsupportedLayerError
 
 _LOW, _HIGH = -128, 127
 

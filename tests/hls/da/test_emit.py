@@ -11,22 +11,10 @@ import pytest
 
 from hypersonic.hls.core import Core
 from hypersonic.hls.da.lower import adder_graph
-from hypersonic.hls.da.network import (
-    Activation,
-    Concatenation,
-    Constants,
-    Dense,
-    Layer,
-    Merge,
-    MergeOperation,
-    Network,
-    Precision,
-    Scaling,
-    Source,
-)
+from hypersonic.hls.da.network import Activation, Concatenation, Dense, Layer, Merge, MergeOperation, Network, Scaling, Source
 from hypersonic.hls.da.write import write_core
-from hypersonic.hls.fixed import Overflow, Rounding
-from hypersonic.hls.project import ProjectError
+from hypersonic.hls.errors import ProjectError
+from hypersonic.hls.fixed import Constants, Overflow, Precision, Rounding
 from hypersonic.hls.row import Row
 from hypersonic.hls.rtl_sim import RtlCore, Stalls, compile_cores
 from hypersonic.hls.spec import SpecMismatchError, TensorSpec

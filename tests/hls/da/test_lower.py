@@ -17,22 +17,10 @@ from hypersonic.hls.da.cmvm import BLOCK
 from hypersonic.hls.da.delay import FF_OUT, FF_SETUP, WIRE
 from hypersonic.hls.da.graph import AdderGraph, Wrap, operands
 from hypersonic.hls.da.lower import adder_graph
-from hypersonic.hls.da.network import (
-    Activation,
-    Concatenation,
-    Constants,
-    Dense,
-    Layer,
-    Merge,
-    MergeOperation,
-    Network,
-    Precision,
-    Scaling,
-    Source,
-    UnsupportedLayerError,
-)
+from hypersonic.hls.da.network import Activation, Concatenation, Dense, Layer, Merge, MergeOperation, Network, Scaling, Source
 from hypersonic.hls.da.schedule import schedule
-from hypersonic.hls.fixed import Overflow, Rounding
+from hypersonic.hls.errors import UnsupportedLayerError
+from hypersonic.hls.fixed import Constants, Overflow, Precision, Rounding
 from tests.hls.precisions import fixed_points, precision_of
 
 precisions = fixed_points(24).map(precision_of)

@@ -12,9 +12,8 @@ from hypersonic.firmware.estimate.yosys import synthesise
 from hypersonic.hls.da.delay import FF_OUT, FF_SETUP, LUT, WIRE, adder_ps, is_power_of_two
 from hypersonic.hls.da.emit import Lanes, network_module
 from hypersonic.hls.da.graph import AdderGraph
-from hypersonic.hls.da.network import Precision
 from hypersonic.hls.da.schedule import Schedule, schedule
-from hypersonic.hls.fixed import Rounding
+from hypersonic.hls.fixed import Precision, Rounding
 
 WIDTH = 12
 

@@ -16,11 +16,11 @@ import numpy as np
 import yaml
 
 from hypersonic.hls.convert import convert
+from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend.keras.model import use_keras_2
 from hypersonic.hls.frontend.onnx.draw import draw
 from hypersonic.hls.frontend.onnx.graph import load_proto, read_graph
 from hypersonic.hls.frontend.onnx.model import load_onnx
-from hypersonic.hls.project import ConversionError
 
 Shape = tuple[int, ...]
 

@@ -12,8 +12,8 @@ from typing import Any
 import yaml
 
 from hypersonic.hls.convert import convert
+from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend.keras.model import use_keras_2
-from hypersonic.hls.project import ConversionError
 
 
 def cases() -> dict[str, tuple[Callable[[], Any], dict[str, Any]]]:

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hypersonic.hls.da.network import Precision
-from hypersonic.hls.fixed import Overflow, Rounding
+from hypersonic.hls.fixed import Overflow, Precision, Rounding
 from hypersonic.hls.frontend.merges import in_tree, keep_all_bits, pair_names
 
 PRECISIONS = st.builds(Precision, st.integers(1, 20), st.integers(-4, 24), st.booleans())

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from hypersonic.hls.csim.compiled import Csim, compile_csim
-from hypersonic.hls.da.network import UnsupportedLayerError
+from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.frontend.onnx import model as onnx_model
 from hypersonic.hls.frontend.traps import check_graph

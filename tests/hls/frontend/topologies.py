@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from hypersonic.hls.project import ConversionError
+from hypersonic.hls.errors import ConversionError
 
 STREAM, PARALLEL = "io_stream", "io_parallel"
 

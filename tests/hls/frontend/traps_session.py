@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hypersonic.hls.da.read import read_network, tensor_types
+from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend.keras.model import keras_model, use_keras_2
 from hypersonic.hls.frontend.notes import hls4ml_warnings, notes
 from hypersonic.hls.frontend.reuse import check_own_settings
 from hypersonic.hls.frontend.settings import check_settings, spread_model_settings
 from hypersonic.hls.frontend.softmax import check_softmax
 from hypersonic.hls.frontend.traps import check_graph
-from hypersonic.hls.project import ConversionError
 from hypersonic.hls.rf.plan import plan
 from hypersonic.hls.rf.read import read_rf_network
 from hypersonic.hls.rf.stage import Pipeline

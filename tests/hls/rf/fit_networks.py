@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hypersonic.hls.da.network import Constants, Precision
+from hypersonic.hls.fixed import Constants, Precision
 from hypersonic.hls.rf.layers import (
     Dense,
     Depthwise,

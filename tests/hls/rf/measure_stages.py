@@ -23,8 +23,7 @@ import numpy as np
 from hypersonic.firmware.estimate.module_tree import module_of
 from hypersonic.firmware.estimate.yosys import MAP, plain, run
 from hypersonic.firmware.platform import Resources
-from hypersonic.hls.da.network import Constants, Precision
-from hypersonic.hls.fixed import Overflow, Rounding
+from hypersonic.hls.fixed import Constants, Overflow, Precision, Rounding
 from hypersonic.hls.rf.fit.shapes import dense_shapes
 from hypersonic.hls.rf.layers import Dense, Depthwise, RfNetwork, Tensor, layer_inputs
 from hypersonic.hls.rf.plan import plan

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hypersonic.hls.da.network import Precision
+from hypersonic.hls.fixed import Precision
 from hypersonic.hls.rf import cost
 from hypersonic.hls.rf.cost import NOTHING, Amounts, stage_cost
 from hypersonic.hls.rf.stage import Stage, Stream, Timing

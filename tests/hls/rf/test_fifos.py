@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hypersonic.hls.da.network import Constants, Precision
+from hypersonic.hls.fixed import Constants, Precision
 from hypersonic.hls.rf.layers import (
     Concatenate,
     Dense,

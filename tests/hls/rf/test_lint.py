@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from hypersonic.hls.core import AXIS_RTL, RF_RTL, Core
-from hypersonic.hls.da.network import Constants, Precision, UnsupportedLayerError
-from hypersonic.hls.fixed import Overflow, Rounding
+from hypersonic.hls.errors import UnsupportedLayerError
+from hypersonic.hls.fixed import Constants, Overflow, Precision, Rounding
 from hypersonic.hls.rf.layers import (
     Concatenate,
     Dense,

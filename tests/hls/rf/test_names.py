@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hypersonic.hls.core import Core
-from hypersonic.hls.da.network import Constants, Precision
+from hypersonic.hls.fixed import Constants, Precision
 from hypersonic.hls.rf.layers import (
     Concatenate,
     Dense,

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hypersonic.hls.da.network import Constants, Precision, UnsupportedLayerError
+from hypersonic.hls.errors import UnsupportedLayerError
+from hypersonic.hls.fixed import Constants, Precision
 from hypersonic.hls.rf.fit.shapes import dense_shape, notes
 from hypersonic.hls.rf.layers import Dense, Map, MapFunction, Merge, MergeOperation, RfNetwork, Tensor, Window
 from hypersonic.hls.rf.plan import plan

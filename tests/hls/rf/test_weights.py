@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from hypersonic.hls.core import WEIGHT_BITS, Core, WeightStream
-from hypersonic.hls.da.network import Constants, Precision
-from hypersonic.hls.fixed import FixedPoint
+from hypersonic.hls.fixed import Constants, FixedPoint, Precision
 from hypersonic.hls.rf.feeds import clocks_a_word, feed_beats, row_beats, weight_streams, words_a_beat
 from hypersonic.hls.rf.layers import Dense, RfNetwork, Tensor, WeightsIn, Window
 from hypersonic.hls.rf.plan import plan

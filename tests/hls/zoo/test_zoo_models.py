@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend import description
 from hypersonic.hls.frontend.description import DescriptionError, find_model
-from hypersonic.hls.project import ConversionError
 from hypersonic.hls.zoo_models import made_model, sources_of
 
 NETWORK = """
