@@ -140,16 +140,19 @@ def test_an_http_client_that_sends_half_a_request_is_cut_off(running: Site, sent
 
 def test_a_stream_that_outruns_its_client_ends_and_the_memory_is_bounded(running: Site) -> None:
     """A gigabyte of answers for a client that reads nothing: no more than the budget is ever kept, and then nothing."""
-    before = running.cut_off("reads_too_little")
+    # on a loaded machine the answers may come so slowly that the client is cut off for reading nothing before the budget is full
+    faults = ("reads_too_little", "reads_nothing")
+    before = [running.cut_off(fault) for fault in faults]
     with grpc_client(running) as slow, others(running) as clients:
         slow.call("ModelStreamInfer", request("repeat", np.array([1024, 1 << 18, 0])))
         most = 0
-        while running.cut_off("reads_too_little") == before:
+        while (after := [running.cut_off(fault) for fault in faults]) == before:
             most = max(most, running.resident_bytes)
         clients.more(10)
-        assert b"too slowly" in slow.read_all()
+        if after[0] > before[0]:
+            assert b"too slowly" in slow.read_all()
+            assert "is cut off: the client reads its answers too slowly" in running.program.log
     assert most < (3 * BUDGET_BYTES)
-    assert "is cut off: the client reads its answers too slowly" in running.program.log
     running.wait_for(lambda: held(running) == (0, 0))
 
 

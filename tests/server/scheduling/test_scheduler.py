@@ -331,6 +331,7 @@ def test_bytes_in_flight_are_bounded(serve: Serve) -> None:
         assert caught.value.status() == "StatusCode.RESOURCE_EXHAUSTED"
         running.script.gate.set()
         first.result()
+        wait_for(lambda: running.server.service.admission.requests == 0)  # its answer has been read a moment before
         np.testing.assert_array_equal(running.infer(rows(150)), sums(rows(150)))
 
 
