@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hypersonic.hls.da.read import precision_of
 from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.fixed import MAX_WIDTH, Overflow, Precision
-from hypersonic.hls.rf.tables import exp_values, inverse_values
+from hypersonic.hls.rf.parts.tables import exp_values, inverse_values
 
 Range = tuple[float, float]
 Numbers = NDArray[np.float64]

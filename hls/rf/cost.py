@@ -12,10 +12,10 @@ from dataclasses import dataclass, fields
 from math import ceil
 
 from hypersonic.hls.core import WEIGHT_BITS
-from hypersonic.hls.rf.feeds import feed_beats
 from hypersonic.hls.rf.layers import WeightsIn
 from hypersonic.hls.rf.report import block_rams, dsps, ultra_rams
 from hypersonic.hls.rf.stage import Feed, Pipeline, Stage
+from hypersonic.hls.rf.top.weights import feed_beats
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.rf.stage import Pipeline, Stage
-from hypersonic.hls.rf.stages.elements import fifo_stage
+from hypersonic.hls.rf.stages.map import fifo_stage
 from hypersonic.hls.rf.timing import Clocks, clocks_among_rows, common_forks, dependences, waiting
 
 _Beats = dict[str, NDArray[np.int64]]

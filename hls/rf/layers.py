@@ -205,7 +205,7 @@ class Map:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A curve by a table of `size` entries over span = 2**span_log2 units of x; nnet_activation.h, rf/tables.py.
+    """A curve by a table of `size` entries over span = 2**span_log2 units of x; nnet_activation.h, rf/parts/tables.py.
 
     sigmoid, tanh, softplus, softsign: y = values[min(max(int(x * size / span) + size / 2, 0), size - 1)], int() towards zero.
     elu, selu (negative_only): y = result(scale * x) where x >= 0, else values[min(int(-x * size / span), size - 1)].

@@ -38,10 +38,12 @@ from hypersonic.hls.rf.layers import (
     ZeroPad,
     layer_inputs,
 )
-from hypersonic.hls.rf.limits import check_stage
-from hypersonic.hls.rf.scope import Scope
+from hypersonic.hls.rf.parts import windows
+from hypersonic.hls.rf.parts.limits import check_stage
 from hypersonic.hls.rf.stage import Pipeline, Stage, Stream
-from hypersonic.hls.rf.stages import elements, products, windows
+from hypersonic.hls.rf.stages import dense as products
+from hypersonic.hls.rf.stages import map as elements
+from hypersonic.hls.rf.top.scope import Scope
 
 #: rows up to so many bits come and go as one beat
 WHOLE_ROW_BITS = 8192

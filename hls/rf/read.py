@@ -16,15 +16,6 @@ import numpy as np
 
 from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.fixed import Constants
-from hypersonic.hls.rf.attributes import (
-    check_accumulator,
-    constants,
-    precision,
-    refuse,
-    shape_text,
-    tensor,
-    window,
-)
 from hypersonic.hls.rf.layers import (
     Concatenate,
     Dense,
@@ -44,8 +35,9 @@ from hypersonic.hls.rf.layers import (
     ZeroPad,
     layer_inputs,
 )
-from hypersonic.hls.rf.stages.activations import read_activation, read_softmax
-from hypersonic.hls.rf.stages.pooling import read_global_pool, read_pool
+from hypersonic.hls.rf.parts.attributes import check_accumulator, constants, precision, refuse, shape_text, tensor, window
+from hypersonic.hls.rf.stages.pool import read_global_pool, read_pool
+from hypersonic.hls.rf.stages.table import read_activation, read_softmax
 
 #: hls4ml strategies that compute the same sums
 _STRATEGIES = ("latency", "resource")

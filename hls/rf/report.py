@@ -6,9 +6,9 @@ from __future__ import annotations
 from math import ceil
 from typing import Any
 
-from hypersonic.hls.rf.feeds import row_beats
 from hypersonic.hls.rf.stage import Pipeline, Stage
 from hypersonic.hls.rf.timing import Clocks, busy
+from hypersonic.hls.rf.top.weights import row_beats
 
 
 def figures(pipeline: Pipeline, timed: Clocks) -> dict[str, Any]:

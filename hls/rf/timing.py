@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.rf.feeds import row_beats
-from hypersonic.hls.rf.ports import is_whole, port_beats
 from hypersonic.hls.rf.stage import Pipeline, Stage, Timing
+from hypersonic.hls.rf.top.ports import is_whole, port_beats
+from hypersonic.hls.rf.top.weights import row_beats
 
 
 @dataclass(frozen=True, eq=False)

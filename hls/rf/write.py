@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Pipeline on disk: <name>_core.sv, which joins the stages, the files they read, and core.json.
 
-The top's ports are those of Core, see rf/ports.py for rows too large for one beat.
+The top's ports are those of Core, see rf/top/ports.py for rows too large for one beat.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any
 
 from hypersonic.hls.core import AXIS_RTL, RF_RTL, Core
 from hypersonic.hls.errors import UnsupportedLayerError
-from hypersonic.hls.rf.feeds import feed_lines, loaded, port_lines, streamed, weight_streams, write_weights
 from hypersonic.hls.rf.layers import RfNetwork
 from hypersonic.hls.rf.plan import WHOLE_ROW_BITS, plan
-from hypersonic.hls.rf.ports import entrance, fork, packets, port_lanes, port_width, way_out
 from hypersonic.hls.rf.report import figures
 from hypersonic.hls.rf.stage import Pipeline, Stage, Stream, Value
 from hypersonic.hls.rf.timing import Clocks, clocks
+from hypersonic.hls.rf.top.ports import entrance, fork, packets, port_lanes, port_width, way_out
+from hypersonic.hls.rf.top.weights import feed_lines, loaded, port_lines, streamed, weight_streams, write_weights
 from hypersonic.hls.row import Row
 
 #: an instance in one of our modules, whose parameters always follow

@@ -19,9 +19,9 @@ from hypersonic.hls.rf.cost import KINDS, LABELS, NOTHING, Amounts, pipeline_cos
 from hypersonic.hls.rf.fit.shapes import dense_shapes, divisors
 from hypersonic.hls.rf.fit.sketch import sketch, weight_widths
 from hypersonic.hls.rf.layers import Dense, Depthwise, RfNetwork, WeightsIn
+from hypersonic.hls.rf.parts.windows import least_interval
 from hypersonic.hls.rf.plan import WHOLE_ROW_BITS
 from hypersonic.hls.rf.stage import Pipeline
-from hypersonic.hls.rf.stages.windows import least_interval
 from hypersonic.hls.rf.timing import Clocks, busy, clocks, row_interval
 
 #: designs that are sketched at even steps from the fastest to the smallest, and then between the two at the card's edge

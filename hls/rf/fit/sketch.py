@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hypersonic.hls.rf.casts import signed_width
 from hypersonic.hls.rf.layers import Dense, RfNetwork, Tensor, Window
+from hypersonic.hls.rf.parts.casts import signed_width
+from hypersonic.hls.rf.parts.windows import least_interval
 from hypersonic.hls.rf.plan import WHOLE_ROW_BITS, Builder
 from hypersonic.hls.rf.stage import Pipeline, Stage, Stream
-from hypersonic.hls.rf.stages.products import mac_around
-from hypersonic.hls.rf.stages.windows import least_interval
+from hypersonic.hls.rf.stages.dense import mac_around
 from hypersonic.hls.rf.timing import offered, row_interval
 
 

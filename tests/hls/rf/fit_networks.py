@@ -22,7 +22,7 @@ from hypersonic.hls.rf.layers import (
     Tensor,
     Window,
 )
-from hypersonic.hls.rf.stages.windows import window_shape
+from hypersonic.hls.rf.parts.windows import window_shape
 
 KIND, ACCUM = Precision(8, 4), Precision(24, 12)
 _NONE = Constants(np.zeros(0, dtype=np.int64), 0)

@@ -34,8 +34,8 @@ from hypersonic.hls.rf.layers import (
     ZeroPad,
     layer_inputs,
 )
-from hypersonic.hls.rf.stages.elements import table_value
-from hypersonic.hls.rf.stages.windows import window_shape
+from hypersonic.hls.rf.parts.windows import window_shape
+from hypersonic.hls.rf.stages.map import table_value
 
 Numbers = NDArray[Any]  # of Python integers
 

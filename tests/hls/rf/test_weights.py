@@ -12,12 +12,12 @@ import pytest
 
 from hypersonic.hls.core import WEIGHT_BITS, Core, WeightStream
 from hypersonic.hls.fixed import Constants, FixedPoint, Precision
-from hypersonic.hls.rf.feeds import clocks_a_word, feed_beats, row_beats, weight_streams, words_a_beat
 from hypersonic.hls.rf.layers import Dense, RfNetwork, Tensor, WeightsIn, Window
 from hypersonic.hls.rf.plan import plan
 from hypersonic.hls.rf.report import figures
 from hypersonic.hls.rf.stage import Feed, Memory
 from hypersonic.hls.rf.timing import clocks
+from hypersonic.hls.rf.top.weights import clocks_a_word, feed_beats, row_beats, weight_streams, words_a_beat
 from hypersonic.hls.rf.write import write_rf_core
 from hypersonic.hls.row import Row
 from hypersonic.hls.rtl_sim import RtlCore, Stalls

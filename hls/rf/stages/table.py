@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.fixed import Constants, Overflow, Precision
-from hypersonic.hls.rf.attributes import constants, precision, refuse
 from hypersonic.hls.rf.layers import Layer, Map, MapFunction, Softmax, SoftmaxKind, Table, Tensor
-from hypersonic.hls.rf.tables import CURVES, SELU_LAMBDA, SELU_SCALE, curve_values, exp_values, inverse_values
+from hypersonic.hls.rf.parts.attributes import constants, precision, refuse
+from hypersonic.hls.rf.parts.tables import CURVES, SELU_LAMBDA, SELU_SCALE, curve_values, exp_values, inverse_values
 
 _NONE = Constants(np.zeros(0, dtype=np.int64), 0)
 

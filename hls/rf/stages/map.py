@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.fixed import Constants, Overflow, Precision
-from hypersonic.hls.rf.casts import at_fraction, overflow, result_parameters, rounding, signed_width
 from hypersonic.hls.rf.layers import (
     Concatenate,
     Embedding,
@@ -27,9 +26,10 @@ from hypersonic.hls.rf.layers import (
     Upsample,
     ZeroPad,
 )
-from hypersonic.hls.rf.needs import each, groups, parts
+from hypersonic.hls.rf.parts.casts import at_fraction, overflow, result_parameters, rounding, signed_width
+from hypersonic.hls.rf.parts.needs import each, groups, parts
+from hypersonic.hls.rf.parts.windows import window_shape
 from hypersonic.hls.rf.stage import Memory, Stage, Stream, Timing, Value
-from hypersonic.hls.rf.stages.windows import window_shape
 
 #: clocks from the edge that takes a beat to the one at which its result can be taken
 TABLE_CYCLES = 9

@@ -7,10 +7,10 @@ from hypersonic.hls.names import Namespace
 
 _WIRES = ("tvalid", "tready", "tdata", "tlast")
 
-#: made of a stream's name (rf/ports.py, rf/write.py)
+#: made of a stream's name (rf/top/ports.py, rf/write.py)
 _STREAM = (*(f"{{}}_{wire}" for wire in (*_WIRES, "turn")), "unused_{}")
 
-#: made of a stage's name (rf/write.py, rf/feeds.py); "{}" alone begins the names of its memory files
+#: made of a stage's name (rf/write.py, rf/top/weights.py); "{}" alone begins the names of its memory files
 _STAGE = (
     "{}", "u_{}", "u_{}_weights", "u_{}_beats", "unused_{}_beat",
     *(f"{{}}_{feed}_{wire}" for feed in ("w", "beat") for wire in _WIRES),

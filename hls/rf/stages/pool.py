@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from hypersonic.hls.fixed import Constants, Overflow, Precision
-from hypersonic.hls.rf.attributes import SHIFT_INVARIANT, precision, refuse, window
 from hypersonic.hls.rf.layers import GlobalPool, Layer, Map, MapFunction, Pool, PoolOperation, Tensor
+from hypersonic.hls.rf.parts.attributes import SHIFT_INVARIANT, precision, refuse, window
 
 _NONE = Constants(np.zeros(0, dtype=np.int64), 0)
 

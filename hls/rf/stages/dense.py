@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.fixed import Constants, Precision, Rounding
-from hypersonic.hls.rf.attributes import accumulator_bias
-from hypersonic.hls.rf.casts import accumulator_parameters, result_parameters, signed_width
-from hypersonic.hls.rf.feeds import clocks_a_word
 from hypersonic.hls.rf.layers import Dense, Depthwise, WeightsIn
-from hypersonic.hls.rf.needs import groups as beats_together
-from hypersonic.hls.rf.needs import vectors
+from hypersonic.hls.rf.parts.attributes import accumulator_bias
+from hypersonic.hls.rf.parts.casts import accumulator_parameters, result_parameters, signed_width
+from hypersonic.hls.rf.parts.needs import groups as beats_together
+from hypersonic.hls.rf.parts.needs import vectors
 from hypersonic.hls.rf.stage import Feed, Memory, Stage, Stream, Timing, Value
+from hypersonic.hls.rf.top.weights import clocks_a_word
 
 #: a memory's contents, (words, fields)
 Words = NDArray[Any]
