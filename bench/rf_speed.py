@@ -28,7 +28,8 @@ from hypersonic.hls.core import Core
 from hypersonic.hls.csim.compiled import Csim, compile_csim
 from hypersonic.hls.fixed import Constants, FixedPoint, Precision
 from hypersonic.hls.project import HlsProject
-from hypersonic.hls.rf.layers import Dense, RfNetwork, Tensor
+from hypersonic.hls.rf.layers import RfNetwork, Tensor
+from hypersonic.hls.rf.stages.dense import Dense
 from hypersonic.hls.rf.write import write_rf_core
 from hypersonic.hls.row import Row
 from hypersonic.hls.rtl_sim import RtlCore

@@ -11,11 +11,9 @@ from typing import NamedTuple
 from hypersonic.hls.errors import ProjectError
 from hypersonic.hls.project import read_json
 from hypersonic.hls.row import Row
+from hypersonic.hls.weight_stream import WeightStream
 
 _SCHEMA = 5
-
-#: bits of a beat of a weight stream, a card's AXI beat
-WEIGHT_BITS = 512
 
 #: the shared stream modules (axis_fifo, axis_skid, axis_free_running)
 RTL = Path(__file__).resolve().parent / "rtl"
@@ -63,22 +61,6 @@ class Port:
     def beats(self) -> int:
         """Beats of a row."""
         return sum(self.tensor_beats)
-
-
-@dataclass(frozen=True)
-class WeightStream:
-    """What one weight stream of a core takes of the weights' file: `beats` beats of WEIGHT_BITS from `first` on, once after
-    a reset, or over and over where it repeats."""
-
-    first: int
-    beats: int
-    repeats: bool
-
-    def __post_init__(self) -> None:
-        if self.first < 0 or self.beats < 1:
-            raise ProjectError(
-                f"a weight stream has {self.beats} beats from {self.first} on, expected 1 or more from 0 or more"
-            )
 
 
 class Logic(NamedTuple):

@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.cache import cached
-from hypersonic.hls.core import RTL, WEIGHT_BITS, Core, Port
+from hypersonic.hls.core import RTL, Core, Port
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import SpecMismatchError
 from hypersonic.hls.verilator import shared_library
+from hypersonic.hls.weight_stream import WEIGHT_BITS
 
 _HARNESS = RTL / "core_harness.cpp"
 _LIBRARY = "libcores.so"

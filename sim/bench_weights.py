@@ -15,10 +15,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.core import AXIS_RTL, WEIGHT_BITS, Core, WeightStream
+from hypersonic.hls.core import AXIS_RTL, Core
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
+from hypersonic.hls.weight_stream import WEIGHT_BITS, WeightStream
 
 #: beats of the second stream for each row
 ROW_BEATS = 3

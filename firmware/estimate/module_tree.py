@@ -16,7 +16,7 @@ from typing import Any
 
 from hypersonic.firmware.estimate.yosys import SynthesisError
 from hypersonic.firmware.platform import RESOURCE_NAMES, Resources
-from hypersonic.hls.rf.report import block_rams
+from hypersonic.hls.rf.cost import block_rams
 
 #: cell -> LUTs it takes; carry chains and multiplexers take none of their own
 _LUTS = {

@@ -35,9 +35,10 @@ from hypersonic.firmware.platform import RESOURCE_NAMES, Flow, Platform, Resourc
 from hypersonic.firmware.xclbin.connectivity import LABELS, LIMITS_PERCENT, describe_places, plan_link
 from hypersonic.hls.cache import cached
 from hypersonic.hls.core import RTL as CORE_RTL
-from hypersonic.hls.core import WEIGHT_BITS, Core
+from hypersonic.hls.core import Core
 from hypersonic.hls.errors import ProjectError
 from hypersonic.hls.verilator import ToolError
+from hypersonic.hls.weight_stream import WEIGHT_BITS
 
 Progress = Callable[[str], None]
 

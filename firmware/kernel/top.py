@@ -11,11 +11,12 @@ from hypersonic.firmware.errors import FirmwareError
 from hypersonic.firmware.kernel import registers
 from hypersonic.firmware.kernel.converters import SEVERAL, TO_FIXED, TO_WIRE, beats_literal, input_text, output_text, parts
 from hypersonic.firmware.verilog import instance, stream_ports, vector
-from hypersonic.hls.core import AXIS_RTL, RF_RTL, WEIGHT_BITS, Core, Port
+from hypersonic.hls.core import AXIS_RTL, RF_RTL, Core, Port
 from hypersonic.hls.keywords import KEYWORDS
 from hypersonic.hls.row import Row
 from hypersonic.hls.sources import source_files
 from hypersonic.hls.spec import TensorSpec
+from hypersonic.hls.weight_stream import WEIGHT_BITS
 
 #: the kernel's own modules; beside each module lies <module>.f, the files it needs in compile order
 RTL = Path(__file__).resolve().parents[1] / "rtl"

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.rf.stage import Pipeline, Stage
-from hypersonic.hls.rf.stages.map import fifo_stage
 from hypersonic.hls.rf.timing import Clocks, clocks_among_rows, common_forks, dependences, waiting
 
 _Beats = dict[str, NDArray[np.int64]]
@@ -28,8 +27,13 @@ def with_fifos(pipeline: Pipeline) -> Pipeline:
             fifo = stages[at]
             beats = max(_by_clocks(fifo, join, timed), *(_by_needs(fifo, join, one) for one in needed))
             depth = 1 << max(1, beats.bit_length())
-            stages[at] = fifo_stage(fifo.name, fifo.layer, fifo.inputs[0], fifo.outputs[0], depth)
+            stages[at] = with_depth(fifo, depth)
     return replace(pipeline, stages=tuple(stages))
+
+
+def with_depth(fifo: Stage, depth: int) -> Stage:
+    """The axis_fifo with room for so many beats."""
+    return replace(fifo, parameters={**fifo.parameters, "DEPTH": depth}, ram_bits=depth * int(fifo.parameters["WIDTH"]))
 
 
 def _by_clocks(fifo: Stage, join: Stage, timed: Clocks) -> int:

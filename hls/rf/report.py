@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-from math import ceil
 from typing import Any
 
-from hypersonic.hls.rf.stage import Pipeline, Stage
+from hypersonic.hls.rf.cost import block_rams, dsps, ultra_rams
+from hypersonic.hls.rf.stage import Pipeline, Stage, row_beats
 from hypersonic.hls.rf.timing import Clocks, busy
-from hypersonic.hls.rf.top.weights import row_beats
 
 
 def figures(pipeline: Pipeline, timed: Clocks) -> dict[str, Any]:
@@ -56,34 +55,6 @@ def _loaded_rams(stage: Stage) -> int:
     return ultra_rams(len(feed.words.words), feed.words.width) if feed and not feed.repeats else 0
 
 
-#: (words, bits) a RAMB36E2 can be, simple dual port (UG573)
-_RAMB36 = ((512, 72), (1024, 36), (2048, 18), (4096, 9), (8192, 4), (16384, 2), (32768, 1))
-#: words of a memory that is made of look-up tables instead
-_LUT_WORDS = 64
-
-
-def block_rams(words: int, width: int) -> int:
-    """RAMB36E2 of a memory, in their best shape; none for one so small that look-up tables hold it. An estimate."""
-    if words <= _LUT_WORDS:
-        return 0
-    return min(ceil(words / depth) * ceil(width / bits) for depth, bits in _RAMB36)
-
-
-def ultra_rams(words: int, width: int) -> int:
-    """URAM288 of a memory: 4096 words of 72 bits each (UG573)."""
-    return ceil(words / 4096) * ceil(width / 72)
-
-
 def _dsps(stage: Stage) -> int:
     x = int(stage.parameters.get("X_WIDTH", 1)) + (not stage.parameters.get("X_SIGNED", 1))
     return dsps(x, int(stage.parameters.get("W_WIDTH", stage.parameters.get("FACTOR_WIDTH", x))))
-
-
-def dsps(x: int, w: int) -> int:
-    """DSP48E2 of a multiplier of two's complement numbers of so many bits: 27 x 18, wider ones in pieces of 26 and 17 bits
-    (UG579). An estimate."""
-    return min(_pieces(a, 27) * _pieces(b, 18) for a, b in ((x, w), (w, x)))
-
-
-def _pieces(width: int, port: int) -> int:
-    return 1 if width <= port else ceil((width - 1) / (port - 1))

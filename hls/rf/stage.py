@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An rf core as hardware: stages (instances of hls/rtl/rf_*.sv), the streams between them, and the files they read."""
+"""An rf core as hardware: stages (instances of hls/rtl/rf/rf_*.sv), the streams between them, and the files they read."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import ceil
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.fixed import Precision
+from hypersonic.hls.weight_stream import WEIGHT_BITS
 
 Value = int | str
 
@@ -48,6 +50,11 @@ class Memory:
         return sum(self.widths) * fields // len(self.widths)
 
     @property
+    def shape(self) -> tuple[int, int]:
+        """Words, and bits of a word."""
+        return len(self.words), self.width
+
+    @property
     def bits(self) -> int:
         return self.width * len(self.words)
 
@@ -62,8 +69,8 @@ class Memory:
             return _bits(words, each, sum(each))
         size = -(-sum(each) // 8)
         packed = b"".join(_word(word, each).to_bytes(size, "little") for word in words)
-        found = np.unpackbits(np.frombuffer(packed, dtype=np.uint8).reshape(-1, size), axis=1, bitorder="little")
-        return found[:, : sum(each)]
+        bits = np.unpackbits(np.frombuffer(packed, dtype=np.uint8).reshape(-1, size), axis=1, bitorder="little")
+        return bits[:, : sum(each)]
 
 
 #: words turned into bits at once: a network has millions of weights
@@ -167,3 +174,61 @@ class Pipeline:
     inputs: tuple[Stream, ...]
     outputs: tuple[Stream, ...]
     notes: tuple[str, ...] = field(default=())
+
+
+# ---------------------------------------------------------------- streams at the ports
+def is_whole(streams: tuple[Stream, ...]) -> bool:
+    """Whether a row is one beat of all these side by side."""
+    return all(stream.beats == 1 for stream in streams)
+
+
+def port_width(streams: tuple[Stream, ...]) -> int:
+    """Bits of the port's tdata."""
+    widths = [stream.width for stream in streams]
+    return sum(widths) if is_whole(streams) else max(widths)
+
+
+def port_lanes(streams: tuple[Stream, ...]) -> tuple[int, ...]:
+    """Core's x_lanes or y_lanes."""
+    return () if is_whole(streams) else tuple(stream.lanes for stream in streams)
+
+
+def port_beats(streams: tuple[Stream, ...]) -> int:
+    """Beats of a row at the port."""
+    return 1 if is_whole(streams) else sum(stream.beats for stream in streams)
+
+
+# ---------------------------------------------------------------- weights that come at run time
+#: beats that a stream which repeats has at least: far more than are on their way at once
+_LEAST_BEATS = 1024
+
+
+def clocks_a_word(width: int) -> int:
+    """Beats, and so clocks at least, of one word of so many bits."""
+    return ceil(width / WEIGHT_BITS)
+
+
+def words_a_beat(feed: Feed) -> int:
+    """Words that share a beat: 1 where each takes whole beats."""
+    most = WEIGHT_BITS // feed.words.width
+    if not feed.repeats or most < 2:
+        return 1
+    return next(count for count in range(most, 0, -1) if len(feed.words.words) % count == 0)
+
+
+def feed_beats(feed: Feed) -> int:
+    """Beats of all its words once."""
+    return len(feed.words.words) // words_a_beat(feed) * clocks_a_word(feed.words.width)
+
+
+def copies(feed: Feed) -> int:
+    """How often its words stand in the file."""
+    return ceil(_LEAST_BEATS / feed_beats(feed)) if feed.repeats else 1
+
+
+def row_beats(stage: Stage) -> int:
+    """Beats that a row takes of the card's memory in this stage."""
+    if not stage.feed or not stage.feed.repeats:
+        return 0
+    vectors = stage.timing.ii // (len(stage.feed.words.words) * clocks_a_word(stage.feed.words.width))
+    return vectors * feed_beats(stage.feed)

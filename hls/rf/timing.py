@@ -9,9 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.rf.stage import Pipeline, Stage, Timing
-from hypersonic.hls.rf.top.ports import is_whole, port_beats
-from hypersonic.hls.rf.top.weights import row_beats
+from hypersonic.hls.rf.stage import Pipeline, Stage, Timing, is_whole, port_beats, row_beats
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,9 +78,9 @@ def dependences(pipeline: Pipeline, fork: Stage | None) -> dict[str, NDArray[np.
         known = {stream.name: np.full(stream.beats, -1, dtype=np.int64) for stream in pipeline.inputs}
     for stage in pipeline.stages:
         free = Timing(stage.timing.needs, 0, 0, 0)
-        made = free.departures(tuple(known[stream.name] for stream in stage.inputs))
+        departures = free.departures(tuple(known[stream.name] for stream in stage.inputs))
         for stream in stage.outputs:
-            known[stream.name] = np.arange(stream.beats, dtype=np.int64) if stage is fork else made
+            known[stream.name] = np.arange(stream.beats, dtype=np.int64) if stage is fork else departures
     return known
 
 
@@ -103,9 +101,9 @@ def _forks_behind(pipeline: Pipeline, last: Stage | None = None) -> dict[str, se
     """For each stream the names of the forks it comes from; last: a fork that nobody looks behind."""
     behind: dict[str, set[str]] = {stream.name: set() for stream in pipeline.inputs}
     for stage in pipeline.stages:
-        found = set[str]().union(*(behind[stream.name] for stream in stage.inputs)) if stage is not last else set()
+        forks = set[str]().union(*(behind[stream.name] for stream in stage.inputs)) if stage is not last else set()
         for stream in stage.outputs:
-            behind[stream.name] = found | ({stage.name} if len(stage.outputs) > 1 else set())
+            behind[stream.name] = forks | ({stage.name} if len(stage.outputs) > 1 else set())
     return behind
 
 

@@ -12,21 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from hypersonic.hls.core import AXIS_RTL, RF_RTL, Core
-from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.rf.layers import RfNetwork
 from hypersonic.hls.rf.plan import WHOLE_ROW_BITS, plan
+from hypersonic.hls.rf.registry import stage_type
 from hypersonic.hls.rf.report import figures
-from hypersonic.hls.rf.stage import Pipeline, Stage, Stream, Value
+from hypersonic.hls.rf.stage import Pipeline, Stage, Stream, Value, port_lanes, port_width
 from hypersonic.hls.rf.timing import Clocks, clocks
-from hypersonic.hls.rf.top.ports import entrance, fork, packets, port_lanes, port_width, way_out
+from hypersonic.hls.rf.top.ports import entrance, packets, way_out
 from hypersonic.hls.rf.top.weights import feed_lines, loaded, port_lines, streamed, weight_streams, write_weights
 from hypersonic.hls.row import Row
 
 #: an instance in one of our modules, whose parameters always follow
 _INSTANCE = re.compile(r"^\s*((?:rf|axis)_\w+) #\(", re.MULTILINE)
-
-#: a parameter of a module that has more bits than an int
-_LONG = re.compile(r"^\s*parameter logic (?:signed )?\[63:0\] (\w+)", re.MULTILINE)
 
 
 def write_rf_core(
@@ -157,16 +154,14 @@ def _sinks(pipeline: Pipeline) -> Iterator[str]:
 def _instance(stage: Stage, core: str) -> Iterator[str]:
     yield ""
     yield f"  // layer {stage.layer!a}"
-    if stage.module == "rf_fork":
-        yield from _fork(stage)
+    kind = stage_type(stage)
+    if kind.text:
+        yield from kind.text(stage)
         return
     yield f"  {stage.module} #("
     yield f"      {', '.join(_parameters(stage, core))}"
     yield f"  ) u_{stage.name} ("
     yield "      .clk(clk), .rst_n(rst_n),"
-    if stage.module == "axis_fifo":
-        yield from _fifo_ports(stage)
-        return
     prefixes = ("s_axis",) if len(stage.inputs) == 1 else ("s_axis_a", "s_axis_b")
     ports = [*zip(prefixes, stage.inputs, strict=True), ("m_axis", stage.outputs[0])]
     lines = [
@@ -181,38 +176,16 @@ def _instance(stage: Stage, core: str) -> Iterator[str]:
 
 def _parameters(stage: Stage, core: str) -> Iterator[str]:
     """Each as wide as the module has it, so that no tool has to lengthen a negative number or cuts a long one."""
-    long = _LONG.findall(_module_file(stage.module).read_text())
+    long = stage_type(stage).long
     for key, value in stage.parameters.items():
-        yield f".{key}({_long(value) if key in long else _literal(stage, key, value, core)})"
+        yield f".{key}({_long(value) if key in long else _literal(value, core)})"
 
 
 def _long(value: Value) -> str:
     return f"-64'sd{-int(value)}" if int(value) < 0 else f"64'd{value}"
 
 
-def _literal(stage: Stage, key: str, value: Value, core: str) -> str:
+def _literal(value: Value, core: str) -> str:
     if isinstance(value, str):
         return f'"{_file(core, value)}"' if value else '""'
-    if not -1 << 31 <= value < 1 << 31:
-        raise UnsupportedLayerError(
-            f"layer {stage.layer!r}: {key} of its {stage.module} is {value}, expected a number of 32 bits; give the layer, or "
-            "the one before it, a narrower type in the model's YAML"
-        )
     return str(value)
-
-
-def _fifo_ports(stage: Stage) -> Iterator[str]:
-    x, y = stage.inputs[0].name, stage.outputs[0].name
-    yield f"      .s_axis_tvalid({x}_tvalid), .s_axis_tready({x}_tready), .s_axis_tdata({{{x}_tlast, {x}_tdata}}),"
-    yield f"      .m_axis_tvalid({y}_tvalid), .m_axis_tready({y}_tready), .m_axis_tdata({{{y}_tlast, {y}_tdata}})"
-    yield "  );"
-
-
-def _fork(stage: Stage) -> Iterator[str]:
-    """The data go to the first consumer's wires, the others' are those."""
-    x, names = stage.inputs[0].name, [stream.name for stream in stage.outputs]
-    source = (f"{x}_tvalid", f"{x}_tready", f"{x}_tdata", f"{x}_tlast")
-    yield from fork(stage.name, source, names[0], stage.outputs)
-    for n in names[1:]:
-        yield f"  assign {n}_tdata = {names[0]}_tdata;"
-        yield f"  assign {n}_tlast = {names[0]}_tlast;"

@@ -17,15 +17,16 @@ from hypersonic.firmware.estimate.rates import NETWORK_GBPS, card_rate, least_cl
 from hypersonic.firmware.platform import RESOURCE_NAMES, Platform, Resources, find_platform
 from hypersonic.firmware.xclbin.connectivity import LIMITS_PERCENT, controllers, most_units
 from hypersonic.hls.rf.cost import Amounts
+from hypersonic.hls.rf.fit.design import Card, Fit
 from hypersonic.hls.rf.fit.exchange import card_to_json, fit_from_json
-from hypersonic.hls.rf.fit.search import Card, Fit, fit
+from hypersonic.hls.rf.fit.search import fit
 from hypersonic.hls.rf.fit.text import fit_lines
 from hypersonic.hls.rf.layers import RfNetwork
 
 #: of a die, at most; the planning limits below it stay
 FILL_PERCENT = 80
 
-#: of the room for LUTs and flip-flops a part is left, because hls/rf/cost.py counts them by rules
+#: of the room for LUTs and flip-flops a part is left, because hls/rf/stages/ counts them by rules
 _COUNTED_BY_RULES = {"lut": 0.95, "ff": 0.95}
 
 #: a unit's shell with its converters of numbers: FACILE's, 14 numbers a beat in FP32, takes 9 100 LUTs, 5 100 FFs, 22 BRAM36

@@ -83,13 +83,13 @@ def test_the_rate_that_a_page_shows_is_the_least_of_the_limits_beside_it(text: s
 
 def test_the_guide_names_no_layer_that_the_kernel_cannot_have_as_one_it_can() -> None:
     from hypersonic.hls.da.read import _SUPPORTED
-    from hypersonic.hls.rf.read import _READERS
+    from hypersonic.hls.rf.registry import READERS
 
     section = GUIDE[GUIDE.index("### Which core") : GUIDE.index("[hls/frontend/description.py]")]
     unrolled = section[: section.index("`rf` (`Resource`)")]
     for word in re.findall(r"[A-Z][A-Za-z]{2,}", _SUPPORTED):
         assert word in unrolled or word == "Activation", word
-    assert {"Conv2D", "DepthwiseConv2D", "Pooling2D", "Softmax", "Embedding", "Resize", "ZeroPadding2D"} <= _READERS.keys()
+    assert {"Conv2D", "DepthwiseConv2D", "Pooling2D", "Softmax", "Embedding", "Resize", "ZeroPadding2D"} <= READERS.keys()
 
 
 def test_a_switch_shows_no_default() -> None:

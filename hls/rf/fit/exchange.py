@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from hypersonic.hls.rf.cost import Amounts
-from hypersonic.hls.rf.fit.search import Card, Design, Fit, LayerFit, Point
+from hypersonic.hls.rf.fit.design import Card, Design, Fit, LayerFit, Point
 from hypersonic.hls.rf.layers import WeightsIn
 
 

@@ -2,7 +2,7 @@
 """Which reuse factors make an rf core fill, and fit, a card.
 
 For an interval of T clocks every layer takes the fewest multipliers that do its row in T, so a network has one design for each
-T that some layer can do exactly. Each is sketched (sketch.py) and costed (rf/cost.py); the fastest that fits a die is
+T that some layer can do exactly. Each is sketched (fit/sketch.py) and costed (fit/place.py); the fastest that fits a die is
 taken, as many times as the card has room. Nothing here has seen a vendor tool: resources are estimates, a rate is clocks a row
 at a clock that is assumed.
 """
@@ -11,17 +11,19 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil, exp, log
 
 from hypersonic.hls.errors import ConversionError
-from hypersonic.hls.rf.cost import KINDS, LABELS, NOTHING, Amounts, pipeline_cost, place_weights
-from hypersonic.hls.rf.fit.shapes import dense_shapes, divisors
+from hypersonic.hls.rf.cost import KINDS, LABELS, NOTHING, Amounts
+from hypersonic.hls.rf.fit.design import BUSY, Card, Design, Fit, LayerFit, Point
+from hypersonic.hls.rf.fit.place import pipeline_cost, place_weights
 from hypersonic.hls.rf.fit.sketch import sketch, weight_widths
-from hypersonic.hls.rf.layers import Dense, Depthwise, RfNetwork, WeightsIn
-from hypersonic.hls.rf.parts.windows import least_interval
+from hypersonic.hls.rf.layers import Products, RfNetwork, WeightsIn
 from hypersonic.hls.rf.plan import WHOLE_ROW_BITS
+from hypersonic.hls.rf.registry import has_multipliers, sharing
 from hypersonic.hls.rf.stage import Pipeline
+from hypersonic.hls.rf.stages.dense import Dense
 from hypersonic.hls.rf.timing import Clocks, busy, clocks, row_interval
 
 #: designs that are sketched at even steps from the fastest to the smallest, and then between the two at the card's edge
@@ -30,103 +32,9 @@ _COARSE, _FINE = 32, 16
 #: so many times faster a unit over several dies has to be to be taken: wires between dies cost clock, and nothing counts them
 _SPAN_GAIN = 2
 
-#: a layer's multipliers that rest longer than this are said to be coarse
-BUSY = 0.85
-
 
 class FitError(ConversionError):
     """No design of the network fits the card: which resource, how much, what to do."""
-
-
-@dataclass(frozen=True)
-class Card:
-    """What there is for compute units.
-
-    dies: what units may take of each die. units: the most there are memories for. clock_mhz: the kernel clock, to turn clocks
-    into rates. shell: what every unit takes besides its core. x_bytes, y_bytes: of a row on the wire, 0 where not to be looked
-    at. bus_bytes: what a unit's memory moves in a clock, each way. h2c_gb_s, c2h_gb_s: what the host moves to the card and
-    back, 0 where not known.
-    """
-
-    name: str
-    dies: tuple[Amounts, ...]
-    units: int
-    clock_mhz: float
-    shell: Amounts = NOTHING
-    x_bytes: int = 0
-    y_bytes: int = 0
-    bus_bytes: int = 64
-    h2c_gb_s: float = 0
-    c2h_gb_s: float = 0
-
-    @property
-    def whole(self) -> Amounts:
-        return sum(self.dies, NOTHING)
-
-
-@dataclass(frozen=True)
-class Design:
-    """One compute unit. interval: clocks from row to row. unit: what it takes, its shell as well. most_units: how many of it
-    the card holds, 0 for none. spans: larger than a die, so that it lies in several.
-    """
-
-    interval: int
-    unit: Amounts
-    most_units: int
-    spans: bool
-    reuse_factors: Mapping[str, int]
-    weights_in: Mapping[str, WeightsIn]
-
-
-@dataclass(frozen=True)
-class Point:
-    """So many units of a design. rate_hz: rows a second of them all; bound: what limits it. fullest: the largest share of what
-    the card has for units; kind: of what."""
-
-    design: Design
-    units: int
-    rate_hz: float
-    bound: str
-    fullest: float
-    kind: str
-
-
-@dataclass(frozen=True)
-class LayerFit:
-    """A layer with multipliers in the design taken. interval: clocks of a row in this layer; first_out, last_out: clocks from a
-    row's first beat into the network; busy: of the network's interval. coarse: multipliers rest, because
-    the next slower shape would not keep up.
-    """
-
-    name: str
-    reuse_factor: int
-    lanes: tuple[int, int]  # inputs and outputs a clock
-    multipliers: int
-    interval: int
-    first_out: int
-    last_out: int
-    busy: float
-    weights_in: WeightsIn
-    coarse: bool
-
-
-@dataclass(frozen=True)
-class Fit:
-    """chosen: one of points. points: none is beaten by another in both rate and fullest share, fastest first. latency_cycles:
-    of the network, of a row that nothing holds up. tried: designs that were sketched."""
-
-    network: str
-    card: Card
-    chosen: Point
-    latency_cycles: int
-    layers: tuple[LayerFit, ...]
-    points: tuple[Point, ...]
-    tried: int
-
-    @property
-    def reuse_factors(self) -> Mapping[str, int]:
-        """hls4ml's LayerName -> ReuseFactor."""
-        return self.chosen.design.reuse_factors
 
 
 def fit(network: RfNetwork, card: Card, whole_row_bits: int = WHOLE_ROW_BITS) -> Fit:
@@ -148,7 +56,7 @@ def with_reuse_factors(network: RfNetwork, factors: Mapping[str, int]) -> RfNetw
     """The network with those reuse factors, as if asked for and taken; hls4ml's own rounding does not come into it."""
     layers = tuple(
         replace(layer, reuse_factor=factors[layer.name], requested=factors[layer.name])
-        if isinstance(layer, Dense | Depthwise) and layer.name in factors
+        if isinstance(layer, Products) and layer.name in factors
         else layer
         for layer in network.layers
     )
@@ -182,44 +90,28 @@ def front(points: Sequence[Point]) -> tuple[Point, ...]:
 
 
 # ---------------------------------------------------------------- the designs there are
-def reuse_choices(layer: Dense | Depthwise) -> dict[int, int]:
-    """Reuse factor -> clocks of a row in this layer, its window's among them."""
-    if isinstance(layer, Dense):
-        shapes, kernel_rows = dense_shapes(layer), layer.window.kernel[0] if layer.window else 1
-        lanes = {factor: shape.p // kernel_rows for factor, shape in shapes.items()}
-        return {factor: max(layer.vectors * factor, _window_clocks(layer, lanes[factor])) for factor in shapes}
-    channels, columns = layer.x.channels, layer.window.kernel[1]
-    pixels = layer.y.size // channels
-    by_lanes = {lanes: channels // lanes * columns for lanes in divisors(channels)}
-    return {factor: max(pixels * factor, _window_clocks(layer, lanes)) for lanes, factor in by_lanes.items()}
-
-
-def _window_clocks(layer: Dense | Depthwise, lanes: int) -> int:
-    return least_interval(layer.x, layer.window, lanes) if layer.window else 1
-
-
 class _Search:
     """Designs by their target, each made once."""
 
     def __init__(self, network: RfNetwork, card: Card, whole_row_bits: int) -> None:
         self._network, self._card, self._whole_row_bits = with_weights_in(network, {}), card, whole_row_bits
         self._widths = weight_widths(network)
-        working = [layer for layer in network.layers if isinstance(layer, Dense | Depthwise)]
-        self._choices = {layer.name: reuse_choices(layer) for layer in working}
-        self._made: dict[int, Design] = {}
+        working = [layer for layer in network.layers if isinstance(layer, Products)]
+        self._choices = {layer.name: sharing(layer).choices(layer) for layer in working}
+        self._designs: dict[int, Design] = {}
 
     def designs(self) -> list[Design]:
         """Fastest first."""
         targets = self._targets()
         for target in _spread(targets, _COARSE):
             self._make(target)
-        tried = sorted(self._made)
-        fitting = [target for target in tried if self._made[target].most_units]
+        tried = sorted(self._designs)
+        fitting = [target for target in tried if self._designs[target].most_units]
         if fitting:  # and what lies between the fastest that fits and the one before, which does not
             before = tried[max(tried.index(fitting[0]) - 1, 0)]
             for target in _spread([target for target in targets if before < target < fitting[0]], _FINE):
                 self._make(target)
-        return [self._made[target] for target in sorted(self._made)]
+        return [self._designs[target] for target in sorted(self._designs)]
 
     def pipeline(self, factors: Mapping[str, int]) -> Pipeline:
         return sketch(with_reuse_factors(self._network, factors), self._widths, self._whole_row_bits)
@@ -236,9 +128,9 @@ class _Search:
         return sorted({clocks for clocks in reached if clocks >= least}) or [1]
 
     def _make(self, target: int) -> None:
-        if target not in self._made:
+        if target not in self._designs:
             factors = {name: _slowest(choices, target) for name, choices in self._choices.items()}
-            self._made[target] = _design(self.pipeline(factors), factors, self._card)
+            self._designs[target] = _design(self.pipeline(factors), factors, self._card)
 
 
 def _design(pipeline: Pipeline, factors: Mapping[str, int], card: Card) -> Design:
@@ -292,13 +184,14 @@ def _spread(targets: Sequence[int], count: int) -> list[int]:
 # ---------------------------------------------------------------- what is said of them
 def _layers(pipeline: Pipeline, timed: Clocks, design: Design, slowest: Mapping[str, int]) -> Iterator[LayerFit]:
     for stage in pipeline.stages:
-        if stage.layer not in design.reuse_factors or stage.module not in ("rf_mac", "rf_depthwise"):
+        if stage.layer not in design.reuse_factors or not has_multipliers(stage):
             continue
         factor, share = design.reuse_factors[stage.layer], busy(stage, design.interval)
-        made = timed.arrivals[stage.outputs[0].name]
+        arrivals = timed.arrivals[stage.outputs[0].name]
         yield LayerFit(
             stage.layer, factor, (stage.inputs[0].lanes, stage.outputs[0].lanes), stage.multipliers, stage.timing.ii,
-            int(made[0]), int(made[-1]), share, design.weights_in[stage.layer], share < BUSY and factor < slowest[stage.layer],
+            int(arrivals[0]), int(arrivals[-1]), share, design.weights_in[stage.layer],
+            share < BUSY and factor < slowest[stage.layer],
         )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pipeline that plan() would make, without its weights and without measuring windows beat by beat: for searching.
 
-Stages, lanes and clocks are plan()'s own, because the same builder makes them. What is estimated here: lines of a window, and
+Stages, lanes and clocks are plan()'s own, because the same layers plan them. What is estimated here: lines of a window, and
 depths of FIFOs in front of joins.
 """
 
@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hypersonic.hls.rf.layers import Dense, RfNetwork, Tensor, Window
+from hypersonic.hls.rf.fifos import with_depth
+from hypersonic.hls.rf.layers import RfNetwork
 from hypersonic.hls.rf.parts.casts import signed_width
-from hypersonic.hls.rf.parts.windows import least_interval
-from hypersonic.hls.rf.plan import WHOLE_ROW_BITS, Builder
-from hypersonic.hls.rf.stage import Pipeline, Stage, Stream
-from hypersonic.hls.rf.stages.dense import mac_around
+from hypersonic.hls.rf.plan import WHOLE_ROW_BITS, build
+from hypersonic.hls.rf.stage import Pipeline, Stage
+from hypersonic.hls.rf.stages.dense import Dense
 from hypersonic.hls.rf.timing import offered, row_interval
 
 
@@ -28,30 +28,7 @@ def weight_widths(network: RfNetwork) -> dict[str, int]:
 
 def sketch(network: RfNetwork, widths: Mapping[str, int], whole_row_bits: int = WHOLE_ROW_BITS) -> Pipeline:
     """widths: weight_widths of the network. Words of weight memories are all zero. Raises UnsupportedLayerError."""
-    builder = _Sketcher(network, widths, whole_row_bits)
-    for layer in network.layers:
-        builder.add(layer)
-    return _with_fifos(builder.pipeline())
-
-
-class _Sketcher(Builder):
-    """The builder, with stages that hold no numbers."""
-
-    def __init__(self, network: RfNetwork, widths: Mapping[str, int], whole_row_bits: int) -> None:
-        self._widths = widths
-        super().__init__(network, whole_row_bits)
-
-    def _mac(self, layer: Dense, x: Stream, y: Stream) -> Stage:
-        blocks, groups = layer.n_in // x.lanes, layer.n_out // y.lanes
-        zero = np.zeros((), dtype=np.int64)  # seen everywhere, kept once
-        weights = np.broadcast_to(zero, (groups * blocks, y.lanes * x.lanes))
-        bias = np.broadcast_to(zero, (groups, y.lanes))
-        return mac_around(self._scope.stage(layer.name), layer, x, y, weights, bias, self._widths[layer.name])
-
-    def _lines(self, tensor: Tensor, seen: Window, lanes: int) -> tuple[int, int]:
-        """Lines that reach the least interval; plan() finds out whether fewer do."""
-        rows, stride = seen.kernel[0], seen.stride[0]
-        return rows + stride + max(0, rows - seen.pad_top - stride), least_interval(tensor, seen, lanes)
+    return _with_fifos(build(network, whole_row_bits, widths))
 
 
 @dataclass(frozen=True)
@@ -69,9 +46,9 @@ def spans(pipeline: Pipeline) -> dict[str, Span]:
     """Stream name -> its beats' times in one row, by each stage's first and last beat alone."""
     known = {name: Span(float(beats[0]), float(beats[-1])) for name, beats in offered(pipeline).items()}
     for stage in pipeline.stages:
-        made = _departures(stage, known)
+        departures = _departures(stage, known)
         for stream in stage.outputs:
-            known[stream.name] = made
+            known[stream.name] = departures
     return known
 
 
@@ -93,14 +70,12 @@ def _with_fifos(pipeline: Pipeline) -> Pipeline:
     for join in pipeline.stages:
         if len(join.inputs) == 2:
             depths |= {stream.name: _depth(join, mine, known, interval) for mine, stream in enumerate(join.inputs)}
-    return replace(pipeline, stages=tuple(_deepened(stage, depths) for stage in pipeline.stages))
-
-
-def _deepened(stage: Stage, depths: Mapping[str, int]) -> Stage:
-    depth = depths.get(stage.outputs[0].name)
-    if depth is None:
-        return stage
-    return replace(stage, parameters={**stage.parameters, "DEPTH": depth}, ram_bits=depth * int(stage.parameters["WIDTH"]))
+    return replace(
+        pipeline,
+        stages=tuple(
+            with_depth(stage, depths[name]) if (name := stage.outputs[0].name) in depths else stage for stage in pipeline.stages
+        ),
+    )
 
 
 def _depth(join: Stage, mine: int, known: Mapping[str, Span], interval: int) -> int:

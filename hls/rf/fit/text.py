@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from hypersonic.hls.rf.cost import KINDS, LABELS
-from hypersonic.hls.rf.fit.search import BUSY, Fit, LayerFit, Point
+from hypersonic.hls.rf.fit.design import BUSY, Fit, LayerFit, Point
 from hypersonic.hls.rf.layers import WeightsIn
 
 #: points that a table shows; those left out lie between

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is read off one layer of hls4ml's ModelGraph: tensors, types, trained numbers; and what has to hold for exact sums."""
+"""What is read off one layer of hls4ml's ModelGraph: tensors, types, trained numbers."""
 
 from __future__ import annotations
 
@@ -7,18 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hypersonic.hls.da.read import precision_of, written_constants
 from hypersonic.hls.errors import INSTEAD, UnsupportedLayerError
-from hypersonic.hls.fixed import Constants, Overflow, Precision, Rounding
+from hypersonic.hls.fixed import Constants, Precision, Rounding
 from hypersonic.hls.rf.layers import Tensor, Window
 
 #: roundings that a product (or a term of a sum) can be given before it is added to a number on the coarser grid
 SHIFT_INVARIANT = (Rounding.TRN, Rounding.RND, Rounding.RND_MIN_INF)
-
-#: rf_mac's two ways to cut a product
-PRODUCT_ROUNDINGS = (Rounding.TRN, Rounding.RND)
 
 
 def refuse(layer: Any, why: str) -> UnsupportedLayerError:
@@ -69,53 +65,25 @@ def window(layer: Any, what: str) -> Window:
     return Window((k_h, k_w), (s_h, s_w), top, bottom, left, right)
 
 
-def sum_range(x: Precision, weight: NDArray[np.int64], bias: NDArray[np.int64]) -> tuple[int, int]:
-    """The least and the greatest that any partial sum of bias[j] + x @ weight can be, over all j, exact integers.
-
-    weight: (n_in, n_out); bias: (n_out,), of the product's fraction.
-    """
-    exact = weight.astype(object)
-    a, b = exact * x.low, exact * x.high
-    least = np.minimum(np.minimum(a, b), 0).sum(axis=0) + np.minimum(bias, 0)
-    most = np.maximum(np.maximum(a, b), 0).sum(axis=0) + np.maximum(bias, 0)
-    return int(min(least)), int(max(most))
-
-
-def check_accumulator(layer: Any, x: Precision, weight: Constants, bias: Constants, accum: Precision) -> None:
-    """Raises UnsupportedLayerError where the order of the sum, or a rounding no multiplier does, would show in the bits.
-
-    weight.raw: (n_in, n_out), bias.raw: (n_out,).
-    """
-    cut = x.fraction + weight.fraction - accum.fraction
-    if cut > 0 and accum.rounding not in PRODUCT_ROUNDINGS:
-        raise refuse(
-            layer,
-            f"accum is {accum}: it cuts {cut} bits of each product by {accum.rounding}, the multipliers round by "
-            f"AP_TRN or AP_RND",
-        )
-    if accum.overflow is Overflow.WRAP:
-        return
-    fraction = max(x.fraction + weight.fraction, accum.fraction)
-    shifted = np.array([int(b) for b in _cast(bias, accum)], dtype=object) << (fraction - accum.fraction)
-    low, high = sum_range(x, weight.raw.astype(object) << (fraction - x.fraction - weight.fraction), shifted)
-    grace = len(weight.raw) << max(cut, 0)  # each product may be rounded by one unit
-    floor = accum.low + (accum.overflow is Overflow.SAT_SYM)
-    if low - grace < floor << (fraction - accum.fraction) or high + grace > accum.high << (fraction - accum.fraction):
-        raise refuse(
-            layer,
-            f"accum is {accum} and its sums can leave that range, where saturation depends on the order: give it "
-            "more integer bits, or AP_WRAP",
-        )
-
-
-def _cast(values: Constants, to: Precision) -> list[int]:
-    return [to.cast(int(value), values.fraction) for value in values.raw]
-
-
-def accumulator_bias(bias: Constants, accum: Precision) -> Constants:
-    """The bias as the accumulator starts with it."""
-    return Constants(np.array(_cast(bias, accum), dtype=object), accum.fraction)
-
-
 def shape_text(shape: Sequence[int]) -> str:
     return "x".join(map(str, shape))
+
+
+#: of a layer without constants
+NONE = Constants(np.zeros(0, dtype=np.int64), 0)
+
+
+def number(value: int) -> Constants:
+    """A whole number as constants."""
+    return Constants(np.array([value], dtype=np.int64), 0)
+
+
+def parameter(layer: Any, name: str, kind: str) -> Constants:
+    """One number as the C++ gets it: a literal that its type's constructor reads."""
+    to = precision(layer, kind)
+    return Constants(np.array([to.fixed.from_float(float(layer.get_attr(name, 1.0)))]).reshape(1), to.fraction)
+
+
+def streamed(layer: Any) -> bool:
+    """Whether the model is io_stream."""
+    return bool(layer.model.config.get_config_value("IOType") == "io_stream")

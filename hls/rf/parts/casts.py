@@ -66,3 +66,8 @@ def signed_width(raw: NDArray[Any]) -> int:
 def at_fraction(values: Constants, fraction: int) -> NDArray[Any]:
     """The numbers on a finer grid, exact integers of any size."""
     return values.raw.astype(object) << (fraction - values.fraction)
+
+
+def cast_all(values: Constants, to: Precision) -> list[int]:
+    """The numbers' raw values in another type."""
+    return [to.cast(int(value), values.fraction) for value in values.raw]

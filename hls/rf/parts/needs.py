@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache, lru_cache
+from math import isqrt
 
 import numpy as np
 from numpy.typing import NDArray
+
+from hypersonic.hls.rf.stage import Timing
 
 Beats = NDArray[np.int64]
 
@@ -42,3 +45,15 @@ def groups(beats: int, count: int) -> Beats:
 def vectors(count: int, beats: int, results: int) -> Beats:
     """`results` output beats wait for all `beats` input beats of their vector."""
     return shared(np.repeat(groups(count, beats), results))
+
+
+def one_to_one(beats: int, latency: int, streams: int = 1) -> Timing:
+    """A beat in (of each stream), a beat out."""
+    return Timing((each(beats),) * streams, latency, 1, beats)
+
+
+@cache
+def divisors(n: int) -> tuple[int, ...]:
+    """In ascending order."""
+    low = [d for d in range(1, isqrt(n) + 1) if n % d == 0]
+    return tuple(sorted({*low, *(n // d for d in low)}))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""rf_window: which beats each window needs, and how many lines of memory keep up."""
+"""What rf_window needs of an image for each window, and how many lines of memory keep up."""
 
 from __future__ import annotations
 
@@ -10,31 +10,9 @@ from numpy.typing import NDArray
 
 from hypersonic.hls.rf.layers import Tensor, Window
 from hypersonic.hls.rf.parts.needs import KEPT, Beats, shared
-from hypersonic.hls.rf.stage import Stage, Stream, Timing, Value
-
-#: from the edge that takes the last beat a window's beat needs to the one at which that can be taken
-WINDOW_CYCLES = 5
 
 #: rows the interval is measured over
 _ROWS = 6
-
-
-def window_stage(
-    name: str, layer: str, x: Stream, tensor: Tensor, seen: Window, pad_value: int, y: Stream, kept: tuple[int, int]
-) -> Stage:
-    """rf_window: pixels in, windows out. kept: lines of memory, and the clocks from row to row with them (fewest_lines)."""
-    height, width, channels = tensor.image
-    out_height, out_width = window_shape(tensor, seen)
-    lines, ii = kept
-    parameters: dict[str, Value] = {
-        "LANES": x.lanes, "WIDTH": x.precision.width, "H": height, "W": width, "C": channels,
-        "K_H": seen.kernel[0], "K_W": seen.kernel[1], "S_H": seen.stride[0], "S_W": seen.stride[1],
-        "PAD_TOP": seen.pad_top, "PAD_LEFT": seen.pad_left, "OUT_H": out_height, "OUT_W": out_width,
-        "PAD_VALUE": pad_value, "LINES": lines,
-    }  # fmt: skip
-    timing = Timing((window_needs(tensor, seen, channels // x.lanes),), WINDOW_CYCLES, 1, ii)
-    bits = lines * width * channels * x.precision.width
-    return Stage(name, "rf_window", layer, parameters, (x,), (y,), timing, ram_bits=bits)
 
 
 def window_shape(tensor: Tensor, seen: Window) -> tuple[int, int]:
@@ -79,9 +57,15 @@ def fewest_lines(tensor: Tensor, seen: Window, lanes: int, interval: int) -> tup
     while tried[-1][1] > best and tried[-1][0] < 2 * height + least:
         lines = tried[-1][0] + 1
         tried.append((lines, window_interval(tensor, seen, lanes, lines, pace)))
-    lines, found = min(tried, key=lambda one: (one[1], one[0]))
+    lines, clocks = min(tried, key=lambda one: (one[1], one[0]))
     # a source slower than the window is not the window's own interval
-    return lines, found if found > best else window_interval(tensor, seen, lanes, lines)
+    return lines, clocks if clocks > best else window_interval(tensor, seen, lanes, lines)
+
+
+def enough_lines(tensor: Tensor, seen: Window, lanes: int) -> tuple[int, int]:
+    """Lines that reach the least interval, and that interval; fewest_lines finds out whether fewer do."""
+    rows, stride = seen.kernel[0], seen.stride[0]
+    return rows + stride + max(0, rows - seen.pad_top - stride), least_interval(tensor, seen, lanes)
 
 
 def least_interval(tensor: Tensor, seen: Window, lanes: int) -> int:

@@ -1,54 +1,202 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dense, convolutions and depthwise convolutions as rf_window, rf_mac and rf_depthwise."""
+"""Dense layers, and convolutions behind rf_window, as rf_mac, or rf_mac_stream where weights come at run time."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.fixed import Constants, Precision, Rounding
-from hypersonic.hls.rf.layers import Dense, Depthwise, WeightsIn
-from hypersonic.hls.rf.parts.attributes import accumulator_bias
-from hypersonic.hls.rf.parts.casts import accumulator_parameters, result_parameters, signed_width
-from hypersonic.hls.rf.parts.needs import groups as beats_together
-from hypersonic.hls.rf.parts.needs import vectors
-from hypersonic.hls.rf.stage import Feed, Memory, Stage, Stream, Timing, Value
-from hypersonic.hls.rf.top.weights import clocks_a_word
+from hypersonic.hls.rf.cost import NOTHING, Amounts, cast_cost, dsps, flow_cost, memory_cost, roms_cost, times
+from hypersonic.hls.rf.layers import Products, Tensor, WeightsIn, Window
+from hypersonic.hls.rf.parts.attributes import constants, precision, refuse, streamed, window
+from hypersonic.hls.rf.parts.casts import signed_width
+from hypersonic.hls.rf.parts.limits import Numbers, accumulator, product
+from hypersonic.hls.rf.parts.needs import divisors, vectors
+from hypersonic.hls.rf.parts.products import (
+    accumulator_bias,
+    arithmetic,
+    bias_memory,
+    check_accumulator,
+    check_one_row,
+    check_strategy,
+    reuse,
+    tree_cost,
+)
+from hypersonic.hls.rf.parts.windows import least_interval, window_order
+from hypersonic.hls.rf.stage import Feed, Memory, Stage, Stream, Timing, Value, clocks_a_word
+from hypersonic.hls.rf.stage_type import LayerType, Planner, Sharing, StageType
+from hypersonic.hls.rf.stages.window import add_window
 
 #: a memory's contents, (words, fields)
 Words = NDArray[Any]
 
+
 #: rf_mac: from the edge that takes a vector's last beat to the first at which its first result can be taken, but for the
 #: registers of the adder tree and the one of the vector buffer
-MAC_CYCLES = 9
-DEPTHWISE_CYCLES = 9
+MAC_CLOCKS = 9
 
 
-def mac_stage(name: str, dense: Dense, x: Stream, y: Stream, order: NDArray[np.int64]) -> Stage:
-    """rf_mac with P = x.lanes inputs and Q = y.lanes outputs a clock. order: weight rows in the order of the vector's beats."""
+@dataclass(frozen=True, eq=False)
+class Dense(Products):
+    """Each vector of n_in numbers becomes n_out:  y[j] = result(accum(bias[j]) + sum_i accum(x[i] * weight[i][j])).
+
+    nnet_dense_latency.h, nnet_dense_resource.h (all three forms; hls4ml transposes the weights for Strategy Resource, _product
+    transposes them back), nnet_conv1d/2d_latency.h, _resource.h, _stream.h and pointwise_conv: a convolution is this on each
+    window, the vector's elements in the order (kernel row, kernel column, channel). The last dimension of x is n_in where there
+    is no window, so a Dense on (L, C) is one on each of L vectors.
+
+    weight: (n_in, n_out). bias: (n_out,).
+    """
+
+    window: Window | None = None
+    weights_in: WeightsIn = WeightsIn.BRAM
+
+    @property
+    def n_in(self) -> int:
+        return int(self.weight.raw.shape[0])
+
+    @property
+    def n_out(self) -> int:
+        return int(self.weight.raw.shape[1])
+
+    @property
+    def vectors(self) -> int:
+        """Vectors in one row."""
+        return self.y.size // self.n_out
+
+
+# ---------------------------------------------------------------- in hls4ml's graph
+def _weights_in(layer: Any) -> WeightsIn:
+    """The YAML's WeightsIn (hls/frontend/settings.py)."""
+    return WeightsIn(str(layer.get_attr("weights_in", WeightsIn.BRAM)))
+
+
+def _product(layer: Any, x: Tensor, y: Tensor, shape: tuple[int, int]) -> Dense:
+    transposed = check_strategy(layer)
+    flat = constants(layer, "weight")
+    raw = flat.raw.reshape(shape[::-1]).T if transposed else flat.raw.reshape(shape)
+    weight, bias, accum = Constants(raw, flat.fraction), constants(layer, "bias"), precision(layer, "accum_t")
+    check_accumulator(layer, x.precision, weight, bias, accum)
+    return Dense(layer.name, x, y, weight, bias, accum, *reuse(layer), weights_in=_weights_in(layer))
+
+
+def _dense(layer: Any, x: Tensor, y: Tensor) -> Dense:
+    return _product(layer, x, y, (int(layer.get_attr("n_in")), int(layer.get_attr("n_out"))))
+
+
+def _convolution(layer: Any, x: Tensor, y: Tensor) -> Dense:
+    seen = window(layer, "filt")
+    dense = _product(layer, x, y, (seen.size * x.channels, y.channels))
+    check_one_row(layer, seen)
+    taken = int(layer.get_attr("reuse_factor") or 1)
+    if not streamed(layer) and str(layer.get_attr("strategy")).lower() == "resource" and dense.n_in % taken:
+        raise refuse(
+            layer,
+            f"ReuseFactor is {taken} with Strategy Resource in io_parallel, whose C++ is right for divisors of "
+            f"{dense.n_in} alone; take one of them, Strategy Latency, or io_stream",
+        )
+    return dense if seen.is_pixel else replace(dense, window=seen)
+
+
+# ---------------------------------------------------------------- multipliers
+@dataclass(frozen=True)
+class Shape:
+    """What a product layer gets: P inputs times Q outputs a clock; reuse_factor: clocks of one vector."""
+
+    p: int
+    q: int
+    reuse_factor: int
+
+
+def dense_shapes(dense: Dense) -> Mapping[int, Shape]:
+    """The shapes there are, by their reuse factor; of those with the same one the cheapest.
+
+    An output costs an accumulator and a cast, an input an operand register: outputs are spared first.
+    """
+    kernel_rows = dense.window.kernel[0] if dense.window else 1
+    return _shapes(dense.n_in, dense.n_out, kernel_rows, dense.x.channels if dense.window else dense.n_in)
+
+
+@cache
+def _shapes(n_in: int, n_out: int, kernel_rows: int, lanes: int) -> dict[int, Shape]:
+    inputs = [kernel_rows * each for each in divisors(lanes)]
+    shapes = [Shape(p, q, (n_in // p) * (n_out // q)) for p in inputs for q in divisors(n_out)]
+    cheapest: dict[int, Shape] = {}
+    for shape in sorted(shapes, key=lambda shape: 3 * shape.q + shape.p):
+        cheapest.setdefault(shape.reuse_factor, shape)
+    return cheapest
+
+
+def dense_shape(dense: Dense) -> Shape:
+    """The P and Q whose clocks come nearest to the reuse factor, the faster of two as near."""
+    wanted = dense.reuse_factor
+    return min(dense_shapes(dense).values(), key=lambda shape: (abs(shape.reuse_factor - wanted), shape.reuse_factor))
+
+
+def _choices(dense: Dense) -> dict[int, int]:
+    kernel_rows = dense.window.kernel[0] if dense.window else 1
+
+    def clocks(shape: Shape) -> int:
+        seen = least_interval(dense.x, dense.window, shape.p // kernel_rows) if dense.window else 1
+        return max(dense.vectors * shape.reuse_factor, seen)
+
+    return {factor: clocks(shape) for factor, shape in dense_shapes(dense).items()}
+
+
+# ---------------------------------------------------------------- in RTL
+def _plan(plan: Planner, dense: Dense) -> None:
+    shape = dense_shape(dense)
+    if dense.window is None:
+        x = plan.with_lanes(plan.take(dense.x), shape.p, dense.name)
+    else:
+        x = add_window(plan, dense, dense.window, shape.p // dense.window.kernel[0])
+    y = plan.result(dense, shape.q)
+    name, widths = plan.stage_name(dense.name), plan.weight_widths
+    if widths is None:
+        weights, bias, width = _words(dense, x, y)
+    else:
+        weights, bias, width = _no_words(dense, x, y, widths[dense.name])
+    plan.finish(dense, mac_stage(name, dense, x, y, weights, bias, width))
+
+
+def _words(dense: Dense, x: Stream, y: Stream) -> tuple[Words, Words, int]:
+    """Of the weights' memory and the bias', and bits of a weight; P = x.lanes inputs and Q = y.lanes outputs a clock."""
     p, q = x.lanes, y.lanes
     blocks, groups = dense.n_in // p, dense.n_out // q
+    order = np.arange(dense.n_in)
+    if dense.window is not None:
+        order = window_order(dense.x, dense.window, p // dense.window.kernel[0])
     weights = dense.weight.raw[order].reshape(blocks, p, groups, q).transpose(2, 0, 3, 1).reshape(groups * blocks, q * p)
-    bias = accumulator_bias(dense.bias, dense.accum).raw.reshape(groups, q)
-    return mac_around(name, dense, x, y, weights, bias, signed_width(dense.weight.raw))
+    return weights, accumulator_bias(dense.bias, dense.accum).raw.reshape(groups, q), signed_width(dense.weight.raw)
 
 
-def mac_around(name: str, dense: Dense, x: Stream, y: Stream, weights: Words, bias: Words, width: int) -> Stage:
+def _no_words(dense: Dense, x: Stream, y: Stream, width: int) -> tuple[Words, Words, int]:
+    """The same of a sketch, all zero."""
+    blocks, groups = dense.n_in // x.lanes, dense.n_out // y.lanes
+    zero = np.zeros((), dtype=np.int64)  # seen everywhere, kept once
+    return np.broadcast_to(zero, (groups * blocks, y.lanes * x.lanes)), np.broadcast_to(zero, (groups, y.lanes)), width
+
+
+def mac_stage(name: str, dense: Dense, x: Stream, y: Stream, weights: Words, bias: Words, width: int) -> Stage:
     """rf_mac with its memories' words, as they are there, or rf_mac_stream where they come at run time. width: of a weight."""
     p, q = x.lanes, y.lanes
     blocks, groups = dense.n_in // p, dense.n_out // q
     parameters: dict[str, Value] = {
         "N_IN": dense.n_in, "N_OUT": dense.n_out, "P": p, "Q": q,
         "X_WIDTH": x.precision.width, "X_SIGNED": int(x.precision.signed), "W_WIDTH": width,
-        **_arithmetic(dense.x.precision, dense.weight, dense.accum, dense.y.precision),
+        **arithmetic(dense.x.precision, dense.weight, dense.accum, dense.y.precision),
         "BIAS": f"{name}.bias.mem",
     }  # fmt: skip
-    held, bias_memory = Memory(f"{name}.weights.mem", weights, (width,)), _bias(f"{name}.bias.mem", bias, dense.accum)
+    held, start = Memory(f"{name}.weights.mem", weights, (width,)), bias_memory(f"{name}.bias.mem", bias, dense.accum)
     needs = vectors(dense.vectors, blocks, groups)
     product = parameters["X_WIDTH"], width, parameters["PRODUCT_SHIFT"], dense.accum
-    latency = MAC_CYCLES + tree_registers(p, *product) + (groups > 1)
+    latency = MAC_CLOCKS + tree_registers(p, *product) + (groups > 1)
     repeats = dense.weights_in is WeightsIn.DRAM
     gap = blocks * (clocks_a_word(held.width) if repeats else 1)
     comes = repeats or dense.weights_in is WeightsIn.URAM
@@ -56,7 +204,7 @@ def mac_around(name: str, dense: Dense, x: Stream, y: Stream, weights: Words, bi
         name, "rf_mac_stream" if comes else "rf_mac", dense.name,
         parameters if comes else {**parameters, "WEIGHTS": held.file},
         (x,), (y,), Timing((needs,), latency, gap, dense.vectors * gap * groups),
-        (bias_memory,) if comes else (held, bias_memory),
+        (start,) if comes else (held, start),
         multipliers=p * q, multiplications=dense.vectors * dense.n_in * dense.n_out,
         ram_bits=2 * dense.n_in * x.precision.width if groups > 1 else 0,
         feed=Feed(held, repeats) if comes else None,
@@ -73,33 +221,35 @@ def tree_registers(p: int, x_width: Value, w_width: int, shift: Value, accum: Pr
     return -(-levels // 2) if min(cut + levels, kept) <= 24 else levels
 
 
-def depthwise_stage(name: str, layer: Depthwise, x: Stream, y: Stream) -> Stage:
-    """rf_depthwise behind a window of the same lanes."""
-    lanes, channels, seen = y.lanes, layer.x.channels, layer.window
-    width = signed_width(layer.weight.raw)
-    rows, columns = seen.kernel
-    weights = layer.weight.raw.reshape(rows, columns, channels // lanes, lanes).transpose(2, 1, 0, 3)
-    parameters: dict[str, Value] = {
-        "LANES": lanes, "K_H": rows, "K_W": columns, "CHANNEL_BEATS": channels // lanes,
-        "X_WIDTH": x.precision.width, "X_SIGNED": int(x.precision.signed), "W_WIDTH": width,
-        **_arithmetic(layer.x.precision, layer.weight, layer.accum, layer.y.precision),
-        "WEIGHTS": f"{name}.weights.mem", "BIAS": f"{name}.bias.mem",
-    }  # fmt: skip
-    memories = (
-        Memory(f"{name}.weights.mem", weights.reshape(-1, rows * lanes), (width,)),
-        _bias(f"{name}.bias.mem", accumulator_bias(layer.bias, layer.accum).raw.reshape(channels // lanes, lanes), layer.accum),
+def _cost(stage: Stage, numbers: Numbers) -> Amounts:
+    p, q, x, w = (numbers[key] for key in ("P", "Q", "X_WIDTH", "W_WIDTH"))
+    blocks, groups, accumulator = numbers["N_IN"] // p, numbers["N_OUT"] // q, numbers["ACC_WIDTH"]
+    dsp = dsps(x + (not numbers.get("X_SIGNED", 1)), w)
+    output = (
+        tree_cost(numbers, p, every_level=False) + Amounts(lut=accumulator, ff=accumulator) + cast_cost(accumulator, numbers)
     )
-    timing = Timing((beats_together(y.beats, columns),), DEPTHWISE_CYCLES + (rows - 1).bit_length(), columns, x.beats)
-    multiplications = layer.y.size * seen.size
-    return Stage(
-        name, "rf_depthwise", layer.name, parameters, (x,), (y,), timing, memories,
-        multipliers=rows * lanes, multiplications=multiplications,
-    )  # fmt: skip
+    # products too: Yosys leaves their registers outside the DSP48E2
+    operands = Amounts(ff=p * q * (x + 2 * w) + p * x * (2 if groups == 1 else 1), dsp=p * q * dsp)
+    vectors = memory_cost(2 << (blocks - 1).bit_length(), p * x) if groups > 1 else NOTHING
+    ends = flow_cost(q * numbers["Y_WIDTH"], 7 + (p - 1).bit_length())
+    return (
+        times(output, q)
+        + operands
+        + vectors
+        + ends
+        + roms_cost(memory.shape for memory in stage.memories)
+        + Amounts(lut=30, ff=30)
+    )
 
 
-def _arithmetic(x: Precision, weight: Constants, accum: Precision, y: Precision) -> dict[str, Value]:
-    return {**accumulator_parameters(x.fraction + weight.fraction, accum), **result_parameters(accum.fraction, y)}
-
-
-def _bias(file: str, raw: Words, accum: Precision) -> Memory:
-    return Memory(file, raw if accum.width > 62 else raw.astype(np.int64), (accum.width,))
+STAGE = StageType(
+    ("rf_mac", "rf_mac_stream"),
+    _cost,
+    (product, accumulator),
+    LayerType(
+        Dense,
+        _plan,
+        readers={"Dense": _dense, **dict.fromkeys(("Conv1D", "Conv2D", "PointwiseConv1D", "PointwiseConv2D"), _convolution)},
+        sharing=Sharing(lambda dense: dense_shape(dense).reuse_factor, lambda dense: dense.vectors, _choices),
+    ),
+)

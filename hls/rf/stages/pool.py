@@ -1,51 +1,70 @@
 # SPDX-License-Identifier: Apache-2.0
-"""hls4ml's pooling layers, and what of nnet_pooling.h and nnet_pooling_stream.h comes out the same in any order."""
+"""Maximum and average pooling, as rf_window and rf_pool; what stages/global_pool.py shares with it."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
-import numpy as np
+from hypersonic.hls.fixed import Overflow, Precision
+from hypersonic.hls.rf.cost import NOTHING, Amounts, cast_cost, dsps, flow_cost, times
+from hypersonic.hls.rf.layers import Layer, OneInput, Tensor, Window
+from hypersonic.hls.rf.parts.attributes import SHIFT_INVARIANT, precision, refuse, streamed, window
+from hypersonic.hls.rf.parts.casts import result_parameters
+from hypersonic.hls.rf.parts.limits import Numbers, accumulator, quotient
+from hypersonic.hls.rf.parts.needs import groups
+from hypersonic.hls.rf.parts.windows import window_shape
+from hypersonic.hls.rf.stage import Stage, Stream, Timing, Value
+from hypersonic.hls.rf.stage_type import LayerType, Planner, StageType
+from hypersonic.hls.rf.stages.map import linear
+from hypersonic.hls.rf.stages.window import add_window
 
-from hypersonic.hls.fixed import Constants, Overflow, Precision
-from hypersonic.hls.rf.layers import GlobalPool, Layer, Map, MapFunction, Pool, PoolOperation, Tensor
-from hypersonic.hls.rf.parts.attributes import SHIFT_INVARIANT, precision, refuse, window
-
-_NONE = Constants(np.zeros(0, dtype=np.int64), 0)
+#: clocks from the edge that takes a beat to the one at which its result can be taken; DIVIDE_CLOCKS more for an average
+POOL_CLOCKS = 6
+DIVIDE_CLOCKS = 4
 
 
-def read_pool(layer: Any, x: Tensor, y: Tensor) -> tuple[Layer, ...]:
+class PoolOperation(StrEnum):
+    MAX = "max"
+    AVERAGE = "average"
+
+
+@dataclass(frozen=True)
+class Pool(OneInput):
+    """Each window of each channel becomes one number.
+
+    nnet_pooling.h: max is the greatest x, cast to accum, then to result; a padded place holds the bit pattern 10...0, the least
+    number of a signed type (and 2**(width-1) of an unsigned one, as the C++ has it). average: sum in accum by assignments,
+    divided by the pixels of the window inside the image (all of them when count_pad) towards zero, in accum; then to result.
+    nnet_pooling_stream.h (io_stream; no padding): every x is cast to accum first, then the same.
+    """
+
+    operation: PoolOperation
+    window: Window
+    accum: Precision
+    count_pad: bool = False
+
+
+# ---------------------------------------------------------------- in hls4ml's graph
+def _read(layer: Any, x: Tensor, y: Tensor) -> tuple[Layer, ...]:
     """A Pooling1D or Pooling2D: a cast into accum where the C++ casts every number, and the pool."""
-    seen, operation = window(layer, "pool"), _operation(layer)
-    streamed = _streamed(layer)
-    if streamed and (seen.padded or seen.kernel != seen.stride):
+    seen, operation = window(layer, "pool"), pool_operation(layer)
+    if streamed(layer) and (seen.padded or seen.kernel != seen.stride):
         raise refuse(
             layer, f"{seen} in io_stream, where hls4ml takes no padding and a stride equal to the pool: use io_parallel"
         )
     accum = precision(layer, "accum_t")
-    before, source = _before(layer, x, operation, accum, seen.size, streamed=streamed)
-    made, after = _after(layer, source, y, operation, accum)
-    return (*before, Pool(layer.name, source, made, operation, seen, accum, bool(layer.get_attr("count_pad", False))), *after)
+    before, source = cast_before(layer, x, operation, accum, seen.size, streamed=streamed(layer))
+    result, after = casts_after(layer, source, y, operation, accum)
+    return (*before, Pool(layer.name, source, result, operation, seen, accum, bool(layer.get_attr("count_pad", False))), *after)
 
 
-def read_global_pool(layer: Any, x: Tensor, y: Tensor) -> tuple[Layer, ...]:
-    """A GlobalPooling1D or GlobalPooling2D."""
-    operation, accum = _operation(layer), precision(layer, "accum_t")
-    height, width, _ = x.image
-    before, source = _before(layer, x, operation, accum, height * width, streamed=_streamed(layer))
-    made, after = _after(layer, source, y, operation, accum)
-    return (*before, GlobalPool(layer.name, source, made, operation, accum), *after)
-
-
-def _operation(layer: Any) -> PoolOperation:
+def pool_operation(layer: Any) -> PoolOperation:
     return PoolOperation(str(layer.get_attr("pool_op")).lower())
 
 
-def _streamed(layer: Any) -> bool:
-    return bool(layer.model.config.get_config_value("IOType") == "io_stream")
-
-
-def _before(
+def cast_before(
     layer: Any, x: Tensor, operation: PoolOperation, accum: Precision, count: int, *, streamed: bool
 ) -> tuple[tuple[Layer, ...], Tensor]:
     """The cast in front of a pool, where there is one, and what the pool then reads."""
@@ -59,14 +78,16 @@ def _before(
     return ((), x) if _holds(accum, x.precision) else _cast(layer, x, accum)
 
 
-def _after(layer: Any, x: Tensor, y: Tensor, operation: PoolOperation, accum: Precision) -> tuple[Tensor, tuple[Layer, ...]]:
+def casts_after(
+    layer: Any, x: Tensor, y: Tensor, operation: PoolOperation, accum: Precision
+) -> tuple[Tensor, tuple[Layer, ...]]:
     """What a pool makes, and the casts behind it: a maximum goes by way of accum, where that changes it."""
     if operation is PoolOperation.AVERAGE or _holds(accum, x.precision):
         return y, ()
     greatest = Tensor(f"{y.name}_greatest", y.shape, x.precision)
     cast = Tensor(f"{y.name}_accum", y.shape, accum)
     steps = ((f"{layer.name}_accum", greatest, cast), (f"{layer.name}_result", cast, y))
-    return greatest, tuple(Map(name, a, b, MapFunction.LINEAR, _NONE, _NONE) for name, a, b in steps)
+    return greatest, tuple(linear(name, a, b) for name, a, b in steps)
 
 
 def _holds(outer: Precision, inner: Precision) -> bool:
@@ -77,7 +98,7 @@ def _holds(outer: Precision, inner: Precision) -> bool:
 
 def _cast(layer: Any, x: Tensor, accum: Precision) -> tuple[tuple[Layer, ...], Tensor]:
     cast = Tensor(f"{x.name}_{layer.name}_accum", x.shape, accum)
-    return (Map(f"{layer.name}_accum", x, cast, MapFunction.LINEAR, _NONE, _NONE),), cast
+    return (linear(f"{layer.name}_accum", x, cast),), cast
 
 
 def _check_sum(layer: Any, x: Precision, accum: Precision, count: int) -> None:
@@ -91,3 +112,72 @@ def _check_sum(layer: Any, x: Precision, accum: Precision, count: int) -> None:
     scaled = [value << shift if shift >= 0 else value >> -shift for value in (least, most)]
     if scaled[0] < accum.low or scaled[1] > accum.high:
         raise refuse(layer, f"accum is {accum} and a sum of {count} of {x} can leave its range: give it more integer bits")
+
+
+# ---------------------------------------------------------------- in RTL
+def _plan(plan: Planner, layer: Pool) -> None:
+    seen, kind = layer.window, layer.x.precision
+    beats = layer.y.size * seen.kernel[1]
+    lanes = plan.fewest_lanes(layer.x.channels, max(beats, layer.x.size))
+    pad_value = 1 << (kind.width - 1) if layer.operation is PoolOperation.MAX else 0
+    x = add_window(plan, layer, seen, lanes, pad_value)
+    plan.finish(layer, pool_stage(plan.stage_name(layer.name), layer, x, plan.result(layer, lanes)))
+
+
+def pool_stage(name: str, layer: Pool, x: Stream, y: Stream) -> Stage:
+    """rf_pool behind a window of the same lanes."""
+    height, width, channels = layer.x.image
+    seen, (out_height, out_width) = layer.window, window_shape(layer.x, layer.window)
+    average = layer.operation is PoolOperation.AVERAGE
+    parameters: dict[str, Value] = {
+        "OP": int(average), "LANES": y.lanes, "CHANNEL_BEATS": channels // y.lanes, "H": height, "W": width,
+        "K_H": seen.kernel[0], "K_W": seen.kernel[1], "S_H": seen.stride[0], "S_W": seen.stride[1],
+        "PAD_TOP": seen.pad_top, "PAD_LEFT": seen.pad_left, "OUT_H": out_height, "OUT_W": out_width,
+        "COUNT_PAD": int(layer.count_pad), **pool_types(layer.operation, layer.accum, x, layer.y),
+    }  # fmt: skip
+    latency = POOL_CLOCKS + (seen.kernel[0] - 1).bit_length() + DIVIDE_CLOCKS * average
+    timing = Timing((groups(y.beats, seen.kernel[1]),), latency, seen.kernel[1], x.beats)
+    return Stage(name, "rf_pool", layer.name, parameters, (x,), (y,), timing)
+
+
+def pool_types(operation: PoolOperation, accum: Precision, x: Stream, y: Tensor) -> dict[str, Value]:
+    """The types of rf_pool and rf_global_pool."""
+    kind = x.precision
+    if operation is PoolOperation.MAX:
+        return {"X_WIDTH": kind.width, "X_SIGNED": int(kind.signed), **result_parameters(kind.fraction, y.precision)}
+    return {
+        "X_WIDTH": kind.width, "X_SIGNED": int(kind.signed), "X_SHIFT": kind.fraction - accum.fraction,
+        "ACC_WIDTH": accum.width, "ACC_SIGNED": int(accum.signed), **result_parameters(accum.fraction, y.precision),
+    }  # fmt: skip
+
+
+def _cost(_stage: Stage, numbers: Numbers) -> Amounts:
+    return pool_cost(numbers, numbers["K_H"], numbers["K_H"] * numbers["K_W"])
+
+
+def pool_cost(numbers: Numbers, rows: int, pixels: int, kept: Amounts = NOTHING) -> Amounts:
+    """Of rf_pool or rf_global_pool. rows, pixels: that are compared or added at once, and in all. kept: from pixel to pixel."""
+    lanes, average = numbers["LANES"], numbers["OP"] == 1
+    value = pool_width(numbers)
+    lane = Amounts(lut=value * (rows if average else 1.5 * rows - 1 + 0.5), ff=2 * rows * value) + cast_cost(value, numbers)
+    if average:
+        lane += _divide(value, pixels)
+    return times(lane, lanes) + kept + flow_cost(lanes * numbers["Y_WIDTH"], 8) + Amounts(lut=15, ff=10)
+
+
+def pool_width(numbers: Numbers) -> int:
+    """Bits of a sum or a maximum."""
+    return numbers["ACC_WIDTH"] if numbers["OP"] == 1 else numbers["X_WIDTH"]
+
+
+def _divide(width: int, count: int) -> Amounts:
+    """rf_divide by a constant."""
+    if count & (count - 1) == 0:
+        return Amounts(lut=4.5 * width, ff=width)
+    point = width + (count - 1).bit_length()
+    return Amounts(lut=4.5 * width + 10, ff=3 * width + 16, dsp=dsps(width + 1, point + 2))
+
+
+STAGE = StageType(
+    ("rf_pool",), _cost, (accumulator, quotient), LayerType(Pool, _plan, {"Pooling1D": _read, "Pooling2D": _read})
+)

@@ -10,28 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hypersonic.hls.rf.stage import Pipeline, Stream
-
-
-def is_whole(streams: tuple[Stream, ...]) -> bool:
-    """Whether a row is one beat of all these side by side."""
-    return all(stream.beats == 1 for stream in streams)
-
-
-def port_width(streams: tuple[Stream, ...]) -> int:
-    """Bits of the port's tdata."""
-    widths = [stream.width for stream in streams]
-    return sum(widths) if is_whole(streams) else max(widths)
-
-
-def port_lanes(streams: tuple[Stream, ...]) -> tuple[int, ...]:
-    """Core's x_lanes or y_lanes."""
-    return () if is_whole(streams) else tuple(stream.lanes for stream in streams)
-
-
-def port_beats(streams: tuple[Stream, ...]) -> int:
-    """Beats of a row at the port."""
-    return 1 if is_whole(streams) else sum(stream.beats for stream in streams)
+from hypersonic.hls.rf.stage import Pipeline, Stream, is_whole, port_beats, port_width
 
 
 def packets(rows: int) -> Iterator[str]:

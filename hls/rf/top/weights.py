@@ -18,48 +18,14 @@ from pathlib import Path
 
 import numpy as np
 
-from hypersonic.hls.core import WEIGHT_BITS, WeightStream
-from hypersonic.hls.rf.stage import Feed, Pipeline, Stage
+from hypersonic.hls.rf.stage import Feed, Pipeline, Stage, clocks_a_word, copies, feed_beats, words_a_beat
+from hypersonic.hls.weight_stream import WEIGHT_BITS, WeightStream
 
 #: streams begin on such borders, so that bursts from the card's memory are whole: 4 KiB
 _ALIGNED_BEATS = 64
 
-#: beats that a stream which repeats has at least: far more than are on their way at once
-_LEAST_BEATS = 1024
-
 #: words turned into bits at once
 _WORDS_AT_ONCE = 4096
-
-
-def clocks_a_word(width: int) -> int:
-    """Beats, and so clocks at least, of one word of so many bits."""
-    return ceil(width / WEIGHT_BITS)
-
-
-def words_a_beat(feed: Feed) -> int:
-    """Words that share a beat: 1 where each takes whole beats."""
-    most = WEIGHT_BITS // feed.words.width
-    if not feed.repeats or most < 2:
-        return 1
-    return next(count for count in range(most, 0, -1) if len(feed.words.words) % count == 0)
-
-
-def feed_beats(feed: Feed) -> int:
-    """Beats of all its words once."""
-    return len(feed.words.words) // words_a_beat(feed) * clocks_a_word(feed.words.width)
-
-
-def copies(feed: Feed) -> int:
-    """How often its words stand in the file."""
-    return ceil(_LEAST_BEATS / feed_beats(feed)) if feed.repeats else 1
-
-
-def row_beats(stage: Stage) -> int:
-    """Beats that a row takes of the card's memory in this stage."""
-    if not stage.feed or not stage.feed.repeats:
-        return 0
-    vectors = stage.timing.ii // (len(stage.feed.words.words) * clocks_a_word(stage.feed.words.width))
-    return vectors * feed_beats(stage.feed)
 
 
 def loaded(pipeline: Pipeline) -> list[tuple[Stage, Feed]]:
@@ -80,12 +46,12 @@ def _feeds(pipeline: Pipeline) -> list[list[Feed]]:
 
 def weight_streams(pipeline: Pipeline) -> tuple[WeightStream, ...]:
     """The core's, and so where in the file each lies."""
-    found, at = [], 0
+    streams, at = [], 0
     for feeds in _feeds(pipeline):
         beats = sum(copies(feed) * feed_beats(feed) for feed in feeds)
-        found.append(WeightStream(at, beats, feeds[0].repeats))
+        streams.append(WeightStream(at, beats, feeds[0].repeats))
         at += ceil(beats / _ALIGNED_BEATS) * _ALIGNED_BEATS
-    return tuple(found)
+    return tuple(streams)
 
 
 def write_weights(pipeline: Pipeline, file: Path) -> None:

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from hypersonic.firmware.kernel import registers
 from hypersonic.firmware.kernel.top import write_kernel
 from hypersonic.hls import verilator
-from hypersonic.hls.core import Core, WeightStream
+from hypersonic.hls.core import Core
+from hypersonic.hls.weight_stream import WeightStream
 from hypersonic.sim.bench_weights import bench_image, bench_weights_rows, write_bench_weights
 from hypersonic.sim.direct import MemoryTiming, Simulation, SimulationError
 from hypersonic.sim.simulator import build_hardware_simulator

@@ -18,7 +18,8 @@ from hypersonic.firmware.platform import Resources, find_platform
 from hypersonic.hls.cache import cached
 from hypersonic.hls.core import AXIS_RTL, RF_RTL
 from hypersonic.hls.fixed import Constants, Precision, edge
-from hypersonic.hls.rf.layers import Dense, RfNetwork, Tensor
+from hypersonic.hls.rf.layers import RfNetwork, Tensor
+from hypersonic.hls.rf.stages.dense import Dense
 from hypersonic.hls.rf.write import write_rf_core
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec

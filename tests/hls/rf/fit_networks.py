@@ -6,23 +6,15 @@ from __future__ import annotations
 import numpy as np
 
 from hypersonic.hls.fixed import Constants, Precision
-from hypersonic.hls.rf.layers import (
-    Dense,
-    Depthwise,
-    GlobalPool,
-    Layer,
-    Map,
-    MapFunction,
-    Merge,
-    MergeOperation,
-    Pool,
-    PoolOperation,
-    Reshape,
-    RfNetwork,
-    Tensor,
-    Window,
-)
+from hypersonic.hls.rf.layers import Layer, RfNetwork, Tensor, Window
 from hypersonic.hls.rf.parts.windows import window_shape
+from hypersonic.hls.rf.stages.dense import Dense
+from hypersonic.hls.rf.stages.depthwise import Depthwise
+from hypersonic.hls.rf.stages.global_pool import GlobalPool
+from hypersonic.hls.rf.stages.map import Map, MapFunction
+from hypersonic.hls.rf.stages.merge import Merge, MergeOperation
+from hypersonic.hls.rf.stages.pool import Pool, PoolOperation
+from hypersonic.hls.rf.stages.reshape import Reshape
 
 KIND, ACCUM = Precision(8, 4), Precision(24, 12)
 _NONE = Constants(np.zeros(0, dtype=np.int64), 0)

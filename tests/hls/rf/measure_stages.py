@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stages of random networks mapped by Yosys one by one, for hls/rf/cost.py to be compared with:
+"""Stages of random networks mapped by Yosys one by one, for the costs in hls/rf/stages/ to be compared with:
 
     python tests/hls/rf/measure_stages.py SEED FILE [MOST]
 
@@ -24,10 +24,11 @@ from hypersonic.firmware.estimate.module_tree import module_of
 from hypersonic.firmware.estimate.yosys import MAP, plain, run
 from hypersonic.firmware.platform import Resources
 from hypersonic.hls.fixed import Constants, Overflow, Precision, Rounding
-from hypersonic.hls.rf.fit.shapes import dense_shapes
-from hypersonic.hls.rf.layers import Dense, Depthwise, RfNetwork, Tensor, layer_inputs
+from hypersonic.hls.rf.layers import RfNetwork, Tensor
 from hypersonic.hls.rf.plan import plan
 from hypersonic.hls.rf.stage import Pipeline, Stage
+from hypersonic.hls.rf.stages.dense import Dense, dense_shapes
+from hypersonic.hls.rf.stages.depthwise import Depthwise
 from hypersonic.hls.rf.write import _instance, module_files
 from tests.hls.rf.fit_networks import Net, facile_v2, jets, resnet50, separable
 
@@ -56,7 +57,7 @@ def drawn(network: RfNetwork, rng: np.random.Generator) -> RfNetwork:
 
     layers: list[Any] = []
     for layer in network.layers:
-        names = ("a", "b") if len(layer_inputs(layer)) == 2 else ("x",)
+        names = ("a", "b") if len(layer.inputs) == 2 else ("x",)
         changed: dict[str, Any] = {name: typed(getattr(layer, name)) for name in names} | {"y": typed(layer.y)}
         if isinstance(layer, Dense | Depthwise):
             changed |= {"weight": weights(layer.weight), "accum": Precision(int(rng.integers(20, 36)), 12)}

@@ -10,32 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.fixed import Constants, Precision
-from hypersonic.hls.rf.layers import (
-    Concatenate,
-    Dense,
-    Depthwise,
-    Embedding,
-    GlobalPool,
-    Layer,
-    Map,
-    MapFunction,
-    Merge,
-    MergeOperation,
-    Pool,
-    PoolOperation,
-    Reshape,
-    RfNetwork,
-    Softmax,
-    SoftmaxKind,
-    Table,
-    Tensor,
-    Upsample,
-    Window,
-    ZeroPad,
-    layer_inputs,
-)
+from hypersonic.hls.rf.layers import Layer, RfNetwork, Tensor, Window
 from hypersonic.hls.rf.parts.windows import window_shape
-from hypersonic.hls.rf.stages.map import table_value
+from hypersonic.hls.rf.stages.concatenate import Concatenate
+from hypersonic.hls.rf.stages.dense import Dense
+from hypersonic.hls.rf.stages.depthwise import Depthwise
+from hypersonic.hls.rf.stages.embedding import Embedding
+from hypersonic.hls.rf.stages.global_pool import GlobalPool
+from hypersonic.hls.rf.stages.map import Map, MapFunction
+from hypersonic.hls.rf.stages.merge import Merge, MergeOperation
+from hypersonic.hls.rf.stages.pool import Pool, PoolOperation
+from hypersonic.hls.rf.stages.reshape import Reshape
+from hypersonic.hls.rf.stages.softmax import Softmax, SoftmaxKind
+from hypersonic.hls.rf.stages.table import Table, table_value
+from hypersonic.hls.rf.stages.upsample import Upsample
+from hypersonic.hls.rf.stages.zero_pad import ZeroPad
 
 Numbers = NDArray[Any]  # of Python integers
 
@@ -48,7 +37,7 @@ def evaluate(network: RfNetwork, x: Numbers) -> Numbers:
         tensors[tensor.name] = x[:, at : at + tensor.size].astype(object)
         at += tensor.size
     for layer in network.layers:
-        inputs = [tensors[tensor.name] for tensor in layer_inputs(layer)]
+        inputs = [tensors[tensor.name] for tensor in layer.inputs]
         tensors[layer.y.name] = _layer(layer, *inputs).reshape(len(x), -1)
     return np.concatenate([tensors[tensor.name] for tensor in network.outputs], axis=1)
 

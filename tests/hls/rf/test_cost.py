@@ -12,8 +12,10 @@ import pytest
 
 from hypersonic.hls.fixed import Precision
 from hypersonic.hls.rf import cost
-from hypersonic.hls.rf.cost import NOTHING, Amounts, stage_cost
+from hypersonic.hls.rf.cost import NOTHING, Amounts
+from hypersonic.hls.rf.registry import stage_cost
 from hypersonic.hls.rf.stage import Stage, Stream, Timing
+from hypersonic.hls.rf.stages import softmax
 
 MEASURED = [json.loads(line) for line in (Path(__file__).parent / "stages.jsonl").read_text().splitlines()]
 
@@ -30,7 +32,8 @@ def predicted(line: Mapping[str, Any]) -> Amounts:
 @pytest.fixture(autouse=True)
 def _no_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     """rf_table and rf_softmax know their memories by parameters."""
-    monkeypatch.setattr(cost, "_rom", lambda _words, _width: NOTHING)
+    for module in (cost, softmax):
+        monkeypatch.setattr(module, "rom_cost", lambda _words, _width: NOTHING)
 
 
 def test_multipliers_are_counted_as_yosys_maps_them() -> None:

@@ -9,22 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hypersonic.hls.fixed import Constants, Precision
-from hypersonic.hls.rf.layers import (
-    Concatenate,
-    Dense,
-    Layer,
-    Map,
-    MapFunction,
-    Merge,
-    MergeOperation,
-    Pool,
-    PoolOperation,
-    RfNetwork,
-    Tensor,
-    Upsample,
-    Window,
-)
+from hypersonic.hls.rf.layers import Layer, RfNetwork, Tensor, Window
 from hypersonic.hls.rf.plan import plan
+from hypersonic.hls.rf.stages.concatenate import Concatenate
+from hypersonic.hls.rf.stages.dense import Dense
+from hypersonic.hls.rf.stages.map import Map, MapFunction
+from hypersonic.hls.rf.stages.merge import Merge, MergeOperation
+from hypersonic.hls.rf.stages.pool import Pool, PoolOperation
+from hypersonic.hls.rf.stages.upsample import Upsample
 from tests.hls.rf.untimed import blocks
 
 KIND, WIDE = Precision(8, 4), Precision(24, 8)

@@ -14,15 +14,16 @@ from hypothesis import strategies as st
 
 from hypersonic.building.fit import FillError, card_of, fit_card
 from hypersonic.firmware.platform import PLATFORMS
-from hypersonic.hls.rf.cost import KINDS, Amounts, pipeline_cost
+from hypersonic.hls.rf.cost import KINDS, Amounts
+from hypersonic.hls.rf.fit.design import BUSY, Card, Fit
 from hypersonic.hls.rf.fit.exchange import card_from_json, card_to_json, fit_from_json, fit_to_json
-from hypersonic.hls.rf.fit.search import BUSY, Card, Fit, FitError, fit, rate, with_design, with_reuse_factors
-from hypersonic.hls.rf.fit.shapes import interval
+from hypersonic.hls.rf.fit.place import pipeline_cost
+from hypersonic.hls.rf.fit.search import FitError, fit, rate, with_design, with_reuse_factors
 from hypersonic.hls.rf.fit.text import fit_lines, slowest
 from hypersonic.hls.rf.layers import RfNetwork, WeightsIn
-from hypersonic.hls.rf.plan import plan
+from hypersonic.hls.rf.plan import interval, plan
+from hypersonic.hls.rf.stage import row_beats
 from hypersonic.hls.rf.timing import clocks
-from hypersonic.hls.rf.top.weights import row_beats
 from tests.hls.rf.fit_networks import Net, emtrk, facile_v2, jets, resnet50, separable
 
 DIE = Amounts(lut=200_000, ff=300_000, dsp=2_200, bram36=280, uram=256)

@@ -14,27 +14,17 @@ import pytest
 from hypersonic.hls.core import AXIS_RTL, RF_RTL, Core
 from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.fixed import Constants, Overflow, Precision, Rounding
-from hypersonic.hls.rf.layers import (
-    Concatenate,
-    Dense,
-    GlobalPool,
-    Layer,
-    Map,
-    MapFunction,
-    Merge,
-    MergeOperation,
-    Pool,
-    PoolOperation,
-    RfNetwork,
-    Softmax,
-    SoftmaxKind,
-    Tensor,
-    Upsample,
-    Window,
-    ZeroPad,
-    layer_inputs,
-)
+from hypersonic.hls.rf.layers import Layer, RfNetwork, Tensor, Window
 from hypersonic.hls.rf.plan import plan
+from hypersonic.hls.rf.stages.concatenate import Concatenate
+from hypersonic.hls.rf.stages.dense import Dense
+from hypersonic.hls.rf.stages.global_pool import GlobalPool
+from hypersonic.hls.rf.stages.map import Map, MapFunction
+from hypersonic.hls.rf.stages.merge import Merge, MergeOperation
+from hypersonic.hls.rf.stages.pool import Pool, PoolOperation
+from hypersonic.hls.rf.stages.softmax import Softmax, SoftmaxKind
+from hypersonic.hls.rf.stages.upsample import Upsample
+from hypersonic.hls.rf.stages.zero_pad import ZeroPad
 from hypersonic.hls.rf.write import write_rf_core
 from hypersonic.hls.row import Row
 from hypersonic.hls.rtl_sim import RtlCore, Stalls
@@ -273,7 +263,7 @@ def network(seed: int) -> RfNetwork:
 
 
 def read(layers: Sequence[Layer]) -> set[str]:
-    return {tensor.name for layer in layers for tensor in layer_inputs(layer)}
+    return {tensor.name for layer in layers for tensor in layer.inputs}
 
 
 def clean(made: RfNetwork, name: str, directory: Path) -> Core:

@@ -13,19 +13,12 @@ from hypothesis import strategies as st
 
 from hypersonic.hls.core import Core
 from hypersonic.hls.fixed import Constants, Precision
-from hypersonic.hls.rf.layers import (
-    Concatenate,
-    Dense,
-    Layer,
-    Map,
-    MapFunction,
-    Merge,
-    MergeOperation,
-    RfNetwork,
-    Tensor,
-    WeightsIn,
-)
+from hypersonic.hls.rf.layers import Layer, RfNetwork, Tensor, WeightsIn
 from hypersonic.hls.rf.read import distinct
+from hypersonic.hls.rf.stages.concatenate import Concatenate
+from hypersonic.hls.rf.stages.dense import Dense
+from hypersonic.hls.rf.stages.map import Map, MapFunction
+from hypersonic.hls.rf.stages.merge import Merge, MergeOperation
 from hypersonic.hls.rf.write import write_rf_core
 from hypersonic.hls.row import Row
 from hypersonic.hls.rtl_sim import RtlCore, compile_cores

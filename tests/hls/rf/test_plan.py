@@ -10,14 +10,16 @@ from hypothesis import strategies as st
 
 from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.fixed import Constants, Precision
-from hypersonic.hls.rf.fit.shapes import dense_shape, notes
-from hypersonic.hls.rf.layers import Dense, Map, MapFunction, Merge, MergeOperation, RfNetwork, Tensor, Window
+from hypersonic.hls.rf.cost import block_rams, ultra_rams
+from hypersonic.hls.rf.layers import RfNetwork, Tensor, Window
 from hypersonic.hls.rf.parts.windows import fewest_lines, window_interval, window_needs, window_shape
-from hypersonic.hls.rf.plan import plan
-from hypersonic.hls.rf.report import block_rams, figures, ultra_rams
-from hypersonic.hls.rf.stage import Memory
+from hypersonic.hls.rf.plan import notes, plan
+from hypersonic.hls.rf.report import figures
+from hypersonic.hls.rf.stage import Memory, port_beats, port_width
+from hypersonic.hls.rf.stages.dense import Dense, dense_shape
+from hypersonic.hls.rf.stages.map import Map, MapFunction
+from hypersonic.hls.rf.stages.merge import Merge, MergeOperation
 from hypersonic.hls.rf.timing import clocks, waiting
-from hypersonic.hls.rf.top.ports import port_beats, port_width
 
 KIND = Precision(8, 4)
 WIDE = Precision(24, 8)

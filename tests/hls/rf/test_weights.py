@@ -10,18 +10,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hypersonic.hls.core import WEIGHT_BITS, Core, WeightStream
+from hypersonic.hls.core import Core
 from hypersonic.hls.fixed import Constants, FixedPoint, Precision
-from hypersonic.hls.rf.layers import Dense, RfNetwork, Tensor, WeightsIn, Window
+from hypersonic.hls.rf.layers import RfNetwork, Tensor, WeightsIn, Window
 from hypersonic.hls.rf.plan import plan
 from hypersonic.hls.rf.report import figures
-from hypersonic.hls.rf.stage import Feed, Memory
+from hypersonic.hls.rf.stage import Feed, Memory, clocks_a_word, feed_beats, row_beats, words_a_beat
+from hypersonic.hls.rf.stages.dense import Dense
 from hypersonic.hls.rf.timing import clocks
-from hypersonic.hls.rf.top.weights import clocks_a_word, feed_beats, row_beats, weight_streams, words_a_beat
+from hypersonic.hls.rf.top.weights import weight_streams
 from hypersonic.hls.rf.write import write_rf_core
 from hypersonic.hls.row import Row
 from hypersonic.hls.rtl_sim import RtlCore, Stalls
 from hypersonic.hls.spec import SpecMismatchError, TensorSpec
+from hypersonic.hls.weight_stream import WEIGHT_BITS, WeightStream
 from tests.hls.rf.golden import random_rows
 from tests.hls.rf.reference import evaluate
 

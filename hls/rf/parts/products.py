@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Dense and Depthwise share: multipliers by hls4ml's words, sums in accum_t that are exact in any order, adder trees."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.hls.fixed import Constants, Overflow, Precision, Rounding
+from hypersonic.hls.rf.cost import Amounts
+from hypersonic.hls.rf.layers import Window
+from hypersonic.hls.rf.parts.attributes import refuse, streamed
+from hypersonic.hls.rf.parts.casts import accumulator_parameters, cast_all, result_parameters
+from hypersonic.hls.rf.parts.limits import Numbers
+from hypersonic.hls.rf.stage import Memory, Value
+
+#: rf_mac's two ways to cut a product
+PRODUCT_ROUNDINGS = (Rounding.TRN, Rounding.RND)
+
+
+#: hls4ml strategies that compute the same sums
+_STRATEGIES = ("latency", "resource")
+
+
+def reuse(layer: Any) -> tuple[int, int]:
+    """The reuse factor that hls4ml took, and the one asked for, of one window: ParallelizationFactor windows side by side
+    have the multipliers, and take the clocks, of one with so much less reuse."""
+    taken = int(layer.get_attr("reuse_factor") or 1)
+    asked = int(layer.model.config.get_reuse_factor(layer) or taken)
+    windows = int(layer.get_attr("parallelization_factor", 1) or 1) if "Conv" in layer.class_name else 1
+    return max(1, taken // windows), max(1, asked // windows)
+
+
+def check_strategy(layer: Any) -> bool:
+    """Whether the weights are transposed. Raises UnsupportedLayerError for a strategy whose C++ has not been compared."""
+    strategy = str(layer.get_attr("strategy")).lower()
+    if strategy not in _STRATEGIES:
+        raise refuse(layer, f"Strategy is {strategy}, expected Latency or Resource")
+    return bool(layer.get_attr("_weights_transposed", False))
+
+
+def check_one_row(layer: Any, seen: Window) -> None:
+    """Raises UnsupportedLayerError where hls4ml 1.3.0's stream version forgets the stride from row to row."""
+    pointwise = layer.class_name.startswith("Pointwise")
+    if streamed(layer) and layer.class_name.endswith("2D") and seen.kernel[0] == 1 < seen.stride[0] and not pointwise:
+        raise refuse(
+            layer,
+            f"its kernel is {seen.kernel[0]}x{seen.kernel[1]} with stride {seen.stride[0]} from row to row, which hls4ml's "
+            "io_stream leaves out: use io_parallel",
+        )
+
+
+def sum_range(x: Precision, weight: NDArray[np.int64], bias: NDArray[np.int64]) -> tuple[int, int]:
+    """The least and the greatest that any partial sum of bias[j] + x @ weight can be, over all j, exact integers.
+
+    weight: (n_in, n_out); bias: (n_out,), of the product's fraction.
+    """
+    exact = weight.astype(object)
+    a, b = exact * x.low, exact * x.high
+    least = np.minimum(np.minimum(a, b), 0).sum(axis=0) + np.minimum(bias, 0)
+    most = np.maximum(np.maximum(a, b), 0).sum(axis=0) + np.maximum(bias, 0)
+    return int(min(least)), int(max(most))
+
+
+def check_accumulator(layer: Any, x: Precision, weight: Constants, bias: Constants, accum: Precision) -> None:
+    """Raises UnsupportedLayerError where the order of the sum, or a rounding no multiplier does, would show in the bits.
+
+    weight.raw: (n_in, n_out), bias.raw: (n_out,).
+    """
+    cut = x.fraction + weight.fraction - accum.fraction
+    if cut > 0 and accum.rounding not in PRODUCT_ROUNDINGS:
+        raise refuse(
+            layer,
+            f"accum is {accum}: it cuts {cut} bits of each product by {accum.rounding}, the multipliers round by "
+            f"AP_TRN or AP_RND",
+        )
+    if accum.overflow is Overflow.WRAP:
+        return
+    fraction = max(x.fraction + weight.fraction, accum.fraction)
+    shifted = np.array([int(b) for b in cast_all(bias, accum)], dtype=object) << (fraction - accum.fraction)
+    low, high = sum_range(x, weight.raw.astype(object) << (fraction - x.fraction - weight.fraction), shifted)
+    grace = len(weight.raw) << max(cut, 0)  # each product may be rounded by one unit
+    floor = accum.low + (accum.overflow is Overflow.SAT_SYM)
+    if low - grace < floor << (fraction - accum.fraction) or high + grace > accum.high << (fraction - accum.fraction):
+        raise refuse(
+            layer,
+            f"accum is {accum} and its sums can leave that range, where saturation depends on the order: give it "
+            "more integer bits, or AP_WRAP",
+        )
+
+
+def accumulator_bias(bias: Constants, accum: Precision) -> Constants:
+    """The bias as the accumulator starts with it."""
+    return Constants(np.array(cast_all(bias, accum), dtype=object), accum.fraction)
+
+
+def arithmetic(x: Precision, weight: Constants, accum: Precision, y: Precision) -> dict[str, Value]:
+    """Of the accumulator, and of the cast to y."""
+    return {**accumulator_parameters(x.fraction + weight.fraction, accum), **result_parameters(accum.fraction, y)}
+
+
+def bias_memory(file: str, raw: NDArray[Any], accum: Precision) -> Memory:
+    """Of the numbers that the accumulators start with."""
+    return Memory(file, raw if accum.width > 62 else raw.astype(np.int64), (accum.width,))
+
+
+def tree_cost(numbers: Numbers, inputs: int, *, every_level: bool) -> Amounts:
+    """From products to their sum, of one output: cut, added in pairs. Registers of levels as in rf_mac."""
+    product, shift, levels = numbers["X_WIDTH"] + numbers["W_WIDTH"], numbers.get("PRODUCT_SHIFT", 0), (inputs - 1).bit_length()
+    cut = product - min(max(shift, 0), product - 1)
+    most = min(cut + levels, max(numbers["ACC_WIDTH"] - max(-shift, 0), 1))
+    step = 2 if most <= 24 and not every_level else 1
+    adders, registers, nodes = 0, 0, inputs
+    for level in range(levels + 1):
+        width = min(cut + level, most)
+        adders += nodes // 2 * width if level else 0
+        nodes = -(-nodes // 2) if level else nodes
+        registers += nodes * width * ((levels - level) % step == 0 or not level)
+    return Amounts(lut=adders, ff=registers)

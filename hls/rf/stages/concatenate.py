@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One tensor behind the other along an axis, as rf_concat."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import gcd
+from typing import Any
+
+import numpy as np
+
+from hypersonic.hls.rf.cost import Amounts, skid_cost
+from hypersonic.hls.rf.layers import Tensor, TwoInputs
+from hypersonic.hls.rf.parts.limits import NO_LIMIT, Numbers
+from hypersonic.hls.rf.stage import Stage, Stream, Timing, Value
+from hypersonic.hls.rf.stage_type import LayerType, Planner, StageType
+from hypersonic.hls.rf.stages.map import linear, map_stage
+
+
+@dataclass(frozen=True)
+class Concatenate(TwoInputs):
+    """Rows, columns or channels of a, then of b, each cast to result; nnet_merge.h. axis: of the shape per row, from 0."""
+
+    axis: int
+
+
+def _read(layer: Any, a: Tensor, b: Tensor, y: Tensor) -> Concatenate:
+    axis = int(layer.get_attr("axis"))
+    return Concatenate(layer.name, a, b, y, axis - 1 if axis > 0 else axis + len(y.shape))
+
+
+def _plan(plan: Planner, layer: Concatenate) -> None:
+    lanes = plan.fewest_lanes(gcd(layer.a.channels, layer.b.channels), layer.y.size)
+    a, b = (
+        plan.buffered(plan.with_lanes(_cast(plan, layer, tensor, side), lanes, layer.name), layer.name, side)
+        for side, tensor in zip("ab", layer.inputs, strict=True)
+    )
+    plan.finish(layer, concat_stage(plan.stage_name(layer.name), layer, a, b, plan.result(layer, lanes)))
+
+
+def _cast(plan: Planner, layer: Concatenate, tensor: Tensor, side: str) -> Stream:
+    """The tensor's stream in the result's type."""
+    x, kind = plan.take(tensor), layer.y.precision
+    if tensor.precision == kind:
+        return x
+    name = plan.stage_name(f"{layer.name}_cast_{side}")
+    y = replace(x, name=plan.stream_name(f"{x.name}_{name}"), precision=kind)
+    work = linear(layer.name, tensor, Tensor(f"{tensor.name}_cast", tensor.shape, kind))
+    plan.add(map_stage(name, work, x, y))
+    return y
+
+
+def concat_stage(name: str, layer: Concatenate, a: Stream, b: Stream, y: Stream) -> Stage:
+    """rf_concat: turns of so many beats of a, then of b."""
+    turns = int(np.prod(layer.y.shape[: layer.axis], dtype=np.int64))
+    a_beats, b_beats = a.beats // turns, b.beats // turns
+    parameters: dict[str, Value] = {"WIDTH": y.width, "A_BEATS": a_beats, "B_BEATS": b_beats}
+    turn, place = np.divmod(np.arange(y.beats), a_beats + b_beats)
+    from_a = turn * a_beats + np.minimum(place, a_beats - 1)
+    # what b's turn waits for; a's turn behind it waits for that too, and a's first for nothing of b
+    from_b = turn * b_beats + np.maximum(place - a_beats, -1)
+    timing = Timing((from_a.astype(np.int64), from_b.astype(np.int64)), 1, 1, y.beats)
+    return Stage(name, "rf_concat", layer.name, parameters, (a, b), (y,), timing)
+
+
+def _cost(stage: Stage, _numbers: Numbers) -> Amounts:
+    """A skid buffer and counters."""
+    return skid_cost(stage.outputs[0].width + 1) + Amounts(lut=24 + stage.outputs[0].width, ff=15)
+
+
+STAGE = StageType(("rf_concat",), _cost, NO_LIMIT, LayerType(Concatenate, _plan, {"Concatenate": _read}))

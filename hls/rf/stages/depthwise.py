@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A kernel for each channel, as rf_window and rf_depthwise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from hypersonic.hls.fixed import Constants
+from hypersonic.hls.rf.cost import Amounts, cast_cost, dsps, flow_cost, roms_cost, times
+from hypersonic.hls.rf.layers import Products, Tensor, Window
+from hypersonic.hls.rf.parts.attributes import constants, precision, refuse, window
+from hypersonic.hls.rf.parts.casts import signed_width
+from hypersonic.hls.rf.parts.limits import Numbers, accumulator, product
+from hypersonic.hls.rf.parts.needs import divisors, groups
+from hypersonic.hls.rf.parts.products import (
+    accumulator_bias,
+    arithmetic,
+    bias_memory,
+    check_accumulator,
+    check_one_row,
+    check_strategy,
+    reuse,
+    tree_cost,
+)
+from hypersonic.hls.rf.parts.windows import least_interval
+from hypersonic.hls.rf.stage import Memory, Stage, Stream, Timing, Value
+from hypersonic.hls.rf.stage_type import LayerType, Planner, Sharing, StageType
+from hypersonic.hls.rf.stages.window import add_window
+
+#: clocks from the edge that takes a window's last beat to the one at which its result can be taken, but for the adder tree's
+#: registers
+DEPTHWISE_CLOCKS = 9
+
+
+@dataclass(frozen=True, eq=False)
+class Depthwise(Products):
+    """Each channel c by itself:  y[p][c] = result(accum(bias[c]) + sum_k accum(x[window p, k][c] * weight[k][c])).
+
+    nnet_sepconv2d_latency.h, nnet_depthwise_product.h (depth multiplier 1). hls4ml splits a SeparableConv into this and a 1x1
+    convolution. weight: (kernel pixels, channels), kernel pixels in the order (row, column). bias: (channels,).
+    """
+
+    window: Window
+
+
+# ---------------------------------------------------------------- in hls4ml's graph
+def _read(layer: Any, x: Tensor, y: Tensor) -> Depthwise:
+    check_strategy(layer)
+    if y.channels != x.channels:
+        raise refuse(layer, f"{x.channels} channels become {y.channels}, expected a depth multiplier of 1")
+    seen, flat = window(layer, "filt"), constants(layer, "weight")
+    check_one_row(layer, seen)
+    weight = Constants(flat.raw.reshape(seen.size, x.channels), flat.fraction)
+    bias, accum = constants(layer, "bias"), precision(layer, "accum_t")
+    check_accumulator(layer, x.precision, weight, bias, accum)
+    return Depthwise(layer.name, x, y, weight, bias, accum, *reuse(layer), seen)
+
+
+# ---------------------------------------------------------------- multipliers
+def depthwise_lanes(layer: Depthwise) -> int:
+    """Lanes whose clocks per pixel come nearest to the reuse factor: channels / lanes * kernel columns."""
+    columns, channels = layer.window.kernel[1], layer.x.channels
+    return min(divisors(channels), key=lambda lanes: (abs(channels // lanes * columns - layer.reuse_factor), -lanes))
+
+
+def _taken(layer: Depthwise) -> int:
+    return layer.x.channels // depthwise_lanes(layer) * layer.window.kernel[1]
+
+
+def _choices(layer: Depthwise) -> dict[int, int]:
+    channels, columns = layer.x.channels, layer.window.kernel[1]
+    pixels = layer.y.size // channels
+    by_lanes = {lanes: channels // lanes * columns for lanes in divisors(channels)}
+    return {factor: max(pixels * factor, least_interval(layer.x, layer.window, lanes)) for lanes, factor in by_lanes.items()}
+
+
+# ---------------------------------------------------------------- in RTL
+def _plan(plan: Planner, layer: Depthwise) -> None:
+    lanes = depthwise_lanes(layer)
+    x = add_window(plan, layer, layer.window, lanes)
+    plan.finish(layer, depthwise_stage(plan.stage_name(layer.name), layer, x, plan.result(layer, lanes)))
+
+
+def depthwise_stage(name: str, layer: Depthwise, x: Stream, y: Stream) -> Stage:
+    """rf_depthwise behind a window of the same lanes."""
+    lanes, channels, seen = y.lanes, layer.x.channels, layer.window
+    width = signed_width(layer.weight.raw)
+    rows, columns = seen.kernel
+    weights = layer.weight.raw.reshape(rows, columns, channels // lanes, lanes).transpose(2, 1, 0, 3)
+    parameters: dict[str, Value] = {
+        "LANES": lanes, "K_H": rows, "K_W": columns, "CHANNEL_BEATS": channels // lanes,
+        "X_WIDTH": x.precision.width, "X_SIGNED": int(x.precision.signed), "W_WIDTH": width,
+        **arithmetic(layer.x.precision, layer.weight, layer.accum, layer.y.precision),
+        "WEIGHTS": f"{name}.weights.mem", "BIAS": f"{name}.bias.mem",
+    }  # fmt: skip
+    memories = (
+        Memory(f"{name}.weights.mem", weights.reshape(-1, rows * lanes), (width,)),
+        bias_memory(
+            f"{name}.bias.mem", accumulator_bias(layer.bias, layer.accum).raw.reshape(channels // lanes, lanes), layer.accum
+        ),
+    )
+    timing = Timing((groups(y.beats, columns),), DEPTHWISE_CLOCKS + (rows - 1).bit_length(), columns, x.beats)
+    multiplications = layer.y.size * seen.size
+    return Stage(
+        name, "rf_depthwise", layer.name, parameters, (x,), (y,), timing, memories,
+        multipliers=rows * lanes, multiplications=multiplications,
+    )  # fmt: skip
+
+
+def _cost(stage: Stage, numbers: Numbers) -> Amounts:
+    lanes, rows, x, w = (numbers[key] for key in ("LANES", "K_H", "X_WIDTH", "W_WIDTH"))
+    accumulator = numbers["ACC_WIDTH"]
+    dsp = dsps(x + (not numbers.get("X_SIGNED", 1)), w)
+    lane = tree_cost(numbers, rows, every_level=True) + Amounts(accumulator, accumulator + rows * (2 * x + w), rows * dsp)
+    ends = flow_cost(lanes * numbers["Y_WIDTH"], 7 + rows.bit_length())
+    return (
+        times(lane + cast_cost(accumulator, numbers), lanes)
+        + ends
+        + roms_cost(memory.shape for memory in stage.memories)
+        + Amounts(lut=30, ff=30)
+    )
+
+
+STAGE = StageType(
+    ("rf_depthwise",),
+    _cost,
+    (product, accumulator),
+    LayerType(
+        Depthwise,
+        _plan,
+        readers={"DepthwiseConv1D": _read, "DepthwiseConv2D": _read},
+        sharing=Sharing(_taken, lambda layer: layer.y.size // layer.y.channels, _choices),
+    ),
+)

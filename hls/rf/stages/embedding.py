@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each index becomes its row of a table, as rf_embed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hypersonic.hls.fixed import Constants
+from hypersonic.hls.rf.cost import Amounts, flow_cost, roms_cost
+from hypersonic.hls.rf.layers import OneInput, Tensor
+from hypersonic.hls.rf.parts.attributes import constants, refuse
+from hypersonic.hls.rf.parts.limits import NO_LIMIT, Numbers
+from hypersonic.hls.rf.parts.needs import parts
+from hypersonic.hls.rf.stage import Memory, Stage, Stream, Timing, Value
+from hypersonic.hls.rf.stage_type import LayerType, Planner, StageType
+
+#: clocks from the edge that takes an index to the one at which its first beat can be taken
+EMBED_CLOCKS = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Embedding(OneInput):
+    """Each x, an integer below the vocabulary, becomes its row of the table; nnet_embed.h.
+
+    table: (vocabulary, n_out) raw integers of y's type.
+    """
+
+    table: Constants
+
+
+def _read(layer: Any, x: Tensor, y: Tensor) -> Embedding:
+    flat, n_out = constants(layer, "embeddings"), int(layer.get_attr("n_out"))
+    if x.precision.fraction != 0 or x.precision.signed:
+        raise refuse(
+            layer, f"its input is {x.precision}: give it an unsigned type of whole numbers, as ap_ufixed<4,4> for 16 words"
+        )
+    cast = [y.precision.cast(int(value), flat.fraction) for value in flat.raw]
+    return Embedding(layer.name, x, y, Constants(np.array(cast, dtype=np.int64).reshape(-1, n_out), y.precision.fraction))
+
+
+def _plan(plan: Planner, layer: Embedding) -> None:
+    name = plan.stage_name(layer.name)
+    x = plan.with_lanes(plan.take(layer.x), 1, layer.name)
+    lanes = plan.fewest_lanes(layer.y.channels, layer.y.size)
+    plan.finish(layer, embed_stage(name, layer, x, plan.result(layer, lanes)))
+
+
+def embed_stage(name: str, layer: Embedding, x: Stream, y: Stream) -> Stage:
+    """rf_embed: one index a beat."""
+    words, n_out = layer.table.raw.shape
+    parameters: dict[str, Value] = {
+        "X_WIDTH": x.precision.width, "VOCABULARY": words, "N_OUT": n_out, "LANES": y.lanes, "Y_WIDTH": y.precision.width,
+        "TABLE_FILE": f"{name}.table.mem",
+    }  # fmt: skip
+    memory = Memory(f"{name}.table.mem", layer.table.raw.reshape(-1, y.lanes), (y.precision.width,))
+    timing = Timing((parts(y.beats, n_out // y.lanes),), EMBED_CLOCKS, 1, y.beats)
+    return Stage(name, "rf_embed", layer.name, parameters, (x,), (y,), timing, (memory,))
+
+
+def _cost(stage: Stage, numbers: Numbers) -> Amounts:
+    return (
+        roms_cost(memory.shape for memory in stage.memories)
+        + flow_cost(stage.outputs[0].width, 4)
+        + Amounts(lut=40, ff=2 * numbers["X_WIDTH"] + 20)
+    )
+
+
+STAGE = StageType(("rf_embed",), _cost, NO_LIMIT, LayerType(Embedding, _plan, {"Embedding": _read}))

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""rf_fork: a stream that several read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hypersonic.hls.rf.cost import Amounts, skid_cost
+from hypersonic.hls.rf.parts.limits import NO_LIMIT, Numbers
+from hypersonic.hls.rf.parts.needs import one_to_one
+from hypersonic.hls.rf.stage import Stage, Stream, Value
+from hypersonic.hls.rf.stage_type import StageType
+from hypersonic.hls.rf.top.ports import fork
+
+
+def fork_stage(name: str, layer: str, x: Stream, ys: tuple[Stream, ...]) -> Stage:
+    """rf_fork."""
+    parameters: dict[str, Value] = {"WIDTH": x.width, "COUNT": len(ys)}
+    return Stage(name, "rf_fork", layer, parameters, (x,), ys, one_to_one(x.beats, 1))
+
+
+def _cost(stage: Stage, _numbers: Numbers) -> Amounts:
+    return skid_cost(stage.inputs[0].width + 1) + Amounts(lut=4 * len(stage.outputs), ff=2 * len(stage.outputs))
+
+
+def _text(stage: Stage) -> Iterator[str]:
+    """The data go to the first consumer's wires, the others' are those."""
+    x, names = stage.inputs[0].name, [stream.name for stream in stage.outputs]
+    source = (f"{x}_tvalid", f"{x}_tready", f"{x}_tdata", f"{x}_tlast")
+    yield from fork(stage.name, source, names[0], stage.outputs)
+    for n in names[1:]:
+        yield f"  assign {n}_tdata = {names[0]}_tdata;"
+        yield f"  assign {n}_tlast = {names[0]}_tlast;"
+
+
+STAGE = StageType(("rf_fork",), _cost, NO_LIMIT, text=_text)

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same elements in the same order: wires, and no stage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from hypersonic.hls.rf.layers import Layer, OneInput, Tensor
+from hypersonic.hls.rf.parts.attributes import refuse
+from hypersonic.hls.rf.stage_type import LayerType, Planner, no_stage
+from hypersonic.hls.rf.stages.map import linear
+
+
+@dataclass(frozen=True)
+class Reshape(OneInput):
+    """The same elements in the same order."""
+
+    name: str
+    x: Tensor
+    y: Tensor
+
+
+def _reshape(layer: Any, x: Tensor, y: Tensor) -> Reshape:
+    return Reshape(layer.name, x, Tensor(y.name, y.shape, x.precision))
+
+
+def _repack(layer: Any, x: Tensor, y: Tensor) -> tuple[Layer, ...]:
+    """What hls4ml makes of a Reshape in io_stream copies every number into a result of a type of its own."""
+    if x.precision == y.precision:
+        return (_reshape(layer, x, y),)
+    copied = linear(layer.name, x, Tensor(f"{y.name}_cast", x.shape, y.precision))
+    return copied, _reshape(layer, copied.y, y)
+
+
+def _transpose(layer: Any, x: Tensor, y: Tensor) -> tuple[Layer, ...]:
+    order = [int(axis) for axis in layer.get_attr("perm")]
+    moved = [axis for axis in order if x.shape[axis] > 1]
+    if moved != sorted(moved):
+        raise refuse(layer, f"it permutes the axes to {order}, which a stream cannot without holding the whole tensor")
+    return _repack(layer, x, y)
+
+
+def _plan(plan: Planner, layer: Reshape) -> None:
+    plan.offer(layer.y, plan.take(layer.x))
+
+
+STAGE = no_stage(LayerType(Reshape, _plan, {"Reshape": _reshape, "Repack": _repack, "Transpose": _transpose}))

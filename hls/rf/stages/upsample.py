@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each pixel several times, as rf_upsample."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hypersonic.hls.rf.cost import Amounts, flow_cost, memory_cost, times
+from hypersonic.hls.rf.layers import OneInput, Tensor
+from hypersonic.hls.rf.parts.attributes import refuse
+from hypersonic.hls.rf.parts.limits import NO_LIMIT, Numbers
+from hypersonic.hls.rf.stage import Stage, Stream, Timing, Value
+from hypersonic.hls.rf.stage_type import LayerType, Planner, StageType
+
+#: clocks from the edge that takes a beat to the one at which its first copy can be taken
+UPSAMPLE_CLOCKS = 4
+
+
+@dataclass(frozen=True)
+class Upsample(OneInput):
+    """Each pixel `factor` times down and across; nnet_image.h resize_nearest."""
+
+    factor: tuple[int, int]
+
+
+def _read(layer: Any, x: Tensor, y: Tensor) -> Upsample:
+    (height, width, _), (new_height, new_width, _) = x.image, y.image
+    if str(layer.get_attr("algorithm")) != "nearest" or new_height % height or new_width % width:
+        raise refuse(
+            layer,
+            f"it resizes {height}x{width} to {new_height}x{new_width} by {layer.get_attr('algorithm')}, expected whole "
+            "factors and nearest",
+        )
+    return Upsample(layer.name, x, y, (new_height // height, new_width // width))
+
+
+def _plan(plan: Planner, layer: Upsample) -> None:
+    name = plan.stage_name(layer.name)
+    x = plan.with_lanes(plan.take(layer.x), plan.fewest_lanes(layer.x.channels, layer.y.size), layer.name)
+    plan.finish(layer, upsample_stage(name, layer, x, plan.result(layer, x.lanes)))
+
+
+def upsample_stage(name: str, layer: Upsample, x: Stream, y: Stream) -> Stage:
+    """rf_upsample: two rows are kept."""
+    (height, width, channels), (down, across) = layer.x.image, layer.factor
+    beats = channels // x.lanes
+    parameters: dict[str, Value] = {"WIDTH": x.width, "W": width, "BEATS": beats, "FACTOR_H": down, "FACTOR_W": across}
+    index = np.arange(height * width * beats).reshape(height, 1, width, 1, beats)
+    needs = np.broadcast_to(index, (height, down, width, across, beats)).reshape(-1)
+    timing = Timing((np.maximum.accumulate(needs),), UPSAMPLE_CLOCKS, 1, y.beats)
+    bits = 2 * width * channels * x.precision.width
+    return Stage(name, "rf_upsample", layer.name, parameters, (x,), (y,), timing, ram_bits=bits)
+
+
+def _cost(_stage: Stage, numbers: Numbers) -> Amounts:
+    return (
+        times(memory_cost(numbers["W"] * numbers["BEATS"], numbers["WIDTH"]), 2)
+        + flow_cost(numbers["WIDTH"], 2)
+        + Amounts(lut=22 + numbers["WIDTH"])
+    )
+
+
+STAGE = StageType(("rf_upsample",), _cost, NO_LIMIT, LayerType(Upsample, _plan, {"Resize": _read}))

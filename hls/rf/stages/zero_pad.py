@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Zeros around an image, as rf_pad, where no window has them for its own padding (read.py)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hypersonic.hls.rf.cost import Amounts, skid_cost
+from hypersonic.hls.rf.layers import OneInput, Tensor
+from hypersonic.hls.rf.parts.attributes import refuse
+from hypersonic.hls.rf.parts.limits import NO_LIMIT, Numbers
+from hypersonic.hls.rf.stage import Stage, Stream, Timing, Value
+from hypersonic.hls.rf.stage_type import LayerType, Planner, StageType
+
+
+@dataclass(frozen=True)
+class ZeroPad(OneInput):
+    """Zeros around the image; nnet_padding.h. pad: (top, bottom, left, right)."""
+
+    pad: tuple[int, int, int, int]
+
+
+def _read(layer: Any, x: Tensor, y: Tensor) -> ZeroPad:
+    if str(layer.get_attr("data_format", "channels_last")) != "channels_last":
+        raise refuse(layer, "data_format is channels_first, expected channels_last")
+    sides = tuple(int(layer.get_attr(f"pad_{side}", 0) or 0) for side in ("top", "bottom", "left", "right"))
+    top, bottom, left, right = (*sides[2:], 0, 0) if layer.class_name.endswith("1D") else sides
+    return ZeroPad(layer.name, x, y, (top, bottom, left, right))
+
+
+def _plan(plan: Planner, layer: ZeroPad) -> None:
+    name = plan.stage_name(layer.name)
+    x = plan.with_lanes(plan.take(layer.x), plan.fewest_lanes(layer.x.channels, layer.y.size), layer.name)
+    plan.finish(layer, pad_stage(name, layer, x, plan.result(layer, x.lanes)))
+
+
+def pad_stage(name: str, layer: ZeroPad, x: Stream, y: Stream) -> Stage:
+    """rf_pad: the zeros before an image wait for its first beat."""
+    (height, width, channels), (top, bottom, left, right) = layer.x.image, layer.pad
+    beats = channels // x.lanes
+    parameters: dict[str, Value] = {
+        "WIDTH": x.width, "H": height, "W": width, "BEATS": beats, "TOP": top, "BOTTOM": bottom, "LEFT": left, "RIGHT": right
+    }  # fmt: skip
+    inside = np.zeros((height + top + bottom, width + left + right, beats), dtype=np.int64)
+    inside[top : top + height, left : left + width] = 1
+    needs = np.maximum(np.cumsum(inside.reshape(-1)) - 1, 0)
+    return Stage(name, "rf_pad", layer.name, parameters, (x,), (y,), Timing((needs,), 1, 1, y.beats))
+
+
+def _cost(stage: Stage, _numbers: Numbers) -> Amounts:
+    """A skid buffer and counters."""
+    return skid_cost(stage.outputs[0].width + 1) + Amounts(lut=24 + stage.outputs[0].width, ff=15)
+
+
+STAGE = StageType(("rf_pad",), _cost, NO_LIMIT, LayerType(ZeroPad, _plan, {"ZeroPadding1D": _read, "ZeroPadding2D": _read}))
