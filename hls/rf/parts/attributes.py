@@ -10,7 +10,7 @@ import numpy as np
 
 from hypersonic.hls.da.read import precision_of, written_constants
 from hypersonic.hls.errors import INSTEAD, UnsupportedLayerError
-from hypersonic.hls.fixed import Constants, Precision, Rounding
+from hypersonic.hls.fixed import MAX_WIDTH, Constants, FixedPoint, Precision, PrecisionError, Rounding
 from hypersonic.hls.rf.layers import Tensor, Window
 
 #: roundings that a product (or a term of a sum) can be given before it is added to a number on the coarser grid
@@ -33,13 +33,21 @@ def precision(layer: Any, attribute: str) -> Precision:
     return precision_of(layer.get_attr(attribute).precision, f"layer {layer.name!r}: {attribute}")
 
 
+def fixed(layer: Any, kind: Precision, what: str) -> FixedPoint:
+    """A type whose numbers are computed here as raw int64. Raises UnsupportedLayerError where it is too wide for that."""
+    try:
+        return kind.fixed
+    except PrecisionError as error:
+        raise UnsupportedLayerError(f"layer {layer.name!r}: {what}: {error}; give it fewer bits in the model's YAML") from error
+
+
 def constants(layer: Any, name: str) -> Constants:
     """A weight array, flat, in the order the C++ has it. Raises UnsupportedLayerError for types that are no fixed point."""
     variable = layer.weights[name]
     kind = precision_of(variable.type.precision, f"layer {layer.name!r}: {name}")
     scaled = np.ldexp(np.asarray(variable.data, dtype=np.float64).reshape(-1), kind.fraction)
     on_grid = (scaled == np.rint(scaled)).all() and (scaled >= kind.low).all() and (scaled <= kind.high).all()
-    plain = type(variable.type).__name__ not in ("CompressedType", "ExponentType")
+    plain = kind.width <= MAX_WIDTH and type(variable.type).__name__ not in ("CompressedType", "ExponentType")
     if plain and on_grid and not str(variable.type.precision).startswith("int<2"):
         return Constants(scaled.astype(np.int64), kind.fraction)
     return written_constants(layer, name)  # decimal by decimal, as the header is written
@@ -81,7 +89,8 @@ def number(value: int) -> Constants:
 def parameter(layer: Any, name: str, kind: str) -> Constants:
     """One number as the C++ gets it: a literal that its type's constructor reads."""
     to = precision(layer, kind)
-    return Constants(np.array([to.fixed.from_float(float(layer.get_attr(name, 1.0)))]).reshape(1), to.fraction)
+    raw = fixed(layer, to, kind).from_float(float(layer.get_attr(name, 1.0)))
+    return Constants(raw.reshape(1), to.fraction)
 
 
 def streamed(layer: Any) -> bool:

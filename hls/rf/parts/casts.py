@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.fixed import Constants, Overflow, Precision, Rounding
+from hypersonic.hls.fixed import MAX_WIDTH, Constants, Overflow, Precision, Rounding
 from hypersonic.hls.rf.stage import Value
 
 
@@ -66,6 +68,11 @@ def signed_width(raw: NDArray[Any]) -> int:
 def at_fraction(values: Constants, fraction: int) -> NDArray[Any]:
     """The numbers on a finer grid, exact integers of any size."""
     return values.raw.astype(object) << (fraction - values.fraction)
+
+
+def raw_array(numbers: Sequence[Any], width: int) -> NDArray[Any]:
+    """Raw values of a type of so many bits, exact whatever they are."""
+    return np.array(numbers, dtype=object if width > MAX_WIDTH else np.int64)
 
 
 def cast_all(values: Constants, to: Precision) -> list[int]:

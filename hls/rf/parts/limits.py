@@ -16,6 +16,8 @@ Numbers = Mapping[str, int]
 MAX_CAST_WIDTH = 128
 #: bits of the bounds and constants that a module takes as [63:0], their sign among them
 MAX_BOUND_WIDTH = 64
+#: bits by which rf_cast moves the point, either way
+_MAX_SHIFT = 400
 #: bits that rf_divide's reciprocal can have
 _MAX_DIVIDE_WIDTH = 126
 
@@ -42,6 +44,12 @@ def product(numbers: Numbers) -> Width:
 
 def accumulator(numbers: Numbers) -> Width:
     return Width(numbers.get("ACC_WIDTH", 1), MAX_CAST_WIDTH, "an accumulator")
+
+
+def shift(numbers: Numbers) -> Width:
+    """Of the points in a module's casts."""
+    shifts = (numbers.get(f"{cast}_SHIFT", 0) for cast in ("RESULT", "NORM", "INVERSE"))
+    return Width(max(map(abs, shifts)), _MAX_SHIFT, "a shift")
 
 
 def quotient(numbers: Numbers) -> Width:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.fixed import Constants, Overflow, Precision, Rounding
+from hypersonic.hls.fixed import MAX_WIDTH, Constants, Overflow, Precision, Rounding
 from hypersonic.hls.rf.cost import Amounts
 from hypersonic.hls.rf.layers import Window
 from hypersonic.hls.rf.parts.attributes import refuse, streamed
@@ -103,7 +103,7 @@ def arithmetic(x: Precision, weight: Constants, accum: Precision, y: Precision) 
 
 def bias_memory(file: str, raw: NDArray[Any], accum: Precision) -> Memory:
     """Of the numbers that the accumulators start with."""
-    return Memory(file, raw if accum.width > 62 else raw.astype(np.int64), (accum.width,))
+    return Memory(file, raw if accum.width > MAX_WIDTH else raw.astype(np.int64), (accum.width,))
 
 
 def tree_cost(numbers: Numbers, inputs: int, *, every_level: bool) -> Amounts:

@@ -16,7 +16,7 @@ from hypersonic.hls.rf.cost import NOTHING, Amounts, cast_cost, dsps, flow_cost,
 from hypersonic.hls.rf.layers import Products, Tensor, WeightsIn, Window
 from hypersonic.hls.rf.parts.attributes import constants, precision, refuse, streamed, window
 from hypersonic.hls.rf.parts.casts import signed_width
-from hypersonic.hls.rf.parts.limits import Numbers, accumulator, product
+from hypersonic.hls.rf.parts.limits import Numbers, accumulator, product, shift
 from hypersonic.hls.rf.parts.needs import divisors, vectors
 from hypersonic.hls.rf.parts.products import (
     accumulator_bias,
@@ -245,7 +245,7 @@ def _cost(stage: Stage, numbers: Numbers) -> Amounts:
 STAGE = StageType(
     ("rf_mac", "rf_mac_stream"),
     _cost,
-    (product, accumulator),
+    (product, accumulator, shift),
     LayerType(
         Dense,
         _plan,

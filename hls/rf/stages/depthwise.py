@@ -11,7 +11,7 @@ from hypersonic.hls.rf.cost import Amounts, cast_cost, dsps, flow_cost, roms_cos
 from hypersonic.hls.rf.layers import Products, Tensor, Window
 from hypersonic.hls.rf.parts.attributes import constants, precision, refuse, window
 from hypersonic.hls.rf.parts.casts import signed_width
-from hypersonic.hls.rf.parts.limits import Numbers, accumulator, product
+from hypersonic.hls.rf.parts.limits import Numbers, accumulator, product, shift
 from hypersonic.hls.rf.parts.needs import divisors, groups
 from hypersonic.hls.rf.parts.products import (
     accumulator_bias,
@@ -125,7 +125,7 @@ def _cost(stage: Stage, numbers: Numbers) -> Amounts:
 STAGE = StageType(
     ("rf_depthwise",),
     _cost,
-    (product, accumulator),
+    (product, accumulator, shift),
     LayerType(
         Depthwise,
         _plan,

@@ -6,12 +6,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from hypersonic.hls.fixed import Constants
 from hypersonic.hls.rf.cost import Amounts, flow_cost, roms_cost
 from hypersonic.hls.rf.layers import OneInput, Tensor
 from hypersonic.hls.rf.parts.attributes import constants, refuse
+from hypersonic.hls.rf.parts.casts import cast_all, raw_array
 from hypersonic.hls.rf.parts.limits import NO_LIMIT, Numbers
 from hypersonic.hls.rf.parts.needs import parts
 from hypersonic.hls.rf.stage import Memory, Stage, Stream, Timing, Value
@@ -37,8 +36,8 @@ def _read(layer: Any, x: Tensor, y: Tensor) -> Embedding:
         raise refuse(
             layer, f"its input is {x.precision}: give it an unsigned type of whole numbers, as ap_ufixed<4,4> for 16 words"
         )
-    cast = [y.precision.cast(int(value), flat.fraction) for value in flat.raw]
-    return Embedding(layer.name, x, y, Constants(np.array(cast, dtype=np.int64).reshape(-1, n_out), y.precision.fraction))
+    words = raw_array(cast_all(flat, y.precision), y.precision.width).reshape(-1, n_out)
+    return Embedding(layer.name, x, y, Constants(words, y.precision.fraction))
 
 
 def _plan(plan: Planner, layer: Embedding) -> None:

@@ -12,7 +12,7 @@ from hypersonic.hls.fixed import Precision
 from hypersonic.hls.rf.cost import NOTHING, Amounts, memory_cost
 from hypersonic.hls.rf.layers import Layer, OneInput, Tensor
 from hypersonic.hls.rf.parts.attributes import precision, streamed
-from hypersonic.hls.rf.parts.limits import Numbers, accumulator, quotient
+from hypersonic.hls.rf.parts.limits import Numbers, accumulator, quotient, shift
 from hypersonic.hls.rf.stage import Stage, Stream, Timing, Value
 from hypersonic.hls.rf.stage_type import LayerType, Planner, StageType
 from hypersonic.hls.rf.stages.pool import (
@@ -72,6 +72,6 @@ def _cost(_stage: Stage, numbers: Numbers) -> Amounts:
 STAGE = StageType(
     ("rf_global_pool",),
     _cost,
-    (accumulator, quotient),
+    (accumulator, quotient, shift),
     LayerType(GlobalPool, _plan, {"GlobalPooling1D": _read, "GlobalPooling2D": _read}),
 )

@@ -15,7 +15,7 @@ from hypersonic.hls.rf.cost import NOTHING, Amounts, cast_cost, dsps, flow_cost,
 from hypersonic.hls.rf.layers import OneInput, Tensor
 from hypersonic.hls.rf.parts.attributes import NONE, constants, number, parameter
 from hypersonic.hls.rf.parts.casts import at_fraction, result_parameters, signed_width
-from hypersonic.hls.rf.parts.limits import MAX_BOUND_WIDTH, MAX_CAST_WIDTH, Numbers, Width
+from hypersonic.hls.rf.parts.limits import MAX_BOUND_WIDTH, MAX_CAST_WIDTH, Numbers, Width, shift
 from hypersonic.hls.rf.parts.needs import one_to_one
 from hypersonic.hls.rf.stage import Memory, Stage, Stream, Value
 from hypersonic.hls.rf.stage_type import LayerType, Planner, StageType
@@ -144,7 +144,8 @@ def _map_work(layer: Map) -> _MapWork:
     fraction, scale, bias = layer.x.precision.fraction, layer.scale, layer.bias
     finer = max(fraction + scale.fraction, bias.fraction)
     if layer.function is MapFunction.LEAKY:
-        return _MapWork(_LEAKY, fraction + scale.fraction, scale)
+        whole = max(scale.fraction, 0)
+        return _MapWork(_LEAKY, fraction + whole, Constants(at_fraction(scale, whole), whole) if scale.fraction < 0 else scale)
     if layer.function is MapFunction.THRESHOLD:  # between two numbers of x's grid nothing lies
         return _MapWork(_THRESHOLD, fraction, Constants(_floor(bias, fraction), fraction))
     if layer.function is MapFunction.AFFINE:
@@ -228,7 +229,7 @@ def _bound(numbers: Numbers) -> Width:
 STAGE = StageType(
     ("rf_map",),
     _cost,
-    (_mapped, _bound),
+    (_mapped, _bound, shift),
     LayerType(
         Map,
         _plan,

@@ -11,7 +11,7 @@ from hypersonic.hls.rf.cost import Amounts, cast_cost, dsps, flow_cost, times
 from hypersonic.hls.rf.layers import Tensor, TwoInputs
 from hypersonic.hls.rf.parts.attributes import refuse, shape_text
 from hypersonic.hls.rf.parts.casts import result_parameters
-from hypersonic.hls.rf.parts.limits import MAX_CAST_WIDTH, Numbers, Width
+from hypersonic.hls.rf.parts.limits import MAX_CAST_WIDTH, Numbers, Width, shift
 from hypersonic.hls.rf.parts.needs import one_to_one
 from hypersonic.hls.rf.stage import Stage, Stream, Value
 from hypersonic.hls.rf.stage_type import LayerType, Planner, StageType
@@ -94,4 +94,4 @@ def _joined(numbers: Numbers) -> Width:
     return Width(a + b if numbers["OP"] == 2 else max(a, b) + 1, MAX_CAST_WIDTH, "a sum or product")
 
 
-STAGE = StageType(("rf_add",), _cost, (_joined,), LayerType(Merge, _plan, {"Merge": _read}))
+STAGE = StageType(("rf_add",), _cost, (_joined, shift), LayerType(Merge, _plan, {"Merge": _read}))

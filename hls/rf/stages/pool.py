@@ -12,7 +12,7 @@ from hypersonic.hls.rf.cost import NOTHING, Amounts, cast_cost, dsps, flow_cost,
 from hypersonic.hls.rf.layers import Layer, OneInput, Tensor, Window
 from hypersonic.hls.rf.parts.attributes import SHIFT_INVARIANT, precision, refuse, streamed, window
 from hypersonic.hls.rf.parts.casts import result_parameters
-from hypersonic.hls.rf.parts.limits import Numbers, accumulator, quotient
+from hypersonic.hls.rf.parts.limits import Numbers, accumulator, quotient, shift
 from hypersonic.hls.rf.parts.needs import groups
 from hypersonic.hls.rf.parts.windows import window_shape
 from hypersonic.hls.rf.stage import Stage, Stream, Timing, Value
@@ -179,5 +179,5 @@ def _divide(width: int, count: int) -> Amounts:
 
 
 STAGE = StageType(
-    ("rf_pool",), _cost, (accumulator, quotient), LayerType(Pool, _plan, {"Pooling1D": _read, "Pooling2D": _read})
+    ("rf_pool",), _cost, (accumulator, quotient, shift), LayerType(Pool, _plan, {"Pooling1D": _read, "Pooling2D": _read})
 )

@@ -12,9 +12,9 @@ import numpy as np
 from hypersonic.hls.fixed import Constants, Overflow, Precision
 from hypersonic.hls.rf.cost import Amounts, cast_cost, dsps, fifo_cost, flow_cost, rom_cost, skid_cost, times
 from hypersonic.hls.rf.layers import OneInput, Tensor
-from hypersonic.hls.rf.parts.attributes import NONE, precision, refuse
-from hypersonic.hls.rf.parts.casts import overflow, result_parameters, rounding, signed_width
-from hypersonic.hls.rf.parts.limits import MAX_BOUND_WIDTH, MAX_CAST_WIDTH, Numbers, Width, accumulator
+from hypersonic.hls.rf.parts.attributes import NONE, fixed, precision, refuse
+from hypersonic.hls.rf.parts.casts import cast_all, overflow, raw_array, result_parameters, rounding, signed_width
+from hypersonic.hls.rf.parts.limits import MAX_BOUND_WIDTH, MAX_CAST_WIDTH, Numbers, Width, accumulator, shift
 from hypersonic.hls.rf.parts.tables import exp_values, inverse_values
 from hypersonic.hls.rf.stage import Memory, Stage, Stream, Timing, Value
 from hypersonic.hls.rf.stage_type import LayerType, Planner, StageType
@@ -55,6 +55,8 @@ def _read(layer: Any, x: Tensor, y: Tensor) -> Softmax:
     exp_size, inv_size = (int(layer.get_attr(f"{name}_table_size") or size) for name in ("exp", "inv"))
     exp_type, inv_type, accum = (precision(layer, name) for name in ("exp_table_t", "inv_table_t", "accum_t"))
     inverse = exp_type if layer.get_attr("inv_inp_t").name == "model_default_t" else precision(layer, "inv_inp_t")
+    for what, table in (("exp_table_t", exp_type), ("inv_table_t", inv_type)):
+        fixed(layer, table, what)
     normalised, exp_size = _normalised(layer, x.precision, kind, (exp_size, inv_size))
     for what, entries, width in (("exp", exp_size, normalised.width), ("inv", inv_size, inverse.width)):
         if entries & (entries - 1) or entries > 1 << width:
@@ -141,7 +143,7 @@ _IMPLEMENTATIONS = {SoftmaxKind.LATENCY: 0, SoftmaxKind.STABLE: 2, SoftmaxKind.A
 def _tables(name: str, layer: Softmax) -> tuple[Memory, Memory]:
     """Exponentials as accum holds them, and inverses."""
     exp, accum = layer.exp_table, layer.accum
-    words = np.array([[accum.cast(int(value), exp.fraction)] for value in exp.raw], dtype=np.int64)
+    words = raw_array(cast_all(exp, accum), accum.width).reshape(-1, 1)
     inverses = layer.inv_table.raw.reshape(-1, 1)
     return Memory(f"{name}.exp.mem", words, (accum.width,)), Memory(f"{name}.inverse.mem", inverses, (signed_width(inverses),))
 
@@ -180,6 +182,20 @@ def _cost(_stage: Stage, numbers: Numbers) -> Amounts:
 _TABLES = (("EXP", "ACC"), ("INVERSE", "FACTOR"))
 
 
+def _difference(numbers: Numbers) -> Width:
+    """From the greatest, where the maximum is subtracted: rf_cast takes it."""
+    stable = numbers["IMPLEMENTATION"] == _IMPLEMENTATIONS[SoftmaxKind.STABLE]
+    return Width(numbers["X_WIDTH"] + stable, MAX_CAST_WIDTH, "a difference")
+
+
+def _normalised_input(numbers: Numbers) -> Width:
+    return Width(numbers.get("NORM_WIDTH", 1), MAX_CAST_WIDTH, "a normalised input")
+
+
+def _inverse_input(numbers: Numbers) -> Width:
+    return Width(numbers.get("INVERSE_WIDTH", 1), MAX_CAST_WIDTH, "an inverse's input")
+
+
 def _one(numbers: Numbers) -> Width:
     return Width(numbers.get("ONE", 1).bit_length() + 1, MAX_BOUND_WIDTH, "a one")
 
@@ -189,5 +205,9 @@ def _scaled(numbers: Numbers) -> Width:
 
 
 STAGE = StageType(
-    ("rf_softmax",), _cost, (_scaled, accumulator, _one), LayerType(Softmax, _plan, {"Softmax": _read}), long=("ONE",)
+    ("rf_softmax",),
+    _cost,
+    (_difference, _normalised_input, _inverse_input, _scaled, accumulator, _one, shift),
+    LayerType(Softmax, _plan, {"Softmax": _read}),
+    long=("ONE",),
 )

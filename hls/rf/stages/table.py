@@ -6,14 +6,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from hypersonic.hls.fixed import Constants, Precision
 from hypersonic.hls.rf.cost import Amounts, cast_cost, dsps, flow_cost, roms_cost, times
 from hypersonic.hls.rf.layers import OneInput, Tensor
-from hypersonic.hls.rf.parts.attributes import number, parameter, precision, refuse, streamed
-from hypersonic.hls.rf.parts.casts import cast_all, result_parameters
-from hypersonic.hls.rf.parts.limits import NO_LIMIT, Numbers
+from hypersonic.hls.rf.parts.attributes import fixed, number, parameter, precision, refuse, streamed
+from hypersonic.hls.rf.parts.casts import cast_all, raw_array, result_parameters
+from hypersonic.hls.rf.parts.limits import MAX_CAST_WIDTH, Numbers, Width, shift
 from hypersonic.hls.rf.parts.needs import one_to_one
 from hypersonic.hls.rf.parts.tables import CURVES, SELU_LAMBDA, SELU_SCALE, curve_values
 from hypersonic.hls.rf.stage import Memory, Stage, Stream, Value
@@ -21,6 +19,9 @@ from hypersonic.hls.rf.stage_type import LayerType, Planner, StageType
 
 #: clocks from the edge that takes a beat to the one at which its result can be taken
 TABLE_CLOCKS = 9
+
+#: bits that an index may have behind its point
+_MAX_SCALE_SHIFT = 120
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,13 +57,14 @@ def _read(layer: Any, x: Tensor, y: Tensor) -> Table:
     size, curve, table = int(layer.get_attr("table_size")), CURVES[function], precision(layer, "table_t")
     if x.precision.width - x.precision.fraction + size.bit_length() - 1 > 31 + curve.span_log2:
         raise refuse(layer, f"its input is {x.precision}, whose index of {size} entries does not fit the C++'s int")
+    fixed(layer, table, "table_t")
     values, scale = curve_values(function, size, table), number(1)
     if function == "selu":
         scale = _selu_scale(layer, x.precision)
     elif function == "elu":
         alpha = parameter(layer, "activ_param", "param_t")
-        values = Constants(values.raw * alpha.raw[0], values.fraction + alpha.fraction)
-    final = Constants(np.array(cast_all(values, y.precision), dtype=np.int64), y.precision.fraction)
+        values = Constants(values.raw.astype(object) * int(alpha.raw[0]), values.fraction + alpha.fraction)
+    final = Constants(raw_array(cast_all(values, y.precision), y.precision.width), y.precision.fraction)
     return Table(layer.name, x, y, final, curve.span_log2, curve.negative_only, scale)
 
 
@@ -70,7 +72,7 @@ def _selu_scale(layer: Any, x: Precision) -> Constants:
     """Of the positive side: an ap_ufixed<16,1> in io_parallel, a number of x's own type in io_stream."""
     if not streamed(layer):
         return SELU_SCALE
-    return Constants(x.fixed.from_float(SELU_LAMBDA).reshape(1), x.fraction)
+    return Constants(fixed(layer, x, "its input").from_float(SELU_LAMBDA).reshape(1), x.fraction)
 
 
 # ---------------------------------------------------------------- in RTL
@@ -106,4 +108,17 @@ def _cost(stage: Stage, numbers: Numbers) -> Amounts:
     return times(lane, lanes) + flow_cost(lanes * y, 7)
 
 
-STAGE = StageType(("rf_table",), _cost, NO_LIMIT, LayerType(Table, _plan, activations=dict.fromkeys(CURVES, _read)))
+def _passed(numbers: Numbers) -> Width:
+    """A number by the gain, which rf_cast takes; sigmoid and its like have none."""
+    gain = numbers.get("GAIN", 0).bit_length() + 1
+    passed = numbers["X_WIDTH"] + 1 + gain if numbers.get("POSITIVE_PASS") else 1
+    return Width(passed, MAX_CAST_WIDTH, "a product")
+
+
+def _index(numbers: Numbers) -> Width:
+    return Width(numbers["SCALE_SHIFT"], _MAX_SCALE_SHIFT, "an index's fraction")
+
+
+STAGE = StageType(
+    ("rf_table",), _cost, (_passed, _index, shift), LayerType(Table, _plan, activations=dict.fromkeys(CURVES, _read))
+)

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers too wide for a module, or for a table of hls4ml's, are refused by the layer's name before anything is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hypersonic.hls.errors import UnsupportedLayerError
+from hypersonic.hls.fixed import Constants, Precision
+from hypersonic.hls.rf.layers import Layer, RfNetwork, Tensor
+from hypersonic.hls.rf.parts.attributes import constants
+from hypersonic.hls.rf.parts.tables import SELU_SCALE, exp_values, inverse_values
+from hypersonic.hls.rf.plan import plan
+from hypersonic.hls.rf.registry import ACTIVATIONS, READERS
+from hypersonic.hls.rf.stages.dense import Dense
+from hypersonic.hls.rf.stages.map import Map, MapFunction, linear
+from hypersonic.hls.rf.stages.softmax import Softmax, SoftmaxKind
+from hypersonic.hls.rf.stages.table import Table
+from tests.hls.rf.test_lint import clean, single
+
+Y = Precision(16, 10)
+
+
+def tensor(name: str, kind: Precision) -> Tensor:
+    return Tensor(name, (2,), kind)
+
+
+def table(x: Precision, scale: Constants, *, negative_only: bool = True) -> Table:
+    values = Constants(np.arange(8), Y.fraction)
+    return Table("curve", tensor("x", x), tensor("y", Y), values, 3, negative_only, scale)
+
+
+def softmax(x: Precision, kind: SoftmaxKind, normalised: Precision, accum: Precision, inverse: Precision) -> Softmax:
+    eight = Precision(8, 4)
+    exp, inv = exp_values(eight, 4, Precision(18, 8), negative=True), inverse_values(eight, 4, Precision(18, 8))
+    return Softmax("soft", tensor("x", x), tensor("y", Y), kind, normalised, accum, inverse, exp, inv)
+
+
+ONE = Constants(np.array([1]), 0)
+STABLE, NARROW = SoftmaxKind.STABLE, Precision(8, 4)
+
+WIDE = [
+    (table(Precision(120, 100), SELU_SCALE), "layer 'curve': a product of 138 bits in its rf_table, expected up to 128"),
+    (table(Precision(126, 60), ONE), "layer 'curve': a product of 129 bits in its rf_table, expected up to 128"),
+    (table(Precision(120, 118), ONE), "layer 'curve': an index's fraction of 121 bits in its rf_table, expected up to 120"),
+    (
+        table(Precision(120, 118), ONE, negative_only=False),
+        "layer 'curve': an index's fraction of 121 bits in its rf_table, expected up to 120",
+    ),
+    (table(Precision(8, 4), Constants(np.array([1 << 40]), 30)), "layer 'curve': GAIN of its rf_table is 1099511627776, "),
+    (
+        softmax(Precision(128, 60), STABLE, NARROW, Y, NARROW),
+        "layer 'soft': a difference of 129 bits in its rf_softmax, expected up to 128",
+    ),
+    (
+        softmax(Precision(20, 10), STABLE, Precision(140, 130), Y, NARROW),
+        "layer 'soft': a normalised input of 140 bits in its rf_softmax, expected up to 128",
+    ),
+    (
+        softmax(Precision(20, 10), SoftmaxKind.LATENCY, NARROW, Y, Precision(130, 120)),
+        "layer 'soft': an inverse's input of 130 bits in its rf_softmax, expected up to 128",
+    ),
+    (
+        linear("cast", tensor("x", Precision(8, 300)), tensor("y", Precision(8, -150))),
+        "layer 'cast': a shift of 450 bits in its rf_map, expected up to 400",
+    ),
+    (
+        softmax(Precision(20, 600), STABLE, NARROW, Y, NARROW),
+        "layer 'soft': a shift of 596 bits in its rf_softmax, expected up to 400",
+    ),
+]
+
+
+@pytest.mark.parametrize(("layer", "words"), WIDE, ids=[words.split(":")[1][:28] for _, words in WIDE])
+def test_what_a_module_does_not_hold_is_refused_by_the_layers_name(layer: Layer, words: str) -> None:
+    with pytest.raises(UnsupportedLayerError) as refusal:
+        plan(RfNetwork("net", layer.inputs, (layer.y,), (layer,)))
+    assert str(refusal.value).startswith(words)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        table(Precision(125, 60), ONE),
+        table(Precision(110, 100), SELU_SCALE),
+        table(Precision(120, 117), ONE, negative_only=False),
+        softmax(Precision(127, 60), STABLE, NARROW, Y, NARROW),
+        softmax(Precision(20, 10), STABLE, NARROW, Precision(100, 80), NARROW),
+        linear("cast", tensor("x", Precision(8, 250)), tensor("y", Precision(8, -150))),
+        Map(
+            "leaky",
+            tensor("x", NARROW),
+            tensor("y", Y),
+            MapFunction.LEAKY,
+            Constants(np.array([3]), -2),
+            Constants(np.zeros(0), 0),
+        ),
+    ],
+    ids=["elu", "selu", "sigmoid", "softmax", "sums", "cast", "leaky"],
+)
+def test_what_it_holds_at_most_is_a_core(layer: Layer, tmp_path: Path) -> None:
+    source = linear("widen", tensor("source", NARROW), layer.inputs[0])
+    clean(RfNetwork("net", source.inputs, (layer.y,), (source, layer)), "net", tmp_path)
+
+
+# ---------------------------------------------------------------- in hls4ml's graph
+class FixedPrecisionType:
+    """As hls4ml's."""
+
+    rounding_mode, saturation_mode, saturation_bits = "TRN", "WRAP", 0
+
+    def __init__(self, width: int, integer: int) -> None:
+        self.width, self.integer, self.signed = width, integer, True
+
+    def __str__(self) -> str:
+        return f"fixed<{self.width},{self.integer}>"
+
+
+def graph_layer(io_type: str = "io_parallel", **attributes: Any) -> Any:
+    """A layer of a ModelGraph."""
+    config = SimpleNamespace(get_config_value=lambda _: io_type)
+    read = {"table_size": 1024, **attributes}
+    return SimpleNamespace(
+        name="act", class_name="Activation", get_attr=lambda name, default=None: read.get(name, default),
+        model=SimpleNamespace(config=config),
+    )  # fmt: skip
+
+
+def kind(width: int, integer: int) -> Any:
+    return SimpleNamespace(precision=FixedPrecisionType(width, integer), name="some_t")
+
+
+@pytest.mark.parametrize(
+    ("layer", "x", "words"),
+    [
+        (graph_layer(activation="tanh", table_t=kind(80, 10)), NARROW, "layer 'act': table_t: ap_fixed<80,10"),
+        (
+            graph_layer("io_stream", activation="selu", table_t=kind(18, 8)),
+            Precision(70, 60),
+            "layer 'act': its input: ap_fixed<70,10",
+        ),
+        (
+            graph_layer(activation="leakyrelu", activ_param=0.5, param_t=kind(90, 2)),
+            NARROW,
+            "layer 'act': param_t: ap_fixed<90,2",
+        ),
+    ],
+    ids=["table", "selu", "parameter"],
+)
+def test_a_type_too_wide_for_a_table_or_a_parameter_is_refused_by_the_layers_name(layer: Any, x: Precision, words: str) -> None:
+    with pytest.raises(
+        UnsupportedLayerError, match=r"width is .*, expected 1 to 62; give it fewer bits in the model's YAML"
+    ) as refusal:
+        ACTIVATIONS[layer.get_attr("activation")](layer, tensor("x", x), tensor("y", Y))
+    assert str(refusal.value).startswith(words)
+
+
+@pytest.mark.parametrize("name", ["exp_table_t", "inv_table_t"])
+def test_a_type_too_wide_for_softmaxs_tables_is_refused_by_the_layers_name(name: str) -> None:
+    types = {"exp_table_t": kind(18, 8), "inv_table_t": kind(18, 8), "accum_t": kind(18, 8), "inv_inp_t": kind(18, 8)}
+    layer = graph_layer(activation="softmax", implementation="latency", **types | {name: kind(70, 10)})
+    with pytest.raises(UnsupportedLayerError, match=rf"layer 'act': {name}: .*width is 70, expected 1 to 62"):
+        READERS["Softmax"](layer, tensor("x", Precision(12, 6)), tensor("y", Y))
+
+
+def test_weights_too_wide_for_exact_integers_are_refused_by_the_layers_name() -> None:
+    variable = SimpleNamespace(type=SimpleNamespace(precision=FixedPrecisionType(80, 10)), data=np.array([0.5]))
+    layer = SimpleNamespace(name="act", weights={"weight": _Written(variable)})
+    with pytest.raises(UnsupportedLayerError, match=r"layer 'act': weight: .*width is 80, expected 1 to 62"):
+        constants(layer, "weight")
+
+
+class _Written:
+    """A weight as hls4ml writes it: it iterates over texts."""
+
+    def __init__(self, variable: Any) -> None:
+        self.type, self.data = variable.type, variable.data
+
+    def __iter__(self) -> Any:
+        return iter(["0.5"])
+
+
+def test_a_tables_numbers_are_exact_however_wide_the_result_and_the_parameter_are() -> None:
+    wide = tensor("y", Precision(100, 80))
+    layer = graph_layer(activation="elu", activ_param=0.75, table_t=kind(60, 10), param_t=kind(40, 2))
+    x = tensor("x", NARROW)
+    read = ACTIVATIONS["elu"](layer, x, wide)
+    assert isinstance(read, Table)
+    narrow = ACTIVATIONS["elu"](
+        graph_layer(activation="elu", activ_param=0.75, table_t=kind(60, 10), param_t=kind(4, 2)), x, wide
+    )
+    assert [int(raw) for raw in read.values.raw] == [int(raw) for raw in narrow.values.raw]
+    assert min(int(raw) for raw in read.values.raw) < -(1 << 78)
+    assert plan(single(read)).stages
+
+
+def test_dense_layers_keep_their_limit() -> None:
+    x = tensor("x", Precision(120, 60))
+    layer = Dense("d", x, tensor("y", Y), Constants(np.full((2, 2), 1 << 10), 4), Constants(np.zeros(2, np.int64), 0), Y, 1, 1)
+    with pytest.raises(UnsupportedLayerError, match="layer 'd': a product of 132 bits in its rf_mac, expected up to 128"):
+        plan(single(layer))
