@@ -12,7 +12,6 @@ import ctypes
 import fcntl
 import os
 import platform
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,7 +23,7 @@ from typing import NamedTuple
 from hypersonic.hls import verilator
 from hypersonic.hls.cache import cache_directory, cached, content_hash
 from hypersonic.hls.core import AXIS_RTL, RF_RTL
-from hypersonic.hls.sources import source_files
+from hypersonic.hls.rf.modules import sources_of
 
 _HARNESS = Path(__file__).with_name("stream_harness.cpp")
 _LIBRARY = "libduts.so"
@@ -80,7 +79,7 @@ def sized(value: int, bits: int) -> Verilog:
 class Dut:
     """One instance: a module of hls/rtl (or of `source`), its parameters, the bits of its inputs' and its output's tdata.
 
-    inputs: port prefix -> bits, at most two. files: what $readmemh reads, name -> text.
+    inputs: port prefix -> bits, at most two. files: what $readmemh reads, name -> text. uses: modules of hls/rtl in `source`.
     """
 
     module: str
@@ -89,6 +88,7 @@ class Dut:
     output: int
     files: Mapping[str, str] = field(default_factory=dict)
     source: str = ""
+    uses: tuple[str, ...] = ()
     output_prefix: str = "m_axis"
 
 
@@ -241,7 +241,7 @@ class StreamBench:
             _build(directory, [directory / "duts.sv", _HARNESS], words, optimisation, _run_time())
             (directory / "obj" / _LIBRARY).rename(directory / _LIBRARY)
 
-        parts: list[str | Path] = [optimisation, top, str(sorted(files.items())), _HARNESS, *_sources(top)]
+        parts: list[str | Path] = [optimisation, top, str(sorted(files.items())), _HARNESS, *_sources(self.duts)]
         with _alone(content_hash(parts)):
             return cached("stream_bench", parts, build)
 
@@ -256,16 +256,10 @@ def _alone(key: str) -> Iterator[None]:
         yield
 
 
-def _sources(text: str) -> list[Path]:
-    """The files of hls/rtl whose modules the text names, and those that these name."""
-    modules = {file.stem: file for file in (file for folder in (AXIS_RTL, RF_RTL) for file in source_files(folder, "*.sv"))}
-    found: dict[str, Path] = {}
-    texts = [text]
-    while texts:
-        named = (set(re.findall(r"\w+", texts.pop())) & modules.keys()) - found.keys()
-        found |= {name: modules[name] for name in named}
-        texts += [modules[name].read_text() for name in named]
-    return sorted(found.values())
+def _sources(duts: Sequence[Dut]) -> list[Path]:
+    """The files of hls/rtl that they are made of."""
+    modules = (module for dut in duts for module in (dut.uses if dut.source else (dut.module,)))
+    return sorted(sources_of(modules))
 
 
 def _words(bits: int) -> int:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,7 +33,8 @@ from hypersonic.firmware.estimate.yosys import (
     tool_version,
 )
 from hypersonic.hls.cache import cache_directory, cached, content_hash
-from hypersonic.hls.core import RF_RTL, Core
+from hypersonic.hls.core import Core
+from hypersonic.hls.rf.modules import rtl_sources
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ def _scaled_roms(parts: Sequence[tuple[StageSynthesis, float]]) -> list[Rom]:
 
 def synthesise_stages(stages: Iterable[Placed], modules: Sequence[Path]) -> dict[Placed, StageSynthesis]:
     """Map each stage that is not kept yet. modules: their files, of one module each. Raises as synthesise_core."""
-    needed = _needed([*modules, RF_RTL / f"{ROM}.sv"])
+    needed = _needed(modules)
     # hashed once: a source that changes meanwhile is no reason to keep an old result under its new hash
     keys = {stage: content_hash([tool_version(), _SCRIPT, stage.text(), *needed[stage.module]]) for stage in stages}
     missing = [stage for stage in keys if not (cache_directory() / "stage" / content_hash([keys[stage]])).is_dir()]
@@ -195,16 +195,8 @@ def synthesise_stages(stages: Iterable[Placed], modules: Sequence[Path]) -> dict
 
 def _needed(modules: Iterable[Path]) -> dict[str, tuple[Path, ...]]:
     """Of each module, the files it and those inside it are in, and always the memories'."""
-    files = {module.stem: module for module in modules}
-    words = {name: set(re.findall(r"\w+", re.sub(r"//.*", "", file.read_text()))) & set(files) for name, file in files.items()}
-
-    def visit(name: str, found: dict[str, Path]) -> dict[str, Path]:
-        found[name] = files[name]
-        for inner in sorted(words[name] - set(found)):
-            visit(inner, found)
-        return found
-
-    return {name: tuple(found for _, found in sorted(visit(name, {ROM: files[ROM]}).items())) for name in files}
+    lists = {module.stem: {*rtl_sources(module.stem), *rtl_sources(ROM)} for module in modules}
+    return {name: tuple(sorted(files, key=lambda file: file.stem)) for name, files in lists.items()}
 
 
 def _weight(stage: Placed) -> int:

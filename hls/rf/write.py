@@ -6,13 +6,13 @@ The top's ports are those of Core, see rf/top/ports.py for rows too large for on
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hypersonic.hls.core import AXIS_RTL, RF_RTL, Core
+from hypersonic.hls.core import Core
 from hypersonic.hls.rf.layers import RfNetwork
+from hypersonic.hls.rf.modules import sources_of
 from hypersonic.hls.rf.plan import WHOLE_ROW_BITS, plan
 from hypersonic.hls.rf.registry import stage_type
 from hypersonic.hls.rf.report import figures
@@ -21,9 +21,6 @@ from hypersonic.hls.rf.timing import Clocks, clocks
 from hypersonic.hls.rf.top.ports import entrance, packets, way_out
 from hypersonic.hls.rf.top.weights import feed_lines, loaded, port_lines, streamed, weight_streams, write_weights
 from hypersonic.hls.row import Row
-
-#: an instance in one of our modules, whose parameters always follow
-_INSTANCE = re.compile(r"^\s*((?:rf|axis)_\w+) #\(", re.MULTILINE)
 
 
 def write_rf_core(
@@ -61,22 +58,9 @@ def write_rf_core(
 
 def module_files(pipeline: Pipeline) -> tuple[Path, ...]:
     """The modules' files, a module after those it is made of."""
-    found: dict[str, None] = {}
-
-    def visit(module: str) -> None:
-        for inner in dict.fromkeys(_INSTANCE.findall(_module_file(module).read_text())):
-            visit(inner)
-        found.setdefault(module)
-
     ends = ["axis_fifo"] + ["rf_fork"] * (len(pipeline.inputs) > 1)
     ends += ["rf_weights"] * bool(loaded(pipeline)) + ["rf_lanes"] * bool(streamed(pipeline))
-    for module in [*ends, *(stage.module for stage in pipeline.stages)]:
-        visit(module)
-    return tuple(_module_file(module) for module in found)
-
-
-def _module_file(module: str) -> Path:
-    return (AXIS_RTL if module.startswith("axis_") else RF_RTL) / f"{module}.sv"
+    return sources_of([*ends, *(stage.module for stage in pipeline.stages)])
 
 
 def _file(core: str, file: str) -> str:

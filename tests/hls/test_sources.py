@@ -19,9 +19,10 @@ from hypersonic.firmware.kernel import top as kernel
 from hypersonic.hls import build, zoo_models
 from hypersonic.hls.cache import content_hash
 from hypersonic.hls.frontend import description
+from hypersonic.hls.rf import modules
 from hypersonic.hls.sources import NoSourcesError, sources_hash
 from hypersonic.hls.zoo.task import tasks
-from hypersonic.sim import lint, simulator, stream_bench
+from hypersonic.sim import lint, simulator
 
 ROOT = Path(__file__).resolve().parents[2]
 DESCRIPTION = {
@@ -105,7 +106,7 @@ FOLDERS: dict[str, tuple[object, str, Callable[[], object]]] = {
     "proofs": (prove, "FORMAL", prove.proofs),
     "kernel modules": (kernel, "RTL", lambda: kernel.rtl_sources("kernel_shell")),
     "kernel names": (kernel, "AXIS_RTL", lambda: kernel._check_name(SimpleNamespace(name="m", top="t"))),
-    "stages": (stream_bench, "RF_RTL", lambda: stream_bench._sources("rf_mac")),
+    "stages": (modules, "RF_RTL", lambda: modules.rtl_sources("rf_mac")),
 }
 
 

@@ -82,7 +82,7 @@ def test_every_cast_is_exact() -> None:
     rows = list(zip(*columns, strict=True))
     expected = [[to.cast(value, source.fraction) for value, (source, to) in zip(row, every, strict=True)] for row in rows]
     widths = [sum(fixed.width for fixed in types) for types in (sources, targets)]
-    dut = Dut("lanes", {}, {"s_axis": widths[0]}, widths[1], source=wrapper(every))
+    dut = Dut("lanes", {}, {"s_axis": widths[0]}, widths[1], source=wrapper(every), uses=("rf_cast",))
     with StreamBench([dut]) as bench:
         beats = [Beat(pack(list(row), sources)) for row in rows]
         answers = bench.run(dut, beats, results=_VALUES, stalls=Stalls(40, 40)).beats

@@ -42,7 +42,9 @@ module pair (
 endmodule
 """.replace("module pair (", "module pair #(parameter int SLOW = 0) (")
 
-DUTS = [Dut("pair", {"SLOW": slow}, {"s_axis": 8}, 16, source=_PAIR) for slow in (0, 1)]
+_USED = ("rf_fork", "axis_fifo")
+
+DUTS = [Dut("pair", {"SLOW": slow}, {"s_axis": 8}, 16, source=_PAIR, uses=_USED) for slow in (0, 1)]
 
 
 @pytest.fixture(scope="module")

@@ -113,9 +113,12 @@ module loaded #(parameter int LOAD_WIDTH = 16) (
 
 WIDTHS = (16, 7, 64)
 DUTS = [
-    Dut("loaded", {"LOAD_WIDTH": width}, {"s_load": width, "s_axis": FIRST.p * X.width}, SECOND.q * Y.width, source=_TOP)
+    Dut(
+        "loaded", {"LOAD_WIDTH": width}, {"s_load": width, "s_axis": FIRST.p * X.width}, SECOND.q * Y.width,
+        source=_TOP, uses=("rf_weights", "rf_mac_stream"),
+    )
     for width in WIDTHS
-]
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")

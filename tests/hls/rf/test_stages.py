@@ -12,9 +12,11 @@ from types import ModuleType
 
 import pytest
 
+from hypersonic.hls import verilator
 from hypersonic.hls.core import AXIS_RTL, RF_RTL
 from hypersonic.hls.rf.cost import Amounts
 from hypersonic.hls.rf.layers import OneInput, Products, TwoInputs
+from hypersonic.hls.rf.modules import rtl_sources, sources_of
 from hypersonic.hls.rf.parts.limits import NO_LIMIT
 from hypersonic.hls.rf.plan import plan
 from hypersonic.hls.rf.registry import ACTIVATIONS, READERS, STAGES, collect, stage_cost, stage_type
@@ -68,15 +70,10 @@ def test_no_name_of_hls4mls_is_read_by_two_stages() -> None:
 def test_every_module_is_one_stage_files_or_a_part_of_another_module() -> None:
     owners = Counter(module for kind in STAGES.values() for module in kind.modules)
     assert set(owners.values()) == {1}
-    texts = {file.stem: file.read_text() for file in sorted(RF_RTL.glob("*.sv"))}
-    parts = {
-        inner
-        for module, text in texts.items()
-        for inner in texts
-        if inner != module and re.search(rf"^ *{inner} #\(", text, re.MULTILINE)
-    }
-    assert owners.keys() - texts.keys() == {"axis_fifo"}
-    assert texts.keys() == (owners.keys() & texts.keys()) | parts | OF_THE_TOP
+    ours = {file.stem for file in RF_RTL.glob("*.sv")}
+    parts = {inner.stem for module in ours for inner in rtl_sources(module)[:-1]} & ours
+    assert owners.keys() - ours == {"axis_fifo"}
+    assert ours == (owners.keys() & ours) | parts | OF_THE_TOP
     assert not owners.keys() & parts
 
 
@@ -120,3 +117,35 @@ def test_a_file_without_a_stage_is_an_error(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "odd_stages" / "nothing.py").write_text("NOTHING = 1\n")
     with pytest.raises(ImportError, match="odd_stages: nothing has no STAGE"):
         collect(odd)
+
+
+# ---------------------------------------------------------------- file lists
+MODULES = sorted(file.stem for folder in (AXIS_RTL, RF_RTL) for file in folder.glob("*.sv"))
+
+
+def instantiated(module: str) -> set[str]:
+    text = re.sub(r"//.*", "", module_file(module).read_text())
+    return {inner for inner in MODULES if re.search(rf"^ *{inner} (#\(|u_\w+ \()", text, re.MULTILINE)}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_the_file_list_of_a_module_is_what_it_instantiates_in_compile_order(module: str) -> None:
+    listed = [file.stem for file in rtl_sources(module)]
+    assert len(set(listed)) == len(listed)
+    assert listed[-1] == module
+    inner = {below for one in instantiated(module) for below in (file.stem for file in rtl_sources(one))}
+    assert set(listed) == {module} | inner
+    for at, one in enumerate(listed):
+        assert instantiated(one) <= set(listed[:at])
+    verilator.lint(rtl_sources(module), module)
+
+
+def test_there_is_a_list_for_every_module_and_no_other() -> None:
+    assert len(MODULES) >= 25
+    assert sorted(file.stem for folder in (AXIS_RTL, RF_RTL) for file in folder.glob("*.f")) == MODULES
+    assert {file.stem for file in sources_of(MODULES)} == set(MODULES)
+
+
+def test_an_unknown_module_is_named_with_those_there_are() -> None:
+    with pytest.raises(ValueError, match=r"module 'rf_nothing' is not one of .*expected one of rf_add, rf_cast"):
+        rtl_sources("rf_nothing")

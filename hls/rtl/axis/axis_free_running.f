@@ -1,0 +1,2 @@
+axis_fifo.sv
+axis_free_running.sv

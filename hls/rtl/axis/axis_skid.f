@@ -1,0 +1,1 @@
+axis_skid.sv

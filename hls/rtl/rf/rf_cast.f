@@ -1,0 +1,1 @@
+rf_cast.sv

@@ -1,0 +1,2 @@
+../axis/axis_fifo.sv
+rf_hold.sv

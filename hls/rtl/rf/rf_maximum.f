@@ -1,0 +1,3 @@
+../axis/axis_fifo.sv
+rf_hold.sv
+rf_maximum.sv

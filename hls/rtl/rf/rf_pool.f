@@ -1,0 +1,5 @@
+rf_divide.sv
+rf_cast.sv
+../axis/axis_fifo.sv
+../axis/axis_free_running.sv
+rf_pool.sv

@@ -1,0 +1,3 @@
+../axis/axis_fifo.sv
+../axis/axis_free_running.sv
+rf_upsample.sv

@@ -1,0 +1,4 @@
+../axis/axis_skid.sv
+../axis/axis_fifo.sv
+../axis/axis_free_running.sv
+rf_weights.sv
