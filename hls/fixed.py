@@ -29,6 +29,17 @@ class Rounding(StrEnum):
     RND_MIN_INF = "AP_RND_MIN_INF"  # to nearest, ties towards minus infinity
 
 
+#: the modes' numbers in RTL (ROUNDING); firmware/kernel/fixed_modes.py writes them into the modules
+ROUNDING_CODES = {
+    Rounding.TRN: 0,
+    Rounding.RND: 1,
+    Rounding.RND_CONV: 2,
+    Rounding.TRN_ZERO: 3,
+    Rounding.RND_ZERO: 4,
+    Rounding.RND_INF: 5,
+    Rounding.RND_MIN_INF: 6,
+}
+
 #: modes that look at a number's sign
 BY_SIGN = frozenset({Rounding.TRN_ZERO, Rounding.RND_ZERO, Rounding.RND_INF})
 
@@ -40,6 +51,10 @@ class Overflow(StrEnum):
     SAT = "AP_SAT"  # the nearest end of the range
     SAT_ZERO = "AP_SAT_ZERO"  # zero
     SAT_SYM = "AP_SAT_SYM"  # the nearest end of the range -max to max, which has no least number of two's complement
+
+
+#: the same of these (OVERFLOW)
+OVERFLOW_CODES = {Overflow.WRAP: 0, Overflow.SAT: 1, Overflow.SAT_ZERO: 2, Overflow.SAT_SYM: 3}
 
 
 def _names(modes: type[StrEnum]) -> str:

@@ -36,14 +36,21 @@ _SW_SOURCES = ("sw_model.cpp", "wire.h", "device_model.h")
 _CFLAGS = ("-fno-gnu-unique", "-std=gnu++20")
 
 #: the names of wire.h for the modes
-_ROUNDING = dict(
-    zip(
-        Rounding,
-        ("kTruncate", "kNearestUp", "kNearestEven", "kToZero", "kNearestZero", "kNearestAway", "kNearestDown"),
-        strict=True,
-    )
-)
-_OVERFLOW = dict(zip(Overflow, ("kWrap", "kSaturate", "kZero", "kSymmetric"), strict=True))
+_ROUNDING = {
+    Rounding.TRN: "kTruncate",
+    Rounding.RND: "kNearestUp",
+    Rounding.RND_CONV: "kNearestEven",
+    Rounding.TRN_ZERO: "kToZero",
+    Rounding.RND_ZERO: "kNearestZero",
+    Rounding.RND_INF: "kNearestAway",
+    Rounding.RND_MIN_INF: "kNearestDown",
+}
+_OVERFLOW = {
+    Overflow.WRAP: "kWrap",
+    Overflow.SAT: "kSaturate",
+    Overflow.SAT_ZERO: "kZero",
+    Overflow.SAT_SYM: "kSymmetric",
+}
 
 
 #: what may wait inside a kernel while no data move: bursts that were read ahead, and a burst to be written

@@ -20,16 +20,13 @@ from typing import NamedTuple
 
 from hypersonic.firmware.verilog import instance, part, stream_ports, stream_wires, vector
 from hypersonic.hls.core import Port
-from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
+from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, FixedPoint
 from hypersonic.hls.spec import TensorSpec
 
 #: the modules' names, and those that only several tensors need
 TO_FIXED, TO_WIRE = "axis_wire_to_fixed", "axis_fixed_to_wire"
 SEVERAL = ("axis_broadcast", "axis_join", "tensor_turns")
 
-#: fixed_round's numbers for the modes: their places in the enumerations
-_ROUNDING = {mode: number for number, mode in enumerate(Rounding)}
-_OVERFLOW = {mode: number for number, mode in enumerate(Overflow)}
 
 #: of axis_fixed_to_wire for floating point; raw integers take less
 _FLOAT_CLOCKS = 5
@@ -120,8 +117,8 @@ def converter_parameters(taken: Part, rounded_to: FixedPoint) -> dict[str, str]:
         "WIDTH": str(fixed.width),
         "FRACTION": str(fixed.fraction),
         "SIGNED": f"1'b{int(fixed.signed)}",
-        "ROUNDING": str(_ROUNDING[rounded_to.rounding]),
-        "OVERFLOW": str(_OVERFLOW[rounded_to.overflow]),
+        "ROUNDING": str(ROUNDING_CODES[rounded_to.rounding]),
+        "OVERFLOW": str(OVERFLOW_CODES[rounded_to.overflow]),
         "SCALES": _scales(taken),
     }
 

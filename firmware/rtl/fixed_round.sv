@@ -5,7 +5,7 @@
 //
 //   raw = overflow(round(+-magnitude * 2**-POINT))
 //
-// The modes are ap_fixed's (UG1399), numbered as in firmware/kernel/top.py; `beyond` says that the magnitude is 2**WIDTH or more
+// The modes are ap_fixed's (UG1399), numbered as in hls/fixed.py; `beyond` says that the magnitude is 2**WIDTH or more
 // and only its low bits are here, `infinite` that it has none. The reference is FixedPoint.from_float (hls/fixed.py).
 `default_nettype none
 
@@ -16,9 +16,9 @@ module fixed_round #(
     parameter int POINT = 25,
     // 1: two's complement, 0: unsigned
     parameter bit SIGNED = 1'b1,
-    // 0: TRN, 1: RND, 2: RND_CONV, 3: TRN_ZERO, 4: RND_ZERO, 5: RND_INF, 6: RND_MIN_INF
+    // one of the modes below
     parameter int ROUNDING = 0,
-    // 0: WRAP, 1: SAT, 2: SAT_ZERO, 3: SAT_SYM
+    // one of the modes below
     parameter int OVERFLOW = 0
 ) (
     input  logic                   clk,
@@ -30,16 +30,30 @@ module fixed_round #(
     output logic [      WIDTH-1:0] raw
 );
 
+  // ap_fixed's modes, written by firmware/kernel/fixed_modes.py
+  localparam int TRN = 0;
+  localparam int RND = 1;
+  localparam int RND_CONV = 2;
+  localparam int TRN_ZERO = 3;
+  localparam int RND_ZERO = 4;
+  localparam int RND_INF = 5;
+  localparam int RND_MIN_INF = 6;
+  localparam int WRAP = 0;
+  localparam int SAT = 1;
+  localparam int SAT_ZERO = 2;
+  localparam int SAT_SYM = 3;
+  // end of the modes
+
   if (WIDTH < 1 || WIDTH > 62) begin : g_check_width
     $error("fixed_round %m: WIDTH is %0d, expected 1 to 62", WIDTH);
   end
   if (POINT < 2) begin : g_check_point
     $error("fixed_round %m: POINT is %0d, expected at least 2", POINT);
   end
-  if (ROUNDING < 0 || ROUNDING > 6) begin : g_check_rounding
+  if (ROUNDING < TRN || ROUNDING > RND_MIN_INF) begin : g_check_rounding
     $error("fixed_round %m: ROUNDING is %0d, expected 0 to 6", ROUNDING);
   end
-  if (OVERFLOW < 0 || OVERFLOW > 3) begin : g_check_overflow
+  if (OVERFLOW != WRAP && OVERFLOW != SAT && OVERFLOW != SAT_ZERO && OVERFLOW != SAT_SYM) begin : g_check_overflow
     $error("fixed_round %m: OVERFLOW is %0d, expected 0 to 3", OVERFLOW);
   end
 
@@ -47,8 +61,8 @@ module fixed_round #(
   localparam logic [WIDTH-1:0] MIN_RAW = SIGNED ? ~({WIDTH{1'b1}} >> 1) : '0;
   localparam logic [WIDTH-1:0] SYM_RAW = SIGNED ? -MAX_RAW : '0;
   // what a number too large and one too small become
-  localparam logic [WIDTH-1:0] ABOVE = OVERFLOW == 2 ? '0 : MAX_RAW;
-  localparam logic [WIDTH-1:0] BELOW = OVERFLOW == 2 ? '0 : OVERFLOW == 3 ? SYM_RAW : MIN_RAW;
+  localparam logic [WIDTH-1:0] ABOVE = OVERFLOW == SAT_ZERO ? '0 : MAX_RAW;
+  localparam logic [WIDTH-1:0] BELOW = OVERFLOW == SAT_ZERO ? '0 : OVERFLOW == SAT_SYM ? SYM_RAW : MIN_RAW;
 
   // 1: what rounding looks at. The bits below the half only say whether any is set: here by sixes, what one LUT takes
   localparam int SIXES = (POINT + 4) / 6;
@@ -80,18 +94,18 @@ module fixed_round #(
   wire sticky = sticky_q != '0;
   wire up;  // the magnitude grows by one
 
-  if (ROUNDING == 0) begin : gen_trn
+  if (ROUNDING == TRN) begin : gen_trn
     assign up = negative_q && (half_q || sticky);
-  end else if (ROUNDING == 1) begin : gen_rnd
+  end else if (ROUNDING == RND) begin : gen_rnd
     assign up = half_q && (!negative_q || sticky);
-  end else if (ROUNDING == 2) begin : gen_rnd_conv
+  end else if (ROUNDING == RND_CONV) begin : gen_rnd_conv
     assign up = half_q && (sticky || whole_q[0]);
-  end else if (ROUNDING == 3) begin : gen_trn_zero
+  end else if (ROUNDING == TRN_ZERO) begin : gen_trn_zero
     assign up = 1'b0;
     wire unused = &{1'b0, half_q, sticky};
-  end else if (ROUNDING == 4) begin : gen_rnd_zero
+  end else if (ROUNDING == RND_ZERO) begin : gen_rnd_zero
     assign up = half_q && sticky;
-  end else if (ROUNDING == 5) begin : gen_rnd_inf
+  end else if (ROUNDING == RND_INF) begin : gen_rnd_inf
     assign up = half_q;
     wire unused = &{1'b0, sticky};
   end else begin : gen_rnd_min_inf
@@ -100,10 +114,10 @@ module fixed_round #(
 
   wire           carry = negative_q ^ up;  // -(whole + up) is ~whole + !up
   wire [WIDTH:0] sum = ({1'b0, whole_q} ^ {(WIDTH + 1) {negative_q}}) + (WIDTH + 1)'(carry);
-  wire           least = OVERFLOW == 3 && SIGNED && sum[WIDTH-1:0] == MIN_RAW;
+  wire           least = OVERFLOW == SAT_SYM && SIGNED && sum[WIDTH-1:0] == MIN_RAW;
   wire           outside;
 
-  if (OVERFLOW == 0) begin : gen_wrap
+  if (OVERFLOW == WRAP) begin : gen_wrap
     assign outside = infinite_q;
     wire unused = &{1'b0, beyond_q, sum[WIDTH], least};
   end else if (SIGNED) begin : gen_saturate_signed

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hypersonic.hls import verilator
 from hypersonic.hls.cache import cached
-from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
+from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, FixedPoint, Overflow, Rounding
 from hypersonic.hls.spec import DATATYPES, Datatype, TensorSpec
 from hypersonic.sim.library import EMU
 
@@ -43,7 +43,7 @@ def probe() -> ctypes.CDLL:
 
 
 def packed(fixed: FixedPoint) -> list[int]:
-    rounding, overflow = list(Rounding).index(fixed.rounding), list(Overflow).index(fixed.overflow)
+    rounding, overflow = ROUNDING_CODES[fixed.rounding], OVERFLOW_CODES[fixed.overflow]
     return [fixed.width, fixed.fraction, fixed.signed, rounding, overflow]
 
 

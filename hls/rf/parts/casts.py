@@ -9,31 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.fixed import MAX_WIDTH, Constants, Overflow, Precision, Rounding
+from hypersonic.hls.fixed import MAX_WIDTH, OVERFLOW_CODES, ROUNDING_CODES, Constants, Precision, Rounding
 from hypersonic.hls.rf.stage import Value
-
-
-def rounding(mode: Rounding) -> int:
-    """The mode's number in fixed_round.sv and rf_cast.sv."""
-    return _NUMBERS[mode]
-
-
-def overflow(mode: Overflow) -> int:
-    """The mode's number in fixed_round.sv and rf_cast.sv."""
-    return _BOUNDS[mode]
-
-
-_NUMBERS = {
-    Rounding.TRN: 0,
-    Rounding.RND: 1,
-    Rounding.RND_CONV: 2,
-    Rounding.TRN_ZERO: 3,
-    Rounding.RND_ZERO: 4,
-    Rounding.RND_INF: 5,
-    Rounding.RND_MIN_INF: 6,
-}
-
-_BOUNDS = {Overflow.WRAP: 0, Overflow.SAT: 1, Overflow.SAT_ZERO: 2, Overflow.SAT_SYM: 3}
 
 
 def result_parameters(fraction: int, y: Precision) -> dict[str, Value]:
@@ -42,8 +19,8 @@ def result_parameters(fraction: int, y: Precision) -> dict[str, Value]:
         "RESULT_SHIFT": fraction - y.fraction,
         "Y_WIDTH": y.width,
         "Y_SIGNED": int(y.signed),
-        "ROUNDING": rounding(y.rounding),
-        "OVERFLOW": overflow(y.overflow),
+        "ROUNDING": ROUNDING_CODES[y.rounding],
+        "OVERFLOW": OVERFLOW_CODES[y.overflow],
     }
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from hypersonic.hls.fixed import Constants, Overflow, Precision
+from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, Constants, Overflow, Precision
 from hypersonic.hls.rf.cost import Amounts, cast_cost, dsps, fifo_cost, flow_cost, rom_cost, skid_cost, times
 from hypersonic.hls.rf.layers import OneInput, Tensor
 from hypersonic.hls.rf.parts.attributes import NONE, fixed, precision, refuse
-from hypersonic.hls.rf.parts.casts import cast_all, overflow, raw_array, result_parameters, rounding, signed_width
+from hypersonic.hls.rf.parts.casts import cast_all, raw_array, result_parameters, signed_width
 from hypersonic.hls.rf.parts.limits import MAX_BOUND_WIDTH, MAX_CAST_WIDTH, Numbers, Width, accumulator, shift
 from hypersonic.hls.rf.parts.tables import exp_values, inverse_values
 from hypersonic.hls.rf.stage import Memory, Stage, Stream, Timing, Value
@@ -152,12 +152,12 @@ def _types(layer: Softmax) -> dict[str, Value]:
     norm, accum, inverse = layer.normalised, layer.accum, layer.inverse_input
     return {
         "NORM_SHIFT": layer.x.precision.fraction - norm.fraction, "NORM_WIDTH": norm.width, "NORM_SIGNED": int(norm.signed),
-        "NORM_ROUNDING": rounding(norm.rounding), "NORM_OVERFLOW": overflow(norm.overflow),
+        "NORM_ROUNDING": ROUNDING_CODES[norm.rounding], "NORM_OVERFLOW": OVERFLOW_CODES[norm.overflow],
         "EXP_SIZE": len(layer.exp_table.raw),
         "ACC_WIDTH": accum.width, "ACC_SIGNED": int(accum.signed), "ACC_SATURATE": int(accum.overflow is not Overflow.WRAP),
         "INVERSE_SHIFT": accum.fraction - inverse.fraction, "INVERSE_WIDTH": inverse.width,
-        "INVERSE_SIGNED": int(inverse.signed), "INVERSE_ROUNDING": rounding(inverse.rounding),
-        "INVERSE_OVERFLOW": overflow(inverse.overflow), "INVERSE_SIZE": len(layer.inv_table.raw),
+        "INVERSE_SIGNED": int(inverse.signed), "INVERSE_ROUNDING": ROUNDING_CODES[inverse.rounding],
+        "INVERSE_OVERFLOW": OVERFLOW_CODES[inverse.overflow], "INVERSE_SIZE": len(layer.inv_table.raw),
         "FACTOR_WIDTH": signed_width(layer.inv_table.raw), "FACTOR_SIGNED": 1,
     }  # fmt: skip
 

@@ -4,8 +4,8 @@
 //
 //   y = overflow(round(x * 2**-SHIFT))     SHIFT = fraction bits of x - fraction bits of y
 //
-// The modes are ap_fixed's (UG1399), numbered as in fixed_round. Clock 1 rounds (one adder of the width of what is left),
-// clock 2 brings into range. The reference is Precision.cast (hls/da/network.py).
+// The modes are ap_fixed's (UG1399), numbered as in hls/fixed.py. Clock 1 rounds (one adder of the width of what is left),
+// clock 2 brings into range. The reference is Precision.cast (hls/fixed.py).
 `default_nettype none
 
 module rf_cast #(
@@ -17,15 +17,29 @@ module rf_cast #(
     // bits of the number that goes, and whether it is two's complement
     parameter int WIDTH = 16,
     parameter bit SIGNED = 1'b1,
-    // 0 TRN, 1 RND, 2 RND_CONV, 3 TRN_ZERO, 4 RND_ZERO, 5 RND_INF, 6 RND_MIN_INF
+    // one of the modes below
     parameter int ROUNDING = 0,
-    // 0 WRAP, 1 SAT, 2 SAT_ZERO, 3 SAT_SYM
+    // one of the modes below
     parameter int OVERFLOW = 0
 ) (
     input  logic                clk,
     input  logic [IN_WIDTH-1:0] x,
     output logic [   WIDTH-1:0] y
 );
+
+  // ap_fixed's modes, written by firmware/kernel/fixed_modes.py
+  localparam int TRN = 0;
+  localparam int RND = 1;
+  localparam int RND_CONV = 2;
+  localparam int TRN_ZERO = 3;
+  localparam int RND_ZERO = 4;
+  localparam int RND_INF = 5;
+  localparam int RND_MIN_INF = 6;
+  localparam int WRAP = 0;
+  localparam int SAT = 1;
+  localparam int SAT_ZERO = 2;
+  localparam int SAT_SYM = 3;
+  // end of the modes
 
   if (IN_WIDTH < 1 || IN_WIDTH > 128) begin : g_check_in_width
     $error("rf_cast %m: IN_WIDTH is %0d, expected 1 to 128", IN_WIDTH);
@@ -36,10 +50,10 @@ module rf_cast #(
   if (SHIFT < -400 || SHIFT > 400) begin : g_check_shift
     $error("rf_cast %m: SHIFT is %0d, expected -400 to 400", SHIFT);
   end
-  if (ROUNDING < 0 || ROUNDING > 6) begin : g_check_rounding
+  if (ROUNDING < TRN || ROUNDING > RND_MIN_INF) begin : g_check_rounding
     $error("rf_cast %m: ROUNDING is %0d, expected 0 to 6", ROUNDING);
   end
-  if (OVERFLOW < 0 || OVERFLOW > 3) begin : g_check_overflow
+  if (OVERFLOW != WRAP && OVERFLOW != SAT && OVERFLOW != SAT_ZERO && OVERFLOW != SAT_SYM) begin : g_check_overflow
     $error("rf_cast %m: OVERFLOW is %0d, expected 0 to 3", OVERFLOW);
   end
 
@@ -69,19 +83,19 @@ module rf_cast #(
       assign sticky = 1'b0;
     end
 
-    if (ROUNDING == 0) begin : gen_trn
+    if (ROUNDING == TRN) begin : gen_trn
       assign up = 1'b0;
       wire unused = &{1'b0, half, sticky};
-    end else if (ROUNDING == 1) begin : gen_rnd
+    end else if (ROUNDING == RND) begin : gen_rnd
       assign up = half;
       wire unused = &{1'b0, sticky};
-    end else if (ROUNDING == 2) begin : gen_rnd_conv
+    end else if (ROUNDING == RND_CONV) begin : gen_rnd_conv
       assign up = half && (sticky || aligned[RIGHT]);
-    end else if (ROUNDING == 3) begin : gen_trn_zero
+    end else if (ROUNDING == TRN_ZERO) begin : gen_trn_zero
       assign up = negative && (half || sticky);
-    end else if (ROUNDING == 4) begin : gen_rnd_zero
+    end else if (ROUNDING == RND_ZERO) begin : gen_rnd_zero
       assign up = half && (sticky || negative);
-    end else if (ROUNDING == 5) begin : gen_rnd_inf
+    end else if (ROUNDING == RND_INF) begin : gen_rnd_inf
       assign up = half && (sticky || !negative);
     end else begin : gen_rnd_min_inf
       assign up = half && sticky;
@@ -95,12 +109,12 @@ module rf_cast #(
   localparam logic [WIDTH-1:0] MIN_RAW = SIGNED ? ~({WIDTH{1'b1}} >> 1) : '0;
   localparam logic [WIDTH-1:0] SYM_RAW = SIGNED ? -MAX_RAW : '0;
   // what a number too large and one too small become
-  localparam logic [WIDTH-1:0] ABOVE = OVERFLOW == 2 ? '0 : MAX_RAW;
-  localparam logic [WIDTH-1:0] BELOW = OVERFLOW == 2 ? '0 : OVERFLOW == 3 ? SYM_RAW : MIN_RAW;
+  localparam logic [WIDTH-1:0] ABOVE = OVERFLOW == SAT_ZERO ? '0 : MAX_RAW;
+  localparam logic [WIDTH-1:0] BELOW = OVERFLOW == SAT_ZERO ? '0 : OVERFLOW == SAT_SYM ? SYM_RAW : MIN_RAW;
 
   wire below_zero = whole_q[WHOLE-1];
 
-  if (OVERFLOW == 0) begin : gen_wrap
+  if (OVERFLOW == WRAP) begin : gen_wrap
     always_ff @(posedge clk) y <= whole_q[WIDTH-1:0];
     if (WHOLE > WIDTH) begin : gen_rest
       wire unused = &{1'b0, below_zero, whole_q[WHOLE-1:WIDTH]};
@@ -108,7 +122,7 @@ module rf_cast #(
   end else begin : gen_saturate
     wire outside;
     if (SIGNED) begin : gen_signed
-      wire least = OVERFLOW == 3 && whole_q[WIDTH-1:0] == MIN_RAW;
+      wire least = OVERFLOW == SAT_SYM && whole_q[WIDTH-1:0] == MIN_RAW;
       assign outside = whole_q[WHOLE-1:WIDTH-1] != {(WHOLE - WIDTH + 1) {below_zero}} || least;
     end else begin : gen_unsigned
       assign outside = whole_q[WHOLE-1:WIDTH] != '0;

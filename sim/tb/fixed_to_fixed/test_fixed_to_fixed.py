@@ -15,7 +15,7 @@ import numpy as np
 from cocotb.triggers import Timer
 
 from hypersonic.firmware.kernel.top import rtl_sources
-from hypersonic.hls.fixed import FixedPoint, Overflow, Precision, Rounding
+from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, FixedPoint, Overflow, Precision, Rounding
 from hypersonic.sim.cocotb_run import run_bench
 
 _LATENCY = 3
@@ -65,7 +65,7 @@ def wrapper(every: list[Pair]) -> str:
         lanes.append(
             f"  fixed_to_fixed #(.WIDTH_IN({source.width}), .SIGNED_IN(1'b{int(source.signed)}), "
             f".SHIFT({to.fraction - source.fraction}), .WIDTH({to.width}), .SIGNED(1'b{int(to.signed)}), "
-            f".ROUNDING({list(Rounding).index(to.rounding)}), .OVERFLOW({list(Overflow).index(to.overflow)})) u_{i} "
+            f".ROUNDING({ROUNDING_CODES[to.rounding]}), .OVERFLOW({OVERFLOW_CODES[to.overflow]})) u_{i} "
             f"(.clk(clk), .enable(enable), .x(x[{x_low}+:{source.width}]), .raw(raw[{y_low}+:{to.width}]));"
         )
         x_low, y_low = x_low + source.width, y_low + to.width

@@ -21,7 +21,7 @@ from cocotb.triggers import Timer
 from numpy.typing import NDArray
 
 from hypersonic.firmware.kernel.top import rtl_sources
-from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
+from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, FixedPoint, Overflow, Rounding
 from hypersonic.hls.spec import TensorSpec
 from hypersonic.sim.cocotb_run import run_bench
 
@@ -78,7 +78,6 @@ def words(every: list[TensorSpec]) -> NDArray[np.generic]:
 
 def wrapper(every: list[TensorSpec]) -> str:
     """All types side by side."""
-    rounding, overflow = list(Rounding), list(Overflow)
     element = every[0].element
     bits = f".EXPONENT_BITS({element.exponent_bits}), .MANTISSA_BITS({element.bits - 1 - element.exponent_bits})"
     lanes, low = [], 0
@@ -86,8 +85,8 @@ def wrapper(every: list[TensorSpec]) -> str:
         fixed = spec.fixed
         lanes.append(
             f"  float_to_fixed #({bits}, .WIDTH({fixed.width}), .SHIFT({fixed.fraction + int(spec.exponents[0])}), "
-            f".SIGNED(1'b{int(fixed.signed)}), .ROUNDING({rounding.index(fixed.rounding)}), "
-            f".OVERFLOW({overflow.index(fixed.overflow)})) u_{i} "
+            f".SIGNED(1'b{int(fixed.signed)}), .ROUNDING({ROUNDING_CODES[fixed.rounding]}), "
+            f".OVERFLOW({OVERFLOW_CODES[fixed.overflow]})) u_{i} "
             f"(.clk(clk), .enable(enable), .x(x), .raw(raw[{low}+:{fixed.width}]));"
         )
         low += fixed.width

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from hypersonic.hls.fixed import Overflow, Precision, Rounding
+from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, Overflow, Precision, Rounding
 from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of
 
 #: finer than any value of these benches
@@ -37,7 +37,7 @@ class Case(NamedTuple):
             "B_WIDTH": self.b.width, "B_SIGNED": int(self.b.signed), "A_LEFT": common - self.a.fraction,
             "B_LEFT": common - self.b.fraction, "RESULT_SHIFT": self.fraction - self.y.fraction,
             "Y_WIDTH": self.y.width, "Y_SIGNED": int(self.y.signed),
-            "ROUNDING": list(Rounding).index(self.y.rounding), "OVERFLOW": list(Overflow).index(self.y.overflow),
+            "ROUNDING": ROUNDING_CODES[self.y.rounding], "OVERFLOW": OVERFLOW_CODES[self.y.overflow],
         }  # fmt: skip
         inputs = {"s_axis_a": self.lanes * self.a.width, "s_axis_b": self.lanes * self.b.width}
         return Dut("rf_add", parameters, inputs, self.lanes * self.y.width)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import random
 
-from hypersonic.hls.fixed import Overflow, Precision, Rounding
+from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, Overflow, Precision, Rounding
 from hypersonic.sim.stream_bench import Beat, Dut, Stalls, StreamBench
 
 _VALUES = 600
@@ -49,7 +49,7 @@ def wrapper(every: list[Pair]) -> str:
         lanes.append(
             f"  rf_cast #(.IN_WIDTH({source.width}), .SIGNED_IN(1'b{int(source.signed)}), "
             f".SHIFT({source.fraction - to.fraction}), .WIDTH({to.width}), .SIGNED(1'b{int(to.signed)}), "
-            f".ROUNDING({list(Rounding).index(to.rounding)}), .OVERFLOW({list(Overflow).index(to.overflow)})) u_{i} "
+            f".ROUNDING({ROUNDING_CODES[to.rounding]}), .OVERFLOW({OVERFLOW_CODES[to.overflow]})) u_{i} "
             f"(.clk(clk), .x(s_axis_tdata[{x_low}+:{source.width}]), .y(y[{y_low}+:{to.width}]));"
         )
         x_low, y_low = x_low + source.width, y_low + to.width

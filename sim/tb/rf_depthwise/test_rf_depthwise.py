@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from hypersonic.hls.fixed import Overflow, Precision, Rounding
+from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, Overflow, Precision, Rounding
 from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, pack
 
 
@@ -41,9 +41,9 @@ class Case(NamedTuple):
             "LANES": self.lanes, "CHANNEL_BEATS": self.channels // self.lanes, "K_H": self.kernel[0], "K_W": self.kernel[1],
             "X_WIDTH": self.x.width, "X_SIGNED": int(self.x.signed), "W_WIDTH": self.w.width,
             "PRODUCT_SHIFT": self.x.fraction + self.w.fraction - a.fraction,
-            "PRODUCT_ROUNDING": list(Rounding).index(a.rounding), "ACC_WIDTH": a.width, "ACC_SIGNED": int(a.signed),
+            "PRODUCT_ROUNDING": ROUNDING_CODES[a.rounding], "ACC_WIDTH": a.width, "ACC_SIGNED": int(a.signed),
             "RESULT_SHIFT": a.fraction - y.fraction, "Y_WIDTH": y.width, "Y_SIGNED": int(y.signed),
-            "ROUNDING": list(Rounding).index(y.rounding), "OVERFLOW": list(Overflow).index(y.overflow),
+            "ROUNDING": ROUNDING_CODES[y.rounding], "OVERFLOW": OVERFLOW_CODES[y.overflow],
             "WEIGHTS": f"{self.name}_w.hex", "BIAS": f"{self.name}_b.hex",
         }  # fmt: skip
         weights, bias = self.weights(), self.bias()

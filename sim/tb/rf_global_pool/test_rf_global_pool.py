@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from hypersonic.hls.fixed import Overflow, Precision, Rounding
+from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, Overflow, Precision, Rounding
 from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of
 
 
@@ -28,10 +28,10 @@ class Case(NamedTuple):
         parameters: dict[str, int | str] = {
             "OP": int(self.average), "LANES": self.lanes, "CHANNEL_BEATS": self.channels // self.lanes, "PIXELS": self.pixels,
             "X_WIDTH": self.x.width, "X_SIGNED": int(self.x.signed), "X_SHIFT": self.x.fraction - self.accumulator.fraction,
-            "X_ROUNDING": list(Rounding).index(self.accumulator.rounding), "ACC_WIDTH": self.accumulator.width,
+            "X_ROUNDING": ROUNDING_CODES[self.accumulator.rounding], "ACC_WIDTH": self.accumulator.width,
             "ACC_SIGNED": int(self.accumulator.signed), "RESULT_SHIFT": source.fraction - self.y.fraction,
             "Y_WIDTH": self.y.width, "Y_SIGNED": int(self.y.signed),
-            "ROUNDING": list(Rounding).index(self.y.rounding), "OVERFLOW": list(Overflow).index(self.y.overflow),
+            "ROUNDING": ROUNDING_CODES[self.y.rounding], "OVERFLOW": OVERFLOW_CODES[self.y.overflow],
         }  # fmt: skip
         return Dut("rf_global_pool", parameters, {"s_axis": self.lanes * self.x.width}, self.lanes * self.y.width)
 

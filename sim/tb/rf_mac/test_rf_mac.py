@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from hypersonic.hls.fixed import Overflow, Precision, Rounding
+from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, Overflow, Precision, Rounding
 from hypersonic.sim.stream_bench import Beat, Dut, Stalls, StreamBench, beats_of, pack, unpack
 
 RESULT = Precision(8, 4, True, Rounding.RND_CONV, Overflow.SAT)
@@ -60,11 +60,11 @@ class Case(NamedTuple):
             "N_IN": self.n_in, "N_OUT": self.n_out, "P": self.p, "Q": self.q,
             "X_WIDTH": self.x.width, "X_SIGNED": int(self.x.signed), "W_WIDTH": self.w.width,
             "PRODUCT_SHIFT": self.x.fraction + self.w.fraction - self.accumulator.fraction,
-            "PRODUCT_ROUNDING": list(Rounding).index(self.accumulator.rounding),
+            "PRODUCT_ROUNDING": ROUNDING_CODES[self.accumulator.rounding],
             "ACC_WIDTH": self.accumulator.width, "ACC_SIGNED": int(self.accumulator.signed),
             "RESULT_SHIFT": self.accumulator.fraction - self.result.fraction,
             "Y_WIDTH": self.result.width, "Y_SIGNED": int(self.result.signed),
-            "ROUNDING": list(Rounding).index(self.result.rounding), "OVERFLOW": list(Overflow).index(self.result.overflow),
+            "ROUNDING": ROUNDING_CODES[self.result.rounding], "OVERFLOW": OVERFLOW_CODES[self.result.overflow],
             "WEIGHTS": f"{self.name}_w.hex", "BIAS": f"{self.name}_b.hex",
         }  # fmt: skip
         return Dut("rf_mac", parameters, {"s_axis": self.p * self.x.width}, self.q * self.result.width, self.files())

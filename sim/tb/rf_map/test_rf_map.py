@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from hypersonic.hls.fixed import Overflow, Precision, Rounding
+from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, Overflow, Precision, Rounding
 from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of, pack, sized
 
 #: finer than any value of these benches
@@ -45,8 +45,8 @@ class Case(NamedTuple):
             "LANES": self.lanes, "MODE": self.mode, "X_WIDTH": self.x.width, "X_SIGNED": int(self.x.signed),
             "A_WIDTH": self.a.width, "A_FRACTION": self.a.fraction, "B_WIDTH": self.b.width, "PERIOD": self.period,
             "A_FILE": f"{self.name}_a.hex", "B_FILE": f"{self.name}_b.hex", "RESULT_SHIFT": self.fraction - self.y.fraction,
-            "Y_WIDTH": self.y.width, "Y_SIGNED": int(self.y.signed), "ROUNDING": list(Rounding).index(self.y.rounding),
-            "OVERFLOW": list(Overflow).index(self.y.overflow),
+            "Y_WIDTH": self.y.width, "Y_SIGNED": int(self.y.signed), "ROUNDING": ROUNDING_CODES[self.y.rounding],
+            "OVERFLOW": OVERFLOW_CODES[self.y.overflow],
             **{key: sized(value, 64) if key in ("LOW", "HIGH") else value for key, value in (self.extra or {}).items()},
         }  # fmt: skip
         columns = list(zip(*self.constants(), strict=True))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from hypersonic.hls.fixed import Overflow, Precision, Rounding
+from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, Overflow, Precision, Rounding
 from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, pack
 
 
@@ -41,10 +41,10 @@ class Case(NamedTuple):
             "S_H": self.stride[0], "S_W": self.stride[1], "PAD_TOP": self.pad[0], "PAD_LEFT": self.pad[2],
             "OUT_H": self.out[0], "OUT_W": self.out[1], "COUNT_PAD": int(self.count_pad),
             "X_WIDTH": self.x.width, "X_SIGNED": int(self.x.signed), "X_SHIFT": self.x.fraction - self.accumulator.fraction,
-            "X_ROUNDING": list(Rounding).index(self.accumulator.rounding), "ACC_WIDTH": self.accumulator.width,
+            "X_ROUNDING": ROUNDING_CODES[self.accumulator.rounding], "ACC_WIDTH": self.accumulator.width,
             "ACC_SIGNED": int(self.accumulator.signed), "RESULT_SHIFT": source.fraction - self.y.fraction,
             "Y_WIDTH": self.y.width, "Y_SIGNED": int(self.y.signed),
-            "ROUNDING": list(Rounding).index(self.y.rounding), "OVERFLOW": list(Overflow).index(self.y.overflow),
+            "ROUNDING": ROUNDING_CODES[self.y.rounding], "OVERFLOW": OVERFLOW_CODES[self.y.overflow],
         }  # fmt: skip
         return Dut("rf_pool", parameters, {"s_axis": self.kernel[0] * self.lanes * self.x.width}, self.lanes * self.y.width)
 

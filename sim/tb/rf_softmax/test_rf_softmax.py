@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from hypersonic.hls.fixed import Overflow, Precision, Rounding
+from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, Overflow, Precision, Rounding
 from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of
 
 
@@ -22,8 +22,8 @@ class Implementation(IntEnum):
 
 def modes(prefix: str, fixed: Precision) -> dict[str, int | str]:
     return {
-        f"{prefix}ROUNDING": list(Rounding).index(fixed.rounding),
-        f"{prefix}OVERFLOW": list(Overflow).index(fixed.overflow),
+        f"{prefix}ROUNDING": ROUNDING_CODES[fixed.rounding],
+        f"{prefix}OVERFLOW": OVERFLOW_CODES[fixed.overflow],
     }
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from hypersonic.hls.fixed import Overflow, Precision, Rounding
+from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, Overflow, Precision, Rounding
 from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of
 
 
@@ -38,7 +38,7 @@ class Case(NamedTuple):
             "SCALE_SHIFT": 0 if self.raw_index else self.x.fraction + abs(self.span).bit_length() - 1,
             "OFFSET": 0 if self.gain or self.raw_index else self.size // 2, "TABLE_SIZE": self.size,
             "TABLE_FILE": f"{self.name}.hex", "Y_WIDTH": self.y.width, "Y_SIGNED": int(self.y.signed),
-            "ROUNDING": list(Rounding).index(self.y.rounding), "OVERFLOW": list(Overflow).index(self.y.overflow),
+            "ROUNDING": ROUNDING_CODES[self.y.rounding], "OVERFLOW": OVERFLOW_CODES[self.y.overflow],
         }  # fmt: skip
         if self.gain:
             shift = self.x.fraction + self.gain[1] - self.y.fraction
