@@ -85,17 +85,17 @@ def _beats_entrance(streams: tuple[Stream, ...]) -> Iterator[str]:
     yield f"  assign s_axis_x_tready = packet_s_tready && ({' || '.join(turns)});"
 
 
-def fork(name: str, source: tuple[str, str, str, str], made: str, streams: tuple[Stream, ...]) -> Iterator[str]:
-    """An rf_fork. source: tvalid, tready, tdata, tlast; made: prefix of its one tdata and tlast; streams: whose handshakes."""
+def fork(name: str, source: tuple[str, str, str, str], prefix: str, streams: tuple[Stream, ...]) -> Iterator[str]:
+    """An rf_fork. source: tvalid, tready, tdata, tlast; prefix: of its one tdata and tlast; streams: whose handshakes."""
 
     def bits(signal: str) -> str:
         return "{" + ", ".join(f"{stream.name}_{signal}" for stream in reversed(streams)) + "}"
 
     tvalid, tready, tdata, tlast = source
-    yield f"  rf_fork #(.WIDTH($bits({made}_tdata)), .COUNT({len(streams)})) u_{name} ("
+    yield f"  rf_fork #(.WIDTH($bits({prefix}_tdata)), .COUNT({len(streams)})) u_{name} ("
     yield f"      .clk(clk), .rst_n(rst_n), .s_axis_tvalid({tvalid}), .s_axis_tready({tready}), .s_axis_tdata({tdata}),"
     yield f"      .s_axis_tlast({tlast}), .m_axis_tvalid({bits('tvalid')}), .m_axis_tready({bits('tready')}),"
-    yield f"      .m_axis_tdata({made}_tdata), .m_axis_tlast({made}_tlast)"
+    yield f"      .m_axis_tdata({prefix}_tdata), .m_axis_tlast({prefix}_tlast)"
     yield "  );"
 
 

@@ -124,12 +124,12 @@ def _stream(index: int, stage: Stage, feed: Feed) -> Iterator[str]:
     n, width, count = stage.name, feed.words.width, clocks_a_word(feed.words.width)
     together = words_a_beat(feed)
     size = width if count == 1 else WEIGHT_BITS
-    used, made = together * size, count * size
+    used, gathered = together * size, count * size
     data = f"s_axis_w_tdata[{index * WEIGHT_BITS} +: {used}]"
     yield ""
     yield f"  // layer {stage.layer!a}: weights from the card's memory"
     yield f"  logic {n}_beat_tlast;"
-    yield f"  logic [{made - 1}:0] {n}_beat_tdata;"
+    yield f"  logic [{gathered - 1}:0] {n}_beat_tdata;"
     yield f"  rf_lanes #(.IN_LANES({together}), .OUT_LANES({count}), .WIDTH({size})) u_{n}_beats ("
     yield "      .clk(clk), .rst_n(rst_n), .s_axis_tlast(1'b0),"
     yield f"      .s_axis_tvalid(s_axis_w_tvalid[{index}]), .s_axis_tready(s_axis_w_tready[{index}]), .s_axis_tdata({data}),"
@@ -138,6 +138,6 @@ def _stream(index: int, stage: Stage, feed: Feed) -> Iterator[str]:
     yield "  );"
     yield f"  assign {n}_w_tdata = {n}_beat_tdata[{width - 1}:0];"
     rest = [f"{n}_beat_tlast"]
-    rest += [f"{n}_beat_tdata[{made - 1}:{width}]"] if made > width else []
+    rest += [f"{n}_beat_tdata[{gathered - 1}:{width}]"] if gathered > width else []
     rest += [f"s_axis_w_tdata[{index * WEIGHT_BITS + used} +: {WEIGHT_BITS - used}]"] if used < WEIGHT_BITS else []
     yield f"  wire unused_{n}_beat = &{{1'b0, {', '.join(rest)}}};"

@@ -113,7 +113,7 @@ def curve(rng: np.random.Generator) -> tuple[Any, Config]:
     import tf_keras as keras
 
     types, kind = Types(rng), str(rng.choice(CURVES))
-    made = {
+    layer = {
         "leaky": lambda: keras.layers.LeakyReLU(float(rng.uniform(0.05, 0.9)), name="a"),
         "prelu": lambda: keras.layers.PReLU(alpha_initializer=uniform(keras, rng, 0.9), name="a"),
         "threshold": lambda: keras.layers.ThresholdedReLU(float(rng.uniform(0.1, 2)), name="a"),
@@ -124,7 +124,7 @@ def curve(rng: np.random.Generator) -> tuple[Any, Config]:
     names = {"x": {"Precision": {"result": x_type}}, "a": {"Precision": {"result": types.result(), **table}}}
     if rng.random() < 0.5:
         names["a"]["TableSize"] = int(rng.choice([64, 256, 4096]))
-    return keras.Sequential([keras.Input((int(rng.choice([1, 3, 6])),), name="x"), made]), names
+    return keras.Sequential([keras.Input((int(rng.choice([1, 3, 6])),), name="x"), layer]), names
 
 
 def convolution(rng: np.random.Generator) -> tuple[Any, Config]:
@@ -143,16 +143,16 @@ def convolution(rng: np.random.Generator) -> tuple[Any, Config]:
     sizes = rng.integers(1, 4, 2)
     if flat:
         shape: tuple[int, ...] = (int(rng.integers(4, 9)), channels)
-        made = keras.layers.Conv1D(filters, int(sizes[0]), strides=int(rng.integers(1, 3)), **options)
+        layer = keras.layers.Conv1D(filters, int(sizes[0]), strides=int(rng.integers(1, 3)), **options)
     else:
         shape = (int(rng.integers(3, 8)), int(rng.integers(3, 8)), channels)
-        made = keras.layers.Conv2D(filters, tuple(map(int, sizes)), strides=tuple(map(int, rng.integers(1, 3, 2))), **options)
+        layer = keras.layers.Conv2D(filters, tuple(map(int, sizes)), strides=tuple(map(int, rng.integers(1, 3, 2))), **options)
     names = {
         "x": {"Precision": {"result": types.result(3, 12)}},
         "c": {"Precision": types.product(), **reuse(rng), "ParallelizationFactor": int(rng.choice([1, 1, 2, 3, 4]))},
     }
     names["c_linear"] = {"Precision": {"result": names["c"]["Precision"]["result"]}}
-    return keras.Sequential([keras.Input(shape, name="x"), made]), names
+    return keras.Sequential([keras.Input(shape, name="x"), layer]), names
 
 
 def depthwise(rng: np.random.Generator) -> tuple[Any, Config]:
@@ -165,16 +165,16 @@ def depthwise(rng: np.random.Generator) -> tuple[Any, Config]:
     shape = (int(rng.integers(3, 8)), int(rng.integers(3, 8)), channels)
     options = {"padding": str(rng.choice(["same", "valid"])), "strides": stride, "depthwise_initializer": kernel, "name": "c"}
     if rng.random() < 0.5:
-        made = keras.layers.DepthwiseConv2D(size, bias_initializer=kernel, **options)
+        layer = keras.layers.DepthwiseConv2D(size, bias_initializer=kernel, **options)
         names: Config = {"c": {"Precision": types.product()}}
     else:
-        made = keras.layers.SeparableConv2D(3, size, pointwise_initializer=kernel, bias_initializer=kernel, **options)
+        layer = keras.layers.SeparableConv2D(3, size, pointwise_initializer=kernel, bias_initializer=kernel, **options)
         precision = {"depthwise": types.weight(), "pointwise": types.weight(), "bias": "ap_fixed<8,3>"}
         precision |= {"result": types.result(), "depthwise_result": types.result()}
         names = {"c": {"Precision": precision}}
     names["c"]["ReuseFactor"] = int(rng.choice([1, 2, 4, 9]))
     names["x"] = {"Precision": {"result": types.result(3, 12)}}
-    return keras.Sequential([keras.Input(shape, name="x"), made]), names
+    return keras.Sequential([keras.Input(shape, name="x"), layer]), names
 
 
 def pool(rng: np.random.Generator) -> tuple[Any, Config]:
@@ -186,16 +186,18 @@ def pool(rng: np.random.Generator) -> tuple[Any, Config]:
     shape = (int(rng.integers(3, 9)), channels) if flat else (int(rng.integers(3, 8)), int(rng.integers(3, 8)), channels)
     dimensions = "1D" if flat else "2D"
     if rng.random() < 0.3:
-        made = getattr(layers, f"Global{kind}Pooling{dimensions}")(name="p")
+        layer = getattr(layers, f"Global{kind}Pooling{dimensions}")(name="p")
     else:
         size = int(rng.integers(1, 4)) if flat else tuple(map(int, rng.integers(1, 4, 2)))
         stride = int(rng.integers(1, 4)) if flat else tuple(map(int, rng.integers(1, 4, 2)))
-        made = getattr(layers, f"{kind}Pooling{dimensions}")(size, stride, padding=str(rng.choice(["same", "valid"])), name="p")
+        layer = getattr(layers, f"{kind}Pooling{dimensions}")(
+            size, stride, padding=str(rng.choice(["same", "valid"])), name="p"
+        )
     precision = {"result": types.result(4, 18)}
     if rng.random() < 0.4:
         precision["accum"] = str(rng.choice(["ap_fixed<24,12>", "ap_fixed<10,6>", "ap_fixed<28,16,AP_RND>"]))
     names = {"x": {"Precision": {"result": types.result(4, 14)}}, "p": {"Precision": precision}}
-    return keras.Sequential([keras.Input(shape, name="x"), made]), names
+    return keras.Sequential([keras.Input(shape, name="x"), layer]), names
 
 
 def softmax(rng: np.random.Generator) -> tuple[Any, Config]:
@@ -256,18 +258,18 @@ def wiring(rng: np.random.Generator) -> tuple[Any, Config]:
         )
     elif kind in ("pad1", "up1"):
         x = layers.Input((width, channels), name="x")
-        made = (
+        layer = (
             layers.ZeroPadding1D((1, 2), name="m") if kind == "pad1" else layers.UpSampling1D(int(rng.integers(2, 4)), name="m")
         )
-        y = made(x)
+        y = layer(x)
     else:
         x = layers.Input((height, width, channels), name="x")
-        made = {
+        layer = {
             "pad2": lambda: layers.ZeroPadding2D(((1, 0), (2, 1)), name="m"),
             "up2": lambda: layers.UpSampling2D((int(rng.integers(1, 4)), int(rng.integers(1, 4))), name="m"),
             "flat": lambda: layers.Flatten(name="m"),
         }[kind]()
-        y = made(x)
+        y = layer(x)
     y = layers.Activation("relu", name="end")(y)
     names = {"x": {"Precision": {"result": x_type}}, "end": {"Precision": {"result": types.result()}}}
     if kind == "embedding":

@@ -46,10 +46,10 @@ def drawn(network: RfNetwork, rng: np.random.Generator) -> RfNetwork:
 
     def typed(tensor: Tensor) -> Tensor:
         width = int(rng.integers(6, 18))
-        made = Precision(
+        kind = Precision(
             width, int(rng.integers(2, 6)), True, rng.choice(_ROUNDINGS), rng.choice([Overflow.WRAP, Overflow.SAT])
         )
-        return replace(tensor, precision=kinds.setdefault(tensor.name, made))
+        return replace(tensor, precision=kinds.setdefault(tensor.name, kind))
 
     def weights(old: Constants) -> Constants:
         most = 1 << int(rng.integers(3, 15))

@@ -128,14 +128,14 @@ def _windows(tensor: Tensor, seen: Window, x: Numbers, pad_value: int) -> Number
     pads = ((0, 0), (seen.pad_top, seen.pad_bottom), (seen.pad_left, seen.pad_right), (0, 0))
     image = np.pad(x.reshape(len(x), *tensor.image), pads, constant_values=pad_value)
     height, width = window_shape(tensor, seen)
-    found = [
+    columns = [
         image[:, kh : kh + height * seen.stride[0] : seen.stride[0], kw : kw + width * seen.stride[1] : seen.stride[1]][
             :, :height, :width
         ]
         for kh in range(seen.kernel[0])
         for kw in range(seen.kernel[1])
     ]
-    return np.stack(found, axis=3).reshape(len(x), height * width, seen.size, tensor.channels)
+    return np.stack(columns, axis=3).reshape(len(x), height * width, seen.size, tensor.channels)
 
 
 def _accumulated(layer: Dense | Depthwise, vectors: Numbers, weight: Numbers) -> Numbers:

@@ -65,12 +65,12 @@ def _row(tensors: tuple[Tensor, ...]) -> Row:
 def main(seed: int, directory: Path, families: list[tuple[str, int]]) -> None:
     use_keras_2()
     for family, count in families:
-        rng, made = np.random.default_rng([seed, *family.encode()]), 0
+        rng, converted = np.random.default_rng([seed, *family.encode()]), 0
         for attempt in range(4 * count):  # some are refused
             model, names = FAMILIES[family](rng)
             io_type = "io_stream" if attempt % 2 else "io_parallel"
-            made += convert(model, names, f"{family}_{attempt}", directory, io_type)
-            if made == count:
+            converted += convert(model, names, f"{family}_{attempt}", directory, io_type)
+            if converted == count:
                 break
 
 

@@ -33,9 +33,9 @@ SMALL = Card("small", (Amounts(lut=40_000, ff=60_000, dsp=100, bram36=60, uram=8
 NETWORKS = {"jets": jets, "facile_v2": facile_v2, "separable": separable}
 
 
-def check(network: RfNetwork, found: Fit) -> None:
+def check(network: RfNetwork, result: Fit) -> None:
     """The interval of every point is plan()'s, and what the sketch estimates is near what plan() makes."""
-    for point in found.points:
+    for point in result.points:
         if not point.design.reuse_factors:
             continue
         asked = with_reuse_factors(network, point.design.reuse_factors)
@@ -69,21 +69,21 @@ def test_the_interval_is_the_plans_whatever_the_shapes(
 
 
 def test_no_point_beats_another_and_the_fastest_that_fits_a_die_is_taken() -> None:
-    found = fit(facile_v2(), SMALL)
-    for faster, slower in pairwise(found.points):
+    result = fit(facile_v2(), SMALL)
+    for faster, slower in pairwise(result.points):
         assert faster.rate_hz > slower.rate_hz
         assert faster.fullest > slower.fullest
-    assert found.chosen == found.points[0]
-    assert all(point.design.unit.fits(SMALL.dies[0]) and 0 < point.fullest <= 1 for point in found.points)
+    assert result.chosen == result.points[0]
+    assert all(point.design.unit.fits(SMALL.dies[0]) and 0 < point.fullest <= 1 for point in result.points)
     # and the card is filled: some layer could not be made faster
-    assert found.chosen.fullest > 0.6
+    assert result.chosen.fullest > 0.6
 
 
 def test_the_sketch_costs_what_the_plan_costs() -> None:
     for network in (facile_v2(), separable(), resnet50(((2, 16), (1, 32)), 32)):
-        found = fit(network, replace(SMALL, dies=(replace(SMALL.dies[0], dsp=900, bram36=600, lut=150_000, ff=250_000),)))
-        planned = pipeline_cost(plan(with_reuse_factors(network, found.reuse_factors)))
-        taken = found.chosen.design.unit
+        result = fit(network, replace(SMALL, dies=(replace(SMALL.dies[0], dsp=900, bram36=600, lut=150_000, ff=250_000),)))
+        planned = pipeline_cost(plan(with_reuse_factors(network, result.reuse_factors)))
+        taken = result.chosen.design.unit
         assert taken.dsp == planned.dsp
         assert taken.lut == pytest.approx(planned.lut, rel=0.1)
         assert taken.ff == pytest.approx(planned.ff, rel=0.1)
@@ -91,57 +91,57 @@ def test_the_sketch_costs_what_the_plan_costs() -> None:
 
 def test_latency_and_layers_are_the_pipelines_own() -> None:
     network = separable()
-    found = fit(network, SMALL)
-    timed = clocks(plan(with_reuse_factors(network, found.reuse_factors)))
-    assert found.latency_cycles == timed.latency
-    assert [layer.name for layer in found.layers] == ["l0", "l2", "l5"]
-    assert {layer.name: layer.reuse_factor for layer in found.layers} == dict(found.reuse_factors)
+    result = fit(network, SMALL)
+    timed = clocks(plan(with_reuse_factors(network, result.reuse_factors)))
+    assert result.latency_cycles == timed.latency
+    assert [layer.name for layer in result.layers] == ["l0", "l2", "l5"]
+    assert {layer.name: layer.reuse_factor for layer in result.layers} == dict(result.reuse_factors)
 
 
 def test_multipliers_of_the_slowest_layer_work_and_others_that_rest_are_said_to_be_coarse() -> None:
-    found = fit(facile_v2(), SMALL)
-    bottleneck = slowest(found)
+    result = fit(facile_v2(), SMALL)
+    bottleneck = slowest(result)
     assert bottleneck is not None
     assert bottleneck.busy >= BUSY
-    for layer in found.layers:
+    for layer in result.layers:
         assert layer.coarse == (layer.busy < BUSY and layer.multipliers > 1)
     # 31 and 11 are prime: few reuse factors divide
-    assert any(layer.coarse for layer in found.layers)
+    assert any(layer.coarse for layer in result.layers)
 
 
 def test_weights_go_to_ultraram_where_block_ram_overflows() -> None:
     tight = replace(SMALL, dies=(replace(SMALL.dies[0], bram36=6, dsp=20),))
-    found = fit(facile_v2(), tight)
-    places = found.chosen.design.weights_in
+    result = fit(facile_v2(), tight)
+    places = result.chosen.design.weights_in
     assert WeightsIn.URAM in places.values()
-    assert 0 < found.chosen.design.unit.uram <= 8
-    assert any("UltraRAM, loaded at run time: " in line for line in fit_lines(found))
+    assert 0 < result.chosen.design.unit.uram <= 8
+    assert any("UltraRAM, loaded at run time: " in line for line in fit_lines(result))
 
 
 def test_units_repeat_where_there_is_room_and_memory_for_them() -> None:
-    found = fit(jets(), replace(CARD, units=3))
-    assert found.chosen.units == 3
-    assert found.chosen.rate_hz == 3 * 300e6 / found.chosen.design.interval
+    result = fit(jets(), replace(CARD, units=3))
+    assert result.chosen.units == 3
+    assert result.chosen.rate_hz == 3 * 300e6 / result.chosen.design.interval
 
 
 def test_a_unit_larger_than_a_die_spans_them_and_is_said_to() -> None:
     dies = (Amounts(lut=40_000, ff=60_000, dsp=100, bram36=100, uram=110),) * 4
-    found = fit(emtrk(), replace(CARD, dies=dies))
-    assert found.chosen.design.spans
-    assert found.chosen.units == 1
-    assert any("places it over several" in line for line in fit_lines(found))
+    result = fit(emtrk(), replace(CARD, dies=dies))
+    assert result.chosen.design.spans
+    assert result.chosen.units == 1
+    assert any("places it over several" in line for line in fit_lines(result))
 
 
 def test_weights_that_no_chip_holds_stay_in_the_cards_memory_and_the_port_keeps_up() -> None:
     """EmTrkMichelId's 95 Mb, and a die of 12."""
     die = Amounts(lut=80_000, ff=120_000, dsp=400, bram36=280, uram=16)
-    found = fit(emtrk(), replace(CARD, dies=(die,), units=1))
-    design = found.chosen.design
+    result = fit(emtrk(), replace(CARD, dies=(die,), units=1))
+    design = result.chosen.design
     assert WeightsIn.DRAM in design.weights_in.values()
     assert design.unit.fits(die)
     pipeline = plan(with_design(emtrk(), design))
     assert sum(map(row_beats, pipeline.stages)) <= design.interval == clocks(pipeline).ii
-    assert any("weights from the card's memory" in line for line in fit_lines(found))
+    assert any("weights from the card's memory" in line for line in fit_lines(result))
 
 
 def test_what_fits_no_card_is_refused_with_the_resource_and_how_much() -> None:
@@ -161,18 +161,18 @@ def test_the_hosts_link_and_the_memory_bound_the_rate() -> None:
 
 
 def test_a_search_through_resnet_50_sketches_few_designs() -> None:
-    found = fit(resnet50(side=64), CARD)
-    assert found.tried <= 48
-    assert len(found.layers) == 54
-    assert found.chosen.design.unit.fits(CARD.whole)
+    result = fit(resnet50(side=64), CARD)
+    assert result.tried <= 48
+    assert len(result.layers) == 54
+    assert result.chosen.design.unit.fits(CARD.whole)
 
 
 def test_a_fit_and_its_card_travel_as_json() -> None:
-    found = fit(jets(), CARD)
-    back = fit_from_json(json.loads(json.dumps(fit_to_json(found))))
-    assert fit_lines(back) == fit_lines(found)
-    assert back.chosen == found.chosen
-    assert back.layers == found.layers
+    result = fit(jets(), CARD)
+    back = fit_from_json(json.loads(json.dumps(fit_to_json(result))))
+    assert fit_lines(back) == fit_lines(result)
+    assert back.chosen == result.chosen
+    assert back.layers == result.layers
     assert card_from_json(json.loads(json.dumps(card_to_json(CARD)))) == CARD
 
 
@@ -189,9 +189,9 @@ def test_every_card_has_room_for_units(name: str) -> None:
 
 
 def test_the_tables_and_the_picture_of_a_card(tmp_path: Path) -> None:
-    found, lines = fit_card(facile_v2(), "u250", 47 * 4, 4, picture=tmp_path / "fit.png")
+    result, lines = fit_card(facile_v2(), "u250", 47 * 4, 4, picture=tmp_path / "fit.png")
     assert lines[0].startswith("facile_v2 on u250: 3 compute units, each a row every 16 clocks ")
     assert "limited by host to card; " in lines[1]
     assert any(line.startswith("* ") for line in lines)
     assert (tmp_path / "fit.png").read_bytes().startswith(b"\x89PNG")
-    assert found.chosen.fullest <= 1
+    assert result.chosen.fullest <= 1

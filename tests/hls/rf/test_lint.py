@@ -78,12 +78,12 @@ class Drawn:
         return {**x, **cut, "ACC_WIDTH": self.of(1, 2, 8, 30), "ACC_SIGNED": self.bit(), **self.result()}
 
     def image(self) -> Parameters:
-        (kernel, stride, size, pad), found = ((1, 2, 3), (1, 2), (3, 4, 7), (0, 1)), {}
+        (kernel, stride, size, pad), sizes = ((1, 2, 3), (1, 2), (3, 4, 7), (0, 1)), {}
         for axis, side in (("H", "TOP"), ("W", "LEFT")):
             k, s, n = self.of(*kernel), self.of(*stride), self.of(*size)
             p = min(self.of(*pad), k - 1)
-            found |= {f"K_{axis}": k, f"S_{axis}": s, axis: n, f"PAD_{side}": p, f"OUT_{axis}": (n + p - k) // s + 1}
-        return found
+            sizes |= {f"K_{axis}": k, f"S_{axis}": s, axis: n, f"PAD_{side}": p, f"OUT_{axis}": (n + p - k) // s + 1}
+        return sizes
 
     def map(self) -> Parameters:
         x = {"LANES": self.of(1, 2, 3), "X_WIDTH": self.of(*WIDTHS), "X_SIGNED": self.bit(), "PERIOD": self.of(1, 2, 3)}
@@ -266,10 +266,10 @@ def read(layers: Sequence[Layer]) -> set[str]:
     return {tensor.name for layer in layers for tensor in layer.inputs}
 
 
-def clean(made: RfNetwork, name: str, directory: Path) -> Core:
+def clean(drawn: RfNetwork, name: str, directory: Path) -> Core:
     """Write its core and lint it."""
-    rows = (Row(tuple(TensorSpec(t.name, t.shape, t.precision.fixed) for t in side)) for side in (made.inputs, made.outputs))
-    core = write_rf_core(made, name, *rows, directory, 1 << 20)[0]
+    rows = (Row(tuple(TensorSpec(t.name, t.shape, t.precision.fixed) for t in side)) for side in (drawn.inputs, drawn.outputs))
+    core = write_rf_core(drawn, name, *rows, directory, 1 << 20)[0]
     lint(core.sources, core.top)
     return core
 
@@ -280,11 +280,11 @@ def test_a_core_of_drawn_layers_is_clean_whatever_their_types(seed: int, tmp_pat
 
 
 def test_a_core_with_an_input_that_nobody_reads_answers(tmp_path: Path) -> None:
-    made = next(one for one in map(network, range(99)) if {x.name for x in one.inputs} - read(one.layers))
-    core = clean(made, "net", tmp_path)
-    x = random_rows(made, 12, 1)
+    drawn = next(one for one in map(network, range(99)) if {x.name for x in one.inputs} - read(one.layers))
+    core = clean(drawn, "net", tmp_path)
+    x = random_rows(drawn, 12, 1)
     with RtlCore(core, optimisation="-O0") as rtl:
-        np.testing.assert_array_equal(rtl.predict_raw(x, Stalls(60, 60, 1)), evaluate(made, x).astype(np.int64))
+        np.testing.assert_array_equal(rtl.predict_raw(x, Stalls(60, 60, 1)), evaluate(drawn, x).astype(np.int64))
 
 
 def single(layer: Any) -> RfNetwork:

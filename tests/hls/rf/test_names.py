@@ -81,10 +81,10 @@ def test_no_identifier_and_no_file_comes_twice_whatever_the_layers_are_called(
     tmp_path: Path, names: list[str], whole: int
 ) -> None:
     core = written(residual(names), "net", tmp_path, whole)
-    found = declared((tmp_path / "net_core.sv").read_text())
-    assert len(found) > 60
-    assert len({name.lower() for name in found}) == len(found)
-    assert all(re.fullmatch("[A-Za-z][A-Za-z0-9_]*", name) for name in found)
+    identifiers = declared((tmp_path / "net_core.sv").read_text())
+    assert len(identifiers) > 60
+    assert len({name.lower() for name in identifiers}) == len(identifiers)
+    assert all(re.fullmatch("[A-Za-z][A-Za-z0-9_]*", name) for name in identifiers)
     assert len({file.name.lower() for file in core.memories}) == len(core.memories)
 
 
@@ -95,8 +95,8 @@ def test_layers_that_are_called_as_the_generated_text_calls_its_own_are_other_id
     own = sorted({re.sub("^[sxu]_", "", name) for name in declared(text.sources[-1].read_text())})
     for at in range(first * COUNT, len(own) - COUNT, 3 * COUNT):
         core = written(residual(own[at : at + COUNT]), "net", tmp_path / str(at), 0 if first else 8192)
-        found = declared(core.sources[-1].read_text())
-        assert len({name.lower() for name in found}) == len(found)
+        identifiers = declared(core.sources[-1].read_text())
+        assert len({name.lower() for name in identifiers}) == len(identifiers)
         if at == first * COUNT:
             lint(core.sources, core.top)
 

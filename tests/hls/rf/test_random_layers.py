@@ -43,7 +43,7 @@ class Made:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> list[Made]:
+def models(tmp_path_factory: pytest.TempPathFactory) -> list[Made]:
     """Every family's models."""
     directory = tmp_path_factory.mktemp("rf")
     argv = [sys.executable, str(Path(__file__).with_name("rf_models.py")), str(SEED), str(directory)]
@@ -60,34 +60,34 @@ def _made(path: Path) -> Made:
     return Made(Core.load(path / "core"), network, x, golden(path, x))
 
 
-def test_every_layer_type_equals_hls4mls_cpp_under_stalls_and_after_a_reset(made: list[Made]) -> None:
-    cores = [one.core for one in made]
+def test_every_layer_type_equals_hls4mls_cpp_under_stalls_and_after_a_reset(models: list[Made]) -> None:
+    cores = [one.core for one in models]
     compile_cores(cores, "-O0")
-    for one in made:
+    for one in models:
         with RtlCore(one.core, beside=cores, optimisation="-O0") as rtl:
             rtl.predict_raw(one.x, Stalls(60, 90, SEED), clock_limit=200)
             rtl.reset()
             np.testing.assert_array_equal(rtl.predict_raw(one.x, Stalls(60, 90, SEED)), one.y, err_msg=one.core.name)
 
 
-def test_every_core_is_clean_under_wall(made: list[Made]) -> None:
-    for one in made:
+def test_every_core_is_clean_under_wall(models: list[Made]) -> None:
+    for one in models:
         lint(one.core.sources, one.core.top)
 
 
-def test_what_the_layers_promise_is_what_hls4mls_cpp_computes(made: list[Made]) -> None:
-    for one in made:
+def test_what_the_layers_promise_is_what_hls4mls_cpp_computes(models: list[Made]) -> None:
+    for one in models:
         np.testing.assert_array_equal(evaluate(one.network, one.x).astype(np.int64), one.y, err_msg=one.core.name)
 
 
-def test_measured_clocks_are_those_predicted(made: list[Made]) -> None:
-    cores = [one.core for one in made]
-    for one in made:
+def test_measured_clocks_are_those_predicted(models: list[Made]) -> None:
+    cores = [one.core for one in models]
+    for one in models:
         with RtlCore(one.core, beside=cores, optimisation="-O0") as rtl:
             rtl.predict_raw(one.x)
             predicted = one.core.latency_cycles + (ROWS - 1) * one.core.ii + 1
             assert abs(rtl.clocks - predicted) <= 0.02 * predicted, f"{one.core.name}: {rtl.clocks}, predicted {predicted}"
 
 
-def test_every_family_gave_a_core(made: list[Made]) -> None:
-    assert {one.core.name.rsplit("_", 1)[0] for one in made} == {family for family, _ in FAMILIES}
+def test_every_family_gave_a_core(models: list[Made]) -> None:
+    assert {one.core.name.rsplit("_", 1)[0] for one in models} == {family for family, _ in FAMILIES}

@@ -17,7 +17,7 @@ class _Beats:
     """How many beats of each stream were made and taken, of all rows."""
 
     def __init__(self, pipeline: Pipeline) -> None:
-        self.made: Counter[str] = Counter()
+        self.produced: Counter[str] = Counter()
         self.taken: Counter[str] = Counter()
         self.places: Counter[str] = Counter()
         for stage in pipeline.stages:
@@ -25,10 +25,10 @@ class _Beats:
                 self.places[stream.name] = int(stage.parameters["DEPTH"]) if stage.module == "axis_fifo" else 1
 
     def there(self, name: str) -> bool:
-        return self.made[name] > self.taken[name]
+        return self.produced[name] > self.taken[name]
 
     def room(self, name: str) -> bool:
-        return self.made[name] - self.taken[name] < self.places[name]
+        return self.produced[name] - self.taken[name] < self.places[name]
 
 
 def blocks(pipeline: Pipeline, rows: int = 3) -> str:
@@ -51,40 +51,40 @@ def _entered(pipeline: Pipeline, beats: _Beats, rows: int) -> bool:
     """Rows as the port has them: tensor after tensor."""
     moved = False
     while True:
-        row = min(beats.made[stream.name] // stream.beats for stream in pipeline.inputs)
+        row = min(beats.produced[stream.name] // stream.beats for stream in pipeline.inputs)
         if row == rows:
             return moved
-        stream = next(stream for stream in pipeline.inputs if beats.made[stream.name] // stream.beats == row)
+        stream = next(stream for stream in pipeline.inputs if beats.produced[stream.name] // stream.beats == row)
         if not beats.room(stream.name):
             return moved
-        beats.made[stream.name] += 1
+        beats.produced[stream.name] += 1
         moved = True
 
 
 def _acted(stage: Stage, beats: _Beats) -> bool:
     moved = False
-    while _made(stage, beats) or _took(stage, beats):
+    while _produced(stage, beats) or _took(stage, beats):
         moved = True
     return moved
 
 
-def _made(stage: Stage, beats: _Beats) -> bool:
+def _produced(stage: Stage, beats: _Beats) -> bool:
     """One beat of each output, that has room for it, of whose inputs all it needs is taken."""
     moved = False
     for stream in stage.outputs:
-        row, beat = divmod(beats.made[stream.name], stream.beats)
+        row, beat = divmod(beats.produced[stream.name], stream.beats)
         needs = [row * x.beats + int(need[beat]) for x, need in zip(stage.inputs, stage.timing.needs, strict=True)]
         ready = all(beats.taken[x.name] > need for x, need in zip(stage.inputs, needs, strict=True))
         if ready and beats.room(stream.name):
-            beats.made[stream.name] += 1
+            beats.produced[stream.name] += 1
             moved = True
     return moved
 
 
 def _took(stage: Stage, beats: _Beats) -> bool:
     """One beat that the slowest output waits for, or that is left of its row."""
-    slowest = min(stage.outputs, key=lambda stream: beats.made[stream.name])
-    row, beat = divmod(beats.made[slowest.name], slowest.beats)
+    slowest = min(stage.outputs, key=lambda stream: beats.produced[stream.name])
+    row, beat = divmod(beats.produced[slowest.name], slowest.beats)
     for x, need in zip(stage.inputs, stage.timing.needs, strict=True):
         wanted = row * x.beats + int(need[beat]) + 1
         if beats.there(x.name) and beats.taken[x.name] < (wanted if beat else max(wanted, row * x.beats)):
