@@ -1,99 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DynamicBatcher: the queue of one model version, and the rule by which rows of many clients become one run.
+"""DynamicBatcher: the queue of one model version; the batching rule (rule.py) says which of it is the next run.
 
-A run carries at most `capacity_rows` rows (a slot). Rule, Triton's where Triton has one:
-
-- what runs first is FairQueue's matter: priority levels, then clients in turn;
-- only requests of one group (equal shapes, unless ragged) share a run;
-- a request with more rows than a slot holds goes out in slots of its own, at once; its last rows are like a small request;
-- requests that fit a slot are never cut: they are merged, oldest first, as long as the sum fits;
-- a request whose run was lost with its instance runs again alone, at once (suspects.py);
-- the largest preferred_batch_size that some number of the oldest requests gives exactly is sent at once;
-- otherwise a batch waits until it can grow no further or the oldest request has waited max_queue_delay; delay 0 sends
-  what is there.
-
-Batches are taken when a slot is free, so they grow by themselves while the cards are busy.
+What runs first is FairQueue's matter: priority levels, then clients in turn. A request whose run was lost with its instance
+runs again alone, at once (suspects.py). Batches are taken when a slot is free, so they grow by themselves while the cards are
+busy.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from hypersonic.server.config.schema import DynamicBatching, QueuePolicy
 from hypersonic.server.errors import CancelledError, QueueFullError, QueueTimeoutError, ServerError, UnavailableError
 from hypersonic.server.inference.answer import Answer
 from hypersonic.server.inference.pending import PendingRequest, Share, Turnstile
 from hypersonic.server.scheduling.fair_queue import FairQueue
+from hypersonic.server.scheduling.rule import BatchRule, Take, Wait, choose_batch
 from hypersonic.server.scheduling.suspects import suspect
 
 #: a request that was in this many runs whose instance was lost is not tried on another one
 MAX_TIMEOUTS = 2
-
-
-@dataclass(frozen=True)
-class BatchRule:
-    """The configuration's numbers in the batcher's units. merge: whether requests share runs at all. levels: of priority.
-
-    policy: of the queue, and of the levels that have one of their own. keep_order: answers leave in the order of requests.
-    """
-
-    capacity_rows: int
-    merge: bool = False
-    preferred_rows: frozenset[int] = frozenset()
-    max_delay_ns: int = 0
-    policy: QueuePolicy = field(default_factory=QueuePolicy)
-    levels: int = 0
-    default_level: int = 0
-    level_policies: Mapping[int, QueuePolicy] = field(default_factory=dict)
-    keep_order: bool = False
-
-    @classmethod
-    def of(cls, capacity_rows: int, batching: DynamicBatching | None, max_batch_size: int) -> BatchRule:
-        """capacity_rows: of the smallest slot. No run is larger than max_batch_size either."""
-        capacity_rows = min(capacity_rows, max(1, max_batch_size))
-        if batching is None:
-            return cls(capacity_rows)
-        return cls(
-            capacity_rows,
-            merge=True,
-            preferred_rows=frozenset(size for size in batching.preferred_batch_sizes if size <= capacity_rows),
-            max_delay_ns=1000 * batching.max_queue_delay_us,
-            policy=batching.queue_policy,
-            levels=batching.priority_levels,
-            default_level=batching.default_priority_level,
-            level_policies=batching.priority_policies,
-            keep_order=batching.preserve_ordering,
-        )
-
-    def level_of(self, priority: int) -> int:
-        """The level of a request that asked for `priority`: what is not a level gets the default one, as in Triton."""
-        return priority if 0 < priority <= self.levels else self.default_level
-
-    def policy_of(self, level: int) -> QueuePolicy:
-        return self.level_policies.get(level, self.policy)
-
-    @property
-    def most_rows(self) -> int:
-        """Rows beyond which waiting for more is pointless."""
-        return max(self.preferred_rows, default=self.capacity_rows)
-
-
-class Walk(NamedTuple):
-    """The oldest `requests` requests, of `rows` rows together, fit one run.
-
-    preferred: that many of them make a preferred batch, 0 = none do. full: the next request does not fit any more.
-    oldest_ns: when the one that waits longest came.
-    """
-
-    requests: int
-    rows: int
-    preferred: int
-    full: bool
-    oldest_ns: int
 
 
 class Due(NamedTuple):
@@ -187,51 +115,28 @@ class DynamicBatcher:
         instance: which one would run it; any may here.
         """
         with self.lock:
-            expires_in_ns = self.expire() if self._queue.expires_ns else 0
-            due = self._next(time.monotonic_ns(), last)
-            for share in due.shares:
+            if self._queue.expires_ns:
+                self.expire()
+            now_ns = time.monotonic_ns()
+            choice = choose_batch(
+                *(self.rule, self._queue.waiting(), now_ns),
+                expires_ns=self._queue.expires_ns,
+                closing=self._closed is not None,
+            )
+            if isinstance(choice, Wait):
+                return Due((), max(1, choice.until_ns - now_ns)) if choice.until_ns else NOTHING
+            shares = self._take(choice, last)
+            for share in shares:
                 share.pending.in_flight += 1
-            if expires_in_ns and not due.shares:
-                return Due((), min(expires_in_ns, due.patience_ns or expires_in_ns))
-            return due
+            return Due(shares, 0)
 
-    def _next(self, now_ns: int, last: PendingRequest | None) -> Due:
-        rule, queue = self.rule, self._queue
-        if not queue:
-            return NOTHING
-        if queue[0].rows > rule.capacity_rows:
-            return NOTHING if last is not None else Due((queue.cut(rule.capacity_rows),), 0)
-        walk = self._walk()
-        waited_ns = now_ns - walk.oldest_ns
-        overdue = waited_ns >= rule.max_delay_ns
-        count = walk.requests
-        if walk.preferred and not (overdue and rule.max_delay_ns):
-            count = walk.preferred
-        elif not (walk.full or overdue or walk.rows >= rule.most_rows or self._closed is not None):
-            return Due((), rule.max_delay_ns - waited_ns)
-        if last is not None and queue[count - 1].pending is not last:
-            return NOTHING
-        return Due(queue.take(count), 0)
-
-    def _walk(self) -> Walk:
-        """How far a batch of whole requests can reach from the head of the queue."""
-        rule = self.rule
-        rows = preferred = count = 0
-        oldest_ns = self._queue[0].pending.enqueued_ns
-        group = self._queue[0].pending.request.group
-        merge = rule.merge and self._queue[0].pending.suspects is None
-        for share in self._queue:
-            apart = not merge or share.pending.request.group != group or share.pending.suspects is not None
-            if count and (apart or rows + share.rows > rule.capacity_rows):
-                return Walk(count, rows, preferred, full=True, oldest_ns=oldest_ns)
-            if count and not preferred and rows + share.rows > rule.most_rows:
-                preferred = count
-            rows += share.rows
-            count += 1
-            oldest_ns = min(oldest_ns, share.pending.enqueued_ns)
-            if rows in rule.preferred_rows:
-                preferred = count
-        return Walk(count, rows, preferred, full=not merge, oldest_ns=oldest_ns)
+    def _take(self, choice: Take, last: PendingRequest | None) -> tuple[Share, ...]:
+        """The chosen shares out of the queue; none where `last` is not the last of them to the end."""
+        share = self._queue[choice.requests - 1]
+        cut = choice.rows < share.rows and choice.requests == 1
+        if last is not None and (cut or share.pending is not last):
+            return ()
+        return (self._queue.cut(choice.rows),) if cut else self._queue.take(choice.requests)
 
     def keep(self, share: Share, answer: Answer) -> None:
         """The run's answer to a share, before it lands: nothing of it is kept here."""

@@ -14,6 +14,7 @@ from bisect import insort
 from collections.abc import Iterable, Iterator
 
 from hypersonic.server.inference.pending import PendingRequest, Share
+from hypersonic.server.scheduling.rule import QueuedRows
 
 _Place = tuple[tuple[int, int, int, int], int]
 #: clients remembered at most; those whose turn is over are forgotten first
@@ -44,6 +45,12 @@ class FairQueue:
 
     def __getitem__(self, index: int) -> Share:
         return self._shares[index]
+
+    def waiting(self) -> Iterator[QueuedRows]:
+        """The shares as the batching rule sees them, in their order."""
+        for share in self._shares:
+            pending = share.pending
+            yield QueuedRows(share.rows, pending.enqueued_ns, pending.request.group, pending.suspects is not None)
 
     def add(self, pending: PendingRequest) -> None:
         """A new request, whole. Its level and expires_ns are set."""

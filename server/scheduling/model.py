@@ -20,8 +20,9 @@ from hypersonic.server.inference.backend import Card, LoadedModel
 from hypersonic.server.inference.pending import PendingRequest, Sink
 from hypersonic.server.inference.request import CheckedRequest, Frame
 from hypersonic.server.inference.trace import trace_of
-from hypersonic.server.scheduling.batcher import BatchRule, DynamicBatcher
+from hypersonic.server.scheduling.batcher import DynamicBatcher
 from hypersonic.server.scheduling.lane import InstanceFigures
+from hypersonic.server.scheduling.rule import BatchRule
 from hypersonic.server.scheduling.scheduler import Batcher, Scheduler
 from hypersonic.server.scheduling.sequence import SequenceBatcher
 from hypersonic.server.statistics.latency import Latencies

@@ -17,7 +17,7 @@ from hypersonic.server.config.schema import (
     SequenceState,
 )
 from hypersonic.server.errors import ModelConfigError
-from hypersonic.server.scheduling.batcher import BatchRule
+from hypersonic.server.scheduling.rule import BatchRule
 
 MODEL = """
 name: "m" backend: "sum" max_batch_size: 8

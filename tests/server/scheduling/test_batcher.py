@@ -13,7 +13,8 @@ from hypersonic.server.config.schema import DynamicBatching, QueuePolicy
 from hypersonic.server.errors import BackendError, CancelledError, QueueFullError, UnavailableError
 from hypersonic.server.inference.pending import PendingRequest, Share
 from hypersonic.server.inference.request import CheckedRequest
-from hypersonic.server.scheduling.batcher import MAX_TIMEOUTS, BatchRule, DynamicBatcher
+from hypersonic.server.scheduling.batcher import MAX_TIMEOUTS, DynamicBatcher
+from hypersonic.server.scheduling.rule import BatchRule
 from hypersonic.server.scheduling.suspects import MOST_LOSSES
 
 HOUR_US = 3_600_000_000

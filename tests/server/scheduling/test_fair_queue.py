@@ -13,8 +13,9 @@ from hypersonic.server.config.schema import DynamicBatching, QueuePolicy
 from hypersonic.server.errors import CancelledError, QueueFullError, QueueTimeoutError
 from hypersonic.server.inference.pending import PendingRequest
 from hypersonic.server.inference.request import CheckedRequest
-from hypersonic.server.scheduling.batcher import BatchRule, DynamicBatcher
+from hypersonic.server.scheduling.batcher import DynamicBatcher
 from hypersonic.server.scheduling.fair_queue import FairQueue
+from hypersonic.server.scheduling.rule import BatchRule
 
 HOUR_US = 3_600_000_000
 

@@ -21,7 +21,8 @@ from hypersonic.server.config.schema import DynamicBatching
 from hypersonic.server.errors import UnavailableError
 from hypersonic.server.inference.pending import PendingRequest
 from hypersonic.server.inference.request import CheckedRequest
-from hypersonic.server.scheduling.batcher import BatchRule, DynamicBatcher
+from hypersonic.server.scheduling.batcher import DynamicBatcher
+from hypersonic.server.scheduling.rule import BatchRule
 from hypersonic.server.scheduling.scheduler import Scheduler
 from hypersonic.server.statistics.model import ModelStatistics
 from tests.server.conftest import Running, Script, Serve, SumInstance, SumModel, tensor, write_model
