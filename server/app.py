@@ -34,6 +34,7 @@ from hypersonic.server.ensemble.model import EnsembleModel
 from hypersonic.server.errors import ServerError, StartError
 from hypersonic.server.http import app as http
 from hypersonic.server.inference.backend import Backend
+from hypersonic.server.inference.model import Model
 from hypersonic.server.inference.shm import SharedMemory
 from hypersonic.server.limits.connections import Doors
 from hypersonic.server.limits.message import Limits
@@ -52,7 +53,7 @@ from hypersonic.server.rpc.call_queue import CallQueue, take_calls
 from hypersonic.server.rpc.handlers import CONTROL_THREADS, INFER, control_methods, generic_handler, rpc_handlers
 from hypersonic.server.rpc.health import CHECK, HealthServicer, health_handler
 from hypersonic.server.rpc.servicer import Servicer
-from hypersonic.server.scheduling.model import Model
+from hypersonic.server.scheduling.model import ScheduledModel
 from hypersonic.server.security import asgi, rpc, tls
 from hypersonic.server.security.groups import Group
 from hypersonic.server.security.policies import control_of, every_port_guards, policies
@@ -60,8 +61,8 @@ from hypersonic.server.service.inference import InferenceService
 from hypersonic.server.service.refusals import Protocol
 from hypersonic.server.signals import FAILED, Signals, termination_signals
 from hypersonic.server.statistics.latency_options import MetricsConfig
+from hypersonic.server.tracing.exporters import open_tracing
 from hypersonic.server.tracing.settings import TraceConfig, TraceControl
-from hypersonic.server.tracing.trace import open_tracing
 
 __all__ = ["Options", "Server", "Signals", "add_arguments", "main", "serve"]
 _LOG = logging.getLogger("hypersonic.server.app")  # also when run as __main__
@@ -99,6 +100,7 @@ class Server:
         self.repository = ModelRepository(
             opts.model_repository,
             known,
+            ScheduledModel,
             self._lost,
             control=control_of(opts, self._policies),
             ensembles=self._ensemble,

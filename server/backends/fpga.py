@@ -51,7 +51,8 @@ from hypersonic.server.errors import (
     ModelLoadError,
 )
 from hypersonic.server.inference.answer import Answer, Output
-from hypersonic.server.inference.backend import Card, CardReadings, Launched
+from hypersonic.server.inference.backend import Launched
+from hypersonic.server.inference.card import Card, CardReadings
 from hypersonic.server.inference.pending import Share
 from hypersonic.server.links import Links
 from hypersonic.server.memory import copy_into

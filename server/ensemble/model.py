@@ -37,15 +37,15 @@ from hypersonic.server.errors import (
     ServerError,
     UnsupportedError,
 )
-from hypersonic.server.inference.backend import Card
-from hypersonic.server.inference.pending import FINAL_RESPONSE, Sink
+from hypersonic.server.inference.card import Card
+from hypersonic.server.inference.model import Call, Model, Sink
+from hypersonic.server.inference.pending import FINAL_RESPONSE
 from hypersonic.server.inference.request import CheckedRequest, Frame
 from hypersonic.server.inference.trace import trace_of
-from hypersonic.server.scheduling.lane import InstanceFigures
-from hypersonic.server.scheduling.model import Call, Model
-from hypersonic.server.statistics.latency import Latencies
-from hypersonic.server.statistics.latency_options import MetricsConfig
-from hypersonic.server.statistics.model import ModelStatistics, RunTimes
+from hypersonic.server.statistics.instance import InstanceFigures
+from hypersonic.server.statistics.latency_options import MetricsConfig, make_latencies
+from hypersonic.server.statistics.model import ModelStatistics
+from hypersonic.server.statistics.times import RunTimes
 
 _LOG = logging.getLogger(__name__)
 #: requests of streams that one ensemble works on at the same time
@@ -72,7 +72,7 @@ class EnsembleModel:
         self.config = _with_policy(config, decoupled=len(self._phases) > 1)
         self.version = version
         self.load_duration_s = load_duration_s
-        self.statistics = ModelStatistics(Latencies.of(metrics, config.message))
+        self.statistics = ModelStatistics(make_latencies(metrics, config.message))
         self._lookup = lookup
         self._changed = threading.Condition()
         self._in_flight = self._waiting = 0

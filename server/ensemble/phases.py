@@ -21,8 +21,8 @@ from hypersonic.server.config.schema import EnsembleStep, ModelConfig
 from hypersonic.server.ensemble.run import EnsembleRun, Lookup, Tensor, Tensors, framing, needed_steps
 from hypersonic.server.errors import BudgetError, CancelledError, ModelConfigError, ServerError
 from hypersonic.server.inference.answer import Answer
+from hypersonic.server.inference.model import Call, Model
 from hypersonic.server.inference.request import CheckedRequest
-from hypersonic.server.scheduling.model import Call, Model
 
 #: of one request, in responses that wait for the steps after them
 MOST_WAITING_BYTES = 256 << 20

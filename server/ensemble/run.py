@@ -29,10 +29,11 @@ from hypersonic.server.errors import (
     UnsupportedError,
 )
 from hypersonic.server.inference.answer import Answer, Output
-from hypersonic.server.inference.request import CheckedRequest, Frame, InferRequest, InputTensor, WantedOutput, check
+from hypersonic.server.inference.check import check
+from hypersonic.server.inference.model import Call, Model
+from hypersonic.server.inference.request import CheckedRequest, Frame, InferRequest, InputTensor, WantedOutput
 from hypersonic.server.inference.trace import StepTrace, inputs_of, trace_of
-from hypersonic.server.scheduling.model import Call, Model
-from hypersonic.server.statistics.model import RunTimes
+from hypersonic.server.statistics.times import RunTimes
 
 #: how often one step may meet a version that is unloaded at that moment
 _MOST_REPLACEMENTS = 8

@@ -10,10 +10,10 @@ from hypersonic.server.http import tensors
 from hypersonic.server.http.codec import BinaryOutputs
 from hypersonic.server.http.tensors import to_json
 from hypersonic.server.inference.answer import Answer, Output
+from hypersonic.server.inference.model import Model
 from hypersonic.server.inference.parameters import ParameterValue
 from hypersonic.server.inference.placing import place
 from hypersonic.server.inference.request import CheckedRequest
-from hypersonic.server.scheduling.model import Model
 
 
 class FramedAnswer(NamedTuple):

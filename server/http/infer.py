@@ -28,13 +28,13 @@ from hypersonic.server.errors import CancelledError, ReplacingError, ServerError
 from hypersonic.server.http import body as bodies
 from hypersonic.server.http.codec import ParsedRequest, header_bytes, parse_request
 from hypersonic.server.http.frame import FramedAnswer, HttpFrame
-from hypersonic.server.inference.parameters import forwarded
+from hypersonic.server.inference.headers import forward_headers
+from hypersonic.server.inference.model import Model
 from hypersonic.server.inference.shm import HeldRegions, SharedMemory
 from hypersonic.server.inference.unary import Unary
 from hypersonic.server.limits.admission import Held
 from hypersonic.server.limits.threads import RESERVE, FairPool, Shares
 from hypersonic.server.options import Options
-from hypersonic.server.scheduling.model import Model
 from hypersonic.server.service.inference import Asked, InferenceService
 
 #: a tensor of JSON takes up to four times its text (`1,` as INT64) beside it, the text is copied once
@@ -231,7 +231,7 @@ class InferEndpoint:
         headers, body = work.headers, work.body
         json_bytes = header_bytes(headers.get("inference-header-content-length"), len(body))
         regions = HeldRegions(self._regions, work.held) if self._regions is not None else None
-        parameters = forwarded(headers.items(), self._pattern)
+        parameters = forward_headers(headers.items(), self._pattern)
         work.held.take(_JSON_GROWTH * json_bytes)
         try:
             return parse_request(body, json_bytes, work.model.config, regions, parameters)

@@ -8,16 +8,15 @@ slots of one instance are in the hands of different threads at the same time, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from tritonclient.grpc import model_config_pb2
 
 from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.inference.answer import Answer
+from hypersonic.server.inference.card import Card
 from hypersonic.server.inference.pending import Share
 
 
@@ -82,33 +81,6 @@ class Instance(Protocol):
 
     def close(self) -> None:
         """Give everything back; called when no thread has one of its slots."""
-
-
-class CardReadings(NamedTuple):
-    """What a card tells of itself just now; None, or no entry, where it does not. temperatures_c: sensor -> degrees Celsius.
-
-    xclbin_reloads: how often this server loaded an xclbin to it after the first one.
-    """
-
-    temperatures_c: Mapping[str, float] = MappingProxyType({})
-    power_w: float | None = None
-    power_limit_w: float | None = None
-    xclbin_reloads: int | None = None
-
-
-@dataclass(frozen=True)
-class Card:
-    """A card as monitoring sees it. gpu_uuid: Triton's label; stable as long as the card stays in its slot.
-
-    memory_bytes: of all its banks, 0 = not known; held_bytes: of them in this model version's buffers. read(max_age_s): any
-    thread may ask, it gives what was read within that many seconds or reads again, and never takes long.
-    """
-
-    gpu_uuid: str
-    name: str
-    memory_bytes: int = 0
-    held_bytes: int = 0
-    read: Callable[[float], CardReadings] = field(default=lambda _max_age_s: CardReadings(), compare=False)
 
 
 class LoadedModel(Protocol):

@@ -12,15 +12,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import prod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hypersonic.server.config.files import read_model_file
 from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.datatype import DATATYPES
 from hypersonic.server.errors import InvalidRequestError
 from hypersonic.server.inference.answer import Output
-from hypersonic.server.inference.collect import Array, string_bytes
+from hypersonic.server.inference.strings import pack_strings
 from hypersonic.server.links import Links
 
 #: a million classes with short names
@@ -61,12 +63,12 @@ def classify(output: Output, k: int, config: ModelConfig) -> Output:
     array = np.frombuffer(b"".join(output.chunks), DATATYPES[output.datatype].numpy).reshape(rows, classes)
     k = min(k, classes)
     labels = config.labels.get(config.outputs[output.position].name, ())
-    data = string_bytes(text for row in array for text in _classes(row, k, labels))
+    data = pack_strings(text for row in array for text in _classes(row, k, labels))
     shape = (rows, k) if config.max_batch_size else (k,)
     return Output(output.position, "BYTES", shape, (data,), len(data))
 
 
-def _classes(row: Array, k: int, labels: Sequence[bytes]) -> Iterator[bytes]:
+def _classes(row: NDArray[Any], k: int, labels: Sequence[bytes]) -> Iterator[bytes]:
     exact = row.dtype.kind in "iu"
     for index in _best(row, k):
         value = str(row[index]) if exact else f"{row[index]:f}"
@@ -74,7 +76,7 @@ def _classes(row: Array, k: int, labels: Sequence[bytes]) -> Iterator[bytes]:
         yield f"{value}:{index}".encode() + (b":" + label if label else b"")
 
 
-def _best(row: Array, k: int) -> list[int]:
+def _best(row: NDArray[Any], k: int) -> list[int]:
     """Indices of the k largest values, the largest first."""
     key = np.where(np.isnan(row), -np.inf, row) if row.dtype.kind == "f" else row
     # stable and ascending, so from the back: descending, with equal values in the order of their indices

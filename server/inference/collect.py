@@ -11,7 +11,7 @@ Elements of BYTES are bytes objects in arrays of objects; BF16, which numpy does
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -24,6 +24,7 @@ from hypersonic.server.errors import BackendError, InvalidRequestError, ServerEr
 from hypersonic.server.inference.answer import Output
 from hypersonic.server.inference.pending import Share
 from hypersonic.server.inference.request import InputTensor
+from hypersonic.server.inference.strings import element_bounds, pack_strings
 
 Array = NDArray[Any]
 
@@ -74,28 +75,17 @@ def _objects(elements: Sequence[bytes]) -> Array:
 
 
 def strings(data: memoryview, name: str) -> list[bytes]:
-    """The elements of a BYTES tensor: each a 4-byte little-endian length and that many bytes. Raises InvalidRequestError."""
+    """The elements of a BYTES tensor. Raises InvalidRequestError."""
     elements: list[bytes] = []
-    at, end = 0, len(data)
-    while at < end:
-        start = at + 4
-        at = start + int.from_bytes(data[at:start], "little")
-        if at > end:
+    end = len(data)
+    for start, stop in element_bounds(data):
+        if stop > end:
             raise InvalidRequestError(
-                f"incomplete string data for inference input '{name}', expecting string of length {at - start} but only "
+                f"incomplete string data for inference input '{name}', expecting string of length {stop - start} but only "
                 f"{max(0, end - start)} bytes available"
             )
-        elements.append(bytes(data[start:at]))
+        elements.append(bytes(data[start:stop]))
     return elements
-
-
-def string_bytes(elements: Iterable[bytes | str]) -> bytes:
-    """Elements of a BYTES tensor as they go over the wire; text as UTF-8."""
-    parts: list[bytes] = []
-    for element in elements:
-        data = element.encode() if isinstance(element, str) else element
-        parts += (len(data).to_bytes(4, "little"), data)
-    return b"".join(parts)
 
 
 def _shape(share: Share, index: int, config: ModelConfig) -> Dims:
@@ -253,7 +243,7 @@ def _scattered_shape(source: Dims, spec: TensorConfig, config: ModelConfig) -> D
 
 def _output(array: Array, position: int, shape: Dims, spec: TensorConfig) -> Output:
     if spec.datatype == "BYTES":
-        data: bytes | memoryview = string_bytes(array.reshape(-1).tolist())
+        data: bytes | memoryview = pack_strings(array.reshape(-1).tolist())
     else:
         data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
     return Output(position, spec.datatype, shape, (data,), len(data))

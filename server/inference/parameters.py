@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from hypersonic.server.errors import InvalidRequestError
-
 ParameterValue = bool | int | float | str
+#: of a load request, as it came: None where the request names none
+LoadParameter = bool | int | float | str | bytes | None
 
 #: the one key of this prefix that clients may send
 EMPTY_FINAL_RESPONSE = "triton_enable_empty_final_response"
@@ -57,17 +56,3 @@ def sort_parameters(values: Mapping[str, Any]) -> RequestParameters:
         sequence=mark if mark.id or mark.start or mark.end else None,
         custom=custom,
     )
-
-
-def forwarded(headers: Iterable[tuple[str, str]], pattern: re.Pattern[str] | None) -> dict[str, ParameterValue]:
-    """The headers that --http-header-forward-pattern or its gRPC twin makes parameters.
-
-    Raises InvalidRequestError for a header whose name means something as a parameter.
-    """
-    if pattern is None:
-        return {}
-    found: dict[str, ParameterValue] = {key: value for key, value in headers if pattern.search(key)}
-    for key in found:
-        if key in RESERVED or key.startswith("triton_"):
-            raise InvalidRequestError(f"header '{key}' cannot be forwarded: '{key}' is a reserved request parameter")
-    return found

@@ -7,14 +7,15 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from hypersonic.server.errors import ServerError
 from hypersonic.server.inference.answer import Answer
+from hypersonic.server.inference.model import Sink
 from hypersonic.server.inference.request import CheckedRequest, Frame
 from hypersonic.server.inference.trace import StepTrace
-from hypersonic.server.statistics.model import RunTimes
 from hypersonic.server.statistics.responses import ResponseOutcome
+from hypersonic.server.statistics.times import RunTimes
 
 #: the response parameter that marks a request's last answer
 FINAL_RESPONSE = "triton_final_response"
@@ -26,20 +27,6 @@ class Part(NamedTuple):
     first_row: int
     answer: Answer
     times: RunTimes
-
-
-class Sink(Protocol):
-    """Where answers go that nobody waits for. Both may be called on any thread, also with a model's lock held: they must not
-    call a model, only put what they get somewhere."""
-
-    def respond(self, framed: Any) -> None:
-        """One answer, in order."""
-
-    def respond_error(self, error: ServerError) -> None:
-        """One answer that is an error, in order; others may follow it. Of decoupled models only."""
-
-    def end(self, error: ServerError | None) -> None:
-        """There will be no more. Called once, last."""
 
 
 class PendingRequest:

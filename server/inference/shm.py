@@ -17,7 +17,7 @@ import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from hypersonic.server.errors import (
     AlreadyExistsError,
@@ -28,7 +28,6 @@ from hypersonic.server.errors import (
 )
 from hypersonic.server.inference.answer import Output
 from hypersonic.server.inference.parameters import ParameterValue
-from hypersonic.server.limits.admission import Held
 
 #: where Linux keeps POSIX shared memory
 DIRECTORY = "/dev/shm"  # noqa: S108 - not a temporary file: shm_open(3)'s own place
@@ -230,10 +229,17 @@ class SharedMemory:
         return span.read()
 
 
+class Charge(Protocol):
+    """What a request is charged for."""
+
+    def take(self, count: int, /) -> None:
+        """So many bytes more. Raises BudgetError."""
+
+
 class HeldRegions:
     """The regions as one request sees them: what it reads of them counts as its own."""
 
-    def __init__(self, regions: SharedMemory, held: Held) -> None:
+    def __init__(self, regions: SharedMemory, held: Charge) -> None:
         self._regions = regions
         self._held = held
 

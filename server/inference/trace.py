@@ -9,7 +9,7 @@ from typing import Protocol
 
 from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.inference.request import CheckedRequest, Frame, InputTensor
-from hypersonic.server.statistics.model import RunTimes
+from hypersonic.server.statistics.times import RunTimes
 
 
 class StepTrace(Protocol):

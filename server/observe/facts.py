@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from hypersonic.server.inference.backend import Card, CardReadings
-from hypersonic.server.scheduling.lane import InstanceFigures
-from hypersonic.server.scheduling.model import Model
+from hypersonic.server.inference.card import Card, CardReadings
+from hypersonic.server.inference.model import Model
+from hypersonic.server.statistics.instance import InstanceFigures
 from hypersonic.server.statistics.model import Snapshot
 
 _LABEL_NAME = re.compile(r"[^A-Za-z0-9_]")

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from hypersonic import __version__
+from hypersonic.server.inference.repository import IndexEntry
 from hypersonic.server.observe.device import busy_counters, unit_key
 from hypersonic.server.observe.facts import CardFacts, ModelFacts, Moment, UnitFacts, look
 from hypersonic.server.observe.traffic import look_at_traffic
 from hypersonic.server.observe.window import Reading, Window
-from hypersonic.server.repository.models import IndexEntry
 from hypersonic.server.service.inference import InferenceService
 
 #: rates are over one to thirty seconds; when nobody looked for longer, there is none at first

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from hypersonic.server.inference.repository import ModelState
 from hypersonic.server.limits.sockets import open_connections
 from hypersonic.server.observe.facts import Moment
-from hypersonic.server.repository.models import ModelState
 from hypersonic.server.service.inference import InferenceService
 from hypersonic.server.service.refusals import Protocol, Refusal
 from hypersonic.server.statistics.exposition import Family, Sample, plain

@@ -3,49 +3,21 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
 from hypersonic.server.config.schema import ModelConfig
-from hypersonic.server.errors import InvalidRequestError, ModelsFailedError, NotFoundError, UnavailableError
+from hypersonic.server.errors import ModelsFailedError, NotFoundError, UnavailableError
+from hypersonic.server.inference.model import Model
+from hypersonic.server.inference.repository import UNLOADED, IndexEntry, ModelState
 from hypersonic.server.repository.agents import Hashed
 from hypersonic.server.repository.layout import Signature, shown_name
-from hypersonic.server.scheduling.model import Model
 
-_VERSION_TEXT = re.compile(r"\s*([+-]?[0-9]{1,19})")
-#: the reason of a version that somebody unloaded; such a version is no sign of trouble
-UNLOADED = "unloaded"
 #: models that an error at start names
 _MOST_NAMED = 20
-
-
-class ModelState(StrEnum):
-    """RepositoryIndex's words. UNKNOWN: in a repository, and nobody has asked for it yet."""
-
-    UNKNOWN = ""
-    READY = "READY"
-    UNAVAILABLE = "UNAVAILABLE"
-    LOADING = "LOADING"
-    UNLOADING = "UNLOADING"
-
-
-class IndexEntry(NamedTuple):
-    """A row of RepositoryIndex. version: "" where the model itself is meant."""
-
-    name: str
-    version: str
-    state: ModelState
-    reason: str
-
-    @property
-    def failed(self) -> bool:
-        """Whether it cannot be served, though nobody unloaded it."""
-        return self.state is ModelState.UNAVAILABLE and self.reason != UNLOADED
 
 
 class Plan(NamedTuple):
@@ -218,18 +190,3 @@ def models_failed(rows: Sequence[IndexEntry]) -> ModelsFailedError:
         "be ready without what is named)"
     )
     return ModelsFailedError("\n".join(map(shown_name, lines)))
-
-
-def parse_version(text: str) -> int | None:
-    """A request's model_version as a number, None when it is empty. Raises InvalidRequestError with Triton's text."""
-    if not text:
-        return None
-    match = _VERSION_TEXT.fullmatch(text)
-    if match is None or abs(int(match[1])) >= 1 << 63:
-        raise InvalidRequestError(
-            f"failed to get model version from specified version string '{text}' (details: stol), "
-            "version should be an integral value > 0"
-        )
-    if int(match[1]) < 0:
-        raise InvalidRequestError(f"invalid model version specified '{text}' , version should be an integral value > 0")
-    return int(match[1])

@@ -15,14 +15,15 @@ from hypersonic.server.config.ensemble import check_members
 from hypersonic.server.config.schema import EnsembleStep, ModelConfig
 from hypersonic.server.ensemble.phases import phases_of
 from hypersonic.server.errors import InvalidRequestError, ModelBusyError, ModelLoadError, ServerError
+from hypersonic.server.inference.model import Model
+from hypersonic.server.inference.repository import ModelState
 from hypersonic.server.repository.control import load_failure, poll_failure
-from hypersonic.server.repository.entry import ModelEntry, ModelState, Plan, VersionRecord, choose
+from hypersonic.server.repository.entry import ModelEntry, Plan, VersionRecord, choose
 from hypersonic.server.repository.layout import NOT_FOUND, Place, Signature, check_place, find_model, part_below, signature
 from hypersonic.server.repository.loading import Loader
 from hypersonic.server.repository.override import Override, discard
 from hypersonic.server.repository.registry import Registry, Turns
 from hypersonic.server.repository.retiring import Retirements
-from hypersonic.server.scheduling.model import Model
 
 _LOG = logging.getLogger(__name__)
 Records = Mapping[int, VersionRecord]

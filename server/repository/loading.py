@@ -20,17 +20,18 @@ from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.errors import ModelBusyError, ModelConfigError, ModelLoadError, ServerError
 from hypersonic.server.inference.backend import Backend, LoadedModel
 from hypersonic.server.inference.classification import with_labels
+from hypersonic.server.inference.model import Model
+from hypersonic.server.inference.repository import ModelState
 from hypersonic.server.limits.load import LoadLimit
 from hypersonic.server.links import Links, check_links
 from hypersonic.server.repository.agents import check_unchanged, run_agents
 from hypersonic.server.repository.brought import check_alone, check_files
 from hypersonic.server.repository.control import ModelControl
-from hypersonic.server.repository.entry import ModelState, Plan, VersionRecord
+from hypersonic.server.repository.entry import Plan, VersionRecord
 from hypersonic.server.repository.layout import CONFIG, NOT_FOUND, Place, Signature, is_version, scrub, version_directories
 from hypersonic.server.repository.override import Override, discard, stage
 from hypersonic.server.repository.warmup import warm_up
 from hypersonic.server.scheduling.fallback import close, with_fallback
-from hypersonic.server.scheduling.model import Model, ScheduledModel
 from hypersonic.server.statistics.latency_options import MetricsConfig
 
 _LOG = logging.getLogger(__name__)
@@ -48,12 +49,28 @@ class Stoppable(Protocol):
         """End every load under way, and let none begin."""
 
 
+class ServeModel(Protocol):
+    """Makes a version that takes requests of what its backend loaded: ScheduledModel."""
+
+    def __call__(
+        self,
+        config: ModelConfig,
+        version: int,
+        loaded: LoadedModel,
+        *,
+        load_duration_s: float,
+        metrics: MetricsConfig,
+        on_lost: Callable[[], None],
+    ) -> Model: ...
+
+
 class Loader:
     """Any thread may use it; it keeps nothing. limit: of each load. links: of the repositories."""
 
     def __init__(
         self,
         backends: Mapping[str, Backend],
+        serve: ServeModel,
         *,
         metrics: MetricsConfig,
         control: ModelControl,
@@ -62,6 +79,7 @@ class Loader:
     ) -> None:
         self._policy = control.override
         self._backends = backends
+        self._serve = serve
         self._metrics = metrics
         self._complete = control.complete_config
         self._on_lost = on_lost
@@ -237,7 +255,7 @@ class Loader:
             _close(held)
             raise
         took_s = time.monotonic() - begin
-        return ScheduledModel(config, version, loaded, load_duration_s=took_s, metrics=self._metrics, on_lost=self._on_lost)
+        return self._serve(config, version, loaded, load_duration_s=took_s, metrics=self._metrics, on_lost=self._on_lost)
 
     def _check_again(self, plan: Plan, model: Path) -> None:
         """Check that a backend opened, by its path, what was checked before. Raises ModelConfigError, ModelLoadError."""

@@ -23,6 +23,9 @@ from types import MappingProxyType
 from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.errors import ModelLoadError, NotFoundError, ReplacingError, UnavailableError
 from hypersonic.server.inference.backend import Backend
+from hypersonic.server.inference.model import Model
+from hypersonic.server.inference.parameters import LoadParameter
+from hypersonic.server.inference.repository import REPLACEMENT_WAIT_S, UNLOADED, IndexEntry, ModelState, parse_version
 from hypersonic.server.repository.control import (
     ControlMode,
     ModelControl,
@@ -30,21 +33,17 @@ from hypersonic.server.repository.control import (
     check_requested_name,
     poll_failure,
 )
-from hypersonic.server.repository.entry import UNLOADED, IndexEntry, ModelEntry, ModelState, choose, parse_version
+from hypersonic.server.repository.entry import ModelEntry, choose
 from hypersonic.server.repository.layout import NOT_FOUND, Found, Place, find_models, require_repositories
 from hypersonic.server.repository.lifecycle import Lifecycle
-from hypersonic.server.repository.loading import Loader
+from hypersonic.server.repository.loading import Loader, ServeModel
 from hypersonic.server.repository.loads import Load, Loads
-from hypersonic.server.repository.override import LoadParameter, discard, read_override
+from hypersonic.server.repository.override import discard, read_override
 from hypersonic.server.repository.registry import Registry
 from hypersonic.server.repository.retiring import close_all
-from hypersonic.server.scheduling.model import Model
 from hypersonic.server.statistics.latency_options import MetricsConfig
 
-__all__ = ["IndexEntry", "ModelRepository", "ModelState", "parse_version"]
 _LOG = logging.getLogger(__name__)
-#: how long a request waits for a version whose predecessor had to go first
-REPLACEMENT_WAIT_S = 60.0
 #: backends whose models choose among the same cards: which gets which must not depend on which loads faster
 _LANES = frozenset({"fpga"})
 #: an ensemble's config, version, and the repository its steps are looked up in
@@ -54,13 +53,15 @@ Ensembles = Callable[[ModelConfig, int, "ModelRepository"], Model]
 class ModelRepository:
     """Every thread may use it; writers of one name take turns.
 
-    on_lost: called, on any thread, when what can be served may have changed. ensembles: makes the versions of ensembles.
+    serve: makes the versions of models, ensembles: those of ensembles. on_lost: called, on any thread, when what can be served
+    may have changed.
     """
 
     def __init__(
         self,
         directories: Sequence[Path],
         backends: Mapping[str, Backend],
+        serve: ServeModel,
         on_lost: Callable[[], None] = lambda: None,
         *,
         control: ModelControl | None = None,
@@ -73,7 +74,9 @@ class ModelRepository:
         links = self.control.links(directories)
         self._directories = links.repositories
         self._registry = Registry(on_lost)
-        self._loader = Loader(backends, metrics=metrics or MetricsConfig(), control=self.control, links=links, on_lost=on_lost)
+        self._loader = Loader(
+            backends, serve, metrics=metrics or MetricsConfig(), control=self.control, links=links, on_lost=on_lost
+        )
         self._loads = Loads(self.control.load_threads)
         self._lifecycle = Lifecycle(
             self._directories,

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hypersonic.server.errors import InvalidRequestError, ModelLoadError, escaped
+from hypersonic.server.inference.parameters import LoadParameter
 from hypersonic.server.repository.layout import is_version
 
 _PREFIX = "file:"
@@ -24,8 +25,6 @@ _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 _MAX_FILES = 256
 #: backends whose files drive hardware
 _CARD_BACKENDS = ("fpga",)
-#: a parameter's value as it came: None where the request names none
-LoadParameter = bool | int | float | str | bytes | None
 
 
 class OverrideFile(NamedTuple):

@@ -19,9 +19,10 @@ from hypersonic.server.datatype import DATATYPES
 from hypersonic.server.errors import BackendError, ModelLoadError, ServerError
 from hypersonic.server.inference.answer import Answer
 from hypersonic.server.inference.backend import Instance, LoadedModel
-from hypersonic.server.inference.collect import string_bytes
+from hypersonic.server.inference.check import check
 from hypersonic.server.inference.pending import PendingRequest, Share
-from hypersonic.server.inference.request import CheckedRequest, InferRequest, InputTensor, check
+from hypersonic.server.inference.request import CheckedRequest, InferRequest, InputTensor
+from hypersonic.server.inference.strings import pack_strings
 from hypersonic.server.links import Links
 
 #: of one sample: protobuf's limit, so that no sample is larger than any request
@@ -85,7 +86,7 @@ def _data(name: str, spec: WarmupInput, model: Path, links: Links) -> bytes:
 def _random(spec: WarmupInput, count: int) -> bytes:
     random = np.random.default_rng(0)
     if spec.datatype == "BYTES":
-        return string_bytes(str(n) for n in random.integers(0, 2, count))
+        return pack_strings(str(n) for n in random.integers(0, 2, count))
     if spec.datatype == "BF16":  # the upper half of a float
         return (random.random(count, np.float32).view("<u4") >> 16).astype("<u2").tobytes()
     if DATATYPES[spec.datatype].numpy.endswith(("f2", "f4", "f8")):

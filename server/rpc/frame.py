@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from hypersonic.server.inference.answer import Answer
+from hypersonic.server.inference.model import Model
 from hypersonic.server.inference.placing import place
 from hypersonic.server.inference.request import CheckedRequest
 from hypersonic.server.rpc.wire import ResponseFrame
-from hypersonic.server.scheduling.model import Model
 
 
 class GrpcFrame:

@@ -19,7 +19,9 @@ from tritonclient.grpc import service_pb2
 from hypersonic import __version__
 from hypersonic.server.errors import InvalidRequestError, ReplacingError, ServerError, UnsupportedError
 from hypersonic.server.inference.contents import to_infer_request
-from hypersonic.server.inference.parameters import forwarded
+from hypersonic.server.inference.headers import forward_headers
+from hypersonic.server.inference.model import Model
+from hypersonic.server.inference.repository import parse_version
 from hypersonic.server.inference.request import InferRequest
 from hypersonic.server.inference.shm import HeldRegions, SharedMemory
 from hypersonic.server.inference.unary import Unary
@@ -28,12 +30,10 @@ from hypersonic.server.limits.message import LIMITS, Limits
 from hypersonic.server.limits.threads import Shares
 from hypersonic.server.log import LogControl
 from hypersonic.server.repository.control import unload_dependents
-from hypersonic.server.repository.models import parse_version
 from hypersonic.server.rpc.call import Context, GrpcCall, admit
 from hypersonic.server.rpc.frame import GrpcFrame
 from hypersonic.server.rpc.shm import SharedMemoryRpcs
 from hypersonic.server.rpc.wire import split
-from hypersonic.server.scheduling.model import Model
 from hypersonic.server.service import messages, settings
 from hypersonic.server.service.inference import Asked, InferenceService
 from hypersonic.server.tracing.settings import TraceConfig, TraceControl
@@ -94,7 +94,7 @@ class Servicer:
         request = to_infer_request(message, raw, self.regions_of(held))
         if self._pattern is None:
             return request
-        return request._replace(parameters={**forwarded(call.headers, self._pattern), **request.parameters})
+        return request._replace(parameters={**forward_headers(call.headers, self._pattern), **request.parameters})
 
     def frame(self, model: Model) -> GrpcFrame:
         """The model's frame, made once."""

@@ -25,6 +25,7 @@ from tritonclient.grpc.service_pb2 import ModelInferResponse
 
 from hypersonic.server.errors import BudgetError, ServerError
 from hypersonic.server.inference.answer import Answer
+from hypersonic.server.inference.model import Model
 from hypersonic.server.inference.parameters import EMPTY_FINAL_RESPONSE
 from hypersonic.server.inference.pending import FINAL_RESPONSE
 from hypersonic.server.inference.request import CheckedRequest
@@ -36,7 +37,6 @@ from hypersonic.server.rpc.pump import Pump
 from hypersonic.server.rpc.servicer import Servicer
 from hypersonic.server.rpc.stream_requests import StreamRequests
 from hypersonic.server.rpc.wire import split, stream_error
-from hypersonic.server.scheduling.model import Model
 from hypersonic.server.service.inference import InferenceService
 from hypersonic.server.service.refusals import Protocol
 

@@ -11,27 +11,17 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from hypersonic.server.errors import CancelledError, QueueFullError, QueueTimeoutError, ServerError, UnavailableError
 from hypersonic.server.inference.answer import Answer
 from hypersonic.server.inference.pending import PendingRequest, Share, Turnstile
+from hypersonic.server.scheduling.batch import NOTHING, Due
 from hypersonic.server.scheduling.fair_queue import FairQueue
 from hypersonic.server.scheduling.rule import BatchRule, Take, Wait, choose_batch
 from hypersonic.server.scheduling.suspects import suspect
 
 #: a request that was in this many runs whose instance was lost is not tried on another one
 MAX_TIMEOUTS = 2
-
-
-class Due(NamedTuple):
-    """A batch; or, when shares is empty, how long until one is due: 0 = not before something arrives."""
-
-    shares: tuple[Share, ...]
-    patience_ns: int
-
-
-NOTHING = Due((), 0)
 
 
 class DynamicBatcher:

@@ -19,7 +19,8 @@ from tritonclient.grpc import model_config_pb2
 
 from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.errors import ModelBusyError, ModelConfigError, ModelLoadError
-from hypersonic.server.inference.backend import Backend, Card, Instance, LoadedModel
+from hypersonic.server.inference.backend import Backend, Instance, LoadedModel
+from hypersonic.server.inference.card import Card
 
 _LOG = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from hypersonic.server.errors import BackendError, ServerError
 from hypersonic.server.inference.answer import Answer, Output
 from hypersonic.server.inference.backend import Slot
 from hypersonic.server.inference.pending import Part, PendingRequest, Share
-from hypersonic.server.statistics.model import RunTimes, joined
+from hypersonic.server.statistics.times import RunTimes, join_times
 
 _LOG = logging.getLogger(__name__)
 
@@ -50,7 +50,9 @@ def _complete(pending: PendingRequest, answer: Answer, share: Share, times: RunT
             pending.prepare(answer, times)
         else:
             pending.parts.sort(key=lambda part: part.first_row)
-            pending.prepare(_joined([part.answer for part in pending.parts]), joined([part.times for part in pending.parts]))
+            pending.prepare(
+                _joined([part.answer for part in pending.parts]), join_times([part.times for part in pending.parts])
+            )
     except Exception as error:  # noqa: BLE001 - the same
         pending.error = _failure(error)
 

@@ -10,22 +10,8 @@ from dataclasses import dataclass
 
 from hypersonic.server.inference.backend import Instance, Launched, Slot
 from hypersonic.server.inference.pending import PendingRequest, Share
-from hypersonic.server.statistics.model import RunTimes
-
-
-@dataclass(slots=True)
-class InstanceFigures:
-    """What one instance did since load; read by /metrics. busy_ns: with a run in flight. standby: runs only when no other
-    instance is left. revived: how often it was lost and brought back. bytes_in, bytes_out: over its card's bus."""
-
-    runs: int = 0
-    timeouts: int = 0
-    busy_ns: int = 0
-    in_service: bool = True
-    standby: bool = False
-    revived: int = 0
-    bytes_in: int = 0
-    bytes_out: int = 0
+from hypersonic.server.statistics.instance import InstanceFigures
+from hypersonic.server.statistics.times import RunTimes
 
 
 @dataclass(eq=False, slots=True)

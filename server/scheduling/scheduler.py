@@ -21,7 +21,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 from hypersonic.server.errors import (
     BackendError,
@@ -31,41 +30,17 @@ from hypersonic.server.errors import (
     ServerError,
     UnavailableError,
 )
-from hypersonic.server.inference.answer import Answer
 from hypersonic.server.inference.backend import Instance
-from hypersonic.server.inference.pending import PendingRequest, Share
-from hypersonic.server.scheduling.batcher import Due
+from hypersonic.server.inference.pending import PendingRequest
+from hypersonic.server.scheduling.batch import Batcher
 from hypersonic.server.scheduling.landing import prepare
 from hypersonic.server.scheduling.lane import Flight, Lane
-from hypersonic.server.statistics.model import ModelStatistics, RunTimes
+from hypersonic.server.statistics.model import ModelStatistics
+from hypersonic.server.statistics.times import RunTimes
 
 _LOG = logging.getLogger(__name__)
 #: seconds between the tries to bring an instance back; after the last one it is gone for good
 _REVIVE_AFTER_S = (0.05, 0.2, 1.0, 5.0, 10.0, 10.0)
-
-
-class Batcher(Protocol):
-    """What the scheduler asks of DynamicBatcher and SequenceBatcher; see the former."""
-
-    lock: threading.RLock
-    changed: threading.Condition
-    pinned: bool
-
-    @property
-    def closed(self) -> bool: ...
-    def __len__(self) -> int: ...
-    def enqueue(self, pending: PendingRequest) -> None: ...
-    def withdraw(self, pending: PendingRequest, error: ServerError) -> None: ...
-    def expire(self) -> int: ...
-    def take(self, last: PendingRequest | None = None, instance: int = 0) -> Due: ...
-    def keep(self, share: Share, answer: Answer) -> None: ...
-    def land(self, share: Share) -> bool: ...
-    def fail(self, shares: Sequence[Share], error: ServerError) -> None: ...
-    def put_back(self, shares: Sequence[Share], error: ServerError) -> None: ...
-    def close(self, error: ServerError) -> None: ...
-    def abandon(self, error: ServerError) -> None: ...
-    def suspend(self, error: ServerError) -> None: ...
-    def resume(self) -> None: ...
 
 
 class Scheduler:

@@ -23,7 +23,7 @@ from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.errors import InvalidTensorError, ServerError, UnavailableError
 from hypersonic.server.inference.answer import Answer
 from hypersonic.server.inference.pending import PendingRequest, Share
-from hypersonic.server.scheduling.batcher import NOTHING, Due
+from hypersonic.server.scheduling.batch import NOTHING, Due
 from hypersonic.server.scheduling.sequence_tensors import SequenceTensors
 
 

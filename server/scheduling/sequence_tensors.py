@@ -14,6 +14,7 @@ from hypersonic.server.inference.answer import Answer
 from hypersonic.server.inference.parameters import SequenceMark
 from hypersonic.server.inference.pending import PendingRequest
 from hypersonic.server.inference.request import CheckedRequest, InputTensor
+from hypersonic.server.inference.strings import pack_strings
 
 
 class SequenceTensors:
@@ -82,8 +83,7 @@ class SequenceTensors:
 def _corrid(control: SequenceControl, sequence_id: int | str) -> bytes:
     """The correlation ID as the control's element. Raises InvalidRequestError."""
     if control.datatype == "BYTES":
-        text = str(sequence_id).encode()
-        return len(text).to_bytes(4, "little") + text
+        return pack_strings([str(sequence_id)])
     if isinstance(sequence_id, str):
         raise InvalidRequestError(
             f"sequence_id is the string '{sequence_id}', but the model's control input '{control.input_name}' takes "

@@ -18,8 +18,10 @@ from hypersonic.server.errors import (
     ServerError,
     UnsupportedError,
 )
-from hypersonic.server.inference.pending import Sink
-from hypersonic.server.inference.request import Frame, InferRequest, check
+from hypersonic.server.inference.check import check
+from hypersonic.server.inference.model import Call, Model, Sink
+from hypersonic.server.inference.repository import REPLACEMENT_WAIT_S, Repository
+from hypersonic.server.inference.request import Frame, InferRequest
 from hypersonic.server.inference.trace import trace_of
 from hypersonic.server.inference.unary import Unary
 from hypersonic.server.limits.admission import Admission
@@ -27,8 +29,6 @@ from hypersonic.server.limits.peers import Peers
 from hypersonic.server.limits.saturation import Saturation
 from hypersonic.server.limits.slow_clients import SlowClients
 from hypersonic.server.limits.threads import Shares
-from hypersonic.server.repository.models import REPLACEMENT_WAIT_S, ModelRepository
-from hypersonic.server.scheduling.model import Call, Model
 from hypersonic.server.service.refusals import Refusals
 from hypersonic.server.tracing.settings import TraceConfig, TraceControl
 from hypersonic.server.tracing.trace import Tracing
@@ -74,7 +74,7 @@ class InferenceService:
 
     def __init__(
         self,
-        repository: ModelRepository,
+        repository: Repository,
         *,
         strict_readiness: bool = True,
         limit_bytes: int = 0,

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from tritonclient.grpc import service_pb2
 
 from hypersonic.server.config.schema import TensorConfig
-from hypersonic.server.repository.models import IndexEntry, ModelState
-from hypersonic.server.scheduling.model import Model
+from hypersonic.server.inference.model import Model
+from hypersonic.server.inference.repository import IndexEntry, ModelState
 from hypersonic.server.statistics.duration import Duration
 from hypersonic.server.statistics.model import Snapshot
 from hypersonic.server.statistics.responses import ResponseDurations

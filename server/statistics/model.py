@@ -9,55 +9,21 @@
 A run whose input is on the card while another one works waits in its slot. That is queue time too: its `taken` and `launched`
 are put as much later as it waited, as if the input had been copied just before the run began (Lane.add_run).
 
-The parts never add up to more than the whole, also for a request that needs several runs (`joined`). Requests refused before
-they are queued are in no figure, as in Triton.
+The parts never add up to more than the whole, also for a request that needs several runs (`join_times`). Requests refused
+before they are queued are in no figure, as in Triton.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 from hypersonic.server.errors import FailureReason
 from hypersonic.server.statistics.duration import Duration
 from hypersonic.server.statistics.latency import Latencies
 from hypersonic.server.statistics.responses import ResponseOutcome, ResponseStatistics
-
-
-class RunTimes(NamedTuple):
-    """One run's borders, monotonic ns."""
-
-    taken_ns: int
-    launched_ns: int
-    done_ns: int
-    answered_ns: int
-
-
-def joined(runs: Sequence[RunTimes]) -> RunTimes:
-    """Of a request that needed several runs.
-
-    Each moment counts once, as the furthest that any of its runs was: computing, else being answered, else being copied. What
-    is left is queue time, before `taken`.
-    """
-    infer_ns = _covered((run.launched_ns, run.done_ns) for run in runs)
-    output_ns = _covered((run.launched_ns, run.answered_ns) for run in runs) - infer_ns
-    input_ns = _covered((run.taken_ns, run.answered_ns) for run in runs) - infer_ns - output_ns
-    answered_ns = max(run.answered_ns for run in runs)
-    done_ns = answered_ns - output_ns
-    launched_ns = done_ns - infer_ns
-    return RunTimes(launched_ns - input_ns, launched_ns, done_ns, answered_ns)
-
-
-def _covered(spans: Iterable[tuple[int, int]]) -> int:
-    """How long at least one of the spans from .. to lasts."""
-    total = reached = 0
-    for start, end in sorted(spans):
-        total += max(0, end - max(start, reached))
-        reached = max(reached, end)
-    return total
+from hypersonic.server.statistics.times import RunTimes
 
 
 @dataclass(slots=True)

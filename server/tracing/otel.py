@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from hypersonic.server.errors import StartError
-from hypersonic.server.statistics.model import RunTimes
+from hypersonic.server.statistics.times import RunTimes
 from hypersonic.server.tracing.span import Borders, Parent
 from hypersonic.server.tracing.url import GRPC_PORT, speaks_grpc, traces_url
 

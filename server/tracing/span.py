@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
-from hypersonic.server.statistics.model import RunTimes
+from hypersonic.server.statistics.times import RunTimes
 from hypersonic.server.tracing.tensors import TracedTensor
 
 #: https://www.w3.org/TR/trace-context/: version 00 and later

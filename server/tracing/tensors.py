@@ -19,6 +19,7 @@ from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.datatype import DATATYPES
 from hypersonic.server.inference.answer import Answer
 from hypersonic.server.inference.request import CheckedRequest, Frame, InputTensor
+from hypersonic.server.inference.strings import element_bounds
 
 INPUT, OUTPUT = "TENSOR_QUEUE_INPUT", "TENSOR_BACKEND_OUTPUT"
 #: of one tensor
@@ -110,9 +111,9 @@ def _numbers(data: bytes | memoryview, datatype: str) -> Iterator[str]:
 
 def _strings(data: bytes | memoryview) -> Iterator[str]:
     """In quotes; bytes that are no UTF-8 as \\xff."""
-    view, at = memoryview(data), 0
-    while at + 4 <= len(view):
-        start, end = at + 4, at + 4 + int.from_bytes(view[at : at + 4], "little")
-        text = bytes(view[start : min(end, start + MOST_CHARACTERS)]).decode(errors="backslashreplace")
+    view = memoryview(data)
+    for start, stop in element_bounds(view):
+        if start > len(view):
+            return
+        text = bytes(view[start : min(stop, start + MOST_CHARACTERS)]).decode(errors="backslashreplace")
         yield f'"{text}"'
-        at = end

@@ -20,9 +20,9 @@ from itertools import count
 from typing import Any
 
 from hypersonic.server.config.schema import ModelConfig
-from hypersonic.server.errors import ReplacedError, ReplacingError, ServerError, StartError
+from hypersonic.server.errors import ReplacedError, ReplacingError, ServerError
 from hypersonic.server.inference.request import Frame, InputTensor
-from hypersonic.server.statistics.model import RunTimes
+from hypersonic.server.statistics.times import RunTimes
 from hypersonic.server.tracing.settings import OPENTELEMETRY, TENSORS, TIMESTAMPS, TRITON, TraceControl
 from hypersonic.server.tracing.span import Borders, Exporter, Span, parse_traceparent
 from hypersonic.server.tracing.tensors import TensorLog
@@ -146,21 +146,3 @@ class Tracing:
         """Send what is left."""
         if self._exporter is not None:
             self._exporter.close(timeout_s)
-
-
-def open_tracing(control: TraceControl) -> Tracing:
-    """With the exporter of its mode. Raises StartError when that is not installed, or the file cannot be written."""
-    config = control.config
-    if TENSORS in config.settings.level and config.mode == OPENTELEMETRY:
-        _LOG.warning("trace level TENSORS: tensors are not traced in mode opentelemetry, only times are")
-    if config.mode == OPENTELEMETRY:
-        from hypersonic.server.tracing.otel import OtlpExporter
-
-        return Tracing(control, OtlpExporter(config.exporter))
-    if not config.file:
-        if config.settings.enabled:
-            raise StartError("--trace-config has a level but no file, expected triton,file=<path> or mode=opentelemetry")
-        return Tracing(control, None)
-    from hypersonic.server.tracing.file import FileExporter
-
-    return Tracing(control, FileExporter(config.file, lambda model: control.settings(model).log_frequency))

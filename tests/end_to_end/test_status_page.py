@@ -20,7 +20,7 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
-from hypersonic.server.inference.backend import Card, CardReadings
+from hypersonic.server.inference.card import Card, CardReadings
 from tests.server.conftest import Running, Script, Serve, serve, write_model  # noqa: F401 - serve is a fixture
 
 ARGUMENTS = (

@@ -23,7 +23,8 @@ from hypersonic.server.app import Server, Signals
 from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.errors import BackendError, InstanceAwayError, InstanceLostError, InstanceTimeoutError, ModelLoadError
 from hypersonic.server.inference.answer import Answer, Output
-from hypersonic.server.inference.backend import Card, Launched
+from hypersonic.server.inference.backend import Launched
+from hypersonic.server.inference.card import Card
 from hypersonic.server.inference.pending import Share
 from hypersonic.server.options import Options
 

@@ -18,9 +18,10 @@ from hypersonic.server.config.check import check_config
 from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.datatype import DATATYPES
 from hypersonic.server.inference.answer import Answer
-from hypersonic.server.inference.collect import string_bytes
+from hypersonic.server.inference.check import check
 from hypersonic.server.inference.pending import PendingRequest, Share
-from hypersonic.server.inference.request import InferRequest, InputTensor, WantedOutput, check
+from hypersonic.server.inference.request import InferRequest, InputTensor, WantedOutput
+from hypersonic.server.inference.strings import pack_strings
 
 #: datatype on the wire -> ONNX's
 TYPES = {
@@ -107,7 +108,7 @@ def config_of(text: str, name: str = "m", backend: str = "onnxruntime") -> Model
 
 
 def as_bytes(array: np.ndarray) -> bytes:
-    return string_bytes(array.reshape(-1).tolist()) if array.dtype == object else array.tobytes()
+    return pack_strings(array.reshape(-1).tolist()) if array.dtype == object else array.tobytes()
 
 
 def share(config: ModelConfig, *outputs: str, **arrays: np.ndarray) -> Share:

@@ -22,10 +22,11 @@ from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.datatype import DATATYPES
 from hypersonic.server.errors import ServerError
 from hypersonic.server.inference.answer import Answer
-from hypersonic.server.inference.collect import string_bytes
+from hypersonic.server.inference.check import check
 from hypersonic.server.inference.parameters import ParameterValue, SequenceMark
 from hypersonic.server.inference.pending import PendingRequest, Share
-from hypersonic.server.inference.request import InferRequest, InputTensor, WantedOutput, check
+from hypersonic.server.inference.request import InferRequest, InputTensor, WantedOutput
+from hypersonic.server.inference.strings import pack_strings
 
 HEAD = """
 import json, os, sys, threading, time
@@ -116,7 +117,7 @@ class Loaded:
 
     def share(self, x: np.ndarray, *, stream: Stream | None = None, **fields: Any) -> Share:
         """A whole request, checked like a client's. fields: of InferRequest."""
-        data = string_bytes(x.reshape(-1).tolist()) if x.dtype == object else x.tobytes()
+        data = pack_strings(x.reshape(-1).tolist()) if x.dtype == object else x.tobytes()
         tensor = InputTensor("x", self.config.inputs[0].datatype, x.shape, memoryview(data))
         request = InferRequest(fields.pop("id", ""), fields.pop("inputs", (tensor,)), **fields)
         checked = check(request, self.config)

@@ -31,7 +31,8 @@ from hypersonic.server.backends.onnxruntime.signature import Signature
 from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.errors import BackendError, InvalidRequestError, ModelConfigError, ModelLoadError, ServerError
 from hypersonic.server.inference.answer import Answer, Output
-from hypersonic.server.inference.backend import Card, Launched
+from hypersonic.server.inference.backend import Launched
+from hypersonic.server.inference.card import Card
 from hypersonic.server.inference.collect import Array, collect, output_spec, split
 from hypersonic.server.inference.pending import Share
 from hypersonic.server.links import Links

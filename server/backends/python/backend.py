@@ -29,7 +29,7 @@ from hypersonic.server.backends.python.slot import PythonInstance, config_json, 
 from hypersonic.server.backends.python.stub.channel import ChannelClosedError, MessageError
 from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.errors import BackendError, ModelLoadError
-from hypersonic.server.inference.backend import Card
+from hypersonic.server.inference.card import Card
 from hypersonic.server.limits.load import too_long
 from hypersonic.server.links import Links
 

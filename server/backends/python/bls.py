@@ -22,9 +22,10 @@ from hypersonic.server.backends.python.stub.channel import Channel, ChannelClose
 from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.errors import BackendError, NotFoundError, ReplacedError, ServerError, UnavailableError
 from hypersonic.server.inference.answer import Answer
+from hypersonic.server.inference.check import check
 from hypersonic.server.inference.parameters import ParameterValue, SequenceMark
 from hypersonic.server.inference.pending import FINAL_RESPONSE
-from hypersonic.server.inference.request import CheckedRequest, Frame, InferRequest, InputTensor, WantedOutput, check
+from hypersonic.server.inference.request import CheckedRequest, Frame, InferRequest, InputTensor, WantedOutput
 from hypersonic.server.inference.trace import StepTrace
 
 _LOG = logging.getLogger(__name__)

@@ -16,8 +16,9 @@ from hypersonic.server.backends.fpga import FpgaBackend, FpgaModel
 from hypersonic.server.config.read import read_config
 from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.errors import ModelLoadError
+from hypersonic.server.inference.check import check
 from hypersonic.server.inference.pending import PendingRequest, Share
-from hypersonic.server.inference.request import InferRequest, InputTensor, check
+from hypersonic.server.inference.request import InferRequest, InputTensor
 from tests.host.conftest import Build, manifest_of, weighted, weights_of  # noqa: F401 - fixtures
 
 SLOT_ROWS = 16

@@ -19,11 +19,14 @@ from hypersonic.server.errors import (
     ServerError,
 )
 from hypersonic.server.inference.answer import Answer
-from hypersonic.server.inference.backend import Card, Launched
+from hypersonic.server.inference.backend import Launched
+from hypersonic.server.inference.card import Card
+from hypersonic.server.inference.check import check
 from hypersonic.server.inference.collect import Array, collect, split
+from hypersonic.server.inference.model import Model
 from hypersonic.server.inference.pending import Share
-from hypersonic.server.inference.request import CheckedRequest, InferRequest, InputTensor, WantedOutput, check
-from hypersonic.server.scheduling.model import Model, ScheduledModel
+from hypersonic.server.inference.request import CheckedRequest, InferRequest, InputTensor, WantedOutput
+from hypersonic.server.scheduling.model import ScheduledModel
 from tests.server.onnx_graphs import arrays_of, config_of, tensors
 
 Function = Callable[[Mapping[str, Array]], Mapping[str, Array]]

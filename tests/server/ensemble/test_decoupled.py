@@ -19,9 +19,8 @@ from hypersonic.server.app import Server
 from hypersonic.server.ensemble import phases as ensemble_phases
 from hypersonic.server.errors import BackendError, ServerError
 from hypersonic.server.inference.answer import Answer, Output
-from hypersonic.server.inference.pending import Sink
+from hypersonic.server.inference.model import Call, Sink
 from hypersonic.server.inference.request import CheckedRequest, Frame
-from hypersonic.server.scheduling.model import Call
 from tests.server.backends.test_python_server import client_of, serving
 from tests.server.ensemble.ensemble_models import (  # noqa: F401
     PATIENCE_S,

@@ -20,9 +20,9 @@ from hypersonic.server.errors import (
     UnavailableError,
 )
 from hypersonic.server.inference.collect import Array
+from hypersonic.server.inference.model import Model
 from hypersonic.server.inference.parameters import SequenceMark
 from hypersonic.server.inference.request import InferRequest
-from hypersonic.server.scheduling.model import Model
 from tests.server.ensemble.ensemble_models import (  # noqa: F401
     PATIENCE_S,
     A,

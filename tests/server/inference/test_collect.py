@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from hypersonic.server.config.schema import ModelConfig, TensorConfig
 from hypersonic.server.errors import BackendError, InvalidRequestError, UnsupportedError
 from hypersonic.server.inference.answer import Answer, Output
-from hypersonic.server.inference.collect import Array, collect, from_model, split, string_bytes, strings, to_model
+from hypersonic.server.inference.collect import Array, collect, from_model, split, strings, to_model
 from hypersonic.server.inference.pending import PendingRequest, Share
 from hypersonic.server.inference.request import CheckedRequest
+from hypersonic.server.inference.strings import pack_strings
 from tests.server.onnx_graphs import arrays_of, config_of, share, tensors
 
 NUMBERS = ["UINT8", "UINT16", "INT64", "FP16", "FP32", "FP64"]
@@ -227,7 +228,7 @@ def test_reshape_reaches_the_arrays() -> None:
 
 @given(st.lists(st.binary(max_size=20)))
 def test_strings_are_read_as_they_are_written(elements: list[bytes]) -> None:
-    assert strings(memoryview(string_bytes(elements)), "x") == elements
+    assert strings(memoryview(pack_strings(elements)), "x") == elements
 
 
 @given(st.binary(min_size=1, max_size=30))
@@ -236,4 +237,4 @@ def test_any_bytes_are_strings_or_refused(data: bytes) -> None:
         elements = strings(memoryview(data), "x")
     except InvalidRequestError:
         return
-    assert string_bytes(elements) == data
+    assert pack_strings(elements) == data

@@ -25,9 +25,9 @@ from hypersonic.server.backends.fpga import FpgaBackend
 from hypersonic.server.config.read import read_config
 from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.errors import ModelLoadError
+from hypersonic.server.inference.check import check as check_request
 from hypersonic.server.inference.pending import PendingRequest, Share
 from hypersonic.server.inference.request import CheckedRequest, InferRequest, InputTensor
-from hypersonic.server.inference.request import check as check_request
 from hypersonic.sim.bench_core import bench_core_wire, several_rows
 from tests.server.test_app import Program, program
 from tests.several import NAME, simulator

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hypersonic.server.inference.backend import Card, CardReadings
+from hypersonic.server.inference.card import Card, CardReadings
 from hypersonic.server.observe.facts import look
 from hypersonic.server.observe.metrics import Metrics, MetricsOptions
 from hypersonic.server.statistics.exposition import Family

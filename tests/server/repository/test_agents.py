@@ -16,12 +16,13 @@ from tritonclient.grpc import model_config_pb2
 from hypersonic.server.backends.python.backend import PythonBackend
 from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.errors import InvalidRequestError, ModelConfigError, ModelLoadError
+from hypersonic.server.inference.model import Model
 from hypersonic.server.links import Links
 from hypersonic.server.repository.agents import check_unchanged, run_agents
 from hypersonic.server.repository.control import ControlMode, ModelControl
 from hypersonic.server.repository.models import ModelRepository
 from hypersonic.server.repository.override import OverridePolicy
-from hypersonic.server.scheduling.model import Model
+from hypersonic.server.scheduling.model import ScheduledModel
 from tests.server.conftest import CONFIG as TEXT
 from tests.server.conftest import write_model
 from tests.server.repository.test_control import CONFIG, Open, ask, backend, opened, rows  # noqa: F401
@@ -102,7 +103,7 @@ def test_the_reason_is_in_the_index_at_start_and_no_code_of_the_model_has_run(tm
         "open(__file__ + '.ran', 'w')\nclass TritonPythonModel:\n    def auto_complete_config(config): return config\n"
     )
     (directory.parent / "config.pbtxt").write_text('backend: "python"' + agents({"MD5:1/model.py": md5(b"another")}))
-    repository = ModelRepository([tmp_path], {"python": PythonBackend()})
+    repository = ModelRepository([tmp_path], {"python": PythonBackend()}, ScheduledModel)
     repository.load_all()
     [(name, version, state, reason)] = rows(repository)
     assert (name, version, state) == ("m", "", "UNAVAILABLE")
@@ -173,7 +174,7 @@ def test_files_are_hashed_once_a_load_and_not_by_every_look(tmp_path: Path, monk
     monkeypatch.setattr(hashlib, "file_digest", lambda *given: (hashed.append(given), real(*given))[1])
     site(tmp_path, {"MD5:1/shift": md5(b"5"), "MD5:./1/shift": md5(b"5")})
     control = ModelControl(ControlMode.POLL, poll_s=3600)
-    repository = ModelRepository([tmp_path], {"sum": ShiftBackend()}, control=control)
+    repository = ModelRepository([tmp_path], {"sum": ShiftBackend()}, ScheduledModel, control=control)
     repository.load_all()
     serving: Model = repository.model("m")
     for _ in range(3):

@@ -21,9 +21,11 @@ from hypersonic.server.errors import (
     StartError,
     UnavailableError,
 )
-from hypersonic.server.inference.request import InferRequest, InputTensor, check
+from hypersonic.server.inference.check import check
+from hypersonic.server.inference.request import InferRequest, InputTensor
 from hypersonic.server.repository.control import ControlMode, ModelControl
 from hypersonic.server.repository.models import ModelRepository
+from hypersonic.server.scheduling.model import ScheduledModel
 from tests.server.conftest import Script, write_model
 from tests.server.shift_backend import ShiftBackend
 
@@ -43,7 +45,7 @@ def opened(tmp_path: Path, backend: ShiftBackend) -> Iterator[Open]:
     repositories = []
 
     def start(control: ModelControl = EXPLICIT, backend: ShiftBackend = backend) -> ModelRepository:
-        repositories.append(ModelRepository([tmp_path], {"sum": backend, "fpga": backend}, control=control))
+        repositories.append(ModelRepository([tmp_path], {"sum": backend, "fpga": backend}, ScheduledModel, control=control))
         repositories[-1].load_all()
         return repositories[-1]
 
@@ -130,7 +132,7 @@ def test_a_star_loads_all_at_start(tmp_path: Path, opened: Open) -> None:
 )
 def test_options_that_contradict_each_other_stop_the_start(tmp_path: Path, control: ModelControl, text: str) -> None:
     with pytest.raises(StartError, match=text):
-        ModelRepository([tmp_path], {}, control=control)
+        ModelRepository([tmp_path], {}, ScheduledModel, control=control)
 
 
 def test_load_and_unload_and_load_again(tmp_path: Path, opened: Open) -> None:

@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from hypersonic.server.errors import InvalidRequestError, NotFoundError, ServerError, UnavailableError
+from hypersonic.server.inference.repository import ModelState
 from hypersonic.server.repository.control import ControlMode, ModelControl
-from hypersonic.server.repository.entry import ModelState
 from hypersonic.server.repository.models import ModelRepository
+from hypersonic.server.scheduling.model import ScheduledModel
 from tests.server.conftest import write_model
 from tests.server.repository.test_control import CONFIG, ask, until, write_shift
 from tests.server.repository.test_repository_ensembles import ensemble, write_ensemble
@@ -52,7 +53,9 @@ def test_loads_and_unloads_of_all_kinds_at_once_leave_a_model_that_serves(
     write_ensemble(directory, "e", "m")
     write_ensemble(directory, "f", "n")
     backend = ShiftBackend(cards=cards)
-    repository = ModelRepository([directory], {"sum": backend}, control=ModelControl(ControlMode.EXPLICIT), ensembles=ensemble)
+    repository = ModelRepository(
+        [directory], {"sum": backend}, ScheduledModel, control=ModelControl(ControlMode.EXPLICIT), ensembles=ensemble
+    )
     repository.load_all()
     ended = threading.Event()
 

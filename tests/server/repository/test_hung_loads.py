@@ -27,6 +27,7 @@ from hypersonic.server.options import Options
 from hypersonic.server.repository.control import ControlMode, ModelControl
 from hypersonic.server.repository.loads import Load, Loads
 from hypersonic.server.repository.models import ModelRepository
+from hypersonic.server.scheduling.model import ScheduledModel
 from hypersonic.server.signals import Signals
 from tests.server.conftest import N_IN, tensor, write_model
 from tests.server.repository.test_control import ask, rows, until, write_shift
@@ -50,7 +51,7 @@ def loading(
     control = ModelControl(
         mode, poll_s=poll_s, load_timeout_s=limit_s, load_models=("*",) if mode is ControlMode.EXPLICIT else ()
     )
-    repository = ModelRepository([directory], {"sum": backend}, control=control)
+    repository = ModelRepository([directory], {"sum": backend}, ScheduledModel, control=control)
     thread = threading.Thread(target=repository.load_all)
     thread.start()
     try:
@@ -118,7 +119,7 @@ def test_a_load_request_is_told_after_the_time_limit_and_others_are_served_meanw
     write_model(tmp_path)
     backend = hung("a")
     control = ModelControl(ControlMode.EXPLICIT, load_timeout_s=SHORT_S)
-    repository = ModelRepository([tmp_path], {"sum": backend}, control=control)
+    repository = ModelRepository([tmp_path], {"sum": backend}, ScheduledModel, control=control)
     repository.load_all()
     refused: list[ServerError] = []
 
@@ -186,7 +187,7 @@ ensemble_scheduling { step [ { model_name: "%s" model_version: -1
         return repository.model(config.ensemble[0].model_name)
 
     control = ModelControl(load_timeout_s=LONG_S)
-    repository = ModelRepository([tmp_path], {"sum": backend}, control=control, ensembles=ensembles)
+    repository = ModelRepository([tmp_path], {"sum": backend}, ScheduledModel, control=control, ensembles=ensembles)
     thread = threading.Thread(target=repository.load_all)
     thread.start()
     until(lambda: made == ["a_of_b"])
@@ -273,7 +274,7 @@ def test_a_python_models_process_is_killed_when_its_load_does_not_end(where: str
     write_hanging(tmp_path, where, f'model_warmup [ {{ name: "w" batch_size: 1 {sample} }} ]' if where == "execute" else "")
     backend = PythonBackend(load_timeout_s=2.0)
     control = ModelControl(load_timeout_s=2.0)
-    repository = ModelRepository([tmp_path], {"python": backend}, control=control)
+    repository = ModelRepository([tmp_path], {"python": backend}, ScheduledModel, control=control)
     others = model_threads()
     repository.load_all()
     (row,) = rows(repository)
@@ -286,7 +287,7 @@ def test_a_python_models_process_is_killed_when_its_load_does_not_end(where: str
 def test_python_models_whose_finalize_hangs_are_unloaded_side_by_side_within_the_time(tmp_path: Path) -> None:
     for n in range(4):
         write_hanging(tmp_path, "finalize", "instance_group [ { count: 2 } ]", name=f"m{n}")
-    repository = ModelRepository([tmp_path], {"python": PythonBackend()})
+    repository = ModelRepository([tmp_path], {"python": PythonBackend()}, ScheduledModel)
     others = model_threads()
     repository.load_all()
     assert not repository.close(0.5)

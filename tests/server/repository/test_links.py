@@ -17,11 +17,12 @@ from hypersonic.server import links as links_module
 from hypersonic.server.backends.onnxruntime.backend import OnnxRuntimeBackend
 from hypersonic.server.backends.python.backend import PythonBackend
 from hypersonic.server.errors import ModelLoadError
+from hypersonic.server.inference.repository import ModelState
 from hypersonic.server.links import Links
 from hypersonic.server.repository.control import ControlMode, ModelControl
-from hypersonic.server.repository.entry import ModelState
 from hypersonic.server.repository.models import ModelRepository
 from hypersonic.server.repository.override import Override, OverrideFile, discard, stage
+from hypersonic.server.scheduling.model import ScheduledModel
 from tests.server.conftest import CONFIG, write_model
 from tests.server.onnx_graphs import graph, node
 from tests.server.python_models import source
@@ -48,7 +49,7 @@ def served(tmp_path: Path, sums: ShiftBackend) -> Iterator[Open]:
         control = ModelControl(mode, poll_s=3600, link_roots=roots)
         links = control.links([models])
         backends = {"sum": sums, "onnxruntime": OnnxRuntimeBackend(links), "python": PythonBackend(links=links)}
-        opened.append(ModelRepository([models], backends, control=control))
+        opened.append(ModelRepository([models], backends, ScheduledModel, control=control))
         opened[-1].load_all()
         return opened[-1]
 

@@ -21,9 +21,11 @@ from hypersonic.server.backends.fpga import FpgaBackend
 from hypersonic.server.backends.onnxruntime.backend import OnnxRuntimeBackend
 from hypersonic.server.backends.python.backend import PythonBackend
 from hypersonic.server.errors import ServerError
+from hypersonic.server.inference.repository import IndexEntry, ModelState
 from hypersonic.server.repository import layout
 from hypersonic.server.repository.control import ControlMode, ModelControl
-from hypersonic.server.repository.models import IndexEntry, ModelRepository, ModelState
+from hypersonic.server.repository.models import ModelRepository
+from hypersonic.server.scheduling.model import ScheduledModel
 from tests.server.conftest import CONFIG, N_IN, Script, Serve, SumBackend, tensor, write_model
 from tests.server.questions import serving
 from tests.server.repository.test_control import ask, until
@@ -124,7 +126,9 @@ ODD: dict[str, Odd] = {
 
 def open_repository(directory: Path, mode: ControlMode = ControlMode.NONE, poll_s: float = 3600) -> ModelRepository:
     ours = {"python": PythonBackend(), "onnxruntime": OnnxRuntimeBackend(), "fpga": FpgaBackend()}
-    repository = ModelRepository([directory], {"sum": SumBackend(Script()), **ours}, control=ModelControl(mode, poll_s=poll_s))
+    repository = ModelRepository(
+        [directory], {"sum": SumBackend(Script()), **ours}, ScheduledModel, control=ModelControl(mode, poll_s=poll_s)
+    )
     repository.load_all()
     return repository
 
@@ -264,7 +268,7 @@ def test_one_repository_that_is_away_does_not_stop_the_others(tmp_path: Path) ->
     write_model(one, "a")
     write_model(two, "b")
     control = ModelControl(ControlMode.POLL, poll_s=3600)
-    repository = ModelRepository([one, two], {"sum": SumBackend(Script())}, control=control)
+    repository = ModelRepository([one, two], {"sum": SumBackend(Script())}, ScheduledModel, control=control)
     repository.load_all()
     one.rename(tmp_path / "away")
     write_model(two, "c")

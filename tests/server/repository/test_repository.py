@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from hypersonic.server.errors import InvalidRequestError, NotFoundError, StartError, UnavailableError
-from hypersonic.server.repository.models import ModelRepository, parse_version
+from hypersonic.server.inference.repository import parse_version
+from hypersonic.server.repository.models import ModelRepository
+from hypersonic.server.scheduling.model import ScheduledModel
 from tests.server.conftest import Script, SumBackend, write_model
 
 
 def loaded(*directories: Path) -> ModelRepository:
-    repository = ModelRepository(directories, {"sum": SumBackend(Script())})
+    repository = ModelRepository(directories, {"sum": SumBackend(Script())}, ScheduledModel)
     repository.load_all()
     return repository
 

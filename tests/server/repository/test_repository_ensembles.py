@@ -14,9 +14,10 @@ import pytest
 from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.ensemble.model import EnsembleModel
 from hypersonic.server.errors import InvalidRequestError
+from hypersonic.server.inference.model import Model
 from hypersonic.server.repository.control import ControlMode, ModelControl
 from hypersonic.server.repository.models import ModelRepository
-from hypersonic.server.scheduling.model import Model
+from hypersonic.server.scheduling.model import ScheduledModel
 from tests.server.conftest import CONFIG, Script, write_model
 from tests.server.repository.test_control import ask, rows, until, write_shift
 from tests.server.shift_backend import ShiftBackend
@@ -36,7 +37,7 @@ def opened(tmp_path: Path) -> Iterator[Open]:
 
     def start(control: ModelControl = EXPLICIT, backend: ShiftBackend | None = None) -> ModelRepository:
         backends = {"sum": backend or ShiftBackend()}
-        repositories.append(ModelRepository([tmp_path], backends, control=control, ensembles=ensemble))
+        repositories.append(ModelRepository([tmp_path], backends, ScheduledModel, control=control, ensembles=ensemble))
         repositories[-1].load_all()
         return repositories[-1]
 

@@ -11,6 +11,7 @@ import pytest
 
 from hypersonic.server.repository.control import ControlMode, ModelControl
 from hypersonic.server.repository.models import ModelRepository
+from hypersonic.server.scheduling.model import ScheduledModel
 from tests.server.conftest import CONFIG, write_model
 from tests.server.repository.test_control import ask, rows, until, write_shift
 from tests.server.shift_backend import ShiftBackend
@@ -26,7 +27,7 @@ def repository(tmp_path: Path, backend: ShiftBackend) -> Iterator[ModelRepositor
     """On tmp_path, which holds m and is polled only when the test says so."""
     write_model(tmp_path)
     control = ModelControl(ControlMode.POLL, poll_s=3600)
-    repository = ModelRepository([tmp_path], {"sum": backend}, control=control)
+    repository = ModelRepository([tmp_path], {"sum": backend}, ScheduledModel, control=control)
     repository.load_all()
     yield repository
     assert repository.close(30)
@@ -92,7 +93,9 @@ def test_a_name_in_two_repositories_is_served_from_neither_until_one_is_gone(tmp
     one, two = tmp_path / "one", tmp_path / "two"
     write_model(one)
     write_model(two)
-    repository = ModelRepository([one, two], {"sum": ShiftBackend()}, control=ModelControl(ControlMode.POLL, poll_s=3600))
+    repository = ModelRepository(
+        [one, two], {"sum": ShiftBackend()}, ScheduledModel, control=ModelControl(ControlMode.POLL, poll_s=3600)
+    )
     repository.load_all()
     assert rows(repository) == [("m", "", "UNAVAILABLE", "model appears in two or more repositories")]
     shutil.rmtree(two / "m")
@@ -115,7 +118,9 @@ def test_a_repository_that_cannot_be_written_is_served(tmp_path: Path) -> None:
     directory = write_model(tmp_path)
     for path in (*directory.rglob("*"), directory, tmp_path):
         path.chmod(0o555 if path.is_dir() else 0o444)
-    repository = ModelRepository([tmp_path], {"sum": ShiftBackend()}, control=ModelControl(ControlMode.POLL, poll_s=3600))
+    repository = ModelRepository(
+        [tmp_path], {"sum": ShiftBackend()}, ScheduledModel, control=ModelControl(ControlMode.POLL, poll_s=3600)
+    )
     repository.load_all()
     assert ask(repository) == 3.0
     assert repository.close(30)
@@ -124,7 +129,9 @@ def test_a_repository_that_cannot_be_written_is_served(tmp_path: Path) -> None:
 
 
 def test_the_server_polls_by_itself(tmp_path: Path) -> None:
-    repository = ModelRepository([tmp_path], {"sum": ShiftBackend()}, control=ModelControl(ControlMode.POLL, poll_s=0.02))
+    repository = ModelRepository(
+        [tmp_path], {"sum": ShiftBackend()}, ScheduledModel, control=ModelControl(ControlMode.POLL, poll_s=0.02)
+    )
     repository.load_all()
     write_model(tmp_path)
     until(lambda: "m" in repository)

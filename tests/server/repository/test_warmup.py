@@ -13,7 +13,8 @@ import pytest
 from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.errors import BackendError, ModelLoadError
 from hypersonic.server.inference.answer import Answer, Output
-from hypersonic.server.inference.backend import Card, Launched
+from hypersonic.server.inference.backend import Launched
+from hypersonic.server.inference.card import Card
 from hypersonic.server.inference.collect import collect
 from hypersonic.server.inference.pending import Share
 from hypersonic.server.repository.warmup import warm_up

@@ -20,7 +20,7 @@ from hypersonic.server.config.check import check_config
 from hypersonic.server.config.read import parse_config, parse_json_config, read_config
 from hypersonic.server.errors import ModelConfigError, ServerError
 from hypersonic.server.http.codec import header_bytes, parse_request
-from hypersonic.server.inference.request import check, check_counts
+from hypersonic.server.inference.check import check, check_counts
 
 CONFIG = """
 name: "m" backend: "onnxruntime" max_batch_size: 8

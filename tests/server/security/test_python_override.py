@@ -17,6 +17,7 @@ from hypersonic.server.errors import InvalidRequestError
 from hypersonic.server.options import Options
 from hypersonic.server.repository.control import ControlMode, ModelControl
 from hypersonic.server.repository.models import ModelRepository
+from hypersonic.server.scheduling.model import ScheduledModel
 from hypersonic.server.security.policies import control_of, policies
 from tests.server.conftest import Script, SumBackend, write_model
 from tests.server.questions import serving
@@ -100,7 +101,7 @@ def repository(tmp_path: Path) -> Iterator[ModelRepository]:
     for name in ("model.py", "helper.py"):
         (directory / "1" / name).write_text(MARKING)
     backends = {"sum": SumBackend(Script()), "python": PythonBackend()}
-    opened = ModelRepository([models], backends, control=ModelControl(ControlMode.EXPLICIT))
+    opened = ModelRepository([models], backends, ScheduledModel, control=ModelControl(ControlMode.EXPLICIT))
     yield opened
     assert opened.close(30)
 

@@ -12,8 +12,8 @@ from tritonclient.grpc import model_config_pb2
 from hypersonic.server.errors import StartError
 from hypersonic.server.observe.window import Reading, Window
 from hypersonic.server.statistics.histogram import Histogram, SlidingQuantiles
-from hypersonic.server.statistics.latency import FIRST_RESPONSE, HISTOGRAMS, Latencies
-from hypersonic.server.statistics.latency_options import MetricsConfig
+from hypersonic.server.statistics.latency import FIRST_RESPONSE, HISTOGRAMS
+from hypersonic.server.statistics.latency_options import MetricsConfig, make_latencies
 
 SECOND = 1_000_000_000
 
@@ -80,18 +80,18 @@ def message(text: str = "") -> model_config_pb2.ModelConfig:
 
 
 def test_latencies_are_kept_as_asked_for() -> None:
-    plain = Latencies.of(MetricsConfig(), message())
+    plain = make_latencies(MetricsConfig(), message())
     plain.add((60_000, 1, 2, 3, 4), SECOND)
     assert [sum(histogram.counts) for histogram in plain.histograms] == [1] * len(HISTOGRAMS)
     assert plain.histograms[0].counts[:3] == [0, 1, 0]  # 50 us < 60 us <= 100 us
     assert (plain.summaries, plain.first_response) == ((), None)
     assert (plain.histograms[0].bounds_ns[0], plain.histograms[0].bounds_ns[-1]) == (50_000, 10 * SECOND)
-    off = Latencies.of(MetricsConfig.of(["histogram_latencies=false", "summary_latencies=true"]), message())
+    off = make_latencies(MetricsConfig.of(["histogram_latencies=false", "summary_latencies=true"]), message())
     assert (off.histograms, len(off.summaries)) == ((), 5)
 
 
 def test_a_decoupled_model_has_the_histogram_of_first_responses() -> None:
-    latencies = Latencies.of(MetricsConfig(), message("model_transaction_policy { decoupled: true }"))
+    latencies = make_latencies(MetricsConfig(), message("model_transaction_policy { decoupled: true }"))
     latencies.add_first_response(600_000_000)
     assert latencies.first_response is not None
     assert latencies.first_response.counts == [0, 0, 1, 0, 0]
@@ -100,7 +100,7 @@ def test_a_decoupled_model_has_the_histogram_of_first_responses() -> None:
 def test_a_model_may_set_its_own_buckets() -> None:
     control = 'metric_control { metric_identifier { family: "%s" } histogram_options { buckets: [ %s ] } }'
     text = "model_metrics { " + control % (HISTOGRAMS["queue"], "5, 1") + control % (FIRST_RESPONSE, "") + " }"
-    latencies = Latencies.of(MetricsConfig(), message(text))
+    latencies = make_latencies(MetricsConfig(), message(text))
     assert latencies.histograms[1].bounds_ns == (1000, 5000)
     assert len(latencies.histograms[0].bounds_ns) > 10
 

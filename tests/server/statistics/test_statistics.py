@@ -14,7 +14,7 @@ import tritonclient.grpc as triton
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hypersonic.server.statistics.model import RunTimes, joined
+from hypersonic.server.statistics.times import RunTimes, join_times
 from tests.server.conftest import Script, Serve
 from tests.server.scheduling.test_scheduler import rows, wait_for
 
@@ -31,13 +31,13 @@ SEVERAL_RUNS: dict[str, tuple[Sequence[tuple[int, ...]], tuple[int, ...]]] = {
 @pytest.mark.parametrize("name", SEVERAL_RUNS)
 def test_of_a_request_of_several_runs_what_is_between_them_is_queue_time(name: str) -> None:
     runs, wanted = SEVERAL_RUNS[name]
-    times = joined([RunTimes(*run) for run in runs])
+    times = join_times([RunTimes(*run) for run in runs])
     assert (times.taken_ns, *(after - before for before, after in pairwise(times))) == wanted
 
 
 @given(st.lists(st.lists(st.integers(0, 100), min_size=4, max_size=4).map(sorted), min_size=1, max_size=6))
 def test_the_parts_never_add_up_to_more_than_the_whole_whatever_the_runs_were(runs: list[list[int]]) -> None:
-    times = joined([RunTimes(*run) for run in runs])
+    times = join_times([RunTimes(*run) for run in runs])
     assert min(run[0] for run in runs) <= times.taken_ns <= times.launched_ns <= times.done_ns <= times.answered_ns
     assert times.answered_ns == max(run[3] for run in runs)
     assert times.done_ns - times.launched_ns <= sum(run[2] - run[1] for run in runs)

@@ -12,8 +12,8 @@ import pytest
 
 from hypersonic.server.errors import BackendError
 from hypersonic.server.inference.answer import Answer, Output
-from hypersonic.server.inference.collect import string_bytes
 from hypersonic.server.inference.request import InputTensor
+from hypersonic.server.inference.strings import pack_strings
 from hypersonic.server.tracing.tensors import INPUT, MOST_CHARACTERS, MOST_ELEMENTS, MOST_TENSORS, TracedTensor, traced
 from tests.server.ensemble.ensemble_models import A, Models, models, request_of  # noqa: F401 - models is a fixture
 from tests.server.tracing.test_trace import tracing
@@ -33,7 +33,7 @@ def shown(datatype: str, data: bytes) -> str:
         ("INT8", b"\xfb\x07", "-5,7"),
         ("UINT64", b"\xff" * 8, "18446744073709551615"),
         ("BOOL", b"\1\0", "1,0"),
-        ("BYTES", string_bytes([b"a,b", b'\xff"q"', "\u00e4".encode(), b""]), '"a,b","\\xff"q"","\u00e4",""'),
+        ("BYTES", pack_strings([b"a,b", b'\xff"q"', "\u00e4".encode(), b""]), '"a,b","\\xff"q"","\u00e4",""'),
         ("FP32", b"", ""),
         ("INT32", b"\1\0\0\0\2\0", "1"),  # not checked yet
         ("BYTES", b"\xff\xff\xff\xffab", '"ab"'),
@@ -50,8 +50,8 @@ def test_each_datatype_is_written_as_text(datatype: str, data: bytes, text: str)
     [
         ("INT8", bytes(MOST_ELEMENTS), 2 * MOST_ELEMENTS - 1, False),
         ("INT8", bytes(MOST_ELEMENTS + 1), 2 * MOST_ELEMENTS - 1, True),
-        ("BYTES", string_bytes([b"x" * 10_000] * 9), 6 * 10_003 - 1, True),
-        ("BYTES", string_bytes([b"x" * MOST_CHARACTERS]), 0, True),
+        ("BYTES", pack_strings([b"x" * 10_000] * 9), 6 * 10_003 - 1, True),
+        ("BYTES", pack_strings([b"x" * MOST_CHARACTERS]), 0, True),
         ("BYTES", bytes(4 * (MOST_ELEMENTS + 1)), 3 * MOST_ELEMENTS - 1, True),
     ],
 )

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 from hypersonic.server.backends.python.stub import dlpack
 from hypersonic.server.backends.python.stub.errors import TritonModelException
 from hypersonic.server.datatype import DATATYPES
+from hypersonic.server.inference.strings import element_bounds, pack_strings
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -139,24 +139,18 @@ def serialize_byte_tensor(input_tensor: Array) -> bytes | tuple[()] | None:
         return ()
     if input_tensor.dtype.kind not in "OS":
         return None
-    parts: list[bytes] = []
-    for item in input_tensor.ravel(order="C").tolist():
-        data = item if isinstance(item, bytes) else str(item).encode()
-        parts += (struct.pack("<I", len(data)), data)
-    return b"".join(parts)
+    items = input_tensor.ravel(order="C").tolist()
+    return pack_strings(item if isinstance(item, bytes) else str(item) for item in items)
 
 
 def deserialize_bytes_tensor(encoded_tensor: bytes | memoryview) -> Array:
     """The inverse: a flat array of bytes objects. Raises TritonModelException for bytes that end amid an element."""
-    view, at, items = memoryview(encoded_tensor), 0, []
-    while at + 4 <= len(view):
-        end = at + 4 + int.from_bytes(view[at : at + 4], "little")
-        if end > len(view):
-            break
-        items.append(bytes(view[at + 4 : end]))
-        at = end
-    if at != len(view):
-        raise TritonModelException(f"a BYTES tensor of {len(view)} bytes ends amid its element {len(items)}")
+    view = memoryview(encoded_tensor)
+    items: list[bytes] = []
+    for start, stop in element_bounds(view):
+        if stop > len(view):
+            raise TritonModelException(f"a BYTES tensor of {len(view)} bytes ends amid its element {len(items)}")
+        items.append(bytes(view[start:stop]))
     array = np.empty(len(items), np.object_)
     array[:] = items
     return array

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The queue of a model version as its scheduler sees it: DynamicBatcher's (batcher.py) or SequenceBatcher's (sequence.py)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from hypersonic.server.errors import ServerError
+from hypersonic.server.inference.answer import Answer
+from hypersonic.server.inference.pending import PendingRequest, Share
+
+
+class Due(NamedTuple):
+    """A batch; or, when shares is empty, how long until one is due: 0 = not before something arrives."""
+
+    shares: tuple[Share, ...]
+    patience_ns: int
+
+
+NOTHING = Due((), 0)
+
+
+class Batcher(Protocol):
+    """See DynamicBatcher."""
+
+    lock: threading.RLock
+    changed: threading.Condition
+    pinned: bool
+
+    @property
+    def closed(self) -> bool: ...
+    def __len__(self) -> int: ...
+    def enqueue(self, pending: PendingRequest) -> None: ...
+    def withdraw(self, pending: PendingRequest, error: ServerError) -> None: ...
+    def expire(self) -> int: ...
+    def take(self, last: PendingRequest | None = None, instance: int = 0) -> Due: ...
+    def keep(self, share: Share, answer: Answer) -> None: ...
+    def land(self, share: Share) -> bool: ...
+    def fail(self, shares: Sequence[Share], error: ServerError) -> None: ...
+    def put_back(self, shares: Sequence[Share], error: ServerError) -> None: ...
+    def close(self, error: ServerError) -> None: ...
+    def abandon(self, error: ServerError) -> None: ...
+    def suspend(self, error: ServerError) -> None: ...
+    def resume(self) -> None: ...
