@@ -24,7 +24,7 @@ import grpc
 from hypersonic.server import log
 from hypersonic.server.advice import advice
 from hypersonic.server.arguments import add_arguments
-from hypersonic.server.backends.fpga import FpgaBackend
+from hypersonic.server.backends.fpga.backend import FpgaBackend
 from hypersonic.server.backends.onnxruntime.backend import OnnxRuntimeBackend
 from hypersonic.server.backends.python.backend import PythonBackend
 from hypersonic.server.backends.python.bls import infer_by

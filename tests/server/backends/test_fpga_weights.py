@@ -12,7 +12,7 @@ import pytest
 
 from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.repository import publish
-from hypersonic.server.backends.fpga import FpgaBackend, FpgaModel
+from hypersonic.server.backends.fpga.backend import FpgaBackend, FpgaModel
 from hypersonic.server.config.read import read_config
 from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.errors import ModelLoadError

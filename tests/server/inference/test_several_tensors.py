@@ -21,7 +21,7 @@ from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.publish.repository import publish
 from hypersonic.firmware.xclbin.assemble import link
-from hypersonic.server.backends.fpga import FpgaBackend
+from hypersonic.server.backends.fpga.backend import FpgaBackend
 from hypersonic.server.config.read import read_config
 from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.errors import ModelLoadError

@@ -13,7 +13,7 @@ from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.repository import publish
 from hypersonic.host.device import Device
 from hypersonic.host.errors import DeviceNotFoundError
-from hypersonic.server.backends.fpga import CardRegister, FpgaBackend
+from hypersonic.server.backends.fpga.backend import CardRegister, FpgaBackend
 from hypersonic.server.config.read import read_config
 from hypersonic.server.inference.card import Card, CardReadings
 from tests.host.conftest import Build, build, device, image  # noqa: F401 - fixtures: the emulated card with a model on it

@@ -17,7 +17,7 @@ import tritonclient.grpc as triton
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from tritonclient.grpc import model_config_pb2
 
-from hypersonic.server.backends.fpga import FpgaBackend
+from hypersonic.server.backends.fpga.backend import FpgaBackend
 from hypersonic.server.backends.onnxruntime.backend import OnnxRuntimeBackend
 from hypersonic.server.backends.python.backend import PythonBackend
 from hypersonic.server.errors import ServerError
