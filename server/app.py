@@ -33,7 +33,7 @@ from hypersonic.server.descriptors import descriptor_limit, raise_descriptor_lim
 from hypersonic.server.ensemble.model import EnsembleModel
 from hypersonic.server.errors import ServerError, StartError
 from hypersonic.server.http import app as http
-from hypersonic.server.inference.backend import Backend
+from hypersonic.server.inference.backend import Backend, Measuring
 from hypersonic.server.inference.model import Model
 from hypersonic.server.inference.shm import SharedMemory
 from hypersonic.server.limits.connections import Doors
@@ -96,7 +96,7 @@ class Server:
             log_control.may_reduce = opts.allow_client_log_off or every_port_guards(opts, self._policies, Group.LOGGING)
         self._trace, self._log = TraceControl(TraceConfig.of(opts.trace_config, opts.deprecated_trace)), log_control
         known = backends if backends is not None else self._backends()
-        self._custom_metrics = [backend.metrics.families for backend in known.values() if isinstance(backend, PythonBackend)]
+        self._custom_metrics = [backend.families for backend in known.values() if isinstance(backend, Measuring)]
         self.repository = ModelRepository(
             opts.model_repository,
             known,

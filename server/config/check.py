@@ -9,7 +9,8 @@ from typing import TypeAlias
 
 from tritonclient.grpc import model_config_pb2
 
-from hypersonic.server.config.ensemble import ensemble_steps
+from hypersonic.server.config.backends import NO_BACKENDS, Backends
+from hypersonic.server.config.ensemble import ENSEMBLE, ensemble_steps
 from hypersonic.server.config.enums import check_enums
 from hypersonic.server.config.files import check_inside
 from hypersonic.server.config.schedule import dynamic_batching, sequence_batching
@@ -29,14 +30,14 @@ from hypersonic.server.errors import ModelConfigError
 
 #: the batch_input kinds that count more than one input's elements: none does
 _SOURCES_OF_KIND = 1
-#: backends without a device to choose: KIND_GPU means nothing to them
-_HOST_BACKENDS = ("python", "onnxruntime")
 #: bounds what one file can make the server hold or do
 _MAX_TENSORS, _MAX_RANK, _MAX_INSTANCES, _MAX_WARMUPS = 4096, 64, 1024, 10_000
 
 
-def check_config(message: model_config_pb2.ModelConfig) -> ModelConfig:
+def check_config(message: model_config_pb2.ModelConfig, backends: Backends = NO_BACKENDS) -> ModelConfig:
     """Raises ModelConfigError naming the model and the field; fills in the defaults Triton shows in its ModelConfig RPC."""
+    known = backends.get(message.backend)
+    has_devices = known is None or known.on_card
     name = message.name
     check_enums(message)
     if message.max_batch_size < 0:
@@ -47,7 +48,7 @@ def check_config(message: model_config_pb2.ModelConfig) -> ModelConfig:
     inputs = _tensors(message, "input", message.input)
     outputs = _tensors(message, "output", message.output)
     steps = ensemble_steps(message)
-    _fill_defaults(message)
+    _fill_defaults(message, has_devices=has_devices)
     parameters = {key: parameter.string_value for key, parameter in message.parameters.items()}
     return ModelConfig(
         name=name,
@@ -60,7 +61,7 @@ def check_config(message: model_config_pb2.ModelConfig) -> ModelConfig:
         versions=version_policy(message),
         parameters=parameters,
         message=message,
-        instance_groups=_instance_groups(message),
+        instance_groups=_instance_groups(message, has_devices=has_devices),
         sequence=sequence_batching(message),
         ensemble=steps,
         max_inflight=message.ensemble_scheduling.max_inflight_requests if steps else 0,
@@ -73,7 +74,7 @@ def check_config(message: model_config_pb2.ModelConfig) -> ModelConfig:
 
 
 def _check_platform(message: model_config_pb2.ModelConfig) -> None:
-    name, ensemble = message.name, message.platform == "ensemble"
+    name, ensemble = message.name, message.platform == ENSEMBLE
     if ensemble and not message.HasField("ensemble_scheduling"):
         raise ModelConfigError(f"ensemble scheduling must be set for ensemble {name} whose platform is ensemble")
     if not ensemble and message.HasField("ensemble_scheduling"):
@@ -88,7 +89,7 @@ def _check_platform(message: model_config_pb2.ModelConfig) -> None:
 
 
 def _fallback(message: model_config_pb2.ModelConfig, backend: str) -> str:
-    if backend and (backend == message.backend or message.platform == "ensemble"):
+    if backend and (backend == message.backend or message.platform == ENSEMBLE):
         raise ModelConfigError(
             f"model '{message.name}': fallback_backend is '{backend}', expected a backend other than the model's own"
         )
@@ -100,7 +101,7 @@ Tensor: TypeAlias = model_config_pb2.ModelInput | model_config_pb2.ModelOutput
 
 def _tensors(message: model_config_pb2.ModelConfig, kind: str, tensors: Sequence[Tensor]) -> tuple[TensorConfig, ...]:
     model, names = message.name, [tensor.name for tensor in tensors]
-    if (not names and message.platform != "ensemble") or len(names) > _MAX_TENSORS:
+    if (not names and message.platform != ENSEMBLE) or len(names) > _MAX_TENSORS:
         raise ModelConfigError(f"model '{model}' has {len(names)} {kind}s, expected 1 to {_MAX_TENSORS}")
     if not all(names):
         raise ModelConfigError(f"model {kind} must specify 'name' for {model}")
@@ -192,8 +193,8 @@ def no_version(model: str) -> ModelConfigError:
     return ModelConfigError(f"at least one version must be available under the version policy of model '{model}'")
 
 
-def _instance_groups(message: model_config_pb2.ModelConfig) -> tuple[InstanceGroup, ...]:
-    groups = tuple(_instance_group(message, group) for group in message.instance_group)
+def _instance_groups(message: model_config_pb2.ModelConfig, *, has_devices: bool) -> tuple[InstanceGroup, ...]:
+    groups = tuple(_instance_group(message, group, has_devices=has_devices) for group in message.instance_group)
     count = sum(group.count * max(1, len(group.devices)) for group in groups)
     if count > _MAX_INSTANCES:
         raise ModelConfigError(
@@ -202,12 +203,14 @@ def _instance_groups(message: model_config_pb2.ModelConfig) -> tuple[InstanceGro
     return groups
 
 
-def _instance_group(message: model_config_pb2.ModelConfig, group: model_config_pb2.ModelInstanceGroup) -> InstanceGroup:
+def _instance_group(
+    message: model_config_pb2.ModelConfig, group: model_config_pb2.ModelInstanceGroup, *, has_devices: bool
+) -> InstanceGroup:
     kind = model_config_pb2.ModelInstanceGroup.Kind.Name(group.kind)
     what = f"instance group {group.name} of model {message.name}"
     if group.gpus and kind in ("KIND_CPU", "KIND_MODEL"):
         raise ModelConfigError(f"{what} has kind {kind} but specifies one or more GPUs")
-    if kind == "KIND_GPU" and message.backend in _HOST_BACKENDS:
+    if kind == "KIND_GPU" and not has_devices:
         raise ModelConfigError(f"{what} has kind KIND_GPU but no GPUs are available")
     if group.profile:
         raise ModelConfigError(f"{what} and platform specifies profile field which is only supported for TensorRT models")
@@ -293,7 +296,7 @@ def _warmup_input(model: str, key: str, value: model_config_pb2.ModelWarmup.Inpu
     return WarmupInput(datatype.name, tuple(value.dims), "random" if choice == "random_data" else "zero")
 
 
-def _fill_defaults(message: model_config_pb2.ModelConfig) -> None:
+def _fill_defaults(message: model_config_pb2.ModelConfig, *, has_devices: bool) -> None:
     """What Triton's ModelConfig RPC shows of a config that leaves it out."""
     if message.version_policy.WhichOneof("policy_choice") is None:
         message.version_policy.latest.num_versions = 1
@@ -302,8 +305,8 @@ def _fill_defaults(message: model_config_pb2.ModelConfig) -> None:
     for batching in _batchings(message):
         if not batching.preferred_batch_size and message.max_batch_size > 0:
             batching.preferred_batch_size.append(message.max_batch_size)
-    if message.platform != "ensemble":
-        _fill_instance_groups(message)
+    if message.platform != ENSEMBLE:
+        _fill_instance_groups(message, has_devices=has_devices)
         message.optimization.input_pinned_memory.enable = True
         message.optimization.output_pinned_memory.enable = True
 
@@ -315,7 +318,7 @@ def _batchings(
     return [*found, message.sequence_batching.oldest] if message.sequence_batching.HasField("oldest") else found
 
 
-def _fill_instance_groups(message: model_config_pb2.ModelConfig) -> None:
+def _fill_instance_groups(message: model_config_pb2.ModelConfig, *, has_devices: bool) -> None:
     """KIND_AUTO becomes KIND_GPU where cards are named and KIND_CPU elsewhere, as in Triton on a host without a GPU."""
     kinds = model_config_pb2.ModelInstanceGroup
     if not message.instance_group:
@@ -324,4 +327,4 @@ def _fill_instance_groups(message: model_config_pb2.ModelConfig) -> None:
         group.name = group.name or f"{message.name}_{index}"
         group.count = max(1, group.count)
         if group.kind == kinds.KIND_AUTO:
-            group.kind = kinds.KIND_GPU if group.gpus and message.backend not in _HOST_BACKENDS else kinds.KIND_CPU
+            group.kind = kinds.KIND_GPU if group.gpus and has_devices else kinds.KIND_CPU

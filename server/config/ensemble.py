@@ -20,6 +20,9 @@ from hypersonic.server.errors import ModelConfigError
 
 _MAX_STEPS = 1024
 
+#: the platform of ensembles
+ENSEMBLE = "ensemble"
+
 
 def ensemble_steps(message: model_config_pb2.ModelConfig) -> tuple[EnsembleStep, ...]:
     """The steps in the file's order; () for a model that is no ensemble. Raises ModelConfigError for a graph that cannot run:

@@ -11,6 +11,7 @@ from pathlib import Path
 from google.protobuf import json_format, text_format
 from tritonclient.grpc import model_config_pb2
 
+from hypersonic.server.config.backends import NO_BACKENDS, Backends
 from hypersonic.server.config.check import check_config
 from hypersonic.server.config.enums import check_enums
 from hypersonic.server.config.schema import ModelConfig
@@ -26,28 +27,24 @@ _MAX_PARTS = 32_768
 #: brackets, and what hides them. Without backtracking: a string that nobody closes ends with its line
 _OPENERS = re.compile(r"""#[^\n]*|"(?:\\.|[^"\\\n])*+"?|'(?:\\.|[^'\\\n])*+'?|[{}<>\[\]]""")
 
-#: platform -> backend, of Triton's table those this server can have
-BACKEND_OF_PLATFORM = {
-    "onnxruntime_onnx": "onnxruntime",
+#: platforms of backends that this server does not have, of Triton's table
+_FOREIGN_PLATFORMS = {
     "tensorrt_plan": "tensorrt",
     "tensorflow_graphdef": "tensorflow",
     "tensorflow_savedmodel": "tensorflow",
     "pytorch_libtorch": "pytorch",
-    "ensemble": "",
 }
-#: backend -> the file a version holds, which also tells the backend where config.pbtxt does not
-MODEL_FILES = {"onnxruntime": "model.onnx", "python": "model.py", "fpga": "model.xclbin"}
 
 
-def read_config(path: Path, directory_name: str) -> ModelConfig:
+def read_config(path: Path, directory_name: str, backends: Backends = NO_BACKENDS) -> ModelConfig:
     """A config.pbtxt as a checked ModelConfig; the model's name is its directory's.
 
     Raises ModelConfigError with file, line and column for text that is no inference.ModelConfig (unknown fields included), and
     with the field's name for values that cannot be served.
     """
     message = read_message(path, directory_name, Links())
-    infer_backend(message, ())
-    return check_config(message)
+    infer_backend(message, (), backends)
+    return check_config(message, backends)
 
 
 def read_message(path: Path, directory_name: str, links: Links) -> model_config_pb2.ModelConfig:
@@ -136,21 +133,27 @@ def parse_json_config(text: str, directory_name: str) -> model_config_pb2.ModelC
         raise ModelConfigError(f"failed to parse the model configuration: {error}") from error
 
 
-def infer_backend(message: model_config_pb2.ModelConfig, files: Collection[str]) -> None:
+def infer_backend(message: model_config_pb2.ModelConfig, files: Collection[str], backends: Backends) -> None:
     """Fill in backend, platform and default_model_filename, each from the others, or from a version's file names.
 
     The order is Triton's: the backend by the platform, else by the file that is there.
     """
     if not message.backend:
-        message.backend = BACKEND_OF_PLATFORM.get(message.platform, "") or _backend_of_files(message, files)
-    if message.backend == "onnxruntime" and not message.platform:
-        message.platform = "onnxruntime_onnx"
-    if message.backend in MODEL_FILES and not message.default_model_filename:  # the ModelConfig RPC shows it
-        message.default_model_filename = MODEL_FILES[message.backend]
+        message.backend = _backend_of_platform(message.platform, backends) or _backend_of_files(message, files, backends)
+    known = backends.get(message.backend)
+    if known is None:
+        return
+    message.platform = message.platform or known.platform
+    message.default_model_filename = message.default_model_filename or known.model_file  # the ModelConfig RPC shows it
 
 
-def _backend_of_files(message: model_config_pb2.ModelConfig, files: Collection[str]) -> str:
+def _backend_of_platform(platform: str, backends: Backends) -> str:
+    ours = {known.platform: known.name for known in backends.values() if known.platform}
+    return ours.get(platform) or _FOREIGN_PLATFORMS.get(platform, "")
+
+
+def _backend_of_files(message: model_config_pb2.ModelConfig, files: Collection[str], backends: Backends) -> str:
     if message.platform:
         return ""
     present = (message.default_model_filename,) if message.default_model_filename else files
-    return next((backend for backend, file in MODEL_FILES.items() if file in present), "")
+    return next((known.name for known in backends.values() if known.model_file in present), "")

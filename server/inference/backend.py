@@ -8,9 +8,9 @@ slots of one instance are in the hands of different threads at the same time, an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from tritonclient.grpc import model_config_pb2
 
@@ -18,6 +18,7 @@ from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.inference.answer import Answer
 from hypersonic.server.inference.card import Card
 from hypersonic.server.inference.pending import Share
+from hypersonic.server.statistics.exposition import Family
 
 
 class Launched(NamedTuple):
@@ -107,3 +108,19 @@ class Backend(Protocol):
 
     def load(self, directory: Path, config: ModelConfig) -> LoadedModel:
         """directory: <repository>/<model>/<version>. Raises ModelLoadError (what, got, expected)."""
+
+
+@runtime_checkable
+class Stoppable(Protocol):
+    """A backend that can end loads of its models from outside."""
+
+    def stop(self) -> None:
+        """End every load under way, and let none begin."""
+
+
+@runtime_checkable
+class Measuring(Protocol):
+    """A backend whose models count things of their own."""
+
+    def families(self) -> Iterable[Family]:
+        """Of /metrics."""

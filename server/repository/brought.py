@@ -8,17 +8,17 @@ from pathlib import Path
 
 from tritonclient.grpc import model_config_pb2
 
+from hypersonic.server.backends.known import BACKENDS
 from hypersonic.server.config.read import infer_backend
 from hypersonic.server.errors import InvalidRequestError
 from hypersonic.server.repository.override import OverridePolicy, check_backend
 
-_PYTHON = "python"
 _FALLBACK = "fallback_backend"
 
 
 def check_files(message: model_config_pb2.ModelConfig, files: Collection[str], policy: OverridePolicy) -> None:
     """Of a request with files: which backends they are for, once `message` names its own. Raises InvalidRequestError."""
-    infer_backend(message, files)
+    infer_backend(message, files, BACKENDS)
     for backend in (message.backend, *(parameter.string_value for parameter in message.parameters.values())):
         check_backend(backend, policy)
 
@@ -52,10 +52,12 @@ def _shown(name: str) -> str:
 
 
 def _code(message: model_config_pb2.ModelConfig, files: Collection[str]) -> str | None:
-    """The file that backend python would run; None where it has no part in the model."""
+    """The file that a backend would run as code; None where no such backend has a part in the model."""
     whole = model_config_pb2.ModelConfig()
     whole.CopyFrom(message)
-    infer_backend(whole, files)
-    if _PYTHON not in (whole.backend, whole.parameters[_FALLBACK].string_value):
-        return None
-    return whole.default_model_filename or "model.py"
+    infer_backend(whole, files, BACKENDS)
+    for name in (whole.backend, whole.parameters[_FALLBACK].string_value):
+        known = BACKENDS.get(name)
+        if known is not None and known.runs_code:
+            return whole.default_model_filename or known.model_file
+    return None

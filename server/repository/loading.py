@@ -10,15 +10,17 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from tritonclient.grpc import model_config_pb2
 
+from hypersonic.server.backends.known import BACKENDS
 from hypersonic.server.config.check import check_config, no_version, version_policy
+from hypersonic.server.config.ensemble import ENSEMBLE
 from hypersonic.server.config.read import infer_backend, parse_json_config, read_message
 from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.errors import ModelBusyError, ModelConfigError, ModelLoadError, ServerError
-from hypersonic.server.inference.backend import Backend, LoadedModel
+from hypersonic.server.inference.backend import Backend, LoadedModel, Stoppable
 from hypersonic.server.inference.classification import with_labels
 from hypersonic.server.inference.model import Model
 from hypersonic.server.inference.repository import ModelState
@@ -39,14 +41,6 @@ _LOG = logging.getLogger(__name__)
 _CLOSE_S = 30.0
 #: links of one model that its log line names
 _SHOWN_LINKS = 10
-
-
-@runtime_checkable
-class Stoppable(Protocol):
-    """A backend that can end loads of its models from outside."""
-
-    def stop(self) -> None:
-        """End every load under way, and let none begin."""
 
 
 class ServeModel(Protocol):
@@ -182,12 +176,12 @@ class Loader:
         return {path.name for path in model.iterdir() if is_version(path.name)} - chosen
 
     def _completed(self, message: model_config_pb2.ModelConfig, latest: Path) -> ModelConfig:
-        infer_backend(message, {path.name for path in latest.iterdir()})
-        if message.platform != "ensemble" and not message.HasField("ensemble_scheduling"):
+        infer_backend(message, {path.name for path in latest.iterdir()}, BACKENDS)
+        if message.platform != ENSEMBLE and not message.HasField("ensemble_scheduling"):
             backend = self._backend(message)
             if self._complete:
                 self.limit.run(message.name, partial(_complete, backend, latest, message))
-        return check_config(message)
+        return check_config(message, BACKENDS)
 
     def _backend(self, message: model_config_pb2.ModelConfig) -> Backend:
         if not message.backend and message.platform:

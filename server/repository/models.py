@@ -20,6 +20,7 @@ from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
+from hypersonic.server.backends.known import BACKENDS
 from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.errors import ModelLoadError, NotFoundError, ReplacingError, UnavailableError
 from hypersonic.server.inference.backend import Backend
@@ -44,8 +45,6 @@ from hypersonic.server.repository.retiring import close_all
 from hypersonic.server.statistics.latency_options import MetricsConfig
 
 _LOG = logging.getLogger(__name__)
-#: backends whose models choose among the same cards: which gets which must not depend on which loads faster
-_LANES = frozenset({"fpga"})
 #: an ensemble's config, version, and the repository its steps are looked up in
 Ensembles = Callable[[ModelConfig, int, "ModelRepository"], Model]
 
@@ -180,7 +179,7 @@ class ModelRepository:
             [
                 Load(
                     name,
-                    backend if backend in _LANES else name,
+                    _queue_of(name, backend),
                     members & needs.keys() - {name},
                     partial(self._bring, name, settled),
                 )
@@ -285,6 +284,13 @@ class ModelRepository:
     def abandoned(self) -> bool:
         """Whether threads of loads that did not end in time may still be there."""
         return self._loader.limit.abandoned > 0
+
+
+def _queue_of(name: str, backend: str) -> str:
+    """What a load shares with others: models that choose among the same cards are loaded in order, so that which of them gets
+    which card does not depend on which loads faster."""
+    known = BACKENDS.get(backend)
+    return backend if known is not None and known.on_card else name
 
 
 def _tried(entry: ModelEntry) -> ModelEntry | None:

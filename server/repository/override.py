@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from hypersonic.server.backends.known import BACKENDS
 from hypersonic.server.errors import InvalidRequestError, ModelLoadError, escaped
 from hypersonic.server.inference.parameters import LoadParameter
 from hypersonic.server.repository.layout import is_version
@@ -23,8 +24,6 @@ from hypersonic.server.repository.layout import is_version
 _PREFIX = "file:"
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 _MAX_FILES = 256
-#: backends whose files drive hardware
-_CARD_BACKENDS = ("fpga",)
 
 
 class OverrideFile(NamedTuple):
@@ -101,18 +100,22 @@ def _check_files(files: Mapping[OverrideFile, bytes], policy: OverridePolicy) ->
             f"of {policy.limit_bytes} bytes together (--model-load-override-limit-bytes)"
         )
     for file in files:
-        if file.name.lower().endswith(".xclbin"):
-            check_backend("fpga", policy)
+        for known in BACKENDS.values():
+            if known.on_card and file.name.lower().endswith(known.suffix):
+                check_backend(known.name, policy)
 
 
 def check_backend(backend: str, policy: OverridePolicy) -> None:
     """Whether files for this backend may come over the network. Raises InvalidRequestError."""
-    if backend in _CARD_BACKENDS and not policy.allow_xclbin:
+    known = BACKENDS.get(backend)
+    if known is None:
+        return
+    if known.on_card and not policy.allow_xclbin:
         raise InvalidRequestError(
             "files for a card do not come over the network: an xclbin drives the card's DMA. Put it into the model repository, "
             "or start the server with '--allow-xclbin-override=true'"
         )
-    if backend == "python" and not policy.allow_python:
+    if known.runs_code and not policy.allow_python:
         raise InvalidRequestError(
             "python code does not come over the network from callers without credentials: it runs as the server's user. Put "
             "model.py into the model repository, ask for credentials on every port (docs/security.md), or start the server "

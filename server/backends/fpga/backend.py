@@ -41,6 +41,7 @@ from hypersonic.host.errors import (
     MemoryAccessError,
 )
 from hypersonic.host.sysfs import SYSFS
+from hypersonic.server.backends.fpga.properties import FPGA
 from hypersonic.server.config.schema import ModelConfig, TensorConfig
 from hypersonic.server.errors import (
     BackendError,
@@ -57,7 +58,7 @@ from hypersonic.server.inference.pending import Share
 from hypersonic.server.links import Links
 from hypersonic.server.memory import copy_into
 
-XCLBIN, MANIFEST = "model.xclbin", "manifest.json"
+XCLBIN, MANIFEST = FPGA.model_file, "manifest.json"
 #: what config.pbtxt's parameters default to
 SLOT_ROWS, SLOTS, TIMEOUT_MS, RETRY_MS = 16384, 2, 10_000, 10_000
 

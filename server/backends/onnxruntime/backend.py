@@ -27,6 +27,7 @@ import numpy as np
 from tritonclient.grpc import model_config_pb2
 
 from hypersonic.server.backends.onnxruntime import signature as onnx_signature
+from hypersonic.server.backends.onnxruntime.properties import ONNXRUNTIME
 from hypersonic.server.backends.onnxruntime.signature import Signature
 from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.errors import BackendError, InvalidRequestError, ModelConfigError, ModelLoadError, ServerError
@@ -38,7 +39,6 @@ from hypersonic.server.inference.pending import Share
 from hypersonic.server.links import Links
 
 _LOG = logging.getLogger(__name__)
-MODEL = "model.onnx"
 #: protobuf's own limit; what is larger has its weights in files beside it
 _MAX_MODEL_BYTES = 2**31 - 1
 _MAX_THREADS = 1024
@@ -276,7 +276,7 @@ class OnnxRuntimeBackend:
 
 def _model_path(directory: Path, filename: str, links: Links) -> Path:
     """<version>/model.onnx, which may be a link: ONNX Runtime looks for external data beside it. Raises ModelLoadError."""
-    name = filename or MODEL
+    name = filename or ONNXRUNTIME.model_file
     path = directory / name
     links.follow(path, directory.parent, f"{directory.name}/{name}")
     if not path.is_file():

@@ -25,6 +25,7 @@ from hypersonic.server.backends.python.bls import Infer
 from hypersonic.server.backends.python.events import Events
 from hypersonic.server.backends.python.metrics import CustomMetrics
 from hypersonic.server.backends.python.process import ModelProcess
+from hypersonic.server.backends.python.properties import PYTHON
 from hypersonic.server.backends.python.slot import PythonInstance, config_json, deadline_ns_of, load_command
 from hypersonic.server.backends.python.stub.channel import ChannelClosedError, MessageError
 from hypersonic.server.config.schema import ModelConfig
@@ -32,8 +33,8 @@ from hypersonic.server.errors import BackendError, ModelLoadError
 from hypersonic.server.inference.card import Card
 from hypersonic.server.limits.load import too_long
 from hypersonic.server.links import Links
+from hypersonic.server.statistics.exposition import Family
 
-MODEL_FILE = "model.py"
 _COMPLETION = b"auto_complete_config"
 #: what auto_complete_config() may fill in
 _COMPLETED_FIELDS = ("max_batch_size", "input", "output", "dynamic_batching", "model_transaction_policy")
@@ -83,6 +84,10 @@ class PythonBackend:
         self._lock = threading.Lock()
         self._stopped = False
 
+    def families(self) -> list[Family]:
+        """What the models count themselves, for /metrics."""
+        return self.metrics.families()
+
     def stop(self) -> None:
         """Kill the processes whose models are being loaded, and those that begin later."""
         with self._lock:
@@ -106,7 +111,7 @@ class PythonBackend:
     def complete(self, directory: Path, message: model_config_pb2.ModelConfig) -> None:
         """Asks the model's auto_complete_config(), in a process of its own. Raises ModelLoadError with the model's reason."""
         file = model_file(directory, message.default_model_filename, self._links)
-        message.default_model_filename = message.default_model_filename or MODEL_FILE
+        message.default_model_filename = message.default_model_filename or PYTHON.model_file
         if not any(_COMPLETION in self._head(source) for source in directory.glob("*.py")):
             return
         fields = _description(directory, file, message.name, {"decoupled": False, "inputs": [], "outputs": []})
@@ -163,7 +168,7 @@ class PythonBackend:
 
 def model_file(directory: Path, name: str, links: Links) -> Path:
     """The model's source, once no link leads where it may not. Raises ModelLoadError."""
-    name = name or MODEL_FILE
+    name = name or PYTHON.model_file
     file = directory / name
     links.follow(file, directory.parent, f"{directory.name}/{name}")
     if Path(name).name != name:

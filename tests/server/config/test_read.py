@@ -11,6 +11,7 @@ from google.protobuf import json_format
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hypersonic.server.backends.known import BACKENDS
 from hypersonic.server.config.check import check_config
 from hypersonic.server.config.read import infer_backend, parse_config, parse_json_config, read_config
 from hypersonic.server.config.schema import (
@@ -35,7 +36,7 @@ output [ { name: "y" data_type: TYPE_FP32 dims: [ 1 ] } ]
 def read(tmp_path: Path, text: str) -> ModelConfig:
     path = tmp_path / "config.pbtxt"
     path.write_text(text)
-    return read_config(path, "m")
+    return read_config(path, "m", BACKENDS)
 
 
 def test_a_minimal_config_takes_its_name_from_the_directory(tmp_path: Path) -> None:
@@ -231,7 +232,7 @@ def test_backend_platform_and_file_follow_from_each_other(
     given: str, files: tuple[str, ...], backend: str, platform: str, file: str
 ) -> None:
     message = parse_config(given, "m/config.pbtxt")
-    infer_backend(message, files)
+    infer_backend(message, files, BACKENDS)
     assert (message.backend, message.platform, message.default_model_filename) == (backend, platform, file)
 
 
@@ -290,7 +291,7 @@ def test_a_binary_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "config.pbtxt"
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ModelConfigError, match=r"failed to read m/config\.pbtxt"):
-        read_config(path, "m")
+        read_config(path, "m", BACKENDS)
 
 
 @pytest.mark.parametrize("text", ["", "x", "0", "-3", "1.5"])

@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The properties of backend "onnxruntime"."""
+
+from __future__ import annotations
+
+from hypersonic.server.config.backends import BackendProperties
+
+ONNXRUNTIME = BackendProperties("onnxruntime", "model.onnx", platform="onnxruntime_onnx")
