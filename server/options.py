@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hypersonic.server.limits.message import LIMITS
-from hypersonic.server.repository.control import ControlMode, ModelControl
+from hypersonic.server.repository.control_mode import ControlMode, ModelControl
 from hypersonic.server.repository.override import OverridePolicy
 
 #: calls that have come and that no thread has taken yet. gRPC core begins to refuse calls at random, whosever they are, at its

@@ -17,7 +17,7 @@ from hypersonic.server.ensemble.phases import phases_of
 from hypersonic.server.errors import InvalidRequestError, ModelBusyError, ModelLoadError, ServerError
 from hypersonic.server.inference.model import Model
 from hypersonic.server.inference.repository import ModelState
-from hypersonic.server.repository.control import load_failure, poll_failure
+from hypersonic.server.repository.control_mode import load_failure, poll_failure
 from hypersonic.server.repository.entry import ModelEntry, Plan, VersionRecord, choose
 from hypersonic.server.repository.layout import NOT_FOUND, Place, Signature, check_place, find_model, part_below, signature
 from hypersonic.server.repository.loading import Loader

@@ -27,11 +27,11 @@ from hypersonic.server.inference.repository import ModelState
 from hypersonic.server.limits.load import LoadLimit
 from hypersonic.server.links import Links, check_links
 from hypersonic.server.repository.agents import check_unchanged, run_agents
-from hypersonic.server.repository.brought import check_alone, check_files
-from hypersonic.server.repository.control import ModelControl
+from hypersonic.server.repository.control_mode import ModelControl
 from hypersonic.server.repository.entry import Plan, VersionRecord
 from hypersonic.server.repository.layout import CONFIG, NOT_FOUND, Place, Signature, is_version, scrub, version_directories
 from hypersonic.server.repository.override import Override, discard, stage
+from hypersonic.server.repository.override_checks import check_alone, check_files
 from hypersonic.server.repository.warmup import warm_up
 from hypersonic.server.scheduling.fallback import close, with_fallback
 from hypersonic.server.statistics.latency_options import MetricsConfig

@@ -27,7 +27,7 @@ from hypersonic.server.inference.backend import Backend
 from hypersonic.server.inference.model import Model
 from hypersonic.server.inference.parameters import LoadParameter
 from hypersonic.server.inference.repository import REPLACEMENT_WAIT_S, UNLOADED, IndexEntry, ModelState, parse_version
-from hypersonic.server.repository.control import (
+from hypersonic.server.repository.control_mode import (
     ControlMode,
     ModelControl,
     check_brought_name,

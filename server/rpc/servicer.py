@@ -29,7 +29,7 @@ from hypersonic.server.limits.admission import Held
 from hypersonic.server.limits.message import LIMITS, Limits
 from hypersonic.server.limits.threads import Shares
 from hypersonic.server.log import LogControl
-from hypersonic.server.repository.control import unload_dependents
+from hypersonic.server.repository.control_mode import unload_dependents
 from hypersonic.server.rpc.call import Context, GrpcCall, admit
 from hypersonic.server.rpc.frame import GrpcFrame
 from hypersonic.server.rpc.shm import SharedMemoryRpcs

@@ -2,7 +2,7 @@
 """DynamicBatcher: the queue of one model version; the batching rule (rule.py) says which of it is the next run.
 
 What runs first is FairQueue's matter: priority levels, then clients in turn. A request whose run was lost with its instance
-runs again alone, at once (suspects.py). Batches are taken when a slot is free, so they grow by themselves while the cards are
+runs again alone, at once (lost_run.py). Batches are taken when a slot is free, so they grow by themselves while the cards are
 busy.
 """
 
@@ -17,8 +17,8 @@ from hypersonic.server.inference.answer import Answer
 from hypersonic.server.inference.pending import PendingRequest, Share, Turnstile
 from hypersonic.server.scheduling.batch import NOTHING, Due
 from hypersonic.server.scheduling.fair_queue import FairQueue
+from hypersonic.server.scheduling.lost_run import suspect
 from hypersonic.server.scheduling.rule import BatchRule, Take, Wait, choose_batch
-from hypersonic.server.scheduling.suspects import suspect
 
 #: a request that was in this many runs whose instance was lost is not tried on another one
 MAX_TIMEOUTS = 2

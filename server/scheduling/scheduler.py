@@ -33,8 +33,8 @@ from hypersonic.server.errors import (
 from hypersonic.server.inference.backend import Instance
 from hypersonic.server.inference.pending import PendingRequest
 from hypersonic.server.scheduling.batch import Batcher
-from hypersonic.server.scheduling.landing import prepare
-from hypersonic.server.scheduling.lane import Flight, Lane
+from hypersonic.server.scheduling.completion import prepare
+from hypersonic.server.scheduling.instance import Flight, Lane
 from hypersonic.server.statistics.model import ModelStatistics
 from hypersonic.server.statistics.times import RunTimes
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from hypersonic.server.errors import StartError
 from hypersonic.server.options import Options
-from hypersonic.server.repository.control import ModelControl
+from hypersonic.server.repository.control_mode import ModelControl
 from hypersonic.server.security.groups import Group
 from hypersonic.server.security.keys import JsonWebTokens
 from hypersonic.server.security.policy import Credentials, Policy

@@ -16,7 +16,7 @@ import tritonclient.grpc as triton
 from tritonclient.utils import InferenceServerException
 
 from hypersonic.server.app import Server
-from hypersonic.server.scheduling.suspects import MOST_LOSSES
+from hypersonic.server.scheduling.lost_run import MOST_LOSSES
 from tests.server.backends.test_python_server import client_of, infer, serving, streamed, tensor
 from tests.server.python_models import DOUBLE, FLOATS, source, write_python
 

@@ -24,7 +24,7 @@ from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.limits.threads import FairPool, Shares
 from hypersonic.server.options import Options
 from tests.server.conftest import N_IN, Running, Script, SumModel, tensor, write_model
-from tests.server.repository.test_control import until
+from tests.server.repository.test_model_control import until
 
 CALLS = 300
 X = np.ones((1, N_IN), np.float32)

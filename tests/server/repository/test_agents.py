@@ -19,13 +19,13 @@ from hypersonic.server.errors import InvalidRequestError, ModelConfigError, Mode
 from hypersonic.server.inference.model import Model
 from hypersonic.server.links import Links
 from hypersonic.server.repository.agents import check_unchanged, run_agents
-from hypersonic.server.repository.control import ControlMode, ModelControl
+from hypersonic.server.repository.control_mode import ControlMode, ModelControl
 from hypersonic.server.repository.models import ModelRepository
 from hypersonic.server.repository.override import OverridePolicy
 from hypersonic.server.scheduling.model import ScheduledModel
 from tests.server.conftest import CONFIG as TEXT
 from tests.server.conftest import write_model
-from tests.server.repository.test_control import CONFIG, Open, ask, backend, opened, rows  # noqa: F401
+from tests.server.repository.test_model_control import CONFIG, Open, ask, backend, opened, rows  # noqa: F401
 from tests.server.shift_backend import ShiftBackend, ShiftModel
 
 MB = 1 << 20

@@ -24,13 +24,13 @@ from hypersonic.server.app import Server
 from hypersonic.server.backends.python.backend import PythonBackend
 from hypersonic.server.errors import InvalidRequestError, ServerError, UnavailableError
 from hypersonic.server.options import Options
-from hypersonic.server.repository.control import ControlMode, ModelControl
+from hypersonic.server.repository.control_mode import ControlMode, ModelControl
 from hypersonic.server.repository.loads import Load, Loads
 from hypersonic.server.repository.models import ModelRepository
 from hypersonic.server.scheduling.model import ScheduledModel
 from hypersonic.server.signals import Signals
 from tests.server.conftest import N_IN, tensor, write_model
-from tests.server.repository.test_control import ask, rows, until, write_shift
+from tests.server.repository.test_model_control import ask, rows, until, write_shift
 from tests.server.shift_backend import ShiftBackend
 from tests.server.test_app import program
 

@@ -19,14 +19,14 @@ from hypersonic.server.backends.python.backend import PythonBackend
 from hypersonic.server.errors import ModelLoadError
 from hypersonic.server.inference.repository import ModelState
 from hypersonic.server.links import Links
-from hypersonic.server.repository.control import ControlMode, ModelControl
+from hypersonic.server.repository.control_mode import ControlMode, ModelControl
 from hypersonic.server.repository.models import ModelRepository
 from hypersonic.server.repository.override import Override, OverrideFile, discard, stage
 from hypersonic.server.scheduling.model import ScheduledModel
 from tests.server.conftest import CONFIG, write_model
 from tests.server.onnx_graphs import graph, node
 from tests.server.python_models import source
-from tests.server.repository.test_control import ask, rows, write_shift
+from tests.server.repository.test_model_control import ask, rows, write_shift
 from tests.server.shift_backend import ShiftBackend
 
 Open = Callable[..., ModelRepository]

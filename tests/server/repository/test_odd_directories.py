@@ -23,12 +23,12 @@ from hypersonic.server.backends.python.backend import PythonBackend
 from hypersonic.server.errors import ServerError
 from hypersonic.server.inference.repository import IndexEntry, ModelState
 from hypersonic.server.repository import layout
-from hypersonic.server.repository.control import ControlMode, ModelControl
+from hypersonic.server.repository.control_mode import ControlMode, ModelControl
 from hypersonic.server.repository.models import ModelRepository
 from hypersonic.server.scheduling.model import ScheduledModel
 from tests.server.conftest import CONFIG, N_IN, Script, Serve, SumBackend, tensor, write_model
 from tests.server.questions import serving
-from tests.server.repository.test_control import ask, until
+from tests.server.repository.test_model_control import ask, until
 
 Odd = Callable[[Path], object]
 _INT64 = 2**63 - 1

@@ -15,11 +15,11 @@ from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.ensemble.model import EnsembleModel
 from hypersonic.server.errors import InvalidRequestError
 from hypersonic.server.inference.model import Model
-from hypersonic.server.repository.control import ControlMode, ModelControl
+from hypersonic.server.repository.control_mode import ControlMode, ModelControl
 from hypersonic.server.repository.models import ModelRepository
 from hypersonic.server.scheduling.model import ScheduledModel
 from tests.server.conftest import CONFIG, Script, write_model
-from tests.server.repository.test_control import ask, rows, until, write_shift
+from tests.server.repository.test_model_control import ask, rows, until, write_shift
 from tests.server.shift_backend import ShiftBackend
 
 EXPLICIT = ModelControl(ControlMode.EXPLICIT)

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from hypersonic.server.repository.control import ControlMode, ModelControl
+from hypersonic.server.repository.control_mode import ControlMode, ModelControl
 from hypersonic.server.repository.models import ModelRepository
 from hypersonic.server.scheduling.model import ScheduledModel
 from tests.server.conftest import CONFIG, write_model
-from tests.server.repository.test_control import ask, rows, until, write_shift
+from tests.server.repository.test_model_control import ask, rows, until, write_shift
 from tests.server.shift_backend import ShiftBackend
 
 

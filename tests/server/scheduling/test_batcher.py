@@ -14,8 +14,8 @@ from hypersonic.server.errors import BackendError, CancelledError, QueueFullErro
 from hypersonic.server.inference.pending import PendingRequest, Share
 from hypersonic.server.inference.request import CheckedRequest
 from hypersonic.server.scheduling.batcher import MAX_TIMEOUTS, DynamicBatcher
+from hypersonic.server.scheduling.lost_run import MOST_LOSSES
 from hypersonic.server.scheduling.rule import BatchRule
-from hypersonic.server.scheduling.suspects import MOST_LOSSES
 
 HOUR_US = 3_600_000_000
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hypersonic.server.errors import InvalidRequestError, ModelLoadError
-from hypersonic.server.repository.control import check_requested_name
+from hypersonic.server.repository.control_mode import check_requested_name
 from hypersonic.server.repository.override import Override, OverrideFile, OverridePolicy, discard, read_override, stage
 
 POLICY = OverridePolicy(limit_bytes=1000)

@@ -15,7 +15,7 @@ from tritonclient.utils import InferenceServerException
 from hypersonic.server.backends.python.backend import PythonBackend
 from hypersonic.server.errors import InvalidRequestError
 from hypersonic.server.options import Options
-from hypersonic.server.repository.control import ControlMode, ModelControl
+from hypersonic.server.repository.control_mode import ControlMode, ModelControl
 from hypersonic.server.repository.models import ModelRepository
 from hypersonic.server.scheduling.model import ScheduledModel
 from hypersonic.server.security.policies import control_of, policies

@@ -15,11 +15,11 @@ from hypersonic.server.errors import (
     InvalidRequestError,
     ModelLoadError,
 )
-from hypersonic.server.repository.control import ControlMode, ModelControl
+from hypersonic.server.repository.control_mode import ControlMode, ModelControl
 from hypersonic.server.repository.models import ModelRepository
 from hypersonic.server.repository.override import OverridePolicy
 from tests.server.conftest import write_model
-from tests.server.repository.test_control import CONFIG, Open, ask, backend, opened, rows, until, write_shift  # noqa: F401
+from tests.server.repository.test_model_control import CONFIG, Open, ask, backend, opened, rows, until, write_shift  # noqa: F401
 from tests.server.shift_backend import ShiftBackend
 
 

@@ -23,7 +23,7 @@ from hypersonic.server.errors import (
 )
 from hypersonic.server.inference.check import check
 from hypersonic.server.inference.request import InferRequest, InputTensor
-from hypersonic.server.repository.control import ControlMode, ModelControl
+from hypersonic.server.repository.control_mode import ControlMode, ModelControl
 from hypersonic.server.repository.models import ModelRepository
 from hypersonic.server.scheduling.model import ScheduledModel
 from tests.server.conftest import Script, write_model

@@ -15,11 +15,11 @@ import pytest
 
 from hypersonic.server.errors import InvalidRequestError, NotFoundError, ServerError, UnavailableError
 from hypersonic.server.inference.repository import ModelState
-from hypersonic.server.repository.control import ControlMode, ModelControl
+from hypersonic.server.repository.control_mode import ControlMode, ModelControl
 from hypersonic.server.repository.models import ModelRepository
 from hypersonic.server.scheduling.model import ScheduledModel
 from tests.server.conftest import write_model
-from tests.server.repository.test_control import CONFIG, ask, until, write_shift
+from tests.server.repository.test_model_control import CONFIG, ask, until, write_shift
 from tests.server.repository.test_repository_ensembles import ensemble, write_ensemble
 from tests.server.shift_backend import ShiftBackend
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from hypersonic.server.inference.backend import Launched
-from hypersonic.server.scheduling.lane import Flight, Lane
+from hypersonic.server.scheduling.instance import Flight, Lane
 from tests.server.conftest import Script, SumModel
 
 #: a run's input is copied in so many ns
