@@ -31,7 +31,7 @@ from tritonclient.grpc.service_pb2 import ModelInferRequest
 from hypersonic.server.app import Server, Signals
 from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.inference.answer import Answer, Output
-from hypersonic.server.inference.backend import Launched
+from hypersonic.server.inference.backend import Execution
 from hypersonic.server.inference.card import Card
 from hypersonic.server.inference.pending import Share
 from hypersonic.server.memory import copy_into, raise_malloc_thresholds
@@ -92,8 +92,8 @@ class NullSlot:
             rows += share.rows
         self._now_ns = time.monotonic_ns()
 
-    def finish(self) -> Launched:
-        return Launched(self._now_ns, self._now_ns)
+    def finish(self) -> Execution:
+        return Execution(self._now_ns, self._now_ns)
 
     def answer(self, index: int) -> Answer:
         first_row, rows = self._rows[index]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hypersonic.server.limits.message import LIMITS
-from hypersonic.server.repository.control_mode import ControlMode, ModelControl
+from hypersonic.server.repository.control_mode import ModelControlMode, ModelControlOptions
 from hypersonic.server.repository.override import OverridePolicy
 
 #: calls that have come and that no thread has taken yet. gRPC core begins to refuse calls at random, whosever they are, at its
@@ -106,10 +106,10 @@ class Options:
     trusted_proxies: tuple[str, ...] = ()
 
     @property
-    def control(self) -> ModelControl:
+    def control(self) -> ModelControlOptions:
         """Who decides what is loaded."""
-        return ModelControl(
-            ControlMode(self.model_control_mode),
+        return ModelControlOptions(
+            ModelControlMode(self.model_control_mode),
             self.load_model,
             float(self.repository_poll_secs),
             complete_config=not (self.disable_auto_complete_config or self.strict_model_config),

@@ -21,7 +21,7 @@ from hypersonic.server.inference.pending import Share
 from hypersonic.server.statistics.exposition import Family
 
 
-class Launched(NamedTuple):
+class Execution(NamedTuple):
     """A finished run's borders, monotonic ns: launched when its input was on the card, done when the kernel was.
 
     bytes_in, bytes_out: sent to a card and fetched from it; 0 on the host.
@@ -43,7 +43,7 @@ class Slot(Protocol):
     def start(self, shares: Sequence[Share]) -> None:
         """Write the shares' rows, one after another, and start the run. Raises BackendError."""
 
-    def finish(self) -> Launched:
+    def finish(self) -> Execution:
         """Wait for the run, without the interpreter's lock.
 
         Raises InstanceTimeoutError when the instance hung (once per instance), InstanceLostError soon after another slot's

@@ -42,10 +42,38 @@ class PendingRequest:
     """
 
     __slots__ = (
-        "_claim", "_error", "_latch", "_sink", "answer", "arrived_ns", "cancelled", "client", "enqueued_ns",
-        "error_response", "expires_ns", "first_response_ns", "frame", "in_flight", "last_response_ns", "level", "null",
-        "on_done", "on_response", "on_run", "parts", "rank", "request", "responses", "rows_left", "size_bytes", "suspects",
-        "timeouts", "times", "trace", "turn", "waiting",
+        "_claim",
+        "_error",
+        "_latch",
+        "_sink",
+        "answer",
+        "arrived_ns",
+        "cancelled",
+        "client",
+        "completion_queue",
+        "enqueued_ns",
+        "error_response",
+        "expires_ns",
+        "first_response_ns",
+        "frame",
+        "in_flight",
+        "last_response_ns",
+        "level",
+        "lost_run",
+        "null",
+        "on_done",
+        "on_response",
+        "on_run",
+        "parts",
+        "rank",
+        "request",
+        "responses",
+        "rows_left",
+        "size_bytes",
+        "timeouts",
+        "times",
+        "trace",
+        "waiting",
     )  # fmt: skip
 
     def __init__(
@@ -74,7 +102,7 @@ class PendingRequest:
         self.level = 0
         self.rank: tuple[int, int, int, int] = (0, 0, 0, 0)
         self.size_bytes = 0
-        #: rows whose run has not landed
+        #: rows whose run has not ended
         self.rows_left = request.rows
         #: pieces of it in the queue
         self.waiting = 0
@@ -83,7 +111,7 @@ class PendingRequest:
         #: instances that were lost with rows of this request
         self.timeouts = 0
         #: whoever was in the first of these runs with it; it runs alone from then on
-        self.suspects: Suspects | None = None
+        self.lost_run: LostRun | None = None
         #: the client went away; what is under way is not worth finishing
         self.cancelled = False
         #: it fills a place in a run; there is nobody to answer
@@ -102,7 +130,7 @@ class PendingRequest:
         #: of a sampled request; what its model asks other models belongs to it
         self.trace: StepTrace | None = None
         #: keeps answers in the order of requests, where the model wants that
-        self.turn: Turnstile | None = None
+        self.completion_queue: CompletionQueue | None = None
         self._claim = threading.Lock()
         self._latch = threading.Lock()
         self._latch.acquire()
@@ -129,7 +157,7 @@ class PendingRequest:
             self.error = error
         self.times = times._replace(answered_ns=time.monotonic_ns())
 
-    def launched(self) -> None:
+    def begin_run(self) -> None:
         """A run that carries a decoupled model's request begins."""
         self.last_response_ns = time.monotonic_ns()
 
@@ -172,7 +200,7 @@ class PendingRequest:
         self.error = self.error or error
         self.release()
 
-    def ran(self, times: RunTimes) -> None:
+    def end_run(self, times: RunTimes) -> None:
         """The run that carried a decoupled model's request is over; its last answer has left before, or is still to come."""
         self.times = times
         if self.on_run is not None:
@@ -182,8 +210,8 @@ class PendingRequest:
         """Completed: let the front end's thread go. Does nothing the second time."""
         if not self._claim.acquire(blocking=False):
             return
-        if self.turn is not None:
-            self.turn.leave()
+        if self.completion_queue is not None:
+            self.completion_queue.release_completed()
         else:
             self.finish()
 
@@ -231,7 +259,7 @@ class Share(NamedTuple):
         )
 
 
-class Suspects:
+class LostRun:
     """The requests of one lost run, and how many instances they have ended since, one by one; under their batcher's lock."""
 
     def __init__(self, members: Sequence[PendingRequest]) -> None:
@@ -239,20 +267,20 @@ class Suspects:
         self.losses = 0
 
 
-class Turnstile:
+class CompletionQueue:
     """Lets completed requests go in the order in which they came: preserve_ordering."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._waiting: deque[PendingRequest] = deque()
 
-    def enter(self, pending: PendingRequest) -> None:
+    def add(self, pending: PendingRequest) -> None:
         """The request has been queued."""
-        pending.turn = self
+        pending.completion_queue = self
         with self._lock:
             self._waiting.append(pending)
 
-    def leave(self) -> None:
+    def release_completed(self) -> None:
         """One more request is completed: let go whoever is next."""
         with self._lock:
             while self._waiting and self._waiting[0].completed:

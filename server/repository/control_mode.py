@@ -17,7 +17,7 @@ from hypersonic.server.repository.override import OverridePolicy
 _TRAVERSAL = re.compile(r"[/\\\0]|\.\.|^\.+$")
 
 
-class ControlMode(StrEnum):
+class ModelControlMode(StrEnum):
     """NONE: all models, once. POLL: whatever the repositories hold at the moment. EXPLICIT: what clients ask for."""
 
     NONE = "none"
@@ -26,13 +26,13 @@ class ControlMode(StrEnum):
 
 
 @dataclass(frozen=True)
-class ModelControl:
+class ModelControlOptions:
     """load_models: at start, with EXPLICIT; "*" = all. complete_config: backends fill in what config.pbtxt leaves out.
 
     load_timeout_s: of one version, 0 = none. load_threads: models loaded side by side. link_roots: see links.py.
     """
 
-    mode: ControlMode = ControlMode.NONE
+    mode: ModelControlMode = ModelControlMode.NONE
     load_models: tuple[str, ...] = ()
     poll_s: float = 15.0
     complete_config: bool = True
@@ -48,15 +48,15 @@ class ModelControl:
     @property
     def loads_all(self) -> bool:
         """Whether every model found at start is loaded."""
-        return self.mode is not ControlMode.EXPLICIT or "*" in self.load_models
+        return self.mode is not ModelControlMode.EXPLICIT or "*" in self.load_models
 
     def check(self) -> None:
         """Raises StartError for options that contradict each other."""
-        if self.load_models and self.mode is not ControlMode.EXPLICIT:
+        if self.load_models and self.mode is not ModelControlMode.EXPLICIT:
             raise StartError("Use of '--load-model' requires setting '--model-control-mode=explicit' as well.")
         if "*" in self.load_models and len(self.load_models) > 1:
             raise StartError("Wildcard character '*' must be the ONLY startup model if specified at all.")
-        if self.mode is ControlMode.POLL and self.poll_s <= 0:
+        if self.mode is ModelControlMode.POLL and self.poll_s <= 0:
             raise StartError("--repository-poll-secs is 0, expected 1 or more with --model-control-mode=poll")
         for root in self.link_roots:
             if not root.is_dir():
@@ -64,7 +64,7 @@ class ModelControl:
 
     def require_explicit(self) -> None:
         """Raises UnavailableError where clients do not decide."""
-        if self.mode is not ControlMode.EXPLICIT:
+        if self.mode is not ModelControlMode.EXPLICIT:
             raise UnavailableError("explicit model load / unload is not allowed if polling is enabled")
 
 
@@ -78,7 +78,7 @@ def check_requested_name(name: str) -> None:
         )
 
 
-def check_brought_name(name: str) -> None:
+def check_override_name(name: str) -> None:
     """Of a load request that brings a configuration or files: one that a directory could have. Raises InvalidRequestError."""
     if not is_model_name(name):
         raise InvalidRequestError(f"invalid model name '{escaped(name)}', {MODEL_NAME_RULE}")

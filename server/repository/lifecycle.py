@@ -72,21 +72,21 @@ class Lifecycle:
         places = find_model(self._directories, name)
         return self._loader.needs(places[0]) if len(places) == 1 else (frozenset(), "")
 
-    def bring(
+    def load(
         self,
         name: str,
         override: Override | None = None,
         chain: tuple[str, ...] = (),
         settled: frozenset[str] = frozenset(),
     ) -> None:
-        """Load a model, or replace what serves under its name; ensembles bring the models they name.
+        """Load a model, or replace what serves under its name; so are the models that an ensemble names.
 
-        chain: the ensembles that need it. settled: models not to be brought: that has just been tried. Raises
+        chain: the ensembles that need it. settled: models not to be loaded: that has just been tried. Raises
         InvalidRequestError, ModelLoadError: a load request's errors.
         """
         plan = self._plan(name, override)
         try:
-            self._bring_members(plan, (*chain, name), settled)
+            self._load_members(plan, (*chain, name), settled)
             with self._turns.of(name):
                 try:
                     self._replace(name, plan)
@@ -111,10 +111,10 @@ class Lifecycle:
         if entry.plan is not plan or not entry.models:
             discard(plan.scratch)
 
-    def try_to_bring(self, name: str, chain: tuple[str, ...] = (), settled: frozenset[str] = frozenset()) -> None:
+    def try_load(self, name: str, chain: tuple[str, ...] = (), settled: frozenset[str] = frozenset()) -> None:
         """The same; what goes wrong is in the index and the log."""
         try:
-            self.bring(name, chain=chain, settled=settled)
+            self.load(name, chain=chain, settled=settled)
         except _CircularError:
             raise
         except ServerError as error:
@@ -151,13 +151,13 @@ class Lifecycle:
         if places or name in self._registry.models:
             self._registry.update(name, lambda entry: replace(entry, reason="" if reason == NOT_FOUND else reason))
 
-    def _bring_members(self, plan: Plan, chain: tuple[str, ...], settled: frozenset[str]) -> None:
+    def _load_members(self, plan: Plan, chain: tuple[str, ...], settled: frozenset[str]) -> None:
         members = {step.model_name for step in plan.config.ensemble} if plan.config else set()
         for member in sorted(members):
             if member in chain:
                 raise _CircularError(f"circular dependency between ensembles: {chain[0]} -> ... -> {chain[-1]} -> {chain[0]}")
             if member not in settled and not self._registry.entry(member).models:
-                self.try_to_bring(member, chain, settled)
+                self.try_load(member, chain, settled)
 
     def _replace(self, name: str, plan: Plan) -> None:
         """The turn is ours. Raises InvalidRequestError."""
@@ -166,7 +166,7 @@ class Lifecycle:
             loading = {version: VersionRecord(ModelState.LOADING) for version in plan.directories}
             self._registry.put(replace(old, versions={**old.versions, **loading}, reason="", plan=plan))
         try:
-            records = self._load(plan, old, insist=bool(old.models) or self.retirements.pending(name))
+            records = self._load_versions(plan, old, insist=bool(old.models) or self.retirements.pending(name))
         except ModelBusyError:
             self._replace_in_place(name, old, plan)
             return
@@ -222,11 +222,11 @@ class Lifecycle:
         rows = dict.fromkeys((*old.versions, *plan.directories), VersionRecord(ModelState.LOADING))
         self._registry.put(replace(old, versions=rows, replacing=True))
         self.retirements.finish(name, old.models)
-        records = self._load(plan, ModelEntry(name), insist=False)
+        records = self._load_versions(plan, ModelEntry(name), insist=False)
         new = ModelEntry(name, records, plan=plan)
         failures = new.failures()
         if not new.models and old.plan is not None and old.plan is not plan:
-            records = self._load(old.plan, ModelEntry(name), insist=False)
+            records = self._load_versions(old.plan, ModelEntry(name), insist=False)
             if any(record.model is not None for record in records.values()):
                 new = ModelEntry(name, records, plan=old.plan, reason=failures)
         self._registry.put(new)
@@ -235,7 +235,7 @@ class Lifecycle:
         if failures:
             raise load_failure(name, failures)
 
-    def _load(self, plan: Plan, old: ModelEntry, *, insist: bool) -> Records:
+    def _load_versions(self, plan: Plan, old: ModelEntry, *, insist: bool) -> Records:
         """Every version of a plan. insist: raises ModelBusyError, with nothing left behind. Raises ModelLoadError."""
         if plan.config is not None and plan.config.ensemble:
             return self._load_ensemble(plan, plan.config)
@@ -275,7 +275,7 @@ class Lifecycle:
             if entry.models:
                 self._check_again(entry.name)
             elif entry.name in self.wanted:
-                self.try_to_bring(entry.name)
+                self.try_load(entry.name)
 
     def _dependents(self, name: str) -> list[ModelEntry]:
         models = self._registry.models
@@ -295,22 +295,22 @@ class Lifecycle:
             decoupled = len(phases_of(config, member)) > 1
         except ServerError as error:
             _LOG.error("'%s' is unloaded: %s", name, error)
-            self.drop(name, str(error))
+            self.unload(name, str(error))
             return
         if any(model.config.decoupled != decoupled for model in self._registry.entry(name).models):
-            self.try_to_bring(name)
+            self.try_load(name)
 
     def _member(self, name: str, version: int) -> ModelConfig:
         return choose(self._registry.entry(name), name, version if version >= 0 else None).config
 
-    def drop(self, name: str, reason: str = "") -> None:
+    def unload(self, name: str, reason: str = "") -> None:
         """Unload a model and the ensembles that name it; requests that are there already are served in the background.
 
         An ensemble's last requests still need its models: those go when the ensemble has ended.
         """
         first, *rest = self._levels(name)
         for top, models in first:
-            self._drop_alone(top, models, reason if top == name else "")
+            self._unload_alone(top, models, reason if top == name else "")
 
         def go() -> None:
             ended = [other for other, _ in first]
@@ -318,7 +318,7 @@ class Lifecycle:
                 for other in ended:
                     self.retirements.finish(other)
                 for other, models in level:
-                    self._drop_alone(other, models, reason if other == name else "")
+                    self._unload_alone(other, models, reason if other == name else "")
                 ended = [other for other, _ in level]
 
         if rest:
@@ -339,7 +339,7 @@ class Lifecycle:
             levels[-1 - height].append((other, self._registry.entry(other).models))
         return levels
 
-    def _drop_alone(self, name: str, models: Sequence[Model], reason: str) -> None:
+    def _unload_alone(self, name: str, models: Sequence[Model], reason: str) -> None:
         """models: what was to be unloaded; what somebody loaded in its place meanwhile stays."""
         with self._turns.of(name):
             entry = self._registry.entry(name)

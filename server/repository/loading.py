@@ -27,7 +27,7 @@ from hypersonic.server.inference.repository import ModelState
 from hypersonic.server.limits.load import LoadLimit
 from hypersonic.server.links import Links, check_links
 from hypersonic.server.repository.agents import check_unchanged, run_agents
-from hypersonic.server.repository.control_mode import ModelControl
+from hypersonic.server.repository.control_mode import ModelControlOptions
 from hypersonic.server.repository.entry import Plan, VersionRecord
 from hypersonic.server.repository.layout import CONFIG, NOT_FOUND, Place, Signature, is_version, scrub, version_directories
 from hypersonic.server.repository.override import Override, discard, stage
@@ -67,7 +67,7 @@ class Loader:
         serve: ServeModel,
         *,
         metrics: MetricsConfig,
-        control: ModelControl,
+        control: ModelControlOptions,
         links: Links,
         on_lost: Callable[[], None],
     ) -> None:

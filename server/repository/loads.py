@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loads: the loads of several models side by side, so that one that is slow or hangs delays none of the others.
 
-A load that is under way for some time makes room for the next one: it may hang. Loads of one lane (models that choose among the
-same cards) come one after another, in order, and wait longer; an ensemble's comes after those of its models.
+A load that is under way for some time makes room for the next one: it may hang. Loads of one queue (models that choose among
+the same cards) come one after another, in order, and wait longer; an ensemble's comes after those of its models.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _LOG = logging.getLogger(__name__)
 
 
 class Load(NamedTuple):
-    """lane: what it shares with others, its name where it shares nothing. after: names whose loads have to be over first."""
+    """queue: what it shares with others, its name where it shares nothing. after: names whose loads have to be over first."""
 
     name: str
-    lane: str
+    queue: str
     after: frozenset[str]
     work: Callable[[], None]
 
@@ -28,17 +28,18 @@ class Load(NamedTuple):
 class Loads:
     """threads: loads under way at a time. Any thread may use it.
 
-    patience_s: after which a load is not counted among them any more. lane_patience_s: after which the next of its lane begins.
+    patience_s: after which a load is not counted among them any more. queue_patience_s: after which the next of its queue
+    begins.
     """
 
-    def __init__(self, threads: int, patience_s: float = 2.0, lane_patience_s: float = 60.0) -> None:
+    def __init__(self, threads: int, patience_s: float = 2.0, queue_patience_s: float = 60.0) -> None:
         self._most = max(1, threads)
-        self._patience_s, self._lane_patience_s = patience_s, lane_patience_s
+        self._patience_s, self._queue_patience_s = patience_s, queue_patience_s
         self._changed = threading.Condition()
         self._waiting: list[Load] = []
         self._running: dict[str, Load] = {}
         self._slow: set[str] = set()
-        self._lanes: dict[str, str] = {}
+        self._queues: dict[str, str] = {}
         self._stopped = False
 
     def start(self, loads: Sequence[Load]) -> None:
@@ -82,17 +83,17 @@ class Loads:
         return (
             len(self._running) - len(self._slow) < self._most
             and load.name not in self._running
-            and load.lane not in self._lanes
+            and load.queue not in self._queues
             and not load.after & self._names()
         )
 
     def _begin(self, load: Load) -> None:
         self._waiting.remove(load)
         self._running[load.name] = load
-        self._lanes[load.lane] = load.name
+        self._queues[load.queue] = load.name
         patience = [
             threading.Timer(self._patience_s, self._lose_patience, (load,)),
-            threading.Timer(self._lane_patience_s, self._leave_lane, (load,)),
+            threading.Timer(self._queue_patience_s, self._leave_queue, (load,)),
         ]
         for timer in patience:
             timer.daemon = True
@@ -105,10 +106,10 @@ class Loads:
                 self._slow.add(load.name)
                 self._go_on()
 
-    def _leave_lane(self, load: Load) -> None:
+    def _leave_queue(self, load: Load) -> None:
         with self._changed:
-            if self._lanes.get(load.lane) == load.name:
-                del self._lanes[load.lane]
+            if self._queues.get(load.queue) == load.name:
+                del self._queues[load.queue]
                 self._go_on()
 
     def _run(self, load: Load, patience: Sequence[threading.Timer]) -> None:
@@ -121,7 +122,7 @@ class Loads:
         with self._changed:
             del self._running[load.name]
             self._slow.discard(load.name)
-            if self._lanes.get(load.lane) == load.name:
-                del self._lanes[load.lane]
+            if self._queues.get(load.queue) == load.name:
+                del self._queues[load.queue]
             self._go_on()
             self._changed.notify_all()

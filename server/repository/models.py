@@ -28,9 +28,9 @@ from hypersonic.server.inference.model import Model
 from hypersonic.server.inference.parameters import LoadParameter
 from hypersonic.server.inference.repository import REPLACEMENT_WAIT_S, UNLOADED, IndexEntry, ModelState, parse_version
 from hypersonic.server.repository.control_mode import (
-    ControlMode,
-    ModelControl,
-    check_brought_name,
+    ModelControlMode,
+    ModelControlOptions,
+    check_override_name,
     check_requested_name,
     poll_failure,
 )
@@ -63,12 +63,12 @@ class ModelRepository:
         serve: ServeModel,
         on_lost: Callable[[], None] = lambda: None,
         *,
-        control: ModelControl | None = None,
+        control: ModelControlOptions | None = None,
         ensembles: Ensembles | None = None,
         metrics: MetricsConfig | None = None,
     ) -> None:
         """Raises StartError for control options that contradict each other."""
-        self.control = control or ModelControl()
+        self.control = control or ModelControlOptions()
         self.control.check()
         links = self.control.links(directories)
         self._directories = links.repositories
@@ -82,7 +82,7 @@ class ModelRepository:
             self._loader,
             self._registry,
             (lambda config, version: ensembles(config, version, self)) if ensembles else None,
-            watched=self.control.mode is ControlMode.POLL,
+            watched=self.control.mode is ModelControlMode.POLL,
         )
         self._stopping = threading.Event()
         self._poller: threading.Thread | None = None
@@ -154,7 +154,7 @@ class ModelRepository:
         Raises StartError for a directory that cannot be read.
         """
         self.check()
-        if self.control.mode is ControlMode.POLL:
+        if self.control.mode is ModelControlMode.POLL:
             names = self._look()
             self._poller = threading.Thread(target=self._poll_on, name="repository poll", daemon=True)
             self._poller.start()
@@ -181,18 +181,18 @@ class ModelRepository:
                     name,
                     _queue_of(name, backend),
                     members & needs.keys() - {name},
-                    partial(self._bring, name, settled),
+                    partial(self._load_one, name, settled),
                 )
                 for name, (members, backend) in needs.items()
             ]
         )
 
-    def _bring(self, name: str, settled: frozenset[str]) -> None:
+    def _load_one(self, name: str, settled: frozenset[str]) -> None:
         entry = self._registry.entry(name)
-        if entry.tried and entry.models and self.control.mode is not ControlMode.POLL:
-            return  # an ensemble brought it
+        if entry.tried and entry.models and self.control.mode is not ModelControlMode.POLL:
+            return  # loaded with an ensemble
         try:
-            self._lifecycle.try_to_bring(name, settled=settled)
+            self._lifecycle.try_load(name, settled=settled)
         finally:
             self._registry.update(name, _tried)
 
@@ -205,12 +205,12 @@ class ModelRepository:
         self.control.require_explicit()
         check_requested_name(name)
         if parameters:
-            check_brought_name(name)
+            check_override_name(name)
         try:
             override = read_override(parameters, self.control.override)
         except ModelLoadError as error:
             raise poll_failure(name, str(error)) from error
-        self._lifecycle.bring(name, override)
+        self._lifecycle.load(name, override)
         self._lifecycle.want((name,))
 
     def unload(self, name: str, *, unload_dependents: bool = False) -> None:
@@ -222,7 +222,7 @@ class ModelRepository:
         self.control.require_explicit()
         self._lifecycle.forget(name)
         members = self._registry.entry(name).members
-        self._lifecycle.drop(name)
+        self._lifecycle.unload(name)
         for member in sorted(members - self._lifecycle.wanted) if unload_dependents else ():
             if not any(member in entry.members and entry.models for entry in self._registry.models.values()):
                 self.unload(member, unload_dependents=True)
@@ -239,7 +239,7 @@ class ModelRepository:
         for name in sorted(self._registry.models.keys() - found.keys()) if not away else ():
             if not self._loads.busy(name):
                 self._lifecycle.forget(name)
-                self._lifecycle.drop(name)
+                self._lifecycle.unload(name)
         changed = [name for name in sorted(found) if not self._loads.busy(name) and self._changed(name, found[name])]
         self._begin(changed)
         return changed

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 
 from hypersonic.server.errors import CancelledError, QueueFullError, QueueTimeoutError, ServerError, UnavailableError
 from hypersonic.server.inference.answer import Answer
-from hypersonic.server.inference.pending import PendingRequest, Share, Turnstile
-from hypersonic.server.scheduling.batch import NOTHING, Due
+from hypersonic.server.inference.pending import CompletionQueue, PendingRequest, Share
+from hypersonic.server.scheduling.batch import NO_BATCH, NextBatch
 from hypersonic.server.scheduling.fair_queue import FairQueue
-from hypersonic.server.scheduling.lost_run import suspect
+from hypersonic.server.scheduling.lost_run import mark_lost
 from hypersonic.server.scheduling.rule import BatchRule, Take, Wait, choose_batch
 
 #: a request that was in this many runs whose instance was lost is not tried on another one
@@ -25,7 +25,7 @@ MAX_TIMEOUTS = 2
 
 
 class DynamicBatcher:
-    """Front ends' threads enqueue and withdraw; whoever runs batches takes them, lands them or puts them back.
+    """Front ends' threads enqueue and withdraw; whoever runs batches takes them, ends their runs or puts them back.
 
     lock: reentrant; guards the queue, and whatever a scheduler has to change in one step with it. changed: under this lock,
     notified when something else than a new request may have made a batch due.
@@ -39,7 +39,7 @@ class DynamicBatcher:
         self.lock = threading.RLock()
         self.changed = threading.Condition(self.lock)
         self._queue = FairQueue(fair=not rule.keep_order)
-        self._turnstile = Turnstile() if rule.keep_order else None
+        self._completion_queue = CompletionQueue() if rule.keep_order else None
         self._closed: ServerError | None = None
         self._suspended: ServerError | None = None
 
@@ -70,8 +70,8 @@ class DynamicBatcher:
             pending.expires_ns = now + 1000 * timeout_us if timeout_us else 0
             pending.size_bytes = request.size_bytes
             self._queue.add(pending)
-            if self._turnstile is not None:
-                self._turnstile.enter(pending)
+            if self._completion_queue is not None:
+                self._completion_queue.add(pending)
 
     def _waiting(self, level: int) -> int:
         if not self.rule.levels:
@@ -99,7 +99,7 @@ class DynamicBatcher:
                     self._fail(pending, QueueTimeoutError())
             return max(1, self._queue.expires_ns - now_ns) if self._queue.expires_ns else 0
 
-    def take(self, last: PendingRequest | None = None, instance: int = 0) -> Due:  # noqa: ARG002
+    def take(self, last: PendingRequest | None = None, instance: int = 0) -> NextBatch:  # noqa: ARG002
         """The next batch, if one is due. last: only one that this request is in to the end, with all before it.
 
         instance: which one would run it; any may here.
@@ -114,11 +114,11 @@ class DynamicBatcher:
                 closing=self._closed is not None,
             )
             if isinstance(choice, Wait):
-                return Due((), max(1, choice.until_ns - now_ns)) if choice.until_ns else NOTHING
+                return NextBatch((), max(1, choice.until_ns - now_ns)) if choice.until_ns else NO_BATCH
             shares = self._take(choice, last)
             for share in shares:
                 share.pending.in_flight += 1
-            return Due(shares, 0)
+            return NextBatch(shares, 0)
 
     def _take(self, choice: Take, last: PendingRequest | None) -> tuple[Share, ...]:
         """The chosen shares out of the queue; none where `last` is not the last of them to the end."""
@@ -128,10 +128,10 @@ class DynamicBatcher:
             return ()
         return (self._queue.cut(choice.rows),) if cut else self._queue.take(choice.requests)
 
-    def keep(self, share: Share, answer: Answer) -> None:
-        """The run's answer to a share, before it lands: nothing of it is kept here."""
+    def keep_state(self, share: Share, answer: Answer) -> None:
+        """The run's answer to a share, before the run ends: nothing of it is kept here."""
 
-    def land(self, share: Share) -> bool:
+    def end_run(self, share: Share) -> bool:
         """A run with this share is over. Whether it was the request's last, so that the request is to be completed."""
         pending = share.pending
         with self.lock:
@@ -154,7 +154,7 @@ class DynamicBatcher:
         """The instance was lost: these shares go back to their places in the queue, each to run again alone.
 
         Requests that did not fare better before fail with `error`: they may be what ends the instances. So do requests that
-        were answered in part already, and suspects given up together.
+        were answered in part already, and those given up together.
         """
         hopeless: list[Share] = []
         with self.lock:
@@ -172,13 +172,13 @@ class DynamicBatcher:
                 self._queue.insert(share)
             for share in hopeless:
                 self.fail([share], CancelledError() if share.pending.cancelled else error)
-            self._give_up(suspect(lost), error)
+            self._give_up(mark_lost(lost), error)
             self.changed.notify_all()
 
-    def _give_up(self, suspects: Sequence[PendingRequest], error: ServerError) -> None:
+    def _give_up(self, given_up: Sequence[PendingRequest], error: ServerError) -> None:
         """None of these runs again, because others of their run have ended too many instances. The lock is held."""
         text = f"{error}; not tried again: other requests of its batch have ended the process or card one by one"
-        for pending in suspects:
+        for pending in given_up:
             if self._queue.remove(pending):
                 self._fail(pending, UnavailableError(text))
 

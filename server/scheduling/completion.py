@@ -6,39 +6,31 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
-from typing import Protocol
 
 from hypersonic.server.errors import BackendError, ServerError
 from hypersonic.server.inference.answer import Answer, Output
 from hypersonic.server.inference.backend import Slot
 from hypersonic.server.inference.pending import Part, PendingRequest, Share
+from hypersonic.server.scheduling.batch import Batcher
 from hypersonic.server.statistics.times import RunTimes, join_times
 
 _LOG = logging.getLogger(__name__)
 
 
-class Landing(Protocol):
-    def keep(self, share: Share, answer: Answer) -> None:
-        """What of the answer the next request needs."""
-
-    def land(self, share: Share) -> bool:
-        """Whether this was the request's last share under way, so that it is to be completed."""
-
-
-def prepare(slot: Slot, index: int, share: Share, times: RunTimes, batcher: Landing) -> bool:
+def frame_answer(slot: Slot, index: int, share: Share, times: RunTimes, batcher: Batcher) -> bool:
     """Frame what the run answers to its share; whether the request is complete now. Raises nothing."""
     pending = share.pending
     try:
         answer = slot.answer(index)
-        batcher.keep(share, answer)
+        batcher.keep_state(share, answer)
         if not share.whole:
             answered = _copy(answer)
             pending.parts.append(Part(share.first_row, answered, times._replace(answered_ns=time.monotonic_ns())))
     except Exception as error:  # noqa: BLE001 - one answer that cannot be had must not take the instance down
-        pending.error = _failure(error)
-        batcher.land(share)
+        pending.error = _server_error(error)
+        batcher.end_run(share)
         return False
-    if not batcher.land(share):
+    if not batcher.end_run(share):
         return False
     _complete(pending, answer, share, times)
     return True
@@ -51,13 +43,13 @@ def _complete(pending: PendingRequest, answer: Answer, share: Share, times: RunT
         else:
             pending.parts.sort(key=lambda part: part.first_row)
             pending.prepare(
-                _joined([part.answer for part in pending.parts]), join_times([part.times for part in pending.parts])
+                _join_answers([part.answer for part in pending.parts]), join_times([part.times for part in pending.parts])
             )
     except Exception as error:  # noqa: BLE001 - the same
-        pending.error = _failure(error)
+        pending.error = _server_error(error)
 
 
-def _failure(error: Exception) -> ServerError:
+def _server_error(error: Exception) -> ServerError:
     if isinstance(error, ServerError):
         return error
     _LOG.exception("an answer could not be framed")
@@ -69,13 +61,13 @@ def _copy(answer: Answer) -> Answer:
     return answer._replace(outputs=tuple(o._replace(chunks=[bytes(chunk) for chunk in o.chunks]) for o in answer.outputs))
 
 
-def _joined(answers: Sequence[Answer]) -> Answer:
+def _join_answers(answers: Sequence[Answer]) -> Answer:
     """The answers to consecutive rows as one."""
     outputs = zip(*(answer.outputs for answer in answers), strict=True)
-    return Answer(tuple(_join(parts) for parts in outputs), answers[0].parameters)
+    return Answer(tuple(_join_outputs(parts) for parts in outputs), answers[0].parameters)
 
 
-def _join(parts: Sequence[Output]) -> Output:
+def _join_outputs(parts: Sequence[Output]) -> Output:
     first = parts[0]
     return first._replace(
         shape=(sum(part.shape[0] for part in parts), *first.shape[1:]),

@@ -50,7 +50,7 @@ class FairQueue:
         """The shares as the batching rule sees them, in their order."""
         for share in self._shares:
             pending = share.pending
-            yield QueuedRows(share.rows, pending.enqueued_ns, pending.request.group, pending.suspects is not None)
+            yield QueuedRows(share.rows, pending.enqueued_ns, pending.request.group, pending.lost_run is not None)
 
     def add(self, pending: PendingRequest) -> None:
         """A new request, whole. Its level and expires_ns are set."""

@@ -33,8 +33,8 @@ from hypersonic.server.errors import (
 from hypersonic.server.inference.backend import Instance
 from hypersonic.server.inference.pending import PendingRequest
 from hypersonic.server.scheduling.batch import Batcher
-from hypersonic.server.scheduling.completion import prepare
-from hypersonic.server.scheduling.instance import Flight, Lane
+from hypersonic.server.scheduling.completion import frame_answer
+from hypersonic.server.scheduling.instance import InstanceState, RunningBatch
 from hypersonic.server.statistics.model import ModelStatistics
 from hypersonic.server.statistics.times import RunTimes
 
@@ -62,10 +62,10 @@ class Scheduler:
         on_lost: Callable[[], None] = lambda: None,
     ) -> None:
         self.batcher = batcher
-        self._primary = tuple(Lane(instance, index) for index, instance in enumerate(instances))
-        self._standby = tuple(Lane(instance, len(instances) + i, standby=True) for i, instance in enumerate(standby))
-        self._lanes = self._primary + self._standby
-        self.figures = {lane.name: lane.figures for lane in self._lanes}
+        self._primary = tuple(InstanceState(instance, index) for index, instance in enumerate(instances))
+        self._standby = tuple(InstanceState(instance, len(instances) + i, standby=True) for i, instance in enumerate(standby))
+        self._instances = self._primary + self._standby
+        self.figures = {state.name: state.figures for state in self._instances}
         self._statistics = statistics
         self._label = label
         self._decoupled = decoupled
@@ -78,9 +78,9 @@ class Scheduler:
         self._timekeeper: threading.Thread | None = None
         self._lost: dict[str, str] = {}
         self._runners = [
-            threading.Thread(target=self._run, name=f"{label}:{lane.name}:{index}", daemon=True)
-            for lane in self._lanes
-            for index in range(len(lane.free))
+            threading.Thread(target=self._run_batches, name=f"{label}:{state.name}:{index}", daemon=True)
+            for state in self._instances
+            for index in range(len(state.free))
         ]
         for runner in self._runners:
             runner.start()
@@ -88,12 +88,12 @@ class Scheduler:
     @property
     def in_service(self) -> bool:
         """Whether any instance takes requests, or soon will again."""
-        return any(lane.figures.in_service or lane.reviving for lane in self._lanes)
+        return any(state.figures.in_service or state.reviving for state in self._instances)
 
     @property
     def on_standby(self) -> bool:
         """Whether only the instances for such cases are left."""
-        return bool(self._standby) and not any(lane.figures.in_service or lane.reviving for lane in self._primary)
+        return bool(self._standby) and not any(state.figures.in_service or state.reviving for state in self._primary)
 
     @property
     def reason(self) -> str:
@@ -104,7 +104,7 @@ class Scheduler:
     def waiting(self) -> int:
         """Requests in the queue, and in slots whose run is behind another one's."""
         with self._lock:
-            in_slots = {pending for lane in self._lanes for pending in lane.waiting}
+            in_slots = {pending for state in self._instances for pending in state.waiting}
             return len(self.batcher) + sum(not pending.waiting and not pending.null for pending in in_slots)
 
     @property
@@ -119,13 +119,13 @@ class Scheduler:
         """
         with self._lock:
             self.batcher.enqueue(pending)
-            flight = self._board(pending)[0] if here else None
-            if flight is None:
-                self._call_runner()
+            batch = self._dispatch(pending)[0] if here else None
+            if batch is None:
+                self._wake_runner()
                 if pending.expires_ns:
                     self._keep_time()
-        if flight is not None:
-            self._fly(flight)
+        if batch is not None:
+            self._run(batch)
 
     def _keep_time(self) -> None:
         """A request with a timeout waits: somebody has to tell it when its time has come, also while every slot is busy, which
@@ -151,105 +151,106 @@ class Scheduler:
             runner.join(max(0.0, deadline - time.monotonic()))
         return not any(runner.is_alive() for runner in self._runners)
 
-    def _run(self) -> None:
-        while (flight := self._next()) is not None:
-            self._fly(flight)
+    def _run_batches(self) -> None:
+        """A runner, until there will never be a batch again."""
+        while (batch := self._next()) is not None:
+            self._run(batch)
 
-    def _next(self) -> Flight | None:
+    def _next(self) -> RunningBatch | None:
         """Wait until a batch is due and a slot is free; None when there will never be one again."""
         with self._lock:
             while True:
-                flight, patience_ns = self._board()
-                if flight is not None:
-                    self._call_runner()
-                    return flight
+                batch, wait_ns = self._dispatch()
+                if batch is not None:
+                    self._wake_runner()
+                    return batch
                 if self._ended:
                     return None
-                self._changed.wait(patience_ns / 1e9 if patience_ns else None)
+                self._changed.wait(wait_ns / 1e9 if wait_ns else None)
 
-    def _board(self, last: PendingRequest | None = None) -> tuple[Flight | None, int]:
-        """(a flight, 0), or (None, ns until it is worth asking again); last as for DynamicBatcher.take. The lock is held."""
-        patience_ns = 0
-        for lane in self._boardable():
-            due = self.batcher.take(last, lane.index)
+    def _dispatch(self, last: PendingRequest | None = None) -> tuple[RunningBatch | None, int]:
+        """(a batch, 0), or (None, ns until it is worth asking again); last as for DynamicBatcher.take. The lock is held."""
+        wait_ns = 0
+        for state in self._available():
+            due = self.batcher.take(last, state.index)
             if due.shares:
-                return lane.board(due.shares), 0
-            patience_ns = min(patience_ns, due.patience_ns) if patience_ns and due.patience_ns else due.patience_ns
-        return None, patience_ns
+                return state.dispatch(due.shares), 0
+            wait_ns = min(wait_ns, due.wait_ns) if wait_ns and due.wait_ns else due.wait_ns
+        return None, wait_ns
 
-    def _boardable(self) -> Sequence[Lane]:
+    def _available(self) -> Sequence[InstanceState]:
         """Instances with a free slot: the one that has the most, or all where it matters which one."""
-        lanes = self._standby if self._standby and self.on_standby else self._primary
+        states = self._standby if self._standby and self.on_standby else self._primary
         if self.batcher.pinned:
-            return [lane for lane in lanes if lane.free]
-        freest = lanes[0] if len(lanes) == 1 else max(lanes, key=lambda lane: len(lane.free))
+            return [state for state in states if state.free]
+        freest = states[0] if len(states) == 1 else max(states, key=lambda state: len(state.free))
         return (freest,) if freest.free else ()
 
-    def _call_runner(self) -> None:
-        """A request waits or a slot got free: somebody has to look whether that makes a flight. The lock is held."""
-        if len(self.batcher) and self._boardable():
+    def _wake_runner(self) -> None:
+        """A request waits or a slot got free: somebody has to look whether that makes a batch. The lock is held."""
+        if len(self.batcher) and self._available():
             self._changed.notify()
 
     @property
     def _ended(self) -> bool:
         """Closed, and no request is left that could still want a slot. The lock is held."""
-        return self.batcher.closed and not len(self.batcher) and not any(lane.taken for lane in self._lanes)
+        return self.batcher.closed and not len(self.batcher) and not any(state.taken for state in self._instances)
 
-    def _fly(self, flight: Flight) -> None:
+    def _run(self, batch: RunningBatch) -> None:
         """Run a batch and complete its requests. Raises nothing."""
         try:
-            answered = self._carry(flight)
+            answered = self._execute(batch)
         except InstanceLostError as error:
             answered = None
-            self._retire(flight.lane, error)
+            self._retire(batch.state, error)
         except Exception as error:  # noqa: BLE001 - the last line of defence: the requests must not wait for ever
             answered = None
-            _LOG.exception("%s: instance %s stopped", self._label, flight.lane.name)
-            self._retire(flight.lane, BackendError(f"instance {flight.lane.name} failed: {type(error).__name__}"))
+            _LOG.exception("%s: instance %s stopped", self._label, batch.state.name)
+            self._retire(batch.state, BackendError(f"instance {batch.state.name} failed: {type(error).__name__}"))
         finally:
-            self._leave(flight)
+            self._release_slot(batch)
         if answered is not None:
-            self._release(flight, *answered)
+            self._release_requests(batch, *answered)
 
-    def _carry(self, flight: Flight) -> tuple[RunTimes, list[PendingRequest]] | None:
+    def _execute(self, batch: RunningBatch) -> tuple[RunTimes, list[PendingRequest]] | None:
         """One run from its start to the framed answers; None when there is nothing to answer."""
         try:
-            flight.start()
-            launched = flight.slot.finish()
+            batch.start()
+            execution = batch.slot.finish()
         except InstanceLostError:
             raise
         except BackendError as error:
-            self._fail(flight, error)
+            self._fail(batch, error)
             return None
         with self._lock:
-            if not flight.lane.land(flight, launched.done_ns):
+            if not batch.state.complete(batch, execution.done_ns):
                 return None
-            times = flight.lane.add_run(flight, launched)
-        return times, self._answer(flight, times)
+            times = batch.state.add_run(batch, execution)
+        return times, self._answer(batch, times)
 
-    def _fail(self, flight: Flight, error: BackendError) -> None:
-        _LOG.error("%s: a run on %s failed: %s", self._label, flight.lane.name, error)
+    def _fail(self, batch: RunningBatch, error: BackendError) -> None:
+        _LOG.error("%s: a run on %s failed: %s", self._label, batch.state.name, error)
         with self._lock:
-            if flight.lane.land(flight, time.monotonic_ns()):
-                self.batcher.fail(flight.shares, error)
-        if not flight.lane.instance.in_service:  # the run failed, and there will be no other one
-            self._retire(flight.lane, error)
+            if batch.state.complete(batch, time.monotonic_ns()):
+                self.batcher.fail(batch.shares, error)
+        if not batch.state.instance.in_service:  # the run failed, and there will be no other one
+            self._retire(batch.state, error)
 
-    def _answer(self, flight: Flight, times: RunTimes) -> list[PendingRequest]:
+    def _answer(self, batch: RunningBatch, times: RunTimes) -> list[PendingRequest]:
         """Frame the answers out of the slot; the requests that are complete now."""
         ready: list[PendingRequest] = []
-        for index, share in enumerate(flight.shares):
+        for index, share in enumerate(batch.shares):
             if self._decoupled:
-                share.pending.ran(times)
-                self.batcher.land(share)
-            elif prepare(flight.slot, index, share, times, self.batcher):
+                share.pending.end_run(times)
+                self.batcher.end_run(share)
+            elif frame_answer(batch.slot, index, share, times, self.batcher):
                 ready.append(share.pending)
         return ready
 
-    def _release(self, flight: Flight, times: RunTimes, ready: Sequence[PendingRequest]) -> None:
+    def _release_requests(self, batch: RunningBatch, times: RunTimes, ready: Sequence[PendingRequest]) -> None:
         """Let the requests' threads go."""
         # counted before any client knows, so that whoever asks after an answer finds it in the statistics
-        rows = sum([share.rows for share in flight.shares if not share.pending.null])
+        rows = sum([share.rows for share in batch.shares if not share.pending.null])
         last = ready[-1].times if ready else None
         # a run of one request counts what the request counts
         answered_ns = last.answered_ns if last is not None else time.monotonic_ns()
@@ -257,25 +258,25 @@ class Scheduler:
         for pending in ready:
             pending.release()
 
-    def _leave(self, flight: Flight) -> None:
+    def _release_slot(self, batch: RunningBatch) -> None:
         with self._lock:
-            flight.lane.leave(flight)
-            self._call_runner()
+            batch.state.release(batch)
+            self._wake_runner()
             if self._ended:
                 self._changed.notify_all()
-            if not flight.lane.figures.in_service:
+            if not batch.state.figures.in_service:
                 self._let_go.notify_all()
 
-    def _retire(self, lane: Lane, error: BackendError) -> None:
+    def _retire(self, state: InstanceState, error: BackendError) -> None:
         """The instance is out of service; what it had in flight goes to another one, or waits until this one is back.
 
         Every thread with a run on it comes here; the first one acts for all. Instances that went with it (the card is gone)
         retire too, before a request is tried on them.
         """
         with self._lock:
-            lane.figures.timeouts += isinstance(error, InstanceTimeoutError)
-            working = [other for other in self._lanes if other.figures.in_service]
-            lost = [other for other in working if other is lane or not other.instance.in_service]
+            state.figures.timeouts += isinstance(error, InstanceTimeoutError)
+            working = [other for other in self._instances if other.figures.in_service]
+            lost = [other for other in working if other is state or not other.instance.in_service]
             shares = [share for other in lost for share in other.retire()]
             for other in lost:
                 other.reviving = True
@@ -289,59 +290,59 @@ class Scheduler:
             name = f"{self._label}:{other.name}:revive"
             threading.Thread(target=self._revive, args=(other,), name=name, daemon=True).start()
 
-    def _revive(self, lane: Lane) -> None:
+    def _revive(self, state: InstanceState) -> None:
         """Bring an instance back, or find that it is gone for good."""
         with self._lock:
-            self._let_go.wait_for(lambda: not lane.taken)
+            self._let_go.wait_for(lambda: not state.taken)
         pauses_s = iter(_REVIVE_AFTER_S)
         while True:
             try:
-                if lane.instance.revive():
-                    self._restore(lane)
+                if state.instance.revive():
+                    self._restore(state)
                     return
                 break
             except InstanceAwayError as error:
-                if not self._wait_away(lane, error):
+                if not self._wait_away(state, error):
                     return
             except BackendError as error:
-                _LOG.warning("%s: %s could not be brought back: %s", self._label, lane.name, error)
+                _LOG.warning("%s: %s could not be brought back: %s", self._label, state.name, error)
                 pause_s = next(pauses_s, None)
                 if pause_s is None:
                     break
                 time.sleep(pause_s)
             except Exception:  # noqa: BLE001 - requests wait for this thread
-                _LOG.exception("%s: %s cannot be brought back", self._label, lane.name)
+                _LOG.exception("%s: %s cannot be brought back", self._label, state.name)
                 break
-        self._give_up(lane, self.batcher.abandon)
+        self._give_up(state, self.batcher.abandon)
 
-    def _wait_away(self, lane: Lane, error: InstanceAwayError) -> bool:
+    def _wait_away(self, state: InstanceState, error: InstanceAwayError) -> bool:
         """Nobody waits for the instance; until it is worth looking again. False: the scheduler is being closed."""
-        if lane.reviving:
-            _LOG.warning("%s: %s is looked for every %g s: %s", self._label, lane.name, error.retry_s, error)
-            self._give_up(lane, self.batcher.suspend)
+        if state.reviving:
+            _LOG.warning("%s: %s is looked for every %g s: %s", self._label, state.name, error.retry_s, error)
+            self._give_up(state, self.batcher.suspend)
         with self._lock:
             return not self._let_go.wait_for(lambda: self.batcher.closed, error.retry_s)
 
-    def _restore(self, lane: Lane) -> None:
+    def _restore(self, state: InstanceState) -> None:
         with self._lock:
             back = not self.in_service
-            lane.restore()
-            self._lost.pop(lane.name, None)
+            state.restore()
+            self._lost.pop(state.name, None)
             self.batcher.resume()
             self._changed.notify_all()
-        _LOG.info("%s: %s is back in service", self._label, lane.name)
+        _LOG.info("%s: %s is back in service", self._label, state.name)
         if back:
             self._on_lost()
 
-    def _give_up(self, lane: Lane, refuse: Callable[[ServerError], None]) -> None:
+    def _give_up(self, state: InstanceState, refuse: Callable[[ServerError], None]) -> None:
         """Requests wait for the instance no more. refuse: what becomes of them when it was the last one."""
         with self._lock:
-            given_up, lane.reviving = lane.reviving, False
+            given_up, state.reviving = state.reviving, False
             last = not self.in_service
             if last:
                 refuse(UnavailableError(f"{self._label}: {self.reason}"))
             self._changed.notify_all()
-        if self.on_standby and given_up and not lane.figures.standby:
+        if self.on_standby and given_up and not state.figures.standby:
             _LOG.warning("%s: the standby instances take over: %s", self._label, self.losses)
         if last and given_up:
             _LOG.error("%s: %s", self._label, self.reason)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """SequenceBatcher: the queue of a model with sequence_batching.
 
-Requests with one correlation ID form a sequence, from its START to its END. A sequence has a seat at one instance for life,
-because models keep state there; its requests run one after another. Sequences that find no seat wait for one.
+Requests with one correlation ID form a sequence, from its START to its END. A sequence has a slot at one instance for life,
+because models keep state there; its requests run one after another. Sequences that find no slot wait for one.
 
-    direct: a seat is a place in the batch. Each run takes the next request of every seat that has one; seats in between that
+    direct: a slot is a place in the batch. Each run takes the next request of every slot that has one; slots in between that
             have none get a null request (READY is false, inputs are zero), so that a model may keep state by place.
-    oldest: an instance has max_candidate_sequences seats; a run takes one request each of some of them, oldest first.
+    oldest: an instance has max_candidate_sequences slots; a run takes one request each of some of them, oldest first.
 
 Texts and values are Triton's sequence batcher's. When an instance is lost, so is the state of its sequences: their requests
 fail, and the clients start them again.
@@ -23,19 +23,19 @@ from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.errors import InvalidTensorError, ServerError, UnavailableError
 from hypersonic.server.inference.answer import Answer
 from hypersonic.server.inference.pending import PendingRequest, Share
-from hypersonic.server.scheduling.batch import NOTHING, Due
+from hypersonic.server.scheduling.batch import NO_BATCH, NextBatch
 from hypersonic.server.scheduling.sequence_tensors import SequenceTensors
 
 
-class Line:
-    """One sequence: what waits, and where it sits. seat: in the batch, -1 = it has none yet."""
+class OpenSequence:
+    """One sequence, from its START to its END: what waits, and its slot: a place in the batch, -1 = it has none yet."""
 
-    __slots__ = ("ended", "id", "in_flight", "instance", "last_ns", "seat", "state", "waiting")
+    __slots__ = ("ended", "id", "in_flight", "instance", "last_ns", "slot", "state", "waiting")
 
     def __init__(self, sequence_id: int | str, now_ns: int) -> None:
         self.id = sequence_id
         self.waiting: deque[PendingRequest] = deque()
-        self.instance = self.seat = -1
+        self.instance = self.slot = -1
         self.in_flight: PendingRequest | None = None
         #: END has been queued
         self.ended = False
@@ -48,7 +48,7 @@ class Line:
 
 
 class SequenceBatcher:
-    """The interface of DynamicBatcher. capacity_rows: of a run. instances: each has seats of its own."""
+    """The interface of DynamicBatcher. capacity_rows: of a run. instances: each has slots of its own."""
 
     pinned = True
 
@@ -62,17 +62,17 @@ class SequenceBatcher:
         self._direct = config.sequence.strategy == "direct"
         self._capacity = capacity_rows if self._batched else 1
         self._tensors = SequenceTensors(config)
-        places = max(1, self._capacity if self._direct else config.sequence.max_candidate_sequences or self._capacity)
-        self._seats: list[list[Line | None]] = [[None] * places for _ in range(instances)]
-        self._lines: dict[int | str, Line] = {}
-        self._standing: deque[Line] = deque()
-        self._of: dict[PendingRequest, Line] = {}
-        self._flying: set[int] = set()
+        slots = max(1, self._capacity if self._direct else config.sequence.max_candidate_sequences or self._capacity)
+        self._slots: list[list[OpenSequence | None]] = [[None] * slots for _ in range(instances)]
+        self._sequences: dict[int | str, OpenSequence] = {}
+        self._backlog: deque[OpenSequence] = deque()
+        self._by_request: dict[PendingRequest, OpenSequence] = {}
+        self._running: set[int] = set()
         self._closed: ServerError | None = None
         self._suspended: ServerError | None = None
 
     def __len__(self) -> int:
-        return sum(line.in_flight is not pending for pending, line in self._of.items())
+        return sum(sequence.in_flight is not pending for pending, sequence in self._by_request.items())
 
     @property
     def closed(self) -> bool:
@@ -85,14 +85,14 @@ class SequenceBatcher:
                 raise refusal.copy()
             now_ns = time.monotonic_ns()
             self._forget_idle(now_ns)
-            line = self._line(pending, now_ns)
-            pending.enqueued_ns = line.last_ns = now_ns
+            sequence = self._find_sequence(pending, now_ns)
+            pending.enqueued_ns = sequence.last_ns = now_ns
             pending.size_bytes = pending.request.size_bytes
             pending.waiting = 1
-            line.waiting.append(pending)
-            self._of[pending] = line
+            sequence.waiting.append(pending)
+            self._by_request[pending] = sequence
 
-    def _line(self, pending: PendingRequest, now_ns: int) -> Line:
+    def _find_sequence(self, pending: PendingRequest, now_ns: int) -> OpenSequence:
         """The request's sequence; a new one where it starts."""
         request = pending.request
         mark = request.sequence
@@ -105,116 +105,123 @@ class SequenceBatcher:
                 f"inference request to model '{self._name}' must specify batch-size 1 due to requirements of sequence batcher"
             )
         self._tensors.check(mark.id)
-        line = self._lines.get(mark.id)
-        if not mark.start and (line is None or line.ended):
+        sequence = self._sequences.get(mark.id)
+        if not mark.start and (sequence is None or sequence.ended):
             raise InvalidTensorError(
                 f"inference request for sequence {mark.id} to model '{self._name}' must specify the START flag on the "
                 "first request of the sequence"
             )
-        if line is None:
-            line = self._lines[mark.id] = Line(mark.id, now_ns)
-            self._standing.append(line)
-            self._seat_standing()
-        line.ended = mark.end
-        return line
+        if sequence is None:
+            sequence = self._sequences[mark.id] = OpenSequence(mark.id, now_ns)
+            self._backlog.append(sequence)
+            self._assign_backlog()
+        sequence.ended = mark.end
+        return sequence
 
-    def _seat_standing(self) -> None:
-        """Give free seats to the sequences that wait longest, at the instance with the most of them."""
-        while self._standing:
-            instance = max(range(len(self._seats)), key=lambda i: self._seats[i].count(None))
-            if None not in self._seats[instance]:
+    def _assign_backlog(self) -> None:
+        """Give free slots to the sequences that wait longest, at the instance with the most of them."""
+        while self._backlog:
+            instance = max(range(len(self._slots)), key=lambda i: self._slots[i].count(None))
+            if None not in self._slots[instance]:
                 return
-            line = self._standing.popleft()
-            line.instance, line.seat = instance, self._seats[instance].index(None)
-            self._seats[instance][line.seat] = line
+            sequence = self._backlog.popleft()
+            sequence.instance, sequence.slot = instance, self._slots[instance].index(None)
+            self._slots[instance][sequence.slot] = sequence
 
     def _forget_idle(self, now_ns: int) -> int:
         """End sequences whose clients are silent for too long; ns until the next one may be, 0 = none."""
         limit_ns = 1000 * self._rule.max_idle_us
-        idle = [line for line in self._lines.values() if line.idle]
-        for line in idle:
-            if now_ns - line.last_ns >= limit_ns:
-                self._dismiss(line)
-        left = [line.last_ns + limit_ns - now_ns for line in idle if now_ns - line.last_ns < limit_ns]
+        idle = [sequence for sequence in self._sequences.values() if sequence.idle]
+        for sequence in idle:
+            if now_ns - sequence.last_ns >= limit_ns:
+                self._close_sequence(sequence)
+        left = [sequence.last_ns + limit_ns - now_ns for sequence in idle if now_ns - sequence.last_ns < limit_ns]
         return max(1, min(left)) if left else 0
 
-    def _dismiss(self, line: Line) -> None:
-        """The sequence is over: its seat is free."""
-        if self._lines.get(line.id) is line:
-            del self._lines[line.id]
-        if line.seat >= 0:
-            self._seats[line.instance][line.seat] = None
-            line.seat = -1
-        elif line in self._standing:
-            self._standing.remove(line)
-        self._seat_standing()
+    def _close_sequence(self, sequence: OpenSequence) -> None:
+        """The sequence is over: its slot is free."""
+        if self._sequences.get(sequence.id) is sequence:
+            del self._sequences[sequence.id]
+        if sequence.slot >= 0:
+            self._slots[sequence.instance][sequence.slot] = None
+            sequence.slot = -1
+        elif sequence in self._backlog:
+            self._backlog.remove(sequence)
+        self._assign_backlog()
 
-    def take(self, last: PendingRequest | None = None, instance: int = 0) -> Due:
+    def take(self, last: PendingRequest | None = None, instance: int = 0) -> NextBatch:
         """The next batch of one instance. last: only one that this request is in."""
         with self.lock:
             now_ns = time.monotonic_ns()
-            idle_ns = self._forget_idle(now_ns) if self._standing else 0
-            if instance in self._flying or instance >= len(self._seats):
-                return NOTHING
+            idle_ns = self._forget_idle(now_ns) if self._backlog else 0
+            if instance in self._running or instance >= len(self._slots):
+                return NO_BATCH
             ready = self._ready(instance)
             if not ready:
-                return Due((), idle_ns)
+                return NextBatch((), idle_ns)
             left_ns = self._left_ns(instance, ready, now_ns)
             if left_ns > 0 and self._closed is None:
-                return Due((), min(left_ns, idle_ns or left_ns))
-            if last is not None and all(line.waiting[0] is not last for line in ready):
-                return NOTHING
-            return Due(tuple(self._board(instance, ready)), 0)
+                return NextBatch((), min(left_ns, idle_ns or left_ns))
+            if last is not None and all(sequence.waiting[0] is not last for sequence in ready):
+                return NO_BATCH
+            return NextBatch(tuple(self._dispatch(instance, ready)), 0)
 
-    def _ready(self, instance: int) -> list[Line]:
-        """Sequences whose next requests may share a run: by seat, or the oldest ones."""
-        found = [line for line in self._seats[instance] if line is not None and line.waiting and line.in_flight is None]
-        found.sort(key=lambda line: line.waiting[0].enqueued_ns)
-        alike = [line for line in found if line.waiting[0].request.group == found[0].waiting[0].request.group]
+    def _ready(self, instance: int) -> list[OpenSequence]:
+        """Sequences whose next requests may share a run: by slot, or the oldest ones."""
+        waiting = [
+            sequence
+            for sequence in self._slots[instance]
+            if sequence is not None and sequence.waiting and sequence.in_flight is None
+        ]
+        waiting.sort(key=lambda sequence: sequence.waiting[0].enqueued_ns)
+        together = [
+            sequence for sequence in waiting if sequence.waiting[0].request.group == waiting[0].waiting[0].request.group
+        ]
         if self._direct:
-            return sorted(alike, key=lambda line: line.seat)
-        return alike[: self._capacity]
+            return sorted(together, key=lambda sequence: sequence.slot)
+        return together[: self._capacity]
 
-    def _left_ns(self, instance: int, ready: Sequence[Line], now_ns: int) -> int:
+    def _left_ns(self, instance: int, ready: Sequence[OpenSequence], now_ns: int) -> int:
         """How long the batch may still wait for more requests."""
         rule = self._rule
-        left_ns = min(line.waiting[0].enqueued_ns for line in ready) + 1000 * rule.max_queue_delay_us - now_ns
-        seated = len(self._seats[instance]) - self._seats[instance].count(None)
+        left_ns = min(sequence.waiting[0].enqueued_ns for sequence in ready) + 1000 * rule.max_queue_delay_us - now_ns
+        assigned = len(self._slots[instance]) - self._slots[instance].count(None)
         if self._direct:
-            return left_ns if len(ready) < rule.minimum_slot_utilization * seated else 0
-        if len(ready) in (seated, self._capacity) or len(ready) in rule.preferred_batch_sizes:
+            return left_ns if len(ready) < rule.minimum_slot_utilization * assigned else 0
+        if len(ready) in (assigned, self._capacity) or len(ready) in rule.preferred_batch_sizes:
             return 0
         return left_ns
 
-    def _board(self, instance: int, ready: Sequence[Line]) -> Iterable[Share]:
-        self._flying.add(instance)
-        seat = 0
-        for line in ready:
+    def _dispatch(self, instance: int, ready: Sequence[OpenSequence]) -> Iterable[Share]:
+        """The shares of a run of these; null requests stand in the slots between them."""
+        self._running.add(instance)
+        slot = 0
+        for sequence in ready:
             if self._direct and self._batched:
-                for _ in range(line.seat - seat):
-                    yield Share(self._tensors.null(line.waiting[0]), 0, 1)
-                seat = line.seat + 1
-            pending = line.waiting.popleft()
+                for _ in range(sequence.slot - slot):
+                    yield Share(self._tensors.null(sequence.waiting[0]), 0, 1)
+                slot = sequence.slot + 1
+            pending = sequence.waiting.popleft()
             mark = pending.request.sequence
             if mark is not None and mark.start:
-                line.state = ()
-            pending.request = self._tensors.attach(pending.request, line.state)
+                sequence.state = ()
+            pending.request = self._tensors.attach(pending.request, sequence.state)
             pending.waiting = 0
             pending.in_flight = 1
-            line.in_flight = pending
+            sequence.in_flight = pending
             yield Share(pending, 0, pending.request.rows)
 
-    def keep(self, share: Share, answer: Answer) -> None:
+    def keep_state(self, share: Share, answer: Answer) -> None:
         """The run's answer to this share: its state outputs are the next request's inputs."""
-        line = self._of.get(share.pending)
-        if line is not None and self._tensors.stateful:
-            line.state = self._tensors.state_of(answer)
+        sequence = self._by_request.get(share.pending)
+        if sequence is not None and self._tensors.stateful:
+            sequence.state = self._tensors.state_of(answer)
 
-    def land(self, share: Share) -> bool:
-        """As DynamicBatcher.land."""
+    def end_run(self, share: Share) -> bool:
+        """As DynamicBatcher.end_run."""
         with self.lock:
-            line = self._landed(share.pending)
-            if line is None:
+            sequence = self._end_run(share.pending)
+            if sequence is None:
                 return False
             share.pending.rows_left = 0
             if share.pending.error is not None:
@@ -222,44 +229,44 @@ class SequenceBatcher:
                 return False
             return True
 
-    def _landed(self, pending: PendingRequest) -> Line | None:
+    def _end_run(self, pending: PendingRequest) -> OpenSequence | None:
         """The request's run is over; its sequence, None for a null request."""
-        line = self._of.pop(pending, None)
+        sequence = self._by_request.pop(pending, None)
         pending.in_flight = 0
-        if line is None:
+        if sequence is None:
             return None
-        self._flying.discard(line.instance)
-        line.in_flight = None
-        line.last_ns = time.monotonic_ns()
+        self._running.discard(sequence.instance)
+        sequence.in_flight = None
+        sequence.last_ns = time.monotonic_ns()
         mark = pending.request.sequence
-        if mark is not None and mark.end and not line.waiting:
-            self._dismiss(line)
+        if mark is not None and mark.end and not sequence.waiting:
+            self._close_sequence(sequence)
         self.changed.notify_all()
-        return line
+        return sequence
 
     def fail(self, shares: Sequence[Share], error: ServerError) -> None:
         """A run with these shares failed for good; their sequences go on."""
         with self.lock:
             for share in shares:
-                if self._landed(share.pending) is not None:
+                if self._end_run(share.pending) is not None:
                     share.pending.fail(error)
 
     def put_back(self, shares: Sequence[Share], error: ServerError) -> None:
-        """The instance is lost, and with it the state of every sequence that sat there: all of them end."""
+        """The instance is lost, and with it the state of every sequence that had a slot there: all of them end."""
         with self.lock:
-            instances = {line.instance for share in shares if (line := self._of.get(share.pending)) is not None}
-            for line in [line for line in self._lines.values() if line.instance in instances]:
-                self._end(line, UnavailableError(f"{error}; the state of sequence {line.id} is lost: start it again"))
-            self._flying -= instances
+            instances = {sequence.instance for share in shares if (sequence := self._by_request.get(share.pending)) is not None}
+            for sequence in [sequence for sequence in self._sequences.values() if sequence.instance in instances]:
+                self._end(sequence, UnavailableError(f"{error}; the state of sequence {sequence.id} is lost: start it again"))
+            self._running -= instances
             self.changed.notify_all()
 
-    def _end(self, line: Line, error: ServerError) -> None:
-        requests = [*([line.in_flight] if line.in_flight else []), *line.waiting]
-        line.waiting.clear()
-        line.in_flight = None
-        self._dismiss(line)
+    def _end(self, sequence: OpenSequence, error: ServerError) -> None:
+        requests = [*([sequence.in_flight] if sequence.in_flight else []), *sequence.waiting]
+        sequence.waiting.clear()
+        sequence.in_flight = None
+        self._close_sequence(sequence)
         for pending in requests:
-            self._of.pop(pending, None)
+            self._by_request.pop(pending, None)
             pending.in_flight = pending.waiting = 0
             pending.fail(error)
 
@@ -267,15 +274,15 @@ class SequenceBatcher:
         """Take a waiting request out; a sequence that lost its START so ends."""
         with self.lock:
             pending.cancelled = True
-            line = self._of.get(pending)
-            if line is None or line.in_flight is pending:
+            sequence = self._by_request.get(pending)
+            if sequence is None or sequence.in_flight is pending:
                 return
             mark = pending.request.sequence
             if mark is not None and mark.start:
-                self._end(line, error)
+                self._end(sequence, error)
             else:
-                line.waiting.remove(pending)
-                del self._of[pending]
+                sequence.waiting.remove(pending)
+                del self._by_request[pending]
                 pending.fail(error)
             self.changed.notify()
 
@@ -284,11 +291,11 @@ class SequenceBatcher:
         return 0
 
     def close(self, error: ServerError) -> None:
-        """No new requests; what waits is still taken, but for sequences that will not get a seat."""
+        """No new requests; what waits is still taken, but for sequences that will not get a slot."""
         with self.lock:
             self._closed = error
-            for line in list(self._standing):
-                self._end(line, error)
+            for sequence in list(self._backlog):
+                self._end(sequence, error)
             self.changed.notify_all()
 
     def abandon(self, error: ServerError) -> None:
@@ -300,8 +307,8 @@ class SequenceBatcher:
     def suspend(self, error: ServerError) -> None:
         with self.lock:
             self._suspended = error
-            for line in list(self._lines.values()):
-                self._end(line, error)
+            for sequence in list(self._sequences.values()):
+                self._end(sequence, error)
 
     def resume(self) -> None:
         with self.lock:

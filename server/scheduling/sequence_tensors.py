@@ -52,7 +52,7 @@ class SequenceTensors:
         return request._replace(extra=tuple(extra))
 
     def null(self, beside: PendingRequest) -> PendingRequest:
-        """A request for a seat that has none, shaped as the one it shares the run with; nobody waits for its answer."""
+        """A request for a slot that has none, shaped as the one it shares the run with; nobody waits for its answer."""
         request = beside.request
         mark = SequenceMark(0, start=False, end=False)
         tensors = tuple(None if tensor is None else memoryview(bytes(len(tensor))) for tensor in request.tensors)

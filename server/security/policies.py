@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from hypersonic.server.errors import StartError
 from hypersonic.server.options import Options
-from hypersonic.server.repository.control_mode import ModelControl
+from hypersonic.server.repository.control_mode import ModelControlOptions
 from hypersonic.server.security.groups import Group
 from hypersonic.server.security.keys import JsonWebTokens
 from hypersonic.server.security.policy import Credentials, Policy
@@ -44,7 +44,7 @@ def every_port_guards(options: Options, asked: Policies, group: Group) -> bool:
     return by_grpc and by_http
 
 
-def control_of(options: Options, asked: Policies) -> ModelControl:
+def control_of(options: Options, asked: Policies) -> ModelControlOptions:
     """The options' model control: whom load requests come from decides whether they may bring python code."""
     control = options.control
     allowed = control.override.allow_python or every_port_guards(options, asked, Group.MODEL_REPOSITORY)

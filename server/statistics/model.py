@@ -7,7 +7,7 @@
                              (copy + H2D)   infer      output (D2H + copy)
 
 A run whose input is on the card while another one works waits in its slot. That is queue time too: its `taken` and `launched`
-are put as much later as it waited, as if the input had been copied just before the run began (Lane.add_run).
+are put as much later as it waited, as if the input had been copied just before the run began (InstanceState.add_run).
 
 The parts never add up to more than the whole, also for a request that needs several runs (`join_times`). Requests refused
 before they are queued are in no figure, as in Triton.

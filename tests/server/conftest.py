@@ -23,7 +23,7 @@ from hypersonic.server.app import Server, Signals
 from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.errors import BackendError, InstanceAwayError, InstanceLostError, InstanceTimeoutError, ModelLoadError
 from hypersonic.server.inference.answer import Answer, Output
-from hypersonic.server.inference.backend import Launched
+from hypersonic.server.inference.backend import Execution
 from hypersonic.server.inference.card import Card
 from hypersonic.server.inference.pending import Share
 from hypersonic.server.options import Options
@@ -80,12 +80,12 @@ class SumSlot:
         self._run = self._instance.start(tuple(share.rows for share in shares))
         self._launched_ns = time.monotonic_ns()
 
-    def finish(self) -> Launched:
+    def finish(self) -> Execution:
         assert self._user == threading.get_ident()
         self._user = None
         self._instance.finish(self._run)
         self._y[: self._rows, 0] = self._x[: self._rows].sum(axis=1)
-        return Launched(self._launched_ns, time.monotonic_ns())
+        return Execution(self._launched_ns, time.monotonic_ns())
 
     def answer(self, index: int) -> Answer:
         first_row = sum(share.rows for share in self._shares[:index])

@@ -11,7 +11,7 @@ from tritonclient.grpc import model_config_pb2
 
 from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.errors import ModelBusyError, ModelLoadError
-from hypersonic.server.inference.backend import Launched
+from hypersonic.server.inference.backend import Execution
 from tests.server.conftest import Script, SumInstance, SumModel, SumSlot
 
 
@@ -22,7 +22,7 @@ class ShiftSlot(SumSlot):
         super().__init__(instance, capacity_rows)
         self._shift = shift
 
-    def finish(self) -> Launched:
+    def finish(self) -> Execution:
         launched = super().finish()
         self._y += self._shift
         return launched

@@ -52,7 +52,7 @@ from hypersonic.server.errors import (
     ModelLoadError,
 )
 from hypersonic.server.inference.answer import Answer, Output
-from hypersonic.server.inference.backend import Launched
+from hypersonic.server.inference.backend import Execution
 from hypersonic.server.inference.card import Card, CardReadings
 from hypersonic.server.inference.pending import Share
 from hypersonic.server.links import Links
@@ -108,13 +108,13 @@ class FpgaSlot:
             assert data is not None  # the inputs of a kernel are not optional
             column[at : at + share.rows] = np.frombuffer(data, column.dtype)
 
-    def finish(self) -> Launched:
+    def finish(self) -> Execution:
         try:
             times = self._slot.finish(self._timeout_ms)
         except DeviceError as error:
             raise self._owner.failure(error) from error
         bytes_in, bytes_out = (self._sent_rows * row.row_bytes for row in (self._inputs, self._outputs))
-        return Launched(times.launched_ns, times.done_ns, bytes_in, bytes_out)
+        return Execution(times.launched_ns, times.done_ns, bytes_in, bytes_out)
 
     def answer(self, index: int) -> Answer:
         first_row, rows = self._rows[index]

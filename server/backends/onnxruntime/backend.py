@@ -32,7 +32,7 @@ from hypersonic.server.backends.onnxruntime.signature import Signature
 from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.errors import BackendError, InvalidRequestError, ModelConfigError, ModelLoadError, ServerError
 from hypersonic.server.inference.answer import Answer, Output
-from hypersonic.server.inference.backend import Launched
+from hypersonic.server.inference.backend import Execution
 from hypersonic.server.inference.card import Card
 from hypersonic.server.inference.collect import Array, collect, output_spec, split
 from hypersonic.server.inference.pending import Share
@@ -160,7 +160,7 @@ class OnnxSlot:
             feed[name] = feed[name].reshape(())
         return feed
 
-    def finish(self) -> Launched:
+    def finish(self) -> Execution:
         shares, feed = self._shares, self._feed
         self._shares, self._feed = (), {}  # the requests' bytes are not this slot's to keep
         try:
@@ -170,7 +170,7 @@ class OnnxSlot:
                 raise
             # one request's values must not be the failure of those that happened to share its run
             self._answers = [error] if len(shares) == 1 else [self._alone(share) for share in shares]
-        return Launched(self._launched_ns, time.monotonic_ns())
+        return Execution(self._launched_ns, time.monotonic_ns())
 
     def _alone(self, share: Share) -> Answer | ServerError:
         try:

@@ -67,7 +67,7 @@ class Events:
             self._open.update(zip(keys, (share.pending for share in shares), strict=True))
             self._running.update(keys)
         for share in shares if self._config.decoupled else ():
-            share.pending.launched()
+            share.pending.begin_run()
         return keys
 
     def forget(self, keys: Sequence[int]) -> None:
@@ -78,7 +78,7 @@ class Events:
                 self._stranded.pop(key, None)
             self._running.difference_update(keys)
 
-    def ran(self, keys: Sequence[int]) -> None:
+    def end_run(self, keys: Sequence[int]) -> None:
         """The run of a decoupled model is over; answers may still follow."""
         with self._lock:
             self._running.difference_update(keys)

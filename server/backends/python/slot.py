@@ -20,7 +20,7 @@ from hypersonic.server.backends.python.stub.channel import ChannelClosedError, M
 from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.errors import BackendError, InstanceLostError, InstanceTimeoutError, ServerError
 from hypersonic.server.inference.answer import Answer
-from hypersonic.server.inference.backend import Launched
+from hypersonic.server.inference.backend import Execution
 from hypersonic.server.inference.pending import Share
 from hypersonic.server.inference.request import CheckedRequest
 from hypersonic.server.limits.load import too_long
@@ -164,14 +164,14 @@ class PythonSlot:
             raise lost from error
         self._launched_ns = time.monotonic_ns()
 
-    def finish(self) -> Launched:
+    def finish(self) -> Execution:
         deadline_ns = self._launched_ns + self._timeout_ms * 1_000_000 if self._timeout_ms else 0
         try:
             message = self._receive(deadline_ns)
             done_ns = time.monotonic_ns()
             self._take(message)
             if self._config.decoupled:
-                self._events.ran(self._keys)
+                self._events.end_run(self._keys)
                 self._keys = []
         except TimeoutError as error:
             self._owner.lost()
@@ -184,7 +184,7 @@ class PythonSlot:
             raise self._owner.lost() from error
         finally:
             self._events.forget(self._keys)
-        return Launched(self._launched_ns, done_ns)
+        return Execution(self._launched_ns, done_ns)
 
     def answer(self, index: int) -> Answer:
         answer = self._answers[index]

@@ -19,7 +19,7 @@ from hypersonic.server.errors import (
     ServerError,
 )
 from hypersonic.server.inference.answer import Answer
-from hypersonic.server.inference.backend import Launched
+from hypersonic.server.inference.backend import Execution
 from hypersonic.server.inference.card import Card
 from hypersonic.server.inference.check import check
 from hypersonic.server.inference.collect import Array, collect, split
@@ -51,11 +51,11 @@ class FunctionSlot:
         self._shares = shares
         self._seen += [share.pending.request for share in shares]
 
-    def finish(self) -> Launched:
+    def finish(self) -> Execution:
         launched_ns = time.monotonic_ns()
         found = self._function(collect(self._shares, self._config))
         self._outputs = {name: array.copy() for name, array in found.items()}
-        return Launched(launched_ns, time.monotonic_ns())
+        return Execution(launched_ns, time.monotonic_ns())
 
     def answer(self, index: int) -> Answer:
         names = self._config.output_names

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import tritonclient.grpc as triton
 
-from hypersonic.server.inference.backend import Launched
+from hypersonic.server.inference.backend import Execution
 from hypersonic.server.observe.host import memory_bytes, processor_counters
 from hypersonic.server.statistics.exposition import Family, Sample, render
 from tests.server.conftest import Running, Script, Serve, SumSlot, tensor, write_model
@@ -279,7 +279,7 @@ def test_a_decoupled_models_first_answer_is_in_the_histogram_of_first_responses(
 ) -> None:
     finish = SumSlot.finish
 
-    def answer_twice(slot: SumSlot) -> Launched:
+    def answer_twice(slot: SumSlot) -> Execution:
         launched = finish(slot)
         for index, share in enumerate(slot._shares):
             for _ in range(2):

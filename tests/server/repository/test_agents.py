@@ -19,7 +19,7 @@ from hypersonic.server.errors import InvalidRequestError, ModelConfigError, Mode
 from hypersonic.server.inference.model import Model
 from hypersonic.server.links import Links
 from hypersonic.server.repository.agents import check_unchanged, run_agents
-from hypersonic.server.repository.control_mode import ControlMode, ModelControl
+from hypersonic.server.repository.control_mode import ModelControlMode, ModelControlOptions
 from hypersonic.server.repository.models import ModelRepository
 from hypersonic.server.repository.override import OverridePolicy
 from hypersonic.server.scheduling.model import ScheduledModel
@@ -114,7 +114,7 @@ def test_the_reason_is_in_the_index_at_start_and_no_code_of_the_model_has_run(tm
 
 def test_a_load_request_is_checked_by_the_configuration_that_it_brings(tmp_path: Path, opened: Open) -> None:
     site(tmp_path, {"MD5:1/shift": md5(b"another")})
-    repository = opened(ModelControl(ControlMode.EXPLICIT, override=OverridePolicy(limit_bytes=100)))
+    repository = opened(ModelControlOptions(ModelControlMode.EXPLICIT, override=OverridePolicy(limit_bytes=100)))
     repository.load("m", {"config": in_json({"MD5:1/shift": md5(b"5")})})
     assert ask(repository) == 8.0
     repository.load("m", {"config": in_json({"MD5:1/shift": md5(b"7")}), "file:1/shift": b"7"})
@@ -173,7 +173,7 @@ def test_files_are_hashed_once_a_load_and_not_by_every_look(tmp_path: Path, monk
     real = hashlib.file_digest
     monkeypatch.setattr(hashlib, "file_digest", lambda *given: (hashed.append(given), real(*given))[1])
     site(tmp_path, {"MD5:1/shift": md5(b"5"), "MD5:./1/shift": md5(b"5")})
-    control = ModelControl(ControlMode.POLL, poll_s=3600)
+    control = ModelControlOptions(ModelControlMode.POLL, poll_s=3600)
     repository = ModelRepository([tmp_path], {"sum": ShiftBackend()}, ScheduledModel, control=control)
     repository.load_all()
     serving: Model = repository.model("m")

@@ -24,7 +24,7 @@ from hypersonic.server.app import Server
 from hypersonic.server.backends.python.backend import PythonBackend
 from hypersonic.server.errors import InvalidRequestError, ServerError, UnavailableError
 from hypersonic.server.options import Options
-from hypersonic.server.repository.control_mode import ControlMode, ModelControl
+from hypersonic.server.repository.control_mode import ModelControlMode, ModelControlOptions
 from hypersonic.server.repository.loads import Load, Loads
 from hypersonic.server.repository.models import ModelRepository
 from hypersonic.server.scheduling.model import ScheduledModel
@@ -42,14 +42,14 @@ SHORT_S, LONG_S = 0.2, 600.0
 def loading(
     directory: Path,
     backend: ShiftBackend,
-    mode: ControlMode = ControlMode.NONE,
+    mode: ModelControlMode = ModelControlMode.NONE,
     *,
     limit_s: float = LONG_S,
     poll_s: float = 3600,
 ) -> Iterator[ModelRepository]:
     """A repository that is being loaded on a thread, as the server does it; the gates are opened at the end."""
-    control = ModelControl(
-        mode, poll_s=poll_s, load_timeout_s=limit_s, load_models=("*",) if mode is ControlMode.EXPLICIT else ()
+    control = ModelControlOptions(
+        mode, poll_s=poll_s, load_timeout_s=limit_s, load_models=("*",) if mode is ModelControlMode.EXPLICIT else ()
     )
     repository = ModelRepository([directory], {"sum": backend}, ScheduledModel, control=control)
     thread = threading.Thread(target=repository.load_all)
@@ -103,8 +103,8 @@ def test_all_models_are_in_the_index_as_loading_from_the_start(tmp_path: Path) -
         assert {(row[0], row[2]) for row in rows(repository)} == {(name, "LOADING") for name in "abcdefgh"}
 
 
-@pytest.mark.parametrize("mode", ControlMode)
-def test_a_load_that_does_not_end_in_time_is_the_models_reason(mode: ControlMode, tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", ModelControlMode)
+def test_a_load_that_does_not_end_in_time_is_the_models_reason(mode: ModelControlMode, tmp_path: Path) -> None:
     write_model(tmp_path, "a")
     write_model(tmp_path)
     with loading(tmp_path, hung("a"), mode, limit_s=SHORT_S) as repository:
@@ -118,7 +118,7 @@ def test_a_load_request_is_told_after_the_time_limit_and_others_are_served_meanw
     write_model(tmp_path, "a")
     write_model(tmp_path)
     backend = hung("a")
-    control = ModelControl(ControlMode.EXPLICIT, load_timeout_s=SHORT_S)
+    control = ModelControlOptions(ModelControlMode.EXPLICIT, load_timeout_s=SHORT_S)
     repository = ModelRepository([tmp_path], {"sum": backend}, ScheduledModel, control=control)
     repository.load_all()
     refused: list[ServerError] = []
@@ -155,7 +155,7 @@ def test_what_comes_too_late_is_closed_and_not_served(tmp_path: Path) -> None:
 def test_polling_goes_on_while_a_model_hangs(tmp_path: Path) -> None:
     for name in ("a", "gone", "m"):
         write_model(tmp_path, name)
-    with loading(tmp_path, hung("a"), ControlMode.POLL, poll_s=0.01) as repository:
+    with loading(tmp_path, hung("a"), ModelControlMode.POLL, poll_s=0.01) as repository:
         until(lambda: "m" in repository and "gone" in repository)
         write_model(tmp_path, "late")
         until(lambda: "late" in repository)
@@ -186,7 +186,7 @@ ensemble_scheduling { step [ { model_name: "%s" model_version: -1
         made.append(config.name)
         return repository.model(config.ensemble[0].model_name)
 
-    control = ModelControl(load_timeout_s=LONG_S)
+    control = ModelControlOptions(load_timeout_s=LONG_S)
     repository = ModelRepository([tmp_path], {"sum": backend}, ScheduledModel, control=control, ensembles=ensembles)
     thread = threading.Thread(target=repository.load_all)
     thread.start()
@@ -206,15 +206,15 @@ def test_closing_does_not_wait_for_a_load_that_hangs(tmp_path: Path) -> None:
         assert backend.entered.acquire(timeout=30)
 
 
-def test_loads_of_one_lane_come_in_order_and_the_next_one_begins_when_one_takes_too_long() -> None:
-    loads, order, gate = Loads(4, patience_s=0.01, lane_patience_s=0.1), [], threading.Event()
+def test_loads_of_one_queue_come_in_order_and_the_next_one_begins_when_one_takes_too_long() -> None:
+    loads, order, gate = Loads(4, patience_s=0.01, queue_patience_s=0.1), [], threading.Event()
 
-    def load(name: str, lane: str, *, hangs: bool = False) -> Load:
+    def load(name: str, queue: str, *, hangs: bool = False) -> Load:
         def work() -> None:
             order.append(name)
             assert not hangs or gate.wait(30)
 
-        return Load(name, lane, frozenset(), work)
+        return Load(name, queue, frozenset(), work)
 
     loads.start([load("a", "card"), load("b", "card", hangs=True), load("c", "card"), load("d", "d")])
     assert loads.wait(["a", "c", "d"], 30)
@@ -273,7 +273,7 @@ def test_a_python_models_process_is_killed_when_its_load_does_not_end(where: str
     sample = 'inputs { key: "x" value { data_type: TYPE_FP32 dims: [ 3 ] zero_data: true } }'
     write_hanging(tmp_path, where, f'model_warmup [ {{ name: "w" batch_size: 1 {sample} }} ]' if where == "execute" else "")
     backend = PythonBackend(load_timeout_s=2.0)
-    control = ModelControl(load_timeout_s=2.0)
+    control = ModelControlOptions(load_timeout_s=2.0)
     repository = ModelRepository([tmp_path], {"python": backend}, ScheduledModel, control=control)
     others = model_threads()
     repository.load_all()

@@ -19,7 +19,7 @@ from hypersonic.server.backends.python.backend import PythonBackend
 from hypersonic.server.errors import ModelLoadError
 from hypersonic.server.inference.repository import ModelState
 from hypersonic.server.links import Links
-from hypersonic.server.repository.control_mode import ControlMode, ModelControl
+from hypersonic.server.repository.control_mode import ModelControlMode, ModelControlOptions
 from hypersonic.server.repository.models import ModelRepository
 from hypersonic.server.repository.override import Override, OverrideFile, discard, stage
 from hypersonic.server.scheduling.model import ScheduledModel
@@ -44,9 +44,9 @@ def served(tmp_path: Path, sums: ShiftBackend) -> Iterator[Open]:
     opened = []
 
     def start(
-        mode: ControlMode = ControlMode.POLL, roots: tuple[Path, ...] = (), models: Path = tmp_path / "models"
+        mode: ModelControlMode = ModelControlMode.POLL, roots: tuple[Path, ...] = (), models: Path = tmp_path / "models"
     ) -> ModelRepository:
-        control = ModelControl(mode, poll_s=3600, link_roots=roots)
+        control = ModelControlOptions(mode, poll_s=3600, link_roots=roots)
         links = control.links([models])
         backends = {"sum": sums, "onnxruntime": OnnxRuntimeBackend(links), "python": PythonBackend(links=links)}
         opened.append(ModelRepository([models], backends, ScheduledModel, control=control))
@@ -148,7 +148,7 @@ def test_a_link_that_leads_nowhere_or_up_is_harmless_until_it_is_used(tmp_path: 
     (directory / "loop").symlink_to(target)
     (directory / "1" / "more").symlink_to("../../../models")
     (tmp_path / "models" / "loop").symlink_to("loop")
-    repository = served(ControlMode.NONE if target == "/" else ControlMode.POLL)
+    repository = served(ModelControlMode.NONE if target == "/" else ModelControlMode.POLL)
     assert ask(repository) == 8.0
 
 
@@ -165,7 +165,7 @@ def test_a_used_link_that_leads_nowhere_is_its_models_reason(tmp_path: Path, ser
 def test_a_model_that_is_a_link_to_nothing_is_unavailable_with_the_reason(tmp_path: Path, served: Open, target: str) -> None:
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "m").symlink_to(target)
-    repository = served(ControlMode.NONE)
+    repository = served(ModelControlMode.NONE)
     (row,) = repository.index()
     assert (row.name, row.state) == ("m", ModelState.UNAVAILABLE)
     assert row.reason
@@ -319,8 +319,8 @@ def test_backends_that_open_files_themselves_follow_links_and_are_confined_too(t
             moved(models / name / "1" / file, store / f"{name}-{len(file)}")
     (models / "py" / "config.pbtxt").write_text('backend: "python"' + CONFIG.replace('backend: "sum"', ""))
     moved(models / "py" / "1", store / "not-a-version")
-    assert [row[:3] for row in rows(served(ControlMode.NONE))] == [("onnx", "1", "READY"), ("py", "1", "READY")]
-    confined = rows(served(ControlMode.NONE, roots=(models,)))
+    assert [row[:3] for row in rows(served(ModelControlMode.NONE))] == [("onnx", "1", "READY"), ("py", "1", "READY")]
+    confined = rows(served(ModelControlMode.NONE, roots=(models,)))
     assert [row[2] for row in confined] == ["UNAVAILABLE"] * 2
     assert all("leads out of the model repositories" in row[3] for row in confined), confined
 

@@ -23,7 +23,7 @@ from hypersonic.server.errors import (
 )
 from hypersonic.server.inference.check import check
 from hypersonic.server.inference.request import InferRequest, InputTensor
-from hypersonic.server.repository.control_mode import ControlMode, ModelControl
+from hypersonic.server.repository.control_mode import ModelControlMode, ModelControlOptions
 from hypersonic.server.repository.models import ModelRepository
 from hypersonic.server.scheduling.model import ScheduledModel
 from tests.server.conftest import Script, write_model
@@ -31,7 +31,7 @@ from tests.server.shift_backend import ShiftBackend
 
 Rows = list[tuple[str, str, str, str]]
 Open = Callable[..., ModelRepository]
-EXPLICIT = ModelControl(ControlMode.EXPLICIT)
+EXPLICIT = ModelControlOptions(ModelControlMode.EXPLICIT)
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def opened(tmp_path: Path, backend: ShiftBackend) -> Iterator[Open]:
     """opened(control=..., backend=...): a repository on tmp_path, closed at the end."""
     repositories = []
 
-    def start(control: ModelControl = EXPLICIT, backend: ShiftBackend = backend) -> ModelRepository:
+    def start(control: ModelControlOptions = EXPLICIT, backend: ShiftBackend = backend) -> ModelRepository:
         repositories.append(ModelRepository([tmp_path], {"sum": backend, "fpga": backend}, ScheduledModel, control=control))
         repositories[-1].load_all()
         return repositories[-1]
@@ -105,7 +105,7 @@ def write_shift(model: Path, version: int, shift: object) -> None:
 def test_with_explicit_control_nothing_is_loaded_that_nobody_asked_for(tmp_path: Path, opened: Open) -> None:
     write_model(tmp_path, "a")
     write_model(tmp_path, "b")
-    repository = opened(ModelControl(ControlMode.EXPLICIT, load_models=("a",)))
+    repository = opened(ModelControlOptions(ModelControlMode.EXPLICIT, load_models=("a",)))
     assert rows(repository) == [("a", "1", "READY", ""), ("b", "", "", "")]
     assert repository.all_ready
     assert ("a" in repository, "b" in repository) == (True, False)
@@ -115,22 +115,25 @@ def test_with_explicit_control_nothing_is_loaded_that_nobody_asked_for(tmp_path:
 
 def test_a_star_loads_all_at_start(tmp_path: Path, opened: Open) -> None:
     write_model(tmp_path, "a")
-    assert rows(opened(ModelControl(ControlMode.EXPLICIT, load_models=("*",)))) == [("a", "1", "READY", "")]
+    assert rows(opened(ModelControlOptions(ModelControlMode.EXPLICIT, load_models=("*",)))) == [("a", "1", "READY", "")]
 
 
 @pytest.mark.parametrize(
     ("control", "text"),
     [
-        (ModelControl(load_models=("a",)), "Use of '--load-model' requires setting '--model-control-mode=explicit' as well"),
-        (ModelControl(ControlMode.EXPLICIT, ("*", "a")), "must be the ONLY startup model if specified at all"),
-        (ModelControl(ControlMode.POLL, poll_s=0), "--repository-poll-secs is 0, expected 1 or more"),
         (
-            ModelControl(link_roots=(Path("/none"),)),
+            ModelControlOptions(load_models=("a",)),
+            "Use of '--load-model' requires setting '--model-control-mode=explicit' as well",
+        ),
+        (ModelControlOptions(ModelControlMode.EXPLICIT, ("*", "a")), "must be the ONLY startup model if specified at all"),
+        (ModelControlOptions(ModelControlMode.POLL, poll_s=0), "--repository-poll-secs is 0, expected 1 or more"),
+        (
+            ModelControlOptions(link_roots=(Path("/none"),)),
             "--model-link-roots: /none is not a directory, expected one that",
         ),
     ],
 )
-def test_options_that_contradict_each_other_stop_the_start(tmp_path: Path, control: ModelControl, text: str) -> None:
+def test_options_that_contradict_each_other_stop_the_start(tmp_path: Path, control: ModelControlOptions, text: str) -> None:
     with pytest.raises(StartError, match=text):
         ModelRepository([tmp_path], {}, ScheduledModel, control=control)
 
@@ -159,10 +162,10 @@ def test_unloading_what_is_unknown_is_fine(opened: Open) -> None:
     assert rows(repository) == []
 
 
-@pytest.mark.parametrize("mode", [ControlMode.NONE, ControlMode.POLL])
-def test_clients_decide_only_with_explicit_control(tmp_path: Path, opened: Open, mode: ControlMode) -> None:
+@pytest.mark.parametrize("mode", [ModelControlMode.NONE, ModelControlMode.POLL])
+def test_clients_decide_only_with_explicit_control(tmp_path: Path, opened: Open, mode: ModelControlMode) -> None:
     write_model(tmp_path)
-    repository = opened(ModelControl(mode, poll_s=3600))
+    repository = opened(ModelControlOptions(mode, poll_s=3600))
     for act in (repository.load, repository.unload):
         with pytest.raises(UnavailableError, match="explicit model load / unload is not allowed if polling is enabled"):
             act("m")

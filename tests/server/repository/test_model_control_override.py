@@ -15,7 +15,7 @@ from hypersonic.server.errors import (
     InvalidRequestError,
     ModelLoadError,
 )
-from hypersonic.server.repository.control_mode import ControlMode, ModelControl
+from hypersonic.server.repository.control_mode import ModelControlMode, ModelControlOptions
 from hypersonic.server.repository.models import ModelRepository
 from hypersonic.server.repository.override import OverridePolicy
 from tests.server.conftest import write_model
@@ -98,7 +98,7 @@ def test_parameters_that_do_not_fit_are_refused_and_what_serves_goes_on(
     tmp_path: Path, opened: Open, parameters: dict[str, bytes | str], kind: type[Exception], text: str
 ) -> None:
     write_model(tmp_path)
-    repository = opened(ModelControl(ControlMode.EXPLICIT, override=OverridePolicy(limit_bytes=100)))
+    repository = opened(ModelControlOptions(ModelControlMode.EXPLICIT, override=OverridePolicy(limit_bytes=100)))
     repository.load("m")
     before = repository.model("m")
     with pytest.raises(kind, match=text) as caught:
@@ -164,7 +164,7 @@ def test_a_client_may_bring_a_model_of_any_name_that_a_directory_could_have(open
 
 
 def test_an_operator_may_allow_files_for_cards(opened: Open) -> None:
-    repository = opened(ModelControl(ControlMode.EXPLICIT, override=OverridePolicy(allow_xclbin=True)))
+    repository = opened(ModelControlOptions(ModelControlMode.EXPLICIT, override=OverridePolicy(allow_xclbin=True)))
     repository.load("n", {"config": CONFIG.replace("sum", "fpga"), "file:1/model.xclbin": b"x"})
     assert ask(repository, name="n") == 3.0
 
@@ -174,7 +174,7 @@ def test_a_backend_completes_what_config_pbtxt_leaves_out(tmp_path: Path, opened
     repository = opened()
     repository.load("m")
     assert ask(repository) == 3.0
-    strict = opened(ModelControl(ControlMode.EXPLICIT, complete_config=False))
+    strict = opened(ModelControlOptions(ModelControlMode.EXPLICIT, complete_config=False))
     with pytest.raises(InvalidRequestError, match="model 'm' has 0 inputs"):
         strict.load("m")
 
@@ -187,7 +187,7 @@ def test_without_a_config_pbtxt_the_version_tells_the_backend(tmp_path: Path, op
     repository.load("m")
     assert repository.model("m").config.backend == "fpga"
     with pytest.raises(ModelLoadError, match=r"failed to read m/config\.pbtxt: No such file"):
-        opened(ModelControl(ControlMode.EXPLICIT, complete_config=False)).load("m")
+        opened(ModelControlOptions(ModelControlMode.EXPLICIT, complete_config=False)).load("m")
 
 
 def test_where_only_one_fits_the_old_version_goes_first_and_requests_wait(tmp_path: Path, opened: Open) -> None:

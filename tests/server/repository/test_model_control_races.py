@@ -15,7 +15,7 @@ import pytest
 
 from hypersonic.server.errors import InvalidRequestError, NotFoundError, ServerError, UnavailableError
 from hypersonic.server.inference.repository import ModelState
-from hypersonic.server.repository.control_mode import ControlMode, ModelControl
+from hypersonic.server.repository.control_mode import ModelControlMode, ModelControlOptions
 from hypersonic.server.repository.models import ModelRepository
 from hypersonic.server.scheduling.model import ScheduledModel
 from tests.server.conftest import write_model
@@ -54,7 +54,11 @@ def test_loads_and_unloads_of_all_kinds_at_once_leave_a_model_that_serves(
     write_ensemble(directory, "f", "n")
     backend = ShiftBackend(cards=cards)
     repository = ModelRepository(
-        [directory], {"sum": backend}, ScheduledModel, control=ModelControl(ControlMode.EXPLICIT), ensembles=ensemble
+        [directory],
+        {"sum": backend},
+        ScheduledModel,
+        control=ModelControlOptions(ModelControlMode.EXPLICIT),
+        ensembles=ensemble,
     )
     repository.load_all()
     ended = threading.Event()

@@ -23,7 +23,7 @@ from hypersonic.server.backends.python.backend import PythonBackend
 from hypersonic.server.errors import ServerError
 from hypersonic.server.inference.repository import IndexEntry, ModelState
 from hypersonic.server.repository import layout
-from hypersonic.server.repository.control_mode import ControlMode, ModelControl
+from hypersonic.server.repository.control_mode import ModelControlMode, ModelControlOptions
 from hypersonic.server.repository.models import ModelRepository
 from hypersonic.server.scheduling.model import ScheduledModel
 from tests.server.conftest import CONFIG, N_IN, Script, Serve, SumBackend, tensor, write_model
@@ -124,10 +124,10 @@ ODD: dict[str, Odd] = {
 }
 
 
-def open_repository(directory: Path, mode: ControlMode = ControlMode.NONE, poll_s: float = 3600) -> ModelRepository:
+def open_repository(directory: Path, mode: ModelControlMode = ModelControlMode.NONE, poll_s: float = 3600) -> ModelRepository:
     ours = {"python": PythonBackend(), "onnxruntime": OnnxRuntimeBackend(), "fpga": FpgaBackend()}
     repository = ModelRepository(
-        [directory], {"sum": SumBackend(Script()), **ours}, ScheduledModel, control=ModelControl(mode, poll_s=poll_s)
+        [directory], {"sum": SumBackend(Script()), **ours}, ScheduledModel, control=ModelControlOptions(mode, poll_s=poll_s)
     )
     repository.load_all()
     return repository
@@ -155,7 +155,7 @@ def test_an_odd_directory_is_its_own_models_reason_in_every_control_mode(odd: st
     assert ask(at_start) == 3.0
     assert at_start.close(30)
 
-    explicit = open_repository(models, ControlMode.EXPLICIT)
+    explicit = open_repository(models, ModelControlMode.EXPLICIT)
     for row in odd_rows(explicit):
         with pytest.raises(ServerError):
             explicit.load(row.name)
@@ -163,7 +163,7 @@ def test_an_odd_directory_is_its_own_models_reason_in_every_control_mode(odd: st
     assert ask(explicit) == 3.0
     assert explicit.close(30)
 
-    polled = open_repository(models, ControlMode.POLL)
+    polled = open_repository(models, ModelControlMode.POLL)
     (found,) = odd_rows(polled)
     assert (found.name, found.reason) == (row.name, at_start.index()[-1].reason or found.reason)
     write_model(models, "late")
@@ -230,7 +230,7 @@ def test_the_poller_outlives_a_fault_of_ours(tmp_path: Path, monkeypatch: pytest
             raise RuntimeError("a fault of ours")
         return layout.find_models(repositories)  # type: ignore[arg-type]
 
-    repository = open_repository(tmp_path, ControlMode.POLL, poll_s=0.01)
+    repository = open_repository(tmp_path, ModelControlMode.POLL, poll_s=0.01)
     monkeypatch.setattr("hypersonic.server.repository.models.find_models", fail)
     write_model(tmp_path, "late")
     until(lambda: "late" in repository)
@@ -248,7 +248,7 @@ def test_a_model_that_vanishes_while_it_is_read_is_looked_at_again(tmp_path: Pat
             shutil.rmtree(models / "odd")
 
     restless = threading.Thread(target=come_and_go)
-    repository = open_repository(models, ControlMode.POLL)
+    repository = open_repository(models, ModelControlMode.POLL)
     restless.start()
     try:
         for _ in range(50):
@@ -267,7 +267,7 @@ def test_one_repository_that_is_away_does_not_stop_the_others(tmp_path: Path) ->
     one, two = tmp_path / "one", tmp_path / "two"
     write_model(one, "a")
     write_model(two, "b")
-    control = ModelControl(ControlMode.POLL, poll_s=3600)
+    control = ModelControlOptions(ModelControlMode.POLL, poll_s=3600)
     repository = ModelRepository([one, two], {"sum": SumBackend(Script())}, ScheduledModel, control=control)
     repository.load_all()
     one.rename(tmp_path / "away")

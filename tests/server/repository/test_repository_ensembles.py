@@ -15,14 +15,14 @@ from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.ensemble.model import EnsembleModel
 from hypersonic.server.errors import InvalidRequestError
 from hypersonic.server.inference.model import Model
-from hypersonic.server.repository.control_mode import ControlMode, ModelControl
+from hypersonic.server.repository.control_mode import ModelControlMode, ModelControlOptions
 from hypersonic.server.repository.models import ModelRepository
 from hypersonic.server.scheduling.model import ScheduledModel
 from tests.server.conftest import CONFIG, Script, write_model
 from tests.server.repository.test_model_control import ask, rows, until, write_shift
 from tests.server.shift_backend import ShiftBackend
 
-EXPLICIT = ModelControl(ControlMode.EXPLICIT)
+EXPLICIT = ModelControlOptions(ModelControlMode.EXPLICIT)
 Open = Callable[..., ModelRepository]
 
 
@@ -35,7 +35,7 @@ def opened(tmp_path: Path) -> Iterator[Open]:
     """opened(control=..., backend=...): a repository on tmp_path, closed at the end."""
     repositories = []
 
-    def start(control: ModelControl = EXPLICIT, backend: ShiftBackend | None = None) -> ModelRepository:
+    def start(control: ModelControlOptions = EXPLICIT, backend: ShiftBackend | None = None) -> ModelRepository:
         backends = {"sum": backend or ShiftBackend()}
         repositories.append(ModelRepository([tmp_path], backends, ScheduledModel, control=control, ensembles=ensemble))
         repositories[-1].load_all()
@@ -63,7 +63,7 @@ def test_at_start_an_ensemble_waits_for_its_models(tmp_path: Path, opened: Open)
     write_ensemble(tmp_path, "a", "m")
     write_ensemble(tmp_path, "b", "a")
     write_model(tmp_path)
-    repository = opened(ModelControl())
+    repository = opened(ModelControlOptions())
     assert states(repository) == {"a1": "READY", "b1": "READY", "m1": "READY"}
     assert ask(repository, name="b") == 3.0
 
@@ -133,7 +133,7 @@ def test_ensembles_that_need_each_other_are_refused(tmp_path: Path, opened: Open
     for name, member in steps.items():
         write_ensemble(tmp_path, name, member)
     assert load_text(opened(), "e") == f"load failed for model 'e': {text}\n"
-    everything = opened(ModelControl())
+    everything = opened(ModelControlOptions())
     assert all(state.startswith("UNAVAILABLE") for state in states(everything).values())
 
 
@@ -154,7 +154,7 @@ def test_an_ensemble_follows_its_models_and_goes_when_one_does_not_fit_any_more(
 
 def test_poll_brings_an_ensemble_once_its_model_appears(tmp_path: Path, opened: Open) -> None:
     write_ensemble(tmp_path, "e", "m")
-    repository = opened(ModelControl(ControlMode.POLL, poll_s=3600))
+    repository = opened(ModelControlOptions(ModelControlMode.POLL, poll_s=3600))
     assert "not available or ambiguous" in states(repository)["e"]
     write_model(tmp_path)
     repository.poll()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hypersonic.server.repository.control_mode import ControlMode, ModelControl
+from hypersonic.server.repository.control_mode import ModelControlMode, ModelControlOptions
 from hypersonic.server.repository.models import ModelRepository
 from hypersonic.server.scheduling.model import ScheduledModel
 from tests.server.conftest import CONFIG, write_model
@@ -26,7 +26,7 @@ def backend() -> ShiftBackend:
 def repository(tmp_path: Path, backend: ShiftBackend) -> Iterator[ModelRepository]:
     """On tmp_path, which holds m and is polled only when the test says so."""
     write_model(tmp_path)
-    control = ModelControl(ControlMode.POLL, poll_s=3600)
+    control = ModelControlOptions(ModelControlMode.POLL, poll_s=3600)
     repository = ModelRepository([tmp_path], {"sum": backend}, ScheduledModel, control=control)
     repository.load_all()
     yield repository
@@ -94,7 +94,7 @@ def test_a_name_in_two_repositories_is_served_from_neither_until_one_is_gone(tmp
     write_model(one)
     write_model(two)
     repository = ModelRepository(
-        [one, two], {"sum": ShiftBackend()}, ScheduledModel, control=ModelControl(ControlMode.POLL, poll_s=3600)
+        [one, two], {"sum": ShiftBackend()}, ScheduledModel, control=ModelControlOptions(ModelControlMode.POLL, poll_s=3600)
     )
     repository.load_all()
     assert rows(repository) == [("m", "", "UNAVAILABLE", "model appears in two or more repositories")]
@@ -119,7 +119,7 @@ def test_a_repository_that_cannot_be_written_is_served(tmp_path: Path) -> None:
     for path in (*directory.rglob("*"), directory, tmp_path):
         path.chmod(0o555 if path.is_dir() else 0o444)
     repository = ModelRepository(
-        [tmp_path], {"sum": ShiftBackend()}, ScheduledModel, control=ModelControl(ControlMode.POLL, poll_s=3600)
+        [tmp_path], {"sum": ShiftBackend()}, ScheduledModel, control=ModelControlOptions(ModelControlMode.POLL, poll_s=3600)
     )
     repository.load_all()
     assert ask(repository) == 3.0
@@ -130,7 +130,7 @@ def test_a_repository_that_cannot_be_written_is_served(tmp_path: Path) -> None:
 
 def test_the_server_polls_by_itself(tmp_path: Path) -> None:
     repository = ModelRepository(
-        [tmp_path], {"sum": ShiftBackend()}, ScheduledModel, control=ModelControl(ControlMode.POLL, poll_s=0.02)
+        [tmp_path], {"sum": ShiftBackend()}, ScheduledModel, control=ModelControlOptions(ModelControlMode.POLL, poll_s=0.02)
     )
     repository.load_all()
     write_model(tmp_path)

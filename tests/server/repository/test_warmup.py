@@ -13,7 +13,7 @@ import pytest
 from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.errors import BackendError, ModelLoadError
 from hypersonic.server.inference.answer import Answer, Output
-from hypersonic.server.inference.backend import Launched
+from hypersonic.server.inference.backend import Execution
 from hypersonic.server.inference.card import Card
 from hypersonic.server.inference.collect import collect
 from hypersonic.server.inference.pending import Share
@@ -36,14 +36,14 @@ class RecordingSlot:
         self._shares = shares
         self.seen.append(collect(shares, self.config)["x"])
 
-    def finish(self) -> Launched:
+    def finish(self) -> Execution:
         if self._fails:
             raise BackendError("too cold")
         if self.config is not None and self.config.decoupled:
             for share in self._shares:
                 share.pending.respond(Answer(()))
                 share.pending.end()
-        return Launched(time.monotonic_ns(), time.monotonic_ns())
+        return Execution(time.monotonic_ns(), time.monotonic_ns())
 
     def answer(self, index: int) -> Answer:
         assert index == 0

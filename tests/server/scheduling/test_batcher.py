@@ -142,13 +142,13 @@ def test_a_withdrawn_request_is_never_taken() -> None:
     assert not second.completed
 
 
-def test_a_request_withdrawn_between_two_of_its_runs_ends_when_the_first_lands() -> None:
+def test_a_request_withdrawn_between_two_of_its_runs_ends_when_the_first_ends() -> None:
     target = batcher(capacity=10)
     (request,) = enqueue(target, 25)
     (share,) = take(target)
     target.withdraw(request, CancelledError())
     assert (taken(target), request.completed) == ([], False)
-    assert not target.land(share)
+    assert not target.end_run(share)
     assert request.completed
 
 

@@ -131,7 +131,7 @@ def test_requests_of_different_shapes_do_not_share_a_run() -> None:
 
 
 @given(st.permutations(range(6)))
-def test_with_preserve_ordering_answers_leave_in_the_order_of_the_requests(landed: list[int]) -> None:
+def test_with_preserve_ordering_answers_leave_in_the_order_of_the_requests(completed: list[int]) -> None:
     target = batcher(preserve_ordering=True)
     left: list[str] = []
     requests = [
@@ -140,7 +140,7 @@ def test_with_preserve_ordering_answers_leave_in_the_order_of_the_requests(lande
     ]
     for request in requests:
         target.enqueue(request)
-    for n in landed:
+    for n in completed:
         requests[n].release()
         assert left == [str(i) for i in range(len(left))]
     assert left == [str(n) for n in range(6)]

@@ -3,67 +3,67 @@
 
 from __future__ import annotations
 
-from hypersonic.server.inference.backend import Launched
-from hypersonic.server.scheduling.instance import Flight, Lane
+from hypersonic.server.inference.backend import Execution
+from hypersonic.server.scheduling.instance import InstanceState, RunningBatch
 from tests.server.conftest import Script, SumModel
 
 #: a run's input is copied in so many ns
 COPY_NS = 5
 
 
-def lane_of(slots: int) -> Lane:
-    return Lane(SumModel(Script(slots=slots)).instances[0], 0)
+def instance_state(slots: int) -> InstanceState:
+    return InstanceState(SumModel(Script(slots=slots)).instances[0], 0)
 
 
-def start(lane: Lane, launched_ns: int) -> Flight:
-    """The next run of the lane, whose input is on the card at launched_ns."""
-    flight = lane.board(())
-    flight.start()
-    flight.taken_ns = launched_ns - COPY_NS
-    return flight
+def start(state: InstanceState, launched_ns: int) -> RunningBatch:
+    """The next run of the instance, whose input is on the card at launched_ns."""
+    batch = state.dispatch(())
+    batch.start()
+    batch.taken_ns = launched_ns - COPY_NS
+    return batch
 
 
-def finish(lane: Lane, flight: Flight, launched_ns: int, done_ns: int) -> tuple[int, int, int, int]:
+def finish(state: InstanceState, batch: RunningBatch, launched_ns: int, done_ns: int) -> tuple[int, int, int, int]:
     """(queue from 0 on, compute_input, compute_infer, when it was done) of a run whose thread came at done_ns."""
-    assert lane.land(flight, done_ns)
-    times = lane.add_run(flight, Launched(launched_ns, done_ns))
+    assert state.complete(batch, done_ns)
+    times = state.add_run(batch, Execution(launched_ns, done_ns))
     return times.taken_ns, times.launched_ns - times.taken_ns, times.done_ns - times.launched_ns, times.done_ns
 
 
 def test_a_lone_run_waits_for_nothing() -> None:
-    lane = lane_of(2)
-    assert finish(lane, start(lane, 100), 100, 130) == (95, COPY_NS, 30, 130)
-    assert finish(lane, start(lane, 200), 200, 230) == (195, COPY_NS, 30, 230)
+    state = instance_state(2)
+    assert finish(state, start(state, 100), 100, 130) == (95, COPY_NS, 30, 130)
+    assert finish(state, start(state, 200), 200, 230) == (195, COPY_NS, 30, 230)
 
 
 def test_a_run_begins_when_the_one_before_it_is_done() -> None:
-    lane = lane_of(3)
-    first, second, third = start(lane, 100), start(lane, 110), start(lane, 120)
-    assert finish(lane, first, 100, 150) == (95, COPY_NS, 50, 150)
-    assert finish(lane, second, 110, 190) == (145, COPY_NS, 40, 190)
-    assert finish(lane, third, 120, 200) == (185, COPY_NS, 10, 200)
-    assert lane.figures.busy_ns == 100
+    state = instance_state(3)
+    first, second, third = start(state, 100), start(state, 110), start(state, 120)
+    assert finish(state, first, 100, 150) == (95, COPY_NS, 50, 150)
+    assert finish(state, second, 110, 190) == (145, COPY_NS, 40, 190)
+    assert finish(state, third, 120, 200) == (185, COPY_NS, 10, 200)
+    assert state.figures.busy_ns == 100
 
 
 def test_a_run_whose_thread_comes_late_was_done_before_the_next_one_and_no_time_counts_twice() -> None:
-    lane = lane_of(3)
-    first, second, third = start(lane, 100), start(lane, 110), start(lane, 120)
+    state = instance_state(3)
+    first, second, third = start(state, 100), start(state, 110), start(state, 120)
     # both ended long before anybody looked: all that is known is that the first was done first
-    assert finish(lane, second, 110, 190) == (185, COPY_NS, 0, 190)
-    assert finish(lane, third, 120, 205) == (185, COPY_NS, 15, 205)
-    assert finish(lane, first, 100, 220) == (95, COPY_NS, 90, 190)
-    assert lane.figures.busy_ns == 105
+    assert finish(state, second, 110, 190) == (185, COPY_NS, 0, 190)
+    assert finish(state, third, 120, 205) == (185, COPY_NS, 15, 205)
+    assert finish(state, first, 100, 220) == (95, COPY_NS, 90, 190)
+    assert state.figures.busy_ns == 105
 
 
 def test_a_run_behind_one_that_failed_waited_for_it_too() -> None:
-    lane = lane_of(2)
-    first, second = start(lane, 100), start(lane, 110)
-    assert lane.land(first, 150)
-    assert finish(lane, second, 110, 190) == (145, COPY_NS, 40, 190)
+    state = instance_state(2)
+    first, second = start(state, 100), start(state, 110)
+    assert state.complete(first, 150)
+    assert finish(state, second, 110, 190) == (145, COPY_NS, 40, 190)
 
 
 def test_a_run_that_never_started_says_nothing_of_the_one_before_it() -> None:
-    lane = lane_of(2)
-    first, second = start(lane, 100), lane.board(())
-    assert lane.land(second, 0)
-    assert finish(lane, first, 100, 150) == (95, COPY_NS, 50, 150)
+    state = instance_state(2)
+    first, second = start(state, 100), state.dispatch(())
+    assert state.complete(second, 0)
+    assert finish(state, first, 100, 150) == (95, COPY_NS, 50, 150)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sequences: seats, order, controls, states, and what clients see when one goes wrong; on the batcher alone."""
+"""Sequences: slots, order, controls, states, and what clients see when one goes wrong; on the batcher alone."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ def controls(share: Share) -> tuple[float, ...]:
 
 
 def run(target: SequenceBatcher, instance: int = 0) -> list[tuple[float, ...]]:
-    """Take a batch, land it; the controls of its shares."""
+    """Take a batch, end its run; the controls of its shares."""
     shares = target.take(None, instance).shares
     for share in shares:
-        if target.land(share):
+        if target.end_run(share):
             share.pending.release()
     return [controls(share) for share in shares]
 
@@ -84,7 +84,7 @@ def test_direct_requests_keep_their_places_and_gaps_get_null_requests() -> None:
     assert [share.pending.null for share in shares] == [True, True, False]
     assert [controls(share) for share in shares] == [(0, 0, 0, 0), (0, 0, 0, 0), (0, 0, 1, 12)]
     assert all(bytes(share.tensors[0] or b"") == bytes(4) for share in shares[:2])
-    assert [target.land(share) for share in shares] == [False, False, True]
+    assert [target.end_run(share) for share in shares] == [False, False, True]
 
 
 def test_oldest_takes_one_request_of_each_sequence_oldest_first() -> None:
@@ -184,17 +184,17 @@ def test_state_goes_from_one_request_to_the_next_and_starts_anew() -> None:
         seen.append(total)
         data = np.array([total], np.int32).tobytes()
         outputs = (Output(0, "INT32", (1, 1), (data,), 4), Output(1, "INT32", (1, 1), (data,), 4))
-        target.keep(share, Answer(outputs))
-        assert target.land(share)
+        target.keep_state(share, Answer(outputs))
+        assert target.end_run(share)
     assert seen == [1, 3, 6, 5]
 
 
 def test_closing_serves_what_has_a_seat_and_refuses_the_rest() -> None:
     target = batcher()
     send(target, *(request(n, start=True) for n in range(1, 5)))
-    standing = request(5, start=True)
-    send(target, standing)
+    backlogged = request(5, start=True)
+    send(target, backlogged)
     target.close(UnavailableError("closing"))
-    assert str(standing.error) == "closing"
+    assert str(backlogged.error) == "closing"
     assert len(run(target)) == 4
     assert len(target) == 0

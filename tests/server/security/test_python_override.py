@@ -15,7 +15,7 @@ from tritonclient.utils import InferenceServerException
 from hypersonic.server.backends.python.backend import PythonBackend
 from hypersonic.server.errors import InvalidRequestError
 from hypersonic.server.options import Options
-from hypersonic.server.repository.control_mode import ControlMode, ModelControl
+from hypersonic.server.repository.control_mode import ModelControlMode, ModelControlOptions
 from hypersonic.server.repository.models import ModelRepository
 from hypersonic.server.scheduling.model import ScheduledModel
 from hypersonic.server.security.policies import control_of, policies
@@ -101,7 +101,7 @@ def repository(tmp_path: Path) -> Iterator[ModelRepository]:
     for name in ("model.py", "helper.py"):
         (directory / "1" / name).write_text(MARKING)
     backends = {"sum": SumBackend(Script()), "python": PythonBackend()}
-    opened = ModelRepository([models], backends, ScheduledModel, control=ModelControl(ControlMode.EXPLICIT))
+    opened = ModelRepository([models], backends, ScheduledModel, control=ModelControlOptions(ModelControlMode.EXPLICIT))
     yield opened
     assert opened.close(30)
 
