@@ -107,12 +107,11 @@ class DynamicBatcher:
         with self.lock:
             if self._queue.expires_ns:
                 self.expire()
+            if not self._queue:
+                return NO_BATCH
             now_ns = time.monotonic_ns()
-            choice = choose_batch(
-                *(self.rule, self._queue.waiting(), now_ns),
-                expires_ns=self._queue.expires_ns,
-                closing=self._closed is not None,
-            )
+            expires_ns, closing = self._queue.expires_ns, self._closed is not None
+            choice = choose_batch(self.rule, self._queue.waiting(), now_ns, expires_ns=expires_ns, closing=closing)
             if isinstance(choice, Wait):
                 return NextBatch((), max(1, choice.until_ns - now_ns)) if choice.until_ns else NO_BATCH
             shares = self._take(choice, last)

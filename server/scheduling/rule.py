@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import chain
+from functools import cached_property
 from typing import NamedTuple
 
 from hypersonic.server.config.schema import DynamicBatching, QueuePolicy
@@ -65,7 +65,7 @@ class BatchRule:
     def policy_of(self, level: int) -> QueuePolicy:
         return self.level_policies.get(level, self.policy)
 
-    @property
+    @cached_property
     def most_rows(self) -> int:
         """Rows beyond which waiting for more is pointless."""
         return max(self.preferred_rows, default=self.capacity_rows)
@@ -102,46 +102,26 @@ def choose_batch(
     first = next(waiting, None)
     if first is None:
         return Wait(expires_ns)
-    if first.rows > rule.capacity_rows:
+    rows, oldest_ns, group, alone = first
+    if rows > rule.capacity_rows:
         return Take(1, rule.capacity_rows)
-    reach = _reach(rule, first, waiting)
-    due_ns = reach.oldest_ns + rule.max_delay_ns
-    overdue = now_ns >= due_ns
-    if reach.preferred is not None and not (overdue and rule.max_delay_ns):
-        return reach.preferred
-    if reach.full or overdue or reach.whole.rows >= rule.most_rows or closing:
-        return reach.whole
-    return Wait(min(due_ns, expires_ns) if expires_ns else due_ns)
-
-
-class _Reach(NamedTuple):
-    """How far a batch of whole requests can reach from the head of the queue.
-
-    whole: all that fit one run. preferred: the most of them that make a preferred batch. full: the next request does not fit
-    any more. oldest_ns: when the one that waits longest came.
-    """
-
-    whole: Take
-    preferred: Take | None
-    full: bool
-    oldest_ns: int
-
-
-def _reach(rule: BatchRule, first: QueuedRows, others: Iterable[QueuedRows]) -> _Reach:
-    merge = rule.merge and not first.alone
-    most_rows = rule.most_rows
-    rows = count = 0
-    preferred: Take | None = None
-    oldest_ns = first.enqueued_ns
-    for waiting in chain((first,), others):
-        apart = not merge or waiting.alone or waiting.group != first.group
-        if count and (apart or rows + waiting.rows > rule.capacity_rows):
-            return _Reach(Take(count, rows), preferred, full=True, oldest_ns=oldest_ns)
-        if count and preferred is None and rows + waiting.rows > most_rows:
+    merge, most_rows = rule.merge and not alone, rule.most_rows
+    count, preferred = 1, Take(1, rows) if rows in rule.preferred_rows else None
+    #: no request that comes later can be in this batch
+    full = not merge
+    for other in waiting:
+        if not merge or other.alone or other.group != group or rows + other.rows > rule.capacity_rows:
+            full = True
+            break
+        if preferred is None and rows + other.rows > most_rows:
             preferred = Take(count, rows)
-        rows += waiting.rows
-        count += 1
-        oldest_ns = min(oldest_ns, waiting.enqueued_ns)
+        count, rows, oldest_ns = count + 1, rows + other.rows, min(oldest_ns, other.enqueued_ns)
         if rows in rule.preferred_rows:
             preferred = Take(count, rows)
-    return _Reach(Take(count, rows), preferred, full=not merge, oldest_ns=oldest_ns)
+    due_ns = oldest_ns + rule.max_delay_ns
+    overdue = now_ns >= due_ns
+    if preferred is not None and not (overdue and rule.max_delay_ns):
+        return preferred
+    if full or overdue or closing or rows >= most_rows:
+        return Take(count, rows)
+    return Wait(min(due_ns, expires_ns) if expires_ns else due_ns)
