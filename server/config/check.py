@@ -314,8 +314,8 @@ def _fill_defaults(message: model_config_pb2.ModelConfig, *, has_devices: bool) 
 def _batchings(
     message: model_config_pb2.ModelConfig,
 ) -> list[model_config_pb2.ModelDynamicBatching | model_config_pb2.ModelSequenceBatching.StrategyOldest]:
-    found = [message.dynamic_batching] if message.HasField("dynamic_batching") else []
-    return [*found, message.sequence_batching.oldest] if message.sequence_batching.HasField("oldest") else found
+    batchings = [message.dynamic_batching] if message.HasField("dynamic_batching") else []
+    return [*batchings, message.sequence_batching.oldest] if message.sequence_batching.HasField("oldest") else batchings
 
 
 def _fill_instance_groups(message: model_config_pb2.ModelConfig, *, has_devices: bool) -> None:

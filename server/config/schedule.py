@@ -137,18 +137,18 @@ def _controls(model: str, batching: model_config_pb2.ModelSequenceBatching) -> t
     """A tensor's control for each kind. In Triton a control tensor that lists several kinds carries the first it looks for."""
     if not all(tensor.name for tensor in batching.control_input):
         raise ModelConfigError(f"sequence batching control tensor must have a name for {model}")
-    found: dict[str, _Control] = {}
+    controls: dict[str, _Control] = {}
     for control in _each_control(batching):
-        if control.kind in found:
+        if control.kind in controls:
             raise ModelConfigError(f"sequence batching specifies multiple {control.kind} tensors for {model}")
-        found[control.kind] = control
-    names = [control.tensor for control in found.values()]
+        controls[control.kind] = control
+    names = [control.tensor for control in controls.values()]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise ModelConfigError(
             f"sequence batching control tensor '{twice}' is specified for multiple control kinds for {model}"
         )
-    return tuple(_control(model, control) for control in found.values())
+    return tuple(_control(model, control) for control in controls.values())
 
 
 def _control(model: str, control: _Control) -> SequenceControl:

@@ -213,9 +213,9 @@ class VersionPolicy:
     latest: int = 0
     specific: tuple[int, ...] = ()
 
-    def choose(self, found: Iterable[int]) -> tuple[int, ...]:
+    def choose(self, present: Iterable[int]) -> tuple[int, ...]:
         """Ascending. A specific version that is not there is left out, as Triton does."""
-        versions = sorted(found)
+        versions = sorted(present)
         if self.specific:
             return tuple(version for version in versions if version in self.specific)
         return tuple(versions[-self.latest :]) if self.latest else tuple(versions)

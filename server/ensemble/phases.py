@@ -107,14 +107,14 @@ class _Responses:
 
     def next(self) -> Tensors | None:
         """None: there are no more. Raises the step's error."""
-        found = self._queue.get()
-        if isinstance(found, ServerError):
-            raise found
-        if found is None:
+        item = self._queue.get()
+        if isinstance(item, ServerError):
+            raise item
+        if item is None:
             self.ended = True
         else:
-            self._out_bytes += _size_bytes(found)
-        return found
+            self._out_bytes += _size_bytes(item)
+        return item
 
     def drain(self) -> None:
         """Until the step is over: it reads the request's bytes."""

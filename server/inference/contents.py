@@ -214,12 +214,12 @@ def _packed(contents: InferTensorContents, size_bytes: int) -> memoryview:
 def _integers(values: Sequence[int], datatype: Datatype, name: str) -> memoryview:
     """Piece by piece: a Python integer takes four times what it stands for. Raises InvalidRequestError for one out of range."""
     wide = np.uint64 if datatype.name == "UINT64" else np.int64
-    found = np.empty(len(values), datatype.numpy)
+    packed = np.empty(len(values), datatype.numpy)
     for start in range(0, len(values), _PIECE_ELEMENTS):
         piece = np.array(values[start : start + _PIECE_ELEMENTS], wide)
         _check_range(piece, datatype, name)
-        found[start : start + len(piece)] = piece
-    return found.view(np.uint8).data
+        packed[start : start + len(piece)] = piece
+    return packed.view(np.uint8).data
 
 
 def _check_range(values: NDArray[Any], datatype: Datatype, name: str) -> None:
@@ -232,8 +232,8 @@ def _check_range(values: NDArray[Any], datatype: Datatype, name: str) -> None:
 
 def _strings(values: Iterable[bytes]) -> memoryview:
     """One after the other: a Python object for each would take many times what an empty one is."""
-    found = bytearray()
+    packed = bytearray()
     for value in values:
-        found += _LENGTH.pack(len(value))
-        found += value
-    return memoryview(found)
+        packed += _LENGTH.pack(len(value))
+        packed += value
+    return memoryview(packed)

@@ -192,9 +192,9 @@ class PendingRequest:
             self.on_response(self.responses - 1, outcome, came_ns - began_ns, now_ns - came_ns)
         self.last_response_ns = now_ns
 
-    def end(self, error: ServerError | None = None, *, said: bool = False) -> None:
-        """A decoupled model has no more answers to it; safe to call twice. said: its last answer said so itself."""
-        if not self.completed and not said:
+    def end(self, error: ServerError | None = None, *, announced: bool = False) -> None:
+        """A decoupled model has no more answers to it; safe to call twice. announced: its last answer said so itself."""
+        if not self.completed and not announced:
             outcome = ResponseOutcome.EMPTY if error is None else ResponseOutcome.FAIL
             self._responded(ResponseOutcome.CANCEL if self.cancelled else outcome, time.monotonic_ns())
         self.error = self.error or error

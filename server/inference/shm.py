@@ -202,8 +202,8 @@ class SharedMemory:
         with self._lock:
             if name and name not in self._regions:
                 raise NotFoundError(f"Unable to find system shared memory region: '{name}'")
-            found = [self._regions[name]] if name else [self._regions[key] for key in sorted(self._regions)]
-            return tuple(region for region, _ in found)
+            entries = [self._regions[name]] if name else [self._regions[key] for key in sorted(self._regions)]
+            return tuple(region for region, _ in entries)
 
     def span(self, name: str, offset: int, size_bytes: int) -> Span:
         """Part of a region, `offset` from its start. Raises NotFoundError, InvalidRequestError; Triton's texts."""

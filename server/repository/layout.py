@@ -62,7 +62,7 @@ def is_model_name(name: str) -> bool:
 
 def find_models(repositories: Sequence[Path]) -> Found:
     """Every model directory, by name; more than one place for a name that several repositories have."""
-    found: dict[str, tuple[Place, ...]] = {}
+    places: dict[str, tuple[Place, ...]] = {}
     away: list[OSError] = []
     for repository in repositories:
         try:
@@ -71,8 +71,8 @@ def find_models(repositories: Sequence[Path]) -> Found:
             away.append(error)
             continue
         for place in (Place(path, repository) for path in paths if _is_model_directory(path)):
-            found[place.name] = (*found.get(place.name, ()), place)
-    return Found(found, tuple(away))
+            places[place.name] = (*places.get(place.name, ()), place)
+    return Found(places, tuple(away))
 
 
 def _is_model_directory(path: Path) -> bool:
@@ -124,10 +124,10 @@ def check_place(places: Sequence[Place], links: Links) -> Place:
 def version_directories(place: Place, links: Links) -> dict[int, Path]:
     """Number -> directory as the repository names it, of 1, 2, ... without leading zeros. Raises ModelLoadError, OSError."""
     _follow(place.path, place.repository, links)
-    found = [path for path in place.path.iterdir() if path.is_dir() and _VERSION_DIRECTORY.fullmatch(path.name)]
-    for path in found:
+    directories = [path for path in place.path.iterdir() if path.is_dir() and _VERSION_DIRECTORY.fullmatch(path.name)]
+    for path in directories:
         _follow(path, place.repository, links)
-    return {int(path.name): path for path in found}
+    return {int(path.name): path for path in directories}
 
 
 def _follow(path: Path, repository: Path, links: Links) -> None:
@@ -150,7 +150,7 @@ def scrub(text: str, roots: Sequence[Path]) -> str:
 def signature(place: Place) -> Signature:
     """Of every file below a model's directory, links followed. Raises OSError for one that is gone."""
     top = (str(place.path), place.path.stat())
-    return tuple(sorted(_row(*found) for found in (top, *_there(place.path))))
+    return tuple(sorted(_row(*entry) for entry in (top, *_there(place.path))))
 
 
 def _there(model: Path) -> Iterator[tuple[str, os.stat_result]]:

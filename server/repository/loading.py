@@ -164,10 +164,10 @@ class Loader:
 
     def _follow(self, model: Path, versions: Mapping[int, Path]) -> None:
         """Log where the links of a model lead. Raises ModelLoadError where one may not lead there."""
-        found = check_links(model, self._others(model, versions), self.links)
-        if found:
-            shown = ", ".join(f"{name} -> {target}" for name, target in list(found.items())[:_SHOWN_LINKS])
-            more = f" and {len(found) - _SHOWN_LINKS} more" if len(found) > _SHOWN_LINKS else ""
+        targets = check_links(model, self._others(model, versions), self.links)
+        if targets:
+            shown = ", ".join(f"{name} -> {target}" for name, target in list(targets.items())[:_SHOWN_LINKS])
+            more = f" and {len(targets) - _SHOWN_LINKS} more" if len(targets) > _SHOWN_LINKS else ""
             _LOG.info("'%s' is read through symbolic links: %s%s", model.name, shown, more)
 
     def _others(self, model: Path, versions: Mapping[int, Path]) -> set[str]:

@@ -233,14 +233,14 @@ class ModelRepository:
 
     def _look(self) -> list[str]:
         """Begin to load what is new or changed, unless it is being loaded; unload what is gone. The names of the former."""
-        found, away = self._find()
-        self._lifecycle.want(found)
+        places, away = self._find()
+        self._lifecycle.want(places)
         # a file system that is away for a moment must not unload everything
-        for name in sorted(self._registry.models.keys() - found.keys()) if not away else ():
+        for name in sorted(self._registry.models.keys() - places.keys()) if not away else ():
             if not self._loads.busy(name):
                 self._lifecycle.forget(name)
                 self._lifecycle.unload(name)
-        changed = [name for name in sorted(found) if not self._loads.busy(name) and self._changed(name, found[name])]
+        changed = [name for name in sorted(places) if not self._loads.busy(name) and self._changed(name, places[name])]
         self._begin(changed)
         return changed
 
@@ -256,10 +256,10 @@ class ModelRepository:
                 _LOG.exception("the model repositories could not be polled; the next look is in %g s", self.control.poll_s)
 
     def _find(self) -> Found:
-        found = find_models(self._directories)
-        for error in found.away:
+        listing = find_models(self._directories)
+        for error in listing.away:
             _LOG.warning("a model repository cannot be read: %s: %s", error.filename, error.strerror)
-        return found
+        return listing
 
     def stop_loading(self) -> None:
         """Give up the loads under way, and begin no more."""

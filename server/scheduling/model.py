@@ -105,8 +105,8 @@ class ScheduledModel:
         return {instance.name: instance.busy_cycles() for instance in self._instances}
 
     def cards(self) -> dict[str, Card]:
-        found = ((instance.name, self._loaded.card(instance)) for instance in self._instances)
-        return {name: card for name, card in found if card is not None}
+        cards = ((instance.name, self._loaded.card(instance)) for instance in self._instances)
+        return {name: card for name, card in cards if card is not None}
 
     def infer(self, request: CheckedRequest, frame: Frame, call: Call, arrived_ns: int) -> Any:
         if self.config.decoupled:

@@ -73,11 +73,11 @@ class SequenceTensors:
 
     def state_of(self, answer: Answer) -> tuple[bytes, ...]:
         """The states that an answer carries behind the model's outputs. Raises BackendError when one is missing."""
-        found = {output.position - self._outputs: output for output in answer.outputs if output.position >= self._outputs}
-        if len(found) != len(self._states):
-            names = [state.output_name for index, state in enumerate(self._states) if index not in found]
+        states = {output.position - self._outputs: output for output in answer.outputs if output.position >= self._outputs}
+        if len(states) != len(self._states):
+            names = [state.output_name for index, state in enumerate(self._states) if index not in states]
             raise BackendError(f"the model did not answer its state output(s) {names}")
-        return tuple(b"".join(found[index].chunks) for index in range(len(self._states)))
+        return tuple(b"".join(states[index].chunks) for index in range(len(self._states)))
 
 
 def _corrid(control: SequenceControl, sequence_id: int | str) -> bytes:

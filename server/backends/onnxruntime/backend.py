@@ -100,8 +100,8 @@ class Session:
         values = {name: self._value(name, array) for name, array in feed.items()}
         try:
             if self._bf16_outputs.isdisjoint(outputs):
-                found: list[Array] = self._session.run(outputs, values, self._run_options)
-                return found
+                arrays: list[Array] = self._session.run(outputs, values, self._run_options)
+                return arrays
             return self._run_values(outputs, values)
         except Exception as error:
             raise BackendError(_reason(error)) from error
@@ -114,8 +114,8 @@ class Session:
     def _run_values(self, outputs: Sequence[str], values: Mapping[str, Any]) -> list[Array]:
         value_type = self._ort.OrtValue
         given = {k: v if isinstance(v, value_type) else value_type.ortvalue_from_numpy(v) for k, v in values.items()}
-        found = self._session.run_with_ort_values(outputs, given, self._run_options)
-        return [_bits(v) if name in self._bf16_outputs else v.numpy() for name, v in zip(outputs, found, strict=True)]
+        ort_values = self._session.run_with_ort_values(outputs, given, self._run_options)
+        return [_bits(v) if name in self._bf16_outputs else v.numpy() for name, v in zip(outputs, ort_values, strict=True)]
 
 
 def _bits(value: Any) -> Array:
@@ -183,8 +183,8 @@ class OnnxSlot:
         positions = sorted({position for share in shares for position in share.pending.request.outputs} | self._states)
         names = [output_spec(position, config).name for position in positions]
         fetched = list(dict.fromkeys(names))  # a state may be an output, too
-        found = dict(zip(fetched, self._session.run(fetched, feed), strict=True))
-        arrays = [found[name] for name in names]
+        by_name = dict(zip(fetched, self._session.run(fetched, feed), strict=True))
+        arrays = [by_name[name] for name in names]
         pieces = [split(array, position, shares, config) for array, position in zip(arrays, positions, strict=True)]
         return [_answer(outputs) for outputs in zip(*pieces, strict=True)]
 
@@ -200,12 +200,12 @@ def _state_count(config: ModelConfig) -> int:
 
 
 def _answer(outputs: Sequence[Output | ServerError]) -> Answer | ServerError:
-    found: list[Output] = []
+    answered: list[Output] = []
     for output in outputs:
         if isinstance(output, ServerError):
             return output
-        found.append(output)
-    return Answer(tuple(found), fresh=True)
+        answered.append(output)
+    return Answer(tuple(answered), fresh=True)
 
 
 def _scalar_inputs(config: ModelConfig, signature: Signature) -> set[str]:

@@ -150,11 +150,11 @@ def _unable(config: ModelConfig, what: str) -> ModelLoadError:
 
 
 def _find(spec: TensorConfig, kind: str, tensors: Sequence[TensorInfo]) -> TensorInfo:
-    found = next((tensor for tensor in tensors if tensor.name == spec.name), None)
-    if found is None:
+    match = next((tensor for tensor in tensors if tensor.name == spec.name), None)
+    if match is None:
         allowed = ", ".join(sorted(tensor.name for tensor in tensors))
         raise ModelLoadError(f"unexpected inference {kind} '{spec.name}', allowed {kind}s are: {allowed}")
-    return found
+    return match
 
 
 def _check_input(spec: TensorConfig, tensor: TensorInfo, config: ModelConfig) -> None:

@@ -127,16 +127,16 @@ class Events:
             pending.respond_error(model_error(*error))
             return
         failure = None if error is None else model_error(*error)
-        said = False
+        announced = False
         try:
             if error is None and outputs is not None:
                 pending.respond(packed_answer(outputs, parameters, self._config, payload), final=bool(final))
-                said = bool(final)
+                announced = bool(final)
         except ServerError as refused:  # the front end cannot send it
             failure = refused
         if final or failure is not None:
             self.forget([key])
-            pending.end(failure, said=said)
+            pending.end(failure, announced=announced)
 
     def _cancelled(self, process: ModelProcess, message: Message, _: memoryview) -> None:
         _, call, key = message

@@ -84,9 +84,9 @@ def test_weights_that_are_not_the_published_ones_are_refused_and_the_card_is_fre
     name: str,
 ) -> None:
     version = published(weighted, tmp_path, 3)
-    damage, said = DAMAGE[name]
+    damage, message = DAMAGE[name]
     damage(version / "weights.bin")
-    with pytest.raises(ModelLoadError, match=said):
+    with pytest.raises(ModelLoadError, match=message):
         load(version)
     close(load(published(weighted, tmp_path, 4)))
 

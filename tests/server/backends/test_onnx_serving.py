@@ -55,9 +55,9 @@ def write_tracking(repository: Path) -> None:
     """embedding (onnx) - graph building (python) - filter (onnx) - GNN (onnx), as Exa.TrkX chains them; no batches."""
     hits, embedded = ("hits", "FP32", ("N", 3)), ("embedded", "FP32", ("N", N_FEATURES))
     edges, kept = ("edges", "INT64", (2, "E")), ("kept", "INT64", (2, "F"))
-    made = graph([node("MatMul", "hits w", "embedded")], [hits], [embedded], {"w": WEIGHTS})
+    model = graph([node("MatMul", "hits w", "embedded")], [hits], [embedded], {"w": WEIGHTS})
     config = tensors("input", ("hits", "FP32", [-1, 3])) + tensors("output", ("embedded", "FP32", [-1, N_FEATURES]))
-    write_onnx(repository, "embedding", made, config)  # completed, its first dimension would be taken for a batch
+    write_onnx(repository, "embedding", model, config)  # completed, its first dimension would be taken for a batch
     config = tensors("input", ("embedded", "FP32", [-1, N_FEATURES])) + tensors("output", ("edges", "INT64", [2, -1]))
     (repository / "building" / "1").mkdir(parents=True)
     (repository / "building" / "1" / "model.py").write_text(BUILD)

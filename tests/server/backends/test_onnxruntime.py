@@ -126,9 +126,9 @@ def test_answers_keep_their_values_when_the_slot_runs_again(tmp_path: Path) -> N
 def test_a_softmax_classifier_agrees_with_numpy(tmp_path: Path) -> None:
     weights = np.random.default_rng(1).normal(size=(4, 3)).astype(np.float32)
     nodes = [node("MatMul", "x w", "z"), node("Softmax", "z", "y", axis=-1)]
-    made = graph(nodes, [("x", "FP32", ("N", 4))], [("y", "FP32", ("N", 3))], {"w": weights})
+    onnx_model = graph(nodes, [("x", "FP32", ("N", 4))], [("y", "FP32", ("N", 3))], {"w": weights})
     text = "max_batch_size: 4\n" + tensors("input", ("x", "FP32", [4])) + tensors("output", ("y", "FP32", [3]))
-    model, config = load(tmp_path, made, text)
+    model, config = load(tmp_path, onnx_model, text)
     x = np.random.default_rng(2).normal(size=(3, 4)).astype(np.float32)
     (got,) = run(model, config, share(config, x=x))
     z = np.exp(x @ weights)
@@ -174,36 +174,36 @@ def test_point_clouds_of_different_sizes_share_a_run(tmp_path: Path) -> None:
 
 
 def test_scalars_of_a_model_without_batches_have_dims_1(tmp_path: Path) -> None:
-    made = graph([node("Add", "x x", "y")], [("x", "FP32", ())], [("y", "FP32", ())])
+    onnx_model = graph([node("Add", "x x", "y")], [("x", "FP32", ())], [("y", "FP32", ())])
     text = tensors("input", ("x", "FP32", [1])) + tensors("output", ("y", "FP32", [1]))
-    model, config = load(tmp_path, made, text)
+    model, config = load(tmp_path, onnx_model, text)
     (got,) = run(model, config, share(config, x=np.array([2.5], np.float32)))
     np.testing.assert_array_equal(got["y"], [5.0])
 
 
 def test_reshape_stands_between_the_wire_and_the_model(tmp_path: Path) -> None:
-    made = identity("FP32", ("N", "M", 1, 2))
+    onnx_model = identity("FP32", ("N", "M", 1, 2))
     text = "max_batch_size: 4\n" + "".join(
         tensors(kind, (name, "FP32", [-1, 2]), extra="reshape { shape: [ -1, 1, 2 ] }")
         for kind, name in (("input", "x"), ("output", "y"))
     )
-    model, config = load(tmp_path, made, text)
+    model, config = load(tmp_path, onnx_model, text)
     x = np.arange(12, dtype=np.float32).reshape(2, 3, 2)
     (got,) = run(model, config, share(config, x=x))
     np.testing.assert_array_equal(got["y"], x)
 
 
 def test_an_initializer_may_be_an_optional_input(tmp_path: Path) -> None:
-    made = onnx.load_from_string(
+    onnx_model = onnx.load_from_string(
         graph([node("Add", "x w", "y")], [("x", "FP32", (2,))], [("y", "FP32", (2,))], {"w": np.ones(2, np.float32)})
     )
-    made.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [2]))
+    onnx_model.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [2]))
     text = (
         tensors("input", ("x", "FP32", [2]))
         + tensors("input", ("w", "FP32", [2]), extra="optional: true")
         + tensors("output", ("y", "FP32", [2]))
     )
-    model, config = load(tmp_path, made.SerializeToString(), text)
+    model, config = load(tmp_path, onnx_model.SerializeToString(), text)
     x = np.array([1, 2], np.float32)
     np.testing.assert_array_equal(run(model, config, share(config, x=x))[0]["y"], [2, 3])
     np.testing.assert_array_equal(run(model, config, share(config, x=x, w=x))[0]["y"], [2, 4])

@@ -44,18 +44,18 @@ def test_controls_and_states_of_a_sequence_are_inputs_and_outputs(tmp_path: Path
     model, config = load(tmp_path, graph(nodes, values, [(n, "FP32", ("N", 1)) for n in ("y", "out")]), text)
 
     def one(x: float, start: float, state: float) -> Share:
-        made = share(config, x=np.array([[x]], np.float32))
+        piece = share(config, x=np.array([[x]], np.float32))
         extra = [
             InputTensor(n, "FP32", (1, 1), memoryview(np.float32(v).tobytes())) for n, v in (("start", start), ("in", state))
         ]
-        made.pending.request = made.pending.request._replace(extra=tuple(extra))
-        return made
+        piece.pending.request = piece.pending.request._replace(extra=tuple(extra))
+        return piece
 
     slot = model.instances[0].slots[0]
     slot.start([one(1, 100, 10), one(2, 0, 20)])
     slot.finish()
-    found = [{o.position: np.frombuffer(o.chunks[0], np.float32).item() for o in slot.answer(i).outputs} for i in (0, 1)]
-    assert found == [{0: 111.0, 1: 11.0}, {0: 22.0, 1: 22.0}]
+    answers = [{o.position: np.frombuffer(o.chunks[0], np.float32).item() for o in slot.answer(i).outputs} for i in (0, 1)]
+    assert answers == [{0: 111.0, 1: 11.0}, {0: 22.0, 1: 22.0}]
 
 
 def test_instances_are_named_as_triton_names_them_and_share_one_session(tmp_path: Path) -> None:

@@ -112,12 +112,12 @@ def test_a_reshape_is_the_models_matter_alone(tmp_path: Path) -> None:
 
 
 def test_requests_tell_what_the_client_sent(tmp_path: Path) -> None:
-    said = (
+    text = (
         "(r.request_id(), r.correlation_id(), r.flags(), r.timeout(), r.priority(), r.parameters(), r.requested_output_names(),"
         " r.model_name(), r.model_version(), r.is_cancelled(), [(t.name(), t.shape(), t.triton_dtype(), t.is_cpu()) for t in"
         " r.inputs()])"
     )
-    with loaded(tmp_path, source(f"return [text({said}) for r in requests]"), WORDS) as model:
+    with loaded(tmp_path, source(f"return [text({text}) for r in requests]"), WORDS) as model:
         model.start(
             model.share(
                 X[0], id="é", timeout_us=7, priority=2, sequence=mark("s", start=True, end=True), outputs=wanted("y"),

@@ -29,6 +29,6 @@ def test_a_model_that_was_replaced_is_asked_in_its_place(models: Models) -> None
     old = models.loaded["m"]
     assert old.close(PATIENCE_S)
     models.add("m", lambda a: {"y": 2 * a["x"]})
-    found = iter([old, models.loaded["m"]])
-    (answer,) = infer_by(lambda *_: next(found))(call_of("m"))
+    versions = iter([old, models.loaded["m"]])
+    (answer,) = infer_by(lambda *_: next(versions))(call_of("m"))
     np.testing.assert_array_equal(np.frombuffer(answer.tensors[0].data, np.float32).reshape(A.shape), 2 * A)

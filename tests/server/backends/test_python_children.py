@@ -49,9 +49,9 @@ def starting(path: Path) -> str:
 
 
 def pids_of(path: Path) -> dict[str, int]:
-    found = json.loads(path.read_text())
-    assert set(found) == {*KINDS, "model"}
-    return found
+    pids = json.loads(path.read_text())
+    assert set(pids) == {*KINDS, "model"}
+    return pids
 
 
 def left(pids: dict[str, int]) -> list[str]:
@@ -100,8 +100,8 @@ def test_what_a_model_has_started_is_gone_when_its_process_is(
             assert left(pids) == []
     assert left(pids) == []
     # the keeper's end is the model's
-    said = [message for message in messages() if "its process ended" in message]
-    assert said == (["m_0: its process ended with signal SIGSEGV"] if end == "killed" else [])
+    endings = [message for message in messages() if "its process ended" in message]
+    assert endings == (["m_0: its process ended with signal SIGSEGV"] if end == "killed" else [])
 
 
 def test_what_a_model_has_started_is_gone_when_its_load_fails(tmp_path: Path) -> None:

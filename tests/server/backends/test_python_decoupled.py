@@ -150,9 +150,9 @@ def test_sending_what_cannot_be_sent_is_the_models_mistake(tmp_path: Path) -> No
     with loaded(tmp_path, code, DECOUPLED) as model:
         stream = model.stream(X[0])
         assert stream.ended.wait(60)
-        said = stream.answers[0]["y"][0].decode()
-        assert "Unable to send response. Unsupported flag provided." in said
-        assert "Inference Response object must be provided when the response flags is set to zero." in said
+        text = stream.answers[0]["y"][0].decode()
+        assert "Unable to send response. Unsupported flag provided." in text
+        assert "Inference Response object must be provided when the response flags is set to zero." in text
 
 
 def test_open_streams_of_a_process_that_dies_end_with_an_error(tmp_path: Path) -> None:

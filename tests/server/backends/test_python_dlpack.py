@@ -60,9 +60,9 @@ def data_of(tensor: Tensor) -> tuple[str, tuple[int, ...], bytes]:
 def test_a_tensor_is_given_without_a_copy(datatype: str, make: Callable[[Tensor], object]) -> None:
     array = array_of(datatype)
     capsule = make(received(datatype, array))
-    said = header(capsule)
-    assert (said["type"], said["shape"], said["device"]) == ((*CODES[datatype], 1), [2, 3], (1, 0))
-    assert said["address"] == array.ctypes.data
+    fields = header(capsule)
+    assert (fields["type"], fields["shape"], fields["device"]) == ((*CODES[datatype], 1), [2, 3], (1, 0))
+    assert fields["address"] == array.ctypes.data
     assert data_of(Tensor.from_dlpack("y", capsule)) == (datatype, (2, 3), array.tobytes())
 
 
@@ -237,10 +237,10 @@ def test_bfloat16_passes_through_an_ensemble_of_python_and_onnx(tmp_path: Path) 
     write_onnx(tmp_path, "onnx", identity("BF16", ("N",)), config)
     names, steps = ("python", "onnx", "asking"), []
     for number, name in enumerate(names):
-        given, made = (("x" if not number else f"t{number}"), ("y" if number == 2 else f"t{number + 1}"))
+        given, result = (("x" if not number else f"t{number}"), ("y" if number == 2 else f"t{number + 1}"))
         steps.append(
             f'step {{ model_name: "{name}" model_version: -1 input_map {{ key: "x" value: "{given}" }} '
-            f'output_map {{ key: "y" value: "{made}" }} }}'
+            f'output_map {{ key: "y" value: "{result}" }} }}'
         )
     (tmp_path / "all" / "1").mkdir(parents=True)
     ensemble = f'platform: "ensemble"\n{config} ensemble_scheduling {{ {" ".join(steps)} }}'

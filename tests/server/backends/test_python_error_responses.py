@@ -59,17 +59,17 @@ def answers(server: Server, *values: float, model: str = "m", empty: bool = True
         client.start_stream(lambda result, error: got.put((result, error)))
         ask = client.async_stream_infer
         ask(model, [tensor(np.array(values, np.float32))], request_id="1", enable_empty_final_response=empty)
-        found: list[Any] = []
-        while not found or not found[-1][1]:
+        responses: list[Any] = []
+        while not responses or not responses[-1][1]:
             result, error = got.get(timeout=60)
             if error is not None:
                 # tritonclient gives no more of it than the text
-                found.append((error.message(), error.message().startswith("Failed to process")))
+                responses.append((error.message(), error.message().startswith("Failed to process")))
                 continue
             final = result.get_response().parameters["triton_final_response"].bool_param
             y = result.as_numpy("y")
-            found.append((None if y is None else y.tolist(), final))
-        return found
+            responses.append((None if y is None else y.tolist(), final))
+        return responses
 
 
 @pytest.mark.parametrize(
@@ -93,8 +93,8 @@ def test_an_exception_after_an_error_response_ends_the_request(server: Server) -
 
 def test_a_model_that_asks_a_decoupled_one_gets_what_follows_an_error(server: Server) -> None:
     with client_of(server) as client:
-        said = json.loads(infer(client, np.ones(1, np.float32), "asking")[0])
-    assert said == [[[1.0]], "negative", [[3.0]], []]
+        responses = json.loads(infer(client, np.ones(1, np.float32), "asking")[0])
+    assert responses == [[[1.0]], "negative", [[3.0]], []]
 
 
 def test_the_statistics_have_an_entry_for_each_response_of_a_request(server: Server) -> None:
@@ -111,8 +111,8 @@ def test_the_statistics_have_an_entry_for_each_response_of_a_request(server: Ser
             time.sleep(0.01)
     # a request with an error among its responses has failed
     assert (total.success.count, total.fail.count) == (2, 2)
-    found = {index: [getattr(each, name).count for name in FIGURES] for index, each in figures.response_stats.items()}
-    assert found == {"0": [4, 3, 2, 1, 1], "1": [2, 1, 0, 1, 1], "2": [1, 1, 1, 0, 0], "3": [1, 0, 0, 0, 1]}
+    counts = {index: [getattr(each, name).count for name in FIGURES] for index, each in figures.response_stats.items()}
+    assert counts == {"0": [4, 3, 2, 1, 1], "1": [2, 1, 0, 1, 1], "2": [1, 1, 1, 0, 0], "3": [1, 0, 0, 0, 1]}
     first = figures.response_stats["0"]
     assert first.success.ns > 0
     assert first.success.ns + first.fail.ns + first.empty_response.ns == first.compute_infer.ns + first.compute_output.ns
@@ -120,7 +120,7 @@ def test_the_statistics_have_an_entry_for_each_response_of_a_request(server: Ser
     with urllib.request.urlopen(f"http://{address}/v2/models/counted/stats", timeout=60) as answer:
         (told,) = json.load(answer)["model_stats"]
     shown = {index: [each[name]["count"] for name in FIGURES] for index, each in told["response_stats"].items()}
-    assert shown == found
+    assert shown == counts
 
 
 def test_a_model_that_answers_without_end_does_not_fill_the_memory_with_figures() -> None:

@@ -31,8 +31,8 @@ def nothing(path: Path) -> None:
 
 
 def bound(path: Path) -> None:
-    with socket.socket(socket.AF_UNIX) as made:
-        made.bind(str(path))
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
 
 
 HANGS = "import time\ntime.sleep(600)\n"

@@ -62,10 +62,10 @@ def test_a_model_finds_files_and_modules_beside_it(tmp_path: Path) -> None:
     (directory.parent / "b.py").write_text("V = 'b'")
     model = PythonBackend().load(directory, config_of(WORDS))
     try:
-        said = Loaded(config_of(WORDS), model.instances[0]).run(X[0])[0][0].decode()
+        text = Loaded(config_of(WORDS), model.instances[0]).run(X[0])[0][0].decode()
     finally:
         model.instances[0].close()
-    assert said == f"('a', 'b', '{directory}')"
+    assert text == f"('a', 'b', '{directory}')"
     assert not list(tmp_path.rglob("__pycache__"))
 
 

@@ -36,8 +36,10 @@ def words(tmp_path: Path, expression: str) -> str:
 
 
 def test_the_process_starts_light(tmp_path: Path) -> None:
-    said = words(tmp_path, "sorted(m for m in sys.modules if m.split('.')[0] in ('grpc', 'google', 'asyncio', 'tritonclient'))")
-    assert said == "[]"
+    modules = words(
+        tmp_path, "sorted(m for m in sys.modules if m.split('.')[0] in ('grpc', 'google', 'asyncio', 'tritonclient'))"
+    )
+    assert modules == "[]"
 
 
 def test_what_a_model_prints_and_logs_is_in_the_servers_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

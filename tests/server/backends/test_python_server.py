@@ -253,8 +253,8 @@ def test_a_model_asks_another_model_of_the_server(tmp_path: Path, question: str,
     repeat = "s = requests[0].get_response_sender()\nfor v in x_of(requests[0]): s.send(y(np.array([v])))\ns.send(flags=FINAL)"
     write_python(tmp_path, "repeat", source(repeat), DECOUPLED)
     with serving(tmp_path) as server, client_of(server) as client:
-        said = json.loads(infer(client, X[0])[0])
-        assert (said[: len(answer)] if isinstance(answer, str) else said) == answer
+        answers = json.loads(infer(client, X[0])[0])
+        assert (answers[: len(answer)] if isinstance(answer, str) else answers) == answer
 
 
 def test_a_model_asks_several_models_at_a_time(tmp_path: Path) -> None:

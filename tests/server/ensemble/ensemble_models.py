@@ -53,14 +53,14 @@ class FunctionSlot:
 
     def finish(self) -> Execution:
         launched_ns = time.monotonic_ns()
-        found = self._function(collect(self._shares, self._config))
-        self._outputs = {name: array.copy() for name, array in found.items()}
+        outputs = self._function(collect(self._shares, self._config))
+        self._outputs = {name: array.copy() for name, array in outputs.items()}
         return Execution(launched_ns, time.monotonic_ns())
 
     def answer(self, index: int) -> Answer:
         names = self._config.output_names
-        found = [split(a, names.index(n), self._shares, self._config)[index] for n, a in self._outputs.items()]
-        return Answer(tuple(output for output in found if not isinstance(output, ServerError)))
+        outputs = [split(a, names.index(n), self._shares, self._config)[index] for n, a in self._outputs.items()]
+        return Answer(tuple(output for output in outputs if not isinstance(output, ServerError)))
 
 
 class FunctionInstance:
@@ -115,15 +115,15 @@ class Models:
 
     def ensemble(self, text: str, name: str = "e", max_batch_size: int = 8) -> EnsembleModel:
         config = config_of(f'platform: "ensemble" max_batch_size: {max_batch_size}\n{text}', name, backend="")
-        self.loaded[name] = made = EnsembleModel(config, 1, self.lookup)
-        return made
+        self.loaded[name] = model = EnsembleModel(config, 1, self.lookup)
+        return model
 
 
 @pytest.fixture
 def models() -> Any:
-    made = Models()
-    yield made
-    assert all(model.close(PATIENCE_S) for model in reversed(made.loaded.values()))
+    loaded = Models()
+    yield loaded
+    assert all(model.close(PATIENCE_S) for model in reversed(loaded.loaded.values()))
 
 
 class FakeCall:
@@ -187,10 +187,10 @@ def infer(
     def frame(_request: CheckedRequest, answer: Answer) -> dict[str, np.ndarray]:
         return arrays_of(answer, model.config)
 
-    found: dict[str, np.ndarray] = model.infer(
+    results: dict[str, np.ndarray] = model.infer(
         request_of(model, outputs, **arrays), frame, call or FakeCall(), time.monotonic_ns()
     )
-    return found
+    return results
 
 
 A = np.array([[1.0, 2.0], [3.0, 4.0]])

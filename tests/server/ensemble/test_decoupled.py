@@ -86,18 +86,18 @@ def given(value: float) -> triton.InferInput:
 def streamed(server: Server, model: str, value: float) -> list[Any]:
     """Each response's first element by output, the last one's None for being final; or an error's text."""
     got: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    found: list[Any] = []
+    answers: list[Any] = []
     with client_of(server) as client:
         client.start_stream(lambda result, error: got.put(error or result))
         client.async_stream_infer(model, [given(value)], enable_empty_final_response=True)
         while True:
             answer = got.get(timeout=PATIENCE_S)
             if isinstance(answer, InferenceServerException):
-                return [*found, answer.message()]
+                return [*answers, answer.message()]
             outputs = {output.name: answer.as_numpy(output.name)[0] for output in answer.get_response().outputs}
-            found += [outputs] if outputs else []
+            answers += [outputs] if outputs else []
             if answer.get_response().parameters["triton_final_response"].bool_param:
-                return found
+                return answers
 
 
 @pytest.mark.parametrize(
@@ -157,8 +157,8 @@ class Repeater:
 
 @pytest.fixture
 def repeater(models: Models) -> Repeater:
-    models.loaded["rep"] = found = Repeater()  # type: ignore[assignment]
-    return found
+    models.loaded["rep"] = model = Repeater()  # type: ignore[assignment]
+    return model
 
 
 def ended(sink: Collected) -> Sequence[ServerError | None]:

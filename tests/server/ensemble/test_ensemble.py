@@ -98,9 +98,9 @@ def test_a_slow_step_does_not_hold_up_what_does_not_need_it(models: Models) -> N
             outputs="Y Z",
         )
     )
-    found = infer(ensemble, X=A)
-    np.testing.assert_array_equal(found["Y"], A * 10)
-    np.testing.assert_array_equal(found["Z"], A)
+    outputs = infer(ensemble, X=A)
+    np.testing.assert_array_equal(outputs["Y"], A * 10)
+    np.testing.assert_array_equal(outputs["Z"], A)
 
 
 def test_steps_for_outputs_nobody_asked_for_do_not_run(models: Models) -> None:
@@ -149,9 +149,9 @@ def test_an_output_a_model_does_not_answer_is_an_optional_input_left_out(models:
     ensemble = models.ensemble(
         graph(step("silent", {"x": "X"}, {"y": "t", "z": "Z"}), step("offset", {"x": "t", "o": "Z"}, {"y": "Y"}), outputs="Y Z")
     )
-    found = infer(ensemble, X=A)
-    assert found.keys() == {"Y"}
-    np.testing.assert_array_equal(found["Y"], A + 1)
+    outputs = infer(ensemble, X=A)
+    assert outputs.keys() == {"Y"}
+    np.testing.assert_array_equal(outputs["Y"], A + 1)
 
 
 @pytest.mark.parametrize(

@@ -31,8 +31,8 @@ def best(array: np.ndarray, k: int, datatype: str, config: ModelConfig | None = 
     half = len(data) // 2
     classes = classify(Output(0, datatype, array.shape, (data[:half], memoryview(data)[half:]), len(data)), k, config)
     assert classes.datatype == "BYTES"
-    found: list[object] = arrays_of(Answer((classes,)), config)["y"].tolist()
-    return found
+    texts: list[object] = arrays_of(Answer((classes,)), config)["y"].tolist()
+    return texts
 
 
 VALUES = [0.1, 1e-8, 3, np.pi * 1e9, -2.5, 1e20, 123456.789, 0.333333343]
@@ -81,9 +81,9 @@ def test_equal_values_come_in_the_order_of_their_indices_and_nan_counts_as_the_s
 
 @given(st.lists(st.floats(width=32, allow_nan=False), min_size=1, max_size=40), st.integers(1, 50))
 def test_the_best_are_the_largest(values: list[float], k: int) -> None:
-    (found,) = best(np.array([values], np.float32), k, "FP32")
-    assert isinstance(found, list)
-    indices = [int(text.split(b":")[1]) for text in found]
+    (texts,) = best(np.array([values], np.float32), k, "FP32")
+    assert isinstance(texts, list)
+    indices = [int(text.split(b":")[1]) for text in texts]
     expected = sorted(range(len(values)), key=lambda index: (-values[index], index))[:k]
     assert indices == expected
 

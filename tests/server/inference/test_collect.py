@@ -34,9 +34,9 @@ def config(datatype: str, dims: Sequence[int] = (-1,), max_batch_size: int = 64)
 
 def apart(array: Array, shares: Sequence[Share], config: ModelConfig) -> list[np.ndarray]:
     """What each share gets of output y, which is there for all."""
-    found = split(array, 0, shares, config)
-    assert all(isinstance(output, Output) for output in found)
-    return [arrays_of(Answer((output,)), config)["y"] for output in found if isinstance(output, Output)]
+    outputs = split(array, 0, shares, config)
+    assert all(isinstance(output, Output) for output in outputs)
+    return [arrays_of(Answer((output,)), config)["y"] for output in outputs if isinstance(output, Output)]
 
 
 @given(st.sampled_from(NUMBERS), st.lists(st.integers(1, 8), min_size=1, max_size=6), st.integers(1, 5))
@@ -196,8 +196,8 @@ def test_an_output_with_too_few_rows_fails_those_it_does_not_reach_in_tritons_wo
 
 def test_a_scalar_where_rows_are_expected_is_an_error() -> None:
     model = config("FP32", [1])
-    (found,) = split(np.zeros((), np.float32), 0, [share(model, x=np.zeros((2, 1), np.float32))], model)
-    assert isinstance(found, BackendError)
+    (error,) = split(np.zeros((), np.float32), 0, [share(model, x=np.zeros((2, 1), np.float32))], model)
+    assert isinstance(error, BackendError)
 
 
 @pytest.mark.parametrize(

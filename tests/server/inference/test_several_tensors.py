@@ -56,11 +56,11 @@ def rows(count: int, seed: int) -> Tensors:
 
 
 def asked(tensors: Tensors, inputs: type = triton.InferInput) -> list[Any]:
-    made = []
+    sent = []
     for name, values, datatype in zip(("tracks", "flags"), tensors, ("FP32", "UINT8"), strict=True):
-        made.append(inputs(name, list(values.shape), datatype))
-        made[-1].set_data_from_numpy(values)
-    return made
+        sent.append(inputs(name, list(values.shape), datatype))
+        sent[-1].set_data_from_numpy(values)
+    return sent
 
 
 def check(result: Any, tensors: Tensors) -> None:
@@ -161,7 +161,7 @@ def test_http_serves_the_same_and_tells_all_tensors(server: Program) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (
             lambda given: given[:1],
@@ -174,16 +174,16 @@ def test_http_serves_the_same_and_tells_all_tensors(server: Program) -> None:
         ),
     ],
 )
-def test_a_request_that_does_not_fit_is_refused_in_tritons_words(server: Program, change: Any, said: str) -> None:
+def test_a_request_that_does_not_fit_is_refused_in_tritons_words(server: Program, change: Any, message: str) -> None:
     with triton.InferenceServerClient(server.grpc) as client:
         with pytest.raises(InferenceServerException) as refused:
             client.infer(NAME, change(asked(rows(10, 2))))
-        assert said in refused.value.message()
+        assert message in refused.value.message()
         check(client.infer(NAME, asked(rows(10, 3))), rows(10, 3))
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ('name: "flags"', 'name: "flag"', r"config\.pbtxt has input 'tracks' FP32 \[3, 2\], 'flag' UINT8 \[5\], but"),
         ('name: "flags"', 'name: "flags" optional: true', "'flags' UINT8 .5. optional, but a kernel takes every input"),
@@ -194,9 +194,9 @@ def test_a_request_that_does_not_fit_is_refused_in_tritons_words(server: Program
         ),
     ],
 )
-def test_a_config_with_other_tensors_is_refused_at_load(tmp_path: Path, old: str, new: str, said: str) -> None:
+def test_a_config_with_other_tensors_is_refused_at_load(tmp_path: Path, old: str, new: str, message: str) -> None:
     place = repository(tmp_path, Target.SW_EMU) / NAME
     config = place / "config.pbtxt"
     config.write_text(config.read_text().replace(old, new))
-    with pytest.raises(ModelLoadError, match=said):
+    with pytest.raises(ModelLoadError, match=message):
         FpgaBackend().load(place / "1", read_config(config, NAME))

@@ -135,9 +135,9 @@ def test_an_agent_that_is_not_run_is_named_in_the_log(
         repository = opened()
         repository.load("m")
     assert ask(repository) == 3.0
-    said = [record.getMessage() for record in caplog.records if "decrypt" in record.getMessage()]
-    assert len(said) == 1
-    assert said[0].startswith("'m' asks for the repository agent 'decrypt', which this server does not have: it is not run")
+    messages = [record.getMessage() for record in caplog.records if "decrypt" in record.getMessage()]
+    assert len(messages) == 1
+    assert messages[0].startswith("'m' asks for the repository agent 'decrypt', which this server does not have: it is not run")
 
 
 class Meddling(ShiftBackend):

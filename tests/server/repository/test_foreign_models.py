@@ -58,8 +58,8 @@ def test_the_models_that_work_are_served_and_the_log_says_whether_the_server_is_
         if strict
         else "is ready without them (--strict-readiness=false)"
     )
-    (said,) = [record.message for record in log.records if "cannot be served" in record.message]
-    assert said == f"2 of the models cannot be served: resnet, yolo; the server {ready}"
+    (message,) = [record.message for record in log.records if "cannot be served" in record.message]
+    assert message == f"2 of the models cannot be served: resnet, yolo; the server {ready}"
 
 
 def test_without_the_option_the_start_ends_and_names_both_options(serve: Serve, repository: Path) -> None:

@@ -180,19 +180,19 @@ ensemble_scheduling { step [ { model_name: "%s" model_version: -1
     for name, member in (("a_of_b", "b"), ("a_of_slow", "slow")):
         (write_model(tmp_path, name) / "config.pbtxt").write_text(steps % member)
     backend = hung("a", "slow")
-    made: list[str] = []
+    loaded: list[str] = []
 
     def ensembles(config, version, repository):  # type: ignore[no-untyped-def]
-        made.append(config.name)
+        loaded.append(config.name)
         return repository.model(config.ensemble[0].model_name)
 
     control = ModelControlOptions(load_timeout_s=LONG_S)
     repository = ModelRepository([tmp_path], {"sum": backend}, ScheduledModel, control=control, ensembles=ensembles)
     thread = threading.Thread(target=repository.load_all)
     thread.start()
-    until(lambda: made == ["a_of_b"])
+    until(lambda: loaded == ["a_of_b"])
     backend.gates["slow"].set()
-    until(lambda: made == ["a_of_b", "a_of_slow"])
+    until(lambda: loaded == ["a_of_b", "a_of_slow"])
     backend.gates["a"].set()
     thread.join(30)
     assert not thread.is_alive()

@@ -137,9 +137,9 @@ def test_the_targets_of_links_are_logged_once_a_load(tmp_path: Path, served: Ope
     moved(directory / "1" / "shift", tmp_path / "blob")
     moved(directory / "config.pbtxt", tmp_path / "config")
     served().poll()
-    said = [record.getMessage() for record in logged.records if "symbolic" in record.getMessage()]
+    messages = [record.getMessage() for record in logged.records if "symbolic" in record.getMessage()]
     expected = f"m/config.pbtxt -> {tmp_path / 'config'}, m/1/shift -> {tmp_path / 'blob'}"
-    assert said == [f"'m' is read through symbolic links: {expected}"]
+    assert messages == [f"'m' is read through symbolic links: {expected}"]
 
 
 @pytest.mark.parametrize("target", ["loop", "nowhere", "..", "/"])
@@ -298,12 +298,12 @@ def test_what_a_load_request_brought_is_read_through_no_link(tmp_path: Path) -> 
 def external() -> bytes:
     """y = x + w, w in the file w.bin."""
     w = {"w": np.zeros(3, np.float32)}
-    made = onnx.load_from_string(graph([node("Add", "x w", "y")], [("x", "FP32", ("N", 3))], [("y", "FP32", ("N", 3))], w))
-    weights = made.graph.initializer[0]
+    model = onnx.load_from_string(graph([node("Add", "x w", "y")], [("x", "FP32", ("N", 3))], [("y", "FP32", ("N", 3))], w))
+    weights = model.graph.initializer[0]
     weights.ClearField("raw_data")
     weights.data_location = onnx.TensorProto.EXTERNAL
     weights.external_data.add(key="location", value="w.bin")
-    return made.SerializeToString()
+    return model.SerializeToString()
 
 
 def test_backends_that_open_files_themselves_follow_links_and_are_confined_too(tmp_path: Path, served: Open) -> None:

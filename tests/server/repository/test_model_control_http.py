@@ -58,8 +58,8 @@ def test_those_who_wait_for_a_replacement_hold_up_nobody_else(tmp_path: Path, wa
             load = pool.submit(server.repository.load, "m")
             while not server.repository._registry.entry("m").replacing:
                 assert not load.done()
-            found = [pool.submit(ask, *each) for each in (("models/m/infer", BODY), ("models/m",), ("models/m/config",))]
-            for _ in found:
+            answers = [pool.submit(ask, *each) for each in (("models/m/infer", BODY), ("models/m",), ("models/m/config",))]
+            for _ in answers:
                 assert waiting.acquire(timeout=20)
             assert ask("health/live") == {}
             with pytest.raises(urllib.error.HTTPError, match="400"):
@@ -67,7 +67,7 @@ def test_those_who_wait_for_a_replacement_hold_up_nobody_else(tmp_path: Path, wa
             script.gate.set()
             assert last.result(30)["outputs"][0]["data"] == [3.0]
             load.result(30)
-            answer, metadata, config = (each.result(30) for each in found)
+            answer, metadata, config = (each.result(30) for each in answers)
             assert (answer["outputs"][0]["data"], metadata["versions"], config["name"]) == ([13.0], ["2"], "m")
     finally:
         script.gate.set()

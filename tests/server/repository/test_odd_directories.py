@@ -135,11 +135,11 @@ def open_repository(directory: Path, mode: ModelControlMode = ModelControlMode.N
 
 def odd_rows(repository: ModelRepository) -> list[IndexEntry]:
     """The index but for model `m`; all of it can travel."""
-    found = repository.index()
-    for row in found:
+    rows = repository.index()
+    for row in rows:
         assert row.name.isprintable()
         row.reason.encode()
-    return [row for row in found if row.name != "m"]
+    return [row for row in rows if row.name != "m"]
 
 
 @pytest.mark.parametrize("odd", ODD)
@@ -164,8 +164,8 @@ def test_an_odd_directory_is_its_own_models_reason_in_every_control_mode(odd: st
     assert explicit.close(30)
 
     polled = open_repository(models, ModelControlMode.POLL)
-    (found,) = odd_rows(polled)
-    assert (found.name, found.reason) == (row.name, at_start.index()[-1].reason or found.reason)
+    (polled_row,) = odd_rows(polled)
+    assert (polled_row.name, polled_row.reason) == (row.name, at_start.index()[-1].reason or polled_row.reason)
     write_model(models, "late")
     polled.poll()
     assert ask(polled, name="late") == ask(polled) == 3.0
@@ -179,8 +179,8 @@ def test_all_odd_directories_together_are_in_the_index_over_grpc_and_http(serve:
         apart = tmp_path / str(number) / "models"
         apart.mkdir(parents=True)
         ODD[odd](apart)
-        (made,) = apart.iterdir()
-        made.rename(models / made.name.replace("odd", f"odd{number}"))
+        (directory,) = apart.iterdir()
+        directory.rename(models / directory.name.replace("odd", f"odd{number}"))
     with serve(repository=models, strict_readiness=False) as running:
         with triton.InferenceServerClient(running.grpc) as client:
             by_grpc = {model.name: model.reason for model in client.get_model_repository_index().models}

@@ -198,8 +198,8 @@ def test_while_a_model_is_replaced_in_place_its_ensembles_wait_and_whoever_looks
         until(lambda: repository._registry.entry("m").replacing)
         looks = pool.submit(lambda: [(model.name, model.reason) for model in repository])
         assert looks.result(30) == [("e", ""), ("f", "")]
-        found = states(repository)
-        assert (found["e1"], found["f1"], found["m2"]) == ("READY", "READY", "LOADING")
+        states_now = states(repository)
+        assert (states_now["e1"], states_now["f1"], states_now["m2"]) == ("READY", "READY", "LOADING")
         assert repository.model("f", wait_s=0.0).in_service
         assert repository.all_ready
         waiting = pool.submit(ask, repository, name="f")

@@ -102,13 +102,13 @@ def test_a_closed_queue_refuses_each_request_with_an_error_of_its_own(make: Call
 
 def every_error() -> Iterator[ServerError]:
     """One of each kind, with whatever it is made from."""
-    made: dict[type[ServerError], tuple[object, ...]] = {
+    arguments: dict[type[ServerError], tuple[object, ...]] = {
         InstanceAwayError: ("away", 2.0), errors.ReplacedError: ("m", 3), CredentialsError: ("who", ),
         **dict.fromkeys((errors.ShuttingDownError, errors.QueueFullError, errors.QueueTimeoutError, errors.CancelledError), ()),
     }  # fmt: skip
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, ServerError)]
     for kind in [*kinds, *_KINDS.values(), *_MODEL_ERRORS.values(), CredentialsError]:
-        yield kind(*made.get(kind, ("a text",)))
+        yield kind(*arguments.get(kind, ("a text",)))
 
 
 def test_an_error_of_any_kind_is_copied_with_all_it_says() -> None:

@@ -56,8 +56,8 @@ def test_each_datatype_is_written_as_text(datatype: str, data: bytes, text: str)
     ],
 )
 def test_a_tensors_text_is_bounded(datatype: str, data: bytes, length: int, truncated: bool) -> None:
-    found = traced(INPUT, "x", datatype, (1,), data)
-    assert (len(found.data), found.truncated, "truncated" in found.entry()["tensor"]) == (length, truncated, truncated)
+    text = traced(INPUT, "x", datatype, (1,), data)
+    assert (len(text.data), text.truncated, "truncated" in text.entry()["tensor"]) == (length, truncated, truncated)
 
 
 def test_a_requests_tensors_are_bounded_whatever_a_decoupled_model_answers(tmp_path: Path, models: Models) -> None:

@@ -73,13 +73,13 @@ def describe(error: BaseException, repository: str) -> str:
 
 def _places(traceback: TracebackType | None) -> list[tuple[str, int, str]]:
     """Innermost first, without this package's own and the import machinery's."""
-    found: list[tuple[str, int, str]] = []
+    places: list[tuple[str, int, str]] = []
     while traceback is not None:
         code = traceback.tb_frame.f_code
         if not code.co_filename.startswith((_OWN, "<frozen ")) and "importlib" not in code.co_filename:
-            found.append((code.co_filename, traceback.tb_lineno, code.co_name))
+            places.append((code.co_filename, traceback.tb_lineno, code.co_name))
         traceback = traceback.tb_next
-    return found[::-1]
+    return places[::-1]
 
 
 def _short(file: str, repository: str) -> str:
