@@ -10,10 +10,10 @@ from typing import TypeAlias
 from tritonclient.grpc import model_config_pb2
 
 from hypersonic.server.config.backends import NO_BACKENDS, Backends
-from hypersonic.server.config.ensemble import ENSEMBLE, ensemble_steps
+from hypersonic.server.config.ensemble import ENSEMBLE, read_ensemble_steps
 from hypersonic.server.config.enums import check_enums
 from hypersonic.server.config.files import check_inside
-from hypersonic.server.config.schedule import dynamic_batching, sequence_batching
+from hypersonic.server.config.schedule import read_dynamic_batching, read_sequence_batching
 from hypersonic.server.config.schema import (
     BatchInput,
     BatchOutput,
@@ -47,7 +47,7 @@ def check_config(message: model_config_pb2.ModelConfig, backends: Backends = NO_
     _check_platform(message)
     inputs = _tensors(message, "input", message.input)
     outputs = _tensors(message, "output", message.output)
-    steps = ensemble_steps(message)
+    steps = read_ensemble_steps(message)
     _fill_defaults(message, has_devices=has_devices)
     parameters = {key: parameter.string_value for key, parameter in message.parameters.items()}
     return ModelConfig(
@@ -57,12 +57,12 @@ def check_config(message: model_config_pb2.ModelConfig, backends: Backends = NO_
         max_batch_size=message.max_batch_size,
         inputs=inputs,
         outputs=outputs,
-        dynamic_batching=dynamic_batching(message),
-        versions=version_policy(message),
+        dynamic_batching=read_dynamic_batching(message),
+        versions=read_version_policy(message),
         parameters=parameters,
         message=message,
         instance_groups=_instance_groups(message, has_devices=has_devices),
-        sequence=sequence_batching(message),
+        sequence=read_sequence_batching(message),
         ensemble=steps,
         max_inflight=message.ensemble_scheduling.max_inflight_requests if steps else 0,
         batch_inputs=_batch_inputs(message),
@@ -177,7 +177,7 @@ def _label_filename(model: str, tensor: model_config_pb2.ModelOutput) -> str:
     return str(tensor.label_filename)
 
 
-def version_policy(message: model_config_pb2.ModelConfig) -> VersionPolicy:
+def read_version_policy(message: model_config_pb2.ModelConfig) -> VersionPolicy:
     """Triton's default, the latest version, where there is none. Raises ModelConfigError for one that chooses nothing."""
     policy = message.version_policy
     choice = policy.WhichOneof("policy_choice")

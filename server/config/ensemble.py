@@ -9,14 +9,14 @@ An ensemble tensor is a name in the values of the steps' maps: the ensemble's in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from tritonclient.grpc import model_config_pb2
 
 from hypersonic.server.config.schema import Dims, EnsembleStep, ModelConfig, TensorConfig
 from hypersonic.server.datatype import DATATYPES
-from hypersonic.server.errors import ModelConfigError
+from hypersonic.server.errors import ModelConfigError, ModelLoadError
 
 _MAX_STEPS = 1024
 
@@ -24,7 +24,7 @@ _MAX_STEPS = 1024
 ENSEMBLE = "ensemble"
 
 
-def ensemble_steps(message: model_config_pb2.ModelConfig) -> tuple[EnsembleStep, ...]:
+def read_ensemble_steps(message: model_config_pb2.ModelConfig) -> tuple[EnsembleStep, ...]:
     """The steps in the file's order; () for a model that is no ensemble. Raises ModelConfigError for a graph that cannot run:
     a tensor nobody produces, an output that depends on one, a tensor produced twice or for nothing, a cycle."""
     if not message.HasField("ensemble_scheduling"):
@@ -186,3 +186,8 @@ def _may_equal(first: Dims, second: Dims) -> bool:
 
 def _text(dims: Dims) -> str:
     return f"[{','.join(map(str, dims))}]"
+
+
+def missing_members(ensemble: str, names: Iterable[str]) -> ModelLoadError:
+    """Of an ensemble whose models are not all there; Triton's text."""
+    return ModelLoadError(f"ensemble {ensemble} contains models that are not available or ambiguous: {', '.join(names)}")

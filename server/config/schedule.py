@@ -36,7 +36,7 @@ _KINDS: dict[str, ControlKind] = {
 }
 
 
-def dynamic_batching(message: model_config_pb2.ModelConfig) -> DynamicBatching | None:
+def read_dynamic_batching(message: model_config_pb2.ModelConfig) -> DynamicBatching | None:
     """None where there is none, or (as in Triton) max_batch_size is 0. Raises ModelConfigError."""
     if not message.HasField("dynamic_batching"):
         return None
@@ -90,7 +90,7 @@ def _check_priorities(model: str, batching: DynamicBatching) -> None:
         )
 
 
-def sequence_batching(message: model_config_pb2.ModelConfig) -> SequenceBatching | None:
+def read_sequence_batching(message: model_config_pb2.ModelConfig) -> SequenceBatching | None:
     """None where there is none. Raises ModelConfigError."""
     if not message.HasField("sequence_batching"):
         return None

@@ -23,9 +23,9 @@ from typing import Any
 
 from tritonclient.grpc import model_config_pb2
 
-from hypersonic.server.config.ensemble import check_members
+from hypersonic.server.config.ensemble import check_members, missing_members
 from hypersonic.server.config.schema import EnsembleStep, ModelConfig
-from hypersonic.server.ensemble.phases import DecoupledRun, Phase, phases_of
+from hypersonic.server.ensemble.phases import DecoupledRun, Phase, split_phases
 from hypersonic.server.ensemble.run import EnsembleRun, Lookup, version_text
 from hypersonic.server.errors import (
     BackendError,
@@ -35,13 +35,13 @@ from hypersonic.server.errors import (
     ReplacedError,
     ReplacingError,
     ServerError,
-    UnsupportedError,
 )
 from hypersonic.server.inference.card import Card
+from hypersonic.server.inference.check import check_unary
 from hypersonic.server.inference.model import Call, Model, Sink
 from hypersonic.server.inference.pending import FINAL_RESPONSE
 from hypersonic.server.inference.request import CheckedRequest, Frame
-from hypersonic.server.inference.trace import trace_of
+from hypersonic.server.inference.trace import find_trace
 from hypersonic.server.statistics.instance import InstanceFigures
 from hypersonic.server.statistics.latency_options import MetricsConfig, make_latencies
 from hypersonic.server.statistics.model import ModelStatistics
@@ -123,8 +123,7 @@ class EnsembleModel:
         return {}
 
     def infer(self, request: CheckedRequest, frame: Frame, call: Call, arrived_ns: int) -> Any:
-        if self.config.decoupled:
-            raise UnsupportedError("ModelInfer RPC doesn't support models with decoupled transaction policy")
+        check_unary(self.config)
         with self._entered():
             return self._serve(request, call, arrived_ns, time.monotonic_ns(), lambda run: frame(request, run.answer()))
 
@@ -205,7 +204,7 @@ class EnsembleModel:
             error = BackendError(f"ensemble '{self.name}' failed: {type(caught).__name__}")
         times = _sum(run.times, started_ns)
         self._count(request.rows, arrived_ns, enqueued_ns, times, error)
-        trace = trace_of(call)
+        trace = find_trace(call)
         if trace is not None:
             trace.end(self.version, request.id, arrived_ns, enqueued_ns=enqueued_ns, times=times, error=error)
         if error is not None:
@@ -256,7 +255,7 @@ def _check(config: ModelConfig, lookup: Lookup) -> tuple[Phase, ...]:
         return _member(config.name, step, lookup).config
 
     check_members(config, member)
-    return phases_of(config, member)
+    return split_phases(config, member)
 
 
 def _with_policy(config: ModelConfig, *, decoupled: bool) -> ModelConfig:
@@ -277,9 +276,7 @@ def _member(ensemble: str, step: EnsembleStep, lookup: Lookup) -> Model:
             raise ModelLoadError(
                 f"ensemble '{ensemble}' depends on '{step.model_name}' whose required version {step.version} is not loaded."
             ) from error
-        raise ModelLoadError(
-            f"ensemble {ensemble} contains models that are not available or ambiguous: {step.model_name}"
-        ) from error
+        raise missing_members(ensemble, (step.model_name,)) from error
 
 
 def _sum(runs: Sequence[RunTimes], start_ns: int) -> RunTimes:

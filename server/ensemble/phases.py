@@ -18,7 +18,7 @@ from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 from hypersonic.server.config.schema import EnsembleStep, ModelConfig
-from hypersonic.server.ensemble.run import EnsembleRun, Lookup, Tensor, Tensors, framing, needed_steps
+from hypersonic.server.ensemble.run import EnsembleRun, Lookup, Tensor, Tensors, find_needed_steps, framing
 from hypersonic.server.errors import BudgetError, CancelledError, ModelConfigError, ServerError
 from hypersonic.server.inference.answer import Answer
 from hypersonic.server.inference.model import Call, Model
@@ -35,7 +35,7 @@ class Phase(NamedTuple):
     decoupled: EnsembleStep | None = None
 
 
-def phases_of(config: ModelConfig, member: Callable[[EnsembleStep], ModelConfig]) -> tuple[Phase, ...]:
+def split_phases(config: ModelConfig, member: Callable[[EnsembleStep], ModelConfig]) -> tuple[Phase, ...]:
     """One phase for an ensemble without decoupled steps. member: the config of a step's model.
 
     Raises ModelConfigError, with Triton's text, where tensors of different origins meet.
@@ -135,7 +135,7 @@ class DecoupledRun(EnsembleRun):
         super().__init__(config, lookup, request, call)
         self._phases = phases
         self._outputs = self._wanted
-        self._needed = needed_steps(config, self._wanted)
+        self._needed = find_needed_steps(config, self._wanted)
 
     def answers(self) -> Generator[Answer]:
         """Raises as EnsembleRun.answer does; close it to withdraw what is under way."""

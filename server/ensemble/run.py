@@ -32,7 +32,7 @@ from hypersonic.server.inference.answer import Answer, Output
 from hypersonic.server.inference.check import check
 from hypersonic.server.inference.model import Call, Model
 from hypersonic.server.inference.request import CheckedRequest, Frame, InferRequest, InputTensor, WantedOutput
-from hypersonic.server.inference.trace import StepTrace, inputs_of, trace_of
+from hypersonic.server.inference.trace import StepTrace, find_trace, list_inputs
 from hypersonic.server.statistics.times import RunTimes
 
 #: how often one step may meet a version that is unloaded at that moment
@@ -170,10 +170,10 @@ class EnsembleRun:
         self._lookup = lookup
         self._request = request
         self._client = call.client
-        self._trace = trace_of(call)
+        self._trace = find_trace(call)
         self._ending = Ending(call)
         self._wanted = frozenset(config.outputs[position].name for position in request.outputs)
-        self._waiting = needed_steps(config, self._wanted)
+        self._waiting = find_needed_steps(config, self._wanted)
         self._in_flight: list[EnsembleStep] = []
         self._ended: SimpleQueue[Ended] = SimpleQueue()
         self._tensors: dict[str, Tensor | None] = _inputs(config, request)
@@ -276,7 +276,7 @@ class EnsembleRun:
         trace = None
         if self._trace is not None:
             trace = self._trace.step(model.name, now_ns)
-            trace.received(inputs_of(model.config, request))
+            trace.received(list_inputs(model.config, request))
         return StepCall(self._ending, self._client, _Clock(self.times, trace))
 
     def _step_request(self, step: EnsembleStep, config: ModelConfig) -> CheckedRequest:
@@ -329,7 +329,7 @@ def version_text(step: EnsembleStep) -> str:
     return "" if step.version < 0 else str(step.version)
 
 
-def needed_steps(config: ModelConfig, wanted: Set[str]) -> list[EnsembleStep]:
+def find_needed_steps(config: ModelConfig, wanted: Set[str]) -> list[EnsembleStep]:
     """The steps that these outputs depend on, in the order of the configuration."""
     makers = {name: step for step in config.ensemble for name in step.output_map.values()}
     needed: list[EnsembleStep] = []

@@ -9,9 +9,9 @@ from math import prod
 
 from hypersonic.server.config.schema import ModelConfig, TensorConfig
 from hypersonic.server.datatype import DATATYPES
-from hypersonic.server.errors import InvalidRequestError, InvalidTensorError
+from hypersonic.server.errors import InvalidRequestError, InvalidTensorError, UnsupportedError
 from hypersonic.server.inference.request import CheckedRequest, InferRequest, InputTensor
-from hypersonic.server.inference.strings import element_bounds
+from hypersonic.server.inference.strings import incomplete_string, walk_strings
 from hypersonic.server.limits.message import LIMITS, Limits, check_count, check_dims
 
 #: of a tensor that holds none at all
@@ -44,6 +44,12 @@ def check(request: InferRequest, config: ModelConfig) -> CheckedRequest:
         request.parameters,
         _group(inputs, config) if config.shapes_vary else None,
     )
+
+
+def check_unary(config: ModelConfig) -> None:
+    """Raises UnsupportedError for a model that gives any number of answers, asked for one."""
+    if config.decoupled:
+        raise UnsupportedError("ModelInfer RPC doesn't support models with decoupled transaction policy")
 
 
 def check_counts(request: InferRequest, limits: Limits = LIMITS) -> None:
@@ -167,7 +173,7 @@ def _check_emptiness(tensor: InputTensor, config: ModelConfig) -> None:
 def _check_strings(tensor: InputTensor, count: int, config: ModelConfig) -> None:
     """`count` whole elements, and no more."""
     elements, end = 0, len(tensor.data)
-    for start, stop in element_bounds(tensor.data):
+    for start, stop in walk_strings(tensor.data):
         if elements == count:
             raise InvalidTensorError(
                 f"unexpected number of string elements {elements + 1} for inference input '{tensor.name}' for model "
@@ -180,10 +186,7 @@ def _check_strings(tensor: InputTensor, count: int, config: ModelConfig) -> None
                 "indicator is in one buffer."
             )
         if stop > end:
-            raise InvalidTensorError(
-                f"incomplete string data for inference input '{tensor.name}', expecting string of length {stop - start} but "
-                f"only {end - start} bytes available"
-            )
+            raise InvalidTensorError(incomplete_string(tensor.name, start, stop, end))
         elements += 1
     if elements != count:
         raise InvalidTensorError(

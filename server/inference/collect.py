@@ -24,7 +24,7 @@ from hypersonic.server.errors import BackendError, InvalidRequestError, ServerEr
 from hypersonic.server.inference.answer import Output
 from hypersonic.server.inference.pending import Share
 from hypersonic.server.inference.request import InputTensor
-from hypersonic.server.inference.strings import element_bounds, pack_strings
+from hypersonic.server.inference.strings import incomplete_string, pack_strings, walk_strings
 
 Array = NDArray[Any]
 
@@ -61,7 +61,7 @@ def _extra(tensors: Sequence[InputTensor], config: ModelConfig) -> Array:
 def _elements(pieces: Sequence[memoryview], spec: TensorConfig) -> Array:
     """All elements of one input, flat."""
     if spec.datatype == "BYTES":
-        return _objects([element for piece in pieces for element in strings(piece, spec.name)])
+        return _objects([element for piece in pieces for element in unpack_strings(piece, spec.name)])
     data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
     array = np.frombuffer(data, DATATYPES[spec.datatype].numpy)
     # compilers vectorise on the promise that a float lies where a float may lie; a request's bytes may start anywhere
@@ -74,16 +74,13 @@ def _objects(elements: Sequence[bytes]) -> Array:
     return array
 
 
-def strings(data: memoryview, name: str) -> list[bytes]:
+def unpack_strings(data: memoryview, name: str) -> list[bytes]:
     """The elements of a BYTES tensor. Raises InvalidRequestError."""
     elements: list[bytes] = []
     end = len(data)
-    for start, stop in element_bounds(data):
+    for start, stop in walk_strings(data):
         if stop > end:
-            raise InvalidRequestError(
-                f"incomplete string data for inference input '{name}', expecting string of length {stop - start} but only "
-                f"{max(0, end - start)} bytes available"
-            )
+            raise InvalidRequestError(incomplete_string(name, start, stop, end))
         elements.append(bytes(data[start:stop]))
     return elements
 
@@ -99,16 +96,16 @@ def _run_shape(shares: Sequence[Share], index: int, spec: TensorConfig, config: 
         return (-1,)
     shape = _shape(shares[0], index, config)
     if not config.max_batch_size:
-        return to_model(shape, spec)
-    return (sum(share.rows for share in shares), *to_model(shape[1:], spec))
+        return reshape_to_model(shape, spec)
+    return (sum(share.rows for share in shares), *reshape_to_model(shape[1:], spec))
 
 
-def to_model(dims: Dims, spec: TensorConfig) -> Dims:
+def reshape_to_model(dims: Dims, spec: TensorConfig) -> Dims:
     """An input's dims (no batch dimension) as its model takes them: config.pbtxt's reshape, variable dims in their order."""
     return dims if spec.reshape is None else _replaced(dims, spec.dims, spec.reshape)
 
 
-def from_model(dims: Dims, spec: TensorConfig) -> Dims:
+def reshape_from_model(dims: Dims, spec: TensorConfig) -> Dims:
     """An output's dims (no batch dimension) as its clients get them: config.pbtxt's reshape the other way round."""
     return dims if spec.reshape is None else _replaced(dims, spec.reshape, spec.dims)
 
@@ -175,7 +172,7 @@ def split(array: Array, position: int, shares: Sequence[Share], config: ModelCon
         return _scatter(array, position, config.input_names.index(scattered.source_inputs[0]), shares, config)
     if not config.max_batch_size:
         # a scalar has the dims of the configuration, all 1
-        dims = from_model(array.shape, spec) if array.ndim else spec.dims
+        dims = reshape_from_model(array.shape, spec) if array.ndim else spec.dims
         return [_output(array, position, dims, spec)]
     return _by_rows(array, position, shares, spec)
 
@@ -192,7 +189,7 @@ def _by_rows(array: Array, position: int, shares: Sequence[Share], spec: TensorC
     if not array.ndim:
         text = f"output '{spec.name}' is a scalar, expected a batch dimension"
         return [BackendError(text) for _ in shares]
-    dims = from_model(array.shape[1:], spec)
+    dims = reshape_from_model(array.shape[1:], spec)
     answers: list[Output | ServerError] = []
     start = 0
     for share in shares:

@@ -37,13 +37,13 @@ class StepTrace(Protocol):
         """It is answered."""
 
 
-def trace_of(call: object) -> StepTrace | None:
+def find_trace(call: object) -> StepTrace | None:
     """The trace of the request that came by this call, if it is sampled."""
     trace: StepTrace | None = getattr(call, "trace", None)
     return trace
 
 
-def inputs_of(config: ModelConfig, request: CheckedRequest) -> list[InputTensor]:
+def list_inputs(config: ModelConfig, request: CheckedRequest) -> list[InputTensor]:
     """A checked request's inputs by their names, without those that were left out."""
     rows = zip(config.inputs, request.tensors, request.shapes, strict=True)
     return [InputTensor(spec.name, spec.datatype, shape, data) for spec, data, shape in rows if data is not None]

@@ -17,6 +17,11 @@ from hypersonic.server.errors import BackendError, ServerError
 _LOG = logging.getLogger(__name__)
 
 
+def no_answer() -> BackendError:
+    """Of a request that ended without an answer and without an error."""
+    return BackendError("the request ended without an answer")
+
+
 class Unary:
     """A Sink (pending.py) for one answer. finish: what the front end makes of it, called once when it is taken.
 
@@ -69,7 +74,7 @@ class Unary:
         """What finish() makes of the answer. Raises ServerError."""
         error = self._error
         if error is None and self._answer is None:
-            error = BackendError("the request ended without an answer")
+            error = no_answer()
         if error is not None:
             raise self.named(error).with_traceback(None)
         return self.finish(self._answer)

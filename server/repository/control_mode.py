@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hypersonic.server.errors import InvalidRequestError, ModelLoadError, ServerError, StartError, UnavailableError, escaped
 from hypersonic.server.links import Links
-from hypersonic.server.repository.layout import MODEL_NAME_RULE, NOT_FOUND, is_model_name
+from hypersonic.server.repository.layout import MODEL_NAME_RULE, NOT_FOUND, is_plain_name
 from hypersonic.server.repository.override import OverridePolicy
 
 _TRAVERSAL = re.compile(r"[/\\\0]|\.\.|^\.+$")
@@ -80,7 +80,7 @@ def check_requested_name(name: str) -> None:
 
 def check_override_name(name: str) -> None:
     """Of a load request that brings a configuration or files: one that a directory could have. Raises InvalidRequestError."""
-    if not is_model_name(name):
+    if not is_plain_name(name):
         raise InvalidRequestError(f"invalid model name '{escaped(name)}', {MODEL_NAME_RULE}")
 
 

@@ -14,7 +14,7 @@ from hypersonic.server.errors import ModelsFailedError, NotFoundError, Unavailab
 from hypersonic.server.inference.model import Model
 from hypersonic.server.inference.repository import UNLOADED, IndexEntry, ModelState
 from hypersonic.server.repository.agents import Hashed
-from hypersonic.server.repository.layout import Signature, shown_name
+from hypersonic.server.repository.layout import Signature, show_name
 
 #: models that an error at start names
 _MOST_NAMED = 20
@@ -189,4 +189,4 @@ def models_failed(rows: Sequence[IndexEntry]) -> ModelsFailedError:
         "mend or remove what is named, or serve the other models with --exit-on-error=false (and --strict-readiness=false, to "
         "be ready without what is named)"
     )
-    return ModelsFailedError("\n".join(map(shown_name, lines)))
+    return ModelsFailedError("\n".join(map(show_name, lines)))

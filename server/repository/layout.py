@@ -5,7 +5,7 @@
     <repository>/<model>/<version>/...
 
 Symbolic links are followed as links.py says; names that start with a dot are somebody's work in progress, or Kubernetes' own.
-A directory may bear any bytes as its name: here and in the index a name is text that can be printed (shown_name).
+A directory may bear any bytes as its name: here and in the index a name is text that can be printed (show_name).
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ from hypersonic.server.links import Links, below
 CONFIG = "config.pbtxt"
 #: the reason of a name that no repository has
 NOT_FOUND = "model not found in any model repository."
+#: the reason of a name that several have
+AMBIGUOUS = "model appears in two or more repositories"
 #: of a name that no model may bear
 MODEL_NAME_RULE = "expected a model name of letters, digits, '_', '.' and '-', 128 at most, a letter, digit or '_' in front"
 _VERSION_DIRECTORY = re.compile(r"[1-9][0-9]{0,17}")
-_MODEL_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 #: what tells one state of a directory tree from another: path, mtime in ns, size, inode of each file
 Signature = tuple[tuple[str, int, int, int], ...]
 
@@ -39,7 +41,7 @@ class Place(NamedTuple):
     @property
     def name(self) -> str:
         """As the index shows it."""
-        return shown_name(self.path.name)
+        return show_name(self.path.name)
 
 
 class Found(NamedTuple):
@@ -49,15 +51,16 @@ class Found(NamedTuple):
     away: tuple[OSError, ...] = ()
 
 
-def shown_name(name: str) -> str:
+def show_name(name: str) -> str:
     """A file name as text: bytes that are not UTF-8, control characters and the like are escaped, so that no name is lost."""
     text = os.fsencode(name).decode(errors="backslashreplace")
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def is_model_name(name: str) -> bool:
-    """Whether a model may bear this name: letters, digits, '_', '.' and '-', 128 at most, neither '.' nor '-' in front."""
-    return _MODEL_NAME.fullmatch(name) is not None
+def is_plain_name(name: str) -> bool:
+    """Whether a model, or a file of a load request, may bear this name: letters, digits, '_', '.' and '-', 128 at most, neither
+    '.' nor '-' in front."""
+    return _PLAIN_NAME.fullmatch(name) is not None
 
 
 def find_models(repositories: Sequence[Path]) -> Found:
@@ -104,7 +107,7 @@ def require_repositories(repositories: Sequence[Path]) -> None:
 
 def find_model(repositories: Sequence[Path], name: str) -> tuple[Place, ...]:
     """The places of one model; () for a name that none has, or that is none of a directory in a repository."""
-    if not is_model_name(name):
+    if not is_plain_name(name):
         return find_models(repositories).models.get(name, ())
     return tuple(Place(repository / name, repository) for repository in repositories if _is_model_directory(repository / name))
 
@@ -114,8 +117,8 @@ def check_place(places: Sequence[Place], links: Links) -> Place:
     if not places:
         raise ModelLoadError(NOT_FOUND)
     if len(places) > 1:
-        raise ModelLoadError("model appears in two or more repositories")
-    if not is_model_name(places[0].name):
+        raise ModelLoadError(AMBIGUOUS)
+    if not is_plain_name(places[0].name):
         raise ModelLoadError(MODEL_NAME_RULE)
     _follow(places[0].path, places[0].repository, links)
     return places[0]
@@ -163,7 +166,7 @@ def _row(path: str, status: os.stat_result) -> tuple[str, int, int, int]:
     return path, status.st_mtime_ns, status.st_size, status.st_ino
 
 
-def part_below(whole: Signature, directory: Path) -> Signature:
+def select_below(whole: Signature, directory: Path) -> Signature:
     """What a signature says of one directory in the model's."""
     top, prefix = str(directory), f"{directory}/"
     return tuple(row for row in whole if row[0] == top or row[0].startswith(prefix))

@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from hypersonic.server.config.ensemble import check_members
+from hypersonic.server.config.ensemble import check_members, missing_members
 from hypersonic.server.config.schema import EnsembleStep, ModelConfig
-from hypersonic.server.ensemble.phases import phases_of
+from hypersonic.server.ensemble.phases import split_phases
 from hypersonic.server.errors import InvalidRequestError, ModelBusyError, ModelLoadError, ServerError
 from hypersonic.server.inference.model import Model
 from hypersonic.server.inference.repository import ModelState
 from hypersonic.server.repository.control_mode import load_failure, poll_failure
 from hypersonic.server.repository.entry import ModelEntry, Plan, VersionRecord, choose
-from hypersonic.server.repository.layout import NOT_FOUND, Place, Signature, check_place, find_model, part_below, signature
+from hypersonic.server.repository.layout import NOT_FOUND, Place, Signature, check_place, find_model, select_below, signature
 from hypersonic.server.repository.loading import Loader
 from hypersonic.server.repository.override import Override, discard
 from hypersonic.server.repository.registry import Registry, Turns
@@ -261,9 +261,7 @@ class Lifecycle:
         entries = {step.model_name: self._registry.entry(step.model_name) for step in config.ensemble}
         missing = [name for name, entry in entries.items() if not entry.tried]
         if missing:
-            raise ModelLoadError(
-                f"ensemble {config.name} contains models that are not available or ambiguous: {', '.join(missing)}"
-            )
+            raise missing_members(config.name, missing)
         for name, entry in entries.items():
             if not entry.models:
                 why = f" Model '{name}' loading failed with error: {entry.failures()}" if entry.failures() else ""
@@ -292,7 +290,7 @@ class Lifecycle:
 
         try:
             check_members(config, member)
-            decoupled = len(phases_of(config, member)) > 1
+            decoupled = len(split_phases(config, member)) > 1
         except ServerError as error:
             _LOG.error("'%s' is unloaded: %s", name, error)
             self.unload(name, str(error))
@@ -362,4 +360,4 @@ def _unchanged(old: ModelEntry, plan: Plan, version: int) -> VersionRecord | Non
     if old.plan.config.message != plan.config.message or old.plan.directories.get(version) != plan.directories[version]:
         return None
     directory = plan.directories[version]
-    return record if part_below(old.plan.signature, directory) == part_below(plan.signature, directory) else None
+    return record if select_below(old.plan.signature, directory) == select_below(plan.signature, directory) else None

@@ -15,7 +15,7 @@ from typing import Protocol
 from tritonclient.grpc import model_config_pb2
 
 from hypersonic.server.backends.known import BACKENDS
-from hypersonic.server.config.check import check_config, no_version, version_policy
+from hypersonic.server.config.check import check_config, no_version, read_version_policy
 from hypersonic.server.config.ensemble import ENSEMBLE
 from hypersonic.server.config.read import infer_backend, parse_json_config, read_message
 from hypersonic.server.config.schema import ModelConfig
@@ -147,7 +147,7 @@ class Loader:
     def _planned(self, message: model_config_pb2.ModelConfig, place: Place, signature: Signature = ()) -> Plan:
         """A configuration that contradicts itself is each version's error, as in Triton's index."""
         name, versions = message.name, version_directories(place, self.links)
-        chosen = version_policy(message).choose(versions)
+        chosen = read_version_policy(message).choose(versions)
         for missing in set(message.version_policy.specific.versions) - set(chosen):
             _LOG.warning("version %d is specified for model '%s', but the version directory is not present", missing, name)
         if not chosen:
@@ -159,7 +159,7 @@ class Loader:
         try:
             config = self._completed(message, directories[chosen[-1]])
         except Exception as error:  # noqa: BLE001 - whatever one model's directory does is that model's reason
-            return Plan(None, directories, signature, error=reason_of(error, directories[chosen[-1]]))
+            return Plan(None, directories, signature, error=explain(error, directories[chosen[-1]]))
         return Plan(config, directories, signature, hashed=hashed)
 
     def _follow(self, model: Path, versions: Mapping[int, Path]) -> None:
@@ -208,9 +208,9 @@ class Loader:
         except ModelBusyError as error:
             if insist:
                 raise
-            return _failed(config.name, version, reason_of(error, directory))
+            return _failed(config.name, version, explain(error, directory))
         except (ModelLoadError, OSError) as error:
-            return _failed(config.name, version, reason_of(error, directory))
+            return _failed(config.name, version, explain(error, directory))
         except Exception as error:  # noqa: BLE001 - one model's failure stays its own
             _LOG.exception("failed to load '%s' version %d", config.name, version)
             return _failed(config.name, version, f"Internal: the backend failed: {type(error).__name__}")
@@ -291,7 +291,7 @@ def _text(error: Exception, model: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
 
 
-def reason_of(error: Exception, directory: Path) -> str:
+def explain(error: Exception, directory: Path) -> str:
     """A version's reason: Triton's word for the kind of error, and the text without what lies above the repository."""
     kind = "Invalid argument" if isinstance(error, ModelConfigError) else "Internal"
     return f"{kind}: {scrub(_text(error, directory.parent.name), (directory.parent.parent,))}"

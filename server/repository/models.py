@@ -35,7 +35,7 @@ from hypersonic.server.repository.control_mode import (
     poll_failure,
 )
 from hypersonic.server.repository.entry import ModelEntry, choose
-from hypersonic.server.repository.layout import NOT_FOUND, Found, Place, find_models, require_repositories
+from hypersonic.server.repository.layout import AMBIGUOUS, NOT_FOUND, Found, Place, find_models, require_repositories
 from hypersonic.server.repository.lifecycle import Lifecycle
 from hypersonic.server.repository.loading import Loader, ServeModel
 from hypersonic.server.repository.loads import Load, Loads
@@ -301,4 +301,4 @@ def _tried(entry: ModelEntry) -> ModelEntry | None:
 
 
 def _unasked(name: str, places: Sequence[Place]) -> ModelEntry:
-    return ModelEntry(name, reason="model appears in two or more repositories" if len(places) > 1 else "")
+    return ModelEntry(name, reason=AMBIGUOUS if len(places) > 1 else "")

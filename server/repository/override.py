@@ -8,7 +8,6 @@ read, and nowhere else.
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -19,10 +18,9 @@ from typing import NamedTuple
 from hypersonic.server.backends.known import BACKENDS
 from hypersonic.server.errors import InvalidRequestError, ModelLoadError, escaped
 from hypersonic.server.inference.parameters import LoadParameter
-from hypersonic.server.repository.layout import is_version
+from hypersonic.server.repository.layout import is_plain_name, is_version
 
 _PREFIX = "file:"
-_FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 _MAX_FILES = 256
 
 
@@ -84,7 +82,7 @@ def _bytes_of(key: str, value: LoadParameter) -> bytes:
 
 def _file_of(key: str) -> OverrideFile:
     version, _, name = key.removeprefix(_PREFIX).partition("/")
-    if not is_version(version) or not _FILE_NAME.fullmatch(name):
+    if not is_version(version) or not is_plain_name(name):
         raise ModelLoadError(
             f"Invalid file path: invalid load parameter '{escaped(key)}', expected 'file:<version>/<file name>': a version "
             "from 1 on and a name of at most 128 letters, digits, '_', '.' and '-', without directories"

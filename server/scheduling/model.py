@@ -10,18 +10,18 @@ from typing import Any
 
 from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.errors import (
-    BackendError,
     CancelledError,
     ReplacedError,
     ServerError,
-    UnsupportedError,
 )
 from hypersonic.server.inference.backend import LoadedModel
 from hypersonic.server.inference.card import Card
+from hypersonic.server.inference.check import check_unary
 from hypersonic.server.inference.model import Call, Sink
 from hypersonic.server.inference.pending import PendingRequest
 from hypersonic.server.inference.request import CheckedRequest, Frame
-from hypersonic.server.inference.trace import trace_of
+from hypersonic.server.inference.trace import find_trace
+from hypersonic.server.inference.unary import no_answer
 from hypersonic.server.scheduling.batch import Batcher
 from hypersonic.server.scheduling.batcher import DynamicBatcher
 from hypersonic.server.scheduling.rule import BatchRule
@@ -109,8 +109,7 @@ class ScheduledModel:
         return {name: card for name, card in cards if card is not None}
 
     def infer(self, request: CheckedRequest, frame: Frame, call: Call, arrived_ns: int) -> Any:
-        if self.config.decoupled:
-            raise UnsupportedError("ModelInfer RPC doesn't support models with decoupled transaction policy")
+        check_unary(self.config)
         pending = PendingRequest(request, frame, arrived_ns, client=call.client)
         try:
             self._submit(pending, call, here=True)
@@ -162,7 +161,7 @@ class ScheduledModel:
 
     def _submit(self, pending: PendingRequest, call: Call, *, here: bool) -> None:
         batcher = self.scheduler.batcher
-        pending.trace = trace_of(call)
+        pending.trace = find_trace(call)
         call.add_callback(lambda: batcher.withdraw(pending, CancelledError()))
         self._open.add(pending)
         try:
@@ -185,7 +184,7 @@ class ScheduledModel:
         now_ns = time.monotonic_ns()
         self._open.discard(pending)
         if pending.error is None and pending.answer is None and not self.config.decoupled:
-            pending.error = BackendError("the request ended without an answer")
+            pending.error = no_answer()
         error = pending.error or pending.error_response
         if error is not None:
             self.statistics.add_failure(error.reason, now_ns - pending.arrived_ns)

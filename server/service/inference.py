@@ -16,13 +16,12 @@ from hypersonic.server.errors import (
     ReplacedError,
     ReplacingError,
     ServerError,
-    UnsupportedError,
 )
-from hypersonic.server.inference.check import check
+from hypersonic.server.inference.check import check, check_unary
 from hypersonic.server.inference.model import Call, Model, Sink
 from hypersonic.server.inference.repository import REPLACEMENT_WAIT_S, Repository
 from hypersonic.server.inference.request import Frame, InferRequest
-from hypersonic.server.inference.trace import trace_of
+from hypersonic.server.inference.trace import find_trace
 from hypersonic.server.inference.unary import Unary
 from hypersonic.server.limits.admission import Admission
 from hypersonic.server.limits.peers import Peers
@@ -42,7 +41,7 @@ Frames = Callable[[Model], Frame]
 
 def _noting(frames: Frames, call: Call, request: InferRequest) -> Frames:
     """Frames whose outputs are traced, if the request's tensors are; its inputs are noted here."""
-    trace = trace_of(call)
+    trace = find_trace(call)
     if trace is None:
         return frames
     trace.received(request.inputs)
@@ -163,8 +162,7 @@ class InferenceService:
 
     def _infer(self, model: Model, version: str, request: InferRequest, frames: Frames, call: Call, arrived_ns: int) -> Any:
         def send(model: Model) -> Any:
-            if model.config.decoupled:  # whatever is wrong with the request besides
-                raise UnsupportedError("ModelInfer RPC doesn't support models with decoupled transaction policy")
+            check_unary(model.config)  # whatever is wrong with the request besides
             checked, frame = check(request, model.config), frames(model)
             try:
                 return model.infer(checked, frame, call, arrived_ns)
@@ -263,8 +261,8 @@ class InferenceService:
         """unary: of one answer; a model that is being replaced is not waited for (ReplacingError)."""
 
         def send(model: Model) -> None:
-            if unary and model.config.decoupled:  # whatever is wrong with the request besides
-                raise UnsupportedError("ModelInfer RPC doesn't support models with decoupled transaction policy")
+            if unary:
+                check_unary(model.config)  # whatever is wrong with the request besides
             checked, frame = check(request, model.config), frames(model)
             try:
                 model.stream(checked, frame, call, arrived_ns, sink, here=here)

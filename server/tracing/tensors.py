@@ -19,7 +19,7 @@ from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.datatype import DATATYPES
 from hypersonic.server.inference.answer import Answer
 from hypersonic.server.inference.request import CheckedRequest, Frame, InputTensor
-from hypersonic.server.inference.strings import element_bounds
+from hypersonic.server.inference.strings import walk_strings
 
 INPUT, OUTPUT = "TENSOR_QUEUE_INPUT", "TENSOR_BACKEND_OUTPUT"
 #: of one tensor
@@ -112,7 +112,7 @@ def _numbers(data: bytes | memoryview, datatype: str) -> Iterator[str]:
 def _strings(data: bytes | memoryview) -> Iterator[str]:
     """In quotes; bytes that are no UTF-8 as \\xff."""
     view = memoryview(data)
-    for start, stop in element_bounds(view):
+    for start, stop in walk_strings(view):
         if start > len(view):
             return
         text = bytes(view[start : min(stop, start + MOST_CHARACTERS)]).decode(errors="backslashreplace")

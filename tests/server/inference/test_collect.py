@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypersonic.server.config.schema import ModelConfig, TensorConfig
 from hypersonic.server.errors import BackendError, InvalidRequestError, UnsupportedError
 from hypersonic.server.inference.answer import Answer, Output
-from hypersonic.server.inference.collect import Array, collect, from_model, split, strings, to_model
+from hypersonic.server.inference.collect import Array, collect, reshape_from_model, reshape_to_model, split, unpack_strings
 from hypersonic.server.inference.pending import PendingRequest, Share
 from hypersonic.server.inference.request import CheckedRequest
 from hypersonic.server.inference.strings import pack_strings
@@ -213,8 +213,8 @@ def test_reshape_goes_in_and_comes_back(
     dims: tuple[int, ...], reshape: tuple[int, ...], sent: tuple[int, ...], seen: tuple[int, ...]
 ) -> None:
     spec = TensorConfig("x", "FP32", dims, reshape=reshape)
-    assert to_model(sent, spec) == seen
-    assert from_model(seen, spec) == sent
+    assert reshape_to_model(sent, spec) == seen
+    assert reshape_from_model(seen, spec) == sent
 
 
 def test_reshape_reaches_the_arrays() -> None:
@@ -228,13 +228,13 @@ def test_reshape_reaches_the_arrays() -> None:
 
 @given(st.lists(st.binary(max_size=20)))
 def test_strings_are_read_as_they_are_written(elements: list[bytes]) -> None:
-    assert strings(memoryview(pack_strings(elements)), "x") == elements
+    assert unpack_strings(memoryview(pack_strings(elements)), "x") == elements
 
 
 @given(st.binary(min_size=1, max_size=30))
 def test_any_bytes_are_strings_or_refused(data: bytes) -> None:
     try:
-        elements = strings(memoryview(data), "x")
+        elements = unpack_strings(memoryview(data), "x")
     except InvalidRequestError:
         return
     assert pack_strings(elements) == data

@@ -11,7 +11,7 @@ import numpy as np
 from hypersonic.server.backends.python.stub import dlpack
 from hypersonic.server.backends.python.stub.errors import TritonModelException
 from hypersonic.server.datatype import DATATYPES
-from hypersonic.server.inference.strings import element_bounds, pack_strings
+from hypersonic.server.inference.strings import pack_strings, walk_strings
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -147,7 +147,7 @@ def deserialize_bytes_tensor(encoded_tensor: bytes | memoryview) -> Array:
     """The inverse: a flat array of bytes objects. Raises TritonModelException for bytes that end amid an element."""
     view = memoryview(encoded_tensor)
     items: list[bytes] = []
-    for start, stop in element_bounds(view):
+    for start, stop in walk_strings(view):
         if stop > len(view):
             raise TritonModelException(f"a BYTES tensor of {len(view)} bytes ends amid its element {len(items)}")
         items.append(bytes(view[start:stop]))
