@@ -98,10 +98,7 @@ class Server:
         known = backends if backends is not None else self._backends()
         self._custom_metrics = [backend.families for backend in known.values() if isinstance(backend, Measuring)]
         self.repository = ModelRepository(
-            opts.model_repository,
-            known,
-            ScheduledModel,
-            self._lost,
+            *(opts.model_repository, known, ScheduledModel, self._lost),
             control=control_of(opts, self._policies),
             ensembles=self._ensemble,
             metrics=self._metrics_config,
