@@ -49,12 +49,13 @@ from hypersonic.server.observe.status_page import status_routes
 from hypersonic.server.options import Options
 from hypersonic.server.repository.entry import models_failed, served_without
 from hypersonic.server.repository.models import ModelRepository
-from hypersonic.server.rpc.call_queue import CallQueue, take_calls
-from hypersonic.server.rpc.handlers import CONTROL_THREADS, INFER, control_methods, generic_handler, rpc_handlers
+from hypersonic.server.rpc.grpcio import guard
+from hypersonic.server.rpc.grpcio.call_queue import CallQueue, take_calls
+from hypersonic.server.rpc.grpcio.handlers import CONTROL_THREADS, INFER, control_methods, generic_handler, rpc_handlers
 from hypersonic.server.rpc.health import CHECK, HealthServicer, health_handler
 from hypersonic.server.rpc.servicer import Servicer
 from hypersonic.server.scheduling.model import ScheduledModel
-from hypersonic.server.security import asgi, rpc, tls
+from hypersonic.server.security import asgi, tls
 from hypersonic.server.security.groups import Group
 from hypersonic.server.security.policies import control_of, every_port_guards, policies
 from hypersonic.server.service.inference import InferenceService
@@ -173,7 +174,7 @@ class Server:
         compress = self.options.grpc_infer_response_compression_level != "none"
         rpcs = rpc_handlers(self._servicer, self.service, compress=compress)
         handlers = [
-            rpc.protect(handler, self._policies.grpc, partial(self.service.refusals.add, Protocol.GRPC))
+            guard.protect(handler, self._policies.grpc, partial(self.service.refusals.add, Protocol.GRPC))
             for handler in (generic_handler(rpcs), health_handler(self._health))
         ]
         server = grpc.server(self._pool, handlers=handlers, options=self.options.grpc_channel_options)

@@ -30,7 +30,7 @@ from hypersonic.server.errors import (
     UnsupportedError,
 )
 from hypersonic.server.http import body as bodies
-from hypersonic.server.http import control
+from hypersonic.server.http import extensions
 from hypersonic.server.http.infer import HttpLimits, InferEndpoint, client_of
 from hypersonic.server.http.tensors import to_json as json_bytes
 from hypersonic.server.http.tojson import to_json
@@ -147,8 +147,8 @@ class _Bodies:
             body = await bodies.read_body(request.receive, size_bytes, limit_bytes, held, self._service.clients)
             held.take(_JSON_GROWTH * len(body))
             if model:
-                return await asyncio.wrap_future(self._patient.submit(model, lambda: work(control.document_of(body))))
-            return await asyncio.get_running_loop().run_in_executor(self._pool, lambda: work(control.document_of(body)))
+                return await asyncio.wrap_future(self._patient.submit(model, lambda: work(extensions.document_of(body))))
+            return await asyncio.get_running_loop().run_in_executor(self._pool, lambda: work(extensions.document_of(body)))
         finally:
             held.leave()
 
@@ -242,7 +242,7 @@ def _inference(service: InferenceService, servicer: Servicer, limits: HttpLimits
 
 def _repository(servicer: Servicer, bounded: _Bodies) -> list[GroupRoute]:
     async def index(request: Request) -> Response:
-        return Json(await bounded(request, lambda document: control.repository_index(servicer, document)))
+        return Json(await bounded(request, lambda document: extensions.repository_index(servicer, document)))
 
     def changing(change: Callable[[Servicer, str, str, Any], None]) -> Endpoint:
         async def endpoint(request: Request) -> Response:
@@ -257,8 +257,8 @@ def _repository(servicer: Servicer, bounded: _Bodies) -> list[GroupRoute]:
     for path in ("/v2/repository", "/v2/repository/{repository}"):
         routes += [
             _route(group, f"{path}/index", index, "POST"),
-            _route(group, f"{path}/models/{{model}}/load", changing(control.repository_load), "POST"),
-            _route(group, f"{path}/models/{{model}}/unload", changing(control.repository_unload), "POST"),
+            _route(group, f"{path}/models/{{model}}/load", changing(extensions.repository_load), "POST"),
+            _route(group, f"{path}/models/{{model}}/unload", changing(extensions.repository_unload), "POST"),
         ]
     return routes
 
@@ -283,21 +283,21 @@ def _shared_memory(servicer: Servicer, bounded: _Bodies) -> list[GroupRoute]:
     routes, group = [], Group.SHARED_MEMORY
     for path in ("sharedmemory", "sharedmemory/region/{region}"):
         routes += [
-            _route(group, f"/v2/system{path}/status", showing(lambda name: control.system_status(regions, name))),
+            _route(group, f"/v2/system{path}/status", showing(lambda name: extensions.system_status(regions, name))),
             _route(
                 group,
                 f"/v2/system{path}/register",
-                changing(lambda name, document: control.system_register(regions, name, document)),
+                changing(lambda name, document: extensions.system_register(regions, name, document)),
                 "POST",
             ),
             _route(
                 group,
                 f"/v2/system{path}/unregister",
-                changing(lambda name, _: control.system_unregister(regions, name)),
+                changing(lambda name, _: extensions.system_unregister(regions, name)),
                 "POST",
             ),
-            _route(group, f"/v2/cuda{path}/status", showing(control.cuda_status)),
-            _route(group, f"/v2/cuda{path}/register", changing(lambda name, _: control.cuda_register(name)), "POST"),
+            _route(group, f"/v2/cuda{path}/status", showing(extensions.cuda_status)),
+            _route(group, f"/v2/cuda{path}/register", changing(lambda name, _: extensions.cuda_register(name)), "POST"),
             _route(group, f"/v2/cuda{path}/unregister", changing(lambda _name, _document: None), "POST"),
         ]
     return routes
@@ -316,10 +316,10 @@ def _settings(service: InferenceService, settings: Settings, bounded: _Bodies) -
     routes = []
     if (trace := settings.trace) is not None:
         known = service.repository.__contains__
-        show = endpoint_of(lambda name, document: control.trace_setting(trace, known, name, document))
+        show = endpoint_of(lambda name, document: extensions.trace_setting(trace, known, name, document))
         routes += [_route(Group.TRACE, f"{path}/trace/setting", show, "GET", "POST") for path in ("/v2", "/v2/models/{model}")]
     if (log := settings.log) is not None:
-        show = endpoint_of(lambda _, document: control.log_settings(log, document))
+        show = endpoint_of(lambda _, document: extensions.log_settings(log, document))
         routes.append(_route(Group.LOGGING, "/v2/logging", show, "GET", "POST"))
     return routes
 

@@ -21,7 +21,8 @@ _LOG = logging.getLogger(__name__)
 #: slower than this is not sending
 SLOWEST_BYTES_PER_S = 16_384
 #: gRPC does not show how much of a message has come, nor how large it will be: a whole one may take so many times as long as a
-#: silence, counted from when it is asked for; call_queue.py gives its place away sooner when another client waits for one
+#: silence, counted from when it is asked for; rpc/grpcio/call_queue.py gives its place away sooner when another client
+#: waits for one
 _WHOLE_MESSAGE = 10
 #: nor how much of it has gone: slower than this is not reading
 SLOWEST_READ_BYTES_PER_S = 256 * 1024

@@ -2,7 +2,7 @@
 """inference.GRPCInferenceService: Triton's RPCs over the service.
 
 ModelInfer takes and gives raw bytes (wire.py); the other RPCs are ordinary protobuf. ModelStreamInfer is in stream.py; which
-handler runs on which threads, in handlers.py.
+handler runs on which threads, in grpcio/handlers.py.
 """
 
 from __future__ import annotations

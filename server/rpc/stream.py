@@ -33,9 +33,9 @@ from hypersonic.server.limits.admission import Held
 from hypersonic.server.limits.slow_clients import Fault
 from hypersonic.server.log import log_failure
 from hypersonic.server.rpc.call import Context, GrpcCall, cancel, code_of, ending, printable, status_of
+from hypersonic.server.rpc.grpcio.stream_requests import StreamRequests
 from hypersonic.server.rpc.pump import Pump
 from hypersonic.server.rpc.servicer import Servicer
-from hypersonic.server.rpc.stream_requests import StreamRequests
 from hypersonic.server.rpc.wire import split, stream_error
 from hypersonic.server.service.inference import InferenceService
 from hypersonic.server.service.refusals import Protocol

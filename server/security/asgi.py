@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy in front of an ASGI application's routes: the same judgement as rpc.py's, before the body is read.
+"""A policy in front of an ASGI application's routes: the same judgement as rpc/grpcio/guard.py's, before the body is read.
 
     path -> the route that serves it -> that route's group is judged -> the route
 

@@ -15,8 +15,8 @@ from typing import Any
 import grpc
 import pytest
 
-from hypersonic.server.rpc import call_queue
-from hypersonic.server.rpc.call_queue import CallQueue, take_calls
+from hypersonic.server.rpc.grpcio import call_queue
+from hypersonic.server.rpc.grpcio.call_queue import CallQueue, take_calls
 from tests.faults.raw import RawGrpc
 from tests.server.http.test_infer import eventually
 

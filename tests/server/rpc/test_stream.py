@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
-from hypersonic.server.rpc import stream_requests
+from hypersonic.server.rpc.grpcio import stream_requests
 from tests.server.conftest import Running, Script, Serve
 
 Request = service_pb2.ModelInferRequest

@@ -19,11 +19,11 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 from tritonclient.grpc import service_pb2
 
-from hypersonic.server.rpc.handlers import generic_handler
+from hypersonic.server.rpc.grpcio.guard import protect as protect_rpcs
+from hypersonic.server.rpc.grpcio.handlers import generic_handler
 from hypersonic.server.security.asgi import GroupRoute, protect
 from hypersonic.server.security.groups import RPCS, Group
 from hypersonic.server.security.policy import Policy, Restriction
-from hypersonic.server.security.rpc import protect as protect_rpcs
 from tests.server.conftest import Serve, serving
 
 #: every group asks for a header of its own, so that a refusal tells which group was judged

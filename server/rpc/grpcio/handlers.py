@@ -24,7 +24,7 @@ from hypersonic.server.limits.admission import Admission
 from hypersonic.server.limits.message import LIMITS, check_control
 from hypersonic.server.limits.threads import FairPool
 from hypersonic.server.rpc.call import Context, abort, ending, non_blocking, on_pool
-from hypersonic.server.rpc.direct_call import Reply
+from hypersonic.server.rpc.grpcio.direct_call import Reply
 from hypersonic.server.rpc.servicer import Servicer
 from hypersonic.server.rpc.stream import Send, stream_infer
 from hypersonic.server.service.inference import InferenceService

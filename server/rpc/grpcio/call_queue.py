@@ -40,7 +40,7 @@ import grpc
 from hypersonic.server.limits.budget import Budget
 from hypersonic.server.limits.peers import Peers
 from hypersonic.server.limits.slow_clients import Fault, SlowClients
-from hypersonic.server.rpc.direct_call import Call, cygrpc
+from hypersonic.server.rpc.grpcio.direct_call import Call, cygrpc
 
 _LOG = logging.getLogger(__name__)
 #: threads that wait for events though no handler runs; more would only get in each other's way

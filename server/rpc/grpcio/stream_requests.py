@@ -15,7 +15,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from hypersonic.server.rpc.direct_call import cygrpc
+from hypersonic.server.rpc.grpcio.direct_call import cygrpc
 
 _LOG = logging.getLogger(__name__)
 _grpcio: Any = import_module("grpc._server") if find_spec("grpc._server") else None
