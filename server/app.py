@@ -16,10 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-
-import grpc
 
 from hypersonic.server import log
 from hypersonic.server.advice import advice
@@ -40,7 +37,6 @@ from hypersonic.server.limits.connections import Doors
 from hypersonic.server.limits.message import Limits
 from hypersonic.server.limits.peers import Peers
 from hypersonic.server.limits.slow_clients import Fault
-from hypersonic.server.limits.threads import RESERVE
 from hypersonic.server.log import LogControl
 from hypersonic.server.memory import raise_malloc_thresholds
 from hypersonic.server.observe.metrics import Metrics, MetricsOptions
@@ -49,16 +45,16 @@ from hypersonic.server.observe.status_page import status_routes
 from hypersonic.server.options import Options
 from hypersonic.server.repository.entry import models_failed, served_without
 from hypersonic.server.repository.models import ModelRepository
-from hypersonic.server.rpc.grpcio import guard
-from hypersonic.server.rpc.grpcio.call_queue import CallQueue, take_calls
-from hypersonic.server.rpc.grpcio.handlers import CONTROL_THREADS, INFER, control_methods, generic_handler, rpc_handlers
-from hypersonic.server.rpc.health import CHECK, HealthServicer, health_handler
+from hypersonic.server.rpc.grpcio.server import GrpcioServer
+from hypersonic.server.rpc.health import HealthServicer, health_methods
+from hypersonic.server.rpc.methods import rpc_methods
 from hypersonic.server.rpc.servicer import Servicer
 from hypersonic.server.scheduling.model import ScheduledModel
 from hypersonic.server.security import asgi, tls
 from hypersonic.server.security.groups import Group
 from hypersonic.server.security.policies import control_of, every_port_guards, policies
 from hypersonic.server.service.inference import InferenceService
+from hypersonic.server.service.operations import Operations
 from hypersonic.server.service.refusals import Protocol
 from hypersonic.server.signals import FAILED, Signals, termination_signals
 from hypersonic.server.statistics.latency_options import MetricsConfig
@@ -73,8 +69,6 @@ _GRACE_S = 2.0
 _LEAST_S = 0.25
 #: how long clients that still ask are told so before the ports close, and how long none has to ask for them to close sooner
 _LINGER_S, _SILENCE_S = 1.0, 0.25
-#: health checks whose request is being read, at a time: they are answered as soon as it has come
-_HEALTH_CALLS = 256
 
 
 class Server:
@@ -118,15 +112,13 @@ class Server:
         service.clients.watchers.append(doors.look)
         regions = SharedMemory(max_read_bytes=opts.max_inflight_bytes) if opts.allow_client_shm else None
         self._servicer = Servicer(
-            self.service, server_id=opts.id, regions=regions, trace=self._trace, log=log_control,
-            header_pattern=opts.grpc_header_forward_pattern, threads=opts.grpc_infer_thread_count,
-            limits=Limits.of_strings(opts.grpc_max_bytes_elements),
+            self.service, regions=regions, header_pattern=opts.grpc_header_forward_pattern,
+            threads=opts.grpc_infer_thread_count, limits=Limits.of_strings(opts.grpc_max_bytes_elements),
         )  # fmt: skip
+        self._operations = Operations(self.service, server_id=opts.id, regions=regions, trace=self._trace, log=log_control)
         self._health = HealthServicer(self.service)
-        self._pool = ThreadPoolExecutor(max(1, opts.grpc_infer_thread_count), thread_name_prefix="grpc-infer")
         self.addresses: dict[str, str] = {}
         self._http_sockets = self._bind_http()
-        self._calls: list[CallQueue] = []
         self._grpc = self._bind_grpc() if opts.allow_grpc else None
         self._http: http.HttpServer | None = None
         self._opened = False
@@ -170,30 +162,23 @@ class Server:
             self.addresses[name] = _join(address, port)
         return sockets
 
-    def _bind_grpc(self) -> grpc.Server:
-        compress = self.options.grpc_infer_response_compression_level != "none"
-        rpcs = rpc_handlers(self._servicer, self.service, compress=compress)
-        handlers = [
-            guard.protect(handler, self._policies.grpc, partial(self.service.refusals.add, Protocol.GRPC))
-            for handler in (generic_handler(rpcs), health_handler(self._health))
-        ]
-        server = grpc.server(self._pool, handlers=handlers, options=self.options.grpc_channel_options)
-        service = self.service
-        for budget, methods, handler, threads in (
-            ("calls", [INFER], handlers[0], max(1, self.options.grpc_infer_thread_count) + RESERVE),
-            ("control_calls", control_methods(rpcs), handlers[0], CONTROL_THREADS),
-            ("health_calls", [CHECK], handlers[1], _HEALTH_CALLS),
-        ):
-            if (calls := take_calls(server, methods, handler, threads, service.clients, service.peers)) is not None:
-                self._calls.append(calls)
-                service.saturation.add(budget, calls.unread)
-        address, port = self.options.grpc_address, self.options.grpc_port
+    def _bind_grpc(self) -> GrpcioServer:
+        opts, service = self.options, self.service
+        compress = opts.grpc_infer_response_compression_level != "none"
+        groups = rpc_methods(service, self._servicer, self._operations, threads=opts.grpc_infer_thread_count, compress=compress)
+        server = GrpcioServer(
+            (*groups, health_methods(self._health)),
+            self._policies.grpc,
+            partial(service.refusals.add, Protocol.GRPC),
+            service.clients,
+            service.peers,
+            opts.grpc_channel_options,
+        )
+        for name, budget in server.budgets.items():
+            service.saturation.add(name, budget)
+        address, port = opts.grpc_address, opts.grpc_port
         try:
-            bound = (
-                server.add_secure_port(_join(address, port), self._grpc_credentials)
-                if self._grpc_credentials
-                else server.add_insecure_port(_join(address, port))
-            )
+            bound = server.bind(_join(address, port), self._grpc_credentials)
         except RuntimeError as error:
             http.listen(address, port).close()  # gRPC does not say why; this does
             raise StartError(http.bind_failure(address, port, str(error))) from error
@@ -229,12 +214,12 @@ class Server:
         self.applications = {
             "HTTPService": http.inference_app(
                 self.service,
-                self._servicer,
-                http.HttpLimits.of(opts),
+                self._operations,
+                http.HttpLimits(opts.http_max_input_size, opts.http_infer_thread_count, opts.http_header_forward_pattern),
                 http.Settings(self._trace, self._log),
                 status_routes(StatusReader(self.service, opts.id)),
             ),
-            "Metrics Service": http.metrics_app(Metrics(self.service, metrics_options, self._custom_metrics)),
+            "Metrics Service": http.metrics_app(Metrics(self.service, metrics_options, self._custom_metrics).text),
         }
         refused = partial(self.service.refusals.add, Protocol.HTTP)
         self._http = http.HttpServer(
@@ -248,8 +233,6 @@ class Server:
         self.service.open()
         if self._grpc is not None:
             self._grpc.start()
-        for calls in self._calls:
-            calls.start()
         self._http.start()
         for name, address in self.addresses.items():
             _LOG.info("%s listens at %s; the server is ready when the models are loaded", name, address)
@@ -275,8 +258,8 @@ class Server:
         self.service.end_streams()
         self._health.close()
         self._stop_grpc(signals, min(time.monotonic() if busy else begin, deadline - _GRACE_S) + _GRACE_S)
-        for calls in self._calls:
-            calls.close()
+        if self._grpc is not None:
+            self._grpc.close()
         if self._http is not None:
             self._http.stop(_GRACE_S)
         closed = drained and self._unload(signals, max(_LEAST_S, deadline - time.monotonic()))

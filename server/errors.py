@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can go wrong between a request's arrival and its answer; the edges map types to gRPC's and HTTP's codes.
+"""What can go wrong between a request's arrival and its answer; status_codes.py has gRPC's and HTTP's codes for each.
 
 ServerError
 ├── InvalidRequestError          the client's mistake
@@ -18,6 +18,10 @@ ServerError
 ├── CancelledError               the client went away or its deadline passed
 ├── AlreadyExistsError           a name that is taken
 ├── UnauthenticatedError         the client did not show who it is
+├── AuthorisationError           a policy of this server does not let the caller do this
+│   ├── CredentialsError         ... without credentials that count; an UnauthenticatedError, too
+│   ├── ForbiddenError           ... with credentials for somebody else's service
+│   └── RestrictedError          ... without the group's own header
 ├── SharedMemoryError            a region cannot be opened, read or written            (INTERNAL in Triton)
 ├── MalformedJsonError           an HTTP body is not the JSON it should be             (INTERNAL in Triton)
 ├── UnsupportedError             part of the protocol that this server does not do
@@ -171,6 +175,26 @@ class UnauthenticatedError(ServerError):
     reason = FailureReason.REJECTED
 
 
+class AuthorisationError(ServerError):
+    """The caller may not do this; str() is what it is told."""
+
+
+class CredentialsError(AuthorisationError, UnauthenticatedError):
+    """No credentials, or none that count. missing: none were sent."""
+
+    def __init__(self, text: str, *, missing: bool = False) -> None:
+        super().__init__(text)
+        self.missing = missing
+
+
+class ForbiddenError(AuthorisationError):
+    """Good credentials, made for somebody else's service."""
+
+
+class RestrictedError(AuthorisationError):
+    """The group's own header is absent or wrong."""
+
+
 class SharedMemoryError(ServerError):
     """A shared memory region cannot be opened, read or written. INTERNAL, as in Triton."""
 
@@ -238,3 +262,11 @@ class ModelsFailedError(StartError):
 def escaped(text: str, most_chars: int = 128) -> str:
     """A stranger's text as an error shows it: in ASCII, on one line, cut to `most_chars` characters before it is escaped."""
     return text[:most_chars].encode("unicode_escape").decode()
+
+
+def printable(text: str, *, kept: str = "") -> str:
+    """A stranger's text that stays as it is but for what does not print, or turns the direction of writing: that is escaped.
+
+    kept: characters that stay all the same.
+    """
+    return "".join(c if c.isprintable() or c in kept else c.encode("unicode_escape").decode() for c in text)

@@ -22,7 +22,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from hypersonic.server.errors import InvalidRequestError, ServerError, StartError, UnsupportedError
+from hypersonic.server.errors import InvalidRequestError, ServerError, StartError, UnsupportedError, printable
 
 FORMATS = ("default", "ISO8601", "json")
 #: whose records come here, from which level on: the exporter of traces says what it cannot send, the two servers what their
@@ -66,10 +66,6 @@ class LogSettings:
         return next((level for level in levels if self.shows(level)), logging.CRITICAL + 1)
 
 
-def _escaped(text: str) -> str:
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
 def _moment(record: logging.LogRecord) -> datetime:
     return datetime.fromtimestamp(record.created, UTC)
 
@@ -98,10 +94,10 @@ class _TextFormatter(logging.Formatter):
             head = f"{_moment(record):%Y-%m-%dT%H:%M:%SZ} {level}"
         else:
             head = f"{level}{datetime.fromtimestamp(record.created).astimezone():%m%d %H:%M:%S.%f}"
-        return f"{head} {record.process} {record.filename}:{record.lineno}] {_escaped(record.message)}"
+        return f"{head} {record.process} {record.filename}:{record.lineno}] {printable(record.message)}"
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's name
-        return "\n".join(f"    {_escaped(line)}" for line in super().formatException(ei).split("\n"))
+        return "\n".join(f"    {printable(line)}" for line in super().formatException(ei).split("\n"))
 
 
 class _JsonFormatter(logging.Formatter):

@@ -11,7 +11,7 @@ import os
 import socket
 import ssl
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import uvicorn
@@ -25,7 +25,6 @@ from hypersonic.server.http.infer import HttpLimits
 from hypersonic.server.http.protocol import HEADER_BYTES, BoundedProtocol, http_protocol
 from hypersonic.server.http.routes import Settings, inference_app, refuse
 from hypersonic.server.limits.slow_clients import SlowClients
-from hypersonic.server.observe.metrics import Metrics
 from hypersonic.server.security.asgi import Application, GroupRoute
 from hypersonic.server.security.groups import Group
 from hypersonic.server.statistics.exposition import CONTENT_TYPE
@@ -46,11 +45,11 @@ _KEEP_ALIVE_S = 600
 _BACKLOG = 4096
 
 
-def metrics_app(metrics: Metrics) -> Starlette:
-    """Port 8002: GET /metrics, with or without a slash behind it, as Triton's."""
+def metrics_app(text: Callable[[], str]) -> Starlette:
+    """Port 8002: GET /metrics, with or without a slash behind it, as Triton's. text: of the page."""
 
     def send(_request: Request) -> Response:  # on a thread: cards' registers are read
-        return Response(metrics.text(), media_type=CONTENT_TYPE)
+        return Response(text(), media_type=CONTENT_TYPE)
 
     routes = [GroupRoute(path, send, Group.METRICS) for path in ("/metrics", "/metrics/")]
     app = Starlette(routes=routes, exception_handlers={HTTPException: refuse})

@@ -12,30 +12,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import prod
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.datatype import DATATYPES
-from hypersonic.server.errors import InvalidRequestError, InvalidTensorError, MalformedJsonError, UnsupportedError
+from hypersonic.server.errors import InvalidRequestError, InvalidTensorError, MalformedJsonError
 from hypersonic.server.http import jsontext, tensors
 from hypersonic.server.http.jsontext import array, boolean, member, members, optional, string, unsigned
-from hypersonic.server.inference.contents import SHM_DISABLED
 from hypersonic.server.inference.parameters import ParameterValue, sort_parameters
 from hypersonic.server.inference.request import InferRequest, InputTensor, WantedOutput
-from hypersonic.server.inference.shm import Span
+from hypersonic.server.inference.shm import Regions, allowed
+from hypersonic.server.inference.strings import pack_strings
 from hypersonic.server.limits.message import check_dims
 
 _UNSIGNED = ("timeout", "priority")
 _BOOLEAN = ("sequence_start", "sequence_end", "binary_data_output")
 _INT64 = range(-(2**63), 2**64)
-
-
-class Regions(Protocol):
-    """Shared memory as requests name it."""
-
-    def read(self, name: str, offset: int, size_bytes: int) -> memoryview: ...
-
-    def span(self, name: str, offset: int, size_bytes: int) -> Span: ...
 
 
 class BinaryOutputs(NamedTuple):
@@ -178,7 +170,7 @@ def _input(value: Any, binary: _Binary, regions: Regions | None) -> InputTensor:
     elif given == ["binary_data_size"]:
         data = binary.take(name, unsigned(parameters["binary_data_size"], "binary_data_size"))
     else:
-        data = _allowed(regions).read(*_place(parameters))
+        data = allowed(regions).read(*_place(parameters))
     return InputTensor(name, datatype, shape, data)
 
 
@@ -187,12 +179,6 @@ def _place(parameters: Mapping[str, Any]) -> tuple[str, int, int]:
     region = string(parameters["shared_memory_region"], "shared_memory_region")
     offset = unsigned(parameters.get("shared_memory_offset", 0), "shared_memory_offset")
     return region, offset, unsigned(parameters.get("shared_memory_byte_size", 0), "shared_memory_byte_size")
-
-
-def _allowed(regions: Regions | None) -> Regions:
-    if regions is None:
-        raise UnsupportedError(SHM_DISABLED)
-    return regions
 
 
 def _output(value: Any, regions: Regions | None) -> tuple[WantedOutput, bool]:
@@ -205,7 +191,7 @@ def _output(value: Any, regions: Regions | None) -> tuple[WantedOutput, bool]:
     for key, given in (("classification", "classification" in parameters), ("binary_data", as_bytes)):
         if given:
             raise InvalidRequestError(f"Output can't set both 'shared_memory_region' and '{key}'")
-    return WantedOutput(name, region=_allowed(regions).span(*_place(parameters))), False
+    return WantedOutput(name, region=allowed(regions).span(*_place(parameters))), False
 
 
 def _classification(parameters: Mapping[str, Any]) -> int:
@@ -228,7 +214,7 @@ def _raw_request(body: memoryview, config: ModelConfig) -> ParsedRequest:
     if size_bytes == 0:
         if spec.dims != (1,):
             raise InvalidTensorError(f"For BYTE datatype raw input '{spec.name}', the model must have input shape [1]")
-        data = memoryview(len(body).to_bytes(4, "little") + body)
+        data = memoryview(pack_strings([bytes(body)]))
     dims = _deduced(spec.name, spec.dims, len(body) // size_bytes if size_bytes else 1)
     if size_bytes and prod(dims) * size_bytes != len(body):
         raise InvalidTensorError(

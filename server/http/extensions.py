@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Repository control, shared memory, trace and log settings: JSON bodies in Triton's form -> the same calls as gRPC's."""
+"""JSON bodies of Triton's extensions, the model repository and shared memory -> the same calls as gRPC's."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from typing import Any
 
 from tritonclient.grpc import service_pb2
 
-from hypersonic.server.errors import InvalidRequestError, MalformedJsonError, NotFoundError, UnsupportedError, escaped
+from hypersonic.server.errors import InvalidRequestError, MalformedJsonError, escaped
 from hypersonic.server.http import jsontext
-from hypersonic.server.inference.contents import SHM_DISABLED
-from hypersonic.server.inference.shm import Region, SharedMemory
-from hypersonic.server.log import LogControl
-from hypersonic.server.rpc.servicer import Servicer
-from hypersonic.server.service import settings
-from hypersonic.server.tracing.settings import TraceControl
+from hypersonic.server.http.tojson import to_json
+from hypersonic.server.inference.shm import Region
+from hypersonic.server.service.operations import Operations
+from hypersonic.server.service.shared_memory import SharedMemoryCalls
 
 _REGION_FIELDS = ("key", "byte_size")
 
@@ -25,16 +23,15 @@ def document_of(body: memoryview) -> Any:
     return jsontext.parse(body) if len(body) else {}
 
 
-def repository_index(servicer: Servicer, document: Any) -> list[dict[str, str]]:
+def repository_index(operations: Operations, document: Any) -> list[dict[str, str]]:
     """Every row as an object without empty members. Triton's HTTP index takes any repository's name, its gRPC one none."""
     ready = jsontext.optional(document, "ready")
     request = service_pb2.RepositoryIndexRequest(ready=False if ready is None else jsontext.boolean(ready, ""))
-    rows = servicer.repository_index(request).models
-    shown = [{"name": row.name, "version": row.version, "state": row.state, "reason": row.reason} for row in rows]
-    return [{key: value for key, value in row.items() if value} for row in shown]
+    rows = to_json(operations.repository_index(request))["models"]
+    return [{key: value for key, value in row.items() if value} for row in rows]
 
 
-def repository_load(servicer: Servicer, repository: str, model: str, document: Any) -> None:
+def repository_load(operations: Operations, repository: str, model: str, document: Any) -> None:
     """parameters: config (JSON text) and file:<version>/<path> (base64)."""
     request = service_pb2.RepositoryModelLoadRequest(repository_name=repository, model_name=model)
     for key, value in jsontext.members(jsontext.optional(document, "parameters"), "").items():
@@ -45,7 +42,7 @@ def repository_load(servicer: Servicer, repository: str, model: str, document: A
             request.parameters[key].bytes_param = _file(key, text)
         else:
             raise MalformedJsonError("unexpected error on creating Triton parameter")
-    servicer.repository_load(request)
+    operations.repository_load(request)
 
 
 def _file(key: str, text: str) -> bytes:
@@ -62,59 +59,33 @@ def _file(key: str, text: str) -> bytes:
         ) from error
 
 
-def repository_unload(servicer: Servicer, repository: str, model: str, document: Any) -> None:
+def repository_unload(operations: Operations, repository: str, model: str, document: Any) -> None:
     """parameters: unload_dependents."""
     request = service_pb2.RepositoryModelUnloadRequest(repository_name=repository, model_name=model)
     parameters = jsontext.members(jsontext.optional(document, "parameters"), "")
     if "unload_dependents" in parameters:
         request.parameters["unload_dependents"].bool_param = jsontext.boolean(parameters["unload_dependents"], "")
-    servicer.repository_unload(request)
+    operations.repository_unload(request)
 
 
-def _allowed(regions: SharedMemory | None) -> SharedMemory:
-    if regions is None:
-        raise UnsupportedError(SHM_DISABLED)
-    return regions
+def system_status(calls: SharedMemoryCalls, name: str) -> list[dict[str, Any]]:
+    return [_described(region) for region in calls.system_status(name)]
 
 
-def system_status(regions: SharedMemory | None, name: str) -> list[dict[str, Any]]:
-    return [_shown(region) for region in _allowed(regions).status(name)]
-
-
-def _shown(region: Region) -> dict[str, Any]:
+def _described(region: Region) -> dict[str, Any]:
     return {"name": region.name, "key": region.key, "offset": region.offset, "byte_size": region.size_bytes}
 
 
-def system_register(regions: SharedMemory | None, name: str, document: Any) -> None:
-    allowed = _allowed(regions)
+def system_register(calls: SharedMemoryCalls, name: str, document: Any) -> None:
+    calls.require_allowed()
     for field in _REGION_FIELDS:
         if jsontext.optional(document, field) is None:
             raise InvalidRequestError(f"Shared memory register request has no '{field}' field")
     key = jsontext.string(document["key"], "")
     offset = jsontext.unsigned(document.get("offset", 0), "")
-    allowed.register(name, key, offset, jsontext.unsigned(document["byte_size"], ""))
+    calls.system_register(name, key, offset, jsontext.unsigned(document["byte_size"], ""))
 
 
-def system_unregister(regions: SharedMemory | None, name: str) -> None:
-    _allowed(regions).unregister(name)
-
-
-def cuda_status(name: str) -> list[dict[str, Any]]:
-    """There is no GPU, so there are no regions."""
-    if name:
-        raise NotFoundError(f"Unable to find cuda shared memory region: '{name}'")
+def cuda_status(calls: SharedMemoryCalls, name: str) -> list[dict[str, Any]]:
+    calls.cuda_status(name)
     return []
-
-
-def cuda_register(name: str) -> None:
-    raise InvalidRequestError(f"failed to register CUDA shared memory region: '{name}', GPUs not supported")
-
-
-def trace_setting(trace: TraceControl, known: settings.Known, model: str, document: Any) -> dict[str, Any]:
-    """document: None shows them."""
-    return settings.http_trace_setting(trace, known, model, document)
-
-
-def log_settings(log: LogControl, document: Any) -> dict[str, Any]:
-    """document: None shows them."""
-    return settings.http_log_settings(log, document)

@@ -34,8 +34,7 @@ from hypersonic.server.inference.shm import HeldRegions, SharedMemory
 from hypersonic.server.inference.unary import Unary
 from hypersonic.server.limits.admission import Held
 from hypersonic.server.limits.threads import RESERVE, FairPool, Shares
-from hypersonic.server.options import Options
-from hypersonic.server.service.inference import Asked, InferenceService
+from hypersonic.server.service.inference import ArrivedRequest, InferenceService
 
 #: a tensor of JSON takes up to four times its text (`1,` as INT64) beside it, the text is copied once
 _JSON_GROWTH = 5
@@ -54,11 +53,6 @@ class HttpLimits:
     max_input_bytes: int = 1 << 26
     infer_threads: int = 256
     header_pattern: str = ""
-
-    @classmethod
-    def of(cls, opts: Options) -> HttpLimits:
-        """From the server's options."""
-        return cls(opts.http_max_input_size, opts.http_infer_thread_count, opts.http_header_forward_pattern)
 
 
 class HttpCall:
@@ -221,9 +215,9 @@ class InferEndpoint:
         def frames(model: Model) -> HttpFrame:
             return HttpFrame(model, parsed.binary)
 
-        asked = Asked(work.model.name, work.model, work.version, parsed.request, frames, work.call, work.arrived_ns, unary)
+        arrived = ArrivedRequest(work.model.name, work.version, parsed.request, frames, work.call, work.arrived_ns)
         try:
-            self._service.begin(asked, self._shares)
+            self._service.begin(arrived, work.model, unary, self._shares)
         except ServerError as error:
             raise unary.named(error)  # noqa: B904 - the same
 

@@ -16,19 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from tritonclient.grpc import service_pb2
 
-from hypersonic.server.errors import (
-    BackendError,
-    BudgetError,
-    MalformedJsonError,
-    ModelLoadError,
-    NotFoundError,
-    ServerError,
-    SharedMemoryError,
-    UnauthenticatedError,
-    UnavailableError,
-    UnknownError,
-    UnsupportedError,
-)
+from hypersonic.server.errors import BackendError, ModelLoadError, ServerError
 from hypersonic.server.http import body as bodies
 from hypersonic.server.http import extensions
 from hypersonic.server.http.infer import HttpLimits, InferEndpoint, client_of
@@ -37,27 +25,16 @@ from hypersonic.server.http.tojson import to_json
 from hypersonic.server.limits.admission import Held
 from hypersonic.server.limits.threads import FairPool
 from hypersonic.server.log import LogControl, log_failure
-from hypersonic.server.rpc.servicer import Servicer
 from hypersonic.server.security.asgi import GroupRoute
 from hypersonic.server.security.groups import Group
 from hypersonic.server.service.inference import InferenceService
+from hypersonic.server.service.operations import Operations
 from hypersonic.server.service.refusals import Protocol, Refusal
+from hypersonic.server.service.settings import http_log_settings, http_trace_setting
+from hypersonic.server.status_codes import http_status
 from hypersonic.server.tracing.settings import TraceControl
 
 _LOG = logging.getLogger(__name__)
-#: Triton's map of errors to HTTP codes; what is not here is 400
-_STATUS: tuple[tuple[type[ServerError], int], ...] = (
-    (NotFoundError, 404),
-    (UnavailableError, 503),
-    (BudgetError, 503),
-    (UnsupportedError, 501),
-    (UnauthenticatedError, 401),
-    (MalformedJsonError, 500),
-    (SharedMemoryError, 500),
-    (UnknownError, 400),
-    (BackendError, 500),
-    (ModelLoadError, 500),
-)
 _OURS = (BackendError, ModelLoadError)
 _MOST_ERROR_CHARACTERS = 4096
 _CONTROL_THREADS = 4
@@ -92,14 +69,9 @@ class Settings(NamedTuple):
     log: LogControl | None = None
 
 
-def status_of(error: ServerError) -> int:
-    """HTTP's code for an error."""
-    return next((code for kind, code in _STATUS if isinstance(error, kind)), 400)
-
-
 def inference_app(
     service: InferenceService,
-    servicer: Servicer,
+    operations: Operations,
     limits: HttpLimits | None = None,
     settings: Settings | None = None,
     more: Sequence[GroupRoute] = (),
@@ -109,10 +81,10 @@ def inference_app(
     bounded = _Bodies(service, limits)
     routes = [
         *_health(service),
-        *_metadata(servicer),
-        *_inference(service, servicer, limits),
-        *_repository(servicer, bounded),
-        *_shared_memory(servicer, bounded),
+        *_metadata(operations),
+        *_inference(service, operations, limits),
+        *_repository(operations, bounded),
+        *_shared_memory(operations, bounded),
         *_settings(service, settings or Settings(), bounded),
         *more,
     ]
@@ -181,7 +153,7 @@ def _health(service: InferenceService) -> list[GroupRoute]:
     return [_route(Group.HEALTH, "/v2/health/live", live), _route(Group.HEALTH, "/v2/health/ready", ready), *models]
 
 
-def _metadata(servicer: Servicer) -> list[GroupRoute]:
+def _metadata(operations: Operations) -> list[GroupRoute]:
     """Server, models, their configurations and statistics: messages of the gRPC service as JSON."""
 
     pool = FairPool(_PATIENT_THREADS, "http-metadata")
@@ -202,19 +174,19 @@ def _metadata(servicer: Servicer) -> list[GroupRoute]:
         return endpoint
 
     def server(_name: str, _version: str) -> Message:
-        message: Message = servicer.server_metadata(service_pb2.ServerMetadataRequest())
+        message: Message = operations.server_metadata(service_pb2.ServerMetadataRequest())
         return message
 
     def model(name: str, version: str) -> Message:
-        message: Message = servicer.model_metadata(service_pb2.ModelMetadataRequest(name=name, version=version))
+        message: Message = operations.model_metadata(service_pb2.ModelMetadataRequest(name=name, version=version))
         return message
 
     def config(name: str, version: str) -> Message:
-        message: Message = servicer.model_config(service_pb2.ModelConfigRequest(name=name, version=version)).config
+        message: Message = operations.model_config(service_pb2.ModelConfigRequest(name=name, version=version)).config
         return message
 
     def statistics(name: str, version: str) -> Message:
-        message: Message = servicer.model_statistics(service_pb2.ModelStatisticsRequest(name=name, version=version))
+        message: Message = operations.model_statistics(service_pb2.ModelStatisticsRequest(name=name, version=version))
         return message
 
     routes = [
@@ -231,8 +203,8 @@ def _metadata(servicer: Servicer) -> list[GroupRoute]:
     return routes
 
 
-def _inference(service: InferenceService, servicer: Servicer, limits: HttpLimits) -> list[GroupRoute]:
-    infer = InferEndpoint(service, servicer.regions, limits)
+def _inference(service: InferenceService, operations: Operations, limits: HttpLimits) -> list[GroupRoute]:
+    infer = InferEndpoint(service, operations.shared_memory.regions, limits)
 
     async def endpoint(request: Request) -> Response:
         return await infer(request, *model_of(request))
@@ -240,15 +212,15 @@ def _inference(service: InferenceService, servicer: Servicer, limits: HttpLimits
     return [_route(Group.INFERENCE, f"{path}/infer", endpoint, "POST") for path in _MODEL_PATHS]
 
 
-def _repository(servicer: Servicer, bounded: _Bodies) -> list[GroupRoute]:
+def _repository(operations: Operations, bounded: _Bodies) -> list[GroupRoute]:
     async def index(request: Request) -> Response:
-        return Json(await bounded(request, lambda document: extensions.repository_index(servicer, document)))
+        return Json(await bounded(request, lambda document: extensions.repository_index(operations, document)))
 
-    def changing(change: Callable[[Servicer, str, str, Any], None]) -> Endpoint:
+    def changing(change: Callable[[Operations, str, str, Any], None]) -> Endpoint:
         async def endpoint(request: Request) -> Response:
             repository = request.path_params.get("repository", "")
             name = request.path_params["model"]
-            await bounded(request, lambda document: change(servicer, repository, name, document), name)
+            await bounded(request, lambda document: change(operations, repository, name, document), name)
             return Empty()
 
         return endpoint
@@ -263,8 +235,8 @@ def _repository(servicer: Servicer, bounded: _Bodies) -> list[GroupRoute]:
     return routes
 
 
-def _shared_memory(servicer: Servicer, bounded: _Bodies) -> list[GroupRoute]:
-    regions = servicer.regions
+def _shared_memory(operations: Operations, bounded: _Bodies) -> list[GroupRoute]:
+    calls = operations.shared_memory
 
     def showing(status: Callable[[str], Any]) -> Endpoint:
         async def endpoint(request: Request) -> Response:
@@ -283,21 +255,21 @@ def _shared_memory(servicer: Servicer, bounded: _Bodies) -> list[GroupRoute]:
     routes, group = [], Group.SHARED_MEMORY
     for path in ("sharedmemory", "sharedmemory/region/{region}"):
         routes += [
-            _route(group, f"/v2/system{path}/status", showing(lambda name: extensions.system_status(regions, name))),
+            _route(group, f"/v2/system{path}/status", showing(lambda name: extensions.system_status(calls, name))),
             _route(
                 group,
                 f"/v2/system{path}/register",
-                changing(lambda name, document: extensions.system_register(regions, name, document)),
+                changing(lambda name, document: extensions.system_register(calls, name, document)),
                 "POST",
             ),
             _route(
                 group,
                 f"/v2/system{path}/unregister",
-                changing(lambda name, _: extensions.system_unregister(regions, name)),
+                changing(lambda name, _: calls.system_unregister(name)),
                 "POST",
             ),
-            _route(group, f"/v2/cuda{path}/status", showing(extensions.cuda_status)),
-            _route(group, f"/v2/cuda{path}/register", changing(lambda name, _: extensions.cuda_register(name)), "POST"),
+            _route(group, f"/v2/cuda{path}/status", showing(lambda name: extensions.cuda_status(calls, name))),
+            _route(group, f"/v2/cuda{path}/register", changing(lambda name, _: calls.cuda_register(name)), "POST"),
             _route(group, f"/v2/cuda{path}/unregister", changing(lambda _name, _document: None), "POST"),
         ]
     return routes
@@ -316,10 +288,10 @@ def _settings(service: InferenceService, settings: Settings, bounded: _Bodies) -
     routes = []
     if (trace := settings.trace) is not None:
         known = service.repository.__contains__
-        show = endpoint_of(lambda name, document: extensions.trace_setting(trace, known, name, document))
+        show = endpoint_of(lambda name, document: http_trace_setting(trace, known, name, document))
         routes += [_route(Group.TRACE, f"{path}/trace/setting", show, "GET", "POST") for path in ("/v2", "/v2/models/{model}")]
     if (log := settings.log) is not None:
-        show = endpoint_of(lambda _, document: extensions.log_settings(log, document))
+        show = endpoint_of(lambda _, document: http_log_settings(log, document))
         routes.append(_route(Group.LOGGING, "/v2/logging", show, "GET", "POST"))
     return routes
 
@@ -332,6 +304,6 @@ async def refuse(request: Request, error: Exception) -> Response:
             log_failure(_LOG, error, client_of(request))
         # nobody waits for the rest of a body that was too slow already
         headers = {"connection": "close"} if isinstance(error, bodies.TooSlowError) else None
-        return Json({"error": error.text[:_MOST_ERROR_CHARACTERS]}, status_of(error), headers)
+        return Json({"error": error.text[:_MOST_ERROR_CHARACTERS]}, http_status(error), headers)
     code = error.status_code if isinstance(error, HTTPException) else 500
     return Json({"error": error.detail if isinstance(error, HTTPException) else "internal error"}, code)

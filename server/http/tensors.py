@@ -8,8 +8,8 @@ precision: an FP32 reads as the double nearest to its text, rounded once more, a
 from __future__ import annotations
 
 import json
-import struct
 from collections.abc import Iterator
+from itertools import islice
 from math import prod
 from typing import Any
 
@@ -20,12 +20,12 @@ from hypersonic.server.errors import InvalidRequestError, MalformedJsonError
 from hypersonic.server.http.jsonscan import INFINITIES, LongArray, malformed
 from hypersonic.server.http.jsontext import elements, wrong_type
 from hypersonic.server.inference.answer import Output
+from hypersonic.server.inference.strings import pack_strings, walk_strings
 
 #: datatypes that JSON has no values for
 BINARY_ONLY = frozenset(("FP16", "BF16"))
 _PIECE_ELEMENTS = 1 << 12
 _WRONG_COUNT = "Unable to parse 'data': Shape does not match true shape of 'data' field"
-_LENGTH = struct.Struct("<I")
 _INT64 = range(-(2**63), 2**64)
 #: numpy's kind -> (what its elements may be in JSON, Triton's word for it)
 _KINDS: dict[str, tuple[frozenset[type], str]] = {
@@ -104,7 +104,7 @@ def _strings(values: list[Any], kinds: frozenset[type]) -> bytes:
         encoded = [value.encode() for value in values]
     except UnicodeEncodeError as error:
         raise malformed("The surrogate pair in string is invalid.", 0) from error
-    return b"".join([part for value in encoded for part in (_LENGTH.pack(len(value)), value)])
+    return bytes(pack_strings(encoded))
 
 
 def _numbers(name: str, values: list[Any], datatype: Datatype, kind: str) -> np.ndarray[Any, Any]:
@@ -170,13 +170,8 @@ def _values(data: bytes, datatype: str) -> Iterator[list[Any]]:
 
 
 def _texts(name: str, data: bytes) -> Iterator[list[str]]:
-    at = 0
-    while at + _LENGTH.size <= len(data):
-        piece: list[str] = []
-        while at + _LENGTH.size <= len(data) and len(piece) < _PIECE_ELEMENTS:
-            (length,) = _LENGTH.unpack_from(data, at)
-            at += _LENGTH.size + length
-            piece.append(_text(name, data[at - length : at]))
+    bounds = walk_strings(memoryview(data))
+    while piece := [_text(name, data[start:stop]) for start, stop in islice(bounds, _PIECE_ELEMENTS) if start <= len(data)]:
         yield piece
 
 

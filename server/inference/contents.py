@@ -8,21 +8,17 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from tritonclient.grpc.service_pb2 import InferTensorContents, ModelInferRequest
 
 from hypersonic.server.datatype import DATATYPES, DATATYPES_BY_CONTENTS, Datatype
-from hypersonic.server.errors import InvalidRequestError, UnsupportedError
+from hypersonic.server.errors import InvalidRequestError
 from hypersonic.server.inference.parameters import EMPTY_FINAL_RESPONSE, sort_parameters
 from hypersonic.server.inference.request import InferRequest, InputTensor, WantedOutput
-
-if TYPE_CHECKING:
-    from hypersonic.server.inference.shm import Span
-
-SHM_DISABLED = "Client shared memory is disabled. Start the server with '--allow-client-shm=true' to enable."
+from hypersonic.server.inference.shm import Regions, allowed
 
 _PIECE_ELEMENTS = 1 << 16
 _LENGTH = struct.Struct("<I")
@@ -37,16 +33,6 @@ _RESERVED = {
     "timeout": ("int64_param",),
     EMPTY_FINAL_RESPONSE: ("bool_param",),
 }
-
-
-class Regions(Protocol):
-    """Shared memory as requests name it: server/inference/shm.py, or nothing where it is not allowed."""
-
-    def read(self, name: str, offset: int, size_bytes: int) -> memoryview:
-        """A copy of these bytes. Raises ServerError."""
-
-    def span(self, name: str, offset: int, size_bytes: int) -> Span:
-        """Where an output is to go. Raises ServerError."""
 
 
 def to_infer_request(message: ModelInferRequest, raw: Sequence[memoryview], regions: Regions | None = None) -> InferRequest:
@@ -118,7 +104,7 @@ def _inputs(message: ModelInferRequest, raw: Sequence[memoryview], regions: Regi
 def _shared_input(tensor: Any, model: str, regions: Regions | None) -> memoryview | None:
     """A copy of an input's bytes in shared memory, None where it is not there."""
     if _REGION in tensor.parameters:
-        _allowed(regions)
+        allowed(regions)
     place = _place(tensor.parameters, tensor.name)
     if place is None:
         return None
@@ -126,13 +112,7 @@ def _shared_input(tensor: Any, model: str, regions: Regions | None) -> memoryvie
         raise InvalidRequestError(
             f"unexpected 'content' provided when using shared memory for input tensor '{tensor.name}' for model '{model}'"
         )
-    return _allowed(regions).read(*place)
-
-
-def _allowed(regions: Regions | None) -> Regions:
-    if regions is None:
-        raise UnsupportedError(SHM_DISABLED)
-    return regions
+    return allowed(regions).read(*place)
 
 
 def _place(parameters: Any, name: str) -> tuple[str, int, int] | None:
@@ -172,14 +152,14 @@ def _output(output: ModelInferRequest.InferRequestedOutputTensor, regions: Regio
     if not output.parameters:
         return WantedOutput(output.name)
     if _REGION in output.parameters:
-        _allowed(regions)
+        allowed(regions)
     place = _place(output.parameters, output.name)
     count = _classes(output.parameters)
     if place is None:
         return WantedOutput(output.name, count)
     if count:
         raise InvalidRequestError(f"output can't set both '{_REGION}' and 'classification'")
-    return WantedOutput(output.name, region=_allowed(regions).span(*place))
+    return WantedOutput(output.name, region=allowed(regions).span(*place))
 
 
 def _typed(contents: InferTensorContents, name: str, datatype: str, model: str) -> memoryview | None:

@@ -17,7 +17,7 @@ import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from hypersonic.server.errors import (
     AlreadyExistsError,
@@ -25,6 +25,7 @@ from hypersonic.server.errors import (
     InvalidRequestError,
     NotFoundError,
     SharedMemoryError,
+    UnsupportedError,
 )
 from hypersonic.server.inference.answer import Output
 from hypersonic.server.inference.parameters import ParameterValue
@@ -36,6 +37,7 @@ RESERVED_PREFIXES = ("triton_python_backend_shm_region_", "hypersonic_", "sem.")
 _NAME_MAX_BYTES = 255  # of one path component, limits.h
 _IOV_MAX = 1024  # pieces of one pwritev, limits.h
 _NO_PARAMETERS: Mapping[str, ParameterValue] = {}
+_Regions = TypeVar("_Regions")
 
 
 class Region(NamedTuple):
@@ -227,6 +229,23 @@ class SharedMemory:
                 "that this server reads at once"
             )
         return span.read()
+
+
+class Regions(Protocol):
+    """Shared memory as requests name it."""
+
+    def read(self, name: str, offset: int, size_bytes: int) -> memoryview:
+        """A copy of these bytes. Raises ServerError."""
+
+    def span(self, name: str, offset: int, size_bytes: int) -> Span:
+        """Where an output is to go. Raises ServerError."""
+
+
+def allowed(regions: _Regions | None) -> _Regions:
+    """The regions. Raises UnsupportedError for None: clients' shared memory is not allowed."""
+    if regions is None:
+        raise UnsupportedError("Client shared memory is disabled. Start the server with '--allow-client-shm=true' to enable.")
+    return regions
 
 
 class Charge(Protocol):

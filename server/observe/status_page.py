@@ -13,6 +13,7 @@ from importlib.resources import files
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from hypersonic.server.errors import printable
 from hypersonic.server.observe.status import CardStatus, ModelStatus, ServerStatus, Status, StatusReader, UnitStatus
 from hypersonic.server.security.asgi import GroupRoute
 from hypersonic.server.security.groups import Group
@@ -33,9 +34,8 @@ _NONE = "\N{EN DASH}"
 
 
 def _text(text: str) -> str:
-    """Text as markup. What does not print, or turns the direction of writing, is shown as its escape: a name is not to pass for
-    another."""
-    return _markup("".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text))
+    """Text as markup, its escapes shown: a name is not to pass for another."""
+    return _markup(printable(text))
 
 
 def status_routes(reader: StatusReader) -> list[GroupRoute]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -93,11 +93,3 @@ def poll_failure(name: str, reason: str) -> ServerError:
 def load_failure(name: str, reason: str) -> ServerError:
     """A model that was tried and failed, as a load request's error (INVALID_ARGUMENT)."""
     return InvalidRequestError(f"load failed for model '{name}': {reason}\n")
-
-
-def unload_dependents(parameters: Mapping[str, object]) -> bool:
-    """An unload request's parameter. Raises InvalidRequestError; other parameters mean nothing, as in Triton."""
-    value = parameters.get("unload_dependents", False)
-    if not isinstance(value, bool):
-        raise InvalidRequestError("invalid value type for 'unload_dependents' parameter, expected bool_param.")
-    return value

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from hypersonic.server.errors import ModelLoadError, StartError
+from hypersonic.server.errors import ModelLoadError, StartError, printable
 from hypersonic.server.links import Links, below
 
 CONFIG = "config.pbtxt"
@@ -54,7 +54,7 @@ class Found(NamedTuple):
 def show_name(name: str) -> str:
     """A file name as text: bytes that are not UTF-8, control characters and the like are escaped, so that no name is lost."""
     text = os.fsencode(name).decode(errors="backslashreplace")
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return printable(text)
 
 
 def is_plain_name(name: str) -> bool:

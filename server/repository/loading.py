@@ -19,7 +19,7 @@ from hypersonic.server.config.check import check_config, no_version, read_versio
 from hypersonic.server.config.ensemble import ENSEMBLE
 from hypersonic.server.config.read import infer_backend, parse_json_config, read_message
 from hypersonic.server.config.schema import ModelConfig
-from hypersonic.server.errors import ModelBusyError, ModelConfigError, ModelLoadError, ServerError
+from hypersonic.server.errors import ModelBusyError, ModelConfigError, ModelLoadError, ServerError, printable
 from hypersonic.server.inference.backend import Backend, LoadedModel, Stoppable
 from hypersonic.server.inference.classification import with_labels
 from hypersonic.server.inference.model import Model
@@ -288,7 +288,7 @@ def _text(error: Exception, model: str) -> str:
     else:
         _LOG.error("model '%s' cannot be read", model, exc_info=error)
         text = f"the model's directory cannot be read: {type(error).__name__}: {error}"
-    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+    return printable(text, kept="\n")
 
 
 def explain(error: Exception, directory: Path) -> str:

@@ -270,7 +270,8 @@ class ModelRepository:
     def close(self, timeout_s: float) -> bool:
         """Unload everything; False when some instance did not end in time."""
         deadline = time.monotonic() + timeout_s
-        self.stop_loading()
+        if not self._stopping.is_set():
+            self.stop_loading()
         settled = self._loads.stop(timeout_s)
         if self._poller is not None:
             self._poller.join(timeout_s)

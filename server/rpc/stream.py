@@ -17,10 +17,9 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 
-import grpc
 from tritonclient.grpc.service_pb2 import ModelInferResponse
 
 from hypersonic.server.errors import BudgetError, ServerError
@@ -32,13 +31,14 @@ from hypersonic.server.inference.request import CheckedRequest
 from hypersonic.server.limits.admission import Held
 from hypersonic.server.limits.slow_clients import Fault
 from hypersonic.server.log import log_failure
-from hypersonic.server.rpc.call import Context, GrpcCall, cancel, code_of, ending, printable, status_of
-from hypersonic.server.rpc.grpcio.stream_requests import StreamRequests
+from hypersonic.server.rpc.failures import cut_off_status, details_of, ending
 from hypersonic.server.rpc.pump import Pump
 from hypersonic.server.rpc.servicer import Servicer
+from hypersonic.server.rpc.transport import StreamCall
 from hypersonic.server.rpc.wire import split, stream_error
-from hypersonic.server.service.inference import InferenceService
+from hypersonic.server.service.inference import ArrivedRequest, InferenceService
 from hypersonic.server.service.refusals import Protocol
+from hypersonic.server.status_codes import GrpcStatus, grpc_status
 
 _LOG = logging.getLogger(__name__)
 #: requests of one stream that are not answered yet; the next one is read when one of them is
@@ -47,8 +47,6 @@ _MOST_REQUESTS = 1024
 _MOST_UNREAD_BYTES = 256 * 2**20
 #: what the least answer takes
 _ANSWER_BYTES = 256
-#: sends a message, None: the end of the call; waits for the client
-Send = Callable[["bytes | None"], object]
 #: the client's metadata by which errors end the stream with a gRPC status
 _GRPC_ERRORS = "triton_grpc_error"
 
@@ -95,7 +93,7 @@ class Ticket:
         if not self._failed:  # one line in the log is enough for a request
             self._stream.failed(error, *self.about)
         self._failed = True
-        self.respond(stream_error(printable(error), self.error_answer_head))
+        self.respond(stream_error(details_of(error), self.error_answer_head))
 
     def mark_final(self) -> None:
         """The last answer says itself that it is the last."""
@@ -104,7 +102,7 @@ class Ticket:
     def end(self, error: ServerError | None) -> None:
         if error is not None:
             self._stream.failed(error, *self.about)
-            self._last(stream_error(printable(error), self.error_head))
+            self._last(stream_error(details_of(error), self.error_head))
         elif self.empty_final is not None and not self._final:
             self._last(self.empty_final)
         else:
@@ -128,24 +126,20 @@ class Ticket:
 class Stream:
     """One ModelStreamInfer call."""
 
-    def __init__(
-        self, servicer: Servicer, service: InferenceService, requests: Iterator[bytes], context: Context, send: Send
-    ) -> None:
-        """send: to the client, waiting for it; None ends the call. read() follows."""
-        self._call = call = GrpcCall(context)
+    def __init__(self, servicer: Servicer, service: InferenceService, call: StreamCall) -> None:
+        """read() follows."""
+        self._call = call
         self.client, self.traceparent = call.client, call.traceparent
         self.open = True
         self._servicer = servicer
         self._service = service
-        self._status = any(key == _GRPC_ERRORS and value == "true" for key, value in context.invocation_metadata() or ())
+        self._status = any(key == _GRPC_ERRORS and value == "true" for key, value in call.metadata())
         self._lock = threading.Lock()
         self._tickets: set[Ticket] = set()
         self._order: deque[Ticket] = deque()
         self._out: Pump[bytes | Ticket | ServerError | None] = Pump("grpc-stream-writer", self._put_out, self._broke)
         self._in: Pump[bytes] = Pump("grpc-stream-reader", self._take_in, self._broke)
-        self._context = context
-        self._send_to_client = send
-        self._requests = StreamRequests(requests, self._arrived)
+        call.listen(self._arrived)
         #: answers that the client has not read, with what each takes besides its bytes
         self._unread_bytes = 0
         self._unread_lock = threading.Lock()
@@ -155,7 +149,7 @@ class Stream:
 
     def read(self) -> None:
         """Begin to take requests."""
-        self._requests.read()
+        self._call.read()
 
     def _arrived(self, data: bytes | None) -> None:
         """A request, or (None) no more will come. Not to be held up: gRPC's own thread."""
@@ -172,12 +166,12 @@ class Stream:
         if not self.open:
             return False
         self._take(data)
-        self._requests.read()
+        self._call.read()
         return True
 
     def _broke(self) -> None:
         """A fault of ours."""
-        cancel(self._context, grpc.StatusCode.INTERNAL, "the stream failed")
+        self._call.cancel(GrpcStatus.INTERNAL, "the stream failed")
 
     def _take(self, data: bytes) -> None:
         arrived_ns = time.monotonic_ns()
@@ -193,11 +187,12 @@ class Stream:
             wants_final = EMPTY_FINAL_RESPONSE in message.parameters and message.parameters[EMPTY_FINAL_RESPONSE].bool_param
             self._describe(ticket, model, request_id, empty_final=wants_final)
             frames = partial(self._frame, ticket)
-            self._service.stream(model, message.model_version, request, frames, ticket, arrived_ns, ticket)
+            arrived = ArrivedRequest(message.model_name, message.model_version, request, frames, ticket, arrived_ns)
+            self._service.stream(arrived, model, ticket)
         except ServerError as error:
             error.request_id = request_id
             self._service.refusals.add(Protocol.GRPC, error)
-            self._refuse(ticket, stream_error(printable(error), ModelInferResponse(id=request_id).SerializeToString()))
+            self._refuse(ticket, stream_error(details_of(error), ModelInferResponse(id=request_id).SerializeToString()))
 
     def _add(self, ticket: Ticket) -> Ticket:
         with self._lock:
@@ -247,7 +242,7 @@ class Stream:
         error.model_name = error.model_name or model
         if self._status:
             self._out.put(error)
-        elif status_of(error) is grpc.StatusCode.INTERNAL:
+        elif grpc_status(error) is GrpcStatus.INTERNAL:
             log_failure(_LOG, error, self.client, request_id=request_id)
 
     def moved(self, ticket: Ticket) -> None:
@@ -302,11 +297,11 @@ class Stream:
 
     def cut_off(self, fault: Fault, text: str) -> None:
         """The client has been slow for too long. close() follows: gRPC tells the callbacks."""
-        cancel(self._context, code_of(fault), text)
+        self._call.cancel(cut_off_status(fault), text)
 
     def end(self, text: str) -> None:
         """End it, whatever its client may still want to ask."""
-        cancel(self._context, grpc.StatusCode.UNAVAILABLE, text)
+        self._call.cancel(GrpcStatus.UNAVAILABLE, text)
 
     def _end_if_done(self) -> None:
         if self._read_all and not self._tickets:
@@ -320,16 +315,12 @@ class Stream:
         elif isinstance(item, bytes):
             self._service.clients.reading(self, len(item))
             try:
-                self._send_to_client(item)
+                self._call.send(item)
             finally:
                 self._service.clients.forget(self)
                 self._left(len(item) + _ANSWER_BYTES)
         else:
-            if item is not None:
-                code, details = ending(item, self.client)
-                self._context.set_code(code)
-                self._context.set_details(details)
-            self._send_to_client(None)
+            self._call.finish(*(ending(item, self.client) if item is not None else ()))
             return False
         return True
 
@@ -349,7 +340,7 @@ class Stream:
             ticket.sent()
         self._forget_unsent()
         self._room.release()
-        self._requests.close()
+        self._call.stop_reading()
 
     def _forget_unsent(self) -> None:
         """Answers that nobody will take any more."""
@@ -358,13 +349,11 @@ class Stream:
                 item.sent()
 
 
-def stream_infer(
-    servicer: Servicer, service: InferenceService, requests: Iterator[bytes], context: Context, send: Send
-) -> None:
-    """The RPC: serialized ModelInferRequest in, serialized ModelStreamInferResponse to `send`. Returns at once."""
-    stream = Stream(servicer, service, requests, context, send)
+def open_stream(servicer: Servicer, service: InferenceService, call: StreamCall) -> None:
+    """ModelStreamInfer: serialized ModelInferRequests in, serialized ModelStreamInferResponses out. Returns at once."""
+    stream = Stream(servicer, service, call)
     service.streams.add(stream)
-    if not context.add_callback(stream.close):
+    if not call.add_callback(stream.close):
         stream.close()
         return
     stream.read()

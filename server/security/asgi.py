@@ -17,13 +17,10 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute, Match, Route, Router
 
+from hypersonic.server.errors import AuthorisationError, CredentialsError
 from hypersonic.server.security.groups import Group
-from hypersonic.server.security.policy import (
-    AuthorisationError,
-    CredentialsError,
-    Policy,
-    authorise,
-)
+from hypersonic.server.security.policy import Policy, authorise
+from hypersonic.server.status_codes import http_status
 
 _LOG = logging.getLogger(__name__)
 Scope = MutableMapping[str, Any]
@@ -106,11 +103,6 @@ class _Nowhere:
             await self._default(scope, receive, send)
 
 
-def status_of(error: AuthorisationError) -> int:
-    """HTTP's code: Triton's for a restricted group, Envoy's for tokens."""
-    return 401 if isinstance(error, CredentialsError) else 403
-
-
 def _challenge(error: AuthorisationError) -> list[tuple[bytes, bytes]]:
     """RFC 6750, section 3: no error code for a caller that sent no credentials."""
     if not isinstance(error, CredentialsError):
@@ -125,5 +117,5 @@ async def _refuse(scope: Scope, send: Send, error: AuthorisationError) -> None:
         return
     body = json.dumps({"error": error.text}).encode()
     plain = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), (b"connection", b"close")]
-    await send({"type": "http.response.start", "status": status_of(error), "headers": [*plain, *_challenge(error)]})
+    await send({"type": "http.response.start", "status": http_status(error), "headers": [*plain, *_challenge(error)]})
     await send({"type": "http.response.body", "body": body})

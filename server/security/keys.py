@@ -21,8 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hypersonic.server.errors import StartError
-from hypersonic.server.security.policy import CredentialsError, ForbiddenError
+from hypersonic.server.errors import CredentialsError, ForbiddenError, StartError
 from hypersonic.server.security.watched import WatchedFiles, report_left_out
 
 _LOG = logging.getLogger(__name__)

@@ -13,34 +13,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from hypersonic.server.errors import ServerError, UnauthenticatedError
-from hypersonic.server.security.groups import Group
+from hypersonic.server.errors import AuthorisationError, CredentialsError, ForbiddenError, RestrictedError
+from hypersonic.server.security.groups import RPCS, Group
 
 #: (name in lower case, value) as gRPC's metadata has them; values of `-bin` headers are bytes
 Headers = Iterable[tuple[str, str | bytes]]
 #: longest token looked at; nobody's is longer, and JSON is parsed from it
 MAX_TOKEN_CHARS = 16_384
 _SCHEME = "bearer "
-
-
-class AuthorisationError(ServerError):
-    """The caller may not do this; str() is what it is told."""
-
-
-class CredentialsError(AuthorisationError, UnauthenticatedError):
-    """No credentials, or none that count. missing: none were sent."""
-
-    def __init__(self, text: str, *, missing: bool = False) -> None:
-        super().__init__(text)
-        self.missing = missing
-
-
-class ForbiddenError(AuthorisationError):
-    """Good credentials, made for somebody else's service."""
-
-
-class RestrictedError(AuthorisationError):
-    """The group's own header is absent or wrong."""
 
 
 class Credentials(Protocol):
@@ -94,6 +74,15 @@ def authorise(policy: Policy, group: Group | None, headers: Headers) -> None:
     restriction = policy.restrictions.get(group) if group is not None else None
     if restriction is not None and not restriction.met_by(headers):
         raise RestrictedError(restriction.text)
+
+
+def authorise_rpc(policy: Policy, path: str, headers: Headers) -> None:
+    """The same for a gRPC call of a method that is served. path: /package.Service/Method."""
+    group = RPCS.get(path)
+    if group is None:
+        raise ForbiddenError(f"{path} belongs to no protocol group and is closed while a policy is set")
+    if policy.guards(group):
+        authorise(policy, group, headers)
 
 
 def _authenticate(credentials: tuple[Credentials, ...], headers: Headers) -> None:

@@ -9,8 +9,7 @@ import logging
 from pathlib import Path
 from typing import NamedTuple
 
-from hypersonic.server.errors import StartError
-from hypersonic.server.security.policy import CredentialsError
+from hypersonic.server.errors import CredentialsError, StartError
 from hypersonic.server.security.watched import WatchedFiles, report_left_out
 
 _LOG = logging.getLogger(__name__)

@@ -6,8 +6,9 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, NamedTuple, Protocol
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from typing import Any
 
 from hypersonic.server.errors import (
     BackendError,
@@ -20,7 +21,7 @@ from hypersonic.server.errors import (
 from hypersonic.server.inference.check import check, check_unary
 from hypersonic.server.inference.model import Call, Model, Sink
 from hypersonic.server.inference.repository import REPLACEMENT_WAIT_S, Repository
-from hypersonic.server.inference.request import Frame, InferRequest
+from hypersonic.server.inference.request import CheckedRequest, Frame, InferRequest
 from hypersonic.server.inference.trace import find_trace
 from hypersonic.server.inference.unary import Unary
 from hypersonic.server.limits.admission import Admission
@@ -28,9 +29,8 @@ from hypersonic.server.limits.peers import Peers
 from hypersonic.server.limits.saturation import Saturation
 from hypersonic.server.limits.slow_clients import SlowClients
 from hypersonic.server.limits.threads import Shares
+from hypersonic.server.service.interfaces import NoTracer, OpenStream, Tracer
 from hypersonic.server.service.refusals import Refusals
-from hypersonic.server.tracing.settings import TraceConfig, TraceControl
-from hypersonic.server.tracing.trace import Tracing
 
 _LOG = logging.getLogger(__name__)
 #: how often one request may meet a version that is unloaded at that moment
@@ -39,33 +39,16 @@ _MOST_REPLACEMENTS = 8
 Frames = Callable[[Model], Frame]
 
 
-def _noting(frames: Frames, call: Call, request: InferRequest) -> Frames:
-    """Frames whose outputs are traced, if the request's tensors are; its inputs are noted here."""
-    trace = find_trace(call)
-    if trace is None:
-        return frames
-    trace.received(request.inputs)
-    return lambda model: trace.framing(frames(model), model.config)
+@dataclass(frozen=True, slots=True)
+class ArrivedRequest:
+    """A request as its front end hands it over. model_name, version: as asked for. frames: of the front end, by model."""
 
-
-class OpenStream(Protocol):
-    """A ModelStreamInfer call."""
-
-    def end(self, text: str) -> None:
-        """End it now, telling its client why."""
-
-
-class Asked(NamedTuple):
-    """A request for one answer, as it has arrived. model: None while it is being replaced. version: as asked for."""
-
-    name: str
-    model: Model | None
+    model_name: str
     version: str
     request: InferRequest
     frames: Frames
     call: Call
     arrived_ns: int
-    unary: Unary
 
 
 class InferenceService:
@@ -77,7 +60,7 @@ class InferenceService:
         *,
         strict_readiness: bool = True,
         limit_bytes: int = 0,
-        tracing: Tracing | None = None,
+        tracing: Tracer | None = None,
         client_timeout_s: float = 0.0,
         peers: Peers | None = None,
     ) -> None:
@@ -87,7 +70,7 @@ class InferenceService:
         peers: which clients count as one when something is shared.
         """
         self.repository = repository
-        self.tracing = tracing or Tracing(TraceControl(TraceConfig()), None)
+        self.tracing = tracing or NoTracer()
         self.peers = peers or Peers()
         self.admission = Admission(limit_bytes, self.peers)
         self.saturation = Saturation()
@@ -153,124 +136,98 @@ class InferenceService:
         finally:
             self.admission.leave(size_bytes, client)
 
-    def infer(self, model: Model, version: str, request: InferRequest, frames: Frames, call: Call, arrived_ns: int) -> Any:
-        """One request, one answer, framed; blocks. version: as asked for. Raises ServerError."""
-        if self.tracing.active:
-            with self.tracing.following(call, model.name, model.version, request.id, arrived_ns) as traced:
-                return self._infer(model, version, request, _noting(frames, traced, request), traced, arrived_ns)
-        return self._infer(model, version, request, frames, call, arrived_ns)
+    def infer(self, arrived: ArrivedRequest, model: Model) -> Any:
+        """One request, one answer, framed; blocks. Raises ServerError."""
+        with self._traced(arrived, model) as traced:
 
-    def _infer(self, model: Model, version: str, request: InferRequest, frames: Frames, call: Call, arrived_ns: int) -> Any:
-        def send(model: Model) -> Any:
-            check_unary(model.config)  # whatever is wrong with the request besides
-            checked, frame = check(request, model.config), frames(model)
-            try:
-                return model.infer(checked, frame, call, arrived_ns)
-            except ServerError as error:
-                error.of_model = True
-                raise
+            def send(model: Model) -> Any:
+                checked, frame = _prepare(traced, model, unary=True)
+                try:
+                    return model.infer(checked, frame, traced.call, traced.arrived_ns)
+                except ServerError as error:
+                    error.of_model = True
+                    raise
 
-        return self._through(send, model, version)
+            return self._through(send, model, arrived.version)
 
-    def begin(self, asked: Asked, shares: Shares) -> None:
+    def begin(self, arrived: ArrivedRequest, model: Model | None, unary: Unary, shares: Shares) -> None:
         """infer() without a thread that waits: returns when the request is on its way, and perhaps answered already.
 
-        Its answer goes to `asked.unary`. Where a thread has to wait (an ensemble, a model that is being replaced), it is one of
-        `shares`, perhaps this one. Raises ServerError for what is refused at once.
+        model: None while it is being replaced. The answer goes to `unary`. Where a thread has to wait (an ensemble, a model
+        that is being replaced), it is one of `shares`, perhaps this one. Raises ServerError for what is refused at once.
         """
-        model = asked.model
         if model is None or model.waits:
-            self._begin_waiting(asked, shares)
+            self._begin_waiting(arrived, model, unary, shares)
             return
-        here = shares.enter(asked.name)
+        here = shares.enter(arrived.model_name)
         try:
-            self._stream_traced(model, *asked[2:-1], asked.unary, here=here, unary=True)
+            self._stream(arrived, model, unary, here=here, unary=True)
             replacing = False
         except ReplacingError:
             replacing = True
         finally:
             if here:
-                shares.leave(asked.name)
+                shares.leave(arrived.model_name)
         if replacing:
-            self._begin_waiting(asked, shares)
+            self._begin_waiting(arrived, model, unary, shares)
 
-    def _begin_waiting(self, asked: Asked, shares: Shares) -> None:
+    def _begin_waiting(self, arrived: ArrivedRequest, model: Model | None, unary: Unary, shares: Shares) -> None:
         def work() -> None:
-            asked.unary.end(self._answer(asked))
+            unary.end(self._answer(arrived, model, unary))
 
         def give_up() -> None:
-            if shares.withdraw(asked.name, work):
-                asked.unary.end(CancelledError())
+            if shares.withdraw(arrived.model_name, work):
+                unary.end(CancelledError())
 
-        asked.call.add_callback(give_up)
-        shares.run(asked.name, work)
+        arrived.call.add_callback(give_up)
+        shares.run(arrived.model_name, work)
 
-    def _answer(self, asked: Asked) -> ServerError | None:
+    def _answer(self, arrived: ArrivedRequest, model: Model | None, unary: Unary) -> ServerError | None:
         """Wait for the answer on this thread; why there is none."""
-        if not asked.call.is_active():
+        if not arrived.call.is_active():
             return CancelledError()
         try:
-            model = asked.model or self.repository.model(asked.name, asked.version)
-            asked.unary.respond(self.infer(model, *asked[2:-1]))
+            model = model or self.repository.model(arrived.model_name, arrived.version)
+            unary.respond(self.infer(arrived, model))
         except ServerError as error:
             return error
         except Exception as error:  # noqa: BLE001 - the last line of defence: the client must not wait for ever
-            _LOG.exception("a request to '%s' failed", asked.name)
+            _LOG.exception("a request to '%s' failed", arrived.model_name)
             return BackendError(f"the request failed: {type(error).__name__}")
         return None
 
-    def stream(
-        self, model: Model, version: str, request: InferRequest, frames: Frames, call: Call, arrived_ns: int, sink: Sink
-    ) -> None:
+    def stream(self, arrived: ArrivedRequest, model: Model, sink: Sink) -> None:
         """Returns at once, the answers go to the sink. Raises ServerError for what is refused at once."""
-        self._stream_traced(model, version, request, frames, call, arrived_ns, sink)
+        self._stream(arrived, model, sink)
 
-    def _stream_traced(
-        self,
-        model: Model,
-        version: str,
-        request: InferRequest,
-        frames: Frames,
-        call: Call,
-        arrived_ns: int,
-        sink: Sink,
-        *,
-        here: bool = False,
-        unary: bool = False,
-    ) -> None:
-        if self.tracing.active:
-            with self.tracing.following(call, model.name, model.version, request.id, arrived_ns) as traced:
-                noting = _noting(frames, traced, request)
-                self._stream(model, version, request, noting, traced, arrived_ns, sink, here=here, unary=unary)
-        else:
-            self._stream(model, version, request, frames, call, arrived_ns, sink, here=here, unary=unary)
-
-    def _stream(
-        self,
-        model: Model,
-        version: str,
-        request: InferRequest,
-        frames: Frames,
-        call: Call,
-        arrived_ns: int,
-        sink: Sink,
-        *,
-        here: bool,
-        unary: bool,
-    ) -> None:
+    def _stream(self, arrived: ArrivedRequest, model: Model, sink: Sink, *, here: bool = False, unary: bool = False) -> None:
         """unary: of one answer; a model that is being replaced is not waited for (ReplacingError)."""
+        with self._traced(arrived, model) as traced:
 
-        def send(model: Model) -> None:
-            if unary:
-                check_unary(model.config)  # whatever is wrong with the request besides
-            checked, frame = check(request, model.config), frames(model)
-            try:
-                model.stream(checked, frame, call, arrived_ns, sink, here=here)
-            except ServerError as error:
-                error.of_model = True
-                raise
+            def send(model: Model) -> None:
+                checked, frame = _prepare(traced, model, unary=unary)
+                try:
+                    model.stream(checked, frame, traced.call, traced.arrived_ns, sink, here=here)
+                except ServerError as error:
+                    error.of_model = True
+                    raise
 
-        self._through(send, model, version, wait_s=0.0 if unary else REPLACEMENT_WAIT_S)
+            self._through(send, model, arrived.version, wait_s=0.0 if unary else REPLACEMENT_WAIT_S)
+
+    def _traced(self, arrived: ArrivedRequest, model: Model) -> AbstractContextManager[ArrivedRequest]:
+        """The request to go on with: its call carries a trace if it is sampled."""
+        return self._tracing(arrived, model) if self.tracing.active else nullcontext(arrived)
+
+    @contextmanager
+    def _tracing(self, arrived: ArrivedRequest, model: Model) -> Iterator[ArrivedRequest]:
+        request = arrived.request
+        with self.tracing.following(arrived.call, model.name, model.version, request.id, arrived.arrived_ns) as call:
+            trace = find_trace(call)
+            if trace is None:
+                yield arrived
+                return
+            trace.received(request.inputs)
+            yield replace(arrived, call=call, frames=lambda model: trace.framing(arrived.frames(model), model.config))
 
     def _through(self, send: Callable[[Model], Any], model: Model, version: str, wait_s: float = REPLACEMENT_WAIT_S) -> Any:
         """Send a request to a model; when it was replaced meanwhile, to what is in its place."""
@@ -323,3 +280,10 @@ class InferenceService:
             if time.monotonic() >= deadline or not patience(0.0):
                 return False
         return True
+
+
+def _prepare(arrived: ArrivedRequest, model: Model, *, unary: bool) -> tuple[CheckedRequest, Frame]:
+    """What the model is given. unary: of one answer."""
+    if unary:
+        check_unary(model.config)  # whatever is wrong with the request besides
+    return check(arrived.request, model.config), arrived.frames(model)

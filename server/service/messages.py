@@ -10,6 +10,7 @@ from tritonclient.grpc import service_pb2
 from hypersonic.server.config.schema import TensorConfig
 from hypersonic.server.inference.model import Model
 from hypersonic.server.inference.repository import IndexEntry, ModelState
+from hypersonic.server.inference.shm import Region
 from hypersonic.server.statistics.duration import Duration
 from hypersonic.server.statistics.model import Snapshot
 from hypersonic.server.statistics.responses import ResponseDurations
@@ -92,4 +93,13 @@ def repository_index(entries: Iterable[IndexEntry], *, ready_only: bool) -> serv
     for entry in entries:
         if not ready_only or entry.state is ModelState.READY:
             response.models.add(name=entry.name, version=entry.version, state=str(entry.state), reason=entry.reason)
+    return response
+
+
+def shared_memory_status(regions: Iterable[Region]) -> service_pb2.SystemSharedMemoryStatusResponse:
+    """By name."""
+    response = service_pb2.SystemSharedMemoryStatusResponse()
+    for region in regions:
+        into = response.regions[region.name]
+        into.name, into.key, into.offset, into.byte_size = region
     return response

@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from hypersonic.server.errors import (
     AddressShareError,
+    AuthorisationError,
     BudgetError,
     CancelledError,
     ClientShareError,
@@ -26,7 +27,6 @@ from hypersonic.server.errors import (
     UnavailableError,
     UnsupportedError,
 )
-from hypersonic.server.security.policy import AuthorisationError
 
 
 class Protocol(StrEnum):

@@ -40,7 +40,7 @@ import grpc
 from hypersonic.server.limits.budget import Budget
 from hypersonic.server.limits.peers import Peers
 from hypersonic.server.limits.slow_clients import Fault, SlowClients
-from hypersonic.server.rpc.grpcio.direct_call import Call, cygrpc
+from hypersonic.server.rpc.grpcio.direct_call import DirectCall, cygrpc
 
 _LOG = logging.getLogger(__name__)
 #: threads that wait for events though no handler runs; more would only get in each other's way
@@ -118,9 +118,9 @@ class CallQueue:
         self._places = Budget(threads, peers)
         self._address_of = peers.address_of
         #: address -> its calls whose message is being read, oldest first, and since when
-        self._reading: dict[str, dict[Call, float]] = {}
+        self._reading: dict[str, dict[DirectCall, float]] = {}
         #: address -> connection -> its calls that have to wait
-        self._unread: dict[str, dict[str, dict[Call, None]]] = {}
+        self._unread: dict[str, dict[str, dict[DirectCall, None]]] = {}
         #: how many of those
         self.unread = Budget(_MOST_UNREAD, peers)
         clients.watchers.append(self._make_room)
@@ -189,7 +189,7 @@ class CallQueue:
             self._request(method)
         except ValueError:  # the server shuts down
             _LOG.debug("no more calls of %s", method)
-        call = Call(event, method, self._handler, self._clients, self._promise)
+        call = DirectCall(event, method, self._handler, self._clients, self._promise)
         if call.is_refused:
             call.run()
             return
@@ -210,22 +210,22 @@ class CallQueue:
         else:
             call.refuse(grpc.StatusCode.RESOURCE_EXHAUSTED, _REFUSAL)
 
-    def _begin(self, call: Call) -> None:
+    def _begin(self, call: DirectCall) -> None:
         """Count it as being read; read() follows, without the lock."""
         self._places.take(1, call.client)
         self._reading.setdefault(self._address_of(call.client), {})[call] = time.monotonic()
 
-    def _wait(self, call: Call) -> None:
+    def _wait(self, call: DirectCall) -> None:
         self.unread.take(1, call.client)
         connections = self._unread.setdefault(self._address_of(call.client), {})
         connections.setdefault(call.client, {})[call] = None
 
-    def _give_up(self, call: Call) -> None:
+    def _give_up(self, call: DirectCall) -> None:
         """It has ended: one that still waits leaves the queue."""
         with self._lock:
             self._leave_queue(call)
 
-    def _leave_queue(self, call: Call) -> bool:
+    def _leave_queue(self, call: DirectCall) -> bool:
         """Whether it was in it. Its connection, and its address, get behind the others."""
         address = self._address_of(call.client)
         connections = self._unread.get(address, {})
@@ -240,7 +240,7 @@ class CallQueue:
         self.unread.give_back(1, call.client)
         return True
 
-    def _has_read(self, call: Call) -> None:
+    def _has_read(self, call: DirectCall) -> None:
         """Its message is here, or never comes."""
         with self._lock:
             address = self._address_of(call.client)
@@ -249,7 +249,7 @@ class CallQueue:
             if not reading:
                 del self._reading[address]
 
-    def _next(self) -> Call | None:
+    def _next(self) -> DirectCall | None:
         """A call that had to wait and may be read now."""
         if self._places.used >= self._places.limit:
             return None
@@ -278,7 +278,7 @@ class CallQueue:
             self._clients.forget(slowest)
             self._clients.cut_off(slowest, Fault.SENDS_TOO_LITTLE, "its message did not come while others waited for its place")
 
-    def _slowest(self, least: int) -> Call | None:
+    def _slowest(self, least: int) -> DirectCall | None:
         """The oldest message of the address that is reading most, if those are `least` and it had time; it is named once."""
         calls = max(self._reading.values(), key=len, default={})
         if len(calls) < least:
@@ -290,7 +290,7 @@ class CallQueue:
         calls[call] = calls.pop(call)
         return call
 
-    def _run(self, call: Call) -> None:
+    def _run(self, call: DirectCall) -> None:
         """Run a call's handler while another thread waits for events; then be one of those that do, or without work."""
         self._let_follow()
         try:
@@ -322,7 +322,7 @@ class CallQueue:
             with self._lock:
                 self._waiting -= 1
 
-    def _hand_over(self, call: Call) -> tuple[list[Call], threading.Lock | None]:
+    def _hand_over(self, call: DirectCall) -> tuple[list[DirectCall], threading.Lock | None]:
         """(the calls that may be read now, the lock to wait for because enough threads wait for events)."""
         with self._lock:
             self._places.give_back(1, call.client)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Call: one call of a CallQueue, on gRPC core's own terms, and the context its handler sees."""
+"""DirectCall: one call of a CallQueue, on gRPC core's own terms, and the context its handler sees."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import grpc
 
 from hypersonic.server.limits.slow_clients import Fault, SlowClients
-from hypersonic.server.rpc.call import code_of
+from hypersonic.server.rpc.failures import cut_off_status
+from hypersonic.server.rpc.transport import Metadata, traceparent_of
 
 _LOG = logging.getLogger(__name__)
 #: gRPC core as Cython shows it; it has no type hints
@@ -42,7 +43,7 @@ class Reply:
 
     __slots__ = ("_call",)
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: DirectCall) -> None:
         self._call = call
 
     def send(self, answer: bytes) -> None:
@@ -58,8 +59,8 @@ class Reply:
         self._call.promised(-1)
 
 
-class Call:
-    """The part of grpc.ServicerContext that a unary call needs; its handler's thread and the queue's threads use it.
+class DirectCall:
+    """An RpcCall, and the part of grpc.ServicerContext that a unary call needs. Its handler's thread and the queue's use it.
 
     Ends when core has said that it is closed and all operations begun on it are over; then the callbacks are called.
     """
@@ -122,7 +123,7 @@ class Call:
         self._send(code, details)
 
     def run(self) -> None:
-        """Call the handler and send what it gives. Raises nothing."""
+        """DirectCall the handler and send what it gives. Raises nothing."""
         message, self._message = self._message, None
         try:
             answer = self._answer(message)
@@ -173,7 +174,7 @@ class Call:
         else:
             self._begin((status, metadata, cygrpc.SendMessageOperation(answer, _NO_FLAGS)), self._over)
 
-    def _begin(self, operations: tuple[Any, ...], tag: Callable[[Any], Call | None]) -> None:
+    def _begin(self, operations: tuple[Any, ...], tag: Callable[[Any], DirectCall | None]) -> None:
         with self._lock:
             self._due += 1
         self._call.start_server_batch(operations, tag)
@@ -183,7 +184,7 @@ class Call:
         self._cancelled = event.batch_operations[0].cancelled()
         self._over(event)
 
-    def _receive(self, event: Any) -> Call:
+    def _receive(self, event: Any) -> DirectCall:
         """Core: the message is here, or (None) there is none."""
         self._clients.forget(self)
         self._message = event.batch_operations[0].message()
@@ -214,7 +215,7 @@ class Call:
         return not self._cancelled and not self._statused
 
     def add_callback(self, callback: Callable[[], None]) -> bool:
-        """Call back when the call has ended, on any thread; False when it has ended already."""
+        """DirectCall back when the call has ended, on any thread; False when it has ended already."""
         with self._lock:
             if self._callbacks is None:
                 return False
@@ -223,7 +224,7 @@ class Call:
 
     def cut_off(self, fault: Fault, text: str) -> None:
         """The client has been slow for too long."""
-        self._call.cancel(code_of(fault).value[0], text.encode())
+        self._call.cancel(int(cut_off_status(fault)), text.encode())
 
     def peer(self) -> str:
         """The client's address, as gRPC writes it."""
@@ -232,6 +233,15 @@ class Call:
     def invocation_metadata(self) -> Any:
         """The client's headers: (key, value) pairs."""
         return self._metadata
+
+    def metadata(self) -> Metadata:
+        """The same, for handlers that know no grpcio."""
+        return self._metadata or ()
+
+    @property
+    def traceparent(self) -> str:
+        """The client's W3C trace context, "" = none."""
+        return traceparent_of(self.metadata())
 
     def set_compression(self, compression: grpc.Compression) -> None:
         """How the answer is compressed, if the client takes it so."""

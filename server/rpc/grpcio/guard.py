@@ -16,15 +16,10 @@ from typing import Any, cast
 
 import grpc
 
-from hypersonic.server.security.groups import RPCS
-from hypersonic.server.security.policy import (
-    AuthorisationError,
-    CredentialsError,
-    ForbiddenError,
-    Headers,
-    Policy,
-    authorise,
-)
+from hypersonic.server.errors import AuthorisationError
+from hypersonic.server.rpc.grpcio.servicer_call import to_grpc
+from hypersonic.server.security.policy import Headers, Policy, authorise_rpc
+from hypersonic.server.status_codes import grpc_status
 
 _LOG = logging.getLogger(__name__)
 
@@ -34,13 +29,6 @@ def protect(
 ) -> grpc.GenericRpcHandler:
     """The handler behind the policy; the handler itself when the policy asks nothing."""
     return _Guard(handler, policy, on_refused) if policy.active else handler
-
-
-def status_of(error: AuthorisationError) -> grpc.StatusCode:
-    """gRPC's code: Triton's for a restricted group, Envoy's for tokens."""
-    if isinstance(error, CredentialsError):
-        return grpc.StatusCode.UNAUTHENTICATED
-    return grpc.StatusCode.PERMISSION_DENIED if isinstance(error, ForbiddenError) else grpc.StatusCode.UNAVAILABLE
 
 
 class _Guard(grpc.GenericRpcHandler):
@@ -55,12 +43,8 @@ class _Guard(grpc.GenericRpcHandler):
         if handler is None:  # not ours: gRPC says UNIMPLEMENTED
             return None
         method = str(handler_call_details.method)
-        group = RPCS.get(method)
         try:
-            if group is None:
-                raise ForbiddenError(f"{method} belongs to no protocol group and is closed while a policy is set")
-            if self._policy.guards(group):
-                authorise(self._policy, group, cast("Headers", handler_call_details.invocation_metadata or ()))
+            authorise_rpc(self._policy, method, cast("Headers", handler_call_details.invocation_metadata or ()))
         except AuthorisationError as error:
             _LOG.debug("refused %s: %s", method, error)
             self._on_refused(error)
@@ -74,7 +58,7 @@ class _Guard(grpc.GenericRpcHandler):
 
 def _refuser(error: AuthorisationError, pool: ThreadPoolExecutor) -> Callable[[Any, Any], Any]:
     def refuse(_requests: Any, context: Any) -> Any:
-        context.abort(status_of(error), error.text)
+        context.abort(to_grpc(grpc_status(error)), error.text)
 
     refuse.experimental_thread_pool = pool  # type: ignore[attr-defined]  # grpcio looks for this attribute
     return refuse

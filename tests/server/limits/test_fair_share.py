@@ -244,7 +244,7 @@ def post(running: Running, path: str) -> None:
 def test_requests_are_answered_by_grpcios_own_threads_where_calls_cannot_be_taken_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hypersonic.server.app.take_calls", lambda *_: None)
+    monkeypatch.setattr("hypersonic.server.rpc.grpcio.server.take_calls", lambda *_: None)
     hung = Script(gate=threading.Event(), slots=1)
     with serving(tmp_path, hung) as running, crowd(running, "hung", 20) as people:
         until(lambda: waiting(running) == 19)

@@ -20,9 +20,8 @@ import tritonclient.grpc as triton
 from tritonclient.grpc import service_pb2
 from tritonclient.utils import InferenceServerException
 
-from hypersonic.server.errors import BackendError, ModelLoadError, ServerError
+from hypersonic.server.errors import BackendError, ForbiddenError, ModelLoadError, ServerError
 from hypersonic.server.limits.sockets import open_connections
-from hypersonic.server.security.policy import ForbiddenError
 from hypersonic.server.service.refusals import Protocol, Refusal, Refusals, reason_of
 from tests.server.conftest import Running, Script, Serve, tensor
 

@@ -15,9 +15,8 @@ import tritonclient.grpc as triton
 
 from hypersonic.server import errors
 from hypersonic.server.backends.python.answer import _KINDS, _MODEL_ERRORS
-from hypersonic.server.errors import BackendError, InstanceAwayError, ServerError, UnavailableError
+from hypersonic.server.errors import BackendError, CredentialsError, InstanceAwayError, ServerError, UnavailableError
 from hypersonic.server.scheduling.batcher import DynamicBatcher
-from hypersonic.server.security.policy import CredentialsError
 from tests.server.conftest import Script, Serve, tensor, write_model
 from tests.server.scheduling.test_batcher import batcher, enqueue, pending
 from tests.server.scheduling.test_sequence import batcher as sequence_batcher

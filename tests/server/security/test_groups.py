@@ -20,7 +20,7 @@ from starlette.routing import Mount, Route
 from tritonclient.grpc import service_pb2
 
 from hypersonic.server.rpc.grpcio.guard import protect as protect_rpcs
-from hypersonic.server.rpc.grpcio.handlers import generic_handler
+from hypersonic.server.rpc.grpcio.handlers import GenericHandler
 from hypersonic.server.security.asgi import GroupRoute, protect
 from hypersonic.server.security.groups import RPCS, Group
 from hypersonic.server.security.policy import Policy, Restriction
@@ -232,7 +232,7 @@ def test_no_rpc_is_served_that_was_not_judged_as_its_own_group(name: str) -> Non
         invocation_metadata = ()
 
     handler = grpc.unary_unary_rpc_method_handler(lambda data, _context: data)
-    service = generic_handler({method.rpartition("/")[2]: handler for method in RPCS if method.startswith("/inference")})
+    service = GenericHandler({method: handler for method in RPCS if method.startswith("/inference")})
     judged: list[str] = []
     found = protect_rpcs(service, POLICY, lambda error: judged.append(str(error))).service(Details)  # type: ignore[arg-type]
     assert found is not handler

@@ -21,11 +21,10 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from hypersonic.server.errors import StartError
+from hypersonic.server.errors import AuthorisationError, ForbiddenError, StartError
 from hypersonic.server.security import keys as keys_module
 from hypersonic.server.security import watched
 from hypersonic.server.security.keys import JsonWebTokens
-from hypersonic.server.security.policy import AuthorisationError, ForbiddenError
 from tests.server.conftest import Serve
 from tests.server.security.conftest import call, fetch
 

@@ -14,12 +14,12 @@ import pytest
 import tritonclient.grpc as triton
 from tritonclient.grpc import service_pb2
 
-from hypersonic.server.errors import StartError
+from hypersonic.server.errors import AuthorisationError, StartError
 from hypersonic.server.options import Options
 from hypersonic.server.security import watched
 from hypersonic.server.security.groups import RPCS, Group
 from hypersonic.server.security.policies import policies
-from hypersonic.server.security.policy import AuthorisationError, Policy, authorise
+from hypersonic.server.security.policy import Policy, authorise
 from hypersonic.server.security.tokens import BearerTokens, parse_tokens
 from tests.server.conftest import Serve, tensor
 from tests.server.security.conftest import call, fetch

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GrpcioServer: the transport of rpc/transport.py over a grpc.Server and its CallQueues."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import grpc
+
+from hypersonic.server.errors import AuthorisationError
+from hypersonic.server.limits.budget import Budget
+from hypersonic.server.limits.peers import Peers
+from hypersonic.server.limits.slow_clients import SlowClients
+from hypersonic.server.rpc.grpcio.call_queue import CallQueue, take_calls
+from hypersonic.server.rpc.grpcio.guard import protect
+from hypersonic.server.rpc.grpcio.handlers import GenericHandler, handlers_of
+from hypersonic.server.rpc.transport import MethodGroup
+from hypersonic.server.security.policy import Policy
+
+
+class GrpcioServer:
+    """Order of calls: constructor, bind, start, stop, close. Where grpcio lets us, unary calls are served by CallQueues."""
+
+    def __init__(
+        self,
+        groups: Sequence[MethodGroup],
+        policy: Policy,
+        on_refused: Callable[[AuthorisationError], None],
+        clients: SlowClients,
+        peers: Peers,
+        channel_options: Sequence[tuple[str, int]] = (),
+    ) -> None:
+        """on_refused: told of calls that the policy refuses. channel_options: grpc.server's `options`."""
+        handlers = {path: handler for group in groups for path, handler in handlers_of(group).items()}
+        guarded = protect(GenericHandler(handlers), policy, on_refused)
+        # handlers have pools of their own, so that this one is used for nothing
+        self._server = grpc.server(ThreadPoolExecutor(1), handlers=[guarded], options=list(channel_options))
+        self._queues: list[CallQueue] = []
+        budgets: dict[str, Budget] = {}
+        for group in groups:
+            if not group.budget:
+                continue
+            if (queue := take_calls(self._server, group.unary_paths, guarded, group.calls, clients, peers)) is not None:
+                self._queues.append(queue)
+                budgets[group.budget] = queue.unread
+        #: group's budget -> calls that wait to be read
+        self.budgets: Mapping[str, Budget] = budgets
+
+    def bind(self, address: str, credentials: grpc.ServerCredentials | None) -> int:
+        """The port. address: `host:port`. credentials: None = not encrypted. Raises RuntimeError, which does not say why."""
+        if credentials:
+            return int(self._server.add_secure_port(address, credentials))
+        return int(self._server.add_insecure_port(address))
+
+    def start(self) -> None:
+        """Take calls."""
+        self._server.start()
+        for queue in self._queues:
+            queue.start()
+
+    def stop(self, grace_s: float) -> threading.Event:
+        """Take none any more; answers that are made may leave for so long. The event is set when all calls have ended."""
+        stopped: threading.Event = self._server.stop(grace_s)
+        return stopped
+
+    def close(self) -> None:
+        """After stop(): threads end."""
+        for queue in self._queues:
+            queue.close()

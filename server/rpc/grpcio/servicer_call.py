@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls that grpcio's own server serves, as rpc/transport.py has them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import grpc
+
+from hypersonic.server.rpc.grpcio.stream_requests import StreamRequests
+from hypersonic.server.rpc.transport import Arrived, Metadata, traceparent_of
+from hypersonic.server.status_codes import GrpcStatus
+
+_TO_GRPC = {code: grpc.StatusCode[code.name] for code in GrpcStatus}
+
+
+def to_grpc(code: GrpcStatus) -> grpc.StatusCode:
+    """grpcio's object for a status code."""
+    return _TO_GRPC[code]
+
+
+class ServicerCall:
+    """An RpcCall over a grpc.ServicerContext."""
+
+    __slots__ = ("_context", "add_callback", "client", "is_active")
+
+    #: grpcio does not say
+    arrived_s = math.inf
+
+    def __init__(self, context: Any) -> None:
+        self.client: str = context.peer()
+        self.is_active: Callable[[], bool] = context.is_active
+        self.add_callback: Callable[[Callable[[], None]], bool] = context.add_callback
+        self._context = context
+
+    def metadata(self) -> Metadata:
+        return self._context.invocation_metadata() or ()
+
+    @property
+    def traceparent(self) -> str:
+        return traceparent_of(self.metadata())
+
+
+class ServicerStreamCall(ServicerCall):
+    """A StreamCall over what grpcio gives a handler that sends by a callback."""
+
+    __slots__ = ("_incoming", "_requests", "_send")
+
+    def __init__(self, requests: Iterator[bytes], context: Any, send: Callable[[bytes | None], object]) -> None:
+        """send: waits for the client; None ends the call."""
+        super().__init__(context)
+        self._incoming = requests
+        self._send = send
+        self._requests: StreamRequests | None = None
+
+    def listen(self, arrived: Arrived) -> None:
+        self._requests = StreamRequests(self._incoming, arrived)
+
+    def read(self) -> None:
+        if self._requests is not None:
+            self._requests.read()
+
+    def stop_reading(self) -> None:
+        if self._requests is not None:
+            self._requests.close()
+
+    def send(self, message: bytes) -> None:
+        self._send(message)
+
+    def finish(self, code: GrpcStatus = GrpcStatus.OK, details: str = "") -> None:
+        if code is not GrpcStatus.OK:
+            self._context.set_code(to_grpc(code))
+            self._context.set_details(details)
+        self._send(None)
+
+    def cancel(self, code: GrpcStatus, details: str) -> None:
+        """Where grpcio does not let us say why: CANCELLED."""
+        call = getattr(getattr(self._context, "_rpc_event", None), "call", None)
+        if call is not None:
+            call.cancel(int(code), details.encode())
+        else:
+            self._context.cancel()

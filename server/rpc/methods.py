@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The RPCs of inference.GRPCInferenceService as a transport takes them, and the threads each kind runs on.
+
+Inferences, streams and everything else have threads of their own: a thousand waiting inferences leave room for health checks.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from functools import partial
+from typing import Any
+
+from google.protobuf.message import DecodeError, Message
+from tritonclient.grpc import service_pb2
+
+from hypersonic.server.errors import BackendError, BudgetError, InvalidRequestError, ServerError
+from hypersonic.server.inference.unary import Unary
+from hypersonic.server.limits.admission import Admission
+from hypersonic.server.limits.message import LIMITS, check_control
+from hypersonic.server.limits.threads import RESERVE, FairPool
+from hypersonic.server.rpc.servicer import Servicer
+from hypersonic.server.rpc.stream import open_stream
+from hypersonic.server.rpc.transport import (
+    MethodGroup,
+    RpcCall,
+    StreamCall,
+    StreamHandler,
+    StreamMethod,
+    UnaryHandler,
+    UnaryMethod,
+)
+from hypersonic.server.service.inference import InferenceService
+from hypersonic.server.service.operations import Operations
+from hypersonic.server.service.refusals import Protocol
+
+SERVICE = "inference.GRPCInferenceService"
+#: calls besides inference run at a time; loading a model takes one for as long as it takes
+_OPERATION_THREADS = 32
+#: calls that may wait for a model: it is loaded, or being replaced
+_PATIENT = frozenset({"RepositoryModelLoad", "RepositoryModelUnload", "ModelMetadata", "ModelConfig"})
+#: open streams, or refuse one too many: they keep no thread
+_STREAM_THREADS = 8
+_MOST_STREAMS = 1024
+_LOG = logging.getLogger(__name__)
+
+
+def rpc_methods(
+    service: InferenceService, servicer: Servicer, operations: Operations, *, threads: int = 256, compress: bool = False
+) -> tuple[MethodGroup, ...]:
+    """threads: of inference. compress: gzip for answers of inference."""
+    threads = max(1, threads)
+    on_error = partial(service.refusals.add, Protocol.GRPC)
+    infer = UnaryMethod(f"/{SERVICE}/ModelInfer", servicer.infer, compress)
+    stream = StreamMethod(f"/{SERVICE}/ModelStreamInfer", _streaming(servicer, service), compress)
+    others = tuple(_operation_methods(operations, service))
+    return (
+        MethodGroup("infer", (infer,), threads + RESERVE, threads, "calls", on_error),
+        MethodGroup("stream", (stream,), _STREAM_THREADS, _STREAM_THREADS),
+        MethodGroup("control", others, _OPERATION_THREADS, _OPERATION_THREADS, "control_calls", on_error),
+    )
+
+
+def _streaming(servicer: Servicer, service: InferenceService) -> StreamHandler:
+    """A stream at work holds two threads; streams are shared as bytes are: by address, then by connection."""
+    places = Admission(_MOST_STREAMS, service.peers)
+    service.saturation.add("streams", places.budget)
+
+    def handle(call: StreamCall) -> None:
+        client = call.client
+        try:
+            places.enter(1, client)
+        except BudgetError as error:
+            held = places.budget.held(client)[0]
+            raise BudgetError(
+                f"the server has {places.requests} of {_MOST_STREAMS} streams open, {held} of them by this client's address, "
+                "and one more exceeds its share: close some, or try again later"
+            ) from error
+        if not call.add_callback(partial(places.leave, 1, client)):
+            places.leave(1, client)
+        open_stream(servicer, service, call)
+
+    return handle
+
+
+def _operations(operations: Operations) -> Mapping[str, tuple[Callable[[Any], Any], Any]]:
+    """RPC -> its method, and the type of its request."""
+    return {
+        "ServerLive": (operations.server_live, service_pb2.ServerLiveRequest),
+        "ServerReady": (operations.server_ready, service_pb2.ServerReadyRequest),
+        "ModelReady": (operations.model_ready, service_pb2.ModelReadyRequest),
+        "ServerMetadata": (operations.server_metadata, service_pb2.ServerMetadataRequest),
+        "ModelMetadata": (operations.model_metadata, service_pb2.ModelMetadataRequest),
+        "ModelConfig": (operations.model_config, service_pb2.ModelConfigRequest),
+        "ModelStatistics": (operations.model_statistics, service_pb2.ModelStatisticsRequest),
+        "RepositoryIndex": (operations.repository_index, service_pb2.RepositoryIndexRequest),
+        "RepositoryModelLoad": (operations.repository_load, service_pb2.RepositoryModelLoadRequest),
+        "RepositoryModelUnload": (operations.repository_unload, service_pb2.RepositoryModelUnloadRequest),
+        "SystemSharedMemoryStatus": (operations.system_status, service_pb2.SystemSharedMemoryStatusRequest),
+        "SystemSharedMemoryRegister": (operations.system_register, service_pb2.SystemSharedMemoryRegisterRequest),
+        "SystemSharedMemoryUnregister": (operations.system_unregister, service_pb2.SystemSharedMemoryUnregisterRequest),
+        "CudaSharedMemoryStatus": (operations.cuda_status, service_pb2.CudaSharedMemoryStatusRequest),
+        "CudaSharedMemoryRegister": (operations.cuda_register, service_pb2.CudaSharedMemoryRegisterRequest),
+        "CudaSharedMemoryUnregister": (operations.cuda_unregister, service_pb2.CudaSharedMemoryUnregisterRequest),
+        "TraceSetting": (operations.trace_setting, service_pb2.TraceSettingRequest),
+        "LogSettings": (operations.log_settings, service_pb2.LogSettingsRequest),
+    }
+
+
+def _operation_methods(operations: Operations, service: InferenceService) -> Iterable[UnaryMethod]:
+    patient = FairPool(_OPERATION_THREADS, "grpc-patient")
+    for name, (method, request_type) in _operations(operations).items():
+        yield UnaryMethod(
+            f"/{SERVICE}/{name}", _operation(method, request_type, service, patient if name in _PATIENT else None)
+        )
+
+
+def _operation(
+    method: Callable[[Any], Any], request_type: Any, service: InferenceService, patient: FairPool | None
+) -> UnaryHandler:
+    """patient: threads for a method that may wait for a model, None where it does not."""
+
+    def handle(data: bytes, call: RpcCall) -> bytes | Unary:
+        with ExitStack() as held:
+            if len(data) > LIMITS.control_bytes:  # the files of a model
+                held.enter_context(service.admitted(len(data), call.client))
+            request = _parsed(data, request_type)
+            if patient is not None:
+                return _submitted(patient, partial(method, request), _model_of(request), held.pop_all())
+            answer: Message = method(request)
+        return answer.SerializeToString()
+
+    return handle
+
+
+def _model_of(request: Any) -> str:
+    """The model that a request names."""
+    return getattr(request, "model_name", "") or getattr(request, "name", "")
+
+
+def _submitted(patient: FairPool, method: Callable[[], Any], model: str, held: ExitStack) -> Unary:
+    """What `method` answers, perhaps later: it may wait for a model. held: closed when it is done."""
+    unary = Unary(lambda answer: answer.SerializeToString())
+
+    def work() -> None:
+        error: ServerError | None = None
+        try:
+            with held:
+                unary.respond(method())
+        except ServerError as refusal:
+            error = refusal
+        except Exception as fault:  # noqa: BLE001 - the client must not wait for ever
+            _LOG.exception("a control call failed")
+            error = BackendError(f"the call failed: {type(fault).__name__}")
+        unary.end(error)
+
+    patient.submit(model, work)
+    return unary
+
+
+def _parsed(data: bytes, request_type: Any) -> Any:
+    """Raises InvalidRequestError."""
+    check_control(data, carries_files=request_type is service_pb2.RepositoryModelLoadRequest)
+    try:
+        return request_type.FromString(data)
+    except DecodeError as error:
+        raise InvalidRequestError(f"Unable to parse request: {len(data)} bytes are not a {request_type.__name__}") from error

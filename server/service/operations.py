@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations: Triton's calls besides inference, protobuf messages in and out.
+
+The gRPC front end takes and gives them as they are (rpc/methods.py); the HTTP one makes its requests from JSON and writes the
+answers as JSON (http/extensions.py, http/routes.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from google.protobuf.message import Message
+from tritonclient.grpc import service_pb2
+
+from hypersonic import __version__
+from hypersonic.server.errors import InvalidRequestError, UnsupportedError
+from hypersonic.server.inference.model import Model
+from hypersonic.server.inference.repository import parse_version
+from hypersonic.server.inference.shm import SharedMemory
+from hypersonic.server.log import LogControl
+from hypersonic.server.service import messages, settings
+from hypersonic.server.service.inference import InferenceService
+from hypersonic.server.service.shared_memory import SharedMemoryCalls
+from hypersonic.server.tracing.settings import TraceConfig, TraceControl
+
+#: what ServerMetadata advertises, in Triton's order: exactly what works (there is no cuda_shared_memory)
+EXTENSIONS = (
+    "classification",
+    "sequence",
+    "model_repository",
+    "model_repository(unload_dependents)",
+    "schedule_policy",
+    "model_configuration",
+    "system_shared_memory",
+    "binary_tensor_data",
+    "parameters",
+    "statistics",
+    "trace",
+    "logging",
+)
+_SHARED_MEMORY = "system_shared_memory"
+
+
+class Operations:
+    """Any thread may call. Each raises ServerError."""
+
+    def __init__(
+        self,
+        service: InferenceService,
+        *,
+        server_id: str = "triton",
+        regions: SharedMemory | None = None,
+        trace: TraceControl | None = None,
+        log: LogControl | None = None,
+    ) -> None:
+        """regions: None where clients' shared memory is not allowed."""
+        self._service = service
+        self._server_id = server_id
+        self._trace = trace or TraceControl(TraceConfig())
+        self._log = log
+        self.shared_memory = SharedMemoryCalls(regions)
+
+    def server_live(self, _request: Message) -> Any:
+        return service_pb2.ServerLiveResponse(live=True)
+
+    def server_ready(self, _request: Message) -> Any:
+        return service_pb2.ServerReadyResponse(ready=self._service.ready)
+
+    def model_ready(self, request: service_pb2.ModelReadyRequest) -> Any:
+        return service_pb2.ModelReadyResponse(ready=self._service.model_ready(request.name, request.version))
+
+    def server_metadata(self, _request: Message) -> Any:
+        extensions = [name for name in EXTENSIONS if self.shared_memory.regions is not None or name != _SHARED_MEMORY]
+        return service_pb2.ServerMetadataResponse(name=self._server_id, version=__version__, extensions=extensions)
+
+    def model_metadata(self, request: service_pb2.ModelMetadataRequest) -> Any:
+        repository = self._service.repository
+        model = repository.model(request.name, request.version)
+        versions = [model.version] if request.version else repository.loaded_versions(request.name)
+        return messages.model_metadata(model, versions)
+
+    def model_config(self, request: service_pb2.ModelConfigRequest) -> Any:
+        model = self._service.repository.model(request.name, request.version)
+        return service_pb2.ModelConfigResponse(config=model.config.message)
+
+    def model_statistics(self, request: service_pb2.ModelStatisticsRequest) -> Any:
+        return messages.model_statistics(self._with_statistics(request.name, request.version))
+
+    def _with_statistics(self, name: str, version: str) -> list[Model]:
+        """All versions that fit; a model out of service still has its figures. Raises InvalidRequestError as Triton does."""
+        number = parse_version(version)
+        models = [model for model in self._service.repository if not name or model.name == name]
+        if name and not models:
+            raise InvalidRequestError(f"requested model '{name}' is not available")
+        if name and number is not None:
+            models = [model for model in models if model.version == number]
+            if not models:
+                raise InvalidRequestError(f"requested model version is not available for model '{name}'")
+        return models
+
+    def repository_index(self, request: service_pb2.RepositoryIndexRequest) -> Any:
+        _only_repository(request.repository_name)
+        return messages.repository_index(self._service.repository.index(), ready_only=request.ready)
+
+    def repository_load(self, request: service_pb2.RepositoryModelLoadRequest) -> Any:
+        _only_repository(request.repository_name)
+        parameters = {key: _parameter(parameter) for key, parameter in request.parameters.items()}
+        self._service.repository.load(request.model_name, parameters)
+        return service_pb2.RepositoryModelLoadResponse()
+
+    def repository_unload(self, request: service_pb2.RepositoryModelUnloadRequest) -> Any:
+        _only_repository(request.repository_name)
+        parameters = {key: _parameter(parameter) for key, parameter in request.parameters.items()}
+        self._service.repository.unload(request.model_name, unload_dependents=_unload_dependents(parameters))
+        return service_pb2.RepositoryModelUnloadResponse()
+
+    def trace_setting(self, request: service_pb2.TraceSettingRequest) -> Any:
+        return settings.trace_setting(self._trace, self._service.repository.__contains__, request)
+
+    def log_settings(self, request: service_pb2.LogSettingsRequest) -> Any:
+        if self._log is None:
+            raise UnsupportedError("this server's log is not its own to set")
+        return settings.log_settings(self._log, request)
+
+    def system_status(self, request: service_pb2.SystemSharedMemoryStatusRequest) -> Any:
+        return messages.shared_memory_status(self.shared_memory.system_status(request.name))
+
+    def system_register(self, request: service_pb2.SystemSharedMemoryRegisterRequest) -> Any:
+        self.shared_memory.system_register(request.name, request.key, request.offset, request.byte_size)
+        return service_pb2.SystemSharedMemoryRegisterResponse()
+
+    def system_unregister(self, request: service_pb2.SystemSharedMemoryUnregisterRequest) -> Any:
+        self.shared_memory.system_unregister(request.name)
+        return service_pb2.SystemSharedMemoryUnregisterResponse()
+
+    def cuda_status(self, request: service_pb2.CudaSharedMemoryStatusRequest) -> Any:
+        self.shared_memory.cuda_status(request.name)
+        return service_pb2.CudaSharedMemoryStatusResponse()
+
+    def cuda_register(self, request: service_pb2.CudaSharedMemoryRegisterRequest) -> Any:
+        self.shared_memory.cuda_register(request.name)
+
+    def cuda_unregister(self, _request: Message) -> Any:
+        return service_pb2.CudaSharedMemoryUnregisterResponse()
+
+
+def _only_repository(name: str) -> None:
+    if name:
+        raise UnsupportedError("'repository_name' specification is not supported")
+
+
+def _parameter(parameter: Any) -> Any:
+    which = parameter.WhichOneof("parameter_choice")
+    return getattr(parameter, which) if which else None
+
+
+def _unload_dependents(parameters: Mapping[str, object]) -> bool:
+    """An unload request's parameter. Raises InvalidRequestError; other parameters mean nothing, as in Triton."""
+    value = parameters.get("unload_dependents", False)
+    if not isinstance(value, bool):
+        raise InvalidRequestError("invalid value type for 'unload_dependents' parameter, expected bool_param.")
+    return value
