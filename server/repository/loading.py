@@ -24,7 +24,7 @@ from hypersonic.server.inference.backend import Backend, LoadedModel, Stoppable
 from hypersonic.server.inference.classification import with_labels
 from hypersonic.server.inference.model import Model
 from hypersonic.server.inference.repository import ModelState
-from hypersonic.server.limits.load import LoadLimit
+from hypersonic.server.limits.load_timeout import LoadLimit
 from hypersonic.server.links import Links, check_links
 from hypersonic.server.repository.agents import check_unchanged, run_agents
 from hypersonic.server.repository.control_mode import ModelControlOptions

@@ -31,7 +31,7 @@ from hypersonic.server.backends.python.stub.channel import ChannelClosedError, M
 from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.errors import BackendError, ModelLoadError
 from hypersonic.server.inference.card import Card
-from hypersonic.server.limits.load import too_long
+from hypersonic.server.limits.load_timeout import too_long
 from hypersonic.server.links import Links
 from hypersonic.server.statistics.exposition import Family
 

@@ -23,7 +23,7 @@ from hypersonic.server.inference.answer import Answer
 from hypersonic.server.inference.backend import Execution
 from hypersonic.server.inference.pending import Share
 from hypersonic.server.inference.request import CheckedRequest
-from hypersonic.server.limits.load import too_long
+from hypersonic.server.limits.load_timeout import too_long
 
 _LOG = logging.getLogger(__name__)
 #: of tensors in the shared memory: numpy is fastest on whole cache lines
