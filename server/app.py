@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server program: bind, open the doors, load, serve, drain.
+"""The server program: bind, open the ports, load, serve, drain.
 
     bound -> alive, not ready, metrics and models as they are loaded -> all loaded: ready, "Started ..." in the log
     SIGTERM -> not ready, new requests refused -> requests in flight end -> ports closed -> models unloaded -> exit 0
@@ -33,7 +33,7 @@ from hypersonic.server.http import app as http
 from hypersonic.server.inference.backend import Backend, Measuring
 from hypersonic.server.inference.model import Model
 from hypersonic.server.inference.shm import SharedMemory
-from hypersonic.server.limits.connections import Doors
+from hypersonic.server.limits.connections import ConnectionLimiter
 from hypersonic.server.limits.message import Limits
 from hypersonic.server.limits.peers import Peers
 from hypersonic.server.limits.slow_clients import Fault
@@ -108,8 +108,8 @@ class Server:
         )
         service = self.service
         limits = {"grpc": opts.grpc_max_connections, "http": opts.http_max_connections}
-        doors = Doors(lambda: service.ports, service.peers, service.saturation, limits, descriptor_limit())
-        service.clients.watchers.append(doors.look)
+        limiter = ConnectionLimiter(lambda: service.ports, service.peers, service.saturation, limits, descriptor_limit())
+        service.clients.watchers.append(limiter.enforce)
         regions = SharedMemory(max_read_bytes=opts.max_inflight_bytes) if opts.allow_client_shm else None
         self._servicer = Servicer(
             self.service, regions=regions, header_pattern=opts.grpc_header_forward_pattern,
@@ -198,7 +198,7 @@ class Server:
             _LOG.warning("%s", served_without(failed, strict=self.options.strict_readiness))
 
     def open(self) -> None:
-        """Open the doors: the server is alive and not ready. Raises StartError for a repository that cannot be read."""
+        """Open the ports: the server is alive and not ready. Raises StartError for a repository that cannot be read."""
         self.repository.check()
         self._opened = True
         opts = self.options
@@ -252,7 +252,7 @@ class Server:
         busy = self.service.admission.requests > 0
         self.service.stop_taking()
         self.repository.stop_loading()
-        self._hurry(min(_GRACE_S, self.options.exit_timeout_secs / 2))
+        self._begin_shutdown(min(_GRACE_S, self.options.exit_timeout_secs / 2))
         drained = self.service.drain(self.options.exit_timeout_secs, signals.patience)
         self._linger(signals, busy=busy)
         self.service.end_streams()
@@ -268,11 +268,11 @@ class Server:
         self._tell(closed=closed)
         return closed
 
-    def _hurry(self, grace_s: float) -> None:
+    def _begin_shutdown(self, grace_s: float) -> None:
         """Clients have so long for what they have begun to send, and to begin to read; the end comes in time in any case."""
-        self.service.clients.hurry(grace_s, self.options.exit_timeout_secs / 2)
+        self.service.clients.begin_shutdown(grace_s, self.options.exit_timeout_secs / 2)
         if self._http is not None:
-            self._http.hurry(grace_s)
+            self._http.begin_shutdown(grace_s)
 
     def _stop_grpc(self, signals: Signals, deadline: float) -> None:
         """Until the deadline, answers that are made may leave; gRPC counts idle connections among what it waits for."""
@@ -308,9 +308,9 @@ class Server:
         """While clients still ask, tell them to go elsewhere: one that asks while gRPC closes is only told CANCELLED."""
         admission = self.service.admission
         deadline = time.monotonic() + _LINGER_S
-        told = 0 if busy else admission.turned_away
-        while (busy or admission.turned_away > told) and time.monotonic() < deadline:
-            busy, told = False, admission.turned_away
+        told = 0 if busy else admission.refused_closed
+        while (busy or admission.refused_closed > told) and time.monotonic() < deadline:
+            busy, told = False, admission.refused_closed
             if not signals.patience(_SILENCE_S):
                 return
 

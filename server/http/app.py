@@ -80,14 +80,14 @@ class HttpServer:
         if self._servers:
             self._thread.start()
 
-    def hurry(self, grace_s: float) -> None:
+    def begin_shutdown(self, grace_s: float) -> None:
         """The server shuts down: requests that have not come as a whole by then are cut off, and so are unread answers."""
         if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._hurry, self._loop, grace_s)
+            self._loop.call_soon_threadsafe(self._begin_shutdown, self._loop, grace_s)
 
-    def _hurry(self, loop: asyncio.AbstractEventLoop, grace_s: float) -> None:
+    def _begin_shutdown(self, loop: asyncio.AbstractEventLoop, grace_s: float) -> None:
         for connection in self._connections():
-            connection.hurry()
+            connection.begin_shutdown()
         loop.call_later(grace_s, self._end_halves)
 
     def _end_halves(self) -> None:

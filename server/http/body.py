@@ -57,7 +57,7 @@ async def read_body(receive: Receive, size_bytes: int | None, limit_bytes: int, 
     before anything is read.
     """
     if size_bytes:
-        held.foresee(size_bytes)
+        held.check(size_bytes)
     try:
         return await _read(_chunks(receive, clients.timeout_s), size_bytes, limit_bytes, held)
     except TooSlowError as error:

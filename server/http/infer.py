@@ -33,7 +33,7 @@ from hypersonic.server.inference.model import Model
 from hypersonic.server.inference.shm import HeldRegions, SharedMemory
 from hypersonic.server.inference.unary import Unary
 from hypersonic.server.limits.admission import Held
-from hypersonic.server.limits.threads import RESERVE, FairPool, Shares
+from hypersonic.server.limits.threads import RESERVE, FairPool, ThreadQuota
 from hypersonic.server.service.inference import ArrivedRequest, InferenceService
 
 #: a tensor of JSON takes up to four times its text (`1,` as INT64) beside it, the text is copied once
@@ -119,7 +119,7 @@ class InferEndpoint:
         self._regions = regions
         self._limits = limits
         self._pattern = re.compile(limits.header_pattern, re.IGNORECASE) if limits.header_pattern else None
-        self._shares = Shares(limits.infer_threads)
+        self._quota = ThreadQuota(limits.infer_threads)
         self._pool = ThreadPoolExecutor(max(1, limits.infer_threads) + RESERVE, thread_name_prefix="http-infer")
         self._inflating = FairPool(_INFLATING, "http-inflate")
 
@@ -150,7 +150,7 @@ class InferEndpoint:
             return repository.model(name, version, wait_s=0.0)
         except ReplacingError:
             found: Future[Model] = Future()
-            self._pool.submit(self._shares.run, name, partial(_settle, found, lambda: repository.model(name, version)))
+            self._pool.submit(self._quota.run, name, partial(_settle, found, lambda: repository.model(name, version)))
             return await asyncio.wrap_future(found)
 
     async def _attended(self, work: _Work, request: Request) -> tuple[bytes, dict[str, str]]:
@@ -217,7 +217,7 @@ class InferEndpoint:
 
         arrived = ArrivedRequest(work.model.name, work.version, parsed.request, frames, work.call, work.arrived_ns)
         try:
-            self._service.begin(arrived, work.model, unary, self._shares)
+            self._service.begin(arrived, work.model, unary, self._quota)
         except ServerError as error:
             raise unary.named(error)  # noqa: B904 - the same
 

@@ -166,7 +166,7 @@ class BoundedProtocol(h11_impl.H11Protocol):
         else:
             self._cut_off(Fault.SHUTDOWN, "the server is shutting down, and the answer was not read")
 
-    def hurry(self) -> None:
+    def begin_shutdown(self) -> None:
         """The server shuts down: an answer that waits for its client has to be read soon."""
         if self.flow.write_paused:
             self._reading = _stopped(self._reading)

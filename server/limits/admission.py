@@ -42,7 +42,7 @@ class Admission:
         self.closed = False
         self._closed_s = math.inf
         #: those that came after the door was closed
-        self.turned_away = 0
+        self.refused_closed = 0
         self._changed = threading.Condition(threading.Lock())
 
     @property
@@ -69,7 +69,7 @@ class Admission:
         """
         with self._changed:
             if self.closed and arrived_s >= self._closed_s:
-                self.turned_away += 1
+                self.refused_closed += 1
                 raise ShuttingDownError
             if self.requests:
                 if not self.places.fits(1, client):
@@ -92,7 +92,7 @@ class Admission:
             f"{amount} more exceed its share of the limit of {budget.limit}: send again later or to another server"
         )
 
-    def foresee(self, size_bytes: int, client: str = "") -> None:
+    def check(self, size_bytes: int, client: str = "") -> None:
         """Bytes that are announced: nothing is taken. Raises BudgetError when they would be refused if they were here now."""
         with self._changed:
             self._check(size_bytes, client)
@@ -116,13 +116,13 @@ class Admission:
     def shrink(self, size_bytes: int, client: str = "") -> None:
         """What take() or grow() added is free again."""
         with self._changed:
-            self.budget.give_back(size_bytes, client)
+            self.budget.release(size_bytes, client)
 
     def leave(self, size_bytes: int, client: str = "") -> None:
         """The request's bytes are free again, whatever became of it."""
         with self._changed:
-            self.places.give_back(1, client)
-            self.budget.give_back(size_bytes, client)
+            self.places.release(1, client)
+            self.budget.release(size_bytes, client)
             if self.closed and not self.requests:
                 self._changed.notify_all()
 
@@ -157,9 +157,9 @@ class Held:
         """Whose they are."""
         return self._client
 
-    def foresee(self, size_bytes: int) -> None:
+    def check(self, size_bytes: int) -> None:
         """Raises BudgetError when so many more bytes would be refused now; takes none."""
-        self._admission.foresee(size_bytes, self._client)
+        self._admission.check(size_bytes, self._client)
 
     def take(self, size_bytes: int) -> None:
         """Before more memory is taken. Raises BudgetError, CancelledError once it has left."""

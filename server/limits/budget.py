@@ -79,7 +79,7 @@ class Budget:
         if 0 < self.limit < 2 * self.used:
             self._look()
 
-    def give_back(self, amount: int, client: str) -> None:
+    def release(self, amount: int, client: str) -> None:
         """So much is free again."""
         self.used -= amount
         _subtract(self._addresses, self.address_of(client), amount)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Doors: how many connections each address may have open, on whichever port and by whichever library.
+"""ConnectionLimiter: how many connections each address may have open, on whichever port and by whichever library.
 
 gRPC core, uvicorn and their TLS handshakes accept whoever comes until descriptors run out, and one address alone could take
 them all. So this process's sockets are looked at about once a second: once half of what there is is in use, new connections of
@@ -22,8 +22,8 @@ from hypersonic.server.limits.sockets import Connection, connections_on, count_d
 _RESERVED = 64
 
 
-class Doors:
-    """look() is called by one thread."""
+class ConnectionLimiter:
+    """enforce() is called by one thread."""
 
     def __init__(
         self,
@@ -44,19 +44,19 @@ class Doors:
             saturation.add(f"{front_end}_connections", budget)
         saturation.add("connections", self._all)
         self._open: dict[Connection, list[Budget]] = {}
-        #: given up for the look when there are none left
+        #: given up for enforce() when there are none left
         self._spare = _spare()
 
-    def look(self) -> None:
+    def enforce(self) -> None:
         """Shut down what is too much."""
         if self._spare is not None:
             os.close(self._spare)
         try:
-            self._look()
+            self._enforce()
         finally:
             self._spare = _spare()
 
-    def _look(self) -> None:
+    def _enforce(self) -> None:
         used = count_descriptors()
         few = min(budget.limit for budget in (self._all, *self._limits.values()))
         ports = {port: front_end for front_end, port in self._ports().items()}
@@ -64,14 +64,14 @@ class Doors:
         self._forget(set(self._open) - set(found))
         for connection in found:
             if connection not in self._open:
-                self._judge(connection, ports[connection.port])
+                self._admit(connection, ports[connection.port])
 
     def _forget(self, closed: Iterable[Connection]) -> None:
         for connection in closed:
             for budget in self._open.pop(connection):
-                budget.give_back(1, connection.client)
+                budget.release(1, connection.client)
 
-    def _judge(self, connection: Connection, front_end: str) -> None:
+    def _admit(self, connection: Connection, front_end: str) -> None:
         asked = [self._all, *([self._limits[front_end]] if front_end in self._limits else [])]
         client = connection.client
         without = [budget for budget in asked if budget.room(client)[0] < 1]

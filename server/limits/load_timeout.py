@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LoadLimit: how long the load of a model version may take, and what becomes of a load that does not end.
+"""LoadTimeout: how long the load of a model version may take, and what becomes of a load that does not end.
 
     caller:  run(work) ------- waits -------> the result, or ModelLoadError when the time is up or the server stops
     thread:       work() ---------------------------------------> comes too late: discard(result)
@@ -62,7 +62,7 @@ class _Attempt(Generic[Result]):
             return self._result[0] if self._result else None
 
 
-class LoadLimit:
+class LoadTimeout:
     """seconds: 0 = no limit. Any thread may use it."""
 
     def __init__(self, seconds: float = 0.0) -> None:

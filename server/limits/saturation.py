@@ -18,7 +18,7 @@ _PATIENCE_S = 5.0
 
 
 class Saturation:
-    """Any thread asks; one calls look() about once a second."""
+    """Any thread asks; one calls update() about once a second."""
 
     def __init__(self) -> None:
         self.budgets: dict[str, Budget] = {}
@@ -40,7 +40,7 @@ class Saturation:
         now = time.monotonic()
         return any(_full_for_s(budget, now) >= _PATIENCE_S for budget in self.budgets.values())
 
-    def look(self) -> bool:
+    def update(self) -> bool:
         """Say in the log what has changed, once per change; whether refuses_all has."""
         now = time.monotonic()
         for name, budget in self.budgets.items():

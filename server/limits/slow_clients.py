@@ -70,7 +70,7 @@ class SlowClients:
         #: how long a client may do nothing at shutdown, None before; how long a large answer may take besides; when that began
         self.grace_s: float | None = None
         self.most_s = 0.0
-        self._hurried_s = math.inf
+        self._shutdown_s = math.inf
         self._lock = threading.Lock()
         self._entries: dict[Waiting, _Entry] = {}
         self._next_line = dict.fromkeys(Fault, 0.0)
@@ -87,19 +87,19 @@ class SlowClients:
         """Nobody is cut off any more."""
         self._urgent.put(None)
 
-    def hurry(self, grace_s: float, most_s: float) -> None:
+    def begin_shutdown(self, grace_s: float, most_s: float) -> None:
         """The server shuts down: a client has `grace_s` from now on, or from when it is waited for. Called once.
 
         most_s: what the reader of a large answer may take besides.
         """
-        self._hurried_s, self.most_s = time.monotonic(), most_s
+        self._shutdown_s, self.most_s = time.monotonic(), most_s
         self.grace_s = grace_s
 
     @property
     def owed(self) -> int:
-        """Messages that were begun before hurry() and have not come."""
+        """Messages that were begun before begin_shutdown() and have not come."""
         entries = self._entries.copy().values()
-        return sum(fault is Fault.SENDS_NOTHING and since < self._hurried_s for fault, since, _ in entries)
+        return sum(fault is Fault.SENDS_NOTHING and since < self._shutdown_s for fault, since, _ in entries)
 
     def sending(self, waiting: Waiting) -> None:
         """Its client has begun a message; forget() follows."""
@@ -166,7 +166,7 @@ class SlowClients:
         if since + more_s + self.timeout_s * (_WHOLE_MESSAGE if sends else 1) <= now:
             what = "sent no more of its request" if sends else "did not read its answer"
             return fault, f"it {what} for {now - since:.0f} s"
-        if self.grace_s is not None and max(since, self._hurried_s) + self.grace_s + min(more_s, self.most_s) <= now:
+        if self.grace_s is not None and max(since, self._shutdown_s) + self.grace_s + min(more_s, self.most_s) <= now:
             return Fault.SHUTDOWN, _UNSENT if sends else _UNREAD
         return None
 

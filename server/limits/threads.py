@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shares: threads that may wait for models, as many for one of them as are still free for the others.
+"""ThreadQuota: threads that may wait for models, as many for one of them as are still free for the others.
 
 The rule is that of admission.py for bytes: one model that hangs gets half of the threads and never all, two get a third each.
 Work beyond that waits without a thread; whoever is done with his own goes on with it.
@@ -20,7 +20,7 @@ Result = TypeVar("Result")
 RESERVE = 4
 
 
-class Shares:
+class ThreadQuota:
     """Any thread may use it. threads: that may wait at a time; who finds none taken may always."""
 
     def __init__(self, threads: int) -> None:
@@ -110,7 +110,7 @@ class FairPool:
     """An executor whose threads are shared by what the work waits for. threads: of work under way at a time."""
 
     def __init__(self, threads: int, name: str) -> None:
-        self._shares = Shares(threads)
+        self._quota = ThreadQuota(threads)
         self._pool = ThreadPoolExecutor(threads + RESERVE, thread_name_prefix=name)
 
     def submit(self, name: str, work: Callable[[], Result]) -> Future[Result]:
@@ -125,7 +125,7 @@ class FairPool:
             except BaseException as error:  # noqa: BLE001 - raised again where the result is asked for
                 future.set_exception(error)
 
-        self._pool.submit(self._shares.run, name, do)
+        self._pool.submit(self._quota.run, name, do)
         return future
 
     def shutdown(self) -> None:

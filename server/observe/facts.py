@@ -89,7 +89,7 @@ class Moment(NamedTuple):
         return [(model, unit) for model in self.models for unit in model.units]
 
 
-def look(models: Iterable[Model], max_age_s: float = 1.0) -> Moment:
+def read_moment(models: Iterable[Model], max_age_s: float = 1.0) -> Moment:
     """Now. Asks the cards for their clocks, which may take as long as a card's register does; what their sensors said may be
     max_age_s old."""
     facts = tuple(_facts(model) for model in models)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from hypersonic.server.observe.device import busy_counters, device_families
-from hypersonic.server.observe.facts import Moment, look
+from hypersonic.server.observe.facts import Moment, read_moment
 from hypersonic.server.observe.host import host_families, read_processors
 from hypersonic.server.observe.models import inference_families
 from hypersonic.server.observe.traffic import server_families
@@ -46,13 +46,13 @@ class Metrics:
         self._service = service
         self._options = options or MetricsOptions()
         interval_ns = self._options.interval_ms * 1_000_000
-        moment = look(service.repository)
+        moment = read_moment(service.repository)
         self._busy = Window(interval_ns, Reading(moment.at_ns, busy_counters(moment)))
         self._processors = Window(interval_ns, read_processors(time.monotonic_ns()))
 
     def text(self) -> str:
         """Prometheus' text format. It may take as long as the cards' registers do."""
-        return render(self._families(look(self._service.repository, self._options.interval_ms / 1000)))
+        return render(self._families(read_moment(self._service.repository, self._options.interval_ms / 1000)))
 
     def _families(self, moment: Moment) -> Iterator[Family]:
         yield from inference_families(moment, self._options.config)

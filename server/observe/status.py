@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from hypersonic import __version__
 from hypersonic.server.inference.repository import IndexEntry
 from hypersonic.server.observe.device import busy_counters, unit_key
-from hypersonic.server.observe.facts import CardFacts, ModelFacts, Moment, UnitFacts, look
-from hypersonic.server.observe.traffic import look_at_traffic
+from hypersonic.server.observe.facts import CardFacts, ModelFacts, Moment, UnitFacts, read_moment
+from hypersonic.server.observe.traffic import read_traffic
 from hypersonic.server.observe.window import Reading, Window
 from hypersonic.server.service.inference import InferenceService
 
@@ -109,11 +109,11 @@ class StatusReader:
     def __init__(self, service: InferenceService, server_name: str) -> None:
         self._service = service
         self._name = server_name
-        self._window = Window(_INTERVAL_NS, _reading(look(service.repository)), _FORGET_NS)
+        self._window = Window(_INTERVAL_NS, _reading(read_moment(service.repository)), _FORGET_NS)
 
     def read(self) -> Status:
         """Now."""
-        moment = look(self._service.repository)
+        moment = read_moment(self._service.repository)
         rates = self._window.rates(_reading(moment))
         return Status(
             self._server(),
@@ -127,7 +127,7 @@ class StatusReader:
         state = "READY" if service.ready else "DRAINING" if admission.closed else "NOT READY"
         uptime_s = (time.monotonic_ns() - service.started_ns) // 1_000_000_000
         held = admission.requests, admission.size_bytes, admission.limit_bytes, admission.refused
-        traffic = look_at_traffic(service)
+        traffic = read_traffic(service)
         refused: Counter[str] = Counter()
         for (_, reason), count in traffic.refused.items():
             refused[str(reason)] += count

@@ -23,7 +23,7 @@ class Traffic(NamedTuple):
     cut_off: Mapping[str, int]
 
 
-def look_at_traffic(service: InferenceService) -> Traffic:
+def read_traffic(service: InferenceService) -> Traffic:
     """Now; a few microseconds per connection."""
     counted = open_connections(service.ports.values())
     return Traffic(
@@ -55,7 +55,7 @@ def server_families(service: InferenceService, moment: Moment) -> Iterator[Famil
     ):
         yield plain(f"hypersonic_server_{name}", kind, text, value)
     yield from _budget_families(service)
-    yield from _traffic_families(look_at_traffic(service))
+    yield from _traffic_families(read_traffic(service))
 
 
 def _budget_families(service: InferenceService) -> Iterator[Family]:

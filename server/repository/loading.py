@@ -24,7 +24,7 @@ from hypersonic.server.inference.backend import Backend, LoadedModel, Stoppable
 from hypersonic.server.inference.classification import with_labels
 from hypersonic.server.inference.model import Model
 from hypersonic.server.inference.repository import ModelState
-from hypersonic.server.limits.load_timeout import LoadLimit
+from hypersonic.server.limits.load_timeout import LoadTimeout
 from hypersonic.server.links import Links, check_links
 from hypersonic.server.repository.agents import check_unchanged, run_agents
 from hypersonic.server.repository.control_mode import ModelControlOptions
@@ -78,7 +78,7 @@ class Loader:
         self._complete = control.complete_config
         self._on_lost = on_lost
         self.links = links
-        self.limit = LoadLimit(control.load_timeout_s)
+        self.limit = LoadTimeout(control.load_timeout_s)
 
     def stop(self) -> None:
         """Give up the loads under way."""

@@ -18,7 +18,7 @@ from hypersonic.server.inference.shm import HeldRegions, SharedMemory
 from hypersonic.server.inference.unary import Unary
 from hypersonic.server.limits.admission import Admission, Held
 from hypersonic.server.limits.message import LIMITS, Limits
-from hypersonic.server.limits.threads import Shares
+from hypersonic.server.limits.threads import ThreadQuota
 from hypersonic.server.rpc.frame import GrpcFrame
 from hypersonic.server.rpc.transport import RpcCall, text_headers
 from hypersonic.server.rpc.wire import split
@@ -54,7 +54,7 @@ class Servicer:
         threads: that may wait for models at a time. limits: of one inference request.
         """
         self._service = service
-        self._shares = Shares(threads)
+        self._quota = ThreadQuota(threads)
         self._pattern = re.compile(header_pattern, re.IGNORECASE) if header_pattern else None
         self._regions, self.limits = regions, limits
         self._frames: WeakKeyDictionary[Model, GrpcFrame] = WeakKeyDictionary()
@@ -92,7 +92,7 @@ class Servicer:
             model = self._model(name, version)
             request = self.request(message, raw, held, call)
             arrived = ArrivedRequest(name, version, request, self.frame, call, arrived_ns)
-            self._service.begin(arrived, model, unary, self._shares)
+            self._service.begin(arrived, model, unary, self._quota)
         except ServerError as error:
             raise unary.named(error)  # noqa: B904 - the same
         return unary

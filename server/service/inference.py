@@ -28,7 +28,7 @@ from hypersonic.server.limits.admission import Admission
 from hypersonic.server.limits.peers import Peers
 from hypersonic.server.limits.saturation import Saturation
 from hypersonic.server.limits.slow_clients import SlowClients
-from hypersonic.server.limits.threads import Shares
+from hypersonic.server.limits.threads import ThreadQuota
 from hypersonic.server.service.interfaces import NoTracer, OpenStream, Tracer
 from hypersonic.server.service.refusals import Refusals
 
@@ -77,7 +77,7 @@ class InferenceService:
         self.saturation.add("bytes", self.admission.budget)
         self.saturation.add("requests", self.admission.places)
         self.clients = SlowClients(client_timeout_s)
-        self.clients.watchers.append(self._look_at_budgets)
+        self.clients.watchers.append(self._update_saturation)
         #: front end -> the port it listens on
         self.ports: dict[str, int] = {}
         #: calls refused before a model saw them, and the streams that are open
@@ -114,12 +114,12 @@ class InferenceService:
         for listener in self._listeners:
             listener()
 
-    def _look_at_budgets(self) -> None:
-        if self.saturation.look():
+    def _update_saturation(self) -> None:
+        if self.saturation.update():
             self.changed()
 
     def open(self) -> None:
-        """The doors are open; clients are looked after."""
+        """Requests may come: clients that stop are cut off from now on."""
         self.clients.start()
 
     def start(self) -> None:
@@ -150,7 +150,7 @@ class InferenceService:
 
             return self._through(send, model, arrived.version)
 
-    def begin(self, arrived: ArrivedRequest, model: Model | None, unary: Unary, shares: Shares) -> None:
+    def begin(self, arrived: ArrivedRequest, model: Model | None, unary: Unary, shares: ThreadQuota) -> None:
         """infer() without a thread that waits: returns when the request is on its way, and perhaps answered already.
 
         model: None while it is being replaced. The answer goes to `unary`. Where a thread has to wait (an ensemble, a model
@@ -171,7 +171,7 @@ class InferenceService:
         if replacing:
             self._begin_waiting(arrived, model, unary, shares)
 
-    def _begin_waiting(self, arrived: ArrivedRequest, model: Model | None, unary: Unary, shares: Shares) -> None:
+    def _begin_waiting(self, arrived: ArrivedRequest, model: Model | None, unary: Unary, shares: ThreadQuota) -> None:
         def work() -> None:
             unary.end(self._answer(arrived, model, unary))
 
@@ -242,7 +242,7 @@ class InferenceService:
         """Not ready, no new requests; whether those in flight ended within `timeout_s`.
 
         patience(seconds) waits at most that long and says whether to go on waiting at all. What clients have begun to send is
-        waited for as long as SlowClients.hurry() says.
+        waited for as long as SlowClients.begin_shutdown() says.
         """
         self.stop_taking()
         deadline = time.monotonic() + timeout_s

@@ -237,7 +237,7 @@ class CallQueue:
             connections[call.client] = calls
         if connections:
             self._unread[address] = connections
-        self.unread.give_back(1, call.client)
+        self.unread.release(1, call.client)
         return True
 
     def _has_read(self, call: DirectCall) -> None:
@@ -325,7 +325,7 @@ class CallQueue:
     def _hand_over(self, call: DirectCall) -> tuple[list[DirectCall], threading.Lock | None]:
         """(the calls that may be read now, the lock to wait for because enough threads wait for events)."""
         with self._lock:
-            self._places.give_back(1, call.client)
+            self._places.release(1, call.client)
             following = list(iter(self._next, None)) if self._unread else []
             if self._waiting < _MOST_WAITING or self._closed:
                 self._waiting += 1

@@ -33,7 +33,7 @@ def test_few_places_are_all_for_whoever_is_alone_and_the_last_is_for_whoever_has
         assert shares.room("10.0.0.1:1")[1] >= 1
         shares.take(1, "10.0.0.1:1")
     assert shares.room(FRESH) == (0, 0)
-    shares.give_back(1, "10.0.0.1:1")
+    shares.release(1, "10.0.0.1:1")
     assert shares.room(FRESH) == (1, 1)
     assert shares.room("10.0.0.2:7") == (1, 1)
 
@@ -64,7 +64,7 @@ def test_whatever_others_hold_a_new_address_gets_the_share_that_is_promised(
             held[client] = held.get(client, 0) + amount
         else:
             amount = round(part * held.get(client, 0))
-            shares.give_back(amount, client)
+            shares.release(amount, client)
             held[client] = held.get(client, 0) - amount
         assert shares.used == sum(held.values()) <= limit
         holders = {client.split(":")[0] for client, amount in held.items() if amount}
@@ -76,7 +76,7 @@ def test_whatever_others_hold_a_new_address_gets_the_share_that_is_promised(
         assert room >= 7 * free // 16
         assert room >= (free > 0)
     for client, amount in held.items():
-        shares.give_back(amount, client)
+        shares.release(amount, client)
     assert shares.used == 0
     assert shares.held("10.0.0.1:1") == (0, 0)
 
@@ -88,9 +88,9 @@ def test_it_knows_since_when_a_new_address_would_be_refused() -> None:
         shares.take(shares.room(client)[0], client)
     assert shares.full_since is not None
     since = shares.full_since
-    shares.give_back(1, "10.0.0.5:1")
+    shares.release(1, "10.0.0.5:1")
     assert shares.full_since == since
-    shares.give_back(50, "10.0.0.0:1")
+    shares.release(50, "10.0.0.0:1")
     assert shares.full_since is None
 
 

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from hypersonic.server.limits.connections import Doors
+from hypersonic.server.limits.connections import ConnectionLimiter
 from hypersonic.server.limits.peers import Peers
 from hypersonic.server.limits.saturation import Saturation
 
@@ -34,31 +34,31 @@ def is_open(client: socket.socket) -> bool:
         return True
 
 
-def doors(listener: socket.socket, limit: int, peers: Peers | None = None) -> tuple[Doors, Saturation]:
+def limiter(listener: socket.socket, limit: int, peers: Peers | None = None) -> tuple[ConnectionLimiter, Saturation]:
     budgets = Saturation()
     port = listener.getsockname()[1]
-    return Doors(lambda: {"grpc": port}, peers or Peers(), budgets, {"grpc": limit}, 100_000), budgets
+    return ConnectionLimiter(lambda: {"grpc": port}, peers or Peers(), budgets, {"grpc": limit}, 100_000), budgets
 
 
 def test_connections_of_one_address_beyond_its_share_are_shut_down_and_others_stay(listener: socket.socket) -> None:
-    guard, budgets = doors(listener, 16)
+    guard, budgets = limiter(listener, 16)
     with ExitStack() as stack:
         hog = [connected(stack, listener, "127.0.0.2") for _ in range(14)]
-        guard.look()
+        guard.enforce()
         hog += [connected(stack, listener, "127.0.0.2") for _ in range(3)]
         honest = connected(stack, listener, "127.0.0.3")
-        guard.look()
+        guard.enforce()
         assert [is_open(client) for client in hog] == [True] * 14 + [False] * 3
         assert is_open(honest)
         assert budgets.budgets["grpc_connections"].refusals == 3
         assert budgets.budgets["grpc_connections"].used == budgets.budgets["connections"].used == 15
-    guard.look()
+    guard.enforce()
     assert budgets.budgets["connections"].used == 0
 
 
 def test_connections_of_a_trusted_proxy_count_one_by_one(listener: socket.socket) -> None:
-    guard, _ = doors(listener, 16, Peers(["127.0.0.0/8"]))
+    guard, _ = limiter(listener, 16, Peers(["127.0.0.0/8"]))
     with ExitStack() as stack:
         clients = [connected(stack, listener, "127.0.0.2") for _ in range(16)]
-        guard.look()
+        guard.enforce()
         assert all(map(is_open, clients))

@@ -21,7 +21,7 @@ from tritonclient.grpc import model_config_pb2, service_pb2
 
 from hypersonic.server.app import Server, Signals
 from hypersonic.server.config.schema import ModelConfig
-from hypersonic.server.limits.threads import FairPool, Shares
+from hypersonic.server.limits.threads import FairPool, ThreadQuota
 from hypersonic.server.options import Options
 from tests.server.conftest import N_IN, Running, Script, SumModel, tensor, write_model
 from tests.server.repository.test_model_control import until
@@ -255,7 +255,7 @@ def test_requests_are_answered_by_grpcios_own_threads_where_calls_cannot_be_take
 
 
 def test_shares_leave_as_many_threads_to_others_as_one_holds() -> None:
-    shares = Shares(8)
+    shares = ThreadQuota(8)
     assert [shares.enter("a") for _ in range(5)] == [True] * 4 + [False]
     assert [shares.enter("b") for _ in range(3)] == [True] * 2 + [False]
     assert shares.enter("c")
@@ -265,7 +265,7 @@ def test_shares_leave_as_many_threads_to_others_as_one_holds() -> None:
 
 
 def test_work_that_waits_for_its_share_is_done_in_order_by_whoever_is_done() -> None:
-    shares, order = Shares(2), []
+    shares, order = ThreadQuota(2), []
     gate = threading.Event()
     blocked = threading.Thread(target=shares.run, args=("a", gate.wait))
     blocked.start()

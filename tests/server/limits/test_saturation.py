@@ -33,7 +33,7 @@ def fill(budget: Budget, addresses: int) -> None:
 def empty(budget: Budget) -> None:
     for number in range(256):
         client = f"10.0.0.{number}:1"
-        budget.give_back(budget.held(client)[1], client)
+        budget.release(budget.held(client)[1], client)
 
 
 def test_a_server_refuses_all_once_a_new_address_has_been_refused_for_five_seconds(clock: list[float]) -> None:
@@ -52,11 +52,11 @@ def test_a_server_refuses_all_once_a_new_address_has_been_refused_for_five_secon
     assert not budgets.refuses_all, "there was room meanwhile"
     clock[0] += 0.2
     assert budgets.refuses_all
-    assert budgets.look()
+    assert budgets.update()
     empty(budget)
     assert not budgets.refuses_all
-    assert budgets.look()
-    assert not budgets.look()
+    assert budgets.update()
+    assert not budgets.update()
 
 
 def test_the_log_says_once_that_a_budget_is_saturated_and_once_that_it_has_room_again(
@@ -70,12 +70,12 @@ def test_the_log_says_once_that_a_budget_is_saturated_and_once_that_it_has_room_
     fill(budget, 1)
     for _ in range(100):
         budget.refused("10.0.0.0:1")
-        budgets.look()
+        budgets.update()
         clock[0] += 1
     assert len(caplog.messages) == 1
     assert caplog.messages[0].startswith("the budget 'bytes' is saturated for 10.0.0.0: 700 of 800 are in use")
     for _ in range(10):
-        budgets.look()
+        budgets.update()
         clock[0] += 1
     assert caplog.messages[1:] == ["the budget 'bytes' has room again: 700 of 800 are in use; 100 refusals"]
 
@@ -106,7 +106,7 @@ def test_the_log_says_when_a_saturated_budget_refuses_new_addresses_too(
         fill(budget, addresses)
         for _ in range(3):
             budget.refused("10.0.0.0:1")
-            budgets.look()
+            budgets.update()
             clock[0] += 1
     assert [message.rpartition("; ")[2] for message in caplog.messages] == [
         "new addresses have room",

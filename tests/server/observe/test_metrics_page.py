@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hypersonic.server.inference.card import Card, CardReadings
-from hypersonic.server.observe.facts import look
+from hypersonic.server.observe.facts import read_moment
 from hypersonic.server.observe.metrics import Metrics, MetricsOptions
 from hypersonic.server.statistics.exposition import Family
 from hypersonic.server.statistics.latency_options import MetricsConfig
@@ -40,7 +40,7 @@ def page() -> Mapping[str, Listed]:
 def families(running: Running) -> dict[str, Family]:
     """All there are, those that have no series just now too."""
     metrics = Metrics(running.server.service, MetricsOptions(MetricsConfig(summary_latencies=True)))
-    return {family.name: family for family in metrics._families(look(running.server.service.repository))}
+    return {family.name: family for family in metrics._families(read_moment(running.server.service.repository))}
 
 
 def test_the_page_lists_exactly_what_there_is(serve: Serve, tmp_path: Path) -> None:
