@@ -149,8 +149,8 @@ def check_links(model: Path, without: Collection[str], links: Links) -> dict[str
     without: names in the directory that do not count. Raises ModelLoadError for one that leads where it may not, OSError.
     """
     repository = model.parent
-    found = [Path(seen.path) for seen in below(model, without) if seen.is_link and seen.status is not None]
+    paths = [Path(seen.path) for seen in below(model, without) if seen.is_link and seen.status is not None]
     if model.is_symlink():
-        found.insert(0, model)
-    names = {str(path.relative_to(repository)): path for path in found}
+        paths.insert(0, model)
+    names = {str(path.relative_to(repository)): path for path in paths}
     return {name: links.follow(path, repository, name) for name, path in names.items()}

@@ -149,9 +149,9 @@ class InferEndpoint:
         try:
             return repository.model(name, version, wait_s=0.0)
         except ReplacingError:
-            found: Future[Model] = Future()
-            self._pool.submit(self._quota.run, name, partial(_settle, found, lambda: repository.model(name, version)))
-            return await asyncio.wrap_future(found)
+            resolved: Future[Model] = Future()
+            self._pool.submit(self._quota.run, name, partial(_settle, resolved, lambda: repository.model(name, version)))
+            return await asyncio.wrap_future(resolved)
 
     async def _attended(self, work: _Work, request: Request) -> tuple[bytes, dict[str, str]]:
         """Begun on a thread, and given up when the client goes away."""

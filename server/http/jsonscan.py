@@ -178,10 +178,10 @@ def outline(data: bytes, token: str) -> Outline:
 def _long_arrays(masked: bytes) -> list[tuple[int, int]]:
     """(place of the opening bracket, of the closing one) of each long array at the depth of tensors."""
     opened, closed = [], []
-    for found in brackets(masked):
-        into = (found.steps == 1) & (found.depths == _TENSOR_DEPTH)
-        opened.append(found.places[into])
-        closed.append(found.places[(found.steps == -1) & (found.depths == _TENSOR_DEPTH - 1)])
+    for piece in brackets(masked):
+        into = (piece.steps == 1) & (piece.depths == _TENSOR_DEPTH)
+        opened.append(piece.places[into])
+        closed.append(piece.places[(piece.steps == -1) & (piece.depths == _TENSOR_DEPTH - 1)])
     openings, closings = np.concatenate(opened), np.concatenate(closed)
     pairs = min(len(openings), len(closings))
     openings, closings = openings[:pairs], closings[:pairs]

@@ -100,9 +100,9 @@ def http_protocol(clients: SlowClients) -> Callable[..., asyncio.Protocol]:
 
 def _lacking(kind: str, names: tuple[str, ...]) -> list[str]:
     """Which of these neither the class of uvicorn has nor its constructor sets."""
-    found = getattr(h11_impl, kind, None)
-    constructor = getattr(getattr(found, "__init__", None), "__code__", None)
-    there = {*dir(found), *(constructor.co_names if constructor else ())}
+    uvicorn_class = getattr(h11_impl, kind, None)
+    constructor = getattr(getattr(uvicorn_class, "__init__", None), "__code__", None)
+    there = {*dir(uvicorn_class), *(constructor.co_names if constructor else ())}
     return [name for name in names if name not in there]
 
 

@@ -53,13 +53,13 @@ def encode(name: str, datatype: Datatype, shape: tuple[int, ...], data: Any) -> 
 
 def _encode_pieces(name: str, datatype: Datatype, count: int, given: LongArray) -> memoryview:
     encoded: list[bytes] = []
-    found = 0
+    count_so_far = 0
     for values in given.pieces():
-        found += len(values)
-        if found > count:
+        count_so_far += len(values)
+        if count_so_far > count:
             break
         encoded.append(_encode(name, values, datatype))
-    if found != count:
+    if count_so_far != count:
         raise MalformedJsonError(_WRONG_COUNT)
     return memoryview(b"".join(encoded))
 
@@ -121,10 +121,10 @@ def _numbers(name: str, values: list[Any], datatype: Datatype, kind: str) -> np.
 
 def _doubles(values: list[Any]) -> np.ndarray[Any, Any]:
     """Raises OverflowError for a number that no double holds."""
-    found = np.array(values, np.float64)
-    if np.isinf(found).any() and any(value in INFINITIES and not _is_word(value) for value in values):
+    doubles = np.array(values, np.float64)
+    if np.isinf(doubles).any() and any(value in INFINITIES and not _is_word(value) for value in values):
         raise OverflowError
-    return found
+    return doubles
 
 
 def _is_word(value: Any) -> bool:
@@ -134,8 +134,8 @@ def _is_word(value: Any) -> bool:
 
 def _too_large(name: str, values: np.ndarray[Any, Any], datatype: Datatype) -> InvalidRequestError:
     with np.errstate(over="ignore"):
-        found = np.isfinite(values) & np.isinf(values.astype(datatype.numpy))
-    worst, most = float(values[found.argmax()]), float(np.finfo(datatype.numpy).max)
+        overflowed = np.isfinite(values) & np.isinf(values.astype(datatype.numpy))
+    worst, most = float(values[overflowed.argmax()]), float(np.finfo(datatype.numpy).max)
     return InvalidRequestError(
         f"input '{name}': {worst} does not fit {datatype.name}, which holds {-most} to {most}, NaN and Infinity"
     )

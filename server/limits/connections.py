@@ -60,9 +60,9 @@ class ConnectionLimiter:
         used = count_descriptors()
         few = min(budget.limit for budget in (self._all, *self._limits.values()))
         ports = {port: front_end for front_end, port in self._ports().items()}
-        found = connections_on(ports) if 2 * used > few else []
-        self._forget(set(self._open) - set(found))
-        for connection in found:
+        connections = connections_on(ports) if 2 * used > few else []
+        self._forget(set(self._open) - set(connections))
+        for connection in connections:
             if connection not in self._open:
                 self._admit(connection, ports[connection.port])
 

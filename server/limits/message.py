@@ -56,9 +56,9 @@ def check_dims(name: str, shape: _Shape, limits: Limits = LIMITS) -> _Shape:
     return shape
 
 
-def check_count(found: int, most: int, what: str) -> None:
+def check_count(count: int, most: int, what: str) -> None:
     """Raises InvalidRequestError when there are more than `most`."""
-    if found > most:
+    if count > most:
         raise InvalidRequestError(f"the request has more than {most} {what}: split it")
 
 
@@ -105,8 +105,8 @@ def check_wire(data: bytes, limits: Limits = LIMITS) -> int:
     if len(data) <= limits.uncounted_bytes:
         return 0
     most = {**vars(limits), "shape_bytes": limits.inputs * limits.dims * _VARINT_BYTES, "fields": limits.all_fields}
-    found = _count(data, most)
-    numbers, strings = int(found.get(_TYPED, 0)), int(found.get(_STRINGS, 0))
+    counts = _count(data, most)
+    numbers, strings = int(counts.get(_TYPED, 0)), int(counts.get(_STRINGS, 0))
     return _NUMBER_BYTES * numbers + _STRING_BYTES * strings + (2 * len(data) if strings else 0)
 
 
@@ -121,7 +121,7 @@ def check_control(data: bytes, *, carries_files: bool, limits: Limits = LIMITS) 
 
 def _count(data: bytes, most: Mapping[str, int]) -> Mapping[str, float]:
     """How much there is of what is counted. Raises InvalidRequestError for too much of it."""
-    found: dict[str, float] = {}
+    counts: dict[str, float] = {}
     steps = iter(range(most["fields"]))
     stack = [(_REQUEST, _fields(data, 0, len(data), steps))]
     while stack:
@@ -134,12 +134,12 @@ def _count(data: bytes, most: Mapping[str, int]) -> Mapping[str, float]:
         counted = known.get(number)
         if counted is None:
             continue
-        found[counted.what] = found.get(counted.what, 0) + ((stop - start) * counted.per_byte or 1)
-        if found[counted.what] > most[counted.limit]:
+        counts[counted.what] = counts.get(counted.what, 0) + ((stop - start) * counted.per_byte or 1)
+        if counts[counted.what] > most[counted.limit]:
             raise _too_many(counted.what, most[counted.limit])
         if counted.inside is not None:
             stack.append((dict(counted.inside), _fields(data, start, stop, steps)))
-    return found
+    return counts
 
 
 def _too_many(what: str, most: int) -> InvalidRequestError:

@@ -23,9 +23,9 @@ class Saturation:
     def __init__(self) -> None:
         self.budgets: dict[str, Budget] = {}
         #: budget -> (refusals so far, when there was one last), for budgets of which the log says "saturated"
-        self._said: dict[str, tuple[int, float]] = {}
+        self._reported: dict[str, tuple[int, float]] = {}
         #: those of which it says that they refuse new addresses, too
-        self._said_full: set[str] = set()
+        self._reported_full: set[str] = set()
         self._seen: dict[str, int] = {}
         self._refused_all = False
 
@@ -52,23 +52,23 @@ class Saturation:
         refusals = budget.refusals
         more = refusals - self._seen.get(name, 0)
         self._seen[name] = refusals
-        said = self._said.get(name)
-        full = budget.full_since is not None and name not in self._said_full
-        if (said is None or full) and more:
-            self._said[name] = ((said[0] if said else 0) + more, now)
+        reported = self._reported.get(name)
+        full = budget.full_since is not None and name not in self._reported_full
+        if (reported is None or full) and more:
+            self._reported[name] = ((reported[0] if reported else 0) + more, now)
             if full:
-                self._said_full.add(name)
+                self._reported_full.add(name)
             _LOG.warning(
                 "the budget '%s' is saturated for %s: %d of %d are in use; new addresses %s",
                 name, budget.last_refused, budget.used, budget.limit, "are refused" if full else "have room",
             )  # fmt: skip
-        elif said is not None and (more or budget.full_since):
-            self._said[name] = (said[0] + more, now)
-        elif said is not None and now - said[1] >= _PATIENCE_S:
-            del self._said[name]
-            self._said_full.discard(name)
+        elif reported is not None and (more or budget.full_since):
+            self._reported[name] = (reported[0] + more, now)
+        elif reported is not None and now - reported[1] >= _PATIENCE_S:
+            del self._reported[name]
+            self._reported_full.discard(name)
             _LOG.info(
-                "the budget '%s' has room again: %d of %d are in use; %d refusals", name, budget.used, budget.limit, said[0]
+                "the budget '%s' has room again: %d of %d are in use; %d refusals", name, budget.used, budget.limit, reported[0]
             )
 
 

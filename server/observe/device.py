@@ -90,7 +90,7 @@ def _cards(cards: Sequence[CardFacts]) -> Iterator[Family]:
     for name, kind, text, value in _OF_CARD:
         told = ((card, value(card)) for card in cards)
         yield Family(
-            name, kind, text, [Sample({"gpu_uuid": card.gpu_uuid}, found) for card, found in told if found is not None]
+            name, kind, text, [Sample({"gpu_uuid": card.gpu_uuid}, reading) for card, reading in told if reading is not None]
         )
     yield Family(
         "fpga_card_temperature_celsius",

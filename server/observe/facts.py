@@ -103,13 +103,13 @@ def _cards(models: Iterable[ModelFacts], max_age_s: float) -> Iterator[CardFacts
         for unit in model.units:
             if unit.card is not None:
                 units[unit.card.gpu_uuid].append((unit.card, unit))
-    for name, found in sorted(units.items()):
-        cards = {id(card): card for card, _ in found}.values()
+    for name, on_card in sorted(units.items()):
+        cards = {id(card): card for card, _ in on_card}.values()
         card = next(iter(cards))
-        in_service = sum(unit.figures.in_service for _, unit in found)
+        in_service = sum(unit.figures.in_service for _, unit in on_card)
         held_bytes = sum(card.held_bytes for card in cards)
         yield CardFacts(
-            name, card.name, card.memory_bytes, held_bytes, in_service, len(found) - in_service, card.read(max_age_s)
+            name, card.name, card.memory_bytes, held_bytes, in_service, len(on_card) - in_service, card.read(max_age_s)
         )
 
 

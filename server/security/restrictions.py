@@ -37,15 +37,15 @@ def _http_restriction(key: str, value: str) -> Restriction:
 def _restrictions(
     settings: Sequence[str], option: str, what: str, restriction: Callable[[str, str], Restriction]
 ) -> Mapping[Group, Restriction]:
-    found: dict[Group, Restriction] = {}
+    restrictions: dict[Group, Restriction] = {}
     for setting in settings:
         names, key, value = _parts(setting, option)
         for name in names.split(","):
             group = _group(name, what)
-            if group in found:
+            if group in restrictions:
                 raise StartError(f"restricted {what} '{name}' can not be specified in multiple config groups")
-            found[group] = restriction(key, value)
-    return found
+            restrictions[group] = restriction(key, value)
+    return restrictions
 
 
 def _parts(setting: str, option: str) -> tuple[str, str, str]:

@@ -37,10 +37,10 @@ class BearerTokens:
         """Raises StartError for a file that cannot be read, holds no token or a wrong line."""
         self._path = path
         self._list = WatchedFiles((path,), lambda contents: parse_tokens(contents[0]), self._report)
-        found = self._list.value
-        if found.wrong:
-            raise StartError(f"{path}: {found.wrong[0]}")
-        if not found.digests:
+        tokens = self._list.value
+        if tokens.wrong:
+            raise StartError(f"{path}: {tokens.wrong[0]}")
+        if not tokens.digests:
             raise StartError(f"{path} holds no token, expected one of {_MIN_CHARS} characters or more on a line of its own")
 
     def accept(self, token: str) -> None:

@@ -34,15 +34,15 @@ class Lifetimes:
     def __init__(self, path: Path, pem: bytes) -> None:
         self._path = path
         self._certificates = tuple(validities(pem))
-        self._said = ""
+        self._reported = ""
 
     def check(self) -> None:
         """Log once that one of them is out of its time; cheap, so that every handshake may ask."""
         now = datetime.now(UTC)
         reason = next((text for at, valid in enumerate(self._certificates) if (text := _out_of_time(at, valid, now))), "")
-        if reason and reason != self._said:
+        if reason and reason != self._reported:
             _LOG.warning("%s: %s; clients will refuse it: renew it", self._path, reason)
-        self._said = reason
+        self._reported = reason
 
 
 def _out_of_time(index: int, valid: Validity, now: datetime) -> str:

@@ -53,8 +53,8 @@ def graph(
     """A serialized model."""
     values = [[helper.make_tensor_value_info(n, TYPES[t], list(s)) for n, t, s in side] for side in (inputs, outputs)]
     initializers = [numpy_helper.from_array(array, name) for name, array in (constants or {}).items()]
-    made = helper.make_graph(list(nodes), "g", *values, initializers)
-    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    graph = helper.make_graph(list(nodes), "g", *values, initializers)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     return model.SerializeToString()
 
 
@@ -124,12 +124,12 @@ def share(config: ModelConfig, *outputs: str, **arrays: np.ndarray) -> Share:
 
 def arrays_of(answer: Answer, config: ModelConfig) -> dict[str, np.ndarray]:
     """An answer's outputs by name; BYTES as objects."""
-    found = {}
+    outputs = {}
     for output in answer.outputs:
         data = b"".join(output.chunks)
         assert len(data) == output.size_bytes
-        found[config.outputs[output.position].name] = _array(data, output.datatype).reshape(output.shape)
-    return found
+        outputs[config.outputs[output.position].name] = _array(data, output.datatype).reshape(output.shape)
+    return outputs
 
 
 def _array(data: bytes, datatype: str) -> np.ndarray:

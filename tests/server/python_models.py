@@ -153,12 +153,12 @@ def array_of(data: bytes, datatype: str, shape: tuple[int, ...]) -> np.ndarray:
     """BYTES as objects."""
     if datatype != "BYTES":
         return np.frombuffer(data, DATATYPES[datatype].numpy).reshape(shape)
-    found, at = [], 0
+    elements, at = [], 0
     while at < len(data):
         end = at + 4 + int.from_bytes(data[at : at + 4], "little")
-        found.append(data[at + 4 : end])
+        elements.append(data[at + 4 : end])
         at = end
-    return np.array(found, np.object_).reshape(shape)
+    return np.array(elements, np.object_).reshape(shape)
 
 
 def config_of(config: str, name: str = "m") -> ModelConfig:

@@ -137,8 +137,8 @@ def test_a_directory_without_a_name_is_not_the_working_directory(option: str, ca
     with pytest.raises(SystemExit) as ended:
         parser.parse_args(["--model-repository=models", f"{option}="])
     assert ended.value.code == 2
-    assert f"argument {option}" in (said := capsys.readouterr().err)
-    assert "expected a directory" in said
+    assert f"argument {option}" in (error := capsys.readouterr().err)
+    assert "expected a directory" in error
 
 
 def test_a_group_that_only_one_front_end_restricts_is_named() -> None:

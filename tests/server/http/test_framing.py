@@ -109,9 +109,9 @@ def test_uvicorn_without_the_parts_of_the_bounded_protocol_serves_with_its_own(
     monkeypatch.setattr(logging.getLogger("hypersonic"), "handlers", [])
     with caplog.at_level(logging.WARNING, "hypersonic"), serve() as running:
         assert statuses(running, LIVE + LIVE.replace(b"Host: t", b"Host: t\r\nConnection: close")) == [200, 200]
-    said = [record.getMessage() for record in caplog.records if "uvicorn" in record.getMessage()]
-    assert len(said) == 1
-    assert "has no FlowControl.write_paused: HTTP clients that stop are not cut off" in said[0]
+    warnings = [record.getMessage() for record in caplog.records if "uvicorn" in record.getMessage()]
+    assert len(warnings) == 1
+    assert "has no FlowControl.write_paused: HTTP clients that stop are not cut off" in warnings[0]
 
 
 def test_the_uvicorn_that_is_installed_has_all_the_parts() -> None:

@@ -29,8 +29,8 @@ def running(serve: Serve) -> Iterator[Running]:
 
 @pytest.fixture
 def client(running: Running) -> Iterator[tritonclient.http.InferenceServerClient]:
-    with tritonclient.http.InferenceServerClient(running.http.removeprefix("http://")) as found:
-        yield found
+    with tritonclient.http.InferenceServerClient(running.http.removeprefix("http://")) as http_client:
+        yield http_client
 
 
 def ask(url: str, path: str, method: str = "GET", body: Any = None) -> tuple[int, str]:
@@ -128,9 +128,9 @@ def test_messages_become_json_as_triton_writes_it() -> None:
 
 def test_statistics_are_those_of_grpc(running: Running, client: Any) -> None:
     running.infer(np.ones((5, 3), np.float32))
-    for found in (client.get_inference_statistics("m"), client.get_inference_statistics()):
-        assert [model["name"] for model in found["model_stats"]] == ["m"]
-        model = found["model_stats"][0]
+    for statistics in (client.get_inference_statistics("m"), client.get_inference_statistics()):
+        assert [model["name"] for model in statistics["model_stats"]] == ["m"]
+        model = statistics["model_stats"][0]
         assert (model["inference_count"], model["execution_count"]) == (5, 1)
         assert model["inference_stats"]["success"]["count"] == 1
         assert model["batch_stats"][0]["batch_size"] == 5
@@ -191,8 +191,8 @@ def test_load_and_unload_reach_the_repository(running: Running, client: Any, mon
     ],
 )
 def test_load_requests_that_are_none_are_refused(running: Running, body: Any, status: int, error: str) -> None:
-    found, answer = ask(running.http, "/v2/repository/models/m/load", "POST", body)
-    assert found == status
+    code, answer = ask(running.http, "/v2/repository/models/m/load", "POST", body)
+    assert code == status
     assert error in json.loads(answer)["error"]
 
 
@@ -204,8 +204,8 @@ def test_base64_may_have_line_breaks_and_lack_its_end(running: Running, monkeypa
     text = base64.b64encode(data).decode()
     lines = [text[start : start + 72] for start in range(0, len(text), 72)]
     for written in (text, "\n".join(lines) + "\n", "\r\n".join(lines), text.rstrip("="), "\n".join(lines).rstrip("=") + "\n"):
-        found = ask(running.http, "/v2/repository/models/m/load", "POST", {"parameters": {"config": "{}", "file:1/a": written}})
-        assert found == (200, ""), repr(written[:80])
+        code = ask(running.http, "/v2/repository/models/m/load", "POST", {"parameters": {"config": "{}", "file:1/a": written}})
+        assert code == (200, ""), repr(written[:80])
         assert came.pop() == data, repr(written[:80])
     for nothing in ("", "\r\n"):
         ask(running.http, "/v2/repository/models/m/load", "POST", {"parameters": {"config": "{}", "file:1/a": nothing}})
@@ -235,8 +235,8 @@ def test_a_body_of_control_is_bounded_too(serve: Serve) -> None:
     ],
 )
 def test_registrations_are_refused_in_tritons_words(running: Running, body: Any, status: int, error: str) -> None:
-    found, answer = ask(running.http, "/v2/systemsharedmemory/region/r/register", "POST", body)
-    assert found == status
+    code, answer = ask(running.http, "/v2/systemsharedmemory/region/r/register", "POST", body)
+    assert code == status
     assert error in json.loads(answer)["error"]
 
 

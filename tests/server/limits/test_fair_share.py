@@ -113,8 +113,8 @@ def by_http(running: Running, model: str) -> list[float]:
     body = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 3], "data": X.tolist()}]}
     request = urllib.request.Request(f"{running.http}/v2/models/{model}/infer", json.dumps(body).encode())
     with urllib.request.urlopen(request, timeout=20) as answer:
-        found: list[float] = json.load(answer)["outputs"][0]["data"]
-        return found
+        values: list[float] = json.load(answer)["outputs"][0]["data"]
+        return values
 
 
 def waiting(running: Running, model: str = "hung") -> int:

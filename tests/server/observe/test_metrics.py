@@ -95,87 +95,87 @@ def samples(running: Running) -> dict[str, float]:
 
 
 def families(text: str) -> dict[str, tuple[str, str]]:
-    found = re.findall(r"# HELP (\S+) (.*)\n# TYPE (\S+) (\w+)\n", text)
-    assert all(name == again for name, _, again, _ in found)
-    return {name: (kind, help_text) for name, help_text, _, kind in found}
+    heads = re.findall(r"# HELP (\S+) (.*)\n# TYPE (\S+) (\w+)\n", text)
+    assert all(name == again for name, _, again, _ in heads)
+    return {name: (kind, help_text) for name, help_text, _, kind in heads}
 
 
 def test_tritons_families_are_there_under_their_names_types_and_texts_in_their_order(serve: Serve) -> None:
     with serve() as running:
-        found = families(exposition(running))
-    assert {name: found.get(name) for name in TRITON} == TRITON
-    order = [name for name in found if name in TRITON]
+        exposed = families(exposition(running))
+    assert {name: exposed.get(name) for name in TRITON} == TRITON
+    order = [name for name in exposed if name in TRITON]
     assert [name for name in order if name.startswith("nv_inference")] == [n for n in TRITON if n.startswith("nv_inference")]
-    assert not found.keys() & {*SUMMARIES, *CACHE}
+    assert not exposed.keys() & {*SUMMARIES, *CACHE}
 
 
 def test_every_series_is_there_at_zero_from_load(serve: Serve) -> None:
     with serve(Script(instances=2)) as running:
-        found = samples(running)
+        values = samples(running)
     for name in (
         *("request_success", "count", "exec_count", "request_duration_us", "queue_duration_us"),
         *("compute_input_duration_us", "compute_infer_duration_us", "compute_output_duration_us"),
     ):
-        assert found[f"nv_inference_{name}{{{MODEL}}}"] == 0
-    assert found[f"nv_inference_pending_request_count{{{LOOSE}}}"] == 0
-    assert found[f"nv_model_load_duration_secs{{{LOOSE}}}"] >= 0
+        assert values[f"nv_inference_{name}{{{MODEL}}}"] == 0
+    assert values[f"nv_inference_pending_request_count{{{LOOSE}}}"] == 0
+    assert values[f"nv_model_load_duration_secs{{{LOOSE}}}"] >= 0
     for reason in ("REJECTED", "CANCELED", "BACKEND", "OTHER"):
-        assert found[f'nv_inference_request_failure{{gpu_uuid="FPGA-test",model="m",reason="{reason}",version="1"}}'] == 0
+        assert values[f'nv_inference_request_failure{{gpu_uuid="FPGA-test",model="m",reason="{reason}",version="1"}}'] == 0
     for phase in ("request", "queue", "compute_input", "compute_infer", "compute_output"):
         name = f"nv_inference_{phase}_duration_histogram_us"
-        assert found[f'{name}_bucket{{{MODEL},le="50"}}'] == found[f'{name}_bucket{{{MODEL},le="+Inf"}}'] == 0
-        assert found[f"{name}_count{{{MODEL}}}"] == found[f"{name}_sum{{{MODEL}}}"] == 0
+        assert values[f'{name}_bucket{{{MODEL},le="50"}}'] == values[f'{name}_bucket{{{MODEL},le="+Inf"}}'] == 0
+        assert values[f"{name}_count{{{MODEL}}}"] == values[f"{name}_sum{{{MODEL}}}"] == 0
     for unit in ("sum_1", "sum_2"):
         labels = f'{{compute_unit="{unit}",{MODEL}}}'
         for name in ("busy_cycles_total", "runs_total", "timeouts_total", "revived_total", "busy_seconds_total", "busy_ratio"):
-            assert found[f"fpga_compute_unit_{name}{labels}"] == 0
-        assert found[f"fpga_compute_unit_in_service{labels}"] == 1
-    assert found['nv_gpu_utilization{gpu_uuid="FPGA-test"}'] == 0
+            assert values[f"fpga_compute_unit_{name}{labels}"] == 0
+        assert values[f"fpga_compute_unit_in_service{labels}"] == 1
+    assert values['nv_gpu_utilization{gpu_uuid="FPGA-test"}'] == 0
     for name in ("requests_in_flight", "bytes_in_flight", "requests_refused_total"):
-        assert found[f"hypersonic_server_{name}"] == 0
-    assert (found["hypersonic_ready"], found[f"hypersonic_model_in_service{{{LOOSE}}}"]) == (1, 1)
+        assert values[f"hypersonic_server_{name}"] == 0
+    assert (values["hypersonic_ready"], values[f"hypersonic_model_in_service{{{LOOSE}}}"]) == (1, 1)
 
 
 def test_counters_are_the_statistics(serve: Serve) -> None:
     with serve() as running:
         for _ in range(3):
             running.infer(np.ones((5, 3), np.float32))
-        found = samples(running)
+        values = samples(running)
     labels = f"{{{MODEL}}}"
-    assert found[f"nv_inference_request_success{labels}"] == 3
-    assert found[f"nv_inference_count{labels}"] == 15
-    assert found[f"nv_inference_exec_count{labels}"] == 3
-    assert found[f"nv_inference_request_duration_us{labels}"] >= found[f"nv_inference_compute_infer_duration_us{labels}"]
-    assert found[f'fpga_compute_unit_runs_total{{compute_unit="sum_1",{MODEL}}}'] == 3
-    assert found[f'fpga_compute_unit_busy_cycles_total{{compute_unit="sum_1",{MODEL}}}'] == 30
+    assert values[f"nv_inference_request_success{labels}"] == 3
+    assert values[f"nv_inference_count{labels}"] == 15
+    assert values[f"nv_inference_exec_count{labels}"] == 3
+    assert values[f"nv_inference_request_duration_us{labels}"] >= values[f"nv_inference_compute_infer_duration_us{labels}"]
+    assert values[f'fpga_compute_unit_runs_total{{compute_unit="sum_1",{MODEL}}}'] == 3
+    assert values[f'fpga_compute_unit_busy_cycles_total{{compute_unit="sum_1",{MODEL}}}'] == 30
 
 
 def test_a_histogram_has_every_request_once_and_its_sum_is_the_counters(serve: Serve) -> None:
     with serve(Script(run_s=0.02)) as running:
         for _ in range(3):
             running.infer(np.ones((5, 3), np.float32))
-        found = samples(running)
+        values = samples(running)
     name = "nv_inference_request_duration_histogram_us"
     bucket = re.compile(re.escape(f'{name}_bucket{{{MODEL},le="') + r'(.*)"\}')
-    cumulative = {float(m[1].replace("+Inf", "inf")): v for key, v in found.items() if (m := bucket.fullmatch(key))}
+    cumulative = {float(m[1].replace("+Inf", "inf")): v for key, v in values.items() if (m := bucket.fullmatch(key))}
     assert list(cumulative) == sorted(cumulative)
     assert list(cumulative.values()) == sorted(cumulative.values())
     assert (cumulative[10_000.0], cumulative[10_000_000.0], cumulative[math.inf]) == (0, 3, 3)
-    assert found[f"{name}_count{{{MODEL}}}"] == 3
-    assert abs(found[f"{name}_sum{{{MODEL}}}"] - found[f"nv_inference_request_duration_us{{{MODEL}}}"]) <= 1
+    assert values[f"{name}_count{{{MODEL}}}"] == 3
+    assert abs(values[f"{name}_sum{{{MODEL}}}"] - values[f"nv_inference_request_duration_us{{{MODEL}}}"]) <= 1
 
 
 def test_summaries_come_with_their_option_and_know_the_last_minute(serve: Serve) -> None:
     with serve(metrics_config=("summary_latencies=true", "summary_quantiles=0.5:0.05,0.99:0.001")) as running:
         before = samples(running)
         running.infer(np.ones((5, 3), np.float32))
-        text, found = exposition(running), samples(running)
+        text, values = exposition(running), samples(running)
     assert {name: families(text).get(name) for name in SUMMARIES} == {n: ("summary", t) for n, t in SUMMARIES.items()}
     name = f"nv_inference_request_summary_us{{{MODEL}"
     assert math.isnan(before[f'{name},quantile="0.5"}}'])
-    assert found[f'{name},quantile="0.5"}}'] == found[f'{name},quantile="0.99"}}'] > 0
-    assert found[f"nv_inference_request_summary_us_count{{{MODEL}}}"] == 1
-    sums = found[f"nv_inference_request_summary_us_sum{{{MODEL}}}"], found[f"nv_inference_request_duration_us{{{MODEL}}}"]
+    assert values[f'{name},quantile="0.5"}}'] == values[f'{name},quantile="0.99"}}'] > 0
+    assert values[f"nv_inference_request_summary_us_count{{{MODEL}}}"] == 1
+    sums = values[f"nv_inference_request_summary_us_sum{{{MODEL}}}"], values[f"nv_inference_request_duration_us{{{MODEL}}}"]
     assert sums[0] == sums[1]
 
 
@@ -190,16 +190,16 @@ def test_summaries_come_with_their_option_and_know_the_last_minute(serve: Serve)
 )
 def test_what_is_switched_off_is_not_there(serve: Serve, options: dict[str, Any], gone: tuple[str, ...], kept: str) -> None:
     with serve(**options) as running:
-        found = families(exposition(running))
-    assert not [name for name in found if name.startswith(gone)]
-    assert kept in found
+        exposed = families(exposition(running))
+    assert not [name for name in exposed if name.startswith(gone)]
+    assert kept in exposed
 
 
 def test_a_model_that_asks_for_a_cache_has_its_counters(serve: Serve, tmp_path: Path) -> None:
     write_model(tmp_path / "models", config="response_cache { enable: true }")
     with serve(repository=tmp_path / "models") as running:
-        found = samples(running)
-    assert [found[f"{name}{{{MODEL}}}"] for name in CACHE] == [0] * len(CACHE)
+        values = samples(running)
+    assert [values[f"{name}{{{MODEL}}}"] for name in CACHE] == [0] * len(CACHE)
 
 
 def test_metric_tags_become_labels(serve: Serve, tmp_path: Path) -> None:
@@ -226,9 +226,9 @@ def test_a_model_with_a_run_in_flight_counts_as_busy_and_waiting_requests_as_pen
         script.gate.set()
         for thread in threads:
             thread.join()
-        found = samples(running)
-    assert found[f'fpga_compute_unit_busy_seconds_total{{compute_unit="sum_1",{MODEL}}}'] > 0
-    assert found[f"nv_inference_pending_request_count{{{LOOSE}}}"] == 0
+        values = samples(running)
+    assert values[f'fpga_compute_unit_busy_seconds_total{{compute_unit="sum_1",{MODEL}}}'] > 0
+    assert values[f"nv_inference_pending_request_count{{{LOOSE}}}"] == 0
 
 
 def test_a_hung_compute_unit_shows(serve: Serve) -> None:
@@ -237,13 +237,13 @@ def test_a_hung_compute_unit_shows(serve: Serve) -> None:
             running.infer(np.ones((5, 3), np.float32))
         # tried on both, the request is answered before it is known that neither can be brought back
         deadline = time.monotonic() + 30
-        while (found := samples(running))[f"hypersonic_model_in_service{{{LOOSE}}}"]:
+        while (values := samples(running))[f"hypersonic_model_in_service{{{LOOSE}}}"]:
             assert time.monotonic() < deadline
             time.sleep(0.02)
     units = [f'{{compute_unit="sum_{n}",{MODEL}}}' for n in (1, 2)]
-    assert sum(found[f"fpga_compute_unit_timeouts_total{unit}"] for unit in units) == 2
-    assert [found[f"fpga_compute_unit_in_service{unit}"] for unit in units] == [0, 0]
-    assert (found["hypersonic_ready"], found[f"hypersonic_model_in_service{{{LOOSE}}}"]) == (0, 0)
+    assert sum(values[f"fpga_compute_unit_timeouts_total{unit}"] for unit in units) == 2
+    assert [values[f"fpga_compute_unit_in_service{unit}"] for unit in units] == [0, 0]
+    assert (values["hypersonic_ready"], values[f"hypersonic_model_in_service{{{LOOSE}}}"]) == (0, 0)
 
 
 def test_the_exposition_is_well_formed(serve: Serve) -> None:
@@ -299,6 +299,6 @@ def test_a_decoupled_models_first_answer_is_in_the_histogram_of_first_responses(
                 client.async_stream_infer("m", [tensor(np.ones((2, 3), np.float32))])
             assert [answers.get(timeout=30) for _ in range(4)] == [None] * 4
             client.stop_stream()
-        found = samples(running)
+        values = samples(running)
     assert before[f"{name}_count{{{MODEL}}}"] == before[f'{name}_bucket{{{MODEL},le="100"}}'] == 0
-    assert found[f"{name}_count{{{MODEL}}}"] == found[f'{name}_bucket{{{MODEL},le="5000"}}'] == 2
+    assert values[f"{name}_count{{{MODEL}}}"] == values[f'{name}_bucket{{{MODEL},le="5000"}}'] == 2

@@ -49,13 +49,13 @@ def test_the_page_lists_exactly_what_there_is(serve: Serve, tmp_path: Path) -> N
     card = Card("FPGA-1", "u250", 1 << 30, 0, lambda _max_age_s: readings)
     with serve(Script(card=card), repository=tmp_path / "models") as running:
         running.infer(np.ones((5, 3), np.float32))
-        found = families(running)
+        exposed = families(running)
     listed = page()
-    assert listed.keys() == found.keys()
-    assert {name: row.text for name, row in listed.items()} == {name: family.help for name, family in found.items()}
-    assert {name: row.kind for name, row in listed.items()} == {name: family.kind for name, family in found.items()}
-    used = {name: frozenset(label for sample in family.samples for label in sample.labels) for name, family in found.items()}
-    assert {name: labels for name, labels in used.items() if found[name].samples and labels != listed[name].labels} == {}
+    assert listed.keys() == exposed.keys()
+    assert {name: row.text for name, row in listed.items()} == {name: family.help for name, family in exposed.items()}
+    assert {name: row.kind for name, row in listed.items()} == {name: family.kind for name, family in exposed.items()}
+    used = {name: frozenset(label for sample in family.samples for label in sample.labels) for name, family in exposed.items()}
+    assert {name: labels for name, labels in used.items() if exposed[name].samples and labels != listed[name].labels} == {}
 
 
 def test_the_shipped_rules_ask_only_for_what_there_is() -> None:

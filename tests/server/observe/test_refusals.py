@@ -37,9 +37,9 @@ def scraped(running: Running) -> dict[str, float]:
 def refused(running: Running) -> dict[tuple[str, str], float]:
     """(protocol, reason) -> calls, of those there were."""
     label = re.compile(r'hypersonic_calls_refused_total\{protocol="(\w+)",reason="(\w+)"\}')
-    found = {match.groups(): value for name, value in scraped(running).items() if (match := label.fullmatch(name))}
-    assert found.keys() == {(str(protocol), str(reason)) for protocol in Protocol for reason in Refusal}
-    return {(protocol, reason): value for (protocol, reason), value in found.items() if value}
+    counts = {match.groups(): value for name, value in scraped(running).items() if (match := label.fullmatch(name))}
+    assert counts.keys() == {(str(protocol), str(reason)) for protocol in Protocol for reason in Refusal}
+    return {(protocol, reason): value for (protocol, reason), value in counts.items() if value}
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
@@ -87,9 +87,9 @@ def test_what_a_model_refuses_or_fails_is_the_models(serve: Serve) -> None:
     with serve(Script(fail_runs={1})) as running:
         with pytest.raises(InferenceServerException, match="run 1 failed"):
             running.infer(X)
-        found = scraped(running)
+        values = scraped(running)
         assert refused(running) == {}
-    assert found['nv_inference_request_failure{gpu_uuid="FPGA-test",model="m",reason="BACKEND",version="1"}'] == 1
+    assert values['nv_inference_request_failure{gpu_uuid="FPGA-test",model="m",reason="BACKEND",version="1"}'] == 1
 
 
 def test_a_full_queue_is_the_models_and_a_model_out_of_service_is_not(serve: Serve) -> None:

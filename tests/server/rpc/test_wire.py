@@ -141,8 +141,8 @@ def test_parameters_and_another_datatype_arrive_as_they_were_given(parameters: d
     wire = frame.fill("", [Output(0, "INT32", (1,), (b"1234",), 4)], parameters, {0: parameters})
     message = ModelInferResponse.FromString(wire)
     assert (message.outputs[0].name, message.outputs[0].datatype) == ("y", "INT32")
-    for found in (message.parameters, message.outputs[0].parameters):
-        assert {key: getattr(value, value.WhichOneof("parameter_choice")) for key, value in found.items()} == parameters
+    for sent in (message.parameters, message.outputs[0].parameters):
+        assert {key: getattr(value, value.WhichOneof("parameter_choice")) for key, value in sent.items()} == parameters
 
 
 @given(TEXT, TEXT)

@@ -34,25 +34,25 @@ def verdict(data: bytes) -> str:
         with pytest.raises(InvalidRequestError, match="Unable to parse request"):
             split(data)
         return "refused"
-    found, raw = split(data)
+    header, raw = split(data)
     assert [bytes(content) for content in raw] == list(expected.raw_input_contents)
     expected.ClearField("raw_input_contents")
-    found.DiscardUnknownFields()
+    header.DiscardUnknownFields()
     expected.DiscardUnknownFields()
-    assert found.SerializeToString(deterministic=True) == expected.SerializeToString(deterministic=True)
+    assert header.SerializeToString(deterministic=True) == expected.SerializeToString(deterministic=True)
     return "read"
 
 
 def run(random: Random) -> str:
     """One case, through the reader and on to what it is for: every byte string is an answer or a ServerError."""
     data = damaged(random)
-    found = verdict(data)
-    if found == "read":
+    outcome = verdict(data)
+    if outcome == "read":
         try:
             to_infer_request(*split(data))
         except ServerError:
             return "refused by its contents"
-    return found
+    return outcome
 
 
 @settings(max_examples=300)
@@ -62,8 +62,8 @@ def test_damaged_messages_are_judged_and_read_as_the_library_does(random: Random
 
 
 def test_a_few_thousand_seeds_are_judged_as_the_library_judges_them() -> None:
-    found = Counter(run(Random(seed)) for seed in range(5000))
-    assert min(found["read"], found["refused"], found["refused by its contents"]) > 300, found
+    outcomes = Counter(run(Random(seed)) for seed in range(5000))
+    assert min(outcomes["read"], outcomes["refused"], outcomes["refused by its contents"]) > 300, outcomes
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS[:-1], ids=lambda mutation: mutation.__name__)
@@ -180,5 +180,5 @@ def test_a_large_typed_tensor_is_read() -> None:
 def test_a_large_parameter_beside_raw_contents_is_read() -> None:
     request = ModelInferRequest(model_name="m", raw_input_contents=[b"x" * 10, b"y"])
     request.parameters["k"].string_param = "v" * 100_000
-    found, raw = split(request.SerializeToString())
-    assert ([bytes(content) for content in raw], found.parameters["k"].string_param) == ([b"x" * 10, b"y"], "v" * 100_000)
+    header, raw = split(request.SerializeToString())
+    assert ([bytes(content) for content in raw], header.parameters["k"].string_param) == ([b"x" * 10, b"y"], "v" * 100_000)

@@ -59,7 +59,7 @@ def _contents(random: Random, contents: object) -> None:
 
 def records(wire: bytes) -> list[tuple[int, int, int]]:
     """(start, first byte of the body, end) of each length-delimited field, as long as the message is well-formed."""
-    found, at = [], 0
+    fields, at = [], 0
     while at < len(wire):
         tag, body = _read_varint(wire, at)
         if tag & 7 != 2:
@@ -67,9 +67,9 @@ def records(wire: bytes) -> list[tuple[int, int, int]]:
         size, body = _read_varint(wire, body)
         if body + size > len(wire):
             break
-        found.append((at, body, body + size))
+        fields.append((at, body, body + size))
         at = body + size
-    return found
+    return fields
 
 
 def _read_varint(wire: bytes, at: int) -> tuple[int, int]:

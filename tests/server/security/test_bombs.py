@@ -80,8 +80,8 @@ def by_http(server: Program, model: str, shape: list[int], data: bytes) -> tuple
 
 def posted(server: Program, model: str, body: bytes, headers: Mapping[str, str] | None = None) -> tuple[int, str]:
     """(status, error or body)."""
-    status, found, _ = fetch(f"http://{server.ports['HTTPService']}/v2/models/{model}/infer", body, headers)
-    return status, found["error"] if status != 200 else str(found)
+    status, answer, _ = fetch(f"http://{server.ports['HTTPService']}/v2/models/{model}/infer", body, headers)
+    return status, answer["error"] if status != 200 else str(answer)
 
 
 # compression
@@ -146,8 +146,8 @@ def many(what: str, count: int = 10**6) -> bytes:
 def test_a_million_of_anything_is_refused(server: Program, what: str, status: int, reason: str) -> None:
     text = many(what)
     assert len(text) < LIMIT_BYTES
-    found, error = posted(server, "floats", text)
-    assert (found, reason in error) == (status, True), error
+    code, error = posted(server, "floats", text)
+    assert (code, reason in error) == (status, True), error
 
 
 @pytest.mark.parametrize(
@@ -191,8 +191,8 @@ def test_a_huge_shape_of_nothing_is_refused(server: Program, model: str, shape: 
     text = (
         f"input 'x' for model '{model}' has shape {str(shape).replace(' ', '')}; expected dimensions that, but for those of 0,"
     )
-    for code, found in (by_grpc(server, model, shape, b""), by_http(server, model, shape, b"")):
-        assert (code in ("INVALID_ARGUMENT", 400), text in found) == (True, True), found
+    for code, error in (by_grpc(server, model, shape, b""), by_http(server, model, shape, b"")):
+        assert (code in ("INVALID_ARGUMENT", 400), text in error) == (True, True), error
     assert by_grpc(server, model, [0, 2**31 - 1], b"") == ("OK", "")
 
 

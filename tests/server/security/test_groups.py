@@ -113,12 +113,12 @@ def tell_the_group(route: GroupRoute) -> None:
 def applications(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Starlette]:
     """Both applications of a server, behind POLICY; their routes tell their groups."""
     with serving(tmp_path_factory.mktemp("served"))() as running:
-        found = dict(running.server.applications)
-    for app in found.values():
+        applications = dict(running.server.applications)
+    for app in applications.values():
         for route in app.routes:
             tell_the_group(route)  # type: ignore[arg-type]
         protect(app, POLICY)
-    return found
+    return applications
 
 
 @pytest.mark.parametrize(
@@ -234,8 +234,8 @@ def test_no_rpc_is_served_that_was_not_judged_as_its_own_group(name: str) -> Non
     handler = grpc.unary_unary_rpc_method_handler(lambda data, _context: data)
     service = GenericHandler({method: handler for method in RPCS if method.startswith("/inference")})
     judged: list[str] = []
-    found = protect_rpcs(service, POLICY, lambda error: judged.append(str(error))).service(Details)  # type: ignore[arg-type]
-    assert found is not handler
-    assert judged == ([] if found is None else [str(RPCS[name])])
+    guarded = protect_rpcs(service, POLICY, lambda error: judged.append(str(error))).service(Details)  # type: ignore[arg-type]
+    assert guarded is not handler
+    assert judged == ([] if guarded is None else [str(RPCS[name])])
     Details.invocation_metadata = tuple((key.decode(), value.decode()) for key, value in KEYS)  # type: ignore[assignment]
-    assert protect_rpcs(service, POLICY).service(Details) is (None if found is None else handler)  # type: ignore[arg-type]
+    assert protect_rpcs(service, POLICY).service(Details) is (None if guarded is None else handler)  # type: ignore[arg-type]

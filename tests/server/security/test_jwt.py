@@ -74,7 +74,7 @@ def tokens(jwks: Path) -> JsonWebTokens:
 
 
 @pytest.mark.parametrize(
-    "made",
+    "make_token",
     [
         token,
         lambda: token(kid=None),
@@ -87,8 +87,8 @@ def tokens(jwks: Path) -> JsonWebTokens:
         lambda: token(nbf=int(time.time()) + 10),
     ],
 )
-def test_a_good_token_is_accepted(tokens: JsonWebTokens, made: Callable[[], str]) -> None:
-    given = made()
+def test_a_good_token_is_accepted(tokens: JsonWebTokens, make_token: Callable[[], str]) -> None:
+    given = make_token()
     tokens.accept(given)
     tokens.accept(given)
 
@@ -147,9 +147,9 @@ REFUSED: list[tuple[str, Callable[[], str]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "made"), REFUSED, ids=range(len(REFUSED)))
-def test_every_other_token_is_refused_with_envoys_text(tokens: JsonWebTokens, text: str, made: Callable[[], str]) -> None:
-    given = made()
+@pytest.mark.parametrize(("text", "make_token"), REFUSED, ids=range(len(REFUSED)))
+def test_every_other_token_is_refused_with_envoys_text(tokens: JsonWebTokens, text: str, make_token: Callable[[], str]) -> None:
+    given = make_token()
     for _ in range(2):
         with pytest.raises(AuthorisationError) as error:
             tokens.accept(given)
@@ -351,8 +351,8 @@ def test_both_front_ends_take_the_same_tokens(serve: Serve, jwks: Path, tmp_path
     with serve(**options) as running, grpc.insecure_channel(running.grpc) as channel:
         for value, code, status, text in rows:
             assert call(channel, method, metadata=(("authorization", value),) if value else ()) == (code, text)
-            found, body, _ = fetch(f"{running.http}/v2", headers={"authorization": value} if value else {})
-            assert found == status
+            http_code, body, _ = fetch(f"{running.http}/v2", headers={"authorization": value} if value else {})
+            assert http_code == status
             assert not text or body == {"error": text}
 
 

@@ -184,9 +184,9 @@ def test_files_that_do_not_belong_together_are_said_at_start(certificates: Certi
 )
 def test_files_that_have_no_effect_are_named_at_start(options: dict[str, object], texts: list[str]) -> None:
     files = {f"grpc_{name}": name for name in ("server_cert", "server_key", "root_cert")}
-    said = [text for _, text in advice(Options((Path(),), **{**files, **options}))]  # type: ignore[arg-type]
-    assert len(said) == len(texts)
-    assert all(line.startswith(text) for line, text in zip(said, texts, strict=True)), said
+    lines = [text for _, text in advice(Options((Path(),), **{**files, **options}))]  # type: ignore[arg-type]
+    assert len(lines) == len(texts)
+    assert all(line.startswith(text) for line, text in zip(lines, texts, strict=True)), lines
 
 
 def test_grpc_in_the_clear_beside_https_is_named_at_start() -> None:
