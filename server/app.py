@@ -52,7 +52,7 @@ from hypersonic.server.rpc.servicer import Servicer
 from hypersonic.server.scheduling.model import ScheduledModel
 from hypersonic.server.security import asgi, tls
 from hypersonic.server.security.groups import Group
-from hypersonic.server.security.policies import control_of, every_port_guards, policies
+from hypersonic.server.security.policies import every_port_guards, model_control, policies
 from hypersonic.server.service.inference import InferenceService
 from hypersonic.server.service.operations import Operations
 from hypersonic.server.service.refusals import Protocol
@@ -93,8 +93,11 @@ class Server:
         known = backends if backends is not None else self._backends()
         self._custom_metrics = [backend.families for backend in known.values() if isinstance(backend, Measuring)]
         self.repository = ModelRepository(
-            *(opts.model_repository, known, ScheduledModel, self._lost),
-            control=control_of(opts, self._policies),
+            opts.model_repository,
+            known,
+            ScheduledModel,
+            self._lost,
+            control=model_control(opts, self._policies),
             ensembles=self._ensemble,
             metrics=self._metrics_config,
         )
@@ -129,8 +132,8 @@ class Server:
         def lookup(name: str, version: str) -> Model:  # the backends are older than the repository
             return self.repository.model(name, version)
 
-        links = self.options.control.links(self.options.model_repository)
-        python = PythonBackend(infer_by(lookup), load_timeout_s=self.options.control.load_timeout_s, links=links)
+        links = self.options.model_control.links(self.options.model_repository)
+        python = PythonBackend(infer_by(lookup), load_timeout_s=self.options.model_control.load_timeout_s, links=links)
         return {"fpga": FpgaBackend(links=links), "onnxruntime": OnnxRuntimeBackend(links), "python": python}
 
     def _ensemble(self, config: ModelConfig, version: int, repository: ModelRepository) -> Model:

@@ -106,7 +106,7 @@ class Options:
     trusted_proxies: tuple[str, ...] = ()
 
     @property
-    def control(self) -> ModelControlOptions:
+    def model_control(self) -> ModelControlOptions:
         """Who decides what is loaded."""
         return ModelControlOptions(
             ModelControlMode(self.model_control_mode),

@@ -19,7 +19,7 @@ _REGION_FIELDS = ("key", "byte_size")
 
 
 def document_of(body: memoryview) -> Any:
-    """A control body; an empty one is an empty object."""
+    """The body of a call besides inference; an empty one is an empty object."""
     return jsontext.parse(body) if len(body) else {}
 
 

@@ -37,7 +37,7 @@ from hypersonic.server.tracing.settings import TraceControl
 _LOG = logging.getLogger(__name__)
 _OURS = (BackendError, ModelLoadError)
 _MOST_ERROR_CHARACTERS = 4096
-_CONTROL_THREADS = 4
+_OPERATION_THREADS = 4
 #: a body of base64 is copied, decoded as text and as base64, and copied into a message
 _JSON_GROWTH = 5
 #: calls that wait for a model: it is loaded, or its metadata are asked for while it is replaced
@@ -102,12 +102,12 @@ def inference_app(
 
 
 class _Bodies:
-    """Control calls: their bodies read within the same bounds as those of inference, the work done on threads of its own."""
+    """Calls besides inference: their bodies read within the same bounds as those of inference, the work done on threads."""
 
     def __init__(self, service: InferenceService, limits: HttpLimits) -> None:
         self._service = service
         self._limits = limits
-        self._pool = ThreadPoolExecutor(_CONTROL_THREADS, thread_name_prefix="http-control")
+        self._pool = ThreadPoolExecutor(_OPERATION_THREADS, thread_name_prefix="http-control")
         self._patient = FairPool(_PATIENT_THREADS, "http-patient")
 
     async def __call__(self, request: Request, work: Callable[[Any], Any], model: str = "") -> Any:

@@ -19,7 +19,7 @@ class Limits:
     """Per request. typed_elements and string_elements: of all its typed contents together. fields: of protobuf, of any kind,
     beside string_elements, each of which is a field.
 
-    control_bytes: of a message that carries no tensors and no files.
+    operation_bytes: of a message that carries no tensors and no files.
     """
 
     inputs: int = 1024
@@ -30,7 +30,7 @@ class Limits:
     string_elements: int = 2**20
     fields: int = 2**20
     uncounted_bytes: int = 65_536
-    control_bytes: int = 2**20
+    operation_bytes: int = 2**20
 
     @classmethod
     def of_strings(cls, elements: int) -> Self:
@@ -110,13 +110,13 @@ def check_wire(data: bytes, limits: Limits = LIMITS) -> int:
     return _NUMBER_BYTES * numbers + _STRING_BYTES * strings + (2 * len(data) if strings else 0)
 
 
-def check_control(data: bytes, *, carries_files: bool, limits: Limits = LIMITS) -> None:
+def check_operation(data: bytes, *, carries_files: bool, limits: Limits = LIMITS) -> None:
     """A serialized request of any other RPC. carries_files: RepositoryModelLoad. Raises InvalidRequestError."""
     if carries_files:
         for count, _ in enumerate(_fields(data, 0, len(data), iter(range(limits.all_fields)))):
             check_count(count, limits.parameters + 2, "parameters")  # beside them there are two names
-    elif len(data) > limits.control_bytes:
-        raise InvalidRequestError(f"the request has {len(data)} bytes, expected at most {limits.control_bytes}")
+    elif len(data) > limits.operation_bytes:
+        raise InvalidRequestError(f"the request has {len(data)} bytes, expected at most {limits.operation_bytes}")
 
 
 def _count(data: bytes, most: Mapping[str, int]) -> Mapping[str, float]:

@@ -18,7 +18,7 @@ from tritonclient.grpc import service_pb2
 from hypersonic.server.errors import BackendError, BudgetError, InvalidRequestError, ServerError
 from hypersonic.server.inference.unary import Unary
 from hypersonic.server.limits.admission import Admission
-from hypersonic.server.limits.message import LIMITS, check_control
+from hypersonic.server.limits.message import LIMITS, check_operation
 from hypersonic.server.limits.threads import RESERVE, FairPool
 from hypersonic.server.rpc.servicer import Servicer
 from hypersonic.server.rpc.stream import open_stream
@@ -123,7 +123,7 @@ def _operation(
 
     def handle(data: bytes, call: RpcCall) -> bytes | Unary:
         with ExitStack() as held:
-            if len(data) > LIMITS.control_bytes:  # the files of a model
+            if len(data) > LIMITS.operation_bytes:  # the files of a model
                 held.enter_context(service.admitted(len(data), call.client))
             request = _parsed(data, request_type)
             if patient is not None:
@@ -161,7 +161,7 @@ def _submitted(patient: FairPool, method: Callable[[], Any], model: str, held: E
 
 def _parsed(data: bytes, request_type: Any) -> Any:
     """Raises InvalidRequestError."""
-    check_control(data, carries_files=request_type is service_pb2.RepositoryModelLoadRequest)
+    check_operation(data, carries_files=request_type is service_pb2.RepositoryModelLoadRequest)
     try:
         return request_type.FromString(data)
     except DecodeError as error:

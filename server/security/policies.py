@@ -44,9 +44,9 @@ def every_port_guards(options: Options, asked: Policies, group: Group) -> bool:
     return by_grpc and by_http
 
 
-def control_of(options: Options, asked: Policies) -> ModelControlOptions:
+def model_control(options: Options, asked: Policies) -> ModelControlOptions:
     """The options' model control: whom load requests come from decides whether they may bring python code."""
-    control = options.control
+    control = options.model_control
     allowed = control.override.allow_python or every_port_guards(options, asked, Group.MODEL_REPOSITORY)
     return replace(control, override=replace(control.override, allow_python=allowed))
 

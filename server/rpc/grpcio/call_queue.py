@@ -40,7 +40,8 @@ import grpc
 from hypersonic.server.limits.budget import Budget
 from hypersonic.server.limits.peers import Peers
 from hypersonic.server.limits.slow_clients import Fault, SlowClients
-from hypersonic.server.rpc.grpcio.direct_call import DirectCall, cygrpc
+from hypersonic.server.rpc.grpcio.core import cygrpc
+from hypersonic.server.rpc.grpcio.direct_call import DirectCall
 
 _LOG = logging.getLogger(__name__)
 #: threads that wait for events though no handler runs; more would only get in each other's way

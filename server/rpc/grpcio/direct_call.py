@@ -7,18 +7,16 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any, NamedTuple
 
 import grpc
 
 from hypersonic.server.limits.slow_clients import Fault, SlowClients
 from hypersonic.server.rpc.failures import cut_off_status
+from hypersonic.server.rpc.grpcio.core import cygrpc
 from hypersonic.server.rpc.transport import Metadata, traceparent_of
 
 _LOG = logging.getLogger(__name__)
-#: gRPC core as Cython shows it; it has no type hints
-cygrpc: Any = import_module("grpc._cython.cygrpc")
 _NO_FLAGS = 0
 _ALGORITHMS = {
     grpc.Compression.NoCompression: "identity",

@@ -17,7 +17,7 @@ from typing import Any, cast
 import grpc
 
 from hypersonic.server.errors import AuthorisationError
-from hypersonic.server.rpc.grpcio.servicer_call import to_grpc
+from hypersonic.server.rpc.grpcio.core import to_grpc
 from hypersonic.server.security.policy import Headers, Policy, authorise_rpc
 from hypersonic.server.status_codes import grpc_status
 

@@ -13,8 +13,9 @@ import grpc
 from hypersonic.server.errors import ServerError
 from hypersonic.server.inference.unary import Unary
 from hypersonic.server.rpc.failures import ending
+from hypersonic.server.rpc.grpcio.core import to_grpc
 from hypersonic.server.rpc.grpcio.direct_call import DirectCall, Reply
-from hypersonic.server.rpc.grpcio.servicer_call import ServicerCall, ServicerStreamCall, to_grpc
+from hypersonic.server.rpc.grpcio.servicer_call import ServicerCall, ServicerStreamCall
 from hypersonic.server.rpc.transport import MethodGroup, StreamMethod, UnaryMethod
 from hypersonic.server.status_codes import GrpcStatus
 

@@ -7,18 +7,10 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import grpc
-
+from hypersonic.server.rpc.grpcio.core import to_grpc
 from hypersonic.server.rpc.grpcio.stream_requests import StreamRequests
 from hypersonic.server.rpc.transport import Arrived, Metadata, traceparent_of
 from hypersonic.server.status_codes import GrpcStatus
-
-_TO_GRPC = {code: grpc.StatusCode[code.name] for code in GrpcStatus}
-
-
-def to_grpc(code: GrpcStatus) -> grpc.StatusCode:
-    """grpcio's object for a status code."""
-    return _TO_GRPC[code]
 
 
 class ServicerCall:

@@ -10,18 +10,17 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from hypersonic.server.rpc.grpcio.direct_call import cygrpc
+from hypersonic.server.rpc.grpcio.core import cygrpc
+from hypersonic.server.rpc.transport import Arrived
 
 _LOG = logging.getLogger(__name__)
 _grpcio: Any = import_module("grpc._server") if find_spec("grpc._server") else None
 _NEEDED = ("_RECEIVE_MESSAGE_TOKEN", "_possibly_finish_call", "_is_rpc_state_active", "_OPEN", "_CLOSED")
-#: called with each message, and with None after the last one; then read() may be called again
-Arrived = Callable[["bytes | None"], None]
 
 
 class StreamRequests:

@@ -137,7 +137,7 @@ def test_an_operator_bounds_the_files_of_a_load_request(tmp_path: Path, serve: S
     parser = argparse.ArgumentParser()
     add_arguments(parser)
     options = Options.of(parser.parse_args(["--model-repository=x", "--model-load-override-limit-bytes=11"]))
-    assert options.control.override.limit_bytes == 11
+    assert options.model_control.override.limit_bytes == 11
     write_model(tmp_path / "models")
     limit = {"model_load_override_limit_bytes": options.model_load_override_limit_bytes}
     with (

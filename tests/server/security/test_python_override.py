@@ -18,7 +18,7 @@ from hypersonic.server.options import Options
 from hypersonic.server.repository.control_mode import ModelControlMode, ModelControlOptions
 from hypersonic.server.repository.models import ModelRepository
 from hypersonic.server.scheduling.model import ScheduledModel
-from hypersonic.server.security.policies import control_of, policies
+from hypersonic.server.security.policies import model_control, policies
 from tests.server.conftest import Script, SumBackend, write_model
 from tests.server.questions import serving
 
@@ -87,7 +87,7 @@ def test_python_code_is_taken_where_every_port_asks_its_callers_who_they_are(
     (tmp_path / "tokens").write_text(TOKEN)
     values = {name: str(tmp_path / "tokens") if value == "TOKENS" else value for name, value in given.items()}
     options = Options((tmp_path,), **values)
-    assert control_of(options, policies(options)).override.allow_python is guarded
+    assert model_control(options, policies(options)).override.allow_python is guarded
 
 
 @pytest.fixture
