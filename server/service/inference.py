@@ -150,16 +150,16 @@ class InferenceService:
 
             return self._through(send, model, arrived.version)
 
-    def begin(self, arrived: ArrivedRequest, model: Model | None, unary: Unary, shares: ThreadQuota) -> None:
+    def begin(self, arrived: ArrivedRequest, model: Model | None, unary: Unary, threads: ThreadQuota) -> None:
         """infer() without a thread that waits: returns when the request is on its way, and perhaps answered already.
 
         model: None while it is being replaced. The answer goes to `unary`. Where a thread has to wait (an ensemble, a model
-        that is being replaced), it is one of `shares`, perhaps this one. Raises ServerError for what is refused at once.
+        that is being replaced), it is one of `threads`, perhaps this one. Raises ServerError for what is refused at once.
         """
         if model is None or model.waits:
-            self._begin_waiting(arrived, model, unary, shares)
+            self._begin_waiting(arrived, model, unary, threads)
             return
-        here = shares.enter(arrived.model_name)
+        here = threads.enter(arrived.model_name)
         try:
             self._stream(arrived, model, unary, here=here, unary=True)
             replacing = False
@@ -167,20 +167,20 @@ class InferenceService:
             replacing = True
         finally:
             if here:
-                shares.leave(arrived.model_name)
+                threads.leave(arrived.model_name)
         if replacing:
-            self._begin_waiting(arrived, model, unary, shares)
+            self._begin_waiting(arrived, model, unary, threads)
 
-    def _begin_waiting(self, arrived: ArrivedRequest, model: Model | None, unary: Unary, shares: ThreadQuota) -> None:
+    def _begin_waiting(self, arrived: ArrivedRequest, model: Model | None, unary: Unary, threads: ThreadQuota) -> None:
         def work() -> None:
             unary.end(self._answer(arrived, model, unary))
 
         def give_up() -> None:
-            if shares.withdraw(arrived.model_name, work):
+            if threads.withdraw(arrived.model_name, work):
                 unary.end(CancelledError())
 
         arrived.call.add_callback(give_up)
-        shares.run(arrived.model_name, work)
+        threads.run(arrived.model_name, work)
 
     def _answer(self, arrived: ArrivedRequest, model: Model | None, unary: Unary) -> ServerError | None:
         """Wait for the answer on this thread; why there is none."""
