@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can go wrong between a request's arrival and its answer; status_codes.py has gRPC's and HTTP's codes for each.
+"""Errors between a request's arrival and its answer; status_codes.py has gRPC's and HTTP's codes for each.
 
 ServerError
 ├── InvalidRequestError          the client's mistake
@@ -77,7 +77,7 @@ class ServerError(Exception):
 
     @property
     def text(self) -> str:
-        """What the client sees."""
+        """The text that the client sees."""
         if not self.names_request or self.request_id is None:
             return str(self)
         return f"[request id: {self.request_id or '<id_unknown>'}] {self}"
@@ -243,7 +243,7 @@ class ModelConfigError(ModelLoadError):
 
 
 class ModelBusyError(ModelLoadError):
-    """What the version needs (a card) is taken by another. The repository unloads the version it replaces, then tries again."""
+    """The card that the version needs is taken by another. The repository unloads the version it replaces, then tries again."""
 
 
 class StartError(ServerError):

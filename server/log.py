@@ -42,7 +42,7 @@ _MOST_FIELD_CHARACTERS = 256
 
 @dataclass(frozen=True)
 class LogSettings:
-    """What LogSettings shows and changes. Each level is on or off by itself. file: "" = standard error."""
+    """The settings that LogSettings shows and changes. Each level is on or off by itself. file: "" = standard error."""
 
     log_file: str = ""
     log_info: bool = True
@@ -71,7 +71,7 @@ def _moment(record: logging.LogRecord) -> datetime:
 
 
 def log_failure(logger: logging.Logger, error: ServerError, client: str, *, request_id: str = "") -> None:
-    """What is ours to mend: the error with whose request it was, as fields too where the log is JSON.
+    """Log what is ours to mend: the error with whose request it was, as fields too where the log is JSON.
 
     request_id: where the error does not know it itself.
     """

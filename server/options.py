@@ -19,7 +19,7 @@ _MOST_PENDING_CALLS = 16_384
 
 @dataclass(frozen=True)
 class Options:
-    """What `arguments.add_arguments` reads, typed. Ports: 0 = any free one."""
+    """The options that `arguments.add_arguments` reads, typed. Ports: 0 = any free one."""
 
     model_repository: tuple[Path, ...]
     grpc_port: int = 8001

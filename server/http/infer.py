@@ -241,7 +241,7 @@ def _fail(outcome: Future[Result], error: BaseException) -> None:
 
 
 def _settle(outcome: Future[Result], work: Callable[[], Result]) -> None:
-    """What the work gives or raises becomes the outcome, if somebody still waits for it."""
+    """The outcome is what the work gives or raises, if somebody still waits for it."""
     if not outcome.set_running_or_notify_cancel():
         return
     try:

@@ -57,13 +57,13 @@ class Json(Response):
 
 
 class Empty(Response):
-    """What a call without an answer answers."""
+    """The answer of a call that has none."""
 
     media_type = "application/json"
 
 
 class Settings(NamedTuple):
-    """What can be set while the server runs; what is None has no route."""
+    """Settings that can change while the server runs; one that is None has no route."""
 
     trace: TraceControl | None = None
     log: LogControl | None = None

@@ -114,7 +114,7 @@ class Admission:
             self.budget.take(size_bytes, client)
 
     def shrink(self, size_bytes: int, client: str = "") -> None:
-        """What take() or grow() added is free again."""
+        """Free what take() or grow() added."""
         with self._changed:
             self.budget.release(size_bytes, client)
 

@@ -59,7 +59,7 @@ class Budget:
 
     @property
     def fresh_room(self) -> int:
-        """What a connection of an address that holds nothing may take."""
+        """How much a connection of an address that holds nothing may take."""
         if not self.limit:
             return _ENDLESS
         address = _room(0, self.used, self.limit - self.used, self.limit)

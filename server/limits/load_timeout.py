@@ -80,7 +80,7 @@ class LoadTimeout:
         discard: Callable[[Result], None] = lambda _: None,
         give_up: Callable[[], None] = lambda: None,
     ) -> Result:
-        """What `work` returns. Raises ModelLoadError when it did not end in time, and what it raises.
+        """Run `work` and return its result. Raises ModelLoadError when it did not end in time, and what it raises.
 
         discard: of a result that comes too late. give_up: called once when nobody waits for the work any more.
         """

@@ -33,7 +33,7 @@ _LINE_S = 1.0
 
 
 class Fault(StrEnum):
-    """What a client is cut off for: the metric's label."""
+    """The reason why a client is cut off: the metric's label."""
 
     SENDS_NOTHING = "sends_nothing"
     READS_NOTHING = "reads_nothing"
@@ -43,7 +43,7 @@ class Fault(StrEnum):
 
 
 class Waiting(Protocol):
-    """What waits for its client."""
+    """A call that waits for its client."""
 
     @property
     def client(self) -> str:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an operator sees of the server: metrics, traces, the status page."""
+"""The operator's view of the server: metrics and the status page."""

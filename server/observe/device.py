@@ -86,7 +86,7 @@ def _utilization(on_card: list[tuple[ModelFacts, UnitFacts]], fractions: Mapping
 
 
 def _cards(cards: Sequence[CardFacts]) -> Iterator[Family]:
-    """What belongs to a card as such; series only of those that tell."""
+    """Metrics of a card as such; series only of those that tell."""
     for name, kind, text, value in _OF_CARD:
         told = ((card, value(card)) for card in cards)
         yield Family(

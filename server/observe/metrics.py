@@ -24,7 +24,7 @@ from hypersonic.server.statistics.latency_options import MetricsConfig
 
 @dataclass(frozen=True)
 class MetricsOptions:
-    """What the command line says of metrics."""
+    """The command line's options for metrics."""
 
     config: MetricsConfig = field(default_factory=MetricsConfig)
     interval_ms: int = 2000

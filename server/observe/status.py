@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the status page shows: the server, its models with live rates, cards and compute units."""
+"""The contents of the status page: the server, its models with live rates, cards and compute units."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def _model_of(request: Any) -> str:
 
 
 def _submitted(patient: FairPool, method: Callable[[], Any], model: str, held: ExitStack) -> Unary:
-    """What `method` answers, perhaps later: it may wait for a model. held: closed when it is done."""
+    """The answer of `method`, perhaps later: it may wait for a model. held: closed when it is done."""
     unary = Unary(lambda answer: answer.SerializeToString())
 
     def work() -> None:

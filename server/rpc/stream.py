@@ -201,7 +201,7 @@ class Stream:
         return ticket
 
     def _describe(self, ticket: Ticket, model: Model, request_id: str, *, empty_final: bool) -> None:
-        """What the ticket has to know before the first answer may come."""
+        """Tell the ticket all that it has to know before the first answer may come."""
         head = ModelInferResponse(model_name=model.name, id=request_id)
         head.parameters[FINAL_RESPONSE].bool_param = False
         ticket.error_answer_head = head.SerializeToString()

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a gRPC transport is given, and what it owes in return: the seam behind which grpcio could be replaced.
+"""The interface between RPCs and the gRPC transport that carries them: what it is given, and what it owes in return.
+
+Behind it grpcio could be replaced.
 
     client --> transport: headers --> message ----> UnaryMethod.handle(bytes, RpcCall) --> bytes, or a Unary that has them later
     client --> transport: headers --> StreamMethod.handle(StreamCall);  message --> arrived();  send(bytes) --> client

@@ -116,7 +116,7 @@ def _field(number: int, body: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class ResponseFrame:
-    """What every ModelInferResponse of one model version has in common, made once at load.
+    """The parts that every ModelInferResponse of one model version has in common, encoded once at load.
 
     head: model_name and model_version. names: of the outputs. datatypes: as configured; tensors: both of them framed.
     """

@@ -92,7 +92,7 @@ class _Guarded(BaseRoute):
 
 
 class _Nowhere:
-    """What serves a path that no route serves: it is exempt from nothing, and not found."""
+    """Serves the paths that no route serves: it is exempt from nothing, and not found."""
 
     def __init__(self, default: Application, judge: _Judge) -> None:
         self._default = default

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 
 class Group(StrEnum):
-    """What `--grpc-restricted-protocol` and `--http-restricted-api` name; METRICS is ours, Triton's cannot be restricted."""
+    """The groups that `--grpc-restricted-protocol` and `--http-restricted-api` name; METRICS is ours."""
 
     HEALTH = "health"
     METADATA = "metadata"

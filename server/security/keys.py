@@ -66,7 +66,7 @@ class SecretKeyError(ValueError):
 
 
 class Jwks(NamedTuple):
-    """What a JWK set says. keys: those that verify signatures. left_out: of each other one, why it does not."""
+    """The contents of a JWK set. keys: those that verify signatures. left_out: of each other one, why it does not."""
 
     keys: tuple[PublicKey, ...]
     left_out: tuple[ValueError, ...] = ()

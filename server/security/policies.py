@@ -19,7 +19,7 @@ from hypersonic.server.security.tokens import BearerTokens
 
 
 class Policies(NamedTuple):
-    """What each front end asks; metrics have the credentials of HTTP and no restricted groups."""
+    """The policy of each front end; metrics have the credentials of HTTP and no restricted groups."""
 
     grpc: Policy
     http: Policy

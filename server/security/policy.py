@@ -51,7 +51,7 @@ class Restriction:
 
 @dataclass(frozen=True)
 class Policy:
-    """What one front end asks. credentials: any one of them will do. exempt: groups open without credentials."""
+    """The demands of one front end. credentials: any one of them will do. exempt: groups open without credentials."""
 
     restrictions: Mapping[Group, Restriction] = field(default_factory=dict)
     credentials: tuple[Credentials, ...] = ()

@@ -50,7 +50,7 @@ def http_context(options: Options) -> ssl.SSLContext | None:
 
 
 def grpc_files(options: Options) -> TlsFiles | None:
-    """What --grpc-use-ssl and --grpc-use-ssl-mutual ask for. Raises StartError for what is missing."""
+    """The credentials that --grpc-use-ssl and --grpc-use-ssl-mutual ask for. Raises StartError for what is missing."""
     if not (options.grpc_use_ssl or options.grpc_use_ssl_mutual):
         return None
     option = "--grpc-use-ssl-mutual" if options.grpc_use_ssl_mutual else "--grpc-use-ssl"
@@ -63,7 +63,7 @@ def grpc_files(options: Options) -> TlsFiles | None:
 
 
 def http_files(options: Options) -> TlsFiles | None:
-    """What --http-server-cert, --http-server-key and --http-root-cert ask for. Raises StartError for what is missing."""
+    """The context of --http-server-cert, --http-server-key and --http-root-cert. Raises StartError for what is missing."""
     if not (options.http_server_cert or options.http_server_key or options.http_root_cert):
         return None
     return TlsFiles(

@@ -18,7 +18,7 @@ _MIN_CHARS = 16
 
 
 class TokenList(NamedTuple):
-    """What a token file says. digests: SHA-256 of each token. wrong: of each other line, why it is not a token."""
+    """The contents of a token file. digests: SHA-256 of each token. wrong: of each other line, why it is not a token."""
 
     digests: tuple[bytes, ...]
     wrong: tuple[str, ...]

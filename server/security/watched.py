@@ -92,7 +92,7 @@ class WatchedFiles(Generic[_T]):
 
 
 class _Failure:
-    """What the log is told of files that cannot be used: when it begins, when its reason changes, once a minute, its end."""
+    """Lines of the log on files that cannot be used: when it begins, when its reason changes, once a minute, its end."""
 
     def __init__(self, name: str) -> None:
         self.name = name

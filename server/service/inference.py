@@ -283,7 +283,7 @@ class InferenceService:
 
 
 def _prepare(arrived: ArrivedRequest, model: Model, *, unary: bool) -> tuple[CheckedRequest, Frame]:
-    """What the model is given. unary: of one answer."""
+    """The request as the model takes it. unary: of one answer."""
     if unary:
         check_unary(model.config)  # whatever is wrong with the request besides
     return check(arrived.request, model.config), arrived.frames(model)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the service needs of tracing, and what it knows of streams. server/app.py gives it the real ones."""
+"""Tracing and streams as the service sees them; server/app.py gives it the real ones."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def _require_model(known: Known, model: str) -> None:
 
 
 def _update(control: TraceControl, model: str, sent: Mapping[str, Sequence[str] | None], least_got: str) -> None:
-    """What is not a setting is ignored, as Triton does."""
+    """Change the settings among these; the rest is ignored, as Triton does."""
     if "trace_file" in sent:
         raise UnsupportedError("trace file location can not be updated through network protocol")
     change: dict[str, Any] = {}

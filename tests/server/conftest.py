@@ -33,7 +33,7 @@ N_IN = 3
 
 @dataclass
 class Script:
-    """What the instances of a model do, and what they did. batches: (rows of each share) of every run, in order of start."""
+    """How the instances of a model behave, and what they did. batches: (rows of each share) of every run, in order of start."""
 
     slots: int = 2
     slot_rows: int = 64
@@ -241,7 +241,7 @@ Serve = Callable[..., AbstractContextManager[Running]]
 
 
 def serving(directory: Path) -> Serve:
-    """What the fixture `serve` gives; its repository is made in `directory`."""
+    """Servers as the fixture `serve` gives them; its repository is made in `directory`."""
 
     @contextmanager
     def start(script: Script | None = None, repository: Path | None = None, **options: object) -> Iterator[Running]:
@@ -275,7 +275,7 @@ def serve(tmp_path: Path) -> Serve:
 
 @contextmanager
 def loggers_as_they_were() -> Iterator[None]:
-    """What a LogControl does to the process's loggers is undone at the end."""
+    """Undo at the end what a LogControl does to the process's loggers."""
     loggers = [logging.getLogger(name) for name in ("hypersonic", "opentelemetry", "uvicorn", "grpc", "asyncio")]
     before = [(logger.handlers[:], logger.level, logger.propagate) for logger in loggers]
     try:

@@ -44,7 +44,7 @@ NO_REPOSITORY = "'repository_name' specification is not supported"
 
 
 class Row(NamedTuple):
-    """What is asked of which server, and what both protocols answer. http_text "": gRPC's text."""
+    """A question to one of the servers, and what both protocols answer. http_text "": gRPC's text."""
 
     server: str
     asked: Asked

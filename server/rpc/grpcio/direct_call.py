@@ -33,7 +33,7 @@ class CallDetails(NamedTuple):
 
 
 class AbortedError(Exception):
-    """What abort() raises: the call's code and details are known, its handler has nothing more to say."""
+    """Raised by abort(): the call's code and details are known, its handler has nothing more to say."""
 
 
 class Reply:

@@ -288,7 +288,7 @@ def test_a_fair_pool_runs_others_work_while_one_holds_its_share() -> None:
 
 
 def test_python_models_ask_other_models_while_they_wait_for_one_that_hangs() -> None:
-    """What Events does with calls: a fair share of its threads for each model asked."""
+    """As Events does with calls: a fair share of its threads for each model asked."""
     pool, gate = FairPool(32, "bls"), threading.Event()
     stuck: list[Future[bool]] = [pool.submit("hung", gate.wait) for _ in range(100)]
     assert pool.submit("m", lambda: True).result(30)

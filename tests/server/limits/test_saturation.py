@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the log and the server's readiness say of budgets that ran out."""
+"""Budgets that ran out: the log and the server's readiness say so."""
 
 from __future__ import annotations
 

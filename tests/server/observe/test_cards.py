@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a card tells of itself: in /metrics where it does, absent (not zero) where it does not."""
+"""A card's own readings: in /metrics where it does, absent (not zero) where it does not."""
 
 from __future__ import annotations
 
