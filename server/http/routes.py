@@ -30,7 +30,7 @@ from hypersonic.server.security.groups import Group
 from hypersonic.server.service.inference import InferenceService
 from hypersonic.server.service.operations import Operations
 from hypersonic.server.service.refusals import Protocol, Refusal
-from hypersonic.server.service.settings import http_log_settings, http_trace_setting
+from hypersonic.server.service.runtime_settings import http_log_settings, http_trace_setting
 from hypersonic.server.status_codes import http_status
 from hypersonic.server.tracing.settings import TraceControl
 

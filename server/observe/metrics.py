@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from hypersonic.server.observe.device import busy_counters, device_families
 from hypersonic.server.observe.facts import Moment, read_moment
 from hypersonic.server.observe.host import host_families, read_processors
-from hypersonic.server.observe.models import inference_families
+from hypersonic.server.observe.model_metrics import inference_families
 from hypersonic.server.observe.traffic import server_families
 from hypersonic.server.observe.window import Reading, Window
 from hypersonic.server.service.inference import InferenceService

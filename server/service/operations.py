@@ -19,7 +19,7 @@ from hypersonic.server.inference.model import Model
 from hypersonic.server.inference.repository import parse_version
 from hypersonic.server.inference.shm import SharedMemory
 from hypersonic.server.log import LogControl
-from hypersonic.server.service import messages, settings
+from hypersonic.server.service import messages, runtime_settings
 from hypersonic.server.service.inference import InferenceService
 from hypersonic.server.service.shared_memory import SharedMemoryCalls
 from hypersonic.server.tracing.settings import TraceConfig, TraceControl
@@ -116,12 +116,12 @@ class Operations:
         return service_pb2.RepositoryModelUnloadResponse()
 
     def trace_setting(self, request: service_pb2.TraceSettingRequest) -> Any:
-        return settings.trace_setting(self._trace, self._service.repository.__contains__, request)
+        return runtime_settings.trace_setting(self._trace, self._service.repository.__contains__, request)
 
     def log_settings(self, request: service_pb2.LogSettingsRequest) -> Any:
         if self._log is None:
             raise UnsupportedError("this server's log is not its own to set")
-        return settings.log_settings(self._log, request)
+        return runtime_settings.log_settings(self._log, request)
 
     def system_status(self, request: service_pb2.SystemSharedMemoryStatusRequest) -> Any:
         return messages.shared_memory_status(self.shared_memory.system_status(request.name))

@@ -15,7 +15,7 @@ from tritonclient.grpc import service_pb2
 
 from hypersonic.server.errors import InvalidRequestError, MalformedJsonError, StartError, UnsupportedError
 from hypersonic.server.log import LogControl, LogSettings
-from hypersonic.server.service.settings import http_log_settings, log_settings
+from hypersonic.server.service.runtime_settings import http_log_settings, log_settings
 
 LOGGER = logging.getLogger("hypersonic.server.test")
 DEFAULTS = {

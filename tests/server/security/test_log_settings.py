@@ -11,7 +11,7 @@ from hypersonic.server.app import Server, Signals
 from hypersonic.server.errors import UnsupportedError
 from hypersonic.server.log import LogControl, LogSettings
 from hypersonic.server.options import Options
-from hypersonic.server.service.settings import http_log_settings
+from hypersonic.server.service.runtime_settings import http_log_settings
 from tests.server.security.conftest import Certificates
 
 pytestmark = pytest.mark.usefixtures("restored_loggers")

@@ -10,7 +10,7 @@ import pytest
 from tritonclient.grpc import service_pb2
 
 from hypersonic.server.errors import InvalidRequestError, MalformedJsonError, ServerError, StartError, UnsupportedError
-from hypersonic.server.service.settings import http_trace_setting, trace_setting
+from hypersonic.server.service.runtime_settings import http_trace_setting, trace_setting
 from hypersonic.server.tracing.settings import TraceConfig, TraceControl
 from hypersonic.server.tracing.url import traces_url
 
