@@ -7,7 +7,7 @@
 Only the top level is walked here. Whatever is not plainly one of the message's seven length-delimited fields (groups, long
 tags, unknown fields, truncation) sends the whole message through the protobuf library, which then accepts, refuses and
 reads it: the walk can be faster than the library, never of another opinion. So does a header so long that its fields are
-counted first (limits.py).
+counted first (limits/message.py).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def split(
     """A serialized ModelInferRequest -> the message without raw_input_contents, and those as views into `data`.
 
     take: called with the bytes of memory it is about to need beside `data`, where they are worth the word; may raise.
-    Raises InvalidRequestError for bytes that the protobuf library refuses, and for more of anything than limits.py allows.
+    Raises InvalidRequestError for bytes that the protobuf library refuses, and for more of anything than `limits` allows.
     """
     try:
         walked = _walk(data)
