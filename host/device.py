@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A card with an xclbin on it, through XRT's C API: Device, ComputeUnit, BufferObject, Run.
+"""A card with an xclbin on it, through a driver (driver.py): Device, ComputeUnit, BufferObject, Run.
 
     Device          one card, one xclbin; owns its compute units
     `-- ComputeUnit     one kernel instance; owns its buffer objects and runs
@@ -12,6 +12,7 @@ shared between threads; a ComputeUnit is made and closed by one thread, each buf
 
 from __future__ import annotations
 
+import errno
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -27,8 +28,19 @@ from hypersonic.firmware.platform import Target
 from hypersonic.firmware.xclbin.container import ComputeUnit as Instance
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.firmware.xclbin.sections import MEMORY_KINDS
-from hypersonic.host import health, xrt
-from hypersonic.host.driver import Driver, driver_for
+from hypersonic.host import health
+from hypersonic.host.driver import (
+    FROM_DEVICE,
+    PENDING,
+    TO_DEVICE,
+    Driver,
+    Handle,
+    OptionalCalls,
+    Registers,
+    RunState,
+    optional_calls,
+    run_state,
+)
 from hypersonic.host.errors import (
     BufferObjectError,
     ComputeUnitNotFoundError,
@@ -40,9 +52,6 @@ from hypersonic.host.errors import (
     XclbinMismatchError,
     failure,
 )
-from hypersonic.host.xrt import Handle, RunState
-
-__all__ = ["BufferObject", "ComputeUnit", "Device", "Run", "open_device"]
 
 #: kinds of MEM_TOPOLOGY that are memory of the card, and not of the chip or the host
 _BANKS = frozenset(MEMORY_KINDS.index(kind) for kind in ("DDR3", "DDR4", "DRAM", "HBM"))
@@ -52,16 +61,6 @@ WAIT_SLICE_MS = 20
 CLOSE_TIMEOUT_MS = 1000
 #: who waits for a run looks so often whether the card is still there
 HEARTBEAT_MS = 500
-
-
-def open_device(xclbin: Path, index: int = 0) -> Device:
-    """Open card `index` with the file `xclbin`; the xclbin's own target and platform pick what drives it.
-
-    Raises XclbinError when the file is none, LibraryNotFoundError, DeviceNotFoundError, DeviceBusyError,
-    XclbinMismatchError (another shell, or another xclbin got loaded) or ComputeUnitOutOfServiceError (a run hangs on it).
-    """
-    contents = Xclbin.read(xclbin)
-    return Device(driver_for(contents), contents, xclbin, index)
 
 
 class _Closing:
@@ -88,7 +87,7 @@ class _Closing:
 
 
 class Device(_Closing):
-    """One card. Made by open_device."""
+    """One card. Made by opening.open_device."""
 
     uuid: str  # of the xclbin, 32 hex digits
     name: str  # the platform, as the xclbin names it
@@ -100,24 +99,25 @@ class Device(_Closing):
     lost: bool  # a call found the card gone; so are all its compute units then
     xclbin: Path
 
-    def __init__(self, library: Driver, contents: Xclbin, path: Path, index: int) -> None:
+    def __init__(self, driver: Driver, contents: Xclbin, path: Path, index: int) -> None:
         super().__init__()
         self.uuid, self.name, self.target = contents.uuid, contents.vbnv, contents.target
         self.kernel_clock_mhz = next((clock.frequency_mhz for clock in contents.clocks if clock.kind == 1), 0)
-        self.lost, self.reset, self.xclbin = False, library.reset, path
+        self.lost, self.reset, self.xclbin = False, driver.reset, path
         self.memory_bytes = sum(memory.size_kib * 1024 for memory in contents.memories if memory.kind in _BANKS)
+        calls = optional_calls(driver)
         with ExitStack() as opened:
-            handle = library.open_device(index)
-            opened.callback(library.close_device, handle)
-            library.load_xclbin(handle, str(path))
-            loaded = library.xclbin_uuid(handle)
+            handle = driver.open_device(index)
+            opened.callback(driver.close_device, handle)
+            loaded = driver.load_xclbin(handle, str(path))
             if loaded != contents.uuid:
                 raise XclbinMismatchError(
                     f"card {index} holds xclbin {loaded}, expected {contents.uuid} of {path}: "
                     "the file changed while it was loaded, or another process loaded its own; start again"
                 )
             self.compute_units = tuple(
-                opened.enter_context(ComputeUnit(library, handle, loaded, unit, self._lose)) for unit in contents.compute_units
+                opened.enter_context(ComputeUnit(driver, calls, handle, loaded, unit, self._lose))
+                for unit in contents.compute_units
             )
             for unit in self.compute_units:
                 unit.check_fit()
@@ -154,27 +154,34 @@ class ComputeUnit(_Closing):
     """One kernel instance, opened exclusively. Out of service once a run did not come back: until the card is reset it may
     still write into its buffers, so they are neither freed nor used again."""
 
-    def __init__(self, library: Driver, device: Handle, uuid: str, unit: Instance, lose: Callable[[str], None]) -> None:
+    def __init__(
+        self, driver: Driver, calls: OptionalCalls, device: Handle, uuid: str, unit: Instance, lose: Callable[[str], None]
+    ) -> None:
+        """calls: what the driver has besides. uuid: of the xclbin on the card. lose: told why, when the card is gone."""
         super().__init__()
-        self.name, self._reach = unit.name, unit.reach
+        self.name, self._banks, self._reach = unit.name, unit.memories, unit.reach
         self.in_service = True
         self.let_go = False
         #: what its runs may read at any time, by the file's sha256 (weights.py)
         self.weights: dict[str, BufferObject] = {}
-        self._library, self._device, self.reset = library, device, library.reset
+        self._driver, self._calls, self._device, self.reset = driver, calls, device, driver.reset
         self._why = f"a run did not complete; {self.reset}"
         self._lose = lose
         self._lock = Lock()
         self._service_lock = Lock()
-        self._handle = library.open_kernel(device, uuid, f"{unit.kernel}:{{{unit.name}}}")
-        self._closing.callback(self._release, library.close_kernel, self._handle)
+        self._handle = driver.open_kernel(device, uuid, f"{unit.kernel}:{{{unit.name}}}")
+        self._closing.callback(self._release, driver.close_kernel, self._handle)
         #: whether its registers tell how it is
         self.tells = health.tells(self.read_register)
 
     def group_id(self, argument: int) -> int:
-        """The memory bank of a pointer argument."""
+        """The memory bank of a pointer argument. Raises ComputeUnitNotFoundError for what is none."""
         self._require_open(f"compute unit {self.name}")
-        return self._library.group_id(self._handle, argument)
+        if self._calls.banks is not None:
+            return self._calls.banks.group_id(self._handle, argument)
+        if argument not in self._banks:
+            raise ComputeUnitNotFoundError(f"argument {argument} has no memory bank: it is no pointer")
+        return self._banks[argument]
 
     def reaches(self, argument: int, group: int) -> bool:
         """Whether a pointer argument takes a buffer object of that bank: its own, or one of those its group is made of."""
@@ -197,13 +204,18 @@ class ComputeUnit(_Closing):
         """A 32-bit register of s_axi_control. Any thread may ask, also while another one closes the unit."""
         with self._lock:
             self._require_open(f"compute unit {self.name}")
-            return self._library.read_register(self._handle, offset)
+            return self._registers().read_register(self._handle, offset)
 
     def write_register(self, offset: int, value: int) -> None:
         """A 32-bit register of s_axi_control; what runs need XRT writes itself. Any thread may ask."""
         with self._lock:
             self._require_open(f"compute unit {self.name}")
-            self._library.write_register(self._handle, offset, value)
+            self._registers().write_register(self._handle, offset, value)
+
+    def _registers(self) -> Registers:
+        if self._calls.registers is None:
+            raise DeviceError(f"registers of {self.name} cannot be read or written: the card's driver has no calls for it")
+        return self._calls.registers
 
     def close(self) -> None:
         """Close its runs, its buffer objects, then the unit. A run in flight is waited for, CLOSE_TIMEOUT_MS at most."""
@@ -265,13 +277,13 @@ class BufferObject(_Closing):
 
     def __init__(self, unit: ComputeUnit, size_bytes: int, group: int) -> None:
         super().__init__()
-        library, device = unit._library, unit._device
+        driver = unit._driver
         self.size_bytes, self.group = size_bytes, group
-        self._unit, self._library = unit, library
-        self._handle = library.allocate(device, size_bytes, group)
-        self._closing.callback(unit._release, library.free_buffer, self._handle)
+        self._calls = unit._calls
+        self._handle = driver.allocate(unit._device, size_bytes, group)
+        self._closing.callback(unit._release, driver.free_buffer, self._handle)
         try:
-            self._array = library.map_buffer(self._handle, size_bytes)
+            self._array = driver.map_buffer(self._handle, size_bytes)
         except DeviceError:
             self.close()
             raise
@@ -285,27 +297,35 @@ class BufferObject(_Closing):
 
     @property
     def address(self) -> int:
-        """On the card."""
+        """On the card. Raises DeviceError where its driver does not tell."""
         self._require_open("the buffer object")
-        return self._library.buffer_address(self._handle)
+        if self._calls.addresses is None:
+            raise DeviceError("the address of a buffer object is not known: the card's driver has no call for it")
+        return self._calls.addresses.buffer_address(self._handle)
 
     def sync_to_device(self, size_bytes: int, offset: int = 0) -> None:
         """Host side -> card. Raises BufferObjectError when the range is outside the buffer object."""
-        self._sync(xrt.TO_DEVICE, size_bytes, offset)
+        self._sync(TO_DEVICE, size_bytes, offset)
 
     def sync_from_device(self, size_bytes: int, offset: int = 0) -> None:
         """Card -> host side. Raises BufferObjectError when the range is outside the buffer object."""
-        self._sync(xrt.FROM_DEVICE, size_bytes, offset)
+        self._sync(FROM_DEVICE, size_bytes, offset)
 
     def _sync(self, direction: int, size_bytes: int, offset: int) -> None:
         self._require_open("the buffer object")
         if size_bytes == 0:
             return
-        code = self._library.sync(self._handle, direction, size_bytes, offset) if size_bytes > 0 <= offset else -22
+        code = self._copy(direction, size_bytes, offset) if size_bytes > 0 <= offset else errno.EINVAL
         if code:
-            way = "to" if direction == xrt.TO_DEVICE else "from"
+            way = "to" if direction == TO_DEVICE else "from"
             what = f"{size_bytes} bytes at {offset} of a buffer object of {self.size_bytes} do not sync {way} the card"
             raise failure(BufferObjectError, what, code)
+
+    def _copy(self, direction: int, size_bytes: int, offset: int) -> int:
+        """0, or an errno."""
+        if self._calls.copies is not None:
+            return self._calls.copies.sync(self._handle, direction, size_bytes, offset)
+        return 0 if offset <= self.size_bytes - size_bytes else errno.EINVAL
 
 
 class Run(_Closing):
@@ -313,10 +333,10 @@ class Run(_Closing):
 
     def __init__(self, unit: ComputeUnit) -> None:
         super().__init__()
-        self._unit, self._library = unit, unit._library
-        self._handle = unit._library.open_run(unit._handle)
+        self._unit, self._driver = unit, unit._driver
+        self._handle = self._driver.open_run(unit._handle)
         self._pending = False
-        self._closing.callback(unit._release, unit._library.close_run, self._handle)
+        self._closing.callback(unit._release, self._driver.close_run, self._handle)
         self._closing.callback(self._settle)
         unit._owns(self.close)
 
@@ -326,9 +346,9 @@ class Run(_Closing):
         if isinstance(value, BufferObject):
             value._require_open("the buffer object")
             self._require_bank(index, value)
-            self._library.set_buffer(self._handle, index, value._handle)
+            self._driver.set_buffer(self._handle, index, value._handle)
         else:
-            self._library.set_scalar(self._handle, index, value)
+            self._driver.set_scalar(self._handle, index, value)
 
     def _require_bank(self, index: int, buffer: BufferObject) -> None:
         """XRT 2.13 takes a buffer object of any bank, and the run reads or writes elsewhere."""
@@ -342,7 +362,7 @@ class Run(_Closing):
         """Hand the run to the compute unit; does not wait. Raises ComputeUnitOutOfServiceError or RunError."""
         self._require_open("the run")
         self._unit.require_service()
-        self._library.start(self._handle)
+        self._driver.start(self._handle)
         self._pending = True
 
     def wait(self, timeout_ms: int) -> RunState:
@@ -355,13 +375,10 @@ class Run(_Closing):
         deadline = time.monotonic_ns() + timeout_ms * 1_000_000
         left_ms, look_at_ms = timeout_ms, timeout_ms - HEARTBEAT_MS
         while True:
-            state = self._library.wait(self._handle, max(1, min(left_ms, WAIT_SLICE_MS)))
-            if state == RunState.TIMEOUT:
-                # the call ran out of time, or the run itself ended so: only its state tells
-                state = self._library.state(self._handle)
-            if state not in xrt.PENDING:
+            state = self._driver.wait(self._handle, max(1, min(left_ms, WAIT_SLICE_MS)))
+            if state not in PENDING:
                 self._pending = False
-                return xrt.run_state(state)
+                return run_state(state)
             left_ms = (deadline - time.monotonic_ns()) // 1_000_000
             if left_ms <= look_at_ms:
                 look()

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from hypersonic.firmware.kernel.registers import BUSY_CYCLES
 from hypersonic.firmware.publish.manifest import WEIGHTS_NAME, Manifest
 from hypersonic.host.device import BufferObject, ComputeUnit, Device
+from hypersonic.host.driver import RunState
 from hypersonic.host.errors import ComputeUnitTimeoutError, DeviceError, DeviceLostError, RunError, XclbinMismatchError
 from hypersonic.host.weights import W, WeightsFile, find_weights, load_weights
-from hypersonic.host.xrt import RunState
 
 #: the kernel's arguments, in xrtRunSetArg's count; W, where it takes weights, is weights.py's
 X, Y, ROWS = 0, 1, 2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""XRT's C API by ctypes: prototypes, and calls that raise instead of returning codes. The only file that knows ctypes.
+"""XRT's C API by ctypes: prototypes, and calls that raise instead of returning codes. A Driver with every optional protocol.
 
 Source: xrt/xrt_device.h, xrt/xrt_bo.h, xrt/xrt_kernel.h, the same from XRT 2.11 on. ctypes releases the GIL around each
 call, so many threads can wait, each for its run. Handles are opaque addresses; no function here keeps one.
@@ -11,13 +11,13 @@ import ctypes
 import os
 from collections.abc import Callable
 from ctypes import c_char_p, c_int, c_size_t, c_uint, c_uint32, c_uint64, c_void_p
-from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hypersonic.host.driver import Handle, RunState
 from hypersonic.host.errors import (
     BufferObjectError,
     ComputeUnitNotFoundError,
@@ -29,39 +29,6 @@ from hypersonic.host.errors import (
 )
 from hypersonic.host.version import OLDEST, Version, file_version, text
 
-Handle = int
-
-
-class RunState(IntEnum):
-    """ert_cmd_state."""
-
-    NEW = 1
-    QUEUED = 2
-    RUNNING = 3
-    COMPLETED = 4
-    ERROR = 5
-    ABORT = 6
-    SUBMITTED = 7
-    TIMEOUT = 8
-    NORESPONSE = 9
-    SKERROR = 10
-    SKCRASHED = 11
-
-
-#: states a run leaves again by itself
-PENDING = frozenset({RunState.NEW, RunState.QUEUED, RunState.RUNNING, RunState.SUBMITTED})
-
-
-def run_state(state: int) -> RunState:
-    """Raises RunError for what is no ert_cmd_state."""
-    try:
-        return RunState(state)
-    except ValueError as error:
-        raise failure(RunError, f"a run cannot be waited for: its state is {state}", state) from error
-
-
-#: xclBOSyncDirection
-TO_DEVICE, FROM_DEVICE = 0, 1
 #: buffer object flags: host memory behind it and a copy on the card
 NORMAL = 0
 
@@ -130,8 +97,9 @@ class Library:
     def close_device(self, device: Handle) -> None:
         self._check(DeviceError, "the card cannot be closed", "xrtDeviceClose", device)
 
-    def load_xclbin(self, device: Handle, path: str) -> None:
+    def load_xclbin(self, device: Handle, path: str) -> str:
         self._check(DeviceError, f"xclbin {path} cannot be loaded", "xrtDeviceLoadXclbinFile", device, path.encode())
+        return self.xclbin_uuid(device)
 
     def xclbin_uuid(self, device: Handle) -> str:
         """32 hex digits of the xclbin on the card."""
@@ -214,13 +182,10 @@ class Library:
             raise failure(RunError, "a run cannot be started", _cause(code))
 
     def wait(self, run: Handle, timeout_ms: int) -> int:
-        """ert_cmd_state after at most timeout_ms; when time ran out, some XRTs answer TIMEOUT, others the present state."""
         state: int = self._calls["xrtRunWaitFor"](run, timeout_ms)
-        return state
-
-    def state(self, run: Handle) -> int:
-        """ert_cmd_state."""
-        state: int = self._calls["xrtRunState"](run)
+        if state == RunState.TIMEOUT:
+            # the call ran out of time, as some XRTs say it, or the run itself ended so: only its state tells
+            state = self._calls["xrtRunState"](run)
         return state
 
     def close_run(self, run: Handle) -> None:

@@ -17,7 +17,6 @@ import ctypes
 import fcntl
 import mmap
 import os
-import re
 import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -32,14 +31,13 @@ from hypersonic.host.errors import (
 )
 from hypersonic.host.f2.card import Memory
 from hypersonic.host.f2.pinned import PinnedMemory, lock
+from hypersonic.host.sysfs import ADDRESS, SYSFS
 
-SYSFS = Path("/sys")
 #: Amazon
 VENDOR = 0x1D0F
 #: of the application function: what our images register (cl_id_defines.vh), and what the shell shows without an image
 DEVICES = (0xF010, 0x9048)
 
-ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _COMMAND = 4
 _MEMORY_SPACE, _BUS_MASTER = 1 << 1, 1 << 2
 _PAUSE_S = 20e-6

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The calls that host/device.py makes, over the registers of an F2 card: what host/xrt.py is where there is XRT.
+"""The driver of F2 cards (driver.py), over their registers: what host/xrt.py is where there is XRT.
 
-A card's memory is the host's: a buffer object is one array that both sides see, so there is nothing to copy, and one bank.
+A card's memory is the host's: a buffer object is one array that both sides see, so there is nothing to copy (no Copies), and
+one bank.
 """
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import count
@@ -21,6 +21,7 @@ from hypersonic.firmware.f2.registers import UNIT_STRIDE
 from hypersonic.firmware.kernel import registers
 from hypersonic.firmware.platform import Target
 from hypersonic.firmware.xclbin.container import Xclbin
+from hypersonic.host.driver import Handle
 from hypersonic.host.errors import (
     BufferObjectError,
     ComputeUnitNotFoundError,
@@ -31,10 +32,10 @@ from hypersonic.host.errors import (
     XclbinMismatchError,
 )
 from hypersonic.host.f2 import image
-from hypersonic.host.f2.bar import SYSFS, BarCard, card_addresses
+from hypersonic.host.f2.bar import BarCard, card_addresses
 from hypersonic.host.f2.card import Card, Identity, Memory, read_identity
 from hypersonic.host.f2.unit import ARGUMENTS, Run, Unit
-from hypersonic.host.xrt import Handle
+from hypersonic.host.sysfs import SYSFS
 
 T = TypeVar("T")
 
@@ -67,7 +68,7 @@ class _Buffer:
 
 
 class F2Driver:
-    """A hypersonic.host.driver.Driver. Any thread."""
+    """A Driver with Registers, Banks and Addresses. Any thread."""
 
     reset = "load the card's image again (`fpga-load-local-image -S SLOT -I AGFI`)"
 
@@ -90,7 +91,7 @@ class F2Driver:
             with closed.lock:  # nobody is between two accesses of a register
                 closed.card.close()
 
-    def load_xclbin(self, device: Handle, path: str) -> None:
+    def load_xclbin(self, device: Handle, path: str) -> str:
         """Raises DeviceNotFoundError, DeviceBusyError, DeviceLostError, XclbinMismatchError, LibraryNotFoundError."""
         opened = _find(self._devices, device)
         contents = Xclbin.read(Path(path))
@@ -101,9 +102,7 @@ class F2Driver:
                 f"F2 card {opened.index} has {opened.identity.compute_units} compute units, {path} describes "
                 f"{len(contents.compute_units)}: build and publish the model again"
             )
-
-    def xclbin_uuid(self, device: Handle) -> str:
-        return _find(self._devices, device).loaded()[2].uuid
+        return opened.identity.uuid
 
     def open_kernel(self, device: Handle, uuid: str, name: str) -> Handle:
         """uuid: of the container on the card. name: "kernel:{compute_unit}"."""
@@ -150,11 +149,6 @@ class F2Driver:
     def buffer_address(self, buffer: Handle) -> int:
         return _find(self._buffers, buffer).memory.address
 
-    def sync(self, buffer: Handle, direction: int, size_bytes: int, offset: int) -> int:
-        """0: both sides see the same bytes already; an errno for a range outside."""
-        whole = _find(self._buffers, buffer).memory.array.nbytes
-        return 0 if direction in (0, 1) and 0 <= offset <= whole - size_bytes and size_bytes >= 0 else errno.EINVAL
-
     def free_buffer(self, buffer: Handle) -> None:
         freed = self._buffers.pop(buffer, None)
         if freed is not None and freed.device.card is not None:
@@ -183,9 +177,6 @@ class F2Driver:
     def wait(self, run: Handle, timeout_ms: int) -> int:
         unit, opened = _find(self._runs, run)
         return unit.wait(opened, timeout_ms)
-
-    def state(self, run: Handle) -> int:
-        return _find(self._runs, run)[1].state
 
     def close_run(self, run: Handle) -> None:
         self._runs.pop(run, None)

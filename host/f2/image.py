@@ -16,7 +16,7 @@ import subprocess
 from collections.abc import Sequence
 
 from hypersonic.host.errors import DeviceError, DeviceNotFoundError, LibraryNotFoundError
-from hypersonic.host.f2.bar import ADDRESS
+from hypersonic.host.sysfs import ADDRESS
 
 #: how an image is named wherever it is loaded; also what BITSTREAM of an F2 card's xclbin holds
 AGFI = re.compile(r"agfi-[0-9a-f]{17}")

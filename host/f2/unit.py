@@ -17,9 +17,9 @@ from threading import Lock
 
 from hypersonic.firmware.f2.registers import UNIT_STRIDE
 from hypersonic.firmware.kernel import registers
+from hypersonic.host.driver import PENDING, RunState
 from hypersonic.host.errors import DeviceLostError, RunError
 from hypersonic.host.f2.card import GONE, Card
-from hypersonic.host.xrt import PENDING, RunState
 
 #: the kernel's arguments: register, words; w only where the kernel takes weights
 ARGUMENTS = ((registers.X, 2), (registers.Y, 2), (registers.ROWS, 1), (registers.W, 2))

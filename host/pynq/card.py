@@ -16,9 +16,10 @@ from typing import Any, ClassVar
 import pynq
 
 from hypersonic.firmware.platform import Target
-from hypersonic.host.device import BufferObject, ComputeUnit, Device, open_device
+from hypersonic.host.device import BufferObject, ComputeUnit, Device
 from hypersonic.host.devices import find_devices
 from hypersonic.host.errors import BufferObjectError, DeviceClosedError, DeviceError
+from hypersonic.host.opening import open_device
 from hypersonic.host.pynq.buffer import Block, Buffer, size_bytes
 from hypersonic.host.pynq.kernel import Handle, bind
 from hypersonic.host.pynq.metadata import Metadata

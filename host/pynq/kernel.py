@@ -16,10 +16,10 @@ from pynq.overlay import RegisterIP, XrtArgument, _ip_drivers
 from hypersonic.firmware.kernel.registers import ROW_IN_BYTES, ROW_OUT_BYTES
 from hypersonic.firmware.kernel.vitis_xml import VLNV
 from hypersonic.host.device import BufferObject, ComputeUnit, Run
+from hypersonic.host.driver import RunState
 from hypersonic.host.errors import BufferObjectError, ComputeUnitTimeoutError, DeviceLostError, RunError
 from hypersonic.host.pynq.buffer import Block, Buffer
 from hypersonic.host.weights import expected_bytes, load_weights, weights_beside
-from hypersonic.host.xrt import RunState
 
 #: the argument of kernels that load weights; left out, it is weights.bin beside the xclbin
 _WEIGHTS = "w"

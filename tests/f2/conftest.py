@@ -16,7 +16,7 @@ from hypersonic.firmware.kernel.top import write_kernel
 from hypersonic.firmware.platform import Target, find_platform
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.host.device import Device
-from hypersonic.host.device import open_device as open_card
+from hypersonic.host.opening import open_device as open_card
 from hypersonic.sim.bench_core import bench_core_wire, bench_rows, write_bench_core
 from hypersonic.sim.f2 import build_f2_simulator
 

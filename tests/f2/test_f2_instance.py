@@ -21,7 +21,6 @@ from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.firmware.xclbin.sections import Kind
 from hypersonic.host.device import Device
-from hypersonic.host.device import open_device as open_card
 from hypersonic.host.errors import (
     BufferObjectError,
     ComputeUnitNotFoundError,
@@ -34,6 +33,7 @@ from hypersonic.host.errors import (
 )
 from hypersonic.host.f2.driver import F2Driver
 from hypersonic.host.instance import ModelInstance, Slot, open_instances
+from hypersonic.host.opening import open_device as open_card
 from hypersonic.sim.f2_card import SimulatedCard
 
 if TYPE_CHECKING:

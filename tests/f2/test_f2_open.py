@@ -17,11 +17,10 @@ from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.repository import publish
 from hypersonic.firmware.xclbin.assemble import link
 from hypersonic.firmware.xclbin.container import Xclbin
-from hypersonic.host import driver
-from hypersonic.host.device import open_device
-from hypersonic.host.driver import driver_for
+from hypersonic.host import opening
 from hypersonic.host.errors import DeviceNotFoundError, LibraryNotFoundError
 from hypersonic.host.f2.driver import F2Driver
+from hypersonic.host.opening import driver_for, open_device
 from hypersonic.host.xrt import Library
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ def test_a_machine_without_f2_cards_says_so(built: Built, tmp_path: Path) -> Non
 
 
 def test_a_machine_without_the_simulator_says_so(built: Built, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver, "F2_EMULATION", "hypersonic.sim.none")
+    monkeypatch.setattr(opening, "F2_EMULATION", "hypersonic.sim.none")
     with pytest.raises(LibraryNotFoundError, match="the simulated F2 card cannot be made"):
         driver_for(Xclbin.read(built.xclbin))
 

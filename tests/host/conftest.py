@@ -20,8 +20,9 @@ from hypersonic.hls.cache import cached
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
-from hypersonic.host.device import Device, open_device
+from hypersonic.host.device import Device
 from hypersonic.host.library import OVERRIDE
+from hypersonic.host.opening import open_device
 
 HERE = Path(__file__).parent
 DEVICE_MODEL = HERE.parents[1] / "sim" / "emu" / "device_model.h"

@@ -15,7 +15,8 @@ from hypersonic.firmware.kernel.registers import BUSY_CYCLES, ROWS, RUNS
 from hypersonic.firmware.platform import Target, find_platform
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.xclbin.assemble import link
-from hypersonic.host.device import BufferObject, ComputeUnit, Device, Run, open_device
+from hypersonic.host.device import BufferObject, ComputeUnit, Device, Run
+from hypersonic.host.driver import RunState
 from hypersonic.host.errors import (
     BufferObjectError,
     ComputeUnitNotFoundError,
@@ -26,7 +27,7 @@ from hypersonic.host.errors import (
     DeviceNotFoundError,
 )
 from hypersonic.host.library import load_library
-from hypersonic.host.xrt import RunState
+from hypersonic.host.opening import open_device
 
 Build = tuple[Path, Manifest]
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hypersonic.firmware.publish.manifest import Manifest
-from hypersonic.host.device import Device, open_device
+from hypersonic.host.device import Device
 from hypersonic.host.errors import (
     BufferObjectError,
     ComputeUnitNotFoundError,
@@ -23,6 +23,7 @@ from hypersonic.host.errors import (
     XclbinMismatchError,
 )
 from hypersonic.host.instance import ModelInstance, open_instances
+from hypersonic.host.opening import open_device
 
 Build = tuple[Path, Manifest]
 

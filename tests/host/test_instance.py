@@ -19,7 +19,7 @@ from numpy.testing import assert_array_equal
 from numpy.typing import NDArray
 
 from hypersonic.firmware.publish.manifest import Manifest
-from hypersonic.host.device import Device, open_device
+from hypersonic.host.device import Device
 from hypersonic.host.errors import (
     BufferObjectError,
     ComputeUnitNotFoundError,
@@ -30,6 +30,7 @@ from hypersonic.host.errors import (
     XclbinMismatchError,
 )
 from hypersonic.host.instance import ModelInstance, Slot, open_instances
+from hypersonic.host.opening import open_device
 
 Build = tuple[Path, Manifest]
 

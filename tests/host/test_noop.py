@@ -33,7 +33,7 @@ from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
-from hypersonic.host.device import open_device
+from hypersonic.host.opening import open_device
 from hypersonic.host.instance import open_instances
 
 path = Path(sys.argv[1])

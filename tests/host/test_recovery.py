@@ -16,7 +16,6 @@ from numpy.testing import assert_array_equal
 
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.host.card_instances import CardInstances
-from hypersonic.host.device import open_device
 from hypersonic.host.errors import (
     ComputeUnitOutOfServiceError,
     ComputeUnitTimeoutError,
@@ -27,6 +26,7 @@ from hypersonic.host.errors import (
     MemoryAccessError,
 )
 from hypersonic.host.instance import Slot, open_instances
+from hypersonic.host.opening import open_device
 from tests.host.conftest import Cards
 
 Build = tuple[Path, Manifest]

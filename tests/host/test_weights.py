@@ -21,10 +21,10 @@ from hypersonic.firmware.platform import Target
 from hypersonic.firmware.publish.manifest import check
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.host.card_instances import CardInstances
-from hypersonic.host.device import open_device
 from hypersonic.host.errors import BufferObjectError, DeviceError, WeightsError, XclbinMismatchError
 from hypersonic.host.instance import ModelInstance, Slot, open_instances
 from hypersonic.host.library import load_library
+from hypersonic.host.opening import open_device
 from hypersonic.host.weights import W, find_weights, load_weights
 from tests.host.conftest import Build, Cards, FaultyXrt, publish_weights, weights_of
 

@@ -19,9 +19,10 @@ from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.publish.repository import publish
 from hypersonic.firmware.xclbin.assemble import link
-from hypersonic.host.device import Device, open_device
+from hypersonic.host.device import Device
 from hypersonic.host.errors import BufferObjectError, RunError, WeightsError
 from hypersonic.host.instance import ModelInstance, Slot, open_instances
+from hypersonic.host.opening import open_device
 from hypersonic.host.weights import W
 from hypersonic.sim.bench_weights import bench_image, bench_weights_rows, write_bench_weights
 from hypersonic.sim.f2 import build_f2_simulator

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from hypersonic.host import xrt
+from hypersonic.host.driver import FROM_DEVICE, TO_DEVICE, RunState
 from hypersonic.host.errors import LibraryNotFoundError
 from hypersonic.host.library import SONAME
 from hypersonic.host.version import file_version
-from hypersonic.host.xrt import _PROTOTYPES, Library, RunState, _Uuid
+from hypersonic.host.xrt import _PROTOTYPES, Library, _Uuid
 from hypersonic.sim.library import library_path
 
 FACTS = Path(__file__).with_name("xrt_facts.h")
@@ -89,13 +90,13 @@ def test_every_function_is_bound_as_xrt_declares_it() -> None:
 
 def test_states_and_directions_are_xrts() -> None:
     assert {state.name: state.value for state in RunState} == {name: 1 + index for index, name in enumerate(STATES)}
-    assert (xrt.TO_DEVICE, xrt.FROM_DEVICE, xrt.NORMAL) == (0, 1, 0)
+    assert (TO_DEVICE, FROM_DEVICE, xrt.NORMAL) == (0, 1, 0)
 
 
 def compare(directory: Path, declarations: str) -> str:
     """What a C compiler says of XRT's headers and these declarations together: nothing when all types are the same."""
     constants = {f"ERT_CMD_STATE_{state.name}": state.value for state in RunState}
-    constants |= {"XCL_BO_SYNC_BO_TO_DEVICE": xrt.TO_DEVICE, "XCL_BO_SYNC_BO_FROM_DEVICE": xrt.FROM_DEVICE}
+    constants |= {"XCL_BO_SYNC_BO_TO_DEVICE": TO_DEVICE, "XCL_BO_SYNC_BO_FROM_DEVICE": FROM_DEVICE}
     constants |= {"sizeof(xuid_t)": 16, "sizeof(enum ert_cmd_state)": 4, "sizeof(enum xclBOSyncDirection)": 4}
     asserts = [f'_Static_assert({name} == {value}, "{name}");' for name, value in constants.items()]
     headers = [f"#include <{name}>" for name in ("xrt/xrt_device.h", "xrt/xrt_bo.h", "xrt/xrt_kernel.h", "ert.h")]

@@ -56,7 +56,7 @@ from hypersonic.firmware.platform import Target
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
-from hypersonic.host.device import open_device
+from hypersonic.host.opening import open_device
 from hypersonic.host.errors import BufferObjectError
 from hypersonic.host.instance import open_instances
 from hypersonic.host.library import load_library

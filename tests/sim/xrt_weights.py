@@ -13,9 +13,9 @@ import numpy as np
 
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.hls.core import Core
-from hypersonic.host.device import open_device
 from hypersonic.host.errors import BufferObjectError
 from hypersonic.host.instance import open_instances
+from hypersonic.host.opening import open_device
 from hypersonic.sim.bench_weights import bench_weights_rows
 
 ROWS = 50

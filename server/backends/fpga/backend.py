@@ -27,10 +27,10 @@ from hypersonic.firmware.errors import FirmwareError, ManifestError, XclbinError
 from hypersonic.firmware.publish.manifest import MAX_BYTES, WEIGHTS_NAME, Manifest
 from hypersonic.firmware.publish.manifest import check as check_manifest
 from hypersonic.hls.row import Row
-from hypersonic.host import device as host_device
 from hypersonic.host import instance as host_instance
-from hypersonic.host import telemetry
+from hypersonic.host import opening, telemetry
 from hypersonic.host.card_instances import CardInstances
+from hypersonic.host.device import Device
 from hypersonic.host.devices import none_left
 from hypersonic.host.errors import (
     ComputeUnitOutOfServiceError,
@@ -231,7 +231,7 @@ class CardRegister:
         self._loads: Counter[str] = Counter()
         self._sensors: dict[str, telemetry.CardSensors] = {}
 
-    def loaded(self, device: host_device.Device, index: int, held_bytes: int) -> Card:
+    def loaded(self, device: Device, index: int, held_bytes: int) -> Card:
         """The card, to which an xclbin has just been loaded. Named by host, platform and place, so that the label outlives
         xclbins and restarts."""
         place = uuid.uuid5(uuid.NAMESPACE_DNS, f"{platform.node()}/{device.target}/{device.name}/{index}")
@@ -243,7 +243,7 @@ class CardRegister:
                 self._sensors[name] = telemetry.CardSensors(partial(telemetry.read_telemetry, address, self._sysfs))
         return Card(name, device.name, device.memory_bytes, held_bytes, partial(self._read, name))
 
-    def address(self, device: host_device.Device, index: int) -> str | None:
+    def address(self, device: Device, index: int) -> str | None:
         """On the PCI bus; None where sysfs does not show the card."""
         return None if device.target.emulated else telemetry.card_address(index, self._sysfs)
 
@@ -367,25 +367,25 @@ def _open(
     return FpgaModel(instances, cards, opened.pop_all())
 
 
-def _reopen(xclbin: Path, index: int, address: str | None, register: CardRegister) -> host_device.Device:
+def _reopen(xclbin: Path, index: int, address: str | None, register: CardRegister) -> Device:
     """The card that was of that index: when others come and go, XRT counts them anew."""
-    device = host_device.open_device(xclbin, index if address is None else register.index(address))
+    device = opening.open_device(xclbin, index if address is None else register.index(address))
     register.loaded(device, index, 0)
     return device
 
 
-def _open_devices(xclbin: Path, emulated: bool, wanted: Sequence[int], opened: ExitStack) -> dict[int, host_device.Device]:
+def _open_devices(xclbin: Path, emulated: bool, wanted: Sequence[int], opened: ExitStack) -> dict[int, Device]:
     """The cards that instance_group names; where it names none, the first that takes the xclbin.
 
     A card holds one xclbin, so the models of one server spread over its cards. Raises ModelLoadError when every card is taken.
     """
     if wanted:
-        return {index: opened.enter_context(host_device.open_device(xclbin, index)) for index in wanted}
+        return {index: opened.enter_context(opening.open_device(xclbin, index)) for index in wanted}
     busy: list[DeviceError] = []
     while True:
         index = len(busy)
         try:
-            return {index: opened.enter_context(host_device.open_device(xclbin, index))}
+            return {index: opened.enter_context(opening.open_device(xclbin, index))}
         except (DeviceBusyError, ComputeUnitOutOfServiceError) as error:
             busy.append(error)
         except DeviceNotFoundError as error:
