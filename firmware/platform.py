@@ -44,18 +44,6 @@ DIRECTORY = Path(__file__).resolve().parent / "platforms"
 MAX_FILE_BYTES = 1 << 16
 
 
-class Target(StrEnum):
-    """What a build runs on, spelled as v++ spells it."""
-
-    SW_EMU = "sw_emu"  # the model's compiled C++ behind a C++ shell
-    HW_EMU = "hw_emu"  # the Verilated kernel
-    HW = "hw"  # a card
-
-    @property
-    def emulated(self) -> bool:
-        return self is not Target.HW
-
-
 class Flow(StrEnum):
     """How a bitstream for a card is made and driven."""
 

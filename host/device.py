@@ -24,7 +24,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.firmware.platform import Target
+from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.container import ComputeUnit as Instance
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.firmware.xclbin.sections import MEMORY_KINDS

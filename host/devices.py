@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from hypersonic.firmware.platform import Target
+from hypersonic.firmware.target import Target
 from hypersonic.host import library
 from hypersonic.host.card_facts import CardFacts, driver_version, read_facts
 from hypersonic.host.errors import DeviceError

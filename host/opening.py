@@ -6,7 +6,8 @@ from __future__ import annotations
 import importlib
 from pathlib import Path
 
-from hypersonic.firmware.platform import PLATFORMS, Flow, Target
+from hypersonic.firmware.platform import PLATFORMS, Flow
+from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.host.device import Device
 from hypersonic.host.driver import Driver

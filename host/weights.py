@@ -13,13 +13,14 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.firmware.kernel.registers import WEIGHTS_BEATS
 from hypersonic.firmware.kernel.registers import W as W_REGISTER
-from hypersonic.firmware.publish.manifest import FILE_NAME, WEIGHTS_NAME, Manifest, digest
+from hypersonic.firmware.publish.content import digest
 from hypersonic.host.device import BufferObject, ComputeUnit
 from hypersonic.host.errors import DeviceError, WeightsError, XclbinMismatchError
 
@@ -28,6 +29,19 @@ W = 3
 
 _BEAT_BYTES = 64
 _PIECE_BYTES = 1 << 20
+
+
+class Described(Protocol):
+    """What a Manifest says of the weights. weights_bytes: 0 where the kernel takes none."""
+
+    @property
+    def model(self) -> str: ...
+
+    @property
+    def weights_bytes(self) -> int: ...
+
+    @property
+    def weights_sha256(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -39,31 +53,18 @@ class WeightsFile:
     sha256: str
 
 
-def find_weights(manifest: Manifest, path: Path) -> WeightsFile | None:
+def find_weights(manifest: Described, path: Path) -> WeightsFile | None:
     """The weights that the manifest describes, None where it describes none. Raises WeightsError when the file is not these."""
     if not manifest.weights_bytes:
         return None
     what = f"the kernel of {manifest.model!r} takes its weights from it"
-    found = _read(path, manifest.weights_bytes, what)
-    if found.sha256 != manifest.weights_sha256:
+    file = read_weights(path, manifest.weights_bytes, what)
+    if file.sha256 != manifest.weights_sha256:
         raise WeightsError(
-            f"{path} has sha256 {found.sha256}, expected {manifest.weights_sha256} as the manifest of {manifest.model!r} says: "
+            f"{path} has sha256 {file.sha256}, expected {manifest.weights_sha256} as the manifest of {manifest.model!r} says: "
             "it was changed, or is of another build: copy the whole version directory, or publish the model again"
         )
-    return found
-
-
-def weights_beside(xclbin: Path, uuid: str, unit: ComputeUnit) -> WeightsFile:
-    """weights.bin beside an xclbin of that uuid that this unit runs, checked by manifest.json where that is there too.
-
-    Raises WeightsError when it is not of the size that the unit tells or not the one the manifest describes, ManifestError.
-    """
-    path = xclbin.with_name(WEIGHTS_NAME)
-    if (manifest := xclbin.with_name(FILE_NAME)).is_file():
-        described = Manifest.read(manifest)
-        if described.uuid == uuid and (found := find_weights(described, path)):
-            return found
-    return _read(path, expected_bytes(unit), f"{unit.name} takes its weights from it")
+    return file
 
 
 def expected_bytes(unit: ComputeUnit) -> int:
@@ -91,8 +92,11 @@ def load_weights(unit: ComputeUnit, file: WeightsFile) -> BufferObject:
     return buffer
 
 
-def _read(path: Path, size_bytes: int, what: str) -> WeightsFile:
-    """The size is looked at before anything is read."""
+def read_weights(path: Path, size_bytes: int, what: str) -> WeightsFile:
+    """The file, when it is of that size, which is looked at before anything is read. what: why it is wanted, for messages.
+
+    Raises WeightsError.
+    """
     try:
         there = path.stat().st_size
         if there == size_bytes:

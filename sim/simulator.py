@@ -14,7 +14,7 @@ from pathlib import Path
 
 from hypersonic.firmware.kernel import registers
 from hypersonic.firmware.kernel.top import Kernel
-from hypersonic.firmware.platform import Target
+from hypersonic.firmware.target import Target
 from hypersonic.hls import verilator
 from hypersonic.hls.cache import cached, content_hash
 from hypersonic.hls.csim import compiled as csim

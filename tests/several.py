@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hypersonic.firmware.kernel.top import write_kernel
-from hypersonic.firmware.platform import Target
+from hypersonic.firmware.target import Target
 from hypersonic.hls import verilator
 from hypersonic.hls.cache import cached
 from hypersonic.hls.row import Row

@@ -32,7 +32,8 @@ from hypersonic.firmware.bitstream.tools import BUILD_BYTES, Tools, check_space
 from hypersonic.firmware.errors import LinkError
 from hypersonic.firmware.kernel.top import Kernel
 from hypersonic.firmware.kernel.vitis_xml import Instance, KernelDescription, describe_kernel
-from hypersonic.firmware.platform import Platform, Resources, Target
+from hypersonic.firmware.platform import Platform, Resources
+from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.connectivity import linker_config, plan_link
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.hls.cache import content_hash

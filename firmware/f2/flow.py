@@ -26,7 +26,8 @@ from hypersonic.firmware.bitstream.tools import BUILD_BYTES, check_space
 from hypersonic.firmware.f2.custom_logic import CL, wrapper_text, write_cl
 from hypersonic.firmware.f2.kit import SHELL_MODE, Kit
 from hypersonic.firmware.f2.top import F2Design, link_f2
-from hypersonic.firmware.platform import Platform, Target
+from hypersonic.firmware.platform import Platform
+from hypersonic.firmware.target import Target
 from hypersonic.hls.cache import content_hash
 
 #: the kit names its files by it

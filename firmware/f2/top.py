@@ -13,7 +13,8 @@ from pathlib import Path
 from hypersonic.firmware.f2.registers import MAX_UNITS
 from hypersonic.firmware.kernel.top import PORTS as KERNEL_PORTS
 from hypersonic.firmware.kernel.top import Kernel, KernelError, rtl_sources
-from hypersonic.firmware.platform import Platform, Target
+from hypersonic.firmware.platform import Platform
+from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import link
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.hls.cache import content_hash

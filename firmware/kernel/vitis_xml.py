@@ -14,7 +14,6 @@ from xml.parsers import expat
 
 from hypersonic.firmware.errors import XclbinError
 from hypersonic.firmware.kernel.registers import ADDRESS_RANGE, ROWS, W, X, Y
-from hypersonic.firmware.platform import Platform, Target
 
 MAX_XML_BYTES = 4 << 20
 MAX_XML_DEPTH = 32
@@ -22,8 +21,6 @@ MAX_XML_DEPTH = 32
 COMPUTE_UNIT_RANGE = 0x10000
 #: vendor and library of every kernel of this project
 VLNV = "hypersonic:kernel"
-#: `core target=`, as v++ writes it
-CORE_TARGETS = {Target.SW_EMU: "csim", Target.HW_EMU: "hw_em", Target.HW: "bitstream"}
 
 
 @dataclass(frozen=True)
@@ -95,26 +92,15 @@ def kernel_xml(kernel: KernelDescription) -> bytes:
     element = ET.SubElement(root, "kernel", _kernel_attributes(kernel))
     ET.SubElement(element, "ports").extend(_ports(kernel))
     ET.SubElement(element, "args").extend(_arguments(kernel))
-    return _document(root)
+    return document(root)
 
 
-def embedded_metadata(kernel: KernelDescription, target: Target, platform: Platform) -> bytes:
-    """EMBEDDED_METADATA of an xclbin that holds this kernel and its instances."""
-    vendor, _, shell = platform.vbnv.partition("_")
-    part, _, package = platform.part.partition("-")
-    project = ET.Element("project", name=kernel.name)
-    board = ET.SubElement(project, "platform", vendor=vendor, boardid=platform.name, name=shell, featureRomTime="0")
-    ET.SubElement(board, "version", major="1", minor="0")
-    device = ET.SubElement(board, "device", name="fpga0", fpgaDevice=f"{part}:{package}", addrWidth="0")
-    core = ET.SubElement(device, "core", name="OCL_REGION_0", target=CORE_TARGETS[target], type="clc_region")
-    core.set("numComputeUnits", str(len(kernel.instances)))
-    clocks = ET.SubElement(core, "kernelClocks")
-    ET.SubElement(clocks, "clock", port="DATA_CLK", frequency=f"{platform.kernel_clock_mhz}.0MHz")
-    ET.SubElement(clocks, "clock", port="KERNEL_CLK", frequency=f"{platform.system_clock_mhz}.0MHz")
-    element = ET.SubElement(core, "kernel", _kernel_attributes(kernel))
+def metadata_element(kernel: KernelDescription) -> ET.Element:
+    """The kernel with its instances, as EMBEDDED_METADATA has it."""
+    element = ET.Element("kernel", _kernel_attributes(kernel))
     for children in (_ports(kernel), _arguments(kernel), _instances(kernel)):
         element.extend(children)
-    return _document(project)
+    return element
 
 
 def _kernel_attributes(kernel: KernelDescription) -> dict[str, str]:
@@ -156,7 +142,8 @@ def _instances(kernel: KernelDescription) -> list[ET.Element]:
     return elements
 
 
-def _document(root: ET.Element) -> bytes:
+def document(root: ET.Element) -> bytes:
+    """The text of a whole document."""
     ET.indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'.encode()
 

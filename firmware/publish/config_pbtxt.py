@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from hypersonic.firmware.platform import Target
 from hypersonic.firmware.publish.manifest import Manifest
+from hypersonic.firmware.target import Target
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 

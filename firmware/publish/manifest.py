@@ -10,7 +10,6 @@ The manifest is read as hostile input: bounded size, every field's type and rang
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import re
 from dataclasses import dataclass, field
@@ -18,7 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from hypersonic.firmware.errors import ManifestError, ManifestMismatchError
-from hypersonic.firmware.platform import PLATFORMS, Target
+from hypersonic.firmware.platform import PLATFORMS
+from hypersonic.firmware.publish.content import Content, digest
+from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.hls.row import MAX_TENSORS, Row
 
@@ -31,9 +32,6 @@ MAX_BYTES = 1 << 20
 MAX_ROW_BYTES = 1 << 30
 #: of weights.bin: more than the memory of any card
 MAX_WEIGHTS_BYTES = 1 << 40
-
-#: a file's content, or where it is
-Content = bytes | Path
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 _HEX = re.compile(r"(?:[0-9a-f]{2})+")
@@ -120,18 +118,6 @@ class Manifest:
             return cls.parse(text)
         except ManifestError as error:
             raise ManifestError(f"{path}: {error}") from error
-
-
-def opened(content: Content) -> io.BufferedReader | io.BytesIO:
-    """To be read from its beginning, and closed. Raises OSError."""
-    return content.open("rb") if isinstance(content, Path) else io.BytesIO(content)
-
-
-def digest(content: Content) -> tuple[int, str]:
-    """Bytes and sha256, read piece by piece. Raises OSError."""
-    with opened(content) as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-        return file.seek(0, io.SEEK_END), sha256
 
 
 def check(manifest: Manifest, xclbin: bytes) -> Xclbin:

@@ -22,9 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from hypersonic.firmware.errors import ManifestError, PublishError
-from hypersonic.firmware.platform import Target
 from hypersonic.firmware.publish import config_pbtxt, manifest
-from hypersonic.firmware.publish.manifest import WEIGHTS_NAME, Content, Manifest, check, check_weights, digest, opened
+from hypersonic.firmware.publish.content import Content, digest, opened
+from hypersonic.firmware.publish.manifest import WEIGHTS_NAME, Manifest, check, check_weights
+from hypersonic.firmware.target import Target
 from hypersonic.hls.row import Row
 
 XCLBIN_NAME = "model.xclbin"

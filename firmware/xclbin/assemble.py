@@ -19,12 +19,13 @@ from hypersonic.firmware.kernel.vitis_xml import (
     Instance,
     KernelDescription,
     describe_kernel,
-    embedded_metadata,
 )
-from hypersonic.firmware.platform import Platform, Target
+from hypersonic.firmware.platform import Platform
+from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin import sections as tables
 from hypersonic.firmware.xclbin.connectivity import assign_banks, check_compute_units
 from hypersonic.firmware.xclbin.container import Section, Xclbin
+from hypersonic.firmware.xclbin.metadata import embedded_metadata
 from hypersonic.firmware.xclbin.sections import Kind
 
 __all__ = ["check_compute_units", "link"]

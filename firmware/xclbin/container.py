@@ -22,7 +22,7 @@ from pathlib import Path
 
 from hypersonic.firmware.errors import XclbinError
 from hypersonic.firmware.kernel.vitis_xml import KernelDescription, parse_kernels
-from hypersonic.firmware.platform import Target
+from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin import sections as tables
 from hypersonic.firmware.xclbin.sections import Kind
 

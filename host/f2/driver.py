@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from hypersonic.firmware.f2.registers import UNIT_STRIDE
 from hypersonic.firmware.kernel import registers
-from hypersonic.firmware.platform import Target
+from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.host.driver import Handle
 from hypersonic.host.errors import (

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import pynq
 
-from hypersonic.firmware.platform import Target
+from hypersonic.firmware.target import Target
 from hypersonic.host.device import BufferObject, ComputeUnit, Device
 from hypersonic.host.devices import find_devices
 from hypersonic.host.errors import BufferObjectError, DeviceClosedError, DeviceError

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from inspect import Parameter, Signature
+from pathlib import Path
 from typing import Any
 
 import pynq
@@ -15,11 +16,12 @@ from pynq.overlay import RegisterIP, XrtArgument, _ip_drivers
 
 from hypersonic.firmware.kernel.registers import ROW_IN_BYTES, ROW_OUT_BYTES
 from hypersonic.firmware.kernel.vitis_xml import VLNV
+from hypersonic.firmware.publish.manifest import FILE_NAME, WEIGHTS_NAME, Manifest
 from hypersonic.host.device import BufferObject, ComputeUnit, Run
 from hypersonic.host.driver import RunState
 from hypersonic.host.errors import BufferObjectError, ComputeUnitTimeoutError, DeviceLostError, RunError
 from hypersonic.host.pynq.buffer import Block, Buffer
-from hypersonic.host.weights import expected_bytes, load_weights, weights_beside
+from hypersonic.host.weights import WeightsFile, expected_bytes, find_weights, load_weights, read_weights
 
 #: the argument of kernels that load weights; left out, it is weights.bin beside the xclbin
 _WEIGHTS = "w"
@@ -126,7 +128,7 @@ class Kernel(pynq.DefaultIP):  # type: ignore[misc] # pynq has no types
     def _weights(self) -> BufferObject:
         """weights.bin beside the xclbin, on the card till another xclbin takes its place."""
         loaded = self.device.loaded
-        return load_weights(self.unit, weights_beside(loaded.path, loaded.contents.uuid, self.unit))
+        return load_weights(self.unit, _weights_beside(loaded.path, loaded.contents.uuid, self.unit))
 
     def _check_rows(self, values: dict[str, BufferObject | int]) -> None:
         """A kernel of this project reads and writes `rows` rows, whatever memory is behind them."""
@@ -162,6 +164,19 @@ class Kernel(pynq.DefaultIP):  # type: ignore[misc] # pynq has no types
                 f"allocate(..., target=overlay.{_attribute(wanted)})"
             )
         return block.memory
+
+
+def _weights_beside(xclbin: Path, uuid: str, unit: ComputeUnit) -> WeightsFile:
+    """weights.bin beside an xclbin of that uuid that this unit runs, checked by manifest.json where that is there too.
+
+    Raises WeightsError when it is not of the size that the unit tells or not the one the manifest describes, ManifestError.
+    """
+    path = xclbin.with_name(WEIGHTS_NAME)
+    if (manifest := xclbin.with_name(FILE_NAME)).is_file():
+        described = Manifest.read(manifest)
+        if described.uuid == uuid and (file := find_weights(described, path)):
+            return file
+    return read_weights(path, expected_bytes(unit), f"{unit.name} takes its weights from it")
 
 
 def _signature(entries: dict[str, Any], optional: str) -> Signature:

@@ -13,7 +13,8 @@ from hypersonic.firmware.f2.flow import F2Build, build_f2, require_bucket
 from hypersonic.firmware.f2.kit import Kit, find_kit
 from hypersonic.firmware.f2.top import link_f2, write_f2
 from hypersonic.firmware.kernel.top import write_kernel
-from hypersonic.firmware.platform import Flow, Platform, Target
+from hypersonic.firmware.platform import Flow, Platform
+from hypersonic.firmware.target import Target
 from hypersonic.hls.core import Core
 from hypersonic.sim.f2 import build_f2_simulator
 

@@ -29,10 +29,11 @@ from hypersonic.firmware.errors import ResourceError
 from hypersonic.firmware.estimate.resources import estimate, report_build
 from hypersonic.firmware.f2.kit import Kit
 from hypersonic.firmware.kernel.top import write_kernel
-from hypersonic.firmware.platform import Platform, Target, find_platform
+from hypersonic.firmware.platform import Platform, find_platform
 from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.publish.repository import check_name, check_repository, displaced, find_published, publish
+from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import link
 from hypersonic.firmware.xclbin.connectivity import check_units
 from hypersonic.hls.build import build_project, is_converted

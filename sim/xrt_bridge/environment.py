@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hypersonic.firmware.platform import Target
+from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.hls.child import python_argv, python_environment
 from hypersonic.host.library import OVERRIDE

@@ -24,8 +24,9 @@ from tritonclient.utils import InferenceServerException
 
 from hypersonic.commands.build import build
 from hypersonic.commands.run import Served, served
-from hypersonic.firmware.platform import Target, find_platform
+from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.manifest import Manifest
+from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import link
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.hls.zoo.facile.events import log_flat_events

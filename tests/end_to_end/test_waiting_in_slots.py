@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hypersonic.firmware.platform import Target, find_platform
+from hypersonic.firmware.platform import find_platform
+from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import link
 from tests.faults.site import infer, site
 from tests.faults.test_lost_cards import write_model

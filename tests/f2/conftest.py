@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from hypersonic.firmware.f2.top import F2Design, link_f2, write_f2
 from hypersonic.firmware.kernel.top import write_kernel
-from hypersonic.firmware.platform import Target, find_platform
+from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.manifest import Manifest
+from hypersonic.firmware.target import Target
 from hypersonic.host.device import Device
 from hypersonic.host.opening import open_device as open_card
 from hypersonic.sim.bench_core import bench_core_wire, bench_rows, write_bench_core

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from hypersonic.firmware.f2.top import link_f2, write_f2
-from hypersonic.firmware.platform import Target, find_platform
+from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.manifest import Manifest
+from hypersonic.firmware.target import Target
 from hypersonic.host.instance import open_instances
 from hypersonic.host.opening import open_device
 from hypersonic.sim.f2 import build_f2_simulator

@@ -17,7 +17,8 @@ import pytest
 from hypersonic.firmware.f2 import registers as f2
 from hypersonic.firmware.f2.top import link_f2
 from hypersonic.firmware.kernel import registers
-from hypersonic.firmware.platform import Target, find_platform
+from hypersonic.firmware.platform import find_platform
+from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.host.devices import devices, devices_as_data
 from hypersonic.host.errors import (

@@ -21,7 +21,8 @@ from hypersonic.firmware.f2.custom_logic import CL, connections, id_defines_text
 from hypersonic.firmware.f2.flow import F2Build, build_f2, describe_command, image_state, wait_for_image
 from hypersonic.firmware.f2.kit import VARIABLES, Kit, find_kit
 from hypersonic.firmware.f2.top import PORTS, write_f2
-from hypersonic.firmware.platform import Target, find_platform
+from hypersonic.firmware.platform import find_platform
+from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.hls import verilator
 

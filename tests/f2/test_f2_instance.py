@@ -16,9 +16,9 @@ from numpy.testing import assert_array_equal
 from numpy.typing import NDArray
 
 from hypersonic.firmware.kernel import registers
-from hypersonic.firmware.kernel.vitis_xml import embedded_metadata
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.xclbin.container import Xclbin
+from hypersonic.firmware.xclbin.metadata import embedded_metadata
 from hypersonic.firmware.xclbin.sections import Kind
 from hypersonic.host.device import Device
 from hypersonic.host.errors import (

@@ -12,9 +12,10 @@ import pytest
 from hypersonic.client.load import describe_model, send_events
 from hypersonic.commands.run import served
 from hypersonic.firmware.f2.top import link_f2
-from hypersonic.firmware.platform import Target, find_platform
+from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.repository import publish
+from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import link
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.host import opening

@@ -9,9 +9,9 @@ import pytest
 from google.protobuf import text_format
 from tritonclient.grpc import model_config_pb2
 
-from hypersonic.firmware.platform import Target
 from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.manifest import Manifest
+from hypersonic.firmware.target import Target
 from tests.firmware.publish.test_manifest import MANIFEST
 
 

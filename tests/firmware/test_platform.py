@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from hypersonic.firmware.errors import PlatformError
-from hypersonic.firmware.platform import DIRECTORY, GIB, PLATFORMS, Flow, Platform, Target, find_platform, read_platform
+from hypersonic.firmware.platform import DIRECTORY, GIB, PLATFORMS, Flow, Platform, find_platform, read_platform
+from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.sections import MEMORY_KINDS
 
 U250 = (DIRECTORY / "u250.toml").read_text()

@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hypersonic.firmware.platform import Target, find_platform
+from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.manifest import Manifest
+from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import link
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.hls import verilator

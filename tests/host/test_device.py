@@ -12,8 +12,9 @@ from numpy.testing import assert_array_equal
 
 from hypersonic.firmware.errors import XclbinError
 from hypersonic.firmware.kernel.registers import BUSY_CYCLES, ROWS, RUNS
-from hypersonic.firmware.platform import Target, find_platform
+from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.manifest import Manifest
+from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import link
 from hypersonic.host.device import BufferObject, ComputeUnit, Device, Run
 from hypersonic.host.driver import RunState

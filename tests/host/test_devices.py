@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hypersonic.firmware.platform import Target
+from hypersonic.firmware.target import Target
 from hypersonic.host import library
 from hypersonic.host.card_facts import CardFacts, UnitFacts, driver_version, read_facts
 from hypersonic.host.devices import devices, devices_as_data, find_devices

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from hypersonic.firmware.platform import Target
+from hypersonic.firmware.target import Target
 from hypersonic.hls import verilator
 from hypersonic.host import library
 from hypersonic.host.errors import DeviceError, LibraryNotFoundError, failure

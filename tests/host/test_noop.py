@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from hypersonic.firmware.platform import Target, find_platform
+from hypersonic.firmware.platform import find_platform
+from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import link
 from hypersonic.firmware.xclbin.container import Xclbin
 
@@ -59,7 +60,7 @@ with open_device(path) as device:
 
 ASK = """
 import json, sys
-from hypersonic.firmware.platform import Target
+from hypersonic.firmware.target import Target
 from hypersonic.host.errors import DeviceError
 from hypersonic.host.library import load_library
 

@@ -17,8 +17,8 @@ from numpy.testing import assert_array_equal
 
 from hypersonic.firmware.errors import ManifestMismatchError
 from hypersonic.firmware.kernel.registers import W as W_REGISTER
-from hypersonic.firmware.platform import Target
 from hypersonic.firmware.publish.manifest import check
+from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.host.card_instances import CardInstances
 from hypersonic.host.errors import BufferObjectError, DeviceError, WeightsError, XclbinMismatchError

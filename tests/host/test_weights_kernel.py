@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from hypersonic.firmware.f2.top import link_f2, write_f2
 from hypersonic.firmware.kernel.top import Kernel, write_kernel
-from hypersonic.firmware.platform import Target, find_platform
+from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.publish.repository import publish
+from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import link
 from hypersonic.host.device import Device
 from hypersonic.host.errors import BufferObjectError, RunError, WeightsError

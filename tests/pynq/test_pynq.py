@@ -16,10 +16,11 @@ import pytest
 
 from hypersonic.commands.build import build, build_csim
 from hypersonic.firmware.kernel.top import write_kernel
-from hypersonic.firmware.platform import Target, find_platform
+from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.publish.repository import publish
+from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import link
 from hypersonic.hls.csim.compiled import Csim
 from hypersonic.hls.zoo.facile.events import gate_rows

@@ -25,9 +25,10 @@ import pytest
 import tritonclient.grpc as triton
 from tritonclient.utils import InferenceServerException
 
-from hypersonic.firmware.platform import Target, find_platform
+from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.repository import publish
+from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import link
 from tests.host.conftest import Build, build, image, manifest_of  # noqa: F401 - fixtures: the emulated card's kernel, y = 2 * x[0] + x[1]
 

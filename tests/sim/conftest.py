@@ -18,7 +18,8 @@ import pytest
 from numpy.typing import ArrayLike, NDArray
 
 from hypersonic.firmware.kernel.top import write_kernel
-from hypersonic.firmware.platform import Target, find_platform
+from hypersonic.firmware.platform import find_platform
+from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import link
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.hls import verilator

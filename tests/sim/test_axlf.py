@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hypersonic.firmware.platform import Target, find_platform
+from hypersonic.firmware.platform import find_platform
+from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import link
 from hypersonic.firmware.xclbin.container import Xclbin
 

@@ -21,9 +21,9 @@ from hypersonic.firmware.bitstream.errors import MissingVendorError
 from hypersonic.firmware.errors import LinkError, PlatformError, PublishError, ResourceError
 from hypersonic.firmware.estimate.resources import BuildReport
 from hypersonic.firmware.kernel import registers
-from hypersonic.firmware.platform import Target
 from hypersonic.firmware.publish.manifest import FILE_NAME, Manifest, check
 from hypersonic.firmware.publish.repository import find_published
+from hypersonic.firmware.target import Target
 from hypersonic.hls.csim.compiled import Csim
 from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.project import HlsProject

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hypersonic.firmware.kernel import registers
-from hypersonic.firmware.platform import Target
+from hypersonic.firmware.target import Target
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import DATATYPES, TensorSpec

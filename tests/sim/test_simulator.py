@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from hypersonic.firmware.kernel import registers
-from hypersonic.firmware.platform import Target
+from hypersonic.firmware.target import Target
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.row import Row

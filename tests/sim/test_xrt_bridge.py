@@ -17,9 +17,10 @@ import pytest
 from numpy.typing import NDArray
 
 from hypersonic.firmware.kernel.top import write_kernel
-from hypersonic.firmware.platform import Target, find_platform
+from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.publish.repository import publish
+from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import link
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.sim.bench_weights import write_bench_weights
@@ -52,7 +53,7 @@ import json, os, sys
 from pathlib import Path
 import numpy as np
 from hypersonic.firmware.publish.manifest import Manifest
-from hypersonic.firmware.platform import Target
+from hypersonic.firmware.target import Target
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec

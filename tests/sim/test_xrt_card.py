@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hypersonic.firmware.kernel import registers
-from hypersonic.firmware.platform import Target
+from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.sim.xrt_bridge.card import MAX_BUFFER_BYTES, Card, main, serve
 from hypersonic.sim.xrt_bridge.wire import MAX_MESSAGE_BYTES, Call, Fields, WireError, decode, encode, read_call

@@ -16,7 +16,8 @@ import pytest
 
 from hypersonic.firmware.bitstream.tools import Tools, find_tools
 from hypersonic.firmware.kernel.top import Kernel, write_kernel
-from hypersonic.firmware.platform import Platform, Target, find_platform
+from hypersonic.firmware.platform import Platform, find_platform
+from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import link
 from hypersonic.sim.bench_core import bench_rows, write_bench_core
 

@@ -17,7 +17,8 @@ from hypersonic.firmware.bitstream.errors import MissingVendorError, StepError
 from hypersonic.firmware.bitstream.flow import Link, build_bitstream
 from hypersonic.firmware.bitstream.tools import find_tools
 from hypersonic.firmware.kernel.top import Kernel
-from hypersonic.firmware.platform import Target, find_platform
+from hypersonic.firmware.platform import find_platform
+from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin import sections as tables
 from hypersonic.firmware.xclbin.assemble import link
 from hypersonic.firmware.xclbin.container import Section, Xclbin

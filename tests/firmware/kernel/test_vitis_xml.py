@@ -15,11 +15,12 @@ from hypersonic.firmware.kernel.vitis_xml import (
     Instance,
     Port,
     describe_kernel,
-    embedded_metadata,
     kernel_xml,
     parse_kernels,
 )
-from hypersonic.firmware.platform import Target, find_platform
+from hypersonic.firmware.platform import find_platform
+from hypersonic.firmware.target import Target
+from hypersonic.firmware.xclbin.metadata import embedded_metadata
 
 U250 = find_platform("u250")
 

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from tritonclient.grpc import model_config_pb2
 
 from hypersonic.firmware.errors import ManifestError, ManifestMismatchError, XclbinError
-from hypersonic.firmware.platform import Target, find_platform
+from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.manifest import Manifest, check, check_weights
+from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import link
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.hls.fixed import FixedPoint

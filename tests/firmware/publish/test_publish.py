@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from hypersonic.firmware.errors import ManifestMismatchError, PublishError
-from hypersonic.firmware.platform import Target, find_platform
+from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.manifest import Manifest, check
 from hypersonic.firmware.publish.repository import check_repository, find_published, publish, publish_files, versions
+from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import link
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.row import Row

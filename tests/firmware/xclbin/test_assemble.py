@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from hypersonic.firmware.errors import LinkError
-from hypersonic.firmware.platform import PLATFORMS, Target, find_platform
+from hypersonic.firmware.platform import PLATFORMS, find_platform
+from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import link
 from hypersonic.firmware.xclbin.connectivity import assign_banks
 from hypersonic.firmware.xclbin.container import Xclbin

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hypersonic.firmware.errors import XclbinError
-from hypersonic.firmware.platform import Target, find_platform
+from hypersonic.firmware.platform import find_platform
+from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin import sections as tables
 from hypersonic.firmware.xclbin.assemble import link
 from hypersonic.firmware.xclbin.container import Section, Xclbin

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hypersonic.firmware.platform import Target
+from hypersonic.firmware.target import Target
 from hypersonic.hls.csim.compiled import Csim, CsimError, compile_csim
 from hypersonic.hls.csim.source import prepare
 from hypersonic.hls.fixed import FixedPoint

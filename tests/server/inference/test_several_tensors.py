@@ -16,10 +16,11 @@ import tritonclient.http
 from numpy.typing import NDArray
 from tritonclient.utils import InferenceServerException
 
-from hypersonic.firmware.platform import Target, find_platform
+from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.publish.repository import publish
+from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import link
 from hypersonic.server.backends.fpga.backend import FpgaBackend
 from hypersonic.server.config.read import read_config

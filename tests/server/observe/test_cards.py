@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from hypersonic.firmware.platform import Target
 from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.repository import publish
+from hypersonic.firmware.target import Target
 from hypersonic.host.device import Device
 from hypersonic.host.errors import DeviceNotFoundError
 from hypersonic.server.backends.fpga.backend import CardRegister, FpgaBackend
