@@ -15,7 +15,7 @@ from typing import Any
 
 from hypersonic.building.fit import FILL_PERCENT, FitOptions
 from hypersonic.hls.build import build_project
-from hypersonic.hls.rf.cost import LABELS
+from hypersonic.hls.resources import LABELS
 from hypersonic.hls.rf.fit.design import Fit
 from hypersonic.hls.rf.fit.exchange import fit_from_json
 from hypersonic.hls.rf.layers import WeightsIn

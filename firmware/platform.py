@@ -26,13 +26,14 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from hypersonic.firmware.errors import PlatformError
+from hypersonic.hls.resources import KINDS, Amounts
 from hypersonic.hls.sources import source_files
 
 GIB = 1 << 30
@@ -49,26 +50,6 @@ class Flow(StrEnum):
 
     XRT = "xrt"  # v++ links, XRT drives
     F2_HDK = "f2_hdk"  # custom logic in Vivado by the AWS kit, driven by registers
-
-
-@dataclass(frozen=True)
-class Resources:
-    """Amounts of what an FPGA is made of. A block RAM of 18 kbit is half a bram36."""
-
-    lut: int = 0
-    ff: int = 0
-    dsp: int = 0
-    bram36: float = 0
-    uram: int = 0
-
-    def __add__(self, other: Resources) -> Resources:
-        return Resources(**{name: getattr(self, name) + getattr(other, name) for name in RESOURCE_NAMES})
-
-    def times(self, count: int) -> Resources:
-        return Resources(**{name: getattr(self, name) * count for name in RESOURCE_NAMES})
-
-
-RESOURCE_NAMES = tuple(field.name for field in fields(Resources))
 
 
 @dataclass(frozen=True)
@@ -102,7 +83,7 @@ class Platform:
     pcie: str
     h2c_gb_s: float  # what transfers host to card reach
     c2h_gb_s: float
-    slrs: tuple[Resources, ...]
+    slrs: tuple[Amounts, ...]
     memory: tuple[MemoryBank, ...]
     spread: tuple[str, ...] = ()
     interface_uuid: str = "0" * 32  # zeros when not known
@@ -187,7 +168,7 @@ _TOP = {"name": str, "part": str, "vbnv": str, "build": str, "clock": dict, "pci
 _TOP_OPTIONAL = {"interface_uuid": str, "newest_vitis": str, "control_base": int, "retired": str, "total": dict}
 _CLOCK = {"kernel_mhz": int, "system_mhz": int}
 _PCIE = {"link": str, "h2c_gb_s": float, "c2h_gb_s": float}
-_AMOUNTS = dict.fromkeys(RESOURCE_NAMES, int)
+_AMOUNTS = dict.fromkeys(KINDS, int)
 _BANK = {"tag": str, "sp": str, "kind": str, "base": int, "size_mib": int, "peak_gb_s": float, "slr": int}
 _BANK_OPTIONAL = {"count": int, "measured_gb_s": float}
 
@@ -246,18 +227,18 @@ def _is(value: object, wanted: type) -> bool:
     return isinstance(value, wanted)
 
 
-def _slrs(table: _Table) -> tuple[tuple[Resources, ...], tuple[str, ...]]:
+def _slrs(table: _Table) -> tuple[tuple[Amounts, ...], tuple[str, ...]]:
     """What each die holds, and the names of what was divided from the card's total."""
     dies = table.tables("slr", {}, _AMOUNTS)
     total = table.table("total", {}, _AMOUNTS)
     if not dies:
         raise PlatformError(f"{table.where}: slr is empty, expected a [[slr]] for every die")
-    for name in RESOURCE_NAMES:
+    for name in KINDS:
         said = sum(name in die.values for die in dies) + len(dies) * (name in total.values)
         if said != len(dies):
             raise PlatformError(f"{table.where}: {name} is to be said in every [[slr]], or once in [total]")
     parts = {name: amount // len(dies) for name, amount in total.values.items()}
-    return tuple(Resources(**{**parts, **die.values}) for die in dies), tuple(parts)
+    return tuple(Amounts(**{**parts, **die.values}) for die in dies), tuple(parts)
 
 
 def _memory(table: _Table, slrs: int) -> tuple[MemoryBank, ...]:

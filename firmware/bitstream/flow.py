@@ -32,11 +32,12 @@ from hypersonic.firmware.bitstream.tools import BUILD_BYTES, Tools, check_space
 from hypersonic.firmware.errors import LinkError
 from hypersonic.firmware.kernel.top import Kernel
 from hypersonic.firmware.kernel.vitis_xml import Instance, KernelDescription, describe_kernel
-from hypersonic.firmware.platform import Platform, Resources
+from hypersonic.firmware.platform import Platform
 from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.connectivity import linker_config, plan_link
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.hls.cache import content_hash
+from hypersonic.hls.resources import Amounts
 
 #: the clock a shell drives ap_clk from, by its name in the xclbin
 _KERNEL_CLOCKS = ("ulp_ucs_aclk_kernel_00", "clkwiz_kernel_clk_out1", "DATA_CLK")
@@ -68,7 +69,7 @@ class Link:
     """
 
     compute_units: int = 1
-    unit: Resources | None = None
+    unit: Amounts | None = None
     kernel_mhz: int | None = None
     lower_clock: bool = False
     bucket: Bucket | None = None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a netlist of UltraScale+ cells takes of an FPGA, module by module, the hierarchy as it was written.
 
-Inverters count as LUTs, two RAMB18 as one BRAM36. A memory filled from a file (rf_rom) is no cell of the netlist: its block
+Inverters count as LUTs, two RAMB18 as one RAMB36. A memory filled from a file (rf_rom) is no cell of the netlist: its block
 RAMs follow from its shape.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hypersonic.firmware.estimate.yosys import SynthesisError
-from hypersonic.firmware.platform import RESOURCE_NAMES, Resources
+from hypersonic.hls.resources import KINDS, NOTHING, Amounts
 from hypersonic.hls.rf.cost import block_rams
 
 #: cell -> LUTs it takes; carry chains and multiplexers take none of their own
@@ -25,12 +25,12 @@ _LUTS = {
     "RAM256X1D": 8, "RAM512X1S": 8, "RAM32M": 4, "RAM64M": 4, "RAM32M16": 8, "RAM64M8": 8,
 }  # fmt: skip
 _SIZES = {
-    **{name: Resources(lut=luts) for name, luts in _LUTS.items()},
-    **dict.fromkeys(["FDRE", "FDSE", "FDCE", "FDPE", "LDCE", "LDPE"], Resources(ff=1)),
-    "DSP48E2": Resources(dsp=1),
-    "RAMB18E2": Resources(bram36=0.5),
-    "RAMB36E2": Resources(bram36=1),
-    "URAM288": Resources(uram=1),
+    **{name: Amounts(lut=luts) for name, luts in _LUTS.items()},
+    **dict.fromkeys(["FDRE", "FDSE", "FDCE", "FDPE", "LDCE", "LDPE"], Amounts(ff=1)),
+    "DSP48E2": Amounts(dsp=1),
+    "RAMB18E2": Amounts(bram36=0.5),
+    "RAMB36E2": Amounts(bram36=1),
+    "URAM288": Amounts(uram=1),
 }
 #: the module of memories that are filled from a file
 ROM = "rf_rom"
@@ -46,11 +46,11 @@ class Module:
 
     name: str
     count: int
-    own: Resources
+    own: Amounts
     children: tuple[Module, ...] = ()
 
     @property
-    def total(self) -> Resources:
+    def total(self) -> Amounts:
         return sum((child.total for child in self.children), self.own)
 
     def walk(self, above: str = "") -> Iterator[tuple[str, Module]]:
@@ -68,7 +68,7 @@ def module_of(
 
     known: modules that were counted elsewhere, each of which stands inside once. Memories (ROM) are left to the caller.
     """
-    own, inside, elsewhere = Resources(), list[Module](), known or {}
+    own, inside, elsewhere = NOTHING, list[Module](), known or {}
     for cell, number in cells[name].items():
         if cell in elsewhere:
             inside.append(elsewhere[cell])
@@ -88,19 +88,19 @@ def merged(modules: Iterable[Module]) -> tuple[Module, ...]:
         Module(
             name,
             sum(module.count for module in same),
-            sum((module.own for module in same), Resources()),
+            sum((module.own for module in same), NOTHING),
             merged([child for module in same for child in module.children]),
         )
         for name, same in sorted(by_name.items())
     )
 
 
-def _size(cell: str) -> Resources:
+def _size(cell: str) -> Amounts:
     if cell not in _SIZES and not _FREE.fullmatch(cell):
         raise SynthesisError(
             f"Yosys used the cell {cell}, of which the size is not known; add it to firmware/estimate/module_tree.py"
         )
-    return _SIZES.get(cell, Resources())
+    return _SIZES.get(cell, NOTHING)
 
 
 def _written(name: str) -> str:
@@ -111,7 +111,7 @@ def _written(name: str) -> str:
 
 def read_module(value: dict[str, Any]) -> Module:
     children = tuple(read_module(child) for child in value["children"])
-    return Module(value["name"], value["count"], Resources(**value["own"]), children)
+    return Module(value["name"], value["count"], Amounts.from_json(value["own"]), children)
 
 
 @dataclass(frozen=True)
@@ -126,13 +126,13 @@ class Rom:
         """Block RAM, or look-up tables and a register where it is small; constants where it is one word. An estimate."""
         blocks = block_rams(self.depth, self.width)
         if blocks or self.depth == 1:
-            return Module(ROM, 1, Resources(bram36=blocks))
-        return Module(ROM, 1, Resources(lut=self.width * ceil(self.depth / 64), ff=self.width))
+            return Module(ROM, 1, Amounts(bram36=blocks))
+        return Module(ROM, 1, Amounts(lut=self.width * ceil(self.depth / 64), ff=self.width))
 
 
-def memory_resources(files: Iterable[Path]) -> Resources:
+def memory_resources(files: Iterable[Path]) -> Amounts:
     """What $readmemh's files take at least, by their first lines and sizes. An estimate."""
-    return sum((_rom_of(file).module.total for file in files), Resources())
+    return sum((_rom_of(file).module.total for file in files), NOTHING)
 
 
 def _rom_of(file: Path) -> Rom:
@@ -150,9 +150,7 @@ def with_roms(module: Module, roms: Iterable[Rom]) -> Module:
 def scaled(parts: Sequence[tuple[Module, float]]) -> Module:
     """The sum of the modules, each times its weight, rounded to whole cells, up; for modules of one structure."""
     names = dict.fromkeys(child.name for module, _ in parts for child in module.children)
-    own = Resources(
-        **{name: _whole(sum(getattr(module.own, name) * weight for module, weight in parts)) for name in RESOURCE_NAMES}
-    )
+    own = Amounts(**{name: _whole(sum(getattr(module.own, name) * weight for module, weight in parts)) for name in KINDS})
     children = (
         [(child, weight) for module, weight in parts for child in module.children if child.name == name] for name in names
     )

@@ -31,12 +31,13 @@ from hypersonic.firmware.estimate.stages import CoreSynthesis, synthesise_core
 from hypersonic.firmware.estimate.yosys import FAMILY, Synthesis, ports, synthesise, tool_version
 from hypersonic.firmware.kernel.top import Kernel, rtl_sources, write_kernel
 from hypersonic.firmware.kernel.vitis_xml import Instance, describe_kernel
-from hypersonic.firmware.platform import RESOURCE_NAMES, Flow, Platform, Resources, find_platform
-from hypersonic.firmware.xclbin.connectivity import LABELS, LIMITS_PERCENT, describe_places, plan_link
+from hypersonic.firmware.platform import Flow, Platform, find_platform
+from hypersonic.firmware.xclbin.connectivity import LIMITS_PERCENT, describe_places, plan_link
 from hypersonic.hls.cache import cached
 from hypersonic.hls.core import RTL as CORE_RTL
 from hypersonic.hls.core import Core
 from hypersonic.hls.errors import ProjectError
+from hypersonic.hls.resources import KINDS, LABELS, Amounts, amount_text
 from hypersonic.hls.verilator import ToolError
 from hypersonic.hls.weight_stream import WEIGHT_BITS
 
@@ -74,7 +75,7 @@ class ResourceReport:
             "tool": self.tool,
             "family": FAMILY,
             "modules": {
-                path: {"count": module.count, **asdict(module.total), "own": asdict(module.own)}
+                path: {"count": module.count, **module.total.to_json(), "own": module.own.to_json()}
                 for path, module in self.top.walk()
             },
             "paths": [{**asdict(path), "fastest_mhz": path.fastest_mhz} for path in self.paths],
@@ -161,7 +162,7 @@ def _counted(core: Core) -> _Inner | None:
     """A core that is too large to be mapped, by its own count; its paths are not known."""
     if core.logic is None or core.logic.luts <= MAPPED_LUTS:
         return None
-    most = Resources(lut=core.logic.luts, ff=core.logic.registers)
+    most = Amounts(lut=core.logic.luts, ff=core.logic.registers)
     note = (
         f"{core.top} is too large for Yosys (over {MAPPED_LUTS:,} LUTs): its figures are a LUT for each bit of its adders, the "
         "most it can take, and the paths below are the shell's"
@@ -198,32 +199,21 @@ def _row(name: str, count: str, amounts: Iterable[str]) -> str:
     return f"{name:<40} {count:>5}" + "".join(f" {amount:>9}" for amount in amounts)
 
 
-def _amounts(resources: Resources) -> list[str]:
-    return [
-        f"{getattr(resources, name):,g}" if name == "bram36" else f"{getattr(resources, name):,}" for name in RESOURCE_NAMES
-    ]
-
-
 def _table(top: Module) -> list[str]:
-    rows = [_row("module", "count", [LABELS[name] for name in RESOURCE_NAMES])]
+    rows = [_row("module", "count", [LABELS[name] for name in KINDS])]
     for path, module in top.walk():
         depth = path.count("/")
-        rows.append(_row("  " * depth + module.name, str(module.count), _amounts(module.total)))
+        rows.append(_row("  " * depth + module.name, str(module.count), module.total.texts()))
     return rows
 
 
-def shares(total: Resources, die: Resources) -> dict[str, float]:
-    """Per cent of a die, by resource."""
-    return {name: round(100 * getattr(total, name) / getattr(die, name), 1) for name in RESOURCE_NAMES if getattr(die, name)}
-
-
-def _shares(total: Resources, platform: Platform) -> list[str]:
+def _shares(total: Amounts, platform: Platform) -> list[str]:
     die = platform.slrs[0]
-    share = shares(total, die)
+    share = total.percent_of(die)
     lines = [
-        _row(f"one SLR of {platform.name}", "", _amounts(die)),
-        _row("share of it", "", [f"{share.get(name, 0):g} %" for name in RESOURCE_NAMES]),
-        _row("planning limit", "", [f"{getattr(LIMITS_PERCENT, name)} %" for name in RESOURCE_NAMES]),
+        _row(f"one SLR of {platform.name}", "", die.texts()),
+        _row("share of it", "", [f"{share.get(name, 0):g} %" for name in KINDS]),
+        _row("planning limit", "", [f"{getattr(LIMITS_PERCENT, name)} %" for name in KINDS]),
     ]
     if platform.spread:
         spread = ", ".join(LABELS[name] for name in platform.spread)
@@ -267,21 +257,22 @@ def report_build(
     Raises as estimate does."""
     memories = memory_resources(kernel.core.memories)
     if misfit := _places(kernel, platform, compute_units, memories)[1]:
-        lines = [f"the {len(kernel.core.memories)} memories alone take {memories.bram36:,g} BRAM36 (an estimate)", misfit]
-        return BuildReport(lines, {"platform": platform.name, "memories": asdict(memories)}, misfit)
+        blocks = f"{amount_text(memories.bram36)} {LABELS['bram36']}"
+        lines = [f"the {len(kernel.core.memories)} memories alone take {blocks} (an estimate)", misfit]
+        return BuildReport(lines, {"platform": platform.name, "memories": memories.to_json()}, misfit)
     report = estimate(kernel, progress)
     lines, around = report.lines(platform), dict[str, Any]()
     if platform.flow is Flow.F2_HDK:
         shell = estimate_f2_shell(compute_units)
         lines += [f"and once, between {compute_units} compute units and the shell of AWS, by Yosys too:", *_table(shell)[1:]]
-        around = {"f2_shell": asdict(shell.total)}
+        around = {"f2_shell": shell.total.to_json()}
     places, misfit = _places(kernel, platform, compute_units, report.top.total)
-    share = shares(report.top.total, platform.slrs[0])
+    share = report.top.total.percent_of(platform.slrs[0])
     entry = {**report.to_json(), **around, "platform": platform.name, "share_of_slr_percent": share}
     return BuildReport([*lines, *places], entry, misfit)
 
 
-def _places(kernel: Kernel, platform: Platform, compute_units: int, unit: Resources) -> tuple[list[str], str]:
+def _places(kernel: Kernel, platform: Platform, compute_units: int, unit: Amounts) -> tuple[list[str], str]:
     """Lines, and why the units do not fit."""
     units = [Instance(f"{kernel.name}_{k + 1}", 0) for k in range(compute_units)]
     try:
@@ -307,11 +298,11 @@ def check_growth(kept: Mapping[str, Any], report: ResourceReport) -> None:
 def _growth(path: str, before: Mapping[str, Any] | None, now: Mapping[str, float]) -> str:
     """What grew, in words; nothing for a few cells more in a small module."""
     if before is None:
-        return f"{path} is new: " + ", ".join(f"{LABELS[name]} {now[name]:g}" for name in RESOURCE_NAMES if now[name])
+        return f"{path} is new: " + ", ".join(f"{LABELS[name]} {now[name]:g}" for name in KINDS if now[name])
     was: Mapping[str, float] = before["own"]
     grown = [
         f"{LABELS[name]} {was[name]:g} -> {now[name]:g}"
-        for name in RESOURCE_NAMES
+        for name in KINDS
         if now[name] > was[name] + max(was[name] * GROWTH_PERCENT / 100, _SLACK[name])
     ]
     return f"{path}: {', '.join(grown)}" if grown else ""

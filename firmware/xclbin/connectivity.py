@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 from hypersonic.firmware.errors import LinkError, ResourceError
 from hypersonic.firmware.kernel.vitis_xml import KernelDescription, describe_kernel
-from hypersonic.firmware.platform import RESOURCE_NAMES, Flow, Platform, Resources
+from hypersonic.firmware.platform import Flow, Platform
+from hypersonic.hls.resources import KINDS, LABELS, NOTHING, Amounts, amount_text
 
 #: XRT's scheduler counts compute units in 128 bits
 MAX_COMPUTE_UNITS = 128
@@ -24,18 +25,15 @@ MAX_COMPUTE_UNITS = 128
 PORT_CHANNELS = 4
 
 #: per cent of a die beyond which designs stop meeting timing
-LIMITS_PERCENT = Resources(lut=70, ff=50, dsp=80, bram36=80, uram=80)
+LIMITS_PERCENT = Amounts(lut=70, ff=50, dsp=80, bram36=80, uram=80)
 
 #: what the tools add to a die for the memory beside it, once it is used
 CONTROLLERS = {
-    "DDR4": Resources(lut=33_256, ff=44_889, dsp=3, bram36=99.5),
-    "HBM": Resources(lut=10_718, ff=21_793, bram36=4),
+    "DDR4": Amounts(lut=33_256, ff=44_889, dsp=3, bram36=99.5),
+    "HBM": Amounts(lut=10_718, ff=21_793, bram36=4),
 }
 
 _ADVICE = "ask for fewer compute units, quantise or prune the model, or take a larger card"
-
-#: what people call the fields of Resources
-LABELS = {"lut": "LUT", "ff": "FF", "dsp": "DSP", "bram36": "BRAM36", "uram": "URAM"}
 
 
 @dataclass(frozen=True)
@@ -79,7 +77,7 @@ def _is_hbm(platform: Platform) -> bool:
     return platform.memory[0].kind == "HBM"
 
 
-def plan_link(platform: Platform, kernel: KernelDescription, unit: Resources | None = None) -> tuple[Place, ...]:
+def plan_link(platform: Platform, kernel: KernelDescription, unit: Amounts | None = None) -> tuple[Place, ...]:
     """A place for every instance of the kernel. unit: what one of them takes (resources.estimate); without it, only the
     memories are checked.
 
@@ -89,7 +87,7 @@ def plan_link(platform: Platform, kernel: KernelDescription, unit: Resources | N
     """
     masters = _masters(kernel)
     assigned = assign_banks(platform, len(kernel.instances), len(masters))
-    dies = _assign_dies(platform, kernel, [unit_banks[0].start for unit_banks in assigned], unit or Resources())
+    dies = _assign_dies(platform, kernel, [unit_banks[0].start for unit_banks in assigned], unit or NOTHING)
     return tuple(
         Place(instance.name, die, tuple(zip(masters, unit_banks, strict=True)))
         for instance, die, unit_banks in zip(kernel.instances, dies, assigned, strict=True)
@@ -107,7 +105,7 @@ def most_units(platform: Platform) -> int:
     return min(MAX_COMPUTE_UNITS, _banks(platform) // (ports if _is_hbm(platform) else 1))
 
 
-def controllers(platform: Platform) -> tuple[Resources, ...]:
+def controllers(platform: Platform) -> tuple[Amounts, ...]:
     """What the memories' controllers take of each die when all memories are used."""
     return tuple(_controllers(platform, list(range(_banks(platform)))))
 
@@ -128,26 +126,26 @@ def _check_banks(platform: Platform, units: int, ports: int) -> None:
         )
 
 
-def budgets(platform: Platform) -> tuple[Resources, ...]:
+def budgets(platform: Platform) -> tuple[Amounts, ...]:
     """What of each die a plan may fill: LIMITS_PERCENT of it."""
     return tuple(_budget(die) for die in platform.slrs)
 
 
-def _budget(die: Resources) -> Resources:
-    return Resources(**{name: getattr(die, name) * getattr(LIMITS_PERCENT, name) // 100 for name in RESOURCE_NAMES})
+def _budget(die: Amounts) -> Amounts:
+    return Amounts(**{name: getattr(die, name) * getattr(LIMITS_PERCENT, name) // 100 for name in KINDS})
 
 
-def _assign_dies(platform: Platform, kernel: KernelDescription, banks: list[int], unit: Resources) -> Sequence[int | None]:
+def _assign_dies(platform: Platform, kernel: KernelDescription, banks: list[int], unit: Amounts) -> Sequence[int | None]:
     """The die of each instance; banks: the first bank of each."""
     allowed, used, held = budgets(platform), _controllers(platform, banks), [0] * len(platform.slrs)
-    if all(exceeded(one + unit, die) for one, die in zip(used, allowed, strict=True)):
+    if all((one + unit).exceeding(die) for one, die in zip(used, allowed, strict=True)):
         _check_together(platform, kernel, unit, used)
         return [None] * len(banks)
     dies: list[int] = []
     for instance, bank in zip(kernel.instances, banks, strict=True):
         distance = [abs(die - platform.memory[bank].slr) for die in range(len(allowed))]
         load = held if _is_hbm(platform) else [0] * len(held)
-        free = [die for die in range(len(allowed)) if not exceeded(used[die] + unit, allowed[die])]
+        free = [die for die in range(len(allowed)) if (used[die] + unit).fits(allowed[die])]
         if not free:
             raise ResourceError(_no_room(platform, instance.name, unit, used))
         chosen = min((load[die], distance[die], die) for die in free)[2]
@@ -156,19 +154,19 @@ def _assign_dies(platform: Platform, kernel: KernelDescription, banks: list[int]
     return dies
 
 
-def _check_together(platform: Platform, kernel: KernelDescription, unit: Resources, used: list[Resources]) -> None:
+def _check_together(platform: Platform, kernel: KernelDescription, unit: Amounts, used: list[Amounts]) -> None:
     """Raises ResourceError when the dies taken together do not hold the units. used: of each die, without them."""
-    whole, taken, asked = sum(platform.slrs, Resources()), sum(used, Resources()), unit.times(len(kernel.instances))
-    if short := exceeded(asked + taken, _budget(whole)):
+    whole, taken, asked = sum(platform.slrs, NOTHING), sum(used, NOTHING), unit.times(len(kernel.instances))
+    if short := (asked + taken).exceeding(_budget(whole)):
         lacking = "; ".join(_lack(name, whole, asked, taken) for name in short)
         names = [instance.name for instance in kernel.instances]
         who = f"compute unit {names[0]} does not" if len(names) == 1 else f"compute units {names[0]} to {names[-1]} do not"
         raise ResourceError(f"{who} fit {platform.name}: in all SLRs together {lacking}; {_ADVICE}")
 
 
-def _controllers(platform: Platform, banks: list[int]) -> list[Resources]:
+def _controllers(platform: Platform, banks: list[int]) -> list[Amounts]:
     """What the controllers of the memories in use take of each die; on F2 the kernel reaches host memory, through the shell."""
-    used = [Resources()] * len(platform.slrs)
+    used = [NOTHING] * len(platform.slrs)
     if platform.flow is Flow.F2_HDK:
         return used
     for bank in {0} if _is_hbm(platform) else set(banks):
@@ -177,27 +175,23 @@ def _controllers(platform: Platform, banks: list[int]) -> list[Resources]:
     return used
 
 
-def exceeded(got: Resources, allowed: Resources) -> tuple[str, ...]:
-    """The resources of which there are not enough."""
-    return tuple(name for name in RESOURCE_NAMES if getattr(got, name) > getattr(allowed, name))
-
-
-def _no_room(platform: Platform, unit_name: str, unit: Resources, used: list[Resources]) -> str:
+def _no_room(platform: Platform, unit_name: str, unit: Amounts, used: list[Amounts]) -> str:
     """What, got, allowed, what to do: for the die that comes nearest."""
-    dies = [(exceeded(used[die] + unit, budget), die) for die, budget in enumerate(budgets(platform))]
+    dies = [((used[die] + unit).exceeding(budget), die) for die, budget in enumerate(budgets(platform))]
     short, die = min(dies, key=lambda pair: (len(pair[0]), -_free(pair[0][0], platform.slrs[pair[1]], used[pair[1]])))
     lacking = "; ".join(_lack(name, platform.slrs[die], unit, used[die]) for name in short)
     return f"compute unit {unit_name} does not fit {platform.name}: in SLR{die} {lacking}; {_ADVICE}"
 
 
-def _free(name: str, die: Resources, used: Resources) -> float:
+def _free(name: str, die: Amounts, used: Amounts) -> float:
     free: float = getattr(die, name) * getattr(LIMITS_PERCENT, name) // 100 - getattr(used, name)
     return max(0, free)
 
 
-def _lack(name: str, die: Resources, unit: Resources, used: Resources) -> str:
-    allowed = f"{getattr(LIMITS_PERCENT, name)} % of {getattr(die, name):,} less {getattr(used, name):,} in use"
-    return f"{LABELS[name]}: got {getattr(unit, name):,}, expected at most {_free(name, die, used):,} ({allowed})"
+def _lack(name: str, die: Amounts, unit: Amounts, used: Amounts) -> str:
+    in_use, amount, room = (amount_text(value) for value in (getattr(used, name), getattr(unit, name), _free(name, die, used)))
+    allowed = f"{getattr(LIMITS_PERCENT, name)} % of {amount_text(getattr(die, name))} less {in_use} in use"
+    return f"{LABELS[name]}: got {amount}, expected at most {room} ({allowed})"
 
 
 def _sp(platform: Platform, banks: range) -> str:

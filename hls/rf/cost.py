@@ -9,41 +9,10 @@ may put small ones into LUTs.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
 from math import ceil
 
+from hypersonic.hls.resources import NOTHING, Amounts
 from hypersonic.hls.rf.parts.limits import Numbers
-
-
-@dataclass(frozen=True)
-class Amounts:
-    """Of what an FPGA is made of, named as a platform's file names them; a RAMB18 is half a bram36."""
-
-    lut: float = 0
-    ff: float = 0
-    dsp: float = 0
-    bram36: float = 0
-    uram: float = 0
-
-    def __add__(self, other: Amounts) -> Amounts:
-        return Amounts(*(getattr(self, kind) + getattr(other, kind) for kind in KINDS))
-
-    def fits(self, budget: Amounts) -> bool:
-        return all(getattr(self, kind) <= getattr(budget, kind) for kind in KINDS)
-
-    def fullest(self, budget: Amounts) -> tuple[float, str]:
-        """The largest share of the budget, and of which kind; infinite for something of which there is none."""
-        return max((_share(getattr(self, kind), getattr(budget, kind)), kind) for kind in KINDS)
-
-
-NOTHING = Amounts()
-KINDS = tuple(field.name for field in fields(Amounts))
-LABELS = {"lut": "LUT", "ff": "FF", "dsp": "DSP48E2", "bram36": "RAMB36", "uram": "URAM288"}
-
-
-def _share(got: float, allowed: float) -> float:
-    return got / allowed if allowed else float("inf") if got else 0.0
-
 
 # ---------------------------------------------------------------- memories and multipliers
 #: (words, bits) a RAMB36E2 can be, simple dual port (UG573)
@@ -116,10 +85,6 @@ def cast_cost(width: int, numbers: Numbers) -> Amounts:
     if not numbers.get("OVERFLOW", 0) or whole <= y:
         return Amounts(ff=2 * max(min(whole, y) - zeros, 0))
     return Amounts(lut=y + 2 + (whole - y) / 3, ff=whole + y - zeros)
-
-
-def times(amounts: Amounts, count: float) -> Amounts:
-    return Amounts(*(getattr(amounts, kind) * count for kind in KINDS))
 
 
 def roms_cost(memories: Iterable[tuple[int, int]]) -> Amounts:

@@ -9,8 +9,8 @@ from types import ModuleType
 from typing import Any
 
 from hypersonic.hls.errors import UnsupportedLayerError
+from hypersonic.hls.resources import Amounts
 from hypersonic.hls.rf import stages
-from hypersonic.hls.rf.cost import Amounts
 from hypersonic.hls.rf.layers import Layer, Products, TwoInputs
 from hypersonic.hls.rf.parts.limits import MAX_CAST_WIDTH, Width
 from hypersonic.hls.rf.stage import Stage

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
-from hypersonic.hls.rf.cost import NOTHING, Amounts
+from hypersonic.hls.resources import NOTHING, Amounts
 from hypersonic.hls.rf.layers import Layer, OneInput, Products, Tensor, TwoInputs
 from hypersonic.hls.rf.parts.limits import NO_LIMIT, Limit, Numbers
 from hypersonic.hls.rf.stage import Stage, Stream

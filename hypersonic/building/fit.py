@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hypersonic.firmware.estimate.rates import NETWORK_GBPS, card_rate, least_clocks
-from hypersonic.firmware.platform import RESOURCE_NAMES, Platform, Resources, find_platform
+from hypersonic.firmware.platform import Platform, find_platform
 from hypersonic.firmware.xclbin.connectivity import LIMITS_PERCENT, controllers, most_units
-from hypersonic.hls.rf.cost import Amounts
+from hypersonic.hls.resources import KINDS, Amounts
 from hypersonic.hls.rf.fit.design import Card, Fit
 from hypersonic.hls.rf.fit.exchange import card_to_json, fit_from_json
 from hypersonic.hls.rf.fit.search import fit
@@ -29,8 +29,8 @@ FILL_PERCENT = 80
 #: of the room for LUTs and flip-flops a part is left, because hls/rf/stages/ counts them by rules
 _COUNTED_BY_RULES = {"lut": 0.95, "ff": 0.95}
 
-#: a unit's shell with its converters of numbers: FACILE's, 14 numbers a beat in FP32, takes 9 100 LUTs, 5 100 FFs, 22 BRAM36
-SHELL = Resources(lut=12_000, ff=8_000, dsp=2, bram36=22)
+#: a unit's shell with its converters of numbers: FACILE's, 14 numbers a beat in FP32, takes 9 100 LUTs, 5 100 FFs, 22 RAMB36
+SHELL = Amounts(lut=12_000, ff=8_000, dsp=2, bram36=22)
 
 
 class FillError(ValueError):
@@ -45,7 +45,7 @@ def card_of(platform: Platform, x_bytes: int = 0, y_bytes: int = 0, fill_percent
     dies = zip(platform.slrs, controllers(platform), strict=True)
     return Card(
         platform.name, tuple(_room(die, taken, fill_percent) for die, taken in dies), most_units(platform),
-        float(platform.kernel_clock_mhz), Amounts(**asdict(SHELL)), x_bytes, y_bytes,
+        float(platform.kernel_clock_mhz), SHELL, x_bytes, y_bytes,
         h2c_gb_s=platform.h2c_gb_s, c2h_gb_s=platform.c2h_gb_s,
     )  # fmt: skip
 
@@ -88,9 +88,9 @@ def rate_lines(found: Fit, network_gbps: float) -> list[str]:
     return card_rate(platform, clocks, row_bytes, units=found.chosen.units, network_gbps=network_gbps).lines("inferences")
 
 
-def _room(die: Resources, taken: Resources, fill_percent: int) -> Amounts:
+def _room(die: Amounts, taken: Amounts, fill_percent: int) -> Amounts:
     room = {}
-    for name in RESOURCE_NAMES:
+    for name in KINDS:
         percent = min(fill_percent, getattr(LIMITS_PERCENT, name))
         free = getattr(die, name) * percent // 100 - getattr(taken, name)
         room[name] = max(0, int(free * _COUNTED_BY_RULES.get(name, 1)))

@@ -8,7 +8,7 @@ from typing import Any
 
 import matplotlib as mpl
 
-from hypersonic.hls.rf.cost import KINDS, LABELS
+from hypersonic.hls.resources import KINDS, LABELS
 from hypersonic.hls.rf.fit.design import BUSY, Fit
 
 mpl.use("Agg")

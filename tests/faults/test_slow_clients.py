@@ -140,7 +140,7 @@ def test_an_http_client_that_sends_half_a_request_is_cut_off(running: Site, sent
 
 def test_a_stream_that_outruns_its_client_ends_and_the_memory_is_bounded(running: Site) -> None:
     """A gigabyte of answers for a client that reads nothing: no more than the budget is ever kept, and then nothing."""
-    # on a loaded machine the answers may come so slowly that the client is cut off for reading nothing before the budget is full
+    # on a loaded machine answers may come so slowly that the client is cut off for reading nothing before the budget is full
     faults = ("reads_too_little", "reads_nothing")
     before = [running.cut_off(fault) for fault in faults]
     with grpc_client(running) as slow, others(running) as clients:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hypersonic.hls.rf.cost import NOTHING, Amounts
+from hypersonic.hls.resources import NOTHING, Amounts
 from hypersonic.hls.rf.layers import WeightsIn
 
 #: a layer's multipliers that rest longer than this are said to be coarse

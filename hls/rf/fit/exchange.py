@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from hypersonic.hls.rf.cost import Amounts
+from hypersonic.hls.resources import Amounts
 from hypersonic.hls.rf.fit.design import Card, Design, Fit, LayerFit, Point
 from hypersonic.hls.rf.layers import WeightsIn
 
@@ -18,8 +18,8 @@ def card_to_json(card: Card) -> dict[str, Any]:
 
 def card_from_json(value: Mapping[str, Any]) -> Card:
     """Of card_to_json."""
-    dies = tuple(Amounts(**die) for die in value["dies"])
-    return Card(**{**value, "dies": dies, "shell": Amounts(**value["shell"])})
+    dies = tuple(Amounts.from_json(die) for die in value["dies"])
+    return Card(**{**value, "dies": dies, "shell": Amounts.from_json(value["shell"])})
 
 
 def fit_to_json(fit: Fit) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def fit_from_json(value: Mapping[str, Any]) -> Fit:
 def _point(value: Mapping[str, Any]) -> Point:
     design = value["design"]
     places = {name: WeightsIn(place) for name, place in design["weights_in"].items()}
-    return Point(**{**value, "design": Design(**{**design, "unit": Amounts(**design["unit"]), "weights_in": places})})
+    return Point(**{**value, "design": Design(**{**design, "unit": Amounts.from_json(design["unit"]), "weights_in": places})})
 
 
 def _layer(value: Mapping[str, Any]) -> LayerFit:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from math import ceil, exp, log
 
 from hypersonic.hls.errors import ConversionError
-from hypersonic.hls.rf.cost import KINDS, LABELS, NOTHING, Amounts
+from hypersonic.hls.resources import KINDS, LABELS, NOTHING, Amounts
 from hypersonic.hls.rf.fit.design import BUSY, Card, Design, Fit, LayerFit, Point
 from hypersonic.hls.rf.fit.place import pipeline_cost, place_weights
 from hypersonic.hls.rf.fit.sketch import sketch, weight_widths

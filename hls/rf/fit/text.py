@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from hypersonic.hls.rf.cost import KINDS, LABELS
+from hypersonic.hls.resources import KINDS, LABELS
 from hypersonic.hls.rf.fit.design import BUSY, Fit, LayerFit, Point
 from hypersonic.hls.rf.layers import WeightsIn
 

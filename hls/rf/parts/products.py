@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.fixed import MAX_WIDTH, Constants, Overflow, Precision, Rounding
-from hypersonic.hls.rf.cost import Amounts
+from hypersonic.hls.resources import Amounts
 from hypersonic.hls.rf.layers import Window
 from hypersonic.hls.rf.parts.attributes import refuse, streamed
 from hypersonic.hls.rf.parts.casts import accumulator_parameters, cast_all, result_parameters

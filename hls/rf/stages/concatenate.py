@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from hypersonic.hls.rf.cost import Amounts, skid_cost
+from hypersonic.hls.resources import Amounts
+from hypersonic.hls.rf.cost import skid_cost
 from hypersonic.hls.rf.layers import Tensor, TwoInputs
 from hypersonic.hls.rf.parts.limits import NO_LIMIT, Numbers
 from hypersonic.hls.rf.stage import Stage, Stream, Timing, Value

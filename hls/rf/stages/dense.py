@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.fixed import Constants, Precision, Rounding
-from hypersonic.hls.rf.cost import NOTHING, Amounts, cast_cost, dsps, flow_cost, memory_cost, roms_cost, times
+from hypersonic.hls.resources import NOTHING, Amounts
+from hypersonic.hls.rf.cost import cast_cost, dsps, flow_cost, memory_cost, roms_cost
 from hypersonic.hls.rf.layers import Products, Tensor, WeightsIn, Window
 from hypersonic.hls.rf.parts.attributes import constants, precision, refuse, streamed, window
 from hypersonic.hls.rf.parts.casts import signed_width
@@ -233,7 +234,7 @@ def _cost(stage: Stage, numbers: Numbers) -> Amounts:
     vectors = memory_cost(2 << (blocks - 1).bit_length(), p * x) if groups > 1 else NOTHING
     ends = flow_cost(q * numbers["Y_WIDTH"], 7 + (p - 1).bit_length())
     return (
-        times(output, q)
+        output.times(q)
         + operands
         + vectors
         + ends

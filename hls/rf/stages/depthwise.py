@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from hypersonic.hls.fixed import Constants
-from hypersonic.hls.rf.cost import Amounts, cast_cost, dsps, flow_cost, roms_cost, times
+from hypersonic.hls.resources import Amounts
+from hypersonic.hls.rf.cost import cast_cost, dsps, flow_cost, roms_cost
 from hypersonic.hls.rf.layers import Products, Tensor, Window
 from hypersonic.hls.rf.parts.attributes import constants, precision, refuse, window
 from hypersonic.hls.rf.parts.casts import signed_width
@@ -115,7 +116,7 @@ def _cost(stage: Stage, numbers: Numbers) -> Amounts:
     lane = tree_cost(numbers, rows, every_level=True) + Amounts(accumulator, accumulator + rows * (2 * x + w), rows * dsp)
     ends = flow_cost(lanes * numbers["Y_WIDTH"], 7 + rows.bit_length())
     return (
-        times(lane + cast_cost(accumulator, numbers), lanes)
+        (lane + cast_cost(accumulator, numbers)).times(lanes)
         + ends
         + roms_cost(memory.shape for memory in stage.memories)
         + Amounts(lut=30, ff=30)

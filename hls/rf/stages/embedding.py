@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from hypersonic.hls.fixed import Constants
-from hypersonic.hls.rf.cost import Amounts, flow_cost, roms_cost
+from hypersonic.hls.resources import Amounts
+from hypersonic.hls.rf.cost import flow_cost, roms_cost
 from hypersonic.hls.rf.layers import OneInput, Tensor
 from hypersonic.hls.rf.parts.attributes import constants, refuse
 from hypersonic.hls.rf.parts.casts import cast_all, raw_array

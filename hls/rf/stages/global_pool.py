@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from hypersonic.hls.fixed import Precision
-from hypersonic.hls.rf.cost import NOTHING, Amounts, memory_cost
+from hypersonic.hls.resources import NOTHING, Amounts
+from hypersonic.hls.rf.cost import memory_cost
 from hypersonic.hls.rf.layers import Layer, OneInput, Tensor
 from hypersonic.hls.rf.parts.attributes import precision, streamed
 from hypersonic.hls.rf.parts.limits import Numbers, accumulator, quotient, shift

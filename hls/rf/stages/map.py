@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.fixed import Constants
-from hypersonic.hls.rf.cost import NOTHING, Amounts, cast_cost, dsps, flow_cost, roms_cost, times
+from hypersonic.hls.resources import NOTHING, Amounts
+from hypersonic.hls.rf.cost import cast_cost, dsps, flow_cost, roms_cost
 from hypersonic.hls.rf.layers import OneInput, Tensor
 from hypersonic.hls.rf.parts.attributes import NONE, constants, number, parameter
 from hypersonic.hls.rf.parts.casts import at_fraction, result_parameters, signed_width
@@ -204,7 +205,7 @@ def _cost(stage: Stage, numbers: Numbers) -> Amounts:
     latency = 3 + (0, 3, 2, 1, 1)[mode] + clamped
     index = Amounts(lut=10, ff=8) if mode else NOTHING
     return (
-        times(lane, lanes)
+        lane.times(lanes)
         + flow_cost(lanes * numbers["Y_WIDTH"], latency)
         + roms_cost(memory.shape for memory in stage.memories)
         + index

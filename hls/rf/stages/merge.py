@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from hypersonic.hls.rf.cost import Amounts, cast_cost, dsps, flow_cost, times
+from hypersonic.hls.resources import Amounts
+from hypersonic.hls.rf.cost import cast_cost, dsps, flow_cost
 from hypersonic.hls.rf.layers import Tensor, TwoInputs
 from hypersonic.hls.rf.parts.attributes import refuse, shape_text
 from hypersonic.hls.rf.parts.casts import result_parameters
@@ -86,7 +87,7 @@ def _cost(_stage: Stage, numbers: Numbers) -> Amounts:
     product = numbers["OP"] == 2
     width = a + b if product else max(a, b) + 1
     lane = Amounts(lut=0 if product else width, ff=a + b + width, dsp=dsps(a, b) if product else 0) + cast_cost(width, numbers)
-    return times(lane, numbers["LANES"]) + flow_cost(numbers["LANES"] * numbers["Y_WIDTH"], 4)
+    return lane.times(numbers["LANES"]) + flow_cost(numbers["LANES"] * numbers["Y_WIDTH"], 4)
 
 
 def _joined(numbers: Numbers) -> Width:

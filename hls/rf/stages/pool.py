@@ -8,7 +8,8 @@ from enum import StrEnum
 from typing import Any
 
 from hypersonic.hls.fixed import Overflow, Precision
-from hypersonic.hls.rf.cost import NOTHING, Amounts, cast_cost, dsps, flow_cost, times
+from hypersonic.hls.resources import NOTHING, Amounts
+from hypersonic.hls.rf.cost import cast_cost, dsps, flow_cost
 from hypersonic.hls.rf.layers import Layer, OneInput, Tensor, Window
 from hypersonic.hls.rf.parts.attributes import SHIFT_INVARIANT, precision, refuse, streamed, window
 from hypersonic.hls.rf.parts.casts import result_parameters
@@ -162,7 +163,7 @@ def pool_cost(numbers: Numbers, rows: int, pixels: int, kept: Amounts = NOTHING)
     lane = Amounts(lut=value * (rows if average else 1.5 * rows - 1 + 0.5), ff=2 * rows * value) + cast_cost(value, numbers)
     if average:
         lane += _divide(value, pixels)
-    return times(lane, lanes) + kept + flow_cost(lanes * numbers["Y_WIDTH"], 8) + Amounts(lut=15, ff=10)
+    return lane.times(lanes) + kept + flow_cost(lanes * numbers["Y_WIDTH"], 8) + Amounts(lut=15, ff=10)
 
 
 def pool_width(numbers: Numbers) -> int:

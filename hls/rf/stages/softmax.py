@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, Constants, Overflow, Precision
-from hypersonic.hls.rf.cost import Amounts, cast_cost, dsps, fifo_cost, flow_cost, rom_cost, skid_cost, times
+from hypersonic.hls.resources import Amounts
+from hypersonic.hls.rf.cost import cast_cost, dsps, fifo_cost, flow_cost, rom_cost, skid_cost
 from hypersonic.hls.rf.layers import OneInput, Tensor
 from hypersonic.hls.rf.parts.attributes import NONE, fixed, precision, refuse
 from hypersonic.hls.rf.parts.casts import cast_all, raw_array, result_parameters, signed_width
@@ -176,7 +177,7 @@ def _cost(_stage: Stage, numbers: Numbers) -> Amounts:
     lane += cast_cost(accumulator + factor, numbers)
     again = fifo_cost(lanes * accumulator + 1, 1 << max(4, (2 * beats + 16).bit_length()))
     flows = flow_cost(lanes * accumulator, 5) + flow_cost(lanes * y, 4)
-    return held + again + flows + inverse + times(lane, lanes) + Amounts(lut=2 * accumulator + 20, ff=6 * accumulator + 60)
+    return held + again + flows + inverse + lane.times(lanes) + Amounts(lut=2 * accumulator + 20, ff=6 * accumulator + 60)
 
 
 _TABLES = (("EXP", "ACC"), ("INVERSE", "FACTOR"))

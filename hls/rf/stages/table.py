@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from hypersonic.hls.fixed import Constants, Precision
-from hypersonic.hls.rf.cost import Amounts, cast_cost, dsps, flow_cost, roms_cost, times
+from hypersonic.hls.resources import Amounts
+from hypersonic.hls.rf.cost import cast_cost, dsps, flow_cost, roms_cost
 from hypersonic.hls.rf.layers import OneInput, Tensor
 from hypersonic.hls.rf.parts.attributes import fixed, number, parameter, precision, refuse, streamed
 from hypersonic.hls.rf.parts.casts import cast_all, raw_array, result_parameters
@@ -105,7 +106,7 @@ def _cost(stage: Stage, numbers: Numbers) -> Amounts:
     if numbers.get("POSITIVE_PASS"):
         gain = numbers["GAIN"].bit_length() + 1
         lane += Amounts(lut=y, ff=x + gain + 2 * y, dsp=dsps(x, gain) if gain > 2 else 0) + cast_cost(x + gain, numbers)
-    return times(lane, lanes) + flow_cost(lanes * y, 7)
+    return lane.times(lanes) + flow_cost(lanes * y, 7)
 
 
 def _passed(numbers: Numbers) -> Width:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each pixel several times, as rf_upsample."""
+"""Each pixel several as rf_upsample."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from hypersonic.hls.rf.cost import Amounts, flow_cost, memory_cost, times
+from hypersonic.hls.resources import Amounts
+from hypersonic.hls.rf.cost import flow_cost, memory_cost
 from hypersonic.hls.rf.layers import OneInput, Tensor
 from hypersonic.hls.rf.parts.attributes import refuse
 from hypersonic.hls.rf.parts.limits import NO_LIMIT, Numbers
@@ -57,7 +58,7 @@ def upsample_stage(name: str, layer: Upsample, x: Stream, y: Stream) -> Stage:
 
 def _cost(_stage: Stage, numbers: Numbers) -> Amounts:
     return (
-        times(memory_cost(numbers["W"] * numbers["BEATS"], numbers["WIDTH"]), 2)
+        memory_cost(numbers["W"] * numbers["BEATS"], numbers["WIDTH"]).times(2)
         + flow_cost(numbers["WIDTH"], 2)
         + Amounts(lut=22 + numbers["WIDTH"])
     )

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from hypersonic.hls.rf.cost import Amounts, flow_cost, memory_cost, times
+from hypersonic.hls.resources import Amounts
+from hypersonic.hls.rf.cost import flow_cost, memory_cost
 from hypersonic.hls.rf.layers import OneInput, Tensor, Window
 from hypersonic.hls.rf.parts.limits import MAX_BOUND_WIDTH, Numbers, Width
 from hypersonic.hls.rf.parts.windows import enough_lines, fewest_lines, window_needs, window_shape
@@ -48,7 +49,7 @@ def window_stage(
 
 def _cost(_stage: Stage, numbers: Numbers) -> Amounts:
     beat, rows, lines = numbers["LANES"] * numbers["WIDTH"], numbers["K_H"], numbers["LINES"]
-    kept = times(memory_cost(numbers["W"] * numbers["C"] // numbers["LANES"], beat), lines)
+    kept = memory_cost(numbers["W"] * numbers["C"] // numbers["LANES"], beat).times(lines)
     picked = Amounts(lut=rows * (beat * max(1, lines / 4) + lines), ff=rows * beat)
     return kept + picked + flow_cost(rows * beat, 2) + Amounts(lut=120, ff=65)
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from hypersonic.hls.rf.cost import Amounts, skid_cost
+from hypersonic.hls.resources import Amounts
+from hypersonic.hls.rf.cost import skid_cost
 from hypersonic.hls.rf.layers import OneInput, Tensor
 from hypersonic.hls.rf.parts.attributes import refuse
 from hypersonic.hls.rf.parts.limits import NO_LIMIT, Numbers

@@ -17,12 +17,13 @@ from hypersonic.firmware.bitstream.tools import Tools
 from hypersonic.firmware.errors import LinkError, ResourceError
 from hypersonic.firmware.kernel.top import Kernel
 from hypersonic.firmware.kernel.vitis_xml import parse_kernels
-from hypersonic.firmware.platform import Resources, find_platform
+from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.manifest import Manifest, check
 from hypersonic.firmware.publish.repository import publish
 from hypersonic.firmware.xclbin.connectivity import linker_config, plan_link
 from hypersonic.firmware.xclbin.container import Xclbin
+from hypersonic.hls.resources import Amounts
 from tests.firmware.bitstream.conftest import U250, Vendor
 
 ALL = ["check_part.tcl", "package_xo.tcl", "vpl.synth", "vpl.impl"]
@@ -244,7 +245,7 @@ def test_a_kernel_that_does_not_fit_is_refused_before_anything_runs(
     vendor: Vendor, kernel: Kernel, tools: Tools, tmp_path: Path
 ) -> None:
     with pytest.raises(ResourceError, match="compute units bench_1 to bench_2 do not fit u250: in all SLRs"):
-        _build(kernel, tools, tmp_path, unit=Resources(lut=1_300_000))
+        _build(kernel, tools, tmp_path, unit=Amounts(lut=1_300_000))
     with pytest.raises(LinkError, match="the kernel's clock is 2000 MHz, expected 10 to 650"):
         _build(kernel, tools, tmp_path, kernel_mhz=2000)
     with pytest.raises(LinkError, match="5 compute units do not fit u250"):

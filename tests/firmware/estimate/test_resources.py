@@ -15,12 +15,13 @@ import pytest
 from hypersonic.firmware.estimate import resources
 from hypersonic.firmware.estimate.logic_path import Cell, LogicPath, longest_paths, parse_blif, plain_name
 from hypersonic.firmware.estimate.module_tree import Module, module_of
-from hypersonic.firmware.estimate.resources import GrowthError, ResourceReport, check_growth, estimate, report_build, shares
+from hypersonic.firmware.estimate.resources import GrowthError, ResourceReport, check_growth, estimate, report_build
 from hypersonic.firmware.estimate.yosys import SynthesisError, ports, synthesise, tool_version
 from hypersonic.firmware.kernel.top import Kernel, write_kernel
-from hypersonic.firmware.platform import Resources, find_platform
+from hypersonic.firmware.platform import find_platform
 from hypersonic.hls.build import build_project
 from hypersonic.hls.core import Core, Logic
+from hypersonic.hls.resources import Amounts
 from hypersonic.hls.zoo import facile
 from hypersonic.sim.bench_core import bench_rows, write_bench_core
 
@@ -103,7 +104,7 @@ def test_a_core_too_large_for_yosys_counts_as_its_adders_say_and_is_not_read(tmp
     )
     found = estimate(Kernel("around", "around", (unread, shell), (), core))
     inside = dict(found.top.walk())["around/huge"]
-    assert inside.total == Resources(lut=resources.MAPPED_LUTS + 1, ff=77)
+    assert inside.total == Amounts(lut=resources.MAPPED_LUTS + 1, ff=77)
     assert "huge is too large for Yosys (over 150,000 LUTs)" in found.lines(U250)[3]
     assert found.paths, "those of the shell are still there"
     assert not any("huge" in path.end for path in found.paths)
@@ -131,9 +132,9 @@ CELLS = {
 def test_instances_that_differ_in_parameters_alone_are_one_line() -> None:
     top = module_of("top", 1, CELLS)
     assert [(path, module.count) for path, module in top.walk()] == [("top", 1), ("top/fifo", 3), ("top/fifo/gray", 2)]
-    assert top.own == Resources(lut=1, ff=3)
-    assert top.children[0].own == Resources(lut=2 * 4 + 8 + 1, bram36=1, uram=1)
-    assert top.total == Resources(lut=1 + 17 + 2, ff=3, dsp=2, bram36=3, uram=1)
+    assert top.own == Amounts(lut=1, ff=3)
+    assert top.children[0].own == Amounts(lut=2 * 4 + 8 + 1, bram36=1, uram=1)
+    assert top.total == Amounts(lut=1 + 17 + 2, ff=3, dsp=2, bram36=3, uram=1)
 
 
 def test_a_cell_of_unknown_size_is_an_error_not_nothing() -> None:
@@ -142,11 +143,11 @@ def test_a_cell_of_unknown_size_is_an_error_not_nothing() -> None:
 
 
 def report(**luts: int) -> ResourceReport:
-    children = tuple(Module(name, 1, Resources(lut=count)) for name, count in luts.items())
+    children = tuple(Module(name, 1, Amounts(lut=count)) for name, count in luts.items())
     return ResourceReport(
         "k",
         "0.70",
-        Module("k", 1, Resources(ff=10), children),
+        Module("k", 1, Amounts(ff=10), children),
         (LogicPath(7, 2, 3.1, "a_q", "b_q"), LogicPath(8, 0, 3.4, "a_q", "c.d_q")),
         12.0,
     )
@@ -168,8 +169,8 @@ def test_a_module_that_was_not_there_is_growth_and_one_that_is_gone_is_not() -> 
 
 def test_one_block_ram_or_dsp_more_is_growth() -> None:
     kept = report().to_json()
-    for more in (Resources(ff=10, dsp=1), Resources(ff=10, bram36=0.5), Resources(ff=10, uram=1)):
-        with pytest.raises(GrowthError, match=r"k grew: k: (DSP|BRAM36|URAM) 0 -> "):
+    for more in (Amounts(ff=10, dsp=1), Amounts(ff=10, bram36=0.5), Amounts(ff=10, uram=1)):
+        with pytest.raises(GrowthError, match=r"k grew: k: (DSP48E2|RAMB36|URAM288) 0 -> "):
             check_growth(kept, replace(report(), top=replace(report().top, own=more)))
 
 
@@ -188,7 +189,7 @@ def test_the_table_says_the_share_of_a_die_and_the_limits() -> None:
     assert lines[-4] == "deepest logic by a rule of thumb, no wire being known yet; a clock is 3.33 ns"
     assert lines[-3:-1] == ["   3.10 ns   7 LUTs  2 carry  a_q -> b_q", "!  3.40 ns   8 LUTs  0 carry  a_q -> c.d_q"]
     assert any("only the card's total is known" in line for line in report(a=1).lines(find_platform("u55c")))
-    assert shares(Resources(lut=34_500), U250.slrs[0]) == {"lut": 10, "ff": 0, "dsp": 0, "bram36": 0, "uram": 0}
+    assert Amounts(lut=34_500).percent_of(U250.slrs[0]) == {"lut": 10, "ff": 0, "dsp": 0, "bram36": 0, "uram": 0}
 
 
 def longest_path(cells: Sequence[Cell]) -> LogicPath:
@@ -297,7 +298,7 @@ def test_memories_that_cannot_fit_are_refused_without_synthesis(tmp_path: Path) 
     for platform in (U250, find_platform("u55c")):
         built = report_build(replace(kernel, core=replace(core, memories=(weights,))), platform, 1, told.append)
         assert "compute unit bench_1 does not fit" in built.misfit
-        assert "BRAM36" in built.misfit
+        assert "RAMB36" in built.misfit
         assert built.lines[0].startswith("the 1 memories alone take ")
     assert told == []
 

@@ -14,10 +14,11 @@ from hypersonic.firmware.estimate.module_tree import Module, Rom, memory_resourc
 from hypersonic.firmware.estimate.resources import core_ports
 from hypersonic.firmware.estimate.stages import StageSynthesis, _needed, samples, synthesise_core, synthesise_stages
 from hypersonic.firmware.estimate.yosys import Placed, SynthesisError, ports, run, tool_version
-from hypersonic.firmware.platform import Resources, find_platform
+from hypersonic.firmware.platform import find_platform
 from hypersonic.hls.cache import cached
 from hypersonic.hls.core import AXIS_RTL, RF_RTL
 from hypersonic.hls.fixed import Constants, Precision, edge
+from hypersonic.hls.resources import Amounts
 from hypersonic.hls.rf.layers import RfNetwork, Tensor
 from hypersonic.hls.rf.stages.dense import Dense
 from hypersonic.hls.rf.write import write_rf_core
@@ -32,18 +33,18 @@ def placed(module: str, **parameters: int) -> Placed:
 
 
 def test_memories_are_block_ram_or_look_up_tables_or_constants() -> None:
-    assert Rom(72, 512).module.own == Resources(bram36=1)
-    assert Rom(10, 40).module.own == Resources(lut=10, ff=10)
-    assert Rom(500, 1).module.own == Resources()
-    stage = with_roms(Module("rf_mac", 1, Resources(lut=5)), [Rom(72, 512), Rom(72, 1024)])
-    assert stage.total == Resources(lut=5, bram36=3)
+    assert Rom(72, 512).module.own == Amounts(bram36=1)
+    assert Rom(10, 40).module.own == Amounts(lut=10, ff=10)
+    assert Rom(500, 1).module.own == Amounts()
+    stage = with_roms(Module("rf_mac", 1, Amounts(lut=5)), [Rom(72, 512), Rom(72, 1024)])
+    assert stage.total == Amounts(lut=5, bram36=3)
     assert [(child.name, child.count) for child in stage.children] == [("rf_rom", 2)]
 
 
 def test_a_memory_file_is_measured_without_being_read(tmp_path: Path) -> None:
     (tmp_path / "a.mem").write_text("012345678\n" * 2048)  # 33 to 36 bits
-    assert memory_resources([tmp_path / "a.mem"]) == Resources(bram36=2)
-    assert memory_resources([]) == Resources()
+    assert memory_resources([tmp_path / "a.mem"]) == Amounts(bram36=2)
+    assert memory_resources([]) == Amounts()
 
 
 def test_a_small_stage_is_mapped_as_it_is() -> None:
@@ -64,9 +65,9 @@ def test_a_large_stage_is_scaled_from_four_that_keep_its_clocks() -> None:
 
 
 def test_scaling_is_a_straight_line() -> None:
-    one, two = (Module("m", n, Resources(lut=10 + 3 * n, dsp=n), (Module("c", n, Resources(ff=n)),)) for n in (1, 2))
+    one, two = (Module("m", n, Amounts(lut=10 + 3 * n, dsp=n), (Module("c", n, Amounts(ff=n)),)) for n in (1, 2))
     made = scaled([(one, -8.0), (two, 9.0)])
-    assert (made.count, made.own, made.total) == (10, Resources(lut=40, dsp=10), Resources(lut=40, ff=10, dsp=10))
+    assert (made.count, made.own, made.total) == (10, Amounts(lut=40, dsp=10), Amounts(lut=40, ff=10, dsp=10))
 
 
 def test_a_memory_with_contents_is_never_ultraram(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from hypersonic.firmware.errors import LinkError, ResourceError
 from hypersonic.firmware.kernel.vitis_xml import Instance, KernelDescription, describe_kernel
-from hypersonic.firmware.platform import PLATFORMS, Platform, Resources, find_platform
+from hypersonic.firmware.platform import PLATFORMS, Platform, find_platform
 from hypersonic.firmware.xclbin.connectivity import (
     assign_banks,
     check_vitis,
@@ -18,6 +18,7 @@ from hypersonic.firmware.xclbin.connectivity import (
     linker_config,
     plan_link,
 )
+from hypersonic.hls.resources import Amounts
 
 U250, U55C, U200 = find_platform("u250"), find_platform("u55c"), find_platform("u200")
 
@@ -27,7 +28,7 @@ def kernel(units: int, name: str = "facile") -> KernelDescription:
 
 
 def test_the_u250_configuration_has_a_bank_and_a_die_for_each_unit() -> None:
-    places = plan_link(U250, kernel(2), Resources(lut=36_000, ff=18_000))
+    places = plan_link(U250, kernel(2), Amounts(lut=36_000, ff=18_000))
     assert linker_config(U250, kernel(2), places, vitis="2025.1") == (
         "# Kernel facile on u250 (xilinx_u250_gen3x16_xdma_4_1_202210_1), for Vitis 2025.1: written by "
         "hypersonic, do not edit.\n"
@@ -88,16 +89,16 @@ def test_every_line_of_every_platform_is_a_key_that_vitis_knows(name: str) -> No
 
 
 def test_a_large_unit_moves_to_the_nearest_die_with_room() -> None:
-    large = Resources(lut=120_000)
+    large = Amounts(lut=120_000)
     assert [place.slr for place in plan_link(U200, kernel(3), large)] == [0, 2, 2]  # SLR1 leaves 160,000 LUTs in all
 
 
 def test_units_on_hbm_are_spread_over_the_dies_from_the_memory_up() -> None:
-    assert [place.slr for place in plan_link(U55C, kernel(4), Resources(lut=100_000))] == [0, 1, 2, 0]
+    assert [place.slr for place in plan_link(U55C, kernel(4), Amounts(lut=100_000))] == [0, 1, 2, 0]
 
 
 def test_a_unit_that_fits_no_die_is_left_to_the_tools() -> None:
-    (place,) = plan_link(U250, kernel(1), Resources(lut=250_000, dsp=100))
+    (place,) = plan_link(U250, kernel(1), Amounts(lut=250_000, dsp=100))
     assert place.slr is None
     assert describe_places(U250, [place]) == [
         "facile_1: too large for one SLR: the tools place it over several, m_axi_gmem0 on DDR[0], m_axi_gmem1 on DDR[0]"
@@ -105,44 +106,44 @@ def test_a_unit_that_fits_no_die_is_left_to_the_tools() -> None:
     text = linker_config(U250, kernel(1), [place], vitis="2025.1")
     assert "slr=" not in text
     assert "sp=facile_1.m_axi_gmem0:DDR[0]" in text
-    assert [place.slr for place in plan_link(U250, kernel(2), Resources(lut=400_000))] == [None, None]
+    assert [place.slr for place in plan_link(U250, kernel(2), Amounts(lut=400_000))] == [None, None]
 
 
 def test_a_unit_that_all_dies_together_do_not_hold_is_refused_with_what_it_lacks_and_what_to_do() -> None:
     lut = sum(die.lut for die in U250.slrs)
     most = lut * 70 // 100 - 33_256
     with pytest.raises(ResourceError) as caught:
-        plan_link(U250, kernel(1), Resources(lut=most + 1, dsp=100))
+        plan_link(U250, kernel(1), Amounts(lut=most + 1, dsp=100))
     assert str(caught.value) == (
         f"compute unit facile_1 does not fit u250: in all SLRs together LUT: got {most + 1:,}, expected at most {most:,} "
         f"(70 % of {lut:,} less 33,256 in use); ask for fewer compute units, quantise or prune the model, or take a larger card"
     )
-    assert plan_link(U250, kernel(1), Resources(lut=most, dsp=100))
+    assert plan_link(U250, kernel(1), Amounts(lut=most, dsp=100))
 
 
 def test_units_that_fit_a_die_each_are_not_cut_in_pieces_for_one_more() -> None:
     with pytest.raises(ResourceError) as caught:
-        plan_link(U55C, kernel(4), Resources(lut=200_000))
+        plan_link(U55C, kernel(4), Amounts(lut=200_000))
     assert str(caught.value).startswith("compute unit facile_4 does not fit u55c: in SLR")
 
 
 def test_the_controller_of_a_bank_in_use_counts() -> None:
     with pytest.raises(ResourceError, match=r"facile_1 to facile_4 do not fit u250: in all SLRs together LUT: got 860,000, "):
-        plan_link(U250, kernel(4), Resources(lut=215_000))
-    assert len(plan_link(U250, kernel(4), Resources(lut=208_000))) == 4
+        plan_link(U250, kernel(4), Amounts(lut=215_000))
+    assert len(plan_link(U250, kernel(4), Amounts(lut=208_000))) == 4
 
 
 def test_f2_has_no_controller_beside_its_kernels() -> None:
-    places = plan_link(find_platform("aws_f2"), kernel(1), Resources(lut=267_000))
+    places = plan_link(find_platform("aws_f2"), kernel(1), Amounts(lut=267_000))
     assert places[0].slr == 0  # 70 % of 382,333
     assert describe_places(find_platform("aws_f2"), places) == ["facile_1: rows in host memory, through PCIM"]
 
 
 def test_every_resource_is_checked() -> None:
-    whole = sum(U250.slrs, Resources())
+    whole = sum(U250.slrs, Amounts())
     for name in ("lut", "ff", "dsp", "bram36", "uram"):
         with pytest.raises(ResourceError, match="does not fit u250"):
-            plan_link(U250, kernel(1), Resources(**{name: getattr(whole, name)}))
+            plan_link(U250, kernel(1), Amounts(**{name: getattr(whole, name)}))
 
 
 @pytest.mark.parametrize(("card", "most"), [(U250, 4), (U55C, 16)], ids=["u250", "u55c"])

@@ -22,8 +22,8 @@ import numpy as np
 
 from hypersonic.firmware.estimate.module_tree import module_of
 from hypersonic.firmware.estimate.yosys import MAP, plain, run
-from hypersonic.firmware.platform import Resources
 from hypersonic.hls.fixed import Constants, Overflow, Precision, Rounding
+from hypersonic.hls.resources import Amounts
 from hypersonic.hls.rf.layers import RfNetwork, Tensor
 from hypersonic.hls.rf.plan import plan
 from hypersonic.hls.rf.stage import Pipeline, Stage
@@ -69,7 +69,7 @@ def drawn(network: RfNetwork, rng: np.random.Generator) -> RfNetwork:
     return RfNetwork(network.name, *ends, tuple(layers))
 
 
-def measured(stage: Stage) -> Resources:
+def measured(stage: Stage) -> Amounts:
     """What Yosys makes of it, without rf_rom."""
     scratch = Path(tempfile.mkdtemp())
     files = module_files(Pipeline("", (stage,), stage.inputs[:1], ()))
@@ -91,7 +91,7 @@ def measured(stage: Stage) -> Resources:
     shutil.rmtree(scratch)
     cells = {plain(name): {plain(k): n for k, n in one["num_cells_by_type"].items()} for name, one in modules.items()}
     whole = module_of("top", 1, cells)
-    roms = sum((module.total for path, module in whole.walk() if path.endswith("/rf_rom")), Resources())
+    roms = sum((module.total for path, module in whole.walk() if path.endswith("/rf_rom")), Amounts())
     return whole.total + roms.times(-1)
 
 
@@ -116,7 +116,7 @@ def main(seed: int, file: Path, most: int) -> None:
                     output.flush()
 
 
-def _line(stage: Stage, taken: Resources) -> dict[str, Any]:
+def _line(stage: Stage, taken: Amounts) -> dict[str, Any]:
     streams = {side: [[s.lanes, s.precision.width, s.beats] for s in getattr(stage, side)] for side in ("inputs", "outputs")}
     parameters = {key: value for key, value in stage.parameters.items() if not isinstance(value, str)}
     return {"module": stage.module, "parameters": parameters, **streams, "taken": asdict(taken)}

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from hypersonic.hls.fixed import Precision
+from hypersonic.hls.resources import NOTHING, Amounts
 from hypersonic.hls.rf import cost
-from hypersonic.hls.rf.cost import NOTHING, Amounts
 from hypersonic.hls.rf.registry import stage_cost
 from hypersonic.hls.rf.stage import Stage, Stream, Timing
 from hypersonic.hls.rf.stages import softmax

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from hypersonic.building.fit import FillError, card_of, fit_card
 from hypersonic.firmware.platform import PLATFORMS
-from hypersonic.hls.rf.cost import KINDS, Amounts
+from hypersonic.hls.resources import KINDS, Amounts
 from hypersonic.hls.rf.fit.design import BUSY, Card, Fit
 from hypersonic.hls.rf.fit.exchange import card_from_json, card_to_json, fit_from_json, fit_to_json
 from hypersonic.hls.rf.fit.place import pipeline_cost

@@ -14,7 +14,7 @@ import pytest
 
 from hypersonic.hls import verilator
 from hypersonic.hls.core import AXIS_RTL, RF_RTL
-from hypersonic.hls.rf.cost import Amounts
+from hypersonic.hls.resources import Amounts
 from hypersonic.hls.rf.layers import OneInput, Products, TwoInputs
 from hypersonic.hls.rf.modules import rtl_sources, sources_of
 from hypersonic.hls.rf.parts.limits import NO_LIMIT
