@@ -7,8 +7,10 @@ One file a card, platforms/<name>.toml; a file is read when its card is first as
     vbnv                the shell's full name, as v++ --platform takes it
     interface_uuid      the shell a hw xclbin must match, 32 hex digits; left out when not known
     build               xrt: linked by v++, driven by XRT. f2_hdk: custom logic of the AWS F2 kit
+    image               xclbin, where it is left out: the card takes what was linked. afi: AWS makes an Amazon FPGA image of
+                        the design, and the xclbin names it
     newest_vitis        the last release that still has the shell; left out while the newest has
-    retired             why nothing new runs on it; left out for a living card
+    retired             why nothing new runs on it, for people; left out for a living card
     unverified          fields of the file that no source or card has confirmed
     [clock]             kernel_mhz: ap_clk by default; system_mhz: the shell's second kernel clock (ap_clk_2)
     [pcie]              link, and what host transfers reach: h2c_gb_s, c2h_gb_s
@@ -18,7 +20,8 @@ One file a card, platforms/<name>.toml; a file is read when its card is first as
                         large transfers reach, left out where nobody has measured it; with count, that many equal channels
                         without gaps, <tag>[0] and so on
 
-Sources are named in each file.
+Sources are named in each file. A third platform is one file more; a third way to make or drive bitstreams is a member of Flow
+more, with a build like bitstream/ and f2/, and a driver (host/driver.py).
 """
 
 from __future__ import annotations
@@ -50,6 +53,13 @@ class Flow(StrEnum):
 
     XRT = "xrt"  # v++ links, XRT drives
     F2_HDK = "f2_hdk"  # custom logic in Vivado by the AWS kit, driven by registers
+
+
+class Image(StrEnum):
+    """What an xclbin for a card has as BITSTREAM."""
+
+    XCLBIN = "xclbin"  # the configuration of the FPGA, as it was linked
+    AFI = "afi"  # the id of an Amazon FPGA image, which AWS makes of a design in a bucket
 
 
 @dataclass(frozen=True)
@@ -89,7 +99,8 @@ class Platform:
     interface_uuid: str = "0" * 32  # zeros when not known
     newest_vitis: str = ""  # empty while the newest release supports it
     control_base: int = 0x1800000  # s_axi_control of the first compute unit
-    retired: str = ""  # why nothing can be built for it any more; empty for a living platform
+    image: Image = Image.XCLBIN
+    retired: str = ""  # why nothing new runs on it, for people; empty for a living platform
     unverified: tuple[str, ...] = ()
 
 
@@ -145,7 +156,9 @@ def read_platform(path: Path) -> Platform:
         slrs=slrs, memory=_memory(table, len(slrs)), spread=spread,
         interface_uuid=table.text("interface_uuid", "[0-9a-f]{32}", "32 hexadecimal digits", "0" * 32),
         newest_vitis=table.text("newest_vitis", r"20\d\d\.[1-4]", "a release such as 2025.1", ""),
-        control_base=table.get("control_base", 0x1800000), retired=table.get("retired", ""),
+        control_base=table.get("control_base", 0x1800000),
+        image=Image(table.text("image", "|".join(Image), f"one of {', '.join(Image)}", Image.XCLBIN)),
+        retired=table.get("retired", ""),
         unverified=tuple(table["unverified"]),
     )  # fmt: skip
 
@@ -165,7 +178,7 @@ def _toml(path: Path) -> dict[str, Any]:
 
 _TOP = {"name": str, "part": str, "vbnv": str, "build": str, "clock": dict, "pcie": dict, "slr": list, "memory": list,
         "unverified": list}  # fmt: skip
-_TOP_OPTIONAL = {"interface_uuid": str, "newest_vitis": str, "control_base": int, "retired": str, "total": dict}
+_TOP_OPTIONAL = {"interface_uuid": str, "newest_vitis": str, "control_base": int, "image": str, "retired": str, "total": dict}
 _CLOCK = {"kernel_mhz": int, "system_mhz": int}
 _PCIE = {"link": str, "h2c_gb_s": float, "c2h_gb_s": float}
 _AMOUNTS = dict.fromkeys(KINDS, int)

@@ -50,7 +50,8 @@ def make_image(
 ) -> tuple[Path, dict[str, str]]:
     """Hand the design to AWS; returns the .awsxclbin and the image's ids. Raises MissingVendorError, StepError, XclbinError."""
     checked = check_bucket(platform, bucket)
-    progress(f"note: {platform.retired}")
+    if platform.retired:
+        progress(f"note: {platform.retired}")
     name, stamp = xclbin.stem, time.strftime("%y_%m_%d-%H%M%S", time.gmtime(xclbin.stat().st_mtime))
     archive = build / f"{name}_{stamp}.tar"
     archive.write_bytes(design_archive(Xclbin.read(xclbin), stamp, tools.release))

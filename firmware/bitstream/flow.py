@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`hypersonic build --target hw`: a kernel and a platform -> the card's xclbin, with what the tools said of it.
 
-    check_part --> package_xo --> synthesise --> implement --> [aws_f1: the image at AWS --> .awsxclbin]
+    check_part --> package_xo --> synthesise --> implement --> [Image.AFI: the image at AWS --> .awsxclbin]
 
 All of it happens in <directory>/<kernel>-<platform>-<hash>, where the hash is of everything that decides the result. The same
 call again goes on where the last one stopped, and returns at once when it had come to its end.
@@ -32,7 +32,7 @@ from hypersonic.firmware.bitstream.tools import BUILD_BYTES, Tools, check_space
 from hypersonic.firmware.errors import LinkError
 from hypersonic.firmware.kernel.top import Kernel
 from hypersonic.firmware.kernel.vitis_xml import Instance, KernelDescription, describe_kernel
-from hypersonic.firmware.platform import Platform
+from hypersonic.firmware.platform import Image, Platform
 from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.connectivity import linker_config, plan_link
 from hypersonic.firmware.xclbin.container import Xclbin
@@ -90,7 +90,7 @@ def build_bitstream(
     Raises StepError with a tool's own words, TimingError for a missed clock, MissingVendorError, LinkError, ResourceError,
     XclbinError.
     """
-    if platform.retired:
+    if platform.image is Image.AFI:
         check_bucket(platform, link.bucket)
     if link.kernel_mhz is not None and not MIN_KERNEL_MHZ <= link.kernel_mhz <= MAX_KERNEL_MHZ:
         raise LinkError(f"the kernel's clock is {link.kernel_mhz} MHz, expected {MIN_KERNEL_MHZ} to {MAX_KERNEL_MHZ}")
@@ -110,7 +110,7 @@ def build_bitstream(
         xclbin = build / f"{kernel.name}.xclbin"
         _check_xclbin(xclbin, platform, description)
         report = _read_reports(build, xclbin, platform, link)
-        if platform.retired:
+        if platform.image is Image.AFI:
             xclbin, image = make_image(xclbin, platform, tools, link.bucket, build, progress)
             report["afi"] = image
     return Bitstream(xclbin, report, {"vitis": tools.release, "platform": tools.shell.stem}, build)

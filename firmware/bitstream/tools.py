@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hypersonic.firmware.bitstream.errors import MissingVendorError
-from hypersonic.firmware.platform import GIB, Flow, Platform
+from hypersonic.firmware.platform import GIB, Flow, Image, Platform
 from hypersonic.firmware.xclbin.connectivity import check_vitis
 
 #: tool -> the variable that the vendor's settings64.sh sets to where it is installed
@@ -42,7 +42,7 @@ class Tools:
     release: str
     shell: Path
     hls: Path | None = None  # vitis-run, when the hls core was asked for
-    aws: Path | None = None  # the AWS command line, for aws_f1
+    aws: Path | None = None  # the AWS command line, for Image.AFI
 
 
 def find_tools(platform: Platform, *, hls: bool = False, environment: Mapping[str, str] = os.environ) -> Tools:
@@ -60,7 +60,7 @@ def find_tools(platform: Platform, *, hls: bool = False, environment: Mapping[st
     check_vitis(platform, release)
     _same_release(programs, release)
     shell = find_shell(platform, environment)
-    aws = _aws(platform, environment) if platform.retired else None
+    aws = _aws(platform, environment) if platform.image is Image.AFI else None
     return Tools(
         programs["v++"], programs["vivado"], release, shell,
         find_program("vitis-run", platform, environment) if hls else None, aws,
@@ -145,9 +145,8 @@ def check_space(directory: Path, needed_bytes: int) -> None:
 
 
 def _aws(platform: Platform, environment: Mapping[str, str]) -> Path:
-    found = shutil.which("aws", path=environment.get("PATH", ""))
-    if found is None:
-        raise MissingVendorError(
-            f"platform {platform.name} needs the AWS command line, which is not on PATH ({platform.retired})"
-        )
-    return Path(found)
+    program = shutil.which("aws", path=environment.get("PATH", ""))
+    if program is None:
+        why = f" ({platform.retired})" if platform.retired else ""
+        raise MissingVendorError(f"platform {platform.name} needs the AWS command line, which is not on PATH{why}")
+    return Path(program)

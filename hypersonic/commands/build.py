@@ -29,7 +29,7 @@ from hypersonic.firmware.errors import ResourceError
 from hypersonic.firmware.estimate.resources import estimate, report_build
 from hypersonic.firmware.f2.kit import Kit
 from hypersonic.firmware.kernel.top import write_kernel
-from hypersonic.firmware.platform import Platform, find_platform
+from hypersonic.firmware.platform import Image, Platform, find_platform
 from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.publish.repository import check_name, check_repository, displaced, find_published, publish
@@ -347,13 +347,13 @@ def _check_core(core: str, target: Target) -> None:
 
 def _vendor_tools(card: Platform, core: str, options: CardOptions) -> Tools:
     """What a card's build needs, asked for before anything is converted. Raises MissingVendorError, LinkError."""
-    if card.retired:
+    if card.image is Image.AFI:
         check_bucket(card, Bucket(options.afi_bucket) if options.afi_bucket else None)
     return find_tools(card, hls=core == HLS)
 
 
 def _link(card: Platform, compute_units: int, options: CardOptions) -> Link:
-    bucket = Bucket(options.afi_bucket) if card.retired else None
+    bucket = Bucket(options.afi_bucket) if card.image is Image.AFI else None
     return Link(
         compute_units, kernel_mhz=options.kernel_mhz or None, lower_clock=options.lower_clock, bucket=bucket,
         needed_bytes=options.needed_bytes,

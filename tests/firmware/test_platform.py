@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hypersonic.firmware.errors import PlatformError
-from hypersonic.firmware.platform import DIRECTORY, GIB, PLATFORMS, Flow, Platform, find_platform, read_platform
+from hypersonic.firmware.platform import DIRECTORY, GIB, PLATFORMS, Flow, Image, Platform, find_platform, read_platform
 from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.sections import MEMORY_KINDS
 
@@ -68,6 +68,12 @@ def test_aws_f1_is_known_and_refused_as_retired_unless_it_is_asked_for_so() -> N
     assert find_platform("aws_f1", retired_too=True).memory
 
 
+def test_a_platforms_image_and_its_retirement_are_two_things() -> None:
+    images = {name: platform.image for name, platform in PLATFORMS.items()}
+    assert {name for name, image in images.items() if image is Image.AFI} == {"aws_f1", "aws_f2"}
+    assert {name for name, platform in PLATFORMS.items() if platform.retired} == {"aws_f1"}
+
+
 @pytest.mark.parametrize("platform", PLATFORMS.values(), ids=lambda platform: platform.name)
 def test_memories_fit_the_xclbin_and_do_not_overlap(platform: Platform) -> None:
     assert len(platform.vbnv) < 64
@@ -90,6 +96,7 @@ def test_memories_fit_the_xclbin_and_do_not_overlap(platform: Platform) -> None:
         ("h2c_gb_s = 9.3", "h2c_gb_s = '9'", r"\[pcie\]: h2c_gb_s is '9', expected a number above 0"),
         ('part = "', 'colour = "red"\npart = "', "unknown field 'colour'"),
         ('build = "xrt"', 'build = "gcc"', "build is 'gcc', expected one of xrt, f2_hdk"),
+        ('build = "xrt"', 'build = "xrt"\nimage = "png"', "image is 'png', expected one of xclbin, afi"),
         ('newest_vitis = "2025.1"', 'newest_vitis = "soon"', "newest_vitis is 'soon', expected a release such as 2025.1"),
         ("807a580e", "807A", "interface_uuid is .*, expected 32 hexadecimal digits"),
         ('name = "u250"', 'name = "u251"', "name is 'u251', expected the file's name 'u250'"),
