@@ -13,7 +13,7 @@ from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
-from hypersonic.firmware.f2.top import F2Design
+from hypersonic.firmware.f2.design import F2Design
 from hypersonic.hls import verilator
 from hypersonic.hls.cache import cached
 from hypersonic.sim.library import EMU

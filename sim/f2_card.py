@@ -23,7 +23,7 @@ from hypersonic.firmware.f2.registers import UNIT_STRIDE
 from hypersonic.firmware.kernel import registers
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.host.errors import BufferObjectError, DeviceClosedError, DeviceError, DeviceLostError, DeviceNotFoundError
-from hypersonic.host.f2.card import Memory
+from hypersonic.host.f2.access import Memory
 from hypersonic.sim.direct import MemoryTiming, Simulation, SimulationError
 
 #: clocks of a pause

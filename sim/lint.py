@@ -9,7 +9,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from hypersonic.firmware.kernel.top import write_kernel
+from hypersonic.firmware.kernel.write import write_kernel
 from hypersonic.hls import verilator
 from hypersonic.hls.sources import source_files
 from hypersonic.sim.bench_rf import rf_bench_rows, write_rf_bench

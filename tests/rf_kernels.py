@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.firmware.kernel.top import Kernel, write_kernel
+from hypersonic.firmware.kernel.write import Kernel, write_kernel
 from hypersonic.hls.rf.layers import WeightsIn
 from hypersonic.hls.row import Row
 from hypersonic.sim.bench_core import bench_core_wire

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A kernel -> kernel.xo: the files Vivado reads (RTL, kernel.xml, kernel.tcl) and the call of package_xo.tcl.
 
-Nothing of the kernel's ports, arguments and addresses is said again here: all of it is taken from firmware/kernel/top.py,
+Nothing of the kernel's ports, arguments and addresses is said again here: all of it is taken from firmware/kernel/write.py,
 vitis_xml.py and registers.py, and written as Tcl data.
 """
 
@@ -17,8 +17,8 @@ from hypersonic.firmware.bitstream.steps import Product, Step, write_whole
 from hypersonic.firmware.bitstream.tools import Tools
 from hypersonic.firmware.kernel import registers
 from hypersonic.firmware.kernel.registers import Register
-from hypersonic.firmware.kernel.top import PORTS, Kernel
 from hypersonic.firmware.kernel.vitis_xml import Argument, KernelDescription, describe_kernel, kernel_xml
+from hypersonic.firmware.kernel.write import PORTS, Kernel
 from hypersonic.firmware.platform import Platform
 
 HERE = Path(__file__).resolve().parent

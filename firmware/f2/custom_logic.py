@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hypersonic.firmware.bitstream.steps import write_whole
+from hypersonic.firmware.f2.design import PORTS, TOP, F2Design
 from hypersonic.firmware.f2.kit import SCRIPTS, SHELL_MODE, Kit
-from hypersonic.firmware.f2.top import PORTS, TOP, F2Design
 
 #: the custom logic's module, and its directory
 CL = "cl_hypersonic"

@@ -78,7 +78,7 @@ def _is_hbm(platform: Platform) -> bool:
 
 
 def plan_link(platform: Platform, kernel: KernelDescription, unit: Amounts | None = None) -> tuple[Place, ...]:
-    """A place for every instance of the kernel. unit: what one of them takes (resources.estimate); without it, only the
+    """A place for every instance of the kernel. unit: what one of them takes (estimate/kernel.py); without it, only the
     memories are checked.
 
     A unit goes to the die beside its DIMM, or to the nearest one with room; on HBM cards to the die with the fewest units. One

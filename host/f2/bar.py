@@ -29,7 +29,7 @@ from hypersonic.host.errors import (
     DeviceError,
     DeviceNotFoundError,
 )
-from hypersonic.host.f2.card import Memory
+from hypersonic.host.f2.access import Memory
 from hypersonic.host.f2.pinned import PinnedMemory, lock
 from hypersonic.host.sysfs import ADDRESS, SYSFS
 

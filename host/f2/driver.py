@@ -32,8 +32,8 @@ from hypersonic.host.errors import (
     XclbinMismatchError,
 )
 from hypersonic.host.f2 import image
+from hypersonic.host.f2.access import Card, Identity, Memory, read_identity
 from hypersonic.host.f2.bar import BarCard, card_addresses
-from hypersonic.host.f2.card import Card, Identity, Memory, read_identity
 from hypersonic.host.f2.unit import ARGUMENTS, Run, Unit
 from hypersonic.host.sysfs import SYSFS
 

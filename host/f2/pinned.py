@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.host.errors import BufferObjectError
-from hypersonic.host.f2.card import Memory
+from hypersonic.host.f2.access import Memory
 
 PAGEMAP = Path("/proc/self/pagemap")
 _SMALL_PAGE = 4096

@@ -19,7 +19,7 @@ from hypersonic.firmware.f2.registers import UNIT_STRIDE
 from hypersonic.firmware.kernel import registers
 from hypersonic.host.driver import PENDING, RunState
 from hypersonic.host.errors import DeviceLostError, RunError
-from hypersonic.host.f2.card import GONE, Card
+from hypersonic.host.f2.access import GONE, Card
 
 #: the kernel's arguments: register, words; w only where the kernel takes weights
 ARGUMENTS = ((registers.X, 2), (registers.Y, 2), (registers.ROWS, 1), (registers.W, 2))

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from hypersonic.firmware.bitstream.afi import Bucket
 from hypersonic.firmware.bitstream.errors import MissingVendorError
-from hypersonic.firmware.f2.flow import F2Build, build_f2, require_bucket
+from hypersonic.firmware.f2.build import F2Build, build_f2, require_bucket
+from hypersonic.firmware.f2.design import link_f2, write_f2
 from hypersonic.firmware.f2.kit import Kit, find_kit
-from hypersonic.firmware.f2.top import link_f2, write_f2
-from hypersonic.firmware.kernel.top import write_kernel
+from hypersonic.firmware.kernel.write import write_kernel
 from hypersonic.firmware.platform import Flow, Platform
 from hypersonic.firmware.target import Target
 from hypersonic.hls.core import Core

@@ -22,13 +22,13 @@ from hypersonic.building.f2 import f2_emulated, f2_kit, f2_placed, is_f2
 from hypersonic.building.fit import NO_FIT, FitOptions, shown
 from hypersonic.building.onnx import Asked, build_on_host
 from hypersonic.firmware.bitstream.afi import Bucket, check_bucket
-from hypersonic.firmware.bitstream.flow import Link, build_bitstream
+from hypersonic.firmware.bitstream.build import Link, build_bitstream
 from hypersonic.firmware.bitstream.hls_core import synthesise_core
 from hypersonic.firmware.bitstream.tools import BUILD_BYTES, Tools, find_tools
 from hypersonic.firmware.errors import ResourceError
-from hypersonic.firmware.estimate.resources import estimate, report_build
+from hypersonic.firmware.estimate.kernel import estimate, report_build
 from hypersonic.firmware.f2.kit import Kit
-from hypersonic.firmware.kernel.top import write_kernel
+from hypersonic.firmware.kernel.write import write_kernel
 from hypersonic.firmware.platform import Image, Platform, find_platform
 from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.manifest import Manifest

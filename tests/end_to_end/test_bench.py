@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from hypersonic.commands.bench import KERNEL_HELP, SCRIPTS, BenchError, bench
-from hypersonic.firmware.kernel.top import write_kernel
+from hypersonic.firmware.kernel.write import write_kernel
 from hypersonic.sim.bench_weights import write_bench_weights
 from hypersonic.sim.direct import MemoryTiming
 from hypersonic.sim.simulator import build_hardware_simulator

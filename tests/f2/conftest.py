@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hypersonic.firmware.f2.top import F2Design, link_f2, write_f2
-from hypersonic.firmware.kernel.top import write_kernel
+from hypersonic.firmware.f2.design import F2Design, link_f2, write_f2
+from hypersonic.firmware.kernel.write import write_kernel
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.target import Target

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hypersonic.firmware.f2.top import link_f2, write_f2
+from hypersonic.firmware.f2.design import link_f2, write_f2
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.target import Target

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from hypersonic.firmware.f2 import registers as f2
-from hypersonic.firmware.f2.top import link_f2
+from hypersonic.firmware.f2.design import link_f2
 from hypersonic.firmware.kernel import registers
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.target import Target
@@ -32,8 +32,8 @@ from hypersonic.host.errors import (
     XclbinMismatchError,
 )
 from hypersonic.host.f2 import image
+from hypersonic.host.f2.access import Identity, Memory, read_identity
 from hypersonic.host.f2.bar import BarCard, card_addresses
-from hypersonic.host.f2.card import Identity, Memory, read_identity
 from hypersonic.host.f2.driver import open_bar_card
 from hypersonic.host.f2.pinned import PinnedMemory
 from hypersonic.host.f2.unit import Run, Unit

@@ -11,7 +11,7 @@ import pytest
 
 from hypersonic.client.load import describe_model, send_events
 from hypersonic.commands.run import served
-from hypersonic.firmware.f2.top import link_f2
+from hypersonic.firmware.f2.design import link_f2
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.repository import publish

@@ -15,7 +15,7 @@ import yaml
 
 from hypersonic.firmware import platform
 from hypersonic.firmware.formal import prove
-from hypersonic.firmware.kernel import top as kernel
+from hypersonic.firmware.kernel import write as kernel
 from hypersonic.hls import build, zoo_models
 from hypersonic.hls.cache import content_hash
 from hypersonic.hls.frontend import description

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hypersonic.firmware.f2.top import link_f2, write_f2
-from hypersonic.firmware.kernel.top import Kernel, write_kernel
+from hypersonic.firmware.f2.design import link_f2, write_f2
+from hypersonic.firmware.kernel.write import Kernel, write_kernel
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.manifest import Manifest

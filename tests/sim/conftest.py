@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike, NDArray
 
-from hypersonic.firmware.kernel.top import write_kernel
+from hypersonic.firmware.kernel.write import write_kernel
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import link

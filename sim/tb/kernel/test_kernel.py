@@ -23,7 +23,7 @@ import pytest
 from cocotbext.axi import AxiRamRead, AxiRamWrite, AxiReadBus, AxiWriteBus
 
 from hypersonic.firmware.kernel import registers
-from hypersonic.firmware.kernel.top import write_kernel
+from hypersonic.firmware.kernel.write import write_kernel
 from hypersonic.hls.row import Row
 from hypersonic.sim.axi_bus import ReadMonitor, WriteMonitor
 from hypersonic.sim.bench_core import bench_core_wire, bench_rows, several_rows, write_bench_core

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from hypersonic.firmware.kernel import registers
-from hypersonic.firmware.kernel.top import write_kernel
+from hypersonic.firmware.kernel.write import write_kernel
 from hypersonic.sim.bench_core import bench_core_wire, bench_rows, several_rows, write_bench_core
 from hypersonic.sim.direct import MemoryTiming, Simulation, SimulationError
 from hypersonic.sim.simulator import build_hardware_simulator

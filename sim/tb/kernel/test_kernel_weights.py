@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from hypersonic.firmware.kernel import registers
-from hypersonic.firmware.kernel.top import write_kernel
+from hypersonic.firmware.kernel.write import write_kernel
 from hypersonic.hls import verilator
 from hypersonic.hls.core import Core
 from hypersonic.hls.weight_stream import WeightStream

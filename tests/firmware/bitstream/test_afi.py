@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from hypersonic.firmware.bitstream.afi import Bucket, awsxclbin, check_bucket, design_archive, manifest_text, read_image
+from hypersonic.firmware.bitstream.build import Link, build_bitstream
 from hypersonic.firmware.bitstream.errors import MissingVendorError, StepError
-from hypersonic.firmware.bitstream.flow import Link, build_bitstream
 from hypersonic.firmware.bitstream.tools import find_tools
-from hypersonic.firmware.kernel.top import Kernel
+from hypersonic.firmware.kernel.write import Kernel
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin import sections as tables

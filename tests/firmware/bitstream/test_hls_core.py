@@ -13,7 +13,7 @@ from hypersonic.firmware.bitstream.errors import MissingVendorError, StepError
 from hypersonic.firmware.bitstream.hls_core import read_performance, read_ports, synthesise_core, wrap
 from hypersonic.firmware.bitstream.package_xo import package_steps
 from hypersonic.firmware.bitstream.tools import Tools, find_tools
-from hypersonic.firmware.kernel.top import write_kernel
+from hypersonic.firmware.kernel.write import write_kernel
 from hypersonic.hls import verilator
 from hypersonic.hls.core import Core
 from hypersonic.hls.fixed import FixedPoint

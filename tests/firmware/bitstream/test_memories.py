@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from hypersonic.firmware.bitstream.build import Bitstream, Link, build_bitstream
 from hypersonic.firmware.bitstream.errors import StepError, VendorError
-from hypersonic.firmware.bitstream.flow import Bitstream, Link, build_bitstream
 from hypersonic.firmware.bitstream.memories import check_memories, check_read
 from hypersonic.firmware.bitstream.package_xo import package_steps
 from hypersonic.firmware.bitstream.steps import run_steps
 from hypersonic.firmware.bitstream.tools import Tools
 from hypersonic.firmware.f2.custom_logic import synthesis_tcl
-from hypersonic.firmware.kernel.top import Kernel
+from hypersonic.firmware.kernel.write import Kernel
 from tests.firmware.bitstream.conftest import U250, Vendor
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from hypersonic.firmware.bitstream.afi import Bucket, check_bucket, make_image
 from hypersonic.firmware.bitstream.errors import StepError, TimingError
-from hypersonic.firmware.bitstream.link_xclbin import CONFIG, TEMP, TIMING_REPORTS, UTILISATION_REPORTS, keep_report, link_steps
+from hypersonic.firmware.bitstream.link import CONFIG, TEMP, TIMING_REPORTS, UTILISATION_REPORTS, keep_report, link_steps
 from hypersonic.firmware.bitstream.memories import check_memories, check_read
 from hypersonic.firmware.bitstream.package_xo import kernel_tcl, package_steps
 from hypersonic.firmware.bitstream.reports import (
@@ -30,8 +30,8 @@ from hypersonic.firmware.bitstream.reports import (
 from hypersonic.firmware.bitstream.steps import Progress, locked, pending, run_step, write_whole
 from hypersonic.firmware.bitstream.tools import BUILD_BYTES, Tools, check_space
 from hypersonic.firmware.errors import LinkError
-from hypersonic.firmware.kernel.top import Kernel
 from hypersonic.firmware.kernel.vitis_xml import Instance, KernelDescription, describe_kernel
+from hypersonic.firmware.kernel.write import Kernel
 from hypersonic.firmware.platform import Image, Platform
 from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.connectivity import linker_config, plan_link
@@ -61,7 +61,7 @@ class Bitstream:
 
 @dataclass(frozen=True)
 class Link:
-    """How the kernel is put on the card. unit: what one compute unit takes (resources.estimate), so that what cannot fit is
+    """How the kernel is put on the card. unit: what one compute unit takes (estimate/kernel.py), so that what cannot fit is
     refused first; kernel_mhz: ap_clk, the platform's by default.
 
     lower_clock: take an xclbin whose clock place and route had to lower. bucket: where aws_f1 keeps its images. jobs: Vivado

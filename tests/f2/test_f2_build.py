@@ -17,10 +17,10 @@ from hypersonic.commands.build import CardOptions
 from hypersonic.commands.build import build as build_command
 from hypersonic.firmware.bitstream.afi import Bucket
 from hypersonic.firmware.bitstream.errors import MissingVendorError, StepError, TimingError
+from hypersonic.firmware.f2.build import F2Build, build_f2, describe_command, image_state, wait_for_image
 from hypersonic.firmware.f2.custom_logic import CL, connections, id_defines_text, synthesis_tcl, wrapper_text, write_cl
-from hypersonic.firmware.f2.flow import F2Build, build_f2, describe_command, image_state, wait_for_image
+from hypersonic.firmware.f2.design import PORTS, write_f2
 from hypersonic.firmware.f2.kit import VARIABLES, Kit, find_kit
-from hypersonic.firmware.f2.top import PORTS, write_f2
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.container import Xclbin

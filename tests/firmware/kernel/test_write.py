@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hypersonic.firmware.kernel import top as kernel_module
+from hypersonic.firmware.kernel import write as kernel_module
 from hypersonic.firmware.kernel.converters import Part, converter_parameters, parts
-from hypersonic.firmware.kernel.top import PORTS, Kernel, KernelError, rtl_sources, write_kernel
+from hypersonic.firmware.kernel.write import PORTS, Kernel, KernelError, rtl_sources, write_kernel
 from hypersonic.hls import verilator
 from hypersonic.hls.core import Core, Port
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding

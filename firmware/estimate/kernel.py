@@ -7,7 +7,7 @@ standing here so that there is something to report. It errs upwards in registers
 that Vivado puts into the DSP. An rf core is mapped stage by stage (stages.py); a da core too large for Yosys counts
 as its adders say, a third more than Yosys makes of FACILE's.
 
-    python -m hypersonic.firmware.estimate.resources DIRECTORY [--platform NAME] [--write FILE]
+    python -m hypersonic.firmware.estimate.kernel DIRECTORY [--platform NAME] [--write FILE]
 
 prints the report of the core in DIRECTORY (hypersonic build --build-directory leaves it in <name>/core) in its kernel.
 """
@@ -29,8 +29,8 @@ from hypersonic.firmware.estimate.logic_path import Cell, LogicPath, longest_pat
 from hypersonic.firmware.estimate.module_tree import Module, memory_resources, module_of, read_module
 from hypersonic.firmware.estimate.stages import CoreSynthesis, synthesise_core
 from hypersonic.firmware.estimate.yosys import FAMILY, Synthesis, ports, synthesise, tool_version
-from hypersonic.firmware.kernel.top import Kernel, rtl_sources, write_kernel
 from hypersonic.firmware.kernel.vitis_xml import Instance, describe_kernel
+from hypersonic.firmware.kernel.write import Kernel, rtl_sources, write_kernel
 from hypersonic.firmware.platform import Flow, Platform, find_platform
 from hypersonic.firmware.xclbin.connectivity import LIMITS_PERCENT, describe_places, plan_link
 from hypersonic.hls.cache import cached
@@ -291,7 +291,7 @@ def check_growth(kept: Mapping[str, Any], report: ResourceReport) -> None:
         tools = "" if kept["tool"] == report.tool else f" (Yosys was {kept['tool']}, now is {report.tool})"
         raise GrowthError(
             f"{report.kernel} grew{tools}: {'; '.join(grown)}; say why and write the report anew: "
-            "python -m hypersonic.firmware.estimate.resources DIRECTORY --write FILE"
+            "python -m hypersonic.firmware.estimate.kernel DIRECTORY --write FILE"
         )
 
 
@@ -310,7 +310,7 @@ def _growth(path: str, before: Mapping[str, Any] | None, now: Mapping[str, float
 
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m hypersonic.firmware.estimate.resources", description="Estimate a kernel's resources."
+        prog="python -m hypersonic.firmware.estimate.kernel", description="Estimate a kernel's resources."
     )
     parser.add_argument("directory", type=Path, help="a core's directory, with core.json")
     parser.add_argument("--platform", default="u250", help="the card to compare with (default: u250)")

@@ -24,8 +24,8 @@ from hypersonic.firmware.bitstream.memories import check_memories
 from hypersonic.firmware.bitstream.steps import Product, Progress, Step, locked, pending, run_steps
 from hypersonic.firmware.bitstream.tools import BUILD_BYTES, check_space
 from hypersonic.firmware.f2.custom_logic import CL, wrapper_text, write_cl
+from hypersonic.firmware.f2.design import F2Design, link_f2
 from hypersonic.firmware.f2.kit import SHELL_MODE, Kit
-from hypersonic.firmware.f2.top import F2Design, link_f2
 from hypersonic.firmware.platform import Platform
 from hypersonic.firmware.target import Target
 from hypersonic.hls.cache import content_hash

@@ -12,12 +12,20 @@ from textwrap import dedent
 
 import pytest
 
-from hypersonic.firmware.estimate import resources
+from hypersonic.firmware.estimate.kernel import (
+    MAPPED_LUTS,
+    GrowthError,
+    ResourceReport,
+    check_growth,
+    estimate,
+    estimate_f2_shell,
+    main,
+    report_build,
+)
 from hypersonic.firmware.estimate.logic_path import Cell, LogicPath, longest_paths, parse_blif, plain_name
 from hypersonic.firmware.estimate.module_tree import Module, module_of
-from hypersonic.firmware.estimate.resources import GrowthError, ResourceReport, check_growth, estimate, report_build
 from hypersonic.firmware.estimate.yosys import SynthesisError, ports, synthesise, tool_version
-from hypersonic.firmware.kernel.top import Kernel, write_kernel
+from hypersonic.firmware.kernel.write import Kernel, write_kernel
 from hypersonic.firmware.platform import find_platform
 from hypersonic.hls.build import build_project
 from hypersonic.hls.core import Core, Logic
@@ -95,7 +103,7 @@ def test_a_core_too_large_for_yosys_counts_as_its_adders_say_and_is_not_read(tmp
     row = write_bench_core(*bench_rows(1, 1), tmp_path / "bench").inputs
     unread = tmp_path / "huge.sv"
     unread.write_text("this is no SystemVerilog")
-    core = Core("huge", "da", "huge", (unread,), row, row, 1, 2, logic=Logic(resources.MAPPED_LUTS + 1, 77))
+    core = Core("huge", "da", "huge", (unread,), row, row, 1, 2, logic=Logic(MAPPED_LUTS + 1, 77))
     ports = ", ".join(f".{name}({name})" for name in ("clk", "rst_n"))
     shell = tmp_path / "around.sv"
     shell.write_text(
@@ -104,7 +112,7 @@ def test_a_core_too_large_for_yosys_counts_as_its_adders_say_and_is_not_read(tmp
     )
     found = estimate(Kernel("around", "around", (unread, shell), (), core))
     inside = dict(found.top.walk())["around/huge"]
-    assert inside.total == Amounts(lut=resources.MAPPED_LUTS + 1, ff=77)
+    assert inside.total == Amounts(lut=MAPPED_LUTS + 1, ff=77)
     assert "huge is too large for Yosys (over 150,000 LUTs)" in found.lines(U250)[3]
     assert found.paths, "those of the shell are still there"
     assert not any("huge" in path.end for path in found.paths)
@@ -283,7 +291,7 @@ def test_names_are_told_without_the_synthesisers_marks() -> None:
 
 
 def test_a_directory_without_a_core_is_an_error_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert resources.main([str(tmp_path)]) == 1
+    assert main([str(tmp_path)]) == 1
     assert "core.json" in capsys.readouterr().err
 
 
@@ -321,10 +329,10 @@ def test_facile_takes_no_more_than_its_kept_report_says(tmp_path: Path, capsys: 
     assert "5 compute units do not fit u250" in report_build(kernel, U250, 5).misfit
 
     on_f2 = report_build(kernel, find_platform("aws_f2"), 2)
-    assert on_f2.entry["f2_shell"]["bram36"] == sum(child.total.bram36 for child in resources.estimate_f2_shell(2).children) > 0
+    assert on_f2.entry["f2_shell"]["bram36"] == sum(child.total.bram36 for child in estimate_f2_shell(2).children) > 0
     assert "and once, between 2 compute units and the shell of AWS, by Yosys too:" in on_f2.lines
     assert on_f2.lines[-2:] == [f"facile_{k}: rows in host memory, through PCIM" for k in (1, 2)]
 
-    assert resources.main([str(tmp_path / "facile" / "core"), "--write", str(tmp_path / "kept.json")]) == 0
+    assert main([str(tmp_path / "facile" / "core"), "--write", str(tmp_path / "kept.json")]) == 0
     assert capsys.readouterr().out.splitlines()[1].split()[:2] == ["facile", "1"]
     assert json.loads((tmp_path / "kept.json").read_text())["modules"] == built.entry["modules"]

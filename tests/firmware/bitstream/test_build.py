@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from hypersonic.firmware.bitstream.build import Bitstream, Link, build_bitstream, check_timing, describe_units
 from hypersonic.firmware.bitstream.errors import MissingVendorError, StepError, TimingError
-from hypersonic.firmware.bitstream.flow import Bitstream, Link, build_bitstream, check_timing, describe_units
 from hypersonic.firmware.bitstream.reports import ReportError, Timing
 from hypersonic.firmware.bitstream.tools import Tools
 from hypersonic.firmware.errors import LinkError, ResourceError
-from hypersonic.firmware.kernel.top import Kernel
 from hypersonic.firmware.kernel.vitis_xml import parse_kernels
+from hypersonic.firmware.kernel.write import Kernel
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.manifest import Manifest, check
