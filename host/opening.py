@@ -12,7 +12,7 @@ from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.host.device import Device
 from hypersonic.host.driver import Driver
 from hypersonic.host.errors import LibraryNotFoundError
-from hypersonic.host.f2.driver import F2Driver, OpenCard, open_bar_card
+from hypersonic.host.f2.driver import F2Driver, OpenAccess, open_bar
 from hypersonic.host.library import load_library
 
 #: a simulated F2 card; imported only when a container for one is opened
@@ -36,16 +36,16 @@ def driver_for(contents: Xclbin) -> Driver:
     """
     if contents.target is Target.SW_EMU or not _is_f2(contents):
         return load_library(contents.target)
-    return F2Driver(open_bar_card if contents.target is Target.HW else _simulated_f2())
+    return F2Driver(open_bar if contents.target is Target.HW else _simulated_f2())
 
 
 def _is_f2(contents: Xclbin) -> bool:
     return any(platform.vbnv == contents.vbnv for platform in PLATFORMS.values() if platform.flow is Flow.F2_HDK)
 
 
-def _simulated_f2() -> OpenCard:
+def _simulated_f2() -> OpenAccess:
     try:
-        opener: OpenCard = importlib.import_module(F2_EMULATION).open_card
+        opener: OpenAccess = importlib.import_module(F2_EMULATION).open_card
     except ImportError as error:
         raise LibraryNotFoundError(f"the simulated F2 card cannot be made: {error}") from error
     return opener

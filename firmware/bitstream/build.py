@@ -34,7 +34,7 @@ from hypersonic.firmware.kernel.vitis_xml import Instance, KernelDescription, de
 from hypersonic.firmware.kernel.write import Kernel
 from hypersonic.firmware.platform import Image, Platform
 from hypersonic.firmware.target import Target
-from hypersonic.firmware.xclbin.connectivity import linker_config, plan_link
+from hypersonic.firmware.xclbin.connectivity import place_units, vpp_config
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.hls.cache import content_hash
 from hypersonic.hls.resources import Amounts
@@ -60,7 +60,7 @@ class Bitstream:
 
 
 @dataclass(frozen=True)
-class Link:
+class BitstreamOptions:
     """How the kernel is put on the card. unit: what one compute unit takes (estimate/kernel.py), so that what cannot fit is
     refused first; kernel_mhz: ap_clk, the platform's by default.
 
@@ -78,12 +78,17 @@ class Link:
 
 
 def describe_units(name: str, compute_units: int, weights: bool = False) -> KernelDescription:
-    """The kernel with its instances <name>_1 ... as plan_link takes it; v++ gives them their addresses itself."""
+    """The kernel with its instances <name>_1 ... as place_units takes it; v++ gives them their addresses itself."""
     return describe_kernel(name, [Instance(f"{name}_{k + 1}", 0) for k in range(compute_units)], weights)
 
 
 def build_bitstream(
-    kernel: Kernel, platform: Platform, tools: Tools, directory: Path, link: Link, progress: Progress = lambda _: None
+    kernel: Kernel,
+    platform: Platform,
+    tools: Tools,
+    directory: Path,
+    options: BitstreamOptions,
+    progress: Progress = lambda _: None,
 ) -> Bitstream:
     """Build, or go on building, below `directory`; progress is told each step and each stage of v++.
 
@@ -91,27 +96,27 @@ def build_bitstream(
     XclbinError.
     """
     if platform.image is Image.AFI:
-        check_bucket(platform, link.bucket)
-    if link.kernel_mhz is not None and not MIN_KERNEL_MHZ <= link.kernel_mhz <= MAX_KERNEL_MHZ:
-        raise LinkError(f"the kernel's clock is {link.kernel_mhz} MHz, expected {MIN_KERNEL_MHZ} to {MAX_KERNEL_MHZ}")
+        check_bucket(platform, options.bucket)
+    if options.kernel_mhz is not None and not MIN_KERNEL_MHZ <= options.kernel_mhz <= MAX_KERNEL_MHZ:
+        raise LinkError(f"the kernel's clock is {options.kernel_mhz} MHz, expected {MIN_KERNEL_MHZ} to {MAX_KERNEL_MHZ}")
     check_memories(kernel.core)
-    description = describe_units(kernel.name, link.compute_units, kernel.core.takes_weights)
-    places = plan_link(platform, description, link.unit)
-    config = linker_config(platform, description, places, vitis=tools.release, kernel_mhz=link.kernel_mhz)
+    description = describe_units(kernel.name, options.compute_units, kernel.core.takes_weights)
+    places = place_units(platform, description, options.unit)
+    config = vpp_config(platform, description, places, vitis=tools.release, kernel_mhz=options.kernel_mhz)
     build = directory / _build_name(kernel, platform, tools, config)
     with locked(build):
         write_whole(build / CONFIG, config)
-        steps = [*package_steps(tools, platform, kernel, build), *link_steps(tools, kernel.name, link.jobs)]
+        steps = [*package_steps(tools, platform, kernel, build), *link_steps(tools, kernel.name, options.jobs)]
         if pending(steps, build):
-            check_space(build, link.needed_bytes)
+            check_space(build, options.needed_bytes)
         for step in pending(steps, build):
             run_step(step, build, progress)
             check_read(build / TEMP)
         xclbin = build / f"{kernel.name}.xclbin"
         _check_xclbin(xclbin, platform, description)
-        report = _read_reports(build, xclbin, platform, link)
+        report = _read_reports(build, xclbin, platform, options)
         if platform.image is Image.AFI:
-            xclbin, image = make_image(xclbin, platform, tools, link.bucket, build, progress)
+            xclbin, image = make_image(xclbin, platform, tools, options.bucket, build, progress)
             report["afi"] = image
     return Bitstream(xclbin, report, {"vitis": tools.release, "platform": tools.shell.stem}, build)
 
@@ -145,14 +150,14 @@ def _arguments(kernel: KernelDescription) -> list[tuple[str, int, int, int]]:
     return [(argument.name, argument.offset, argument.size, argument.address_qualifier) for argument in kernel.arguments]
 
 
-def _read_reports(build: Path, xclbin: Path, platform: Platform, link: Link) -> dict[str, Any]:
+def _read_reports(build: Path, xclbin: Path, platform: Platform, options: BitstreamOptions) -> dict[str, Any]:
     """The reports, copied to where they stay, as the manifest has them. Raises TimingError, ReportError, StepError."""
     timing = read_timing(keep_report(build, "timing.rpt", TIMING_REPORTS))
     used = read_kernel_utilisation(keep_report(build, "utilisation.rpt", UTILISATION_REPORTS))
     clocks = read_clocks(xclbin.with_suffix(".xclbin.info"))
-    asked = link.kernel_mhz or platform.kernel_clock_mhz
+    asked = options.kernel_mhz or platform.kernel_clock_mhz
     achieved = _kernel_clock_mhz(xclbin, clocks)
-    check_timing(xclbin, timing, achieved, asked, lower_clock=link.lower_clock)
+    check_timing(xclbin, timing, achieved, asked, lower_clock=options.lower_clock)
     # a clock that is not the shell's own comes from a generator of its own, and the shell's says nothing of it
     return {"kernel_mhz": min(achieved or asked, asked), **manifest_report(timing, clocks, used)}
 

@@ -47,7 +47,7 @@ class HlsPorts:
     outputs: tuple[tuple[str, int], ...]
 
 
-def synthesise_core(
+def synthesise_hls_core(
     project: HlsProject, platform: Platform, tools: Tools, directory: Path, progress: Progress = lambda _: None
 ) -> Core:
     """Run Vitis HLS below `directory`, or find that it ran, and wrap what it wrote. Raises MissingVendorError, StepError."""

@@ -27,12 +27,12 @@ from typing import Any
 from hypersonic.firmware.errors import FirmwareError, LinkError
 from hypersonic.firmware.estimate.logic_path import Cell, LogicPath, longest_paths, parse_blif
 from hypersonic.firmware.estimate.module_tree import Module, memory_resources, module_of, read_module
-from hypersonic.firmware.estimate.stages import CoreSynthesis, synthesise_core
+from hypersonic.firmware.estimate.stages import CoreSynthesis, synthesise_rf_core
 from hypersonic.firmware.estimate.yosys import FAMILY, Synthesis, ports, synthesise, tool_version
 from hypersonic.firmware.kernel.vitis_xml import Instance, describe_kernel
 from hypersonic.firmware.kernel.write import Kernel, rtl_sources, write_kernel
 from hypersonic.firmware.platform import Flow, Platform, find_platform
-from hypersonic.firmware.xclbin.connectivity import LIMITS_PERCENT, describe_places, plan_link
+from hypersonic.firmware.xclbin.connectivity import LIMITS_PERCENT, describe_places, place_units
 from hypersonic.hls.cache import cached
 from hypersonic.hls.core import RTL as CORE_RTL
 from hypersonic.hls.core import Core
@@ -148,7 +148,7 @@ class _Inner:
 
 def _core(core: Core, sources: list[Path]) -> _Inner | CoreSynthesis:
     if core.kind == "rf":
-        return synthesise_core(core)
+        return synthesise_rf_core(core)
     if counted := _counted(core):
         return counted
     found = synthesise(core.top, sources)
@@ -277,7 +277,7 @@ def _places(kernel: Kernel, platform: Platform, compute_units: int, unit: Amount
     units = [Instance(f"{kernel.name}_{k + 1}", 0) for k in range(compute_units)]
     try:
         description = describe_kernel(kernel.name, units, kernel.core.takes_weights)
-        return describe_places(platform, plan_link(platform, description, unit)), ""
+        return describe_places(platform, place_units(platform, description, unit)), ""
     except LinkError as error:
         return [str(error)], str(error)
 

@@ -115,7 +115,7 @@ class CoreSynthesis:
                 yield cell
 
 
-def synthesise_core(core: Core) -> CoreSynthesis:
+def synthesise_rf_core(core: Core) -> CoreSynthesis:
     """Map an rf core. Raises SynthesisError for RTL that Yosys refuses, MissingToolError without Yosys."""
     modules = [source for source in core.sources if source.stem != core.top]
     (top,) = (source for source in core.sources if source.stem == core.top)
@@ -181,7 +181,7 @@ def _scaled_roms(parts: Sequence[tuple[StageSynthesis, float]]) -> list[Rom]:
 
 
 def synthesise_stages(stages: Iterable[Placed], modules: Sequence[Path]) -> dict[Placed, StageSynthesis]:
-    """Map each stage that is not kept yet. modules: their files, of one module each. Raises as synthesise_core."""
+    """Map each stage that is not kept yet. modules: their files, of one module each. Raises as synthesise_rf_core."""
     needed = _needed(modules)
     # hashed once: a source that changes meanwhile is no reason to keep an old result under its new hash
     keys = {stage: content_hash([tool_version(), _SCRIPT, stage.text(), *needed[stage.module]]) for stage in stages}

@@ -24,7 +24,7 @@ from hypersonic.firmware.bitstream.memories import check_memories
 from hypersonic.firmware.bitstream.steps import Product, Progress, Step, locked, pending, run_steps
 from hypersonic.firmware.bitstream.tools import BUILD_BYTES, check_space
 from hypersonic.firmware.f2.custom_logic import CL, wrapper_text, write_cl
-from hypersonic.firmware.f2.design import F2Design, link_f2
+from hypersonic.firmware.f2.design import F2Design, assemble_f2_xclbin
 from hypersonic.firmware.f2.kit import SHELL_MODE, Kit
 from hypersonic.firmware.platform import Platform
 from hypersonic.firmware.target import Target
@@ -75,7 +75,7 @@ def build_f2(
         wait_for_image(kit.aws or Path("aws"), image["afi"], progress, sleep)
     tools = {"vivado": kit.release, "aws-fpga": kit.version}
     report = {"kernel_mhz": platform.kernel_clock_mhz, "timing": {"setup_wns_ns": slack_ns}, "afi": image}
-    return F2Build(link_f2(design, Target.HW, platform, image["agfi"].encode(), tools), report, tools, build)
+    return F2Build(assemble_f2_xclbin(design, Target.HW, platform, image["agfi"].encode(), tools), report, tools, build)
 
 
 def require_bucket(platform: Platform, bucket: Bucket | None) -> Bucket:

@@ -15,7 +15,7 @@ from hypersonic.firmware.kernel.write import PORTS as KERNEL_PORTS
 from hypersonic.firmware.kernel.write import Kernel, KernelError, rtl_sources
 from hypersonic.firmware.platform import Platform
 from hypersonic.firmware.target import Target
-from hypersonic.firmware.xclbin.assemble import link
+from hypersonic.firmware.xclbin.assemble import assemble_xclbin
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.hls.cache import content_hash
 
@@ -51,12 +51,12 @@ def write_f2(kernel: Kernel, compute_units: int, directory: Path) -> F2Design:
     return F2Design(kernel, compute_units, TOP, tuple(dict.fromkeys([*packages, *inner, top])), uuid)
 
 
-def link_f2(
+def assemble_f2_xclbin(
     design: F2Design, target: Target, platform: Platform, image: bytes, tools: Mapping[str, str] | None = None
 ) -> bytes:  # fmt: skip
     """The container's bytes. image: the simulator, or for target hw the image's name. Raises LinkError as link does."""
     name, weights = design.kernel.name, design.kernel.core.takes_weights
-    linked = link(name, target, platform, image, compute_units=design.compute_units, tools=tools, weights=weights)
+    linked = assemble_xclbin(name, target, platform, image, compute_units=design.compute_units, tools=tools, weights=weights)
     return replace(Xclbin.parse(linked), uuid=design.uuid).to_bytes()
 
 

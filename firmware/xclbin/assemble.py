@@ -28,17 +28,17 @@ from hypersonic.firmware.xclbin.container import Section, Xclbin
 from hypersonic.firmware.xclbin.metadata import embedded_metadata
 from hypersonic.firmware.xclbin.sections import Kind
 
-__all__ = ["check_compute_units", "link"]
+__all__ = ["assemble_xclbin", "check_compute_units"]
 
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _INTERRUPT_ENABLE = 1
 
 
-def link(
+def assemble_xclbin(
     kernel_name: str, target: Target, platform: Platform, image: bytes, *,
     compute_units: int = 1, tools: Mapping[str, str] | None = None, weights: bool = False,
 ) -> bytes:  # fmt: skip
-    """The bytes of an xclbin with compute units <kernel>_1 ... <kernel>_N, each on the banks that linker_config gives it.
+    """The bytes of an xclbin with compute units <kernel>_1 ... <kernel>_N, each on the banks that vpp_config gives it.
 
     tools: name -> version of what the image was made with. weights: describe_kernel's. Equal arguments give equal bytes.
     Raises LinkError for a name that is no identifier or does not fit, or more units than there are memories to give.

@@ -77,7 +77,7 @@ def _is_hbm(platform: Platform) -> bool:
     return platform.memory[0].kind == "HBM"
 
 
-def plan_link(platform: Platform, kernel: KernelDescription, unit: Amounts | None = None) -> tuple[Place, ...]:
+def place_units(platform: Platform, kernel: KernelDescription, unit: Amounts | None = None) -> tuple[Place, ...]:
     """A place for every instance of the kernel. unit: what one of them takes (estimate/kernel.py); without it, only the
     memories are checked.
 
@@ -230,7 +230,7 @@ def _release(text: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
-def linker_config(
+def vpp_config(
     platform: Platform, kernel: KernelDescription, places: Sequence[Place], *, vitis: str, kernel_mhz: int | None = None
 ) -> str:
     """The text for `v++ -l --config`. vitis: the release that will read it. kernel_mhz: ap_clk, the platform's own by default.

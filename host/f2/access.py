@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the driver needs of a card: its registers, memory that it can reach, and a way to pass the time."""
+"""What the driver needs of a card, real or simulated: its registers, memory that it can reach, and a way to pass the time."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Memory:
     address: int
 
 
-class Card(Protocol):
-    """A card with our custom logic on it. One thread at a time."""
+class Access(Protocol):
+    """Access to a card with our custom logic on it. One thread at a time."""
 
     def read(self, offset: int) -> int:
         """The 32-bit register at `offset` of BAR0. Raises DeviceLostError."""
@@ -59,9 +59,9 @@ class Identity:
     uuid: str
 
 
-def read_identity(card: Card, what: str) -> Identity:
+def read_identity(access: Access, what: str) -> Identity:
     """Raises DeviceLostError when the card does not answer, XclbinMismatchError when what is on it is not ours."""
-    magic = card.read(f2.IDENTITY + f2.MAGIC)
+    magic = access.read(f2.IDENTITY + f2.MAGIC)
     if magic == GONE:
         raise DeviceLostError(
             f"{what} reads all ones: it is gone from the bus or its OCL bus timed out; "
@@ -71,10 +71,10 @@ def read_identity(card: Card, what: str) -> Identity:
         raise XclbinMismatchError(
             f"{what} has other custom logic on it: MAGIC is {magic:#010x}, expected {f2.MAGIC_VALUE:#010x}"
         )
-    version = card.read(f2.IDENTITY + f2.VERSION)
+    version = access.read(f2.IDENTITY + f2.VERSION)
     if version >> 16 != f2.MAP_VERSION >> 16:
         raise XclbinMismatchError(
             f"{what} has registers of version {version:#010x}, expected {f2.MAP_VERSION:#010x}: build the image again"
         )
-    words = [card.read(f2.IDENTITY + f2.UUID + 4 * word) for word in range(4)]
-    return Identity(card.read(f2.IDENTITY + f2.COMPUTE_UNITS), "".join(f"{word:08x}" for word in words))
+    words = [access.read(f2.IDENTITY + f2.UUID + 4 * word) for word in range(4)]
+    return Identity(access.read(f2.IDENTITY + f2.COMPUTE_UNITS), "".join(f"{word:08x}" for word in words))

@@ -60,7 +60,7 @@ def _is_f2(entry: Path) -> bool:
     return vendor == VENDOR and device in DEVICES
 
 
-class BarCard:
+class BarAccess:
     """The card at a PCI address, for this process alone. It cannot reach memory before `enable`, nor after `close`: a run that
     hangs must not write to pages that were given back."""
 

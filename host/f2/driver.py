@@ -32,15 +32,15 @@ from hypersonic.host.errors import (
     XclbinMismatchError,
 )
 from hypersonic.host.f2 import image
-from hypersonic.host.f2.access import Card, Identity, Memory, read_identity
-from hypersonic.host.f2.bar import BarCard, card_addresses
+from hypersonic.host.f2.access import Access, Identity, Memory, read_identity
+from hypersonic.host.f2.bar import BarAccess, card_addresses
 from hypersonic.host.f2.unit import ARGUMENTS, Run, Unit
 from hypersonic.host.sysfs import SYSFS
 
 T = TypeVar("T")
 
 #: opens card `index` with that container's image on it
-OpenCard = Callable[[int, Xclbin], Card]
+OpenAccess = Callable[[int, Xclbin], Access]
 
 #: arguments that are pointers, all of them to the one memory there is
 _POINTERS = (0, 1, 3)
@@ -51,14 +51,14 @@ _BANK = 0
 class _Device:
     index: int
     lock: Lock = field(default_factory=Lock)
-    card: Card | None = None
+    access: Access | None = None
     contents: Xclbin | None = None
     identity: Identity | None = None
 
-    def loaded(self) -> tuple[Card, Xclbin, Identity]:
-        if self.card is None or self.contents is None or self.identity is None:
+    def loaded(self) -> tuple[Access, Xclbin, Identity]:
+        if self.access is None or self.contents is None or self.identity is None:
             raise DeviceError(f"F2 card {self.index} has no image loaded")
-        return self.card, self.contents, self.identity
+        return self.access, self.contents, self.identity
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,8 @@ class F2Driver:
 
     reset = "load the card's image again (`fpga-load-local-image -S SLOT -I AGFI`)"
 
-    def __init__(self, open_card: OpenCard) -> None:
-        self._open_card = open_card
+    def __init__(self, open_access: OpenAccess) -> None:
+        self._open_access = open_access
         self._numbers = count(1)
         self._devices: dict[Handle, _Device] = {}
         self._units: dict[Handle, Unit] = {}
@@ -87,16 +87,16 @@ class F2Driver:
 
     def close_device(self, device: Handle) -> None:
         closed = self._devices.pop(device, None)
-        if closed is not None and closed.card is not None:
+        if closed is not None and closed.access is not None:
             with closed.lock:  # nobody is between two accesses of a register
-                closed.card.close()
+                closed.access.close()
 
     def load_xclbin(self, device: Handle, path: str) -> str:
         """Raises DeviceNotFoundError, DeviceBusyError, DeviceLostError, XclbinMismatchError, LibraryNotFoundError."""
         opened = _find(self._devices, device)
         contents = Xclbin.read(Path(path))
-        opened.card, opened.contents = self._open_card(opened.index, contents), contents
-        opened.identity = read_identity(opened.card, f"F2 card {opened.index}")
+        opened.access, opened.contents = self._open_access(opened.index, contents), contents
+        opened.identity = read_identity(opened.access, f"F2 card {opened.index}")
         if opened.identity.compute_units != len(contents.compute_units):
             raise XclbinMismatchError(
                 f"F2 card {opened.index} has {opened.identity.compute_units} compute units, {path} describes "
@@ -107,7 +107,7 @@ class F2Driver:
     def open_kernel(self, device: Handle, uuid: str, name: str) -> Handle:
         """uuid: of the container on the card. name: "kernel:{compute_unit}"."""
         opened = _find(self._devices, device)
-        card, contents, identity = opened.loaded()
+        access, contents, identity = opened.loaded()
         if uuid != identity.uuid:
             raise XclbinMismatchError(f"F2 card {opened.index} holds the build {identity.uuid}, expected {uuid}")
         names = [f"{unit.kernel}:{{{unit.name}}}" for unit in contents.compute_units]
@@ -117,7 +117,7 @@ class F2Driver:
             )
         number = names.index(name)
         unit = contents.compute_units[number]
-        return self._keep(self._units, Unit(card, opened.lock, number, unit.name, _arguments(contents, unit.kernel)))
+        return self._keep(self._units, Unit(access, opened.lock, number, unit.name, _arguments(contents, unit.kernel)))
 
     def close_kernel(self, kernel: Handle) -> None:
         self._units.pop(kernel, None)
@@ -139,9 +139,9 @@ class F2Driver:
             raise BufferObjectError(
                 f"a buffer object of {size_bytes} bytes in memory {group} cannot be allocated: the one is 0"
             )
-        card = opened.loaded()[0]
+        access = opened.loaded()[0]
         with opened.lock:
-            return self._keep(self._buffers, _Buffer(opened, card.allocate(size_bytes)))
+            return self._keep(self._buffers, _Buffer(opened, access.allocate(size_bytes)))
 
     def map_buffer(self, buffer: Handle, size_bytes: int) -> NDArray[np.uint8]:
         return _find(self._buffers, buffer).memory.array[:size_bytes]
@@ -151,9 +151,9 @@ class F2Driver:
 
     def free_buffer(self, buffer: Handle) -> None:
         freed = self._buffers.pop(buffer, None)
-        if freed is not None and freed.device.card is not None:
+        if freed is not None and freed.device.access is not None:
             with freed.device.lock:
-                freed.device.card.free(freed.memory)
+                freed.device.access.free(freed.memory)
 
     def open_run(self, kernel: Handle) -> Handle:
         unit = _find(self._units, kernel)
@@ -214,7 +214,7 @@ def _checked(offset: int) -> int:
     return offset
 
 
-def open_bar_card(index: int, contents: Xclbin, sysfs: Path = SYSFS) -> Card:
+def open_bar(index: int, contents: Xclbin, sysfs: Path = SYSFS) -> Access:
     """Card `index` of this machine with the image that BITSTREAM names: as it is when it has that and is idle, else loaded.
 
     Raises DeviceNotFoundError, DeviceBusyError, DeviceError, LibraryNotFoundError.
@@ -225,17 +225,17 @@ def open_bar_card(index: int, contents: Xclbin, sysfs: Path = SYSFS) -> Card:
     if index >= len(addresses):
         there = ", ".join(addresses) or "none"
         raise DeviceNotFoundError(f"F2 card {index} cannot be opened: there is no such card ({there})")
-    card = BarCard(addresses[index], sysfs)
-    if not _is_ready(card, contents):
-        card.close()
+    access = BarAccess(addresses[index], sysfs)
+    if not _is_ready(access, contents):
+        access.close()
         agfi = contents.bitstream[:64].decode("ascii", "replace").strip()
-        card = BarCard(image.load(_slot(addresses[index]), agfi), sysfs)
+        access = BarAccess(image.load(_slot(addresses[index]), agfi), sysfs)
     try:
-        card.enable()
+        access.enable()
     except DeviceError:
-        card.close()
+        access.close()
         raise
-    return card
+    return access
 
 
 def _slot(address: str) -> int:
@@ -245,15 +245,15 @@ def _slot(address: str) -> int:
     return slots.index(address)
 
 
-def _is_ready(card: Card, contents: Xclbin) -> bool:
+def _is_ready(access: Access, contents: Xclbin) -> bool:
     """Whether this very image is on the card and no run hangs on it."""
     try:
-        identity = read_identity(card, "the card")
+        identity = read_identity(access, "the card")
     except DeviceError:
         return False
-    return identity.uuid == contents.uuid and _all_idle(card, range(identity.compute_units))
+    return identity.uuid == contents.uuid and _all_idle(access, range(identity.compute_units))
 
 
-def _all_idle(card: Card, units: Iterable[int]) -> bool:
-    controls = [card.read(unit * UNIT_STRIDE + registers.CONTROL) for unit in units]
+def _all_idle(access: Access, units: Iterable[int]) -> bool:
+    controls = [access.read(unit * UNIT_STRIDE + registers.CONTROL) for unit in units]
     return all(control & registers.AP_IDLE and not control & registers.AP_DONE for control in controls)

@@ -19,7 +19,7 @@ from hypersonic.firmware.f2.registers import UNIT_STRIDE
 from hypersonic.firmware.kernel import registers
 from hypersonic.host.driver import PENDING, RunState
 from hypersonic.host.errors import DeviceLostError, RunError
-from hypersonic.host.f2.access import GONE, Card
+from hypersonic.host.f2.access import GONE, Access
 
 #: the kernel's arguments: register, words; w only where the kernel takes weights
 ARGUMENTS = ((registers.X, 2), (registers.Y, 2), (registers.ROWS, 1), (registers.W, 2))
@@ -37,19 +37,19 @@ class Run:
 class Unit:
     """Compute unit `number` of a card. Any thread; `lock` is the card's. arguments: how many of ARGUMENTS it takes."""
 
-    def __init__(self, card: Card, lock: Lock, number: int, name: str, arguments: int) -> None:
+    def __init__(self, access: Access, lock: Lock, number: int, name: str, arguments: int) -> None:
         self.name, self.arguments = name, arguments
-        self._card, self._lock, self._base = card, lock, number * UNIT_STRIDE
+        self._access, self._lock, self._base = access, lock, number * UNIT_STRIDE
         self._waiting: deque[Run] = deque()
         self._running: deque[Run] = deque()
 
     def read(self, offset: int) -> int:
         with self._lock:
-            return self._card.read(self._base + offset)
+            return self._access.read(self._base + offset)
 
     def write(self, offset: int, value: int) -> None:
         with self._lock:
-            self._card.write(self._base + offset, value)
+            self._access.write(self._base + offset, value)
 
     def start(self, run: Run) -> None:
         """Hand the run over, or queue it. Raises RunError, DeviceLostError."""
@@ -72,13 +72,13 @@ class Unit:
                     self._move()
                 if run.state not in PENDING or not run.started or time.monotonic_ns() >= deadline:
                     return run.state
-            self._card.pause()
+            self._access.pause()
 
     def _move(self) -> None:
         """Acknowledge what is done, hand over what waits. The caller holds the lock."""
         control = self._control()
         while control & registers.AP_DONE and self._running:
-            self._card.write(self._base + registers.CONTROL, registers.AP_CONTINUE)
+            self._access.write(self._base + registers.CONTROL, registers.AP_CONTINUE)
             self._running.popleft().state = RunState.COMPLETED
             control = self._control()
         while self._waiting and len(self._running) < registers.MAX_RUNS and not control & registers.AP_START:
@@ -88,13 +88,13 @@ class Unit:
     def _hand_over(self, run: Run) -> None:
         for (offset, words), value in zip(ARGUMENTS[: self.arguments], run.arguments, strict=True):
             for word in range(words):
-                self._card.write(self._base + offset + 4 * word, (value or 0) >> (32 * word) & 0xFFFFFFFF)
-        self._card.write(self._base + registers.CONTROL, registers.AP_START)
+                self._access.write(self._base + offset + 4 * word, (value or 0) >> (32 * word) & 0xFFFFFFFF)
+        self._access.write(self._base + registers.CONTROL, registers.AP_START)
         run.state = RunState.RUNNING
         self._running.append(run)
 
     def _control(self) -> int:
-        control = self._card.read(self._base + registers.CONTROL)
+        control = self._access.read(self._base + registers.CONTROL)
         if control == GONE:
             raise DeviceLostError(
                 f"compute unit {self.name} reads all ones: the card is gone from the bus or its OCL bus timed out; "

@@ -10,7 +10,7 @@ from pathlib import Path
 from hypersonic.firmware.bitstream.afi import Bucket
 from hypersonic.firmware.bitstream.errors import MissingVendorError
 from hypersonic.firmware.f2.build import F2Build, build_f2, require_bucket
-from hypersonic.firmware.f2.design import link_f2, write_f2
+from hypersonic.firmware.f2.design import assemble_f2_xclbin, write_f2
 from hypersonic.firmware.f2.kit import Kit, find_kit
 from hypersonic.firmware.kernel.write import write_kernel
 from hypersonic.firmware.platform import Flow, Platform
@@ -42,7 +42,7 @@ def f2_emulated(core: Core, card: Platform, compute_units: int, tools: dict[str,
     with tempfile.TemporaryDirectory() as scratch:
         design = write_f2(write_kernel(core, Path(scratch)), compute_units, Path(scratch))
         image = build_f2_simulator(design, progress)
-        return link_f2(design, Target.HW_EMU, card, image.read_bytes(), tools)
+        return assemble_f2_xclbin(design, Target.HW_EMU, card, image.read_bytes(), tools)
 
 
 def f2_placed(

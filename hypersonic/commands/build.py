@@ -22,8 +22,8 @@ from hypersonic.building.f2 import f2_emulated, f2_kit, f2_placed, is_f2
 from hypersonic.building.fit import NO_FIT, FitOptions, shown
 from hypersonic.building.onnx import Asked, build_on_host
 from hypersonic.firmware.bitstream.afi import Bucket, check_bucket
-from hypersonic.firmware.bitstream.build import Link, build_bitstream
-from hypersonic.firmware.bitstream.hls_core import synthesise_core
+from hypersonic.firmware.bitstream.build import BitstreamOptions, build_bitstream
+from hypersonic.firmware.bitstream.hls_core import synthesise_hls_core
 from hypersonic.firmware.bitstream.tools import BUILD_BYTES, Tools, find_tools
 from hypersonic.firmware.errors import ResourceError
 from hypersonic.firmware.estimate.kernel import estimate, report_build
@@ -34,7 +34,7 @@ from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.publish.repository import check_name, check_repository, displaced, find_published, publish
 from hypersonic.firmware.target import Target
-from hypersonic.firmware.xclbin.assemble import link
+from hypersonic.firmware.xclbin.assemble import assemble_xclbin
 from hypersonic.firmware.xclbin.connectivity import check_units
 from hypersonic.hls.build import build_project, is_converted
 from hypersonic.hls.cache import cached
@@ -119,7 +119,7 @@ def build(
         on_gate("\n".join(lines))
         request = replace(request, compute_units=units if compute_units == 1 else compute_units)
     if request.vendor and request.kind == HLS:
-        rtl = synthesise_core(project, request.card, request.vendor, builds, progress)
+        rtl = synthesise_hls_core(project, request.card, request.vendor, builds, progress)
     if directory:
         leave(project, rtl, directory / project.name)
     if rtl and on_resources and request.kind != HLS:
@@ -256,7 +256,7 @@ def _emulated(request: _Request, project: HlsProject, core: Core | None) -> _Mad
     image = _simulate(request.target, project, core, request.progress)
     library_path(request.target, request.progress)  # the first server finds it in the cache
     weights = core is not None and core.takes_weights
-    xclbin = link(
+    xclbin = assemble_xclbin(
         project.name, request.target, request.card, image.read_bytes(), compute_units=units, tools=tools, weights=weights
     )
     return _Made(xclbin, project, tools)
@@ -352,16 +352,16 @@ def _vendor_tools(card: Platform, core: str, options: CardOptions) -> Tools:
     return find_tools(card, hls=core == HLS)
 
 
-def _link(card: Platform, compute_units: int, options: CardOptions) -> Link:
+def _link(card: Platform, compute_units: int, options: CardOptions) -> BitstreamOptions:
     bucket = Bucket(options.afi_bucket) if card.image is Image.AFI else None
-    return Link(
+    return BitstreamOptions(
         compute_units, kernel_mhz=options.kernel_mhz or None, lower_clock=options.lower_clock, bucket=bucket,
         needed_bytes=options.needed_bytes,
     )  # fmt: skip
 
 
 def _place(
-    core: Core, card: Platform, vendor: Tools, builds: Path, wanted: Link, progress: Progress
+    core: Core, card: Platform, vendor: Tools, builds: Path, wanted: BitstreamOptions, progress: Progress
 ) -> tuple[bytes, dict[str, Any]]:
     """The card's xclbin and what the tools said of it. What cannot fit by the estimate is refused before place and route; of
     Vitis HLS' Verilog there is none.

@@ -27,7 +27,7 @@ from hypersonic.commands.run import Served, served
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.target import Target
-from hypersonic.firmware.xclbin.assemble import link
+from hypersonic.firmware.xclbin.assemble import assemble_xclbin
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.hls.zoo.facile.events import log_flat_events
 
@@ -67,7 +67,7 @@ def damaged(build: Path, directory: Path) -> Path:
     shutil.copytree(build, found)
     shutil.copy(build.parent / "config.pbtxt", directory)
     before = Manifest.read(build / "manifest.json")
-    data = link("facile", Target.SW_EMU, find_platform("u250"), b"\x7fELF, and no more")
+    data = assemble_xclbin("facile", Target.SW_EMU, find_platform("u250"), b"\x7fELF, and no more")
     uuid, sha256 = Xclbin.parse(data).uuid, hashlib.sha256(data).hexdigest()
     (found / "model.xclbin").write_bytes(data)
     (found / "manifest.json").write_text(replace(before, uuid=uuid, sha256=sha256).to_json())

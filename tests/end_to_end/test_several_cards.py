@@ -15,7 +15,7 @@ from tritonclient.utils import InferenceServerException
 
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.target import Target
-from hypersonic.firmware.xclbin.assemble import link
+from hypersonic.firmware.xclbin.assemble import assemble_xclbin
 from tests.faults.site import Site, infer, site
 from tests.faults.test_lost_cards import ask, runs, units, write_model
 from tests.host.conftest import Build, build, image, manifest_of  # noqa: F401 - fixtures: the emulated card's kernel
@@ -27,7 +27,7 @@ _UNIT = re.compile(r'fpga_compute_unit_in_service\{compute_unit="([^"]+)",gpu_uu
 
 
 def _linked(image: bytes, directory: Path, compute_units: int) -> Build:
-    data = link("facile", Target.SW_EMU, find_platform("u250"), image, compute_units=compute_units)
+    data = assemble_xclbin("facile", Target.SW_EMU, find_platform("u250"), image, compute_units=compute_units)
     path = directory / "model.xclbin"
     path.write_bytes(data)
     return path, manifest_of(data)

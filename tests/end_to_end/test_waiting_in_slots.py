@@ -14,7 +14,7 @@ import numpy as np
 
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.target import Target
-from hypersonic.firmware.xclbin.assemble import link
+from hypersonic.firmware.xclbin.assemble import assemble_xclbin
 from tests.faults.site import infer, site
 from tests.faults.test_lost_cards import write_model
 from tests.host.conftest import image, manifest_of  # noqa: F401 - a fixture: the emulated card's kernel
@@ -39,7 +39,7 @@ def traced(file: Path) -> list[dict[str, int]]:
 def test_no_more_compute_is_counted_than_the_compute_unit_can_have_done_and_the_rest_is_queue_time(
     image: bytes, tmp_path: Path
 ) -> None:
-    xclbin = link("facile", Target.SW_EMU, find_platform("u250"), image, compute_units=1)
+    xclbin = assemble_xclbin("facile", Target.SW_EMU, find_platform("u250"), image, compute_units=1)
     (tmp_path / "model.xclbin").write_bytes(xclbin)
     repository = write_model(tmp_path / "models", (tmp_path / "model.xclbin", manifest_of(xclbin)), slot_rows="3")
     options = ("--trace-config", f"triton,file={tmp_path / 'trace.json'}", "--trace-config", "level=TIMESTAMPS")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hypersonic.firmware.f2.design import F2Design, link_f2, write_f2
+from hypersonic.firmware.f2.design import F2Design, assemble_f2_xclbin, write_f2
 from hypersonic.firmware.kernel.write import write_kernel
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.manifest import Manifest
@@ -47,7 +47,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     core = write_bench_core(*bench_rows(N_IN, N_OUT), directory)
     design = write_f2(write_kernel(core, directory), UNITS, directory)
     simulator = build_f2_simulator(design)
-    data = link_f2(design, Target.HW_EMU, find_platform("aws_f2"), simulator.read_bytes())
+    data = assemble_f2_xclbin(design, Target.HW_EMU, find_platform("aws_f2"), simulator.read_bytes())
     path = directory / "model.xclbin"
     path.write_bytes(data)
     manifest = Manifest.of(

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hypersonic.firmware.f2.design import link_f2, write_f2
+from hypersonic.firmware.f2.design import assemble_f2_xclbin, write_f2
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.target import Target
@@ -24,7 +24,7 @@ ROWS = 40
 def test_every_unit_answers_the_rows_that_numpy_computes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = WHOLE_OUT.kernel(tmp_path / "kernel")
     design = write_f2(kernel, 2, tmp_path)
-    container = link_f2(design, Target.HW_EMU, find_platform("aws_f2"), build_f2_simulator(design).read_bytes())
+    container = assemble_f2_xclbin(design, Target.HW_EMU, find_platform("aws_f2"), build_f2_simulator(design).read_bytes())
     (tmp_path / "model.xclbin").write_bytes(container)
     core = kernel.core
     manifest = Manifest.of(

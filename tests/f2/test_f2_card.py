@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from hypersonic.firmware.f2 import registers as f2
-from hypersonic.firmware.f2.design import link_f2
+from hypersonic.firmware.f2.design import assemble_f2_xclbin
 from hypersonic.firmware.kernel import registers
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.target import Target
@@ -33,8 +33,8 @@ from hypersonic.host.errors import (
 )
 from hypersonic.host.f2 import image
 from hypersonic.host.f2.access import Identity, Memory, read_identity
-from hypersonic.host.f2.bar import BarCard, card_addresses
-from hypersonic.host.f2.driver import open_bar_card
+from hypersonic.host.f2.bar import BarAccess, card_addresses
+from hypersonic.host.f2.driver import open_bar
 from hypersonic.host.f2.pinned import PinnedMemory
 from hypersonic.host.f2.unit import Run, Unit
 
@@ -105,7 +105,7 @@ def test_the_cards_are_listed_with_what_sysfs_tells(sysfs: Path) -> None:
 
 
 def test_registers_are_words_of_bar0_and_the_card_may_master_the_bus(sysfs: Path) -> None:
-    card = BarCard(ADDRESS, sysfs)
+    card = BarAccess(ADDRESS, sysfs)
     card.write(0x1_0010, 0x12345678)
     assert card.read(0x1_0010) == 0x12345678
     assert (_entry(sysfs) / "resource0").read_bytes()[0x1_0010:0x1_0014] == b"\x78\x56\x34\x12"
@@ -123,23 +123,23 @@ def test_registers_are_words_of_bar0_and_the_card_may_master_the_bus(sysfs: Path
 
 
 def test_a_card_has_one_user_at_a_time(sysfs: Path) -> None:
-    card = BarCard(ADDRESS, sysfs)
+    card = BarAccess(ADDRESS, sysfs)
     with pytest.raises(DeviceBusyError, match=r"0000:34:00\.0 is used by another process"):
-        BarCard(ADDRESS, sysfs)
+        BarAccess(ADDRESS, sysfs)
     card.close()
-    BarCard(ADDRESS, sysfs).close()
+    BarAccess(ADDRESS, sysfs).close()
 
 
 def test_what_is_no_card_is_refused(sysfs: Path) -> None:
     with pytest.raises(DeviceNotFoundError, match=r"'\.\./x' is no PCI address"):
-        BarCard("../x", sysfs)
+        BarAccess("../x", sysfs)
     with pytest.raises(DeviceNotFoundError, match="no card at 0000:35"):
-        BarCard("0000:35:00.0", sysfs)
+        BarAccess("0000:35:00.0", sysfs)
     os.truncate(_entry(sysfs) / "resource0", 4096)
     with pytest.raises(DeviceError, match=r"BAR0 of 0000:34:00\.0 is not 64 MiB"):
-        BarCard(ADDRESS, sysfs)
+        BarAccess(ADDRESS, sysfs)
     os.truncate(_entry(sysfs) / "resource0", f2.WINDOW_BYTES)
-    BarCard(ADDRESS, sysfs).close()  # what failed has given everything back
+    BarAccess(ADDRESS, sysfs).close()  # what failed has given everything back
 
 
 @pytest.mark.parametrize(("kind", "refused"), [("DMA", True), ("DMA-FQ", True), ("identity", False)])
@@ -148,15 +148,15 @@ def test_an_iommu_that_translates_is_refused(sysfs: Path, kind: str, refused: bo
     (_entry(sysfs) / "iommu_group" / "type").write_text(f"{kind}\n")
     if refused:
         with pytest.raises(DeviceError, match=f"behind an IOMMU that translates \\({kind}\\).*boot with iommu=pt"):
-            BarCard(ADDRESS, sysfs)
+            BarAccess(ADDRESS, sysfs)
     else:
-        BarCard(ADDRESS, sysfs).close()
+        BarAccess(ADDRESS, sysfs).close()
 
 
 def test_the_identity_block_is_read(sysfs: Path) -> None:
     uuid = "00112233445566778899aabbccddeeff"
     _put_identity(sysfs, uuid, units=3)
-    card = BarCard(ADDRESS, sysfs)
+    card = BarAccess(ADDRESS, sysfs)
     assert read_identity(card, "the card") == Identity(3, uuid)
     card.close()
 
@@ -173,7 +173,7 @@ def test_what_is_not_our_logic_is_told_apart(
     sysfs: Path, magic: int, version: int, error: type[DeviceError], said: str
 ) -> None:  # fmt: skip
     _put_identity(sysfs, "0" * 32, magic=magic, version=version)
-    card = BarCard(ADDRESS, sysfs)
+    card = BarAccess(ADDRESS, sysfs)
     with pytest.raises(error, match=said):
         read_identity(card, "the card")
     card.close()
@@ -242,7 +242,7 @@ def test_hidden_physical_addresses_are_told_with_what_to_do(tmp_path: Path) -> N
 
 
 def test_buffers_are_locked_and_given_back(sysfs: Path, tmp_path: Path) -> None:
-    card = BarCard(ADDRESS, sysfs, _memory(Pages(tmp_path, [512])))
+    card = BarAccess(ADDRESS, sysfs, _memory(Pages(tmp_path, [512])))
     memory = card.allocate(4096)
     memory.array[:] = 7
     card.free(memory)
@@ -300,18 +300,18 @@ def test_missing_tools_are_told_with_what_to_do(aws: Callable[[str, str], None])
 @pytest.fixture
 def contents(built: Built) -> Xclbin:
     """What a build for a card publishes."""
-    return Xclbin.parse(link_f2(built.design, Target.HW, find_platform("aws_f2"), AGFI.encode()))
+    return Xclbin.parse(assemble_f2_xclbin(built.design, Target.HW, find_platform("aws_f2"), AGFI.encode()))
 
 
 def test_a_card_with_this_very_image_is_used_as_it_is(sysfs: Path, contents: Xclbin, built: Built) -> None:
     _put_identity(sysfs, contents.uuid)
-    card = open_bar_card(0, contents, sysfs)  # no tool is on PATH
+    card = open_bar(0, contents, sysfs)  # no tool is on PATH
     assert (_entry(sysfs) / "config").read_bytes()[4:6] == b"\x06\x00"
     card.close()
     with pytest.raises(DeviceNotFoundError, match="F2 card 1 cannot be opened: there is no such card \\(0000:34"):
-        open_bar_card(1, contents, sysfs)
+        open_bar(1, contents, sysfs)
     with pytest.raises(DeviceError, match="for target hw_emu, expected hw"):
-        open_bar_card(0, Xclbin.read(built.xclbin), sysfs)
+        open_bar(0, Xclbin.read(built.xclbin), sysfs)
 
 
 @pytest.mark.parametrize("why", ["another image", "a run hangs"])
@@ -323,7 +323,7 @@ def test_a_card_with_another_image_or_a_hung_run_gets_it_loaded(
         file.write((0 if why == "a run hangs" else registers.AP_IDLE).to_bytes(4, "little"))
     aws("fpga-describe-local-image-slots", f"echo 'AFIDEVICE    0       0x1d0f      0x9048      {ADDRESS}'")
     aws("fpga-load-local-image", LOADED)
-    open_bar_card(0, contents, sysfs).close()
+    open_bar(0, contents, sysfs).close()
     assert (tmp_path / "bin" / "fpga-load-local-image.calls").read_text() == f"-S 0 -I {AGFI}\n"
 
 

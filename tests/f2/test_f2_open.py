@@ -11,12 +11,12 @@ import pytest
 
 from hypersonic.client.load import describe_model, send_events
 from hypersonic.commands.run import served
-from hypersonic.firmware.f2.design import link_f2
+from hypersonic.firmware.f2.design import assemble_f2_xclbin
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.repository import publish
 from hypersonic.firmware.target import Target
-from hypersonic.firmware.xclbin.assemble import link
+from hypersonic.firmware.xclbin.assemble import assemble_xclbin
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.host import opening
 from hypersonic.host.errors import DeviceNotFoundError, LibraryNotFoundError
@@ -40,16 +40,16 @@ def test_a_container_for_f2_is_opened_without_xrt(built: Built) -> None:
 
 def test_platform_and_target_pick_the_driver(built: Built) -> None:
     f2, u250 = find_platform("aws_f2"), find_platform("u250")
-    card = Xclbin.parse(link_f2(built.design, Target.HW, f2, b"agfi-0123456789abcdef0"))
+    card = Xclbin.parse(assemble_f2_xclbin(built.design, Target.HW, f2, b"agfi-0123456789abcdef0"))
     assert isinstance(driver_for(card), F2Driver)
     assert isinstance(driver_for(Xclbin.read(built.xclbin)), F2Driver)
     for platform, target in ((f2, Target.SW_EMU), (u250, Target.HW_EMU)):
-        assert isinstance(driver_for(Xclbin.parse(link("bench", target, platform, b"image"))), Library)
+        assert isinstance(driver_for(Xclbin.parse(assemble_xclbin("bench", target, platform, b"image"))), Library)
 
 
 def test_a_machine_without_f2_cards_says_so(built: Built, tmp_path: Path) -> None:
     file = tmp_path / "model.xclbin"
-    file.write_bytes(link_f2(built.design, Target.HW, find_platform("aws_f2"), b"agfi-0123456789abcdef0"))
+    file.write_bytes(assemble_f2_xclbin(built.design, Target.HW, find_platform("aws_f2"), b"agfi-0123456789abcdef0"))
     with pytest.raises(DeviceNotFoundError, match="F2 card 9 cannot be opened: there is no such card"):
         open_device(file, 9)
 

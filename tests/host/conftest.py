@@ -14,7 +14,7 @@ import pytest
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.target import Target
-from hypersonic.firmware.xclbin.assemble import link
+from hypersonic.firmware.xclbin.assemble import assemble_xclbin
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.hls import verilator
 from hypersonic.hls.cache import cached
@@ -58,7 +58,7 @@ def image() -> bytes:
 @pytest.fixture(scope="session")
 def build(image: bytes, tmp_path_factory: pytest.TempPathFactory) -> Build:
     """An xclbin for the emulated card with two compute units, and its manifest."""
-    data = link("facile", Target.SW_EMU, find_platform("u250"), image, compute_units=2)
+    data = assemble_xclbin("facile", Target.SW_EMU, find_platform("u250"), image, compute_units=2)
     path = tmp_path_factory.mktemp("build") / "model.xclbin"
     path.write_bytes(data)
     return path, manifest_of(data)
@@ -82,7 +82,7 @@ def publish_weights(build: Build, weights: bytes) -> Build:
 def weighted(tmp_path_factory: pytest.TempPathFactory) -> Build:
     """An xclbin whose kernel takes two beats of weights or more, two compute units, with the weights 100."""
     image = _compile(HERE / "model.c", DEVICE_MODEL, defines=("WEIGHTS_BEATS=2",)).read_bytes()
-    data = link("facile", Target.SW_EMU, find_platform("u250"), image, compute_units=2, weights=True)
+    data = assemble_xclbin("facile", Target.SW_EMU, find_platform("u250"), image, compute_units=2, weights=True)
     path = tmp_path_factory.mktemp("weighted") / "model.xclbin"
     path.write_bytes(data)
     path.with_name("weights.bin").write_bytes(weights_of(100))

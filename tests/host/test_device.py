@@ -15,7 +15,7 @@ from hypersonic.firmware.kernel.registers import BUSY_CYCLES, ROWS, RUNS
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.target import Target
-from hypersonic.firmware.xclbin.assemble import link
+from hypersonic.firmware.xclbin.assemble import assemble_xclbin
 from hypersonic.host.device import BufferObject, ComputeUnit, Device, Run
 from hypersonic.host.driver import RunState
 from hypersonic.host.errors import (
@@ -162,7 +162,7 @@ def test_a_card_that_is_not_there_is_refused(build: Build) -> None:
 
 def test_a_card_that_holds_another_xclbin_is_busy(device: Device, image: bytes, tmp_path: Path) -> None:
     other = tmp_path / "other.xclbin"
-    other.write_bytes(link("facile", Target.SW_EMU, find_platform("u250"), image))
+    other.write_bytes(assemble_xclbin("facile", Target.SW_EMU, find_platform("u250"), image))
     with pytest.raises(DeviceBusyError, match=r"EBUSY.*it is used with another xclbin"):
         open_device(other)
 
@@ -177,7 +177,7 @@ def test_a_truncated_xclbin_never_reaches_the_card(build: Build, tmp_path: Path,
 
 def test_an_image_that_is_no_simulator_is_refused_and_the_card_released(build: Build, tmp_path: Path) -> None:
     path = tmp_path / "foreign.xclbin"
-    path.write_bytes(link("facile", Target.SW_EMU, find_platform("u250"), b"\x7fELF but no more"))
+    path.write_bytes(assemble_xclbin("facile", Target.SW_EMU, find_platform("u250"), b"\x7fELF but no more"))
     with pytest.raises(DeviceError, match=r"foreign\.xclbin cannot be loaded"):
         open_device(path)
     with open_device(build[0]) as after:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.target import Target
-from hypersonic.firmware.xclbin.assemble import link
+from hypersonic.firmware.xclbin.assemble import assemble_xclbin
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.row import Row
@@ -27,7 +27,7 @@ from hypersonic.host.card_instances import CardInstances
 from hypersonic.host.device import Device
 from hypersonic.host.driver import Driver, Handle, OptionalCalls, RunState, optional_calls
 from hypersonic.host.errors import BufferObjectError, ComputeUnitNotFoundError, DeviceError
-from hypersonic.host.f2.driver import F2Driver, open_bar_card
+from hypersonic.host.f2.driver import F2Driver, open_bar
 from hypersonic.host.instance import open_instances
 from hypersonic.host.xrt import Library
 
@@ -118,7 +118,7 @@ class AddOne:
 @pytest.fixture
 def xclbin(tmp_path: Path) -> Path:
     path = tmp_path / "model.xclbin"
-    path.write_bytes(link("bench", Target.SW_EMU, find_platform("u250"), b"image", compute_units=2))
+    path.write_bytes(assemble_xclbin("bench", Target.SW_EMU, find_platform("u250"), b"image", compute_units=2))
     return path
 
 
@@ -147,7 +147,7 @@ def manifest(xclbin: Path) -> Manifest:
 
 
 def test_each_driver_offers_the_optional_protocols_that_it_has(driver: AddOne) -> None:
-    f2 = F2Driver(open_bar_card)
+    f2 = F2Driver(open_bar)
     xrt = Library.__new__(Library)  # no XRT is needed to see what it has
     assert optional_calls(driver) == OptionalCalls()
     assert optional_calls(f2) == OptionalCalls(registers=f2, banks=f2, addresses=f2)

@@ -17,7 +17,7 @@ import pytest
 
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.target import Target
-from hypersonic.firmware.xclbin.assemble import link
+from hypersonic.firmware.xclbin.assemble import assemble_xclbin
 from hypersonic.firmware.xclbin.container import Xclbin
 
 LIBRARIES = ("libxrt_coreutil.so.2", "libxrt_core.so.2", "libxrt_noop.so.2", "libxrt_hwemu.so.2")
@@ -98,7 +98,7 @@ def _run(program: str, xclbin: Path, environment: dict[str, str]) -> subprocess.
 
 
 def _write(path: Path, target: Target, compute_units: int) -> Path:
-    path.write_bytes(link("facile", target, find_platform("u250"), b"bitstream", compute_units=compute_units))
+    path.write_bytes(assemble_xclbin("facile", target, find_platform("u250"), b"bitstream", compute_units=compute_units))
     return path
 
 

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hypersonic.firmware.f2.design import link_f2, write_f2
+from hypersonic.firmware.f2.design import assemble_f2_xclbin, write_f2
 from hypersonic.firmware.kernel.write import Kernel, write_kernel
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.publish.repository import publish
 from hypersonic.firmware.target import Target
-from hypersonic.firmware.xclbin.assemble import link
+from hypersonic.firmware.xclbin.assemble import assemble_xclbin
 from hypersonic.host.device import Device
 from hypersonic.host.errors import BufferObjectError, RunError, WeightsError
 from hypersonic.host.instance import ModelInstance, Slot, open_instances
@@ -49,9 +49,9 @@ def container(kernel: Kernel, tmp_path_factory: pytest.TempPathFactory) -> Conta
         platform = find_platform(card)
         if card != "aws_f2":
             image = build_hardware_simulator(kernel).read_bytes()
-            return link(kernel.name, Target.HW_EMU, platform, image, compute_units=UNITS, weights=True)
+            return assemble_xclbin(kernel.name, Target.HW_EMU, platform, image, compute_units=UNITS, weights=True)
         design = write_f2(kernel, UNITS, tmp_path_factory.mktemp("f2"))
-        return link_f2(design, Target.HW_EMU, platform, build_f2_simulator(design).read_bytes())
+        return assemble_f2_xclbin(design, Target.HW_EMU, platform, build_f2_simulator(design).read_bytes())
 
     return made
 

@@ -21,7 +21,7 @@ from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.publish.repository import publish
 from hypersonic.firmware.target import Target
-from hypersonic.firmware.xclbin.assemble import link
+from hypersonic.firmware.xclbin.assemble import assemble_xclbin
 from hypersonic.hls.csim.compiled import Csim
 from hypersonic.hls.zoo.facile.events import gate_rows
 from hypersonic.sim.bench_core import bench_core_wire, several_rows
@@ -60,7 +60,7 @@ def _write_several(directory: Path) -> None:
     """A kernel with several tensors a side; its rows and answers as structured arrays."""
     x, y = several_rows()
     image = software(x, y).read_bytes()
-    (directory / "several.xclbin").write_bytes(link(NAME, Target.SW_EMU, find_platform("u250"), image))
+    (directory / "several.xclbin").write_bytes(assemble_xclbin(NAME, Target.SW_EMU, find_platform("u250"), image))
     rows = np.zeros(500, x.dtype)
     draw = np.random.default_rng(6)
     rows["tracks"], rows["flags"] = draw.normal(0, 20, (500, 3, 2)), draw.integers(0, 256, (500, 5))
@@ -73,7 +73,7 @@ def _write_weights(directory: Path) -> None:
     """A version of a kernel that loads weights, and the answers to rows since then."""
     core = write_bench_weights(directory / "kernel")
     image = build_hardware_simulator(write_kernel(core, directory / "kernel")).read_bytes()
-    xclbin = link(core.name, Target.HW_EMU, find_platform("u250"), image, weights=True)
+    xclbin = assemble_xclbin(core.name, Target.HW_EMU, find_platform("u250"), image, weights=True)
     manifest = Manifest.of(
         xclbin, model=core.name, platform="u250", core="bench", inputs=core.inputs, outputs=core.outputs, ii=core.ii,
         latency_cycles=core.latency_cycles, max_batch_size=100, weights=core.weights,

@@ -29,7 +29,7 @@ from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.repository import publish
 from hypersonic.firmware.target import Target
-from hypersonic.firmware.xclbin.assemble import link
+from hypersonic.firmware.xclbin.assemble import assemble_xclbin
 from tests.host.conftest import Build, build, image, manifest_of  # noqa: F401 - fixtures: the emulated card's kernel, y = 2 * x[0] + x[1]
 
 N_IN = 18
@@ -371,7 +371,7 @@ def test_a_client_that_goes_away_in_mid_request_disturbs_nobody(repository: Path
 def publish_more(repository: Path, image: bytes, count: int) -> None:
     """Models second, third, ...: the same kernel in xclbins of their own."""
     for index, name in enumerate(("second", "third", "fourth", "fifth")[:count]):
-        data = link("facile", Target.SW_EMU, find_platform("u250"), image, compute_units=1, tools={"model": name})
+        data = assemble_xclbin("facile", Target.SW_EMU, find_platform("u250"), image, compute_units=1, tools={"model": name})
         manifest = replace_field(manifest_of(data), model=name)
         publish(repository, data, manifest, config_pbtxt(manifest, preferred_batch_size=64 + index))
 

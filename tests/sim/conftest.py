@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from hypersonic.firmware.kernel.write import write_kernel
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.target import Target
-from hypersonic.firmware.xclbin.assemble import link
+from hypersonic.firmware.xclbin.assemble import assemble_xclbin
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.hls import verilator
 from hypersonic.hls.cache import cached
@@ -235,7 +235,7 @@ def write_xclbin(tmp_path: Path, stub_image: bytes) -> WriteXclbin:
         compute_units: int = 1,
         platform: str = "u250",
     ) -> Path:
-        content = link(kernel, target, find_platform(platform), image, compute_units=compute_units)
+        content = assemble_xclbin(kernel, target, find_platform(platform), image, compute_units=compute_units)
         path = tmp_path / f"{Xclbin.parse(content).uuid}.xclbin"
         path.write_bytes(content)
         return path

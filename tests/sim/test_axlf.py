@@ -13,7 +13,7 @@ import pytest
 
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.target import Target
-from hypersonic.firmware.xclbin.assemble import link
+from hypersonic.firmware.xclbin.assemble import assemble_xclbin
 from hypersonic.firmware.xclbin.container import Xclbin
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def test_a_refused_xclbin_leaves_the_loaded_one_at_work(
 
 def test_no_change_of_bytes_ends_the_process(xrt: Xrt, tmp_path: Path, stub_image: bytes) -> None:
     """Everything but the simulator itself, which is code and believed once it loads."""
-    whole = link("stub", Target.HW_EMU, find_platform("u250"), stub_image)
+    whole = assemble_xclbin("stub", Target.HW_EMU, find_platform("u250"), stub_image)
     end = struct.unpack_from("<Q", whole, section(whole, 0) + 24)[0]
     device = xrt.device()
     path = tmp_path / "fuzzed.xclbin"

@@ -21,7 +21,7 @@ from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.publish.repository import publish
 from hypersonic.firmware.target import Target
-from hypersonic.firmware.xclbin.assemble import link
+from hypersonic.firmware.xclbin.assemble import assemble_xclbin
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.sim.bench_weights import write_bench_weights
 from hypersonic.sim.simulator import build_hardware_simulator
@@ -140,7 +140,7 @@ def test_real_xrt_gives_every_run_of_both_units_the_weights_of_its_kernel(tmp_pa
     core = write_bench_weights(tmp_path)
     core.save(tmp_path)
     image = build_hardware_simulator(write_kernel(core, tmp_path / "kernel")).read_bytes()
-    xclbin = link(core.name, Target.HW_EMU, find_platform("u250"), image, compute_units=2, weights=True)
+    xclbin = assemble_xclbin(core.name, Target.HW_EMU, find_platform("u250"), image, compute_units=2, weights=True)
     manifest = Manifest.of(
         xclbin, model=core.name, platform="u250", core="bench", inputs=core.inputs, outputs=core.outputs, ii=core.ii,
         latency_cycles=core.latency_cycles, max_batch_size=100, weights=core.weights,

@@ -18,7 +18,7 @@ from hypersonic.firmware.bitstream.tools import Tools, find_tools
 from hypersonic.firmware.kernel.write import Kernel, write_kernel
 from hypersonic.firmware.platform import Platform, find_platform
 from hypersonic.firmware.target import Target
-from hypersonic.firmware.xclbin.assemble import link
+from hypersonic.firmware.xclbin.assemble import assemble_xclbin
 from hypersonic.sim.bench_core import bench_rows, write_bench_core
 
 STAND_INS = Path(__file__).resolve().parent / "stand_ins"
@@ -49,7 +49,9 @@ class Vendor:
 
     def link_as(self, kernel: str, platform: Platform, compute_units: int) -> None:
         """What place and route is to leave: an xclbin of our own writer."""
-        (self.place / "linked.xclbin").write_bytes(link(kernel, Target.HW, platform, b"bitstream", compute_units=compute_units))
+        (self.place / "linked.xclbin").write_bytes(
+            assemble_xclbin(kernel, Target.HW, platform, b"bitstream", compute_units=compute_units)
+        )
 
     def replace(self, file: str, old: str, new: str) -> None:
         text = (self.place / file).read_text()

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from hypersonic.firmware.bitstream.afi import Bucket, awsxclbin, check_bucket, design_archive, manifest_text, read_image
-from hypersonic.firmware.bitstream.build import Link, build_bitstream
+from hypersonic.firmware.bitstream.build import BitstreamOptions, build_bitstream
 from hypersonic.firmware.bitstream.errors import MissingVendorError, StepError
 from hypersonic.firmware.bitstream.tools import find_tools
 from hypersonic.firmware.kernel.write import Kernel
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin import sections as tables
-from hypersonic.firmware.xclbin.assemble import link
+from hypersonic.firmware.xclbin.assemble import assemble_xclbin
 from hypersonic.firmware.xclbin.container import Section, Xclbin
 from hypersonic.firmware.xclbin.sections import Kind
 from tests.firmware.bitstream.conftest import Vendor
@@ -32,7 +32,7 @@ SYSTEM = tables.Clock(250, tables.CLOCK_KINDS.index("SYSTEM"), "clk_main_a0")
 
 def _linked(kernel: str = "facile") -> Xclbin:
     """An xclbin as v++ links one for F1: with the shell's own clock and the partition's sections."""
-    xclbin = Xclbin.parse(link(kernel, Target.HW, F1, b"checkpoint"))
+    xclbin = Xclbin.parse(assemble_xclbin(kernel, Target.HW, F1, b"checkpoint"))
     clocks = tables.encode_clocks([*xclbin.clocks, SYSTEM])
     sections = [
         Section(section.kind, clocks, section.name) if section.kind == Kind.CLOCK_FREQ_TOPOLOGY else section
@@ -63,7 +63,7 @@ def test_the_manifest_is_the_one_aws_documents() -> None:
 
 def test_an_xclbin_without_the_shells_clock_makes_no_manifest() -> None:
     with pytest.raises(StepError, match="has no SYSTEM clock"):
-        manifest_text(Xclbin.parse(link("facile", Target.HW, F1, b"")), b"", "26_11_21-120000", "2021.2")
+        manifest_text(Xclbin.parse(assemble_xclbin("facile", Target.HW, F1, b"")), b"", "26_11_21-120000", "2021.2")
 
 
 def test_the_archive_holds_the_checkpoint_and_its_manifest() -> None:
@@ -109,7 +109,7 @@ def test_an_f1_build_goes_on_to_the_image(
     monkeypatch.setenv("PATH", f"{vendor.environment['PATH']}{os.pathsep}{os.environ['PATH']}")
     tools = find_tools(F1, environment=vendor.environment)
     told: list[str] = []
-    asked = Link(bucket=BUCKET, jobs=1, needed_bytes=0)
+    asked = BitstreamOptions(bucket=BUCKET, jobs=1, needed_bytes=0)
     build = [build_bitstream(kernel, F1, tools, tmp_path / "builds", asked, told.append) for _ in range(2)]
     assert build[0] == build[1]
     assert build[0].report["afi"] == {"afi": "afi-0123456789abcdef0", "agfi": "agfi-0fedcba9876543210"}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hypersonic.firmware.bitstream.build import Bitstream, Link, build_bitstream, check_timing, describe_units
+from hypersonic.firmware.bitstream.build import Bitstream, BitstreamOptions, build_bitstream, check_timing, describe_units
 from hypersonic.firmware.bitstream.errors import MissingVendorError, StepError, TimingError
 from hypersonic.firmware.bitstream.reports import ReportError, Timing
 from hypersonic.firmware.bitstream.tools import Tools
@@ -21,7 +21,7 @@ from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.manifest import Manifest, check
 from hypersonic.firmware.publish.repository import publish
-from hypersonic.firmware.xclbin.connectivity import linker_config, plan_link
+from hypersonic.firmware.xclbin.connectivity import place_units, vpp_config
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.hls.resources import Amounts
 from tests.firmware.bitstream.conftest import U250, Vendor
@@ -35,8 +35,8 @@ def kernel(kernel: Kernel, vendor: Vendor) -> Kernel:
     return kernel
 
 
-def _link(**options: object) -> Link:
-    return Link(2, jobs=2, **{"needed_bytes": 0, **options})  # type: ignore[arg-type]
+def _link(**options: object) -> BitstreamOptions:
+    return BitstreamOptions(2, jobs=2, **{"needed_bytes": 0, **options})  # type: ignore[arg-type]
 
 
 def _build(kernel: Kernel, tools: Tools, tmp_path: Path, **options: object) -> Bitstream:
@@ -66,7 +66,7 @@ def test_v_plus_plus_is_called_exactly_so(vendor: Vendor, kernel: Kernel, tools:
         [*link, "--to_step", "vpl.synth", "bench.xo"], [*link, "--from_step", "vpl.impl", "bench.xo"],
     ]  # fmt: skip
     written, units = (built.build / "link.cfg").read_text(), describe_units("bench", 2)
-    assert written == linker_config(U250, units, plan_link(U250, units), vitis="2024.2")
+    assert written == vpp_config(U250, units, place_units(U250, units), vitis="2024.2")
     assert "nk=bench:2:bench_1,bench_2" in written
 
 
@@ -249,7 +249,7 @@ def test_a_kernel_that_does_not_fit_is_refused_before_anything_runs(
     with pytest.raises(LinkError, match="the kernel's clock is 2000 MHz, expected 10 to 650"):
         _build(kernel, tools, tmp_path, kernel_mhz=2000)
     with pytest.raises(LinkError, match="5 compute units do not fit u250"):
-        build_bitstream(kernel, U250, tools, tmp_path / "builds", Link(5))
+        build_bitstream(kernel, U250, tools, tmp_path / "builds", BitstreamOptions(5))
     assert vendor.calls() == []
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hypersonic.firmware.bitstream.errors import MissingVendorError, StepError
-from hypersonic.firmware.bitstream.hls_core import read_performance, read_ports, synthesise_core, wrap
+from hypersonic.firmware.bitstream.hls_core import read_performance, read_ports, synthesise_hls_core, wrap
 from hypersonic.firmware.bitstream.package_xo import package_steps
 from hypersonic.firmware.bitstream.tools import Tools, find_tools
 from hypersonic.firmware.kernel.write import write_kernel
@@ -215,7 +215,7 @@ def test_vitis_hls_is_called_for_this_part_and_clock_and_once(vendor: Vendor, pr
     _write_solution(vendor.place / "solution")
     tools = find_tools(U250, environment=vendor.environment, hls=True)
     for _ in range(2):
-        core = synthesise_core(project, U250, tools, tmp_path / "builds")
+        core = synthesise_hls_core(project, U250, tools, tmp_path / "builds")
     assert vendor.calls() == [["vitis-run", "--mode", "hls", "--tcl", "build_prj.tcl"]]
     build = core.sources[-1].parents[1]
     assert (build / "project.tcl").read_text() == (f'set project_name "net"\nset part "{U250.part}"\nset clock_period 3.333\n')
@@ -225,7 +225,7 @@ def test_vitis_hls_is_called_for_this_part_and_clock_and_once(vendor: Vendor, pr
 
 def test_vitis_hls_that_was_not_looked_for_is_missing(project: HlsProject, tools: Tools, tmp_path: Path) -> None:
     with pytest.raises(MissingVendorError, match="core hls needs vitis-run"):
-        synthesise_core(project, U250, tools, tmp_path)
+        synthesise_hls_core(project, U250, tools, tmp_path)
 
 
 @pytest.mark.parametrize(

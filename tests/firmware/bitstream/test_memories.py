@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hypersonic.firmware.bitstream.build import Bitstream, Link, build_bitstream
+from hypersonic.firmware.bitstream.build import Bitstream, BitstreamOptions, build_bitstream
 from hypersonic.firmware.bitstream.errors import StepError, VendorError
 from hypersonic.firmware.bitstream.memories import check_memories, check_read
 from hypersonic.firmware.bitstream.package_xo import package_steps
@@ -64,7 +64,7 @@ def test_a_file_that_the_packager_left_behind_ends_the_build(
 
 
 def _build(kernel: Kernel, tools: Tools, tmp_path: Path) -> Bitstream:
-    return build_bitstream(kernel, U250, tools, tmp_path / "builds", Link(2, jobs=2, needed_bytes=0))
+    return build_bitstream(kernel, U250, tools, tmp_path / "builds", BitstreamOptions(2, jobs=2, needed_bytes=0))
 
 
 def test_other_weights_are_another_build(filled: Kernel, vendor: Vendor, tools: Tools, tmp_path: Path) -> None:

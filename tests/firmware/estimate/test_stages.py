@@ -12,7 +12,7 @@ import pytest
 from hypersonic.firmware.estimate.kernel import core_ports
 from hypersonic.firmware.estimate.logic_path import longest_paths, parse_blif
 from hypersonic.firmware.estimate.module_tree import Module, Rom, memory_resources, scaled, with_roms
-from hypersonic.firmware.estimate.stages import StageSynthesis, _needed, samples, synthesise_core, synthesise_stages
+from hypersonic.firmware.estimate.stages import StageSynthesis, _needed, samples, synthesise_rf_core, synthesise_stages
 from hypersonic.firmware.estimate.yosys import Placed, SynthesisError, ports, run, tool_version
 from hypersonic.firmware.platform import find_platform
 from hypersonic.hls.cache import cached
@@ -204,7 +204,7 @@ def test_a_core_is_its_stages_and_what_joins_them(tmp_path: Path) -> None:
     for file in core.memories:
         file.unlink()  # nothing reads them
 
-    found = synthesise_core(core)
+    found = synthesise_rf_core(core)
     assert {path: module.count for path, module in found.module.walk()} == {
         "tiny_core": 1, "tiny_core/axis_fifo": 1, "tiny_core/rf_lanes": 2, "tiny_core/rf_mac": 1, "tiny_core/rf_mac/rf_rom": 2,
     }  # fmt: skip

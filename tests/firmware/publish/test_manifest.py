@@ -19,13 +19,13 @@ from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.manifest import Manifest, check, check_weights
 from hypersonic.firmware.target import Target
-from hypersonic.firmware.xclbin.assemble import link
+from hypersonic.firmware.xclbin.assemble import assemble_xclbin
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 
-XCLBIN = link("facile", Target.HW_EMU, find_platform("u250"), b"simulator", compute_units=2)
+XCLBIN = assemble_xclbin("facile", Target.HW_EMU, find_platform("u250"), b"simulator", compute_units=2)
 INPUT = TensorSpec("x", (18,), FixedPoint(16, 6), scale_exponents=tuple(range(18)))
 OUTPUT = TensorSpec("y", (1,), FixedPoint(24, 12))
 MANIFEST = Manifest.of(
@@ -53,7 +53,7 @@ def test_the_json_has_the_agreed_fields() -> None:
 def test_weights_stand_in_the_manifest_by_size_and_hash_and_are_checked_by_them(tmp_path: Path, as_file: bool) -> None:
     image = bytes(range(64)) * 3
     (tmp_path / "image").write_bytes(image)
-    xclbin = link("facile", Target.HW_EMU, find_platform("u250"), b"simulator", weights=True)
+    xclbin = assemble_xclbin("facile", Target.HW_EMU, find_platform("u250"), b"simulator", weights=True)
     manifest = Manifest.of(
         xclbin, model="facile", platform="u250", core="rf", inputs=MANIFEST.inputs, outputs=MANIFEST.outputs, ii=1,
         latency_cycles=14, max_batch_size=16, weights=tmp_path / "image" if as_file else image,
@@ -73,7 +73,7 @@ def test_weights_stand_in_the_manifest_by_size_and_hash_and_are_checked_by_them(
 def test_weights_where_the_kernel_takes_none_or_none_where_it_does_are_refused() -> None:
     with pytest.raises(ManifestMismatchError, match=r"weights_bytes is 64, but the xclbin's kernel takes none \(it has no"):
         check(replace(MANIFEST, weights_bytes=64, weights_sha256="0" * 64), XCLBIN)
-    xclbin = link("facile", Target.HW_EMU, find_platform("u250"), b"simulator", compute_units=2, weights=True)
+    xclbin = assemble_xclbin("facile", Target.HW_EMU, find_platform("u250"), b"simulator", compute_units=2, weights=True)
     found = replace(MANIFEST, uuid=Xclbin.parse(xclbin).uuid, sha256=hashlib.sha256(xclbin).hexdigest())
     with pytest.raises(
         ManifestMismatchError, match=r"weights_bytes is 0, but the xclbin's kernel takes weights \(its argument w"

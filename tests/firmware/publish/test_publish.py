@@ -15,12 +15,12 @@ from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.manifest import Manifest, check
 from hypersonic.firmware.publish.repository import check_repository, find_published, publish, publish_files, versions
 from hypersonic.firmware.target import Target
-from hypersonic.firmware.xclbin.assemble import link
+from hypersonic.firmware.xclbin.assemble import assemble_xclbin
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 
-XCLBIN = link("facile", Target.HW_EMU, find_platform("u250"), b"simulator")
+XCLBIN = assemble_xclbin("facile", Target.HW_EMU, find_platform("u250"), b"simulator")
 X = Row((TensorSpec("x", (18,), FixedPoint(16, 6)),))
 Y = Row((TensorSpec("y", (1,), FixedPoint(16, 6)),))
 MANIFEST = Manifest.of(
@@ -28,7 +28,7 @@ MANIFEST = Manifest.of(
 )
 
 WEIGHTS = bytes(range(64)) * 40_000
-WEIGHTED = link("facile", Target.HW_EMU, find_platform("u250"), b"simulator", weights=True)
+WEIGHTED = assemble_xclbin("facile", Target.HW_EMU, find_platform("u250"), b"simulator", weights=True)
 WITH_WEIGHTS = Manifest.of(
     WEIGHTED, model="facile", platform="u250", core="rf", inputs=X, outputs=Y, ii=1, latency_cycles=1, max_batch_size=16_000,
     weights=WEIGHTS,

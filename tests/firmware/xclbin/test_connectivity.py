@@ -15,8 +15,8 @@ from hypersonic.firmware.xclbin.connectivity import (
     assign_banks,
     check_vitis,
     describe_places,
-    linker_config,
-    plan_link,
+    place_units,
+    vpp_config,
 )
 from hypersonic.hls.resources import Amounts
 
@@ -28,8 +28,8 @@ def kernel(units: int, name: str = "facile") -> KernelDescription:
 
 
 def test_the_u250_configuration_has_a_bank_and_a_die_for_each_unit() -> None:
-    places = plan_link(U250, kernel(2), Amounts(lut=36_000, ff=18_000))
-    assert linker_config(U250, kernel(2), places, vitis="2025.1") == (
+    places = place_units(U250, kernel(2), Amounts(lut=36_000, ff=18_000))
+    assert vpp_config(U250, kernel(2), places, vitis="2025.1") == (
         "# Kernel facile on u250 (xilinx_u250_gen3x16_xdma_4_1_202210_1), for Vitis 2025.1: written by "
         "hypersonic, do not edit.\n"
         "[connectivity]\n"
@@ -49,12 +49,12 @@ def test_the_u250_configuration_has_a_bank_and_a_die_for_each_unit() -> None:
 
 @pytest.mark.parametrize(("vitis", "names"), [("2024.1", "k_1.k_2"), ("2024.2", "k_1,k_2"), ("2024.2.1", "k_1,k_2")])
 def test_names_are_separated_as_the_release_reads_them(vitis: str, names: str) -> None:
-    text = linker_config(U250, kernel(2, "k"), plan_link(U250, kernel(2, "k")), vitis=vitis)
+    text = vpp_config(U250, kernel(2, "k"), place_units(U250, kernel(2, "k")), vitis=vitis)
     assert f"nk=k:2:{names}\n" in text
 
 
 def test_ports_on_hbm_get_channels_of_their_own() -> None:
-    text = linker_config(U55C, kernel(2), plan_link(U55C, kernel(2)), vitis="2025.2", kernel_mhz=250)
+    text = vpp_config(U55C, kernel(2), place_units(U55C, kernel(2)), vitis="2025.2", kernel_mhz=250)
     assert [line for line in text.splitlines() if line.startswith("sp=")] == [
         "sp=facile_1.m_axi_gmem0:HBM[0:3]",
         "sp=facile_1.m_axi_gmem1:HBM[4:7]",
@@ -72,13 +72,13 @@ def test_no_two_ports_share_a_channel_while_there_are_enough(units: int) -> None
 
 
 def test_one_channel_is_named_alone() -> None:
-    assert "sp=facile_16.m_axi_gmem1:HBM[31]\n" in linker_config(U55C, kernel(16), plan_link(U55C, kernel(16)), vitis="2025.2")
+    assert "sp=facile_16.m_axi_gmem1:HBM[31]\n" in vpp_config(U55C, kernel(16), place_units(U55C, kernel(16)), vitis="2025.2")
 
 
 @pytest.mark.parametrize("name", [name for name in PLATFORMS if name != "aws_f2"])
 def test_every_line_of_every_platform_is_a_key_that_vitis_knows(name: str) -> None:
     platform = PLATFORMS[name]
-    text = linker_config(platform, kernel(4), plan_link(platform, kernel(4)), vitis="2024.2")
+    text = vpp_config(platform, kernel(4), place_units(platform, kernel(4)), vitis="2024.2")
     parsed = configparser.ConfigParser(strict=False, delimiters="=", comment_prefixes="#", interpolation=None)
     parsed.optionxform = str  # type: ignore[assignment, method-assign]
     parsed.read_string(text)
@@ -90,51 +90,51 @@ def test_every_line_of_every_platform_is_a_key_that_vitis_knows(name: str) -> No
 
 def test_a_large_unit_moves_to_the_nearest_die_with_room() -> None:
     large = Amounts(lut=120_000)
-    assert [place.slr for place in plan_link(U200, kernel(3), large)] == [0, 2, 2]  # SLR1 leaves 160,000 LUTs in all
+    assert [place.slr for place in place_units(U200, kernel(3), large)] == [0, 2, 2]  # SLR1 leaves 160,000 LUTs in all
 
 
 def test_units_on_hbm_are_spread_over_the_dies_from_the_memory_up() -> None:
-    assert [place.slr for place in plan_link(U55C, kernel(4), Amounts(lut=100_000))] == [0, 1, 2, 0]
+    assert [place.slr for place in place_units(U55C, kernel(4), Amounts(lut=100_000))] == [0, 1, 2, 0]
 
 
 def test_a_unit_that_fits_no_die_is_left_to_the_tools() -> None:
-    (place,) = plan_link(U250, kernel(1), Amounts(lut=250_000, dsp=100))
+    (place,) = place_units(U250, kernel(1), Amounts(lut=250_000, dsp=100))
     assert place.slr is None
     assert describe_places(U250, [place]) == [
         "facile_1: too large for one SLR: the tools place it over several, m_axi_gmem0 on DDR[0], m_axi_gmem1 on DDR[0]"
     ]
-    text = linker_config(U250, kernel(1), [place], vitis="2025.1")
+    text = vpp_config(U250, kernel(1), [place], vitis="2025.1")
     assert "slr=" not in text
     assert "sp=facile_1.m_axi_gmem0:DDR[0]" in text
-    assert [place.slr for place in plan_link(U250, kernel(2), Amounts(lut=400_000))] == [None, None]
+    assert [place.slr for place in place_units(U250, kernel(2), Amounts(lut=400_000))] == [None, None]
 
 
 def test_a_unit_that_all_dies_together_do_not_hold_is_refused_with_what_it_lacks_and_what_to_do() -> None:
     lut = sum(die.lut for die in U250.slrs)
     most = lut * 70 // 100 - 33_256
     with pytest.raises(ResourceError) as caught:
-        plan_link(U250, kernel(1), Amounts(lut=most + 1, dsp=100))
+        place_units(U250, kernel(1), Amounts(lut=most + 1, dsp=100))
     assert str(caught.value) == (
         f"compute unit facile_1 does not fit u250: in all SLRs together LUT: got {most + 1:,}, expected at most {most:,} "
         f"(70 % of {lut:,} less 33,256 in use); ask for fewer compute units, quantise or prune the model, or take a larger card"
     )
-    assert plan_link(U250, kernel(1), Amounts(lut=most, dsp=100))
+    assert place_units(U250, kernel(1), Amounts(lut=most, dsp=100))
 
 
 def test_units_that_fit_a_die_each_are_not_cut_in_pieces_for_one_more() -> None:
     with pytest.raises(ResourceError) as caught:
-        plan_link(U55C, kernel(4), Amounts(lut=200_000))
+        place_units(U55C, kernel(4), Amounts(lut=200_000))
     assert str(caught.value).startswith("compute unit facile_4 does not fit u55c: in SLR")
 
 
 def test_the_controller_of_a_bank_in_use_counts() -> None:
     with pytest.raises(ResourceError, match=r"facile_1 to facile_4 do not fit u250: in all SLRs together LUT: got 860,000, "):
-        plan_link(U250, kernel(4), Amounts(lut=215_000))
-    assert len(plan_link(U250, kernel(4), Amounts(lut=208_000))) == 4
+        place_units(U250, kernel(4), Amounts(lut=215_000))
+    assert len(place_units(U250, kernel(4), Amounts(lut=208_000))) == 4
 
 
 def test_f2_has_no_controller_beside_its_kernels() -> None:
-    places = plan_link(find_platform("aws_f2"), kernel(1), Amounts(lut=267_000))
+    places = place_units(find_platform("aws_f2"), kernel(1), Amounts(lut=267_000))
     assert places[0].slr == 0  # 70 % of 382,333
     assert describe_places(find_platform("aws_f2"), places) == ["facile_1: rows in host memory, through PCIM"]
 
@@ -143,14 +143,14 @@ def test_every_resource_is_checked() -> None:
     whole = sum(U250.slrs, Amounts())
     for name in ("lut", "ff", "dsp", "bram36", "uram"):
         with pytest.raises(ResourceError, match="does not fit u250"):
-            plan_link(U250, kernel(1), Amounts(**{name: getattr(whole, name)}))
+            place_units(U250, kernel(1), Amounts(**{name: getattr(whole, name)}))
 
 
 @pytest.mark.parametrize(("card", "most"), [(U250, 4), (U55C, 16)], ids=["u250", "u55c"])
 def test_more_units_than_memories_are_refused(card: Platform, most: int) -> None:
-    assert len(plan_link(card, kernel(most))) == most
+    assert len(place_units(card, kernel(most))) == most
     with pytest.raises(LinkError, match=rf"{most + 1} compute units do not fit {card.name}: .* expected at most {most}"):
-        plan_link(card, kernel(most + 1))
+        place_units(card, kernel(most + 1))
 
 
 def test_a_release_that_has_dropped_the_card_is_refused() -> None:
@@ -166,9 +166,9 @@ def test_a_release_that_has_dropped_the_card_is_refused() -> None:
 def test_f2_takes_no_linker_configuration() -> None:
     f2 = find_platform("aws_f2")
     with pytest.raises(LinkError, match="aws_f2 is built with the AWS kit, which takes no linker configuration"):
-        linker_config(f2, kernel(1), plan_link(f2, kernel(1)), vitis="2025.2")
+        vpp_config(f2, kernel(1), place_units(f2, kernel(1)), vitis="2025.2")
 
 
 def test_a_platform_without_memory_is_refused() -> None:
     with pytest.raises(LinkError, match="platform u250 has no memory to connect"):
-        plan_link(replace(U250, memory=()), kernel(1))
+        place_units(replace(U250, memory=()), kernel(1))

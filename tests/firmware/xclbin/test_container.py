@@ -14,13 +14,13 @@ from hypersonic.firmware.errors import XclbinError
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin import sections as tables
-from hypersonic.firmware.xclbin.assemble import link
+from hypersonic.firmware.xclbin.assemble import assemble_xclbin
 from hypersonic.firmware.xclbin.container import Section, Xclbin
 from hypersonic.firmware.xclbin.describe import describe
 from hypersonic.firmware.xclbin.sections import Clock, Connection, Ip, Kind, Memory
 
 U250 = find_platform("u250")
-IMAGE = link("facile", Target.HW_EMU, U250, bytes(range(256)) * 3, compute_units=2, tools={"hls4ml": "1.3.0"})
+IMAGE = assemble_xclbin("facile", Target.HW_EMU, U250, bytes(range(256)) * 3, compute_units=2, tools={"hls4ml": "1.3.0"})
 
 
 def test_a_written_xclbin_reads_back_and_writes_the_same_bytes() -> None:
@@ -54,7 +54,7 @@ def test_the_views_give_what_was_linked() -> None:
 
 @pytest.mark.parametrize(("target", "mode"), [(Target.HW, 0), (Target.HW_EMU, 4), (Target.SW_EMU, 5)])
 def test_the_mode_tells_the_target(target: Target, mode: int) -> None:
-    xclbin = Xclbin.parse(link("facile", target, U250, b""))
+    xclbin = Xclbin.parse(assemble_xclbin("facile", target, U250, b""))
     assert (xclbin.mode, xclbin.target) == (mode, target)
 
 

@@ -21,7 +21,7 @@ from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.publish.repository import publish
 from hypersonic.firmware.target import Target
-from hypersonic.firmware.xclbin.assemble import link
+from hypersonic.firmware.xclbin.assemble import assemble_xclbin
 from hypersonic.server.backends.fpga.backend import FpgaBackend
 from hypersonic.server.config.read import read_config
 from hypersonic.server.config.schema import ModelConfig
@@ -41,7 +41,7 @@ Tensors = tuple[NDArray[np.float32], NDArray[np.uint8]]
 def repository(directory: Path, target: Target) -> Path:
     """Slots of 64 rows, so that requests are merged and split."""
     image = simulator(target, X, Y, directory).read_bytes()
-    xclbin = link(NAME, target, find_platform("u250"), image, compute_units=2)
+    xclbin = assemble_xclbin(NAME, target, find_platform("u250"), image, compute_units=2)
     manifest = Manifest.of(
         xclbin, model=NAME, platform="u250", core="bench", inputs=X, outputs=Y, ii=1, latency_cycles=8, max_batch_size=10_000
     )
