@@ -11,7 +11,8 @@ from hypersonic.firmware.errors import FirmwareError
 from hypersonic.firmware.kernel import registers
 from hypersonic.firmware.kernel.converters import SEVERAL, TO_FIXED, TO_WIRE, beats_literal, input_text, output_text, parts
 from hypersonic.firmware.verilog import instance, stream_ports, vector
-from hypersonic.hls.core import AXIS_RTL, RF_RTL, Core, Port
+from hypersonic.hls.cache import cached
+from hypersonic.hls.core import AXIS_RTL, RF_RTL, WEIGHT_BITS, Core, Port
 from hypersonic.hls.keywords import KEYWORDS
 from hypersonic.hls.row import Row
 from hypersonic.hls.sources import source_files
@@ -49,6 +50,11 @@ class Kernel:
     lint_waivers: tuple[Path, ...]
     core: Core
 
+    @property
+    def top_file(self) -> Path:
+        """The one file that is written for this kernel."""
+        return self.sources[-1]
+
 
 def rtl_sources(module: str) -> tuple[Path, ...]:
     """The files of one of the kernel's own modules, from <module>.f. Raises KernelError for a module that is not there."""
@@ -64,14 +70,33 @@ def write_kernel(core: Core, directory: Path) -> Kernel:
 
     Raises KernelError for a name that Verilog keeps to itself and for tensors that the kernel cannot convert.
     """
+    _check(core)
+    directory.mkdir(parents=True, exist_ok=True)
+    top = directory / f"{core.name}.v"
+    top.write_text(top_text(core))
+    return _kernel(core, top)
+
+
+def keep_kernel(core: Core) -> Kernel:
+    """The same in the cache: every step of a build, and the next build, has the one file. Raises KernelError."""
+    _check(core)
+    name, text = f"{core.name}.v", top_text(core)
+
+    def write(directory: Path) -> None:
+        (directory / name).write_text(text)
+
+    return _kernel(core, cached("kernel", [name, text], write) / name)
+
+
+def _check(core: Core) -> None:
     _check_name(core)
     for port in (core.x, core.y):
         _check_port(port)
     if core.y.lanes and len(core.outputs.tensors) > 1:
         raise KernelError(f"core {core.name}: {len(core.outputs.tensors)} outputs leave in beats, expected one")
-    directory.mkdir(parents=True, exist_ok=True)
-    top = directory / f"{core.name}.v"
-    top.write_text(top_text(core))
+
+
+def _kernel(core: Core, top: Path) -> Kernel:
     sources = _unique([*_own_sources(core), *core.sources, top])
     return Kernel(core.name, core.name, sources, tuple(source_files(RTL, "*.vlt")), core)
 
@@ -183,16 +208,16 @@ def _large_rows(core: Core) -> dict[str, str]:
 
 def _pieces(core: Core) -> dict[str, str]:
     """kernel_shell's parameters for rows in several beats."""
-    found = dict[str, str]()
+    parameters = dict[str, str]()
     if core.x.lanes:
         taken = parts(core.x)
-        found["X_BYTES"] = str(max(one.bytes for one in taken))
-        found["X_TENSORS"] = str(len(taken))
-        found["X_PIECE_BYTES"] = beats_literal([one.bytes for one in taken])
-        found["X_PIECES"] = beats_literal([one.beats for one in taken])
+        parameters["X_BYTES"] = str(max(one.bytes for one in taken))
+        parameters["X_TENSORS"] = str(len(taken))
+        parameters["X_PIECE_BYTES"] = beats_literal([one.bytes for one in taken])
+        parameters["X_PIECES"] = beats_literal([one.beats for one in taken])
     if core.y.lanes:
-        found["Y_BYTES"] = str(parts(core.y)[0].bytes)
-    return found
+        parameters["Y_BYTES"] = str(parts(core.y)[0].bytes)
+    return parameters
 
 
 def _weights(core: Core) -> dict[str, str]:

@@ -9,8 +9,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from hypersonic.firmware.kernel.write import write_kernel
-from hypersonic.hls.core import Core
+from hypersonic.firmware.kernel.write import Kernel
 from hypersonic.hls.project import HlsProject
 
 
@@ -18,7 +17,7 @@ class BuildError(ValueError):
     """This build cannot be made here: what was asked for, what is missing, what to do."""
 
 
-def leave(project: HlsProject, core: Core | None, directory: Path) -> None:
+def leave(project: HlsProject, kernel: Kernel | None, directory: Path) -> None:
     """hls/ (open it with Vitis HLS), core/ (the network's RTL) and kernel/ (the top around it), replacing an older copy.
 
     Raises BuildError rather than replace a directory that is no HLS project of ours.
@@ -29,8 +28,9 @@ def leave(project: HlsProject, core: Core | None, directory: Path) -> None:
     with tempfile.TemporaryDirectory(prefix=f".{directory.name}-", dir=directory.parent) as scratch:
         fresh = Path(scratch) / "fresh"
         shutil.copytree(project.path, fresh)
-        if core:
-            write_kernel(core, fresh / "kernel")
+        if kernel:
+            (fresh / "kernel").mkdir()
+            shutil.copyfile(kernel.top_file, fresh / "kernel" / kernel.top_file.name)
         _exchange(fresh, directory, Path(scratch))
 
 

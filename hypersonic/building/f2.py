@@ -12,10 +12,9 @@ from hypersonic.firmware.bitstream.errors import MissingVendorError
 from hypersonic.firmware.f2.build import F2Build, build_f2, require_bucket
 from hypersonic.firmware.f2.design import assemble_f2_xclbin, write_f2
 from hypersonic.firmware.f2.kit import Kit, find_kit
-from hypersonic.firmware.kernel.write import write_kernel
+from hypersonic.firmware.kernel.write import Kernel
 from hypersonic.firmware.platform import Flow, Platform
 from hypersonic.firmware.target import Target
-from hypersonic.hls.core import Core
 from hypersonic.sim.f2 import build_f2_simulator
 
 Progress = Callable[[str], None]
@@ -37,18 +36,19 @@ def f2_kit(card: Platform, core: str, kernel_mhz: int, bucket: str) -> tuple[Kit
     return kit, require_bucket(card, Bucket(bucket) if bucket else None)
 
 
-def f2_emulated(core: Core, card: Platform, compute_units: int, tools: dict[str, str], progress: Progress) -> bytes:
+def f2_emulated(kernel: Kernel, card: Platform, compute_units: int, tools: dict[str, str], progress: Progress) -> bytes:
     """The container of a simulated F2 card: the compute units behind the shell's interfaces, one simulator for all of them."""
     with tempfile.TemporaryDirectory() as scratch:
-        design = write_f2(write_kernel(core, Path(scratch)), compute_units, Path(scratch))
+        design = write_f2(kernel, compute_units, Path(scratch))
         image = build_f2_simulator(design, progress)
         return assemble_f2_xclbin(design, Target.HW_EMU, card, image.read_bytes(), tools)
 
 
 def f2_placed(
-    core: Core, card: Platform, compute_units: int, kit: tuple[Kit, Bucket], builds: Path, needed_bytes: int, progress: Progress
+    kernel: Kernel, card: Platform, compute_units: int, kit: tuple[Kit, Bucket], builds: Path, needed_bytes: int,
+    progress: Progress,
 ) -> F2Build:  # fmt: skip
     """The container of a card, with what the kit said of it."""
     with tempfile.TemporaryDirectory() as scratch:
-        design = write_f2(write_kernel(core, Path(scratch)), compute_units, Path(scratch))
+        design = write_f2(kernel, compute_units, Path(scratch))
         return build_f2(design, card, kit[0], kit[1], builds, progress, needed_bytes=needed_bytes)

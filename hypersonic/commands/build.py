@@ -28,7 +28,7 @@ from hypersonic.firmware.bitstream.tools import BUILD_BYTES, Tools, find_tools
 from hypersonic.firmware.errors import ResourceError
 from hypersonic.firmware.estimate.kernel import estimate, report_build
 from hypersonic.firmware.f2.kit import Kit
-from hypersonic.firmware.kernel.write import write_kernel
+from hypersonic.firmware.kernel.write import Kernel, keep_kernel
 from hypersonic.firmware.platform import Image, Platform, find_platform
 from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.manifest import Manifest
@@ -120,16 +120,17 @@ def build(
         request = replace(request, compute_units=units if compute_units == 1 else compute_units)
     if request.vendor and request.kind == HLS:
         rtl = synthesise_hls_core(project, request.card, request.vendor, builds, progress)
+    kernel = keep_kernel(rtl) if rtl else None
     if directory:
-        leave(project, rtl, directory / project.name)
-    if rtl and on_resources and request.kind != HLS:
-        project = _estimated(request, project, rtl, on_resources)
-    if rtl and request.vendor:
-        made = _placed(request, request.vendor, project, rtl, builds)
-    elif rtl and request.kit:
-        made = _f2_placed(request, request.kit, project, rtl, builds)
+        leave(project, kernel, directory / project.name)
+    if kernel and on_resources and request.kind != HLS:
+        project = _estimated(request, project, kernel, on_resources)
+    if kernel and request.vendor:
+        made = _placed(request, request.vendor, project, kernel, builds)
+    elif kernel and request.kit:
+        made = _f2_placed(request, request.kit, project, kernel, builds)
     else:
-        made = _emulated(request, project, rtl)
+        made = _emulated(request, project, kernel)
     manifest = _manifest(request, made, rtl, name)
     return find_published(repository, manifest) or _published(repository, made.xclbin, manifest, rtl, progress)
 
@@ -219,11 +220,9 @@ def _travelled(project: HlsProject, rtl: Core | None, datatypes: tuple[str, str]
     return replace(project, inputs=x, outputs=y), replace(rtl, inputs=x, outputs=y) if rtl else None
 
 
-def _estimated(request: _Request, project: HlsProject, core: Core, on_resources: Callable[[list[str]], None]) -> HlsProject:
+def _estimated(request: _Request, project: HlsProject, kernel: Kernel, on_resources: Callable[[list[str]], None]) -> HlsProject:
     """The project with the estimate in its report. Raises ResourceError for what does not fit, emulated or not."""
-    with tempfile.TemporaryDirectory() as scratch:
-        kernel = write_kernel(core, Path(scratch))
-        estimated = report_build(kernel, request.card, request.compute_units, request.progress)
+    estimated = report_build(kernel, request.card, request.compute_units, request.progress)
     on_resources(estimated.lines)
     if estimated.misfit:
         all_the_same = "" if request.target is Target.HW else "; --no-resources emulates it all the same"
@@ -231,31 +230,31 @@ def _estimated(request: _Request, project: HlsProject, core: Core, on_resources:
     return replace(project, report={**project.report, "resources": estimated.entry})
 
 
-def _placed(request: _Request, vendor: Tools, project: HlsProject, core: Core, builds: Path) -> _Made:
+def _placed(request: _Request, vendor: Tools, project: HlsProject, kernel: Kernel, builds: Path) -> _Made:
     """The card's xclbin, with what the tools said of it."""
     wanted = _link(request.card, request.compute_units, request.options)
-    xclbin, report = _place(core, request.card, vendor, builds, wanted, request.progress)
+    xclbin, report = _place(kernel, request.card, vendor, builds, wanted, request.progress)
     tools = {**project.tools, "vitis": vendor.release}
     return _Made(xclbin, replace(project, report={**project.report, **report}), tools)
 
 
-def _f2_placed(request: _Request, kit: tuple[Kit, Bucket], project: HlsProject, core: Core, builds: Path) -> _Made:
+def _f2_placed(request: _Request, kit: tuple[Kit, Bucket], project: HlsProject, kernel: Kernel, builds: Path) -> _Made:
     """An F2 card's container, with what the AWS kit said of it."""
     needed = request.options.needed_bytes
-    made = f2_placed(core, request.card, request.compute_units, kit, builds, needed, request.progress)
+    made = f2_placed(kernel, request.card, request.compute_units, kit, builds, needed, request.progress)
     report = {**project.report, **made.report}
     return _Made(made.xclbin, replace(project, report=report), {**project.tools, **made.tools})
 
 
-def _emulated(request: _Request, project: HlsProject, core: Core | None) -> _Made:
+def _emulated(request: _Request, project: HlsProject, kernel: Kernel | None) -> _Made:
     """The emulated card's xclbin: a simulator in the place of the bitstream."""
-    tools = {**project.tools, **({"verilator": version("verilator")} if core else {})}
+    tools = {**project.tools, **({"verilator": version("verilator")} if kernel else {})}
     units = request.compute_units
-    if core and is_f2(request.card):
-        return _Made(f2_emulated(core, request.card, units, tools, request.progress), project, tools)
-    image = _simulate(request.target, project, core, request.progress)
+    if kernel and is_f2(request.card):
+        return _Made(f2_emulated(kernel, request.card, units, tools, request.progress), project, tools)
+    image = build_simulator(request.target, project, kernel, request.progress)
     library_path(request.target, request.progress)  # the first server finds it in the cache
-    weights = core is not None and core.takes_weights
+    weights = kernel is not None and kernel.core.takes_weights
     xclbin = assemble_xclbin(
         project.name, request.target, request.card, image.read_bytes(), compute_units=units, tools=tools, weights=weights
     )
@@ -323,13 +322,6 @@ def _copy(source: Path, place: Path) -> None:
     shutil.copytree(source, place, dirs_exist_ok=True)
 
 
-def _simulate(target: Target, project: HlsProject, core: Core | None, progress: Progress) -> Path:
-    if core is None:
-        return build_simulator(target, project, None, progress)
-    with tempfile.TemporaryDirectory() as scratch:
-        return build_simulator(target, project, write_kernel(core, Path(scratch)), progress)
-
-
 def _target(name: str) -> Target:
     if name not in list(Target):
         raise BuildError(f"target is {name!r}, expected one of {', '.join(Target)}")
@@ -361,13 +353,11 @@ def _link(card: Platform, compute_units: int, options: CardOptions) -> Bitstream
 
 
 def _place(
-    core: Core, card: Platform, vendor: Tools, builds: Path, wanted: BitstreamOptions, progress: Progress
+    kernel: Kernel, card: Platform, vendor: Tools, builds: Path, wanted: BitstreamOptions, progress: Progress
 ) -> tuple[bytes, dict[str, Any]]:
     """The card's xclbin and what the tools said of it. What cannot fit by the estimate is refused before place and route; of
     Vitis HLS' Verilog there is none.
     """
-    with tempfile.TemporaryDirectory() as scratch:
-        kernel = write_kernel(core, Path(scratch))
-        unit = estimate(kernel, progress).top.total if core.kind != HLS else None
-        built = build_bitstream(kernel, card, vendor, builds, replace(wanted, unit=unit), progress)
+    unit = estimate(kernel, progress).top.total if kernel.core.kind != HLS else None
+    built = build_bitstream(kernel, card, vendor, builds, replace(wanted, unit=unit), progress)
     return built.xclbin.read_bytes(), built.report

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hypersonic.firmware.kernel import write as kernel_module
 from hypersonic.firmware.kernel.converters import Part, converter_parameters, parts
-from hypersonic.firmware.kernel.write import PORTS, Kernel, KernelError, rtl_sources, write_kernel
+from hypersonic.firmware.kernel.write import PORTS, Kernel, KernelError, keep_kernel, rtl_sources, write_kernel
 from hypersonic.hls import verilator
 from hypersonic.hls.core import Core, Port
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
@@ -68,6 +68,16 @@ def test_a_kernel_whose_rows_have_more_than_8192_bits_lints_clean(tmp_path: Path
     lint(write_kernel(write_bench_core(row, row, tmp_path), tmp_path))
 
 
+def test_a_kernel_is_written_once_and_kept(core: Core, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HYPERSONIC_CACHE", str(tmp_path / "cache"))
+    written, kept = write_kernel(core, tmp_path), keep_kernel(core)
+    assert kept.top_file.read_text() == written.top_file.read_text()
+    assert (kept.top_file.name, kept.sources[:-1]) == (written.top_file.name, written.sources[:-1])
+    before = kept.top_file.stat().st_mtime_ns
+    assert keep_kernel(core) == kept
+    assert kept.top_file.stat().st_mtime_ns == before
+
+
 def test_every_file_is_named_once_and_the_top_comes_last(core: Core, tmp_path: Path) -> None:
     kernel = write_kernel(core, tmp_path)
     assert len(set(kernel.sources)) == len(kernel.sources)
@@ -79,8 +89,8 @@ def test_every_file_is_named_once_and_the_top_comes_last(core: Core, tmp_path: P
 def test_the_top_has_exactly_the_ports_of_a_vitis_kernel(core: Core, tmp_path: Path) -> None:
     write_kernel(core, tmp_path)
     header = (tmp_path / "bench.v").read_text().split(");", 1)[0]
-    found = re.findall(r"(input|output) +wire (?:\[(\d+):0\] )?(\w+)", header)
-    assert [(direction, name, int(high or 0) + 1) for direction, high, name in found] == [
+    ports = re.findall(r"(input|output) +wire (?:\[(\d+):0\] )?(\w+)", header)
+    assert [(direction, name, int(high or 0) + 1) for direction, high, name in ports] == [
         (direction, name, abs(bits)) for direction, name, bits in PORTS
     ]
     names = {name for _, name, _ in PORTS}
