@@ -175,18 +175,18 @@ def main() -> int:
     options = parse_options()
     platform = find_platform(options.platform)
     memories = {"ideal": MemoryTiming(), **{f"{n} clocks": MemoryTiming(n, n) for n in options.latency}}
-    found: list[tuple[list[Clocks], CardRate]] = []
+    measured: list[tuple[list[Clocks], CardRate]] = []
     with tempfile.TemporaryDirectory() as directory:
         for kernel in kernels_of(options.model, Path(directory)):
             simulator = build_hardware_simulator(kernel)
             clocks = [measure(kernel, simulator, options.rows, options.runs, memory) for memory in memories.items()]
             row_bytes = kernel.core.inputs.row_bytes, kernel.core.outputs.row_bytes
-            found.append((clocks, rate_of(platform, clocks[-1], row_bytes, options.network_gbps)))
+            measured.append((clocks, rate_of(platform, clocks[-1], row_bytes, options.network_gbps)))
     if options.json:
-        kernels = [{"clocks": [asdict(c) for c in clocks], "card": rate.as_data()} for clocks, rate in found]
+        kernels = [{"clocks": [asdict(c) for c in clocks], "card": rate.as_data()} for clocks, rate in measured]
         print(json.dumps({"platform": platform.name, "kernels": kernels}, indent=1))
         return 0
-    for clocks, rate in found:
+    for clocks, rate in measured:
         show(clocks, rate)
     return 0
 

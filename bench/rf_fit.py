@@ -53,8 +53,8 @@ def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |\n"
 
 
-def _cells(model: str, found: Fit, report: Mapping[str, Any]) -> list[str]:
-    point, places = found.chosen, [layer.weights_in for layer in found.layers]
+def _cells(model: str, fit: Fit, report: Mapping[str, Any]) -> list[str]:
+    point, places = fit.chosen, [layer.weights_in for layer in fit.layers]
     if report["core"]["ii"] != point.design.interval:
         raise SystemExit(f"{model}: planned {report['core']['ii']} clocks a row, the search said {point.design.interval}")
     return [

@@ -224,12 +224,12 @@ class _Table:
         return inner
 
     def tables(self, key: str, required: Mapping[str, type], optional: Mapping[str, type]) -> list[_Table]:
-        found = [_Table(value, f"{self.where}: {key}[{number}]") for number, value in enumerate(self.values[key])]
-        for inner in found:
+        tables = [_Table(value, f"{self.where}: {key}[{number}]") for number, value in enumerate(self.values[key])]
+        for inner in tables:
             if not isinstance(inner.values, dict):
                 raise PlatformError(f"{inner.where} is {inner.values!r:.80}, expected a table")
             inner.check(required, optional)
-        return found
+        return tables
 
 
 def _is(value: object, wanted: type) -> bool:
@@ -247,8 +247,8 @@ def _slrs(table: _Table) -> tuple[tuple[Amounts, ...], tuple[str, ...]]:
     if not dies:
         raise PlatformError(f"{table.where}: slr is empty, expected a [[slr]] for every die")
     for name in KINDS:
-        said = sum(name in die.values for die in dies) + len(dies) * (name in total.values)
-        if said != len(dies):
+        mentions = sum(name in die.values for die in dies) + len(dies) * (name in total.values)
+        if mentions != len(dies):
             raise PlatformError(f"{table.where}: {name} is to be said in every [[slr]], or once in [total]")
     parts = {name: amount // len(dies) for name, amount in total.values.items()}
     return tuple(Amounts(**{**parts, **die.values}) for die in dies), tuple(parts)

@@ -101,13 +101,13 @@ def _lines(card: Path, name: str) -> list[str]:
 
 
 def _platform(card: Path) -> str | None:
-    found = (sysfs.text(rom / "VBNV", card) or "" for rom in sysfs.below(card, "", "rom"))
-    return next((name for name in found if _PLATFORM.fullmatch(name)), None)
+    platforms = (sysfs.text(rom / "VBNV", card) or "" for rom in sysfs.below(card, "", "rom"))
+    return next((name for name in platforms if _PLATFORM.fullmatch(name)), None)
 
 
 def _uuids(card: Path, name: str) -> tuple[str, ...]:
-    found = (line.lower().replace("-", "") for line in _lines(card, name))
-    return tuple(uuid for uuid in found if _UUID.fullmatch(uuid) and uuid.strip("0"))
+    lines = (line.lower().replace("-", "") for line in _lines(card, name))
+    return tuple(uuid for uuid in lines if _UUID.fullmatch(uuid) and uuid.strip("0"))
 
 
 def _compute_units(card: Path) -> tuple[UnitFacts, ...]:
@@ -118,8 +118,8 @@ def _compute_units(card: Path) -> tuple[UnitFacts, ...]:
 def _clocks(card: Path) -> Mapping[str, int]:
     for icap in sysfs.below(card, "", "icap"):
         lines = (sysfs.text(icap / "clock_freqs", card, sysfs.PAGE_BYTES) or "").split()
-        found = {name: int(line) for name, line in zip(_CLOCKS, lines, strict=False) if line.isdecimal() and len(line) <= 4}
-        if clocks := {name: mhz for name, mhz in found.items() if 0 < mhz <= _MOST_MHZ}:
+        values = {name: int(line) for name, line in zip(_CLOCKS, lines, strict=False) if line.isdecimal() and len(line) <= 4}
+        if clocks := {name: mhz for name, mhz in values.items() if 0 < mhz <= _MOST_MHZ}:
             return clocks
     return MappingProxyType({})
 

@@ -44,8 +44,8 @@ def is_ready(entry: Path) -> bool:
 
 def below(card: Path, folder: str, prefix: str) -> list[Path]:
     """The card's directories of such names, none of them outside of it."""
-    found = sorted(name for name in names(card / folder) if name.startswith(prefix))
-    return [path for name in found if (path := resolved(card / folder / name, card)) is not None]
+    entries = sorted(name for name in names(card / folder) if name.startswith(prefix))
+    return [path for name in entries if (path := resolved(card / folder / name, card)) is not None]
 
 
 def names(directory: Path) -> list[str]:
@@ -67,8 +67,8 @@ def resolved(path: Path, root: Path) -> Path | None:
 
 
 def number(path: Path, root: Path) -> int | None:
-    found = text(path, root)
-    return int(found) if found is not None and _NUMBER.fullmatch(found) else None
+    content = text(path, root)
+    return int(content) if content is not None and _NUMBER.fullmatch(content) else None
 
 
 def text(path: Path, root: Path, most_bytes: int = _MOST_BYTES) -> str | None:

@@ -126,24 +126,24 @@ class CardSensors:
             done.set()
 
 
-def _first(found: Iterator[dict[str, float]]) -> dict[str, float] | None:
-    return next((temperatures for temperatures in found if temperatures), None)
+def _first(readings: Iterator[dict[str, float]]) -> dict[str, float] | None:
+    return next((temperatures for temperatures in readings if temperatures), None)
 
 
 def _hwmon_temperatures(monitor: Path, card: Path) -> dict[str, float]:
-    found: dict[str, float] = {}
+    temperatures: dict[str, float] = {}
     for match in filter(None, map(_INPUT.fullmatch, sorted(names(monitor)))):
         label = text(monitor / f"temp{match[1]}_label", card) or f"temp{match[1]}"
         sensor = _LABEL.sub("_", label).strip("_").lower()[:32].removesuffix("_temp")
         celsius = _celsius(number(monitor / match[0], card), 1000)
         if sensor and celsius is not None and not sensor.startswith(_SETTINGS):
-            found.setdefault(sensor, celsius)
-    return found
+            temperatures.setdefault(sensor, celsius)
+    return temperatures
 
 
 def _xmc_temperatures(microblaze: Path, card: Path) -> dict[str, float]:
-    found = {sensor: _celsius(number(microblaze / file, card), 1) for file, sensor in _XMC_TEMPERATURES.items()}
-    return {sensor: celsius for sensor, celsius in found.items() if celsius is not None}
+    temperatures = {sensor: _celsius(number(microblaze / file, card), 1) for file, sensor in _XMC_TEMPERATURES.items()}
+    return {sensor: celsius for sensor, celsius in temperatures.items() if celsius is not None}
 
 
 def _celsius(value: int | None, per_degree: int) -> float | None:

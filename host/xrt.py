@@ -233,7 +233,7 @@ def _loaded_file(library: ctypes.CDLL) -> Path | None:
     """The file the dynamic loader took, wherever it found it."""
     info = _SymbolInfo()
     try:
-        found = ctypes.CDLL(None).dladdr(library.xrtDeviceOpen, ctypes.byref(info))
+        known = ctypes.CDLL(None).dladdr(library.xrtDeviceOpen, ctypes.byref(info))
     except AttributeError:
         return None
-    return Path(os.fsdecode(info.file)) if found and info.file else None
+    return Path(os.fsdecode(info.file)) if known and info.file else None

@@ -57,9 +57,9 @@ def make_image(
     archive.write_bytes(design_archive(Xclbin.read(xclbin), stamp, tools.release))
     run_steps(image_steps(tools.aws, name, archive.name, checked), build, progress)
     image = read_image(build / "afi.txt")
-    made = xclbin.with_suffix(".awsxclbin")
-    made.write_bytes(awsxclbin(Xclbin.read(xclbin), image["agfi"]))
-    return made, image
+    container = xclbin.with_suffix(".awsxclbin")
+    container.write_bytes(awsxclbin(Xclbin.read(xclbin), image["agfi"]))
+    return container, image
 
 
 def is_bucket(bucket: Bucket) -> bool:
@@ -97,10 +97,10 @@ def manifest_text(xclbin: Xclbin, design: bytes, stamp: str, release: str) -> st
 
 def _clock_mhz(xclbin: Xclbin, kind: str, name: str) -> str:
     number = tables.CLOCK_KINDS.index(kind)
-    found = next((clock for clock in xclbin.clocks if clock.kind == number and name in ("", clock.name)), None)
-    if found is None:
+    named = next((clock for clock in xclbin.clocks if clock.kind == number and name in ("", clock.name)), None)
+    if named is None:
         raise StepError(f"the xclbin has no {name or kind} clock, which the manifest for AWS must name")
-    return str(found.frequency_mhz)
+    return str(named.frequency_mhz)
 
 
 def design_archive(xclbin: Xclbin, stamp: str, release: str) -> bytes:
@@ -143,10 +143,10 @@ def read_image(file: Path) -> dict[str, str]:
     """{"afi": ..., "agfi": ...} of what create-fpga-image printed. Raises StepError when it names none."""
     with file.open("rb") as stream:
         text = stream.read(_MAX_ANSWER_BYTES).decode(errors="replace")
-    found = {name: re.search(rf'"{name}-[0-9a-f]{{17}}"', text) for name in ("afi", "agfi")}
-    if not all(found.values()):
+    ids = {name: re.search(rf'"{name}-[0-9a-f]{{17}}"', text) for name in ("afi", "agfi")}
+    if not all(ids.values()):
         raise StepError(f"{file}: AWS named no image, expected FpgaImageId and FpgaImageGlobalId; it said: {text[:200]!r}")
-    return {name: match[0].strip('"') for name, match in found.items() if match}
+    return {name: match[0].strip('"') for name, match in ids.items() if match}
 
 
 def awsxclbin(xclbin: Xclbin, agfi: str) -> bytes:

@@ -141,9 +141,9 @@ def _check_xclbin(file: Path, platform: Platform, kernel: KernelDescription) -> 
         ("compute units", [unit.name for unit in kernel.instances], sorted(unit.name for unit in xclbin.compute_units)),
         ("arguments", _arguments(kernel), _arguments(linked)),
     )
-    for what, asked, found in facts:
-        if asked != found:
-            raise StepError(f"{file}: {what} is {found!r}, expected {asked!r}; v++ linked something else: remove {file.parent}")
+    for what, asked, got in facts:
+        if asked != got:
+            raise StepError(f"{file}: {what} is {got!r}, expected {asked!r}; v++ linked something else: remove {file.parent}")
 
 
 def _arguments(kernel: KernelDescription) -> list[tuple[str, int, int, int]]:

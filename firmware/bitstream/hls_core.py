@@ -156,10 +156,10 @@ def _brief(names: Iterable[str]) -> str:
 def _check_ports(project: HlsProject, ports: HlsPorts, verilog: Path) -> None:
     x, y = project.inputs.tensors, project.outputs.tensors
     wanted = [t.size * t.fixed.width for t in x], [t.fixed.width for t in y for _ in range(t.size)]
-    found = [bits for _, bits in ports.inputs], [bits for _, bits in ports.outputs]
-    if wanted != found:
+    there = [bits for _, bits in ports.inputs], [bits for _, bits in ports.outputs]
+    if wanted != there:
         raise StepError(
-            f"{verilog}: the block has inputs of {_brief(map(str, found[0]))} bits and outputs of {_brief(map(str, found[1]))} "
+            f"{verilog}: the block has inputs of {_brief(map(str, there[0]))} bits and outputs of {_brief(map(str, there[1]))} "
             f"bits, the model {_brief(map(str, wanted[0]))} and {_brief(map(str, wanted[1]))}; build the model again"
         )
 
@@ -167,10 +167,10 @@ def _check_ports(project: HlsProject, ports: HlsPorts, verilog: Path) -> None:
 def read_performance(report: Path) -> tuple[int, int]:
     """(interval, latency) in clocks of a csynth.xml. Raises StepError when it names none, as for loops without bound."""
     text = read_text(report)
-    found = [re.search(rf"<{name}>\s*(\d{{1,9}})\s*</{name}>", text) for name in ("Interval-max", "Worst-caseLatency")]
-    if found[0] is None or found[1] is None:
+    matches = [re.search(rf"<{name}>\s*(\d{{1,9}})\s*</{name}>", text) for name in ("Interval-max", "Worst-caseLatency")]
+    if matches[0] is None or matches[1] is None:
         raise StepError(f"{report} names no Interval-max and Worst-caseLatency: the model's interval is not a fixed number")
-    return max(1, int(found[0][1])), max(1, int(found[1][1]))
+    return max(1, int(matches[0][1])), max(1, int(matches[1][1]))
 
 
 def core_text(name: str, ports: HlsPorts, depth: int) -> str:

@@ -64,10 +64,10 @@ def keep_report(build: Path, name: str, patterns: tuple[str, ...]) -> Path:
     """
     kept = build / "reports" / name
     files = sorted(path for path in islice((build / REPORTS).rglob("*.rpt"), _LOOKED_AT) if path.is_file())
-    found = next((file for pattern in patterns for file in files if file.match(pattern)), None)
-    if found:
+    report = next((file for pattern in patterns for file in files if file.match(pattern)), None)
+    if report:
         kept.parent.mkdir(exist_ok=True)
-        shutil.copyfile(found, kept)
+        shutil.copyfile(report, kept)
     if not kept.is_file():
         wanted = ", ".join(patterns)
         raise StepError(f"v++ ended well, but {build / REPORTS} holds none of {wanted}; its log is {build}/implement.log")

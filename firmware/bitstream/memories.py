@@ -45,9 +45,9 @@ def check_read(logs: Path) -> None:
     """Look through Vivado's logs below `logs`. Raises StepError for a memory that was left zero."""
     for log in islice(logs.rglob("*.log"), _LOOKED_AT):
         with log.open("rb") as file:
-            found = UNREAD.search(file.read(_LOG_BYTES))
-        if found:
-            name = found[1].decode(errors="replace")
+            match = UNREAD.search(file.read(_LOG_BYTES))
+        if match:
+            name = match[1].decode(errors="replace")
             raise StepError(
                 f"Vivado did not find memory file {name!r} and goes on with zeros in its place, says {log}; "
                 "remove the build's directory and build again"

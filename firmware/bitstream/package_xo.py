@@ -47,11 +47,11 @@ def package_steps(tools: Tools, platform: Platform, kernel: Kernel, build: Path)
 
 
 def _check_part(tools: Tools, platform: Platform) -> Step:
-    made = "partial/part_checked"
+    product = "partial/part_checked"
     return Step(
         name="check_part", title=f"checking that Vivado {tools.release} has {platform.part} and a licence for it",
-        argv=(*_vivado(tools), "-source", "check_part.tcl", "-tclargs", platform.part, made),
-        inputs=("check_part.tcl", "check_part.v"), products=(Product(made, "part_checked"),), key=(tools.release,),
+        argv=(*_vivado(tools), "-source", "check_part.tcl", "-tclargs", platform.part, product),
+        inputs=("check_part.tcl", "check_part.v"), products=(Product(product, "part_checked"),), key=(tools.release,),
     )  # fmt: skip
 
 

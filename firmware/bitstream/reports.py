@@ -124,15 +124,15 @@ def read_kernel_utilisation(file: Path) -> dict[str, dict[str, int]]:
     Rows are Platform, User Budget, Used Resources, Unused Resources, each kernel, and each compute unit.
     """
     columns: list[str] = []
-    found: dict[str, dict[str, int]] = {}
+    rows: dict[str, dict[str, int]] = {}
     for cells in _rows(read_text(file)):
         if cells[0] == "Name":
             columns = cells[1:]
         elif columns and len(cells) == len(columns) + 1 and None not in (counts := [_count(cell) for cell in cells[1:]]):
-            found.setdefault(cells[0], {name: count or 0 for name, count in zip(columns, counts, strict=True)})
-    if "Used Resources" not in found:
+            rows.setdefault(cells[0], {name: count or 0 for name, count in zip(columns, counts, strict=True)})
+    if "Used Resources" not in rows:
         raise ReportError(f"{file}: no row `Used Resources`, expected v++'s kernel utilisation report")
-    return found
+    return rows
 
 
 def _lines(text: str) -> Iterator[str]:

@@ -155,8 +155,8 @@ def _inputs_hash(step: Step, build: Path) -> str:
 def _keep_products(step: Step, build: Path, lines: Sequence[str]) -> dict[str, str]:
     """Each product renamed to where it belongs, with its hash. Raises StepError for one that is missing or empty."""
     for product in step.products:
-        made = build / product.made
-        if not made.is_file() or not made.stat().st_size:
+        file = build / product.made
+        if not file.is_file() or not file.stat().st_size:
             raise StepError(_failure(step, build, f"ended well, but left no {product.made}", lines))
     kept = {}
     for product in step.products:
@@ -275,8 +275,8 @@ def _failure(step: Step, build: Path, how: str, lines: Sequence[str]) -> str:
     text = "\n".join(lines)
     advice = [advice for pattern, advice in EXPLANATIONS if re.search(pattern, text)][:1]
     errors = [line for line in lines if line.startswith(("ERROR", "CRITICAL WARNING: [Common 17-34"))][:_SHOWN_ERRORS]
-    said = " | ".join(_printable(line) for line in errors or [line for line in lines if line.strip()][-_SHOWN_LINES:])
+    message = " | ".join(_printable(line) for line in errors or [line for line in lines if line.strip()][-_SHOWN_LINES:])
     return (
-        f"{step.title}: {Path(step.argv[0]).name} {how}{': ' + advice[0] if advice else ''}; it said: {said or 'nothing'}; "
+        f"{step.title}: {Path(step.argv[0]).name} {how}{': ' + advice[0] if advice else ''}; it said: {message or 'nothing'}; "
         f"the whole log is {step.log(build)}; the same command goes on from here, and afresh when {build} is removed"
     )

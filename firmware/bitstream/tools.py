@@ -71,14 +71,14 @@ def find_program(name: str, platform: Platform, environment: Mapping[str, str] =
     """On PATH, else in $XILINX_VITIS/bin or $XILINX_VIVADO/bin. Raises MissingVendorError."""
     home = environment.get(HOMES[name], "")
     places = [environment.get("PATH", ""), str(Path(home) / "bin") if home else ""]
-    found = shutil.which(name, path=os.pathsep.join(place for place in places if place))
-    if found is None:
+    program = shutil.which(name, path=os.pathsep.join(place for place in places if place))
+    if program is None:
         raise MissingVendorError(
             f"target hw for {platform.name}: {name} is neither on PATH nor in ${HOMES[name]}/bin "
             f"({home or 'not set'}); install AMD Vitis{_suitable(platform)} and source its settings64.sh; "
             "sw_emu and hw_emu are built without the vendor's tools"
         )
-    return Path(found)
+    return Path(program)
 
 
 def _suitable(platform: Platform) -> str:
@@ -88,12 +88,12 @@ def _suitable(platform: Platform) -> str:
 def release_of(program: Path, option: str) -> str:
     """As the tool says it. Raises MissingVendorError when it does not start or says none."""
     try:
-        said = subprocess.run(
+        output = subprocess.run(
             [str(program), option], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=_ASK_TIMEOUT_S, check=False
         ).stdout[: 1 << 16]
     except (OSError, subprocess.TimeoutExpired) as error:
         raise MissingVendorError(f"{program} {option} does not run: {error}; mend the installation") from error
-    text = said.decode(errors="replace")
+    text = output.decode(errors="replace")
     match = _RELEASE.search(text)
     if match is None:
         last = text.strip().splitlines()[-1:] or ["nothing"]

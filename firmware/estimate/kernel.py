@@ -151,10 +151,13 @@ def _core(core: Core, sources: list[Path]) -> _Inner | CoreSynthesis:
         return synthesise_rf_core(core)
     if counted := _counted(core):
         return counted
-    found = synthesise(core.top, sources)
-    module = module_of(core.top, 1, found.cells)
+    synthesis = synthesise(core.top, sources)
+    module = module_of(core.top, 1, synthesis.cells)
     return _Inner(
-        module, lambda nets: parse_blif(found.netlist(), f"{core.top}.", nets), found.cpu_seconds, found.directory.name
+        module,
+        lambda nets: parse_blif(synthesis.netlist(), f"{core.top}.", nets),
+        synthesis.cpu_seconds,
+        synthesis.directory.name,
     )
 
 
@@ -234,8 +237,8 @@ def _path_lines(paths: Sequence[LogicPath], platform: Platform) -> list[str]:
 
 def estimate_f2_shell(compute_units: int) -> Module:
     """What stands once between that many kernels and the AWS F2 shell. Raises as estimate does."""
-    found = synthesise("f2_shell", rtl_sources("f2_shell"), parameters={"UNITS": compute_units})
-    return module_of(found.top, 1, found.cells)
+    synthesis = synthesise("f2_shell", rtl_sources("f2_shell"), parameters={"UNITS": compute_units})
+    return module_of(synthesis.top, 1, synthesis.cells)
 
 
 @dataclass(frozen=True)
@@ -286,7 +289,7 @@ def check_growth(kept: Mapping[str, Any], report: ResourceReport) -> None:
     """kept: an earlier report's to_json(). Raises GrowthError naming each module that itself, without those inside, takes over
     GROWTH_PERCENT more than then."""
     now = report.to_json()["modules"]
-    grown = [said for path, module in now.items() if (said := _growth(path, kept["modules"].get(path), module["own"]))]
+    grown = [growth for path, module in now.items() if (growth := _growth(path, kept["modules"].get(path), module["own"]))]
     if grown:
         tools = "" if kept["tool"] == report.tool else f" (Yosys was {kept['tool']}, now is {report.tool})"
         raise GrowthError(

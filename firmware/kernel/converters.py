@@ -155,23 +155,23 @@ def _convert(
         yield instance(module, f"u_{module}", parameters[0], [*_CLOCK, *ends])
         return
     side, count = source.name[0], {"N": str(len(parameters))}
-    taken, made = f"{source.name}_each", f"{target.name}_each"  # bit i: of part i
-    each = (f"{taken}_tvalid", f"{taken}_tready", f"{made}_tvalid", f"{made}_tready", f"{made}_tlast")
+    taken, put = f"{source.name}_each", f"{target.name}_each"  # bit i: of part i
+    each = (f"{taken}_tvalid", f"{taken}_tready", f"{put}_tvalid", f"{put}_tready", f"{put}_tlast")
     yield "\n".join(f"  wire {vector(len(parameters))}{name};" for name in each)
     if target.in_turns:
-        yield "\n".join(f"  wire {vector(bits)}{made}_tdata_{i};" for i, bits in enumerate(target.bits))
+        yield "\n".join(f"  wire {vector(bits)}{put}_tdata_{i};" for i, bits in enumerate(target.bits))
     ends = [*_handshake("s_axis", source.name), *_handshake("m_axis", taken)]
     yield instance("axis_broadcast", f"u_axis_broadcast_{side}", count, [*_CLOCK, *ends])
     for i, values in enumerate(parameters):
-        data = f"{made}_tdata_{i}" if target.in_turns else target.data(i)
+        data = f"{put}_tdata_{i}" if target.in_turns else target.data(i)
         ends = [
             *_handshake("s_axis", taken, f"[{i}]"), ("s_axis_tdata", source.data(i)), ("s_axis_tlast", f"{source.name}_tlast"),
-            *_handshake("m_axis", made, f"[{i}]"), ("m_axis_tdata", data), ("m_axis_tlast", f"{made}_tlast[{i}]"),
+            *_handshake("m_axis", put, f"[{i}]"), ("m_axis_tdata", data), ("m_axis_tlast", f"{put}_tlast[{i}]"),
         ]  # fmt: skip
         yield instance(module, f"u_{module}_{i}", values, [*_CLOCK, *ends])
-    ends = [*_handshake("s_axis", made), *_handshake("m_axis", target.name)]
+    ends = [*_handshake("s_axis", put), *_handshake("m_axis", target.name)]
     yield instance("axis_join", f"u_axis_join_{side}", count, ends)
-    yield f"  assign {target.name}_tlast = &{made}_tlast;  // the row's, in each of them"
+    yield f"  assign {target.name}_tlast = &{put}_tlast;  // the row's, in each of them"
     if target.in_turns:
         yield from _turns(target, turns)
 

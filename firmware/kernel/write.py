@@ -12,7 +12,7 @@ from hypersonic.firmware.kernel import registers
 from hypersonic.firmware.kernel.converters import SEVERAL, TO_FIXED, TO_WIRE, beats_literal, input_text, output_text, parts
 from hypersonic.firmware.verilog import instance, stream_ports, vector
 from hypersonic.hls.cache import cached
-from hypersonic.hls.core import AXIS_RTL, RF_RTL, WEIGHT_BITS, Core, Port
+from hypersonic.hls.core import AXIS_RTL, RF_RTL, Core, Port
 from hypersonic.hls.keywords import KEYWORDS
 from hypersonic.hls.row import Row
 from hypersonic.hls.sources import source_files

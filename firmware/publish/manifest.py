@@ -136,9 +136,9 @@ def check(manifest: Manifest, xclbin: bytes) -> Xclbin:
         ("uuid", manifest.uuid, parsed.uuid),
         ("sha256", manifest.sha256, hashlib.sha256(xclbin).hexdigest()),
     )
-    for name, said, found in facts:
-        if said != found:
-            raise _mismatch(manifest, f"{name} is {said!r}, but the xclbin has {found!r}")
+    for name, described, actual in facts:
+        if described != actual:
+            raise _mismatch(manifest, f"{name} is {described!r}, but the xclbin has {actual!r}")
     if takes_weights != bool(manifest.weights_bytes):
         kernel = "takes weights (its argument w)" if takes_weights else "takes none (it has no argument w)"
         raise _mismatch(manifest, f"weights_bytes is {manifest.weights_bytes}, but the xclbin's kernel {kernel}")
@@ -148,11 +148,11 @@ def check(manifest: Manifest, xclbin: bytes) -> Xclbin:
 def check_weights(manifest: Manifest, weights: Content) -> None:
     """Raises ManifestMismatchError when these are not the weights that the manifest describes, OSError."""
     size_bytes, sha256 = digest(weights)
-    for name, said, found in (
+    for name, described, actual in (
         ("weights_bytes", manifest.weights_bytes, size_bytes), ("weights_sha256", manifest.weights_sha256, sha256),
     ):  # fmt: skip
-        if said != found:
-            raise _mismatch(manifest, f"{name} is {said!r}, but {WEIGHTS_NAME} has {found!r}")
+        if described != actual:
+            raise _mismatch(manifest, f"{name} is {described!r}, but {WEIGHTS_NAME} has {actual!r}")
 
 
 def _mismatch(manifest: Manifest, what: str) -> ManifestMismatchError:

@@ -224,10 +224,10 @@ def check_vitis(platform: Platform, release: str) -> None:
 
 
 def _release(text: str) -> tuple[int, int]:
-    found = re.fullmatch(r"(20\d\d)\.(\d)(\.\d+)?", text)
-    if not found:
+    match = re.fullmatch(r"(20\d\d)\.(\d)(\.\d+)?", text)
+    if not match:
         raise LinkError(f"Vitis release is {text!r:.40}, expected one such as 2025.1")
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
 
 
 def vpp_config(

@@ -196,12 +196,12 @@ def _find(table: dict[Handle, T], handle: Handle) -> T:
 
 def _arguments(contents: Xclbin, kernel: str) -> int:
     """How many the kernel takes. Raises XclbinMismatchError for another kernel than ours."""
-    found = sum(len(each.arguments) for each in contents.kernels if each.name == kernel)
-    if not len(ARGUMENTS) - 1 <= found <= len(ARGUMENTS):
+    count = sum(len(each.arguments) for each in contents.kernels if each.name == kernel)
+    if not len(ARGUMENTS) - 1 <= count <= len(ARGUMENTS):
         raise XclbinMismatchError(
-            f"kernel {kernel} has {found} arguments, expected {len(ARGUMENTS) - 1} or {len(ARGUMENTS)}: build the model again"
+            f"kernel {kernel} has {count} arguments, expected {len(ARGUMENTS) - 1} or {len(ARGUMENTS)}: build the model again"
         )
-    return found
+    return count
 
 
 def _is_pointer(unit: Unit, argument: int) -> bool:

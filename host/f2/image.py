@@ -35,14 +35,14 @@ def slots() -> tuple[str, ...]:
 def load(slot: int, agfi: str) -> str:
     """Put an image on the card in `slot`, which takes seconds; the card's PCI address. Raises LibraryNotFoundError,
     DeviceNotFoundError, DeviceError with what the tool said."""
-    said = _run(load_command(slot, agfi))
-    image = _IMAGE.search(said)
+    output = _run(load_command(slot, agfi))
+    image = _IMAGE.search(output)
     if image is None or image[2] != agfi or image[3] != "loaded":
-        state = f"{image[2]} {image[3]} {image[4]}" if image else said.strip()[-200:] or "nothing"
+        state = f"{image[2]} {image[3]} {image[4]}" if image else output.strip()[-200:] or "nothing"
         raise DeviceError(f"image {agfi} did not get onto the card in slot {slot}: fpga-load-local-image said {state}")
-    address = dict(_devices(said)).get(slot)
+    address = dict(_devices(output)).get(slot)
     if address is None:
-        raise DeviceNotFoundError(f"fpga-load-local-image names no card in slot {slot}; it said: {said.strip()[-200:]}")
+        raise DeviceNotFoundError(f"fpga-load-local-image names no card in slot {slot}; it said: {output.strip()[-200:]}")
     return address
 
 
@@ -53,8 +53,8 @@ def load_command(slot: int, agfi: str) -> list[str]:
     return ["fpga-load-local-image", "-S", str(slot), "-I", agfi]
 
 
-def _devices(said: str) -> list[tuple[int, str]]:
-    return [(int(slot), address) for slot, address in _DEVICE.findall(said) if ADDRESS.fullmatch(address)]
+def _devices(output: str) -> list[tuple[int, str]]:
+    return [(int(slot), address) for slot, address in _DEVICE.findall(output) if ADDRESS.fullmatch(address)]
 
 
 def _run(argv: Sequence[str]) -> str:
@@ -70,9 +70,9 @@ def _run(argv: Sequence[str]) -> str:
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
         raise DeviceError(f"{' '.join(argv)} does not run: {error}") from error
-    said = done.stdout[:_MOST_BYTES].decode(errors="replace")
+    output = done.stdout[:_MOST_BYTES].decode(errors="replace")
     if done.returncode:
         raise DeviceError(
-            f"{' '.join(argv)} ended with {done.returncode}: {said.strip()[-300:] or 'nothing said'}; it needs root"
+            f"{' '.join(argv)} ended with {done.returncode}: {output.strip()[-300:] or 'nothing output'}; it needs root"
         )
-    return said
+    return output

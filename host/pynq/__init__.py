@@ -27,9 +27,9 @@ __all__ = ["Bank", "Buffer", "Card", "Handle", "Kernel"]
 
 def _join_devices() -> None:
     """PYNQ looks for devices once: when it did before this import, ours come after those it found."""
-    found = pynq.Device.__dict__.get("_devices")
-    if found is not None and not any(isinstance(device, Card) for device in found):
-        found.extend(Card._probe_())
+    devices = pynq.Device.__dict__.get("_devices")
+    if devices is not None and not any(isinstance(device, Card) for device in devices):
+        devices.extend(Card._probe_())
 
 
 _join_devices()

@@ -45,9 +45,9 @@ class Buffer(PynqBuffer):  # type: ignore[misc] # pynq has no types
         """memory: the bank, as PYNQ's attribute of that name; only the array allocate gave has it, its views have not."""
         host, device = block.memory.array, memory.device
         given = {"bo": block, "device": device, "device_address": block.address, "buffer": host}
-        made: Buffer = super().__new__(cls, shape, dtype, **given)
-        made.memory = memory
-        return made
+        buffer: Buffer = super().__new__(cls, shape, dtype, **given)
+        buffer.memory = memory
+        return buffer
 
     def __array_finalize__(self, source: object) -> None:
         super().__array_finalize__(source)

@@ -103,9 +103,9 @@ def site(tmp_path: Path) -> Site:
         "PATH": f"{place / 'bin'}:/usr/bin:/bin", "AWS_FPGA_REPO_DIR": str(place / "kit"), "HDK_SHELL_DIR": str(shell),
         "HDK_SHELL_DESIGN_DIR": str(place / "design"),
     }  # fmt: skip
-    made = Site(place, environment)
-    made.say("available")
-    return made
+    stand_in = Site(place, environment)
+    stand_in.say("available")
+    return stand_in
 
 
 Build = Callable[[], F2Build]
@@ -124,7 +124,7 @@ def test_the_kit_is_found_with_its_version(site: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    ("without", "said"),
+    ("without", "message"),
     [
         ("variable", r"\$HDK_SHELL_DIR is not set; clone https://github.com/aws/aws-fpga .* `source hdk_setup.sh`"),
         ("checkpoint", r"lacks .*cl_bb_routed.small_shell.dcp: .* it fetches the shell's files"),
@@ -132,7 +132,7 @@ def test_the_kit_is_found_with_its_version(site: Site) -> None:
         ("aws", "aws_f2 needs aws, which is not on PATH"),
     ],
 )
-def test_what_is_missing_is_said_before_anything_runs(site: Site, without: str, said: str) -> None:
+def test_what_is_missing_is_said_before_anything_runs(site: Site, without: str, message: str) -> None:
     environment = dict(site.environment)
     if without == "variable":
         del environment["HDK_SHELL_DIR"]
@@ -143,7 +143,7 @@ def test_what_is_missing_is_said_before_anything_runs(site: Site, without: str, 
         environment["PATH"] = f"{site.place / 'bin'}:{site.place / 'links'}"
         (site.place / "links").mkdir()
         (site.place / "links" / "python3").symlink_to(shutil.which("python3") or "/usr/bin/python3")
-    with pytest.raises(MissingVendorError, match=said):
+    with pytest.raises(MissingVendorError, match=message):
         find_kit(F2, image=True, environment=environment)
 
 
@@ -264,12 +264,12 @@ def test_the_synthesis_script_is_tcl_that_reads_every_file_in_order(site: Site, 
         "proc unknown {args} { puts [join $args |] }\n"
         f"source {script}\n"
     )
-    said = subprocess.run(["tclsh", str(recorder)], capture_output=True, text=True, check=True).stdout
-    read = next(line for line in said.splitlines() if line.startswith("read_verilog"))
+    output = subprocess.run(["tclsh", str(recorder)], capture_output=True, text=True, check=True).stdout
+    read = next(line for line in output.splitlines() if line.startswith("read_verilog"))
     names = read.split("|")[2].split()
     assert names[-2:] == ["S/hypersonic_f2.sv", f"S/{CL}.sv"]
     assert len(names) == len([source for source in built.design.sources if source.suffix != ".svh"]) + 1
-    assert "synth_design|-mode|out_of_context|-top|cl_hypersonic|" in said
+    assert "synth_design|-mode|out_of_context|-top|cl_hypersonic|" in output
 
 
 def test_the_build_command_says_what_is_missing_before_the_model_is_read(

@@ -162,7 +162,7 @@ def test_the_identity_block_is_read(sysfs: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("magic", "version", "error", "said"),
+    ("magic", "version", "error", "message"),
     [
         (0xFFFFFFFF, f2.MAP_VERSION, DeviceLostError, "reads all ones: it is gone"),
         (0, f2.MAP_VERSION, XclbinMismatchError, "has other custom logic on it: MAGIC is 0x00000000"),
@@ -170,11 +170,11 @@ def test_the_identity_block_is_read(sysfs: Path) -> None:
     ],
 )
 def test_what_is_not_our_logic_is_told_apart(
-    sysfs: Path, magic: int, version: int, error: type[DeviceError], said: str
+    sysfs: Path, magic: int, version: int, error: type[DeviceError], message: str
 ) -> None:  # fmt: skip
     _put_identity(sysfs, "0" * 32, magic=magic, version=version)
     card = BarAccess(ADDRESS, sysfs)
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=message):
         read_identity(card, "the card")
     card.close()
 
@@ -278,7 +278,7 @@ def test_an_image_is_loaded_with_awss_command(aws: Callable[[str, str], None], t
 
 
 @pytest.mark.parametrize(
-    ("script", "said"),
+    ("script", "message"),
     [
         ("echo 'AFI 0 none load-failed 7 afi-power-violation 17 0x10212415'", "said none load-failed afi-power-violation"),
         ("echo Error: not root; exit 5", "ended with 5: Error: not root; it needs root"),
@@ -286,9 +286,9 @@ def test_an_image_is_loaded_with_awss_command(aws: Callable[[str, str], None], t
         (LOADED.splitlines()[1], "names no card in slot 0"),
     ],
 )
-def test_an_image_that_does_not_load_is_told(aws: Callable[[str, str], None], script: str, said: str) -> None:
+def test_an_image_that_does_not_load_is_told(aws: Callable[[str, str], None], script: str, message: str) -> None:
     aws("fpga-load-local-image", script)
-    with pytest.raises(DeviceError, match=said):
+    with pytest.raises(DeviceError, match=message):
         image.load(0, AGFI)
 
 

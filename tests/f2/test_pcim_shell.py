@@ -67,11 +67,11 @@ def library() -> ctypes.CDLL:
 
 @pytest.fixture
 def probe(library: ctypes.CDLL) -> Iterator[Probe]:
-    made = Probe(library)
-    made.read()
-    made.write()
-    yield made
-    made.close()
+    opened = Probe(library)
+    opened.read()
+    opened.write()
+    yield opened
+    opened.close()
 
 
 def _read_all(probe: Probe, bursts: int, beats: int) -> list[int]:
@@ -115,13 +115,13 @@ READ_FAULTS: dict[str, tuple[list[dict[str, Any]], str]] = {
 
 @pytest.mark.parametrize("name", READ_FAULTS)
 def test_a_broken_rule_of_reads_is_seen(probe: Probe, name: str) -> None:
-    clocks, said = READ_FAULTS[name]
+    clocks, message = READ_FAULTS[name]
     for clock in clocks:
         assert probe.said == ""
         probe.read(**clock)
         if probe.said:
             break
-    assert said in probe.said
+    assert message in probe.said
 
 
 def _burst(probe: Probe, beats: int, *, strobes: int = ALL, bready: int = 1) -> list[int]:
@@ -154,13 +154,13 @@ WRITE_FAULTS: dict[str, tuple[list[dict[str, Any]], str]] = {
 
 @pytest.mark.parametrize("name", WRITE_FAULTS)
 def test_a_broken_rule_of_writes_is_seen(probe: Probe, name: str) -> None:
-    clocks, said = WRITE_FAULTS[name]
+    clocks, message = WRITE_FAULTS[name]
     for clock in clocks:
         assert probe.said == ""
         probe.write(**clock)
         if probe.said:
             break
-    assert said in probe.said
+    assert message in probe.said
 
 
 def test_an_interrupt_before_the_last_ones_acknowledge_is_seen(probe: Probe) -> None:

@@ -87,7 +87,7 @@ def test_memories_fit_the_xclbin_and_do_not_overlap(platform: Platform) -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "replacement", "message"),
+    ("field", "replacement", "message"),
     [
         ("kernel_mhz = 300", "kernel_mhz = true", r"\[clock\]: kernel_mhz is True, expected an integer of 0 or more"),
         ("kernel_mhz = 300", "kernel_mhz = -1", r"\[clock\]: kernel_mhz is -1, expected an integer"),
@@ -116,11 +116,11 @@ def test_memories_fit_the_xclbin_and_do_not_overlap(platform: Platform) -> None:
     ],
 )
 def test_a_field_that_is_not_what_it_must_be_is_named_with_its_file(
-    tmp_path: Path, found: str, replacement: str, message: str
+    tmp_path: Path, field: str, replacement: str, message: str
 ) -> None:
-    assert found in U250
+    assert field in U250
     with pytest.raises(PlatformError, match=rf"^u250\.toml.*{message}"):
-        read_platform(written(tmp_path, U250.replace(found, replacement, 1)))
+        read_platform(written(tmp_path, U250.replace(field, replacement, 1)))
 
 
 def test_a_file_that_cannot_be_read_or_is_too_large_is_refused(tmp_path: Path) -> None:

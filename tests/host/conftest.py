@@ -151,11 +151,11 @@ class Cards:
 @pytest.fixture
 def cards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cards]:
     """Of every device opened in this test; those opened after it find cards that have been reset."""
-    made = Cards(tmp_path / "cards")
-    monkeypatch.setenv("HYPERSONIC_EMU_CARDS", str(made.directory))
-    yield made
+    emulated = Cards(tmp_path / "cards")
+    monkeypatch.setenv("HYPERSONIC_EMU_CARDS", str(emulated.directory))
+    yield emulated
     for index in range(4):
-        made.reset(index)
+        emulated.reset(index)
 
 
 @pytest.fixture

@@ -123,9 +123,9 @@ def test_a_card_that_left_the_bus_while_its_driver_holds_on_is_gone(faulty: Any,
 def test_cards_stand_in_xrts_order_those_that_are_ready_first(faulty: Any, sysfs: MadeUp) -> None:
     for address, ready in (("0000:3b:00.1", "0"), ("0000:5e:00.1", "1"), ("0000:af:00.1", "0x1")):
         sysfs.card(address, ready)
-    found = find_devices(sysfs.root)
-    assert [card.facts.address for card in found if card.facts] == ["0000:5e:00.1", "0000:af:00.1", "0000:3b:00.1"]
-    assert [card.index for card in found] == [0, 1, 2, 0, 1, 2, 3]
+    cards = find_devices(sysfs.root)
+    assert [card.facts.address for card in cards if card.facts] == ["0000:5e:00.1", "0000:af:00.1", "0000:3b:00.1"]
+    assert [card.index for card in cards] == [0, 1, 2, 0, 1, 2, 3]
 
 
 def test_a_driver_of_another_release_than_the_library_is_pointed_out(
@@ -168,9 +168,9 @@ def test_whatever_a_driver_prints_is_a_fact_or_absent(sysfs: MadeUp, text: str) 
     write(card, **dict.fromkeys(LOADED, text))
     fill(card / "icap.u.1", {"clock_freqs": text})
     fill(card / "rom.u.1", {"VBNV": f"{text} {text}"})
-    found = read_facts(CARD, sysfs.root)
-    assert (found.platform, found.compute_units, found.xclbin_uuids, dict(found.clocks_mhz)) == (None, (), (), {})
-    assert not found.process_ids
+    facts = read_facts(CARD, sysfs.root)
+    assert (facts.platform, facts.compute_units, facts.xclbin_uuids, dict(facts.clocks_mhz)) == (None, (), (), {})
+    assert not facts.process_ids
 
 
 def test_units_are_read_as_older_drivers_print_them_too(sysfs: MadeUp) -> None:

@@ -74,8 +74,8 @@ def test_where_both_are_hwmon_counts_and_the_power_level_is_the_attributes(sysfs
     card = sysfs.card()
     fill(card / "hwmon" / "hwmon3", HWMON)
     fill(card / "xmc.u.19922944", XMC)
-    found = sysfs.read()
-    assert (found.temperatures_c["fpga"], found.power_w, found.power_limit_w) == (71.0, 27.345678, 225.0)
+    telemetry = sysfs.read()
+    assert (telemetry.temperatures_c["fpga"], telemetry.power_w, telemetry.power_limit_w) == (71.0, 27.345678, 225.0)
 
 
 @pytest.mark.parametrize(

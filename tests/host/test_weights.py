@@ -126,11 +126,11 @@ DAMAGE: dict[str, tuple[Any, str]] = {
 def test_a_file_that_is_not_the_published_one_is_refused_before_memory_is_taken(
     weighted: Build, broken: FaultyXrt, tmp_path: Path, name: str
 ) -> None:
-    damage, said = DAMAGE[name]
+    damage, message = DAMAGE[name]
     (file := tmp_path / "weights.bin").write_bytes(weights_of(100))
     damage(file)
     with open_device(weighted[0]) as device:
-        with pytest.raises(WeightsError, match=said):
+        with pytest.raises(WeightsError, match=message):
             open_instances(device, weighted[1], weights=file)
         assert broken.journal() == []
 
@@ -139,12 +139,12 @@ def test_a_file_that_changes_while_it_is_loaded_is_refused_and_its_memory_given_
     weighted: Build, broken: FaultyXrt, tmp_path: Path
 ) -> None:
     (file := tmp_path / "weights.bin").write_bytes(weights_of(100))
-    found = find_weights(weighted[1], file)
-    assert found is not None
+    weights = find_weights(weighted[1], file)
+    assert weights is not None
     file.write_bytes(weights_of(100)[:-4])
     with open_device(weighted[0]) as device:
         with pytest.raises(WeightsError, match="was changed while it was loaded"):
-            load_weights(device.compute_units[0], found)
+            load_weights(device.compute_units[0], weights)
         assert broken.journal() == ["buffer"]
 
 
@@ -195,9 +195,9 @@ def test_a_card_that_was_reset_gets_its_weights_again(weighted: Build, cards: Ca
 
 
 def test_a_manifest_tells_of_weights_where_the_kernel_takes_them_and_nowhere_else(weighted: Build, build: Build) -> None:
-    for xclbin, manifest, said in (
+    for xclbin, manifest, message in (
         (weighted[0], replace(weighted[1], weights_bytes=0), "weights_bytes is 0, but the xclbin's kernel takes weights"),
         (build[0], replace(build[1], weights_bytes=64), "weights_bytes is 64, but the xclbin's kernel takes none"),
     ):
-        with pytest.raises(ManifestMismatchError, match=said):
+        with pytest.raises(ManifestMismatchError, match=message):
             check(manifest, xclbin.read_bytes())

@@ -45,7 +45,7 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Kernel:
 
 @pytest.fixture(scope="module")
 def container(kernel: Kernel, tmp_path_factory: pytest.TempPathFactory) -> Containers:
-    def made(card: str) -> bytes:
+    def assemble(card: str) -> bytes:
         platform = find_platform(card)
         if card != "aws_f2":
             image = build_hardware_simulator(kernel).read_bytes()
@@ -53,7 +53,7 @@ def container(kernel: Kernel, tmp_path_factory: pytest.TempPathFactory) -> Conta
         design = write_f2(kernel, UNITS, tmp_path_factory.mktemp("f2"))
         return assemble_f2_xclbin(design, Target.HW_EMU, platform, build_f2_simulator(design).read_bytes())
 
-    return made
+    return assemble
 
 
 @pytest.fixture(params=CARDS)
@@ -126,10 +126,10 @@ def test_two_sets_of_weights_take_turns_on_one_unit(published: Callable[[int], P
 
 def test_who_opens_the_card_next_has_weights_of_his_own(kernel: Kernel, container: Containers, tmp_path: Path) -> None:
     """The card stays as it is in between, and the next buffers come to lie where the last ones were."""
-    made = container("u250")
+    xclbin = container("u250")
     with kept_up():
         for seed in (3, 4, 4, 5):
-            version = _publish(tmp_path, kernel, made, "u250", seed)
+            version = _publish(tmp_path, kernel, xclbin, "u250", seed)
             with open_device(version / "model.xclbin") as device:
                 check(opened(device, version)[0], kernel, seed, runs=2)
 

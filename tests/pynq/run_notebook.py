@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs in PYNQ's own environment: every cell of a notebook, as Jupyter runs it. run_notebook.py <notebook> <made>"""
+"""Runs in PYNQ's own environment: every cell of a notebook, as Jupyter runs it. run_notebook.py <notebook> <copy>"""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def is_script(output: Any) -> bool:
     return "application/javascript" in output.get("data", {})
 
 
-def main(notebook: str, made: str) -> None:
+def main(notebook: str, copy: str) -> None:
     cells = nbformat.read(notebook, as_version=4)
     NotebookClient(cells, timeout=600, kernel_name="python3", resources={"metadata": {"path": str(Path.cwd())}}).execute()
     for cell in cells.cells:
         cell.metadata.pop("execution", None)  # when it ran
         if cell.cell_type == "code":
             cell.outputs = [output for output in cell.outputs if not is_script(output)]
-    nbformat.write(cells, made)
+    nbformat.write(cells, copy)
 
 
 if __name__ == "__main__":

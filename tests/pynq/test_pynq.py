@@ -143,11 +143,11 @@ def test_a_program_that_ends_with_a_run_in_flight_ends(place: Path) -> None:
 
 def test_the_notebook_gives_the_outputs_that_stand_in_it(tmp_path: Path) -> None:
     build("facile", repository=tmp_path / "models")
-    made = tmp_path / "made.ipynb"
+    output = tmp_path / "made.ipynb"
     quiet = "ignore"  # pynq's own imports
-    done = run([str(HERE / "run_notebook.py"), str(NOTEBOOK), str(made)], tmp_path, PYTHONWARNINGS=quiet)
+    done = run([str(HERE / "run_notebook.py"), str(NOTEBOOK), str(output)], tmp_path, PYTHONWARNINGS=quiet)
     assert done.returncode == 0, done.stderr
-    assert outputs(made) == outputs(NOTEBOOK)
+    assert outputs(output) == outputs(NOTEBOOK)
 
 
 def outputs(notebook: Path) -> list[object]:

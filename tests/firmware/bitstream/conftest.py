@@ -76,9 +76,9 @@ def vendor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Vendor:
         (place / "platforms" / platform.vbnv / f"{platform.vbnv}.xpfm").touch()
     monkeypatch.setenv("STAND_IN", str(place))
     path = f"{programs}:/usr/bin:/bin"
-    made = Vendor(place, {"PATH": path, "PLATFORM_REPO_PATHS": str(place / "platforms"), "STAND_IN": str(place)})
-    made.plan()
-    return made
+    stand_ins = Vendor(place, {"PATH": path, "PLATFORM_REPO_PATHS": str(place / "platforms"), "STAND_IN": str(place)})
+    stand_ins.plan()
+    return stand_ins
 
 
 @pytest.fixture

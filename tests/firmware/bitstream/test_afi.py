@@ -77,16 +77,18 @@ def test_the_archive_holds_the_checkpoint_and_its_manifest() -> None:
 
 def test_the_awsxclbin_has_the_image_for_a_bitstream_and_nothing_of_the_partition() -> None:
     linked = _linked()
-    made = Xclbin.parse(awsxclbin(linked, "agfi-0fedcba9876543210"))
-    assert made.bitstream == b"agfi-0fedcba9876543210"
-    kinds = [section.kind_name for section in made.sections]
+    container = Xclbin.parse(awsxclbin(linked, "agfi-0fedcba9876543210"))
+    assert container.bitstream == b"agfi-0fedcba9876543210"
+    kinds = [section.kind_name for section in container.sections]
     assert kinds == [s.kind_name for s in linked.sections if s.kind_name not in ("PARTITION_METADATA", "SYSTEM_METADATA")]
-    assert (made.uuid, made.compute_units, made.trailer) == (linked.uuid, linked.compute_units, b"")
+    assert (container.uuid, container.compute_units, container.trailer) == (linked.uuid, linked.compute_units, b"")
 
 
-@pytest.mark.parametrize("said", ["", "An error occurred (UnauthorizedOperation)", '{"FpgaImageId": "afi-0123456789abcdef0"}'])
-def test_an_answer_without_an_image_is_refused(tmp_path: Path, said: str) -> None:
-    (tmp_path / "afi.txt").write_text(said)
+@pytest.mark.parametrize(
+    "answer", ["", "An error occurred (UnauthorizedOperation)", '{"FpgaImageId": "afi-0123456789abcdef0"}']
+)
+def test_an_answer_without_an_image_is_refused(tmp_path: Path, answer: str) -> None:
+    (tmp_path / "afi.txt").write_text(answer)
     with pytest.raises(StepError, match="AWS named no image, expected FpgaImageId and FpgaImageGlobalId"):
         read_image(tmp_path / "afi.txt")
 

@@ -150,8 +150,8 @@ def test_a_licence_that_is_missing_is_found_before_synthesis(
 
 
 def test_a_clock_that_v_plus_plus_gave_up_is_explained(vendor: Vendor, kernel: Kernel, tools: Tools, tmp_path: Path) -> None:
-    said = "ERROR: [VPL 101-2] design did not meet timing - system clock: clk_kernel_01_unbuffered_net; slack: -0.883 ns"
-    vendor.plan(implement={"say": said, "code": 1})
+    error = "ERROR: [VPL 101-2] design did not meet timing - system clock: clk_kernel_01_unbuffered_net; slack: -0.883 ns"
+    vendor.plan(implement={"say": error, "code": 1})
     with pytest.raises(
         StepError, match=r"lower --kernel-mhz; it said: ERROR: \[VPL 101-2\] .* slack: -0.883 ns; the whole log"
     ):
@@ -181,7 +181,7 @@ MET = Timing(0.0, 0.0, 0, 0.0, 0.0, 0)
 
 
 @pytest.mark.parametrize(
-    ("timing", "achieved_mhz", "lower_clock", "said"),
+    ("timing", "achieved_mhz", "lower_clock", "message"),
     [
         (MET, 300.0, False, ""),
         (MET, 299.5, False, ""),  # a step of the clock generator
@@ -208,12 +208,12 @@ MET = Timing(0.0, 0.0, 0, 0.0, 0.0, 0)
         (Timing(0.0, 0.0, 0, -0.02, -0.1, 3), 250.0, True, "misses hold by 0.020 ns in 3 places, which no lower clock mends"),
     ],
 )
-def test_timing_is_met_or_refused(timing: Timing, achieved_mhz: float, lower_clock: bool, said: str) -> None:
-    if not said:
+def test_timing_is_met_or_refused(timing: Timing, achieved_mhz: float, lower_clock: bool, message: str) -> None:
+    if not message:
         return check_timing(Path("x.xclbin"), timing, achieved_mhz, 300, lower_clock=lower_clock)
     with pytest.raises(TimingError) as missed:
         check_timing(Path("x.xclbin"), timing, achieved_mhz, 300, lower_clock=lower_clock)
-    assert said in str(missed.value)
+    assert message in str(missed.value)
     return None
 
 
@@ -231,11 +231,11 @@ def test_a_build_without_its_reports_is_refused(vendor: Vendor, kernel: Kernel, 
     (report,) = built.build.rglob("impl_1_hw_bb_locked_timing_summary_routed.rpt")
     report.rename(report.with_name("impl_1_hw_bb_locked_timing_summary_postroute_physopted.rpt"))
     assert _build(kernel, tools, tmp_path).report == built.report
-    (found,) = built.build.rglob("*physopted.rpt")
-    found.write_text("nothing")
+    (file,) = built.build.rglob("*physopted.rpt")
+    file.write_text("nothing")
     with pytest.raises(ReportError, match="no table that begins with WNS"):
         _build(kernel, tools, tmp_path)
-    found.unlink()
+    file.unlink()
     (built.build / "reports" / "timing.rpt").unlink()
     with pytest.raises(StepError, match="holds none of impl_1_hw_bb_locked_timing_summary_postroute_physopted"):
         _build(kernel, tools, tmp_path)

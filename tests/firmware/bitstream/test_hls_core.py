@@ -229,7 +229,7 @@ def test_vitis_hls_that_was_not_looked_for_is_missing(project: HlsProject, tools
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         (
             "x_in_ap_vld;",
@@ -246,9 +246,11 @@ def test_vitis_hls_that_was_not_looked_for_is_missing(project: HlsProject, tools
         ),
     ],
 )
-def test_a_block_that_is_not_as_expected_is_refused(project: HlsProject, tmp_path: Path, old: str, new: str, said: str) -> None:
+def test_a_block_that_is_not_as_expected_is_refused(
+    project: HlsProject, tmp_path: Path, old: str, new: str, message: str
+) -> None:
     assert old in BLOCK
-    with pytest.raises(StepError, match=said):
+    with pytest.raises(StepError, match=message):
         _wrap(project, tmp_path, BLOCK.replace(old, new))
 
 

@@ -77,7 +77,7 @@ def test_other_weights_are_another_build(filled: Kernel, vendor: Vendor, tools: 
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"),
+    ("fault", "message"),
     [
         ("gone", r"memory file .*bench_bias\.mem of core bench is not there or empty; build the model again"),
         ("empty", r"memory file .*bench_bias\.mem of core bench is not there or empty"),
@@ -86,7 +86,7 @@ def test_other_weights_are_another_build(filled: Kernel, vendor: Vendor, tools: 
     ],
 )
 def test_a_missing_file_is_refused_before_any_tool_is_called(
-    fault: str, said: str, filled: Kernel, vendor: Vendor, tools: Tools, tmp_path: Path
+    fault: str, message: str, filled: Kernel, vendor: Vendor, tools: Tools, tmp_path: Path
 ) -> None:
     core = filled.core
     if fault == "gone":
@@ -97,9 +97,9 @@ def test_a_missing_file_is_refused_before_any_tool_is_called(
         core = replace(core, memories=core.memories[1:])
     else:
         core = replace(core, memories=(core.memories[0], core.memories[1].rename(tmp_path / "bench bias.mem")))
-    with pytest.raises(VendorError, match=said):
+    with pytest.raises(VendorError, match=message):
         check_memories(core)
-    with pytest.raises(VendorError, match=said):
+    with pytest.raises(VendorError, match=message):
         _build(replace(filled, core=core), tools, tmp_path)
     assert vendor.calls() == []
 

@@ -37,10 +37,10 @@ def _calls(record: list[list[str]], command: str) -> list[list[str]]:
 
 def _properties(record: list[list[str]]) -> dict[str, dict[str, str]]:
     """object -> property -> value, from set_property."""
-    found: dict[str, dict[str, str]] = defaultdict(dict)
+    properties: dict[str, dict[str, str]] = defaultdict(dict)
     for name, value, target in _calls(record, "set_property"):
-        found[target][name] = value
-    return found
+        properties[target][name] = value
+    return properties
 
 
 def test_every_port_of_the_kernel_belongs_to_exactly_one_interface(record: list[list[str]]) -> None:
@@ -75,10 +75,10 @@ def test_every_register_stands_where_the_map_has_it(record: list[list[str]]) -> 
     for name, register in zip(names, [one for one in registers.REGISTERS if one.offset != registers.W], strict=True):
         argument = arguments.get(register.offset)
         assert name == (argument.name if argument else vitis.get(register.offset, register.name))
-        found = properties[f"register:{name}"]
-        assert (int(found["address_offset"], 0), int(found["size"])) == (register.offset, 32 * register.words)
-        assert found["access"] == {"RW": "read-write", "R": "read-only"}[register.access]
-        assert found["description"] == register.text
+        described = properties[f"register:{name}"]
+        assert (int(described["address_offset"], 0), int(described["size"])) == (register.offset, 32 * register.words)
+        assert described["access"] == {"RW": "read-write", "R": "read-only"}[register.access]
+        assert described["description"] == register.text
         pointer = properties.get(f"parameter:register:{name}:ASSOCIATED_BUSIF")
         wanted = argument.port if argument and argument.address_qualifier == 1 else None
         assert (pointer or {}).get("value") == wanted
@@ -92,8 +92,8 @@ def test_every_register_stands_where_the_map_has_it(record: list[list[str]]) -> 
 def test_the_weights_pointer_is_a_register_of_kernels_that_have_one() -> None:
     texts = [kernel_tcl(describe_kernel("bench", weights=weights), U250, (), "bench.xo") for weights in (False, True)]
     text = next(register.text for register in registers.REGISTERS if register.offset == registers.W)
-    assert [f"{{{{w}} 0x030 64 read-write {{{text}}} {{m_axi_gmem0}} {{}}}}" in found for found in texts] == [False, True]
-    assert ["0x030" in found for found in texts] == [False, True]
+    assert [f"{{{{w}} 0x030 64 read-write {{{text}}} {{m_axi_gmem0}} {{}}}}" in script for script in texts] == [False, True]
+    assert ["0x030" in script for script in texts] == [False, True]
 
 
 def test_arguments_fill_their_registers_and_fit_the_address_range(record: list[list[str]]) -> None:
@@ -181,12 +181,12 @@ def test_the_data_file_is_tcl_that_substitutes_nothing(tmp_path: Path) -> None:
     text = kernel_tcl(describe_kernel("bench"), U250, ("rtl/[exit 3].sv", 'rtl/$x"y.sv'), "partial/bench.xo")
     (tmp_path / "kernel.tcl").write_text(text)
     (tmp_path / "show.tcl").write_text("source kernel.tcl\nforeach source $sources {puts $source}\n")
-    said = subprocess.run(["tclsh", "show.tcl"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
-    assert said.splitlines() == ["rtl/[exit 3].sv", 'rtl/$x"y.sv']
+    output = subprocess.run(["tclsh", "show.tcl"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert output.splitlines() == ["rtl/[exit 3].sv", 'rtl/$x"y.sv']
 
 
 @pytest.mark.parametrize("script", sorted(HERE.glob("*.tcl")), ids=lambda file: file.name)
 def test_every_script_is_complete_tcl(script: Path, tmp_path: Path) -> None:
     (tmp_path / "complete.tcl").write_text(f"puts [info complete [read [open {{{script}}}]]]\n")
-    said = subprocess.run(["tclsh", "complete.tcl"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
-    assert said == "1\n"
+    output = subprocess.run(["tclsh", "complete.tcl"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert output == "1\n"

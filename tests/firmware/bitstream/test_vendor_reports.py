@@ -50,7 +50,7 @@ def test_a_design_without_paths_has_no_slack_to_miss(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("WNS(ns)", "wns", "no table that begins with WNS"),
         ("0.021 ", "soon  ", "holds no numbers"),
@@ -60,10 +60,10 @@ def test_a_design_without_paths_has_no_slack_to_miss(tmp_path: Path) -> None:
         ("0.021        0.000", "0.021", "no table that begins with WNS"),
     ],
 )
-def test_a_damaged_timing_summary_is_refused(tmp_path: Path, old: str, new: str, said: str) -> None:
+def test_a_damaged_timing_summary_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
     text = (STAND_INS / "timing.rpt").read_text()
     assert old in text
-    with pytest.raises(ReportError, match=said):
+    with pytest.raises(ReportError, match=message):
         read_timing(_file(tmp_path, text.replace(old, new)))
 
 

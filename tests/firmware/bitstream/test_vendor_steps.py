@@ -105,8 +105,8 @@ def test_the_log_holds_everything_and_the_error_the_first_errors(tmp_path: Path)
     script = "for k in 1 2 3 4; do echo ERROR: [X $k] no; done; echo then; exit 1"
     with pytest.raises(StepError) as failure:
         run_step(_step("a", script), tmp_path)
-    said = str(failure.value)
-    assert "it said: ERROR: [X 1] no | ERROR: [X 2] no | ERROR: [X 3] no; the whole log is" in said
+    message = str(failure.value)
+    assert "it said: ERROR: [X 1] no | ERROR: [X 2] no | ERROR: [X 3] no; the whole log is" in message
     log = (tmp_path / "a.log").read_text()
     assert "ERROR: [X 4] no\nthen\n" in log
     assert log.startswith("\n# /bin/sh -c echo a")

@@ -83,10 +83,10 @@ def test_a_shell_that_is_not_installed_is_named_with_those_that_are(vendor: Vend
     shutil.rmtree(vendor.place / "platforms" / U250.vbnv)
     with pytest.raises(MissingVendorError) as refusal:
         _find(vendor)
-    said = str(refusal.value)
-    assert f"{U250.vbnv}.xpfm is in none of {vendor.place}/platforms, /opt/xilinx/platforms" in said
-    assert f"installed: {find_platform('aws_f1', retired_too=True).vbnv}" in said
-    assert "PLATFORM_REPO_PATHS" in said
+    message = str(refusal.value)
+    assert f"{U250.vbnv}.xpfm is in none of {vendor.place}/platforms, /opt/xilinx/platforms" in message
+    assert f"installed: {find_platform('aws_f1', retired_too=True).vbnv}" in message
+    assert "PLATFORM_REPO_PATHS" in message
 
 
 def test_a_full_disk_is_seen_before_the_build(tmp_path: Path) -> None:

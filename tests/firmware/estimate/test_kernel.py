@@ -63,13 +63,13 @@ def mac(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_multiplier_becomes_a_dsp_and_modules_stay_apart(mac: Path) -> None:
-    found = synthesise("mac", [mac])
-    assert found.cells["mac"]["DSP48E2"] == 1
-    assert found.cells["mac"]["FDRE"] >= 8
-    assert found.cells["mac"]["square"] == 2
-    assert found.cpu_seconds > 0
-    assert ".subckt DSP48E2" in found.netlist()
-    assert synthesise("mac", [mac]).directory == found.directory
+    synthesis = synthesise("mac", [mac])
+    assert synthesis.cells["mac"]["DSP48E2"] == 1
+    assert synthesis.cells["mac"]["FDRE"] >= 8
+    assert synthesis.cells["mac"]["square"] == 2
+    assert synthesis.cpu_seconds > 0
+    assert ".subckt DSP48E2" in synthesis.netlist()
+    assert synthesise("mac", [mac]).directory == synthesis.directory
 
 
 def test_a_module_given_as_ports_alone_counts_elsewhere(mac: Path, tmp_path: Path) -> None:
@@ -77,9 +77,9 @@ def test_a_module_given_as_ports_alone_counts_elsewhere(mac: Path, tmp_path: Pat
     around.write_text(
         "module around (input wire [3:0] a, output wire [7:0] y);\n  square u_square (.a(a), .y(y));\nendmodule\n"
     )
-    found = synthesise("around", [around], [ports("square", [mac])])
-    assert found.cells["around"] == {"square": 1}
-    assert "square" not in found.cells
+    synthesis = synthesise("around", [around], [ports("square", [mac])])
+    assert synthesis.cells["around"] == {"square": 1}
+    assert "square" not in synthesis.cells
 
 
 def test_a_core_is_counted_and_timed_inside_its_shell(mac: Path, tmp_path: Path) -> None:
@@ -91,12 +91,12 @@ def test_a_core_is_counted_and_timed_inside_its_shell(mac: Path, tmp_path: Path)
         "  always_ff @(posedge clk) y <= inner;\n"
         "  mac u_mac (.clk(clk), .a(x[15:0]), .b(x[31:16]), .s(x[7:0]), .p(inner[31:0]), .q(inner[39:32]));\nendmodule\n"
     )
-    found = estimate(Kernel("around", "around", (mac, shell), (), core))
-    assert {path: module.count for path, module in found.top.walk()} == {
+    report = estimate(Kernel("around", "around", (mac, shell), (), core))
+    assert {path: module.count for path, module in report.top.walk()} == {
         "around": 1, "around/mac": 1, "around/mac/square": 2,
     }  # fmt: skip
-    assert (found.top.own.ff, found.top.total.dsp) == (40, 1)
-    assert any(path.end.startswith("mac.") for path in found.paths)
+    assert (report.top.own.ff, report.top.total.dsp) == (40, 1)
+    assert any(path.end.startswith("mac.") for path in report.paths)
 
 
 def test_a_core_too_large_for_yosys_counts_as_its_adders_say_and_is_not_read(tmp_path: Path) -> None:
@@ -110,12 +110,12 @@ def test_a_core_too_large_for_yosys_counts_as_its_adders_say_and_is_not_read(tmp
         f"module around (input wire clk, rst_n, output logic q, s);\n  wire y;\n"
         f"  always_ff @(posedge clk) begin q <= s ^ y; s <= q; end\n  huge u_huge ({ports}, .m_axis_y_tvalid(y));\nendmodule\n"
     )
-    found = estimate(Kernel("around", "around", (unread, shell), (), core))
-    inside = dict(found.top.walk())["around/huge"]
+    report = estimate(Kernel("around", "around", (unread, shell), (), core))
+    inside = dict(report.top.walk())["around/huge"]
     assert inside.total == Amounts(lut=MAPPED_LUTS + 1, ff=77)
-    assert "huge is too large for Yosys (over 150,000 LUTs)" in found.lines(U250)[3]
-    assert found.paths, "those of the shell are still there"
-    assert not any("huge" in path.end for path in found.paths)
+    assert "huge is too large for Yosys (over 150,000 LUTs)" in report.lines(U250)[3]
+    assert report.paths, "those of the shell are still there"
+    assert not any("huge" in path.end for path in report.paths)
 
 
 def test_rtl_that_yosys_refuses_is_an_error_with_its_words(tmp_path: Path) -> None:
@@ -254,8 +254,8 @@ def test_each_module_says_its_own_longest_path_once() -> None:
         ff("c", "n1", "u_a.gen[1].a_q"),
         ff("d", "u_b.b_q", "u_c.d_q"),
     ]
-    found = [(path.luts, path.end) for path in longest_paths(cells)]
-    assert found == [(1, "u_b.b_q"), (1, "u_a.gen[1].a_q"), (0, "u_c.d_q")]
+    paths = [(path.luts, path.end) for path in longest_paths(cells)]
+    assert paths == [(1, "u_b.b_q"), (1, "u_a.gen[1].a_q"), (0, "u_c.d_q")]
     assert len(longest_paths(cells, most=2)) == 2
 
 

@@ -20,18 +20,18 @@ def facile(platform: str = "u250", **options: float) -> CardRate:
 
 
 def test_the_network_limits_facile_and_the_other_limits_stand_beside_it() -> None:
-    found = facile()
-    assert {limit.part: (round(limit.events_per_s), limit.basis) for limit in found.limits} == {
+    rate = facile()
+    assert {limit.part: (round(limit.events_per_s), limit.basis) for limit in rate.limits} == {
         "network": (2_713, "assumed"),
         "memory bank": (6_908, "measured"),
         "PCIe to the card": (8_073, "measured"),
         "kernel": (16_659, "assumed"),
         "PCIe from the card": (185_938, "measured"),
     }
-    assert "7,895 at its peak of 19.2" in str(found.limits[1])
-    assert (found.binding.part, round(found.events_per_s)) == ("network", 2_713)
-    assert found.lines()[0] == "2,713 events/s on one u250, limited by the network: a prediction"
-    assert found.as_data()["limited_by"] == "network"
+    assert "7,895 at its peak of 19.2" in str(rate.limits[1])
+    assert (rate.binding.part, round(rate.events_per_s)) == ("network", 2_713)
+    assert rate.lines()[0] == "2,713 events/s on one u250, limited by the network: a prediction"
+    assert rate.as_data()["limited_by"] == "network"
 
 
 @pytest.mark.parametrize(
@@ -44,17 +44,17 @@ def test_the_network_limits_facile_and_the_other_limits_stand_beside_it() -> Non
     ],
 )
 def test_the_part_that_limits_is_the_least_of_them(options: dict[str, float], part: str, events_per_s: int) -> None:
-    found = facile(**options)
-    assert (found.binding.part, round(found.events_per_s)) == (part, events_per_s)
+    rate = facile(**options)
+    assert (rate.binding.part, round(rate.events_per_s)) == (part, events_per_s)
 
 
 @pytest.mark.parametrize("platform", PLATFORMS.values(), ids=lambda platform: platform.name)
 def test_every_card_has_a_rate_whatever_the_units(platform: Platform) -> None:
     for units in (1, 2, most_units(platform), 1000):
-        found = card_rate(platform, CLOCKS, BYTES, units=units)
-        assert list(found.limits) == sorted(found.limits, key=lambda limit: limit.events_per_s)
-        assert found.of("kernel") == pytest.approx(units * platform.kernel_clock_mhz * 1e6 / CLOCKS)
-        assert not any(limit.measured for limit in found.limits if limit.part in ("kernel", "network"))
+        rate = card_rate(platform, CLOCKS, BYTES, units=units)
+        assert list(rate.limits) == sorted(rate.limits, key=lambda limit: limit.events_per_s)
+        assert rate.of("kernel") == pytest.approx(units * platform.kernel_clock_mhz * 1e6 / CLOCKS)
+        assert not any(limit.measured for limit in rate.limits if limit.part in ("kernel", "network"))
 
 
 def test_a_rate_is_assumed_where_the_cards_file_says_that_nobody_has_confirmed_it() -> None:

@@ -55,19 +55,19 @@ def test_a_small_stage_is_mapped_as_it_is() -> None:
 
 
 def test_a_large_stage_is_scaled_from_four_that_keep_its_clocks() -> None:
-    found = samples(placed("rf_mac", N_IN=128, N_OUT=60, P=32, Q=6))
-    shapes = [tuple(one.number(name) for name in ("P", "Q", "N_IN", "N_OUT")) for one, _ in found]
+    parts = samples(placed("rf_mac", N_IN=128, N_OUT=60, P=32, Q=6))
+    shapes = [tuple(one.number(name) for name in ("P", "Q", "N_IN", "N_OUT")) for one, _ in parts]
     assert shapes == [(4, 1, 16, 10), (8, 1, 32, 10), (4, 2, 16, 20), (8, 2, 32, 20)]
-    assert sum(weight for _, weight in found) == pytest.approx(1)
-    assert sum(weight * p * q for (_, weight), (p, q, *_) in zip(found, shapes, strict=True) if p and q) == pytest.approx(
+    assert sum(weight for _, weight in parts) == pytest.approx(1)
+    assert sum(weight * p * q for (_, weight), (p, q, *_) in zip(parts, shapes, strict=True) if p and q) == pytest.approx(
         32 * 6
     )
 
 
 def test_scaling_is_a_straight_line() -> None:
     one, two = (Module("m", n, Amounts(lut=10 + 3 * n, dsp=n), (Module("c", n, Amounts(ff=n)),)) for n in (1, 2))
-    made = scaled([(one, -8.0), (two, 9.0)])
-    assert (made.count, made.own, made.total) == (10, Amounts(lut=40, dsp=10), Amounts(lut=40, ff=10, dsp=10))
+    sum_ = scaled([(one, -8.0), (two, 9.0)])
+    assert (sum_.count, sum_.own, sum_.total) == (10, Amounts(lut=40, dsp=10), Amounts(lut=40, ff=10, dsp=10))
 
 
 def test_a_memory_with_contents_is_never_ultraram(tmp_path: Path) -> None:
@@ -88,9 +88,9 @@ def test_a_memory_with_contents_is_never_ultraram(tmp_path: Path) -> None:
 def test_weights_that_are_loaded_at_run_time_are_ultraram_by_their_shape() -> None:
     shapes = {(72, 4096): 1, (144, 5000): 4, (1152, 300): 16}
     stages = {shape: placed("rf_weights", WIDTH=shape[0], DEPTH=shape[1], LOAD_WIDTH=512) for shape in shapes}
-    made = synthesise_stages(stages.values(), MODULES)
-    assert {shape: made[stage].module.total.uram for shape, stage in stages.items()} == shapes
-    assert all(not made[stage].roms for stage in stages.values())
+    mapped = synthesise_stages(stages.values(), MODULES)
+    assert {shape: mapped[stage].module.total.uram for shape, stage in stages.items()} == shapes
+    assert all(not mapped[stage].roms for stage in stages.values())
 
 
 def test_wide_weights_are_scaled_by_their_width() -> None:
@@ -144,8 +144,8 @@ def mapped() -> dict[str, StageSynthesis]:
 
 @pytest.mark.timeout(1800)  # a minute of Yosys when nothing is kept yet
 def test_a_multiplier_is_one_dsp(mapped: dict[str, StageSynthesis]) -> None:
-    found = {name: stage.module.own.dsp for name, stage in mapped.items() if name.startswith(("mac", "depthwise"))}
-    assert found == {"mac 18 x 16": 8, "mac 8 x 8": 8, "mac 27 x 18": 1, "depthwise": 3}
+    dsps = {name: stage.module.own.dsp for name, stage in mapped.items() if name.startswith(("mac", "depthwise"))}
+    assert dsps == {"mac 18 x 16": 8, "mac 8 x 8": 8, "mac 27 x 18": 1, "depthwise": 3}
 
 
 @pytest.mark.timeout(1800)
@@ -153,11 +153,11 @@ def test_no_logic_inside_a_stage_is_longer_than_a_clock_of_300_mhz(mapped: dict[
     """By the house's rule of thumb (firmware/estimate/logic_path.py); the figures stand in the message, longest first."""
     budget_ns = 1000 / find_platform("u250").kernel_clock_mhz
     worst = {name: longest_paths(parse_blif(stage.netlist()), most=1)[0] for name, stage in mapped.items()}
-    said = [
+    lines = [
         f"{path.estimated_ns:.2f} ns, {path.luts} LUTs {path.carries} carry, {name}: {path.start} -> {path.end}"
         for name, path in sorted(worst.items(), key=lambda pair: -pair[1].estimated_ns)
     ]
-    assert all(path.estimated_ns <= budget_ns for path in worst.values()), "\n".join(said)
+    assert all(path.estimated_ns <= budget_ns for path in worst.values()), "\n".join(lines)
 
 
 _PACKED = """\
@@ -204,13 +204,13 @@ def test_a_core_is_its_stages_and_what_joins_them(tmp_path: Path) -> None:
     for file in core.memories:
         file.unlink()  # nothing reads them
 
-    found = synthesise_rf_core(core)
-    assert {path: module.count for path, module in found.module.walk()} == {
+    synthesis = synthesise_rf_core(core)
+    assert {path: module.count for path, module in synthesis.module.walk()} == {
         "tiny_core": 1, "tiny_core/axis_fifo": 1, "tiny_core/rf_lanes": 2, "tiny_core/rf_mac": 1, "tiny_core/rf_mac/rf_rom": 2,
     }  # fmt: skip
-    assert found.module.total.dsp == figures["dsp48e2"] == figures["multipliers"] == 2
-    assert found.notes == ("1 of 4 stages are scaled from fewer multipliers or lanes, in a straight line",)
-    nets = {net for cell in found.cells({"clk": "outer_clk"}) for net in cell.ports.values()}
+    assert synthesis.module.total.dsp == figures["dsp48e2"] == figures["multipliers"] == 2
+    assert synthesis.notes == ("1 of 4 stages are scaled from fewer multipliers or lanes, in a straight line",)
+    nets = {net for cell in synthesis.cells({"clk": "outer_clk"}) for net in cell.ports.values()}
     assert "outer_clk" in nets
     assert "tiny_core.u_d.u_rf_mac_engine.address_q[0]" in nets
     box = core_ports(core)

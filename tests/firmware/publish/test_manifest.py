@@ -74,11 +74,11 @@ def test_weights_where_the_kernel_takes_none_or_none_where_it_does_are_refused()
     with pytest.raises(ManifestMismatchError, match=r"weights_bytes is 64, but the xclbin's kernel takes none \(it has no"):
         check(replace(MANIFEST, weights_bytes=64, weights_sha256="0" * 64), XCLBIN)
     xclbin = assemble_xclbin("facile", Target.HW_EMU, find_platform("u250"), b"simulator", compute_units=2, weights=True)
-    found = replace(MANIFEST, uuid=Xclbin.parse(xclbin).uuid, sha256=hashlib.sha256(xclbin).hexdigest())
+    manifest = replace(MANIFEST, uuid=Xclbin.parse(xclbin).uuid, sha256=hashlib.sha256(xclbin).hexdigest())
     with pytest.raises(
         ManifestMismatchError, match=r"weights_bytes is 0, but the xclbin's kernel takes weights \(its argument w"
     ):
-        check(found, xclbin)
+        check(manifest, xclbin)
 
 
 def test_one_scale_for_all_of_a_large_tensor_takes_no_room_and_none_is_taken_for_it_unseen() -> None:
@@ -97,7 +97,7 @@ def test_a_manifest_of_these_bytes_is_accepted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "said"),
+    ("field", "value", "message"),
     [
         ("target", Target.SW_EMU, "target is 'sw_emu', but the xclbin has 'hw_emu'"),
         ("platform", "u55c", "platform is 'xilinx_u55c.*, but the xclbin has 'xilinx_u250"),
@@ -107,8 +107,8 @@ def test_a_manifest_of_these_bytes_is_accepted() -> None:
         ("sha256", "0" * 64, "sha256 is '0000"),
     ],
 )
-def test_a_manifest_of_another_xclbin_is_refused_by_field(field: str, value: Any, said: str) -> None:
-    with pytest.raises(ManifestMismatchError, match=f"manifest of model 'facile': {said}.*publish the model again"):
+def test_a_manifest_of_another_xclbin_is_refused_by_field(field: str, value: Any, message: str) -> None:
+    with pytest.raises(ManifestMismatchError, match=f"manifest of model 'facile': {message}.*publish the model again"):
         check(replace(MANIFEST, **{field: value}), XCLBIN)
 
 
