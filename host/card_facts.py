@@ -74,66 +74,66 @@ def driver_version(root: Path = sysfs.SYSFS) -> str | None:
 
 def read_facts(address: str, root: Path = sysfs.SYSFS) -> CardFacts:
     """The card at that PCI address. Never raises: what cannot be read is absent."""
-    card = sysfs.card_directory(address, root)
-    if card is None:
+    directory = sysfs.card_directory(address, root)
+    if directory is None:
         return CardFacts(address, present=False)
-    used_bytes, buffers = _memory(card)
+    used_bytes, buffers = _memory(directory)
     return CardFacts(
         address,
-        ready=sysfs.is_ready(card),
-        offline=bool(sysfs.number(card / "dev_offline", card)),
-        platform=_platform(card),
-        interface_uuids=_uuids(card, "interface_uuids"),
-        xclbin_uuids=_uuids(card, "xclbinuuid"),
-        compute_units=_compute_units(card),
-        clocks_mhz=_clocks(card),
-        process_ids=_processes(card),
+        ready=sysfs.is_ready(directory),
+        offline=bool(sysfs.number(directory / "dev_offline", directory)),
+        platform=_platform(directory),
+        interface_uuids=_uuids(directory, "interface_uuids"),
+        xclbin_uuids=_uuids(directory, "xclbinuuid"),
+        compute_units=_compute_units(directory),
+        clocks_mhz=_clocks(directory),
+        process_ids=_processes(directory),
         memory_used_bytes=used_bytes,
         buffers=buffers,
-        pcie_generation=sysfs.number(card / "link_speed", card),
-        pcie_lanes=sysfs.number(card / "link_width", card),
+        pcie_generation=sysfs.number(directory / "link_speed", directory),
+        pcie_lanes=sysfs.number(directory / "link_width", directory),
     )
 
 
-def _lines(card: Path, name: str) -> list[str]:
-    page = sysfs.text(card / name, card, sysfs.PAGE_BYTES) or ""
+def _lines(directory: Path, name: str) -> list[str]:
+    page = sysfs.text(directory / name, directory, sysfs.PAGE_BYTES) or ""
     return [line.strip(" \t\0") for line in page.splitlines()]
 
 
-def _platform(card: Path) -> str | None:
-    platforms = (sysfs.text(rom / "VBNV", card) or "" for rom in sysfs.below(card, "", "rom"))
+def _platform(directory: Path) -> str | None:
+    platforms = (sysfs.text(rom / "VBNV", directory) or "" for rom in sysfs.below(directory, "", "rom"))
     return next((name for name in platforms if _PLATFORM.fullmatch(name)), None)
 
 
-def _uuids(card: Path, name: str) -> tuple[str, ...]:
-    lines = (line.lower().replace("-", "") for line in _lines(card, name))
+def _uuids(directory: Path, name: str) -> tuple[str, ...]:
+    lines = (line.lower().replace("-", "") for line in _lines(directory, name))
     return tuple(uuid for uuid in lines if _UUID.fullmatch(uuid) and uuid.strip("0"))
 
 
-def _compute_units(card: Path) -> tuple[UnitFacts, ...]:
-    matches = map(_UNIT.fullmatch, _lines(card, "kds_custat_raw"))
+def _compute_units(directory: Path) -> tuple[UnitFacts, ...]:
+    matches = map(_UNIT.fullmatch, _lines(directory, "kds_custat_raw"))
     return tuple(UnitFacts(match[1], match[2], int(match[5])) for match in matches if match)
 
 
-def _clocks(card: Path) -> Mapping[str, int]:
-    for icap in sysfs.below(card, "", "icap"):
-        lines = (sysfs.text(icap / "clock_freqs", card, sysfs.PAGE_BYTES) or "").split()
+def _clocks(directory: Path) -> Mapping[str, int]:
+    for icap in sysfs.below(directory, "", "icap"):
+        lines = (sysfs.text(icap / "clock_freqs", directory, sysfs.PAGE_BYTES) or "").split()
         values = {name: int(line) for name, line in zip(_CLOCKS, lines, strict=False) if line.isdecimal() and len(line) <= 4}
         if clocks := {name: mhz for name, mhz in values.items() if 0 < mhz <= _MOST_MHZ}:
             return clocks
     return MappingProxyType({})
 
 
-def _processes(card: Path) -> tuple[int, ...]:
-    lines = _lines(card, "kdsstat")
+def _processes(directory: Path) -> tuple[int, ...]:
+    lines = _lines(directory, "kdsstat")
     after = lines[lines.index("client pid:") + 1 :] if "client pid:" in lines else []
     return tuple(sorted({int(line) for line in after if _PROCESS.fullmatch(line)}))
 
 
-def _memory(card: Path) -> tuple[int | None, int | None]:
+def _memory(directory: Path) -> tuple[int | None, int | None]:
     """Bytes and buffers in use on all banks."""
     banks: list[tuple[int, int]] = []
-    for line in _lines(card, "memstat_raw"):
+    for line in _lines(directory, "memstat_raw"):
         match = _BANK.fullmatch(line)
         if match is None:  # here the driver begins to count the same buffers by their kinds
             break

@@ -147,17 +147,17 @@ class ModelInstance:
         with ExitStack() as opened:
             self.slots = tuple(_slot(opened, unit, starting, slot_rows, row_bytes, weights) for _ in range(slots))
             self._closing = opened.pop_all()
-        self._busy_at_load = self._last_busy = _busy_cycles(unit)
+        self._busy_at_load = self._last_busy = _busy_clocks(unit)
 
     @property
     def in_service(self) -> bool:
         return self._unit.in_service and not self._unit.closed
 
-    def busy_cycles(self) -> int:
+    def busy_clocks(self) -> int:
         """Kernel clocks with a run in flight since load. The last figure known once the unit is out of service; 0 where
         the card does not let registers be read. Any thread may ask."""
         if self.in_service:
-            self._last_busy = _busy_cycles(self._unit)
+            self._last_busy = _busy_clocks(self._unit)
         return self._last_busy - self._busy_at_load
 
     def close(self) -> None:
@@ -200,7 +200,7 @@ def _slot(
     return slot
 
 
-def _busy_cycles(unit: ComputeUnit) -> int:
+def _busy_clocks(unit: ComputeUnit) -> int:
     """The 64-bit counter: the high word is read again until it did not change under the low one."""
     try:
         high = unit.read_register(BUSY_CYCLES + 4)

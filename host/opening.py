@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An xclbin -> the driver of its platform, and a Device on it. A third driver (driver.py) is chosen here, in driver_for."""
+"""An xclbin -> the driver of its platform, and a Device on it.
+
+A third driver (driver.py) is chosen here, in choose_driver: by the Flow of the platform that the xclbin is for.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +29,10 @@ def open_device(xclbin: Path, index: int = 0) -> Device:
     XclbinMismatchError (another shell, or another xclbin got loaded) or ComputeUnitOutOfServiceError (a run hangs on it).
     """
     contents = Xclbin.read(xclbin)
-    return Device(driver_for(contents), contents, xclbin, index)
+    return Device(choose_driver(contents), contents, xclbin, index)
 
 
-def driver_for(contents: Xclbin) -> Driver:
+def choose_driver(contents: Xclbin) -> Driver:
     """The driver of a card with this container on it: registers where the platform has no XRT, else XRT or its emulation.
 
     Raises LibraryNotFoundError.

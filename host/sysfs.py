@@ -42,10 +42,10 @@ def is_ready(entry: Path) -> bool:
         return False
 
 
-def below(card: Path, folder: str, prefix: str) -> list[Path]:
+def below(directory: Path, folder: str, prefix: str) -> list[Path]:
     """The card's directories of such names, none of them outside of it."""
-    entries = sorted(name for name in names(card / folder) if name.startswith(prefix))
-    return [path for name in entries if (path := resolved(card / folder / name, card)) is not None]
+    entries = sorted(name for name in names(directory / folder) if name.startswith(prefix))
+    return [path for name in entries if (path := resolved(directory / folder / name, directory)) is not None]
 
 
 def names(directory: Path) -> list[str]:

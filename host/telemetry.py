@@ -68,18 +68,18 @@ def card_index(address: str, sysfs: Path = SYSFS) -> int | None:
 
 def read_telemetry(address: str, sysfs: Path = SYSFS) -> Telemetry:
     """The card at that PCI address. Takes as long as its driver does; never raises: what cannot be read is absent."""
-    card = card_directory(address, sysfs)
-    if card is None:
+    directory = card_directory(address, sysfs)
+    if directory is None:
         return NOTHING
-    monitors = below(card, "hwmon", "hwmon")
-    microblazes = below(card, "", "xmc.")
-    temperatures = _first(_hwmon_temperatures(path, card) for path in monitors) or _first(
-        _xmc_temperatures(path, card) for path in microblazes
+    monitors = below(directory, "hwmon", "hwmon")
+    microblazes = below(directory, "", "xmc.")
+    temperatures = _first(_hwmon_temperatures(path, directory) for path in monitors) or _first(
+        _xmc_temperatures(path, directory) for path in microblazes
     )
-    power = [_watts(path / "power1_input", card) for path in monitors] + [
-        _watts(path / "xmc_power", card) for path in microblazes
+    power = [_watts(path / "power1_input", directory) for path in monitors] + [
+        _watts(path / "xmc_power", directory) for path in microblazes
     ]
-    limits = [_power_limit(path, card) for path in microblazes]
+    limits = [_power_limit(path, directory) for path in microblazes]
     return Telemetry(
         temperatures or {},
         next((value for value in power if value is not None), None),
@@ -130,19 +130,19 @@ def _first(readings: Iterator[dict[str, float]]) -> dict[str, float] | None:
     return next((temperatures for temperatures in readings if temperatures), None)
 
 
-def _hwmon_temperatures(monitor: Path, card: Path) -> dict[str, float]:
+def _hwmon_temperatures(monitor: Path, directory: Path) -> dict[str, float]:
     temperatures: dict[str, float] = {}
     for match in filter(None, map(_INPUT.fullmatch, sorted(names(monitor)))):
-        label = text(monitor / f"temp{match[1]}_label", card) or f"temp{match[1]}"
+        label = text(monitor / f"temp{match[1]}_label", directory) or f"temp{match[1]}"
         sensor = _LABEL.sub("_", label).strip("_").lower()[:32].removesuffix("_temp")
-        celsius = _celsius(number(monitor / match[0], card), 1000)
+        celsius = _celsius(number(monitor / match[0], directory), 1000)
         if sensor and celsius is not None and not sensor.startswith(_SETTINGS):
             temperatures.setdefault(sensor, celsius)
     return temperatures
 
 
-def _xmc_temperatures(microblaze: Path, card: Path) -> dict[str, float]:
-    temperatures = {sensor: _celsius(number(microblaze / file, card), 1) for file, sensor in _XMC_TEMPERATURES.items()}
+def _xmc_temperatures(microblaze: Path, directory: Path) -> dict[str, float]:
+    temperatures = {sensor: _celsius(number(microblaze / file, directory), 1) for file, sensor in _XMC_TEMPERATURES.items()}
     return {sensor: celsius for sensor, celsius in temperatures.items() if celsius is not None}
 
 
@@ -150,11 +150,11 @@ def _celsius(value: int | None, per_degree: int) -> float | None:
     return value / per_degree if value and _LEAST_C <= value / per_degree <= _MOST_C else None
 
 
-def _watts(path: Path, card: Path) -> float | None:
-    value = number(path, card)
+def _watts(path: Path, directory: Path) -> float | None:
+    value = number(path, directory)
     return value / 1e6 if value and 0 < value / 1e6 <= _MOST_W else None
 
 
-def _power_limit(microblaze: Path, card: Path) -> float | None:
-    level = number(microblaze / "max_power", card)
+def _power_limit(microblaze: Path, directory: Path) -> float | None:
+    level = number(microblaze / "max_power", directory)
     return _POWER_LEVELS_W[level] if level is not None and 0 <= level < len(_POWER_LEVELS_W) else None

@@ -3,6 +3,9 @@
 
 Layouts: XRT's xrt/detail/xclbin.h (mem_topology, ip_layout, connectivity, clock_freq_topology), little endian. Every
 decoder takes the whole payload of a section and raises XclbinError when it is shorter than its own count says.
+
+One more section: its number in Kind, a dataclass of an entry with decode_ and encode_ functions here, a property of Xclbin
+(container.py) that decodes it, and its payload among the sections of assemble_xclbin (assemble.py).
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.host import opening
 from hypersonic.host.errors import DeviceNotFoundError, LibraryNotFoundError
 from hypersonic.host.f2.driver import F2Driver
-from hypersonic.host.opening import driver_for, open_device
+from hypersonic.host.opening import choose_driver, open_device
 from hypersonic.host.xrt import Library
 
 if TYPE_CHECKING:
@@ -41,10 +41,10 @@ def test_a_container_for_f2_is_opened_without_xrt(built: Built) -> None:
 def test_platform_and_target_pick_the_driver(built: Built) -> None:
     f2, u250 = find_platform("aws_f2"), find_platform("u250")
     card = Xclbin.parse(assemble_f2_xclbin(built.design, Target.HW, f2, b"agfi-0123456789abcdef0"))
-    assert isinstance(driver_for(card), F2Driver)
-    assert isinstance(driver_for(Xclbin.read(built.xclbin)), F2Driver)
+    assert isinstance(choose_driver(card), F2Driver)
+    assert isinstance(choose_driver(Xclbin.read(built.xclbin)), F2Driver)
     for platform, target in ((f2, Target.SW_EMU), (u250, Target.HW_EMU)):
-        assert isinstance(driver_for(Xclbin.parse(assemble_xclbin("bench", target, platform, b"image"))), Library)
+        assert isinstance(choose_driver(Xclbin.parse(assemble_xclbin("bench", target, platform, b"image"))), Library)
 
 
 def test_a_machine_without_f2_cards_says_so(built: Built, tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_a_machine_without_f2_cards_says_so(built: Built, tmp_path: Path) -> Non
 def test_a_machine_without_the_simulator_says_so(built: Built, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opening, "F2_EMULATION", "hypersonic.sim.none")
     with pytest.raises(LibraryNotFoundError, match="the simulated F2 card cannot be made"):
-        driver_for(Xclbin.read(built.xclbin))
+        choose_driver(Xclbin.read(built.xclbin))
 
 
 def test_the_server_serves_a_model_on_the_simulated_f2_card(built: Built, tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def test_all_compute_units_work_side_by_side(device: Device, build: Build) -> No
     for thread in threads:
         thread.join()
     assert failures == []
-    assert [instance.busy_cycles() for instance in instances] == [20 * 3 * 256] * 2
+    assert [instance.busy_clocks() for instance in instances] == [20 * 3 * 256] * 2
 
 
 def test_each_slot_may_be_used_by_a_thread_of_its_own(device: Device, build: Build) -> None:
@@ -104,7 +104,7 @@ def test_each_slot_may_be_used_by_a_thread_of_its_own(device: Device, build: Bui
     with ThreadPoolExecutor(4) as pool:
         done = [pool.submit(work, slot, number) for number, slot in enumerate(instance.slots)]
         assert [future.result() for future in done] == [[]] * 4
-    assert instance.busy_cycles() == 4 * 25 * 256
+    assert instance.busy_clocks() == 4 * 25 * 256
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -130,13 +130,13 @@ def test_the_times_of_a_run_are_in_order(device: Device, build: Build) -> None:
     assert before <= times.start_ns <= times.launched_ns <= times.done_ns <= times.end_ns <= time.monotonic_ns()
 
 
-def test_busy_cycles_count_from_load(device: Device, build: Build) -> None:
+def test_busy_clocks_count_from_load(device: Device, build: Build) -> None:
     instance = _open(device, build)[0]
     instance.slots[0].start(100)
     instance.slots[0].finish(5000)
-    assert instance.busy_cycles() == 100
+    assert instance.busy_clocks() == 100
     instance.close()
-    assert _open(device, build)[0].busy_cycles() == 0
+    assert _open(device, build)[0].busy_clocks() == 0
 
 
 @pytest.mark.parametrize("rows", [-1, 257])
@@ -173,7 +173,7 @@ def test_a_compute_unit_that_hangs_goes_out_of_service_and_the_other_goes_on(bui
         for slot in bad.slots:
             with pytest.raises(ComputeUnitOutOfServiceError, match="reset the card"):
                 slot.finish(60)
-        assert bad.busy_cycles() == 0
+        assert bad.busy_clocks() == 0
         y = _fill(good.slots[0], 1)
         good.slots[0].start(256)
         good.slots[0].finish(5000)

@@ -54,7 +54,7 @@ with open_device(path) as device:
     print(json.dumps({
         "uuid": device.uuid, "units": [unit.name for unit in units],
         "groups": [[unit.group_id(0), unit.group_id(1)] for unit in units],
-        "busy": [instance.busy_cycles() for instance in instances], "in_order": times == sorted(times),
+        "busy": [instance.busy_clocks() for instance in instances], "in_order": times == sorted(times),
     }))
 """
 

@@ -173,7 +173,7 @@ class FpgaInstance:
         return self._instance.in_service
 
     def busy_cycles(self) -> int:
-        return self._busy_before + self._instance.busy_cycles()
+        return self._busy_before + self._instance.busy_clocks()
 
     def revive(self) -> bool:
         """Back once the card was reset, or is plugged in again; never where nobody can tell whether it still hangs."""
