@@ -21,9 +21,9 @@ from hypersonic.hls.frontend.description import (
     find_model,
     read_description,
 )
+from hypersonic.hls.frontend.zoo_weights import sources_of
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.sources import sources_hash
-from hypersonic.hls.zoo_models import sources_of
 
 
 class ConversionFailedError(RuntimeError):

@@ -24,7 +24,7 @@ hls4ml:                             # laid over config_from_keras_model(granular
   Model: {Precision: {default: "ap_fixed<18,8>"}, Strategy: distributed_arithmetic}
   LayerName: {dense_1: {Precision: {accum: "ap_fixed<32,12>"}}}
   IOType: io_parallel               # default; io_stream for images
-network: package.module:function    # of a zoo folder without a .h5: writes it to the path it is given (hls/zoo_models.py)
+network: package.module:function    # of a zoo folder without a .h5: writes it to the path it is given (frontend/zoo_weights.py)
 gate:
   rows: package.module:function     # () -> (rows, n_in) float32, as on the wire; a sequence of them for several inputs
   tolerance: 0.05                   # greatest |csim - Keras| of any output, in its units on the wire; or one by name for each
@@ -43,12 +43,12 @@ import yaml
 
 from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.fixed import FixedPoint, PrecisionError
+from hypersonic.hls.frontend.zoo_weights import made_model
 from hypersonic.hls.keywords import KEYWORDS
 from hypersonic.hls.project import is_identifier
 from hypersonic.hls.row import MAX_TENSORS
 from hypersonic.hls.sources import source_files
 from hypersonic.hls.spec import DATATYPES
-from hypersonic.hls.zoo_models import made_model
 
 SUFFIXES = (".h5", ".keras", ".onnx")
 ZOO = Path(__file__).resolve().parents[1] / "zoo"

@@ -25,7 +25,7 @@ from hypersonic.hls.cache import cached
 from hypersonic.hls.core import Core
 from hypersonic.hls.csim.compiled import Csim, compile_csim
 from hypersonic.hls.frontend.description import find_model
-from hypersonic.hls.predict import trained_predict
+from hypersonic.hls.frontend.predict import trained_predict
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.row import Row
 from hypersonic.hls.rtl_sim import RtlCore

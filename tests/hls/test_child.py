@@ -13,10 +13,10 @@ import pytest
 
 from hypersonic import cli
 from hypersonic.commands.run import served
-from hypersonic.hls import zoo_models
 from hypersonic.hls.child import python_argv, python_environment
 from hypersonic.hls.errors import ConversionError
-from hypersonic.hls.predict import trained_predict
+from hypersonic.hls.frontend import zoo_weights
+from hypersonic.hls.frontend.predict import trained_predict
 from tests.planted import plant, ran
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,7 +65,7 @@ def test_no_other_child_of_the_compiler_side_runs_a_file_of_the_working_director
     with pytest.raises(ConversionError, match=r"gives no predictions: .* holds no Keras 2 or QKeras model"):
         trained_predict(planted / "model.h5", [np.zeros((1, 4), np.float32)])
     with pytest.raises(ConversionError, match=r"wrote no m.h5: .* expected module:function"):
-        zoo_models._make("hypersonic.hls.zoo.task:task_of", tmp_path / "m.h5")
+        zoo_weights._make("hypersonic.hls.zoo.task:task_of", tmp_path / "m.h5")
     assert cli.main(["train", "resnet8", "--help"]) == 0
     assert "resnet8" in capfd.readouterr().out
     assert not ran(planted)

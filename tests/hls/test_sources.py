@@ -16,9 +16,9 @@ import yaml
 from hypersonic.firmware import platform
 from hypersonic.firmware.formal import prove
 from hypersonic.firmware.kernel import write as kernel
-from hypersonic.hls import build, zoo_models
+from hypersonic.hls import build
 from hypersonic.hls.cache import content_hash
-from hypersonic.hls.frontend import description
+from hypersonic.hls.frontend import description, zoo_weights
 from hypersonic.hls.rf import modules
 from hypersonic.hls.sources import NoSourcesError, sources_hash
 from hypersonic.hls.zoo.task import tasks
@@ -101,7 +101,7 @@ def test_a_process_reads_the_sources_once(tmp_path: Path) -> None:
 FOLDERS: dict[str, tuple[object, str, Callable[[], object]]] = {
     "models": (description, "ZOO", lambda: description.find_model("nobody")),
     "tasks": (description, "ZOO", tasks),
-    "networks": (zoo_models, "_ROOM", lambda: zoo_models.sources_of("hypersonic.hls.zoo.jets.sample:gate_rows")),
+    "networks": (zoo_weights, "_ROOM", lambda: zoo_weights.sources_of("hypersonic.hls.zoo.jets.sample:gate_rows")),
     "platforms": (platform, "DIRECTORY", platform._names.__wrapped__),
     "proofs": (prove, "FORMAL", prove.proofs),
     "kernel modules": (kernel, "RTL", lambda: kernel.rtl_sources("kernel_shell")),

@@ -10,7 +10,7 @@ import pytest
 from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend import description
 from hypersonic.hls.frontend.description import DescriptionError, find_model
-from hypersonic.hls.zoo_models import made_model, sources_of
+from hypersonic.hls.frontend.zoo_weights import made_model, sources_of
 
 NETWORK = """
 import os

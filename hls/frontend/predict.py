@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The framework's own answers of a trained model, in a process of its own as hls/convert.py's:
 
-    python -m hypersonic.hls.predict MODEL_FILE X.npz Y.npz
+    python -m hypersonic.hls.frontend.predict MODEL_FILE X.npz Y.npz
 
 X.npz: the network's inputs, arrays "0", "1", ... (rows, size) float32; Y.npz: its outputs likewise (rows, size) float64, and
 the number of parameters as "parameters" (-1 where the format does not tell).

@@ -4,7 +4,7 @@
 `network: "module:function"` in the YAML is a function that takes the path of the .h5 to write. It runs in a process of its own,
 where TensorFlow's Keras is Keras 2 (hls/zoo/keras_2.py):
 
-    python -m hypersonic.hls.zoo_models MODULE:FUNCTION FILE
+    python -m hypersonic.hls.frontend.zoo_weights MODULE:FUNCTION FILE
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hypersonic.hls.child import keras_2_environment, python_argv
 from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.sources import source_files
 
-_ROOM = Path(__file__).resolve().parent
+_ROOM = Path(__file__).resolve().parents[1]
 _PACKAGE = "hypersonic.hls."
 
 
