@@ -11,8 +11,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 from hypersonic.hls.cache import cached, is_cached
-from hypersonic.hls.child import keras_2_environment, python_argv
-from hypersonic.hls.core import Core
+from hypersonic.hls.child import PROGRESS, REFUSAL, keras_2_environment, python_argv
+from hypersonic.hls.core import CONVERTED, Core, CoreKind
 from hypersonic.hls.errors import ConversionError, ProjectError
 from hypersonic.hls.frontend.description import (
     DescriptionError,
@@ -33,37 +33,35 @@ class ConversionFailedError(RuntimeError):
 
 
 _ROOM = Path(__file__).resolve().parent
-_PROGRESS, _REFUSAL = "hypersonic: ", "hypersonic refuses: "  # as in hls/convert.py, which must not be imported here
-_KINDS = ("da", "rf", "csim")
 
 
 def build_project(
     model: str, directory: Path, *, core: str = "", card: str = "", progress: Callable[[str], None] = lambda _: None
 ) -> tuple[HlsProject, Core | None]:
-    """Convert `model` into `directory` (replaced when it exists) and return what is there; no Core when core is "csim".
+    """Convert `model` into `directory` (replaced when it exists) and return what is there; no Core of csim.
 
-    core: "da", "rf", "csim"; "": da or rf as the YAML's Strategy says. card: of an rf core, rf/fit_json.card_to_json as
+    core: one of CONVERTED; "": da or rf as the YAML's Strategy says. card: of an rf core, rf/fit/exchange.card_to_json as
     JSON: reuse factors are taken that fill it, and the search stands in the report as "fit".
     model: a zoo name, or a path to a .h5, .keras or .onnx file with a YAML beside it. progress: called with one line per step.
     Raises ConversionError for what the user can mend (its message is the conversion's own), ConversionFailedError for what
     they cannot.
     """
-    if core and core not in _KINDS:
-        raise DescriptionError(f"core is {core!r}, expected one of {', '.join(_KINDS)}")
+    if core and core not in CONVERTED:
+        raise DescriptionError(f"core is {str(core)!r}, expected one of {', '.join(CONVERTED)}")
     model_file = find_model(model)
     description = read_description(model_file)
-    core = core or description.core
-    parts = _parts(model_file, description, core, card)
-    built = cached("project", parts, lambda scratch: _convert(model_file, scratch, core, card, progress))
+    kind = CoreKind(core or description.core)
+    parts = _parts(model_file, description, kind, card)
+    built = cached("project", parts, lambda scratch: _convert(model_file, scratch, kind, card, progress))
     _replace(directory, built)
     project = HlsProject.load(directory)
     for note in project.report.get("notes", ()):
         progress(f"note: {note}")
-    return project, Core.load(directory / "core") if core != "csim" else None
+    return project, Core.load(directory / "core") if kind.has_rtl else None
 
 
 def is_converted(model: str, core: str) -> bool:
-    """Whether build_project(model, ..., core=core) would find the conversion done. core: "da", "rf" or "csim"."""
+    """Whether build_project(model, ..., core=core) would find the conversion done. core: one of CONVERTED."""
     model_file = find_model(model)
     return is_cached("project", _parts(model_file, read_description(model_file), core, ""))
 
@@ -120,15 +118,15 @@ def _convert(model_file: Path, directory: Path, core: str, card: str, progress: 
     ) as process:
         try:
             for line in process.stdout or ():
-                if line.startswith(_PROGRESS):
-                    progress(line.removeprefix(_PROGRESS).rstrip())
+                if line.startswith(PROGRESS):
+                    progress(line.removeprefix(PROGRESS).rstrip())
                 log.append(line)
         except BaseException:  # Ctrl-C: nobody would read what it goes on to write
             process.kill()
             raise
-    refusal = next((line for line in reversed(log) if line.startswith(_REFUSAL)), None)
+    refusal = next((line for line in reversed(log) if line.startswith(REFUSAL)), None)
     if process.returncode == 2 and refusal:
-        raise ConversionError(refusal.removeprefix(_REFUSAL).strip())
+        raise ConversionError(refusal.removeprefix(REFUSAL).strip())
     if process.returncode:
         raise ConversionFailedError(_failure(model_file, process.returncode, log))
 

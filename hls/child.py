@@ -10,6 +10,12 @@ from pathlib import Path
 
 import hypersonic
 
+#: begins every line of hls/convert.py's standard output that is progress, not hls4ml's talk
+PROGRESS = "hypersonic: "
+
+#: begins the one line of its standard error that says what was refused
+REFUSAL = "hypersonic refuses: "
+
 
 def python_argv(*arguments: str) -> list[str]:
     """The command of a child: this interpreter with `-P`; without it `-m` and `-c` import from the working directory first."""

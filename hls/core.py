@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +20,38 @@ _SCHEMA = 5
 RTL = Path(__file__).resolve().parent / "rtl"
 AXIS_RTL = RTL / "axis"
 RF_RTL = RTL / "rf"
+
+
+class CoreKind(StrEnum):
+    """How a network is computed, by the word that --core, core.json, manifests and reports have for it."""
+
+    DA = "da"  # adders, a row a clock (hls/da)
+    RF = "rf"  # layers that share multipliers, in hls/rf
+    HLS = "hls"  # what Vitis HLS makes of the HLS project (firmware/bitstream/hls_core.py)
+    CSIM = "csim"  # hls4ml's C++, compiled: simulation only
+    BENCH = "bench"  # of our own benches, which no model becomes
+
+    @property
+    def has_rtl(self) -> bool:
+        """Whether there is a Core of it."""
+        return self is not CoreKind.CSIM
+
+    @property
+    def needs_vitis(self) -> bool:
+        """Whether only the vendor's tools make it, of the project that csim is compiled of."""
+        return self is CoreKind.HLS
+
+    @property
+    def is_own_rtl(self) -> bool:
+        """Whether this project writes a network's RTL itself, and any open tool reads it."""
+        return self in (CoreKind.DA, CoreKind.RF)
+
+
+#: what --core takes
+CORE_CHOICES = tuple(kind for kind in CoreKind if kind is not CoreKind.BENCH)
+
+#: of those, what hls/convert.py makes
+CONVERTED = tuple(kind for kind in CORE_CHOICES if not kind.needs_vitis)
 
 
 @dataclass(frozen=True)
@@ -85,7 +118,7 @@ class Core:
     A row is a beat, or many (see Port); tlast stands on the last beat of a packet of rows and travels with its row; any
     back-pressure; reset drops every row inside.
 
-    kind: "da" or "rf". top: the module's name. sources: in the order a compiler wants. ii: clocks a row without back-pressure.
+    top: the module's name. sources: in the order a compiler wants. ii: clocks a row without back-pressure.
     latency_cycles: from the clock edge that takes a row to the first one at which its result can be taken. x_lanes, y_lanes:
     Port's. memories: files that $readmemh in the sources reads, by their base names (for Verilator: in the directory that
     +memories=DIR names). weights: the file of which each of weight_streams takes a part, stream k at bits k * WEIGHT_BITS of
@@ -94,7 +127,7 @@ class Core:
     """
 
     name: str
-    kind: str
+    kind: CoreKind
     top: str
     sources: tuple[Path, ...]
     inputs: Row
@@ -157,7 +190,7 @@ class Core:
             sources = tuple(_resolved(str(source), directory) for source in value["sources"])
             core = cls(
                 name=value["name"],
-                kind=value["kind"],
+                kind=_kind(value["kind"], directory),
                 top=value["top"],
                 sources=sources,
                 inputs=Row.from_json(value["inputs"]),
@@ -179,6 +212,14 @@ class Core:
             if not file.is_file():
                 raise ProjectError(f"{directory / 'core.json'} names {file}, which is not there; build the model again")
         return core
+
+
+def _kind(text: object, directory: Path) -> CoreKind:
+    if text not in list(CoreKind):
+        raise ProjectError(
+            f"{directory / 'core.json'}: kind is {text!r}, expected one of {', '.join(CoreKind)}; build the model again"
+        )
+    return CoreKind(str(text))
 
 
 def _portable(source: Path, directory: Path) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Identifiers from names that users chose: legal in SystemVerilog and C++, and each given once."""
+"""Identifiers from names that users chose: legal in SystemVerilog and C++, each given once, and the words that none may be."""
 
 from __future__ import annotations
 
@@ -7,7 +7,40 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import count
 
-from hypersonic.hls.keywords import KEYWORDS
+#: IEEE 1800-2017, annex B
+_VERILOG = """
+    accept_on alias always always_comb always_ff always_latch and assert assign assume automatic before begin bind
+    bins binsof bit break buf bufif0 bufif1 byte case casex casez cell chandle checker class clocking cmos config
+    const constraint context continue cover covergroup coverpoint cross deassign default defparam design disable
+    dist do edge else end endcase endchecker endclass endclocking endconfig endfunction endgenerate endgroup
+    endinterface endmodule endpackage endprimitive endprogram endproperty endsequence endspecify endtable endtask
+    enum event eventually expect export extends extern final first_match for force foreach forever fork forkjoin
+    function generate genvar global highz0 highz1 if iff ifnone ignore_bins illegal_bins implements implies import
+    incdir include initial inout input inside instance int integer interconnect interface intersect join join_any
+    join_none large let liblist library local localparam logic longint macromodule matches medium modport module
+    nand negedge nettype new nexttime nmos nor noshowcancelled not notif0 notif1 null or output package packed
+    parameter pmos posedge primitive priority program property protected pull0 pull1 pulldown pullup
+    pulsestyle_ondetect pulsestyle_onevent pure rand randc randcase randsequence rcmos real realtime ref reg
+    reject_on release repeat restrict return rnmos rpmos rtran rtranif0 rtranif1 s_always s_eventually s_nexttime
+    s_until s_until_with scalared sequence shortint shortreal showcancelled signed small soft solve specify
+    specparam static string strong strong0 strong1 struct super supply0 supply1 sync_accept_on sync_reject_on
+    table tagged task this throughout time timeprecision timeunit tran tranif0 tranif1 tri tri0 tri1 triand trior
+    trireg type typedef union unique unique0 unsigned until until_with untyped use uwire var vectored virtual void
+    wait wait_order wand weak weak0 weak1 while wildcard wire with within wor xnor xor
+"""
+
+#: ISO/IEC 14882:2017, 5.11, and the global names that hls4ml's headers bring with them
+_CPP = """
+    alignas alignof and_eq asm auto bitand bitor bool catch char char16_t char32_t compl const_cast constexpr decltype
+    delete double dynamic_cast explicit false float friend goto inline long mutable namespace noexcept not_eq nullptr
+    operator or_eq private public register reinterpret_cast short sizeof static_assert static_cast template
+    thread_local throw true try typeid typename using volatile wchar_t xor_eq
+    abs acos asin atan atan2 ceil cos cosh exp fabs floor fmod log log10 log2 main memcpy nnet pow rand round sin sinh
+    sqrt std strlen tan tanh time
+"""
+
+#: words that no model may be named by: a kernel is a Verilog module, and the network inside it a C++ function
+KEYWORDS = frozenset(_VERILOG.split()) | frozenset(_CPP.split())
 
 #: characters kept of a name, so that an identifier with all that is put around it stays a legal file name
 _MAX_LENGTH = 80
@@ -29,11 +62,11 @@ class Namespace:
         """
         plain = cleaned(name)
         for number in count(1):
-            found = plain if number == 1 else f"{plain}_{number}"
-            made = {form.format(found).lower() for form in forms}
-            if not made & self._taken and not made & KEYWORDS:
-                self._taken |= made
-                return found
+            identifier = plain if number == 1 else f"{plain}_{number}"
+            given = {form.format(identifier).lower() for form in forms}
+            if not given & self._taken and not given & KEYWORDS:
+                self._taken |= given
+                return identifier
         raise AssertionError("a count ended")
 
 

@@ -93,6 +93,7 @@ class _Commands:
 
 def _add_build_options(parser: argparse.ArgumentParser) -> None:
     from hypersonic.commands.bench import add_network_option
+    from hypersonic.hls.core import CORE_CHOICES
 
     parser.add_argument(
         "model", metavar="MODEL", help="a zoo name (facile) or a .keras, .h5 or .onnx file with a YAML beside it"
@@ -100,7 +101,7 @@ def _add_build_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", choices=("sw_emu", "hw_emu", "hw"), default="hw_emu", help="as Vitis names them")
     parser.add_argument("--platform", default="u250", help="the card it is linked for")
     parser.add_argument(
-        "--core", choices=("da", "rf", "hls", "csim"), default="",
+        "--core", choices=[kind.value for kind in CORE_CHOICES], default="",
         help="how the network is computed: unrolled into adders, or sharing multipliers (default: as the YAML's Strategy says)",
     )  # fmt: skip
     parser.add_argument(

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hypersonic.hls.core import AXIS_RTL, Core
+from hypersonic.hls.core import AXIS_RTL, Core, CoreKind
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
@@ -28,7 +28,7 @@ def write_bench_core(x: Row, y: Row, directory: Path, *, name: str = "bench", ii
     source = directory / f"{name}_core.sv"
     source.write_text(_text(x, y, f"{name}_core", ii))
     sources = (AXIS_RTL / "axis_fifo.sv", source)
-    return Core(name, "bench", source.stem, sources, x, y, ii, _LATENCY_CYCLES)
+    return Core(name, CoreKind.BENCH, source.stem, sources, x, y, ii, _LATENCY_CYCLES)
 
 
 def bench_core_raw(x_raw: ArrayLike, y: Row) -> NDArray[np.int64]:

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.core import AXIS_RTL, Core
+from hypersonic.hls.core import AXIS_RTL, Core, CoreKind
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
@@ -39,7 +39,9 @@ def write_bench_weights(
     x, y = (Row((TensorSpec(tensor, (size,), FixedPoint(16, 16), "INT16"),)) for tensor in ("x", "y"))
     source, weights = directory / f"{name}_core.sv", directory / "weights.bin"
     source.write_text(_text(source.stem, size, streams[0].beats))
-    core = Core(name, "bench", source.stem, (AXIS_RTL / "axis_fifo.sv", source), x, y, ROW_BEATS + 1, 4, weight_streams=streams)
+    core = Core(
+        name, CoreKind.BENCH, source.stem, (AXIS_RTL / "axis_fifo.sv", source), x, y, ROW_BEATS + 1, 4, weight_streams=streams
+    )
     weights.write_bytes(bench_image(core, seed).tobytes())
     return replace(core, weights=weights)
 

@@ -24,7 +24,7 @@ from hypersonic.firmware.bitstream.tools import Tools
 from hypersonic.firmware.kernel.write import rtl_sources
 from hypersonic.firmware.platform import Platform
 from hypersonic.hls.cache import content_hash
-from hypersonic.hls.core import AXIS_RTL, Core
+from hypersonic.hls.core import AXIS_RTL, Core, CoreKind
 from hypersonic.hls.project import HlsProject
 
 #: what hls4ml's build_prj.tcl is to do, in its own words
@@ -97,7 +97,7 @@ def wrap(project: HlsProject, verilog: Path, report: Path, directory: Path) -> C
     top.write_text(core_text(name, ports, depth))
     sources = (AXIS_RTL / "axis_skid.sv", *rtl_sources("axis_ap_ctrl"), *copied, top)
     unique = tuple(dict.fromkeys(source.resolve() for source in sources))
-    return Core(name, "hls", top.stem, unique, project.inputs, project.outputs, ii, latency + _STREAM_CYCLES)
+    return Core(name, CoreKind.HLS, top.stem, unique, project.inputs, project.outputs, ii, latency + _STREAM_CYCLES)
 
 
 def _modules(verilog: Path) -> list[Path]:

@@ -35,7 +35,7 @@ from hypersonic.firmware.platform import Flow, Platform, find_platform
 from hypersonic.firmware.xclbin.connectivity import LIMITS_PERCENT, describe_places, place_units
 from hypersonic.hls.cache import cached
 from hypersonic.hls.core import RTL as CORE_RTL
-from hypersonic.hls.core import Core
+from hypersonic.hls.core import Core, CoreKind
 from hypersonic.hls.errors import ProjectError
 from hypersonic.hls.resources import KINDS, LABELS, Amounts, amount_text
 from hypersonic.hls.verilator import ToolError
@@ -113,7 +113,7 @@ def _parts(kernel: Kernel) -> tuple[list[Path], list[Path]]:
 
 def _box(core: Core, sources: list[Path]) -> Path:
     """The core's ports. Those of an rf core, or of one that is not mapped, are not asked of Yosys, which would read it all."""
-    if core.kind != "rf" and not _counted(core):
+    if core.kind is not CoreKind.RF and not _counted(core):
         return ports(core.top, sources)
     text = core_ports(core)
     return cached("ports", [text], lambda directory: _write(directory / "ports.v", text)) / "ports.v"
@@ -147,7 +147,7 @@ class _Inner:
 
 
 def _core(core: Core, sources: list[Path]) -> _Inner | CoreSynthesis:
-    if core.kind == "rf":
+    if core.kind is CoreKind.RF:
         return synthesise_rf_core(core)
     if counted := _counted(core):
         return counted

@@ -13,7 +13,7 @@ from hypersonic.firmware.kernel.converters import SEVERAL, TO_FIXED, TO_WIRE, be
 from hypersonic.firmware.verilog import instance, stream_ports, vector
 from hypersonic.hls.cache import cached
 from hypersonic.hls.core import AXIS_RTL, RF_RTL, Core, Port
-from hypersonic.hls.keywords import KEYWORDS
+from hypersonic.hls.names import KEYWORDS
 from hypersonic.hls.row import Row
 from hypersonic.hls.sources import source_files
 from hypersonic.hls.spec import TensorSpec

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.target import Target
+from hypersonic.hls.core import CoreKind
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 
@@ -66,7 +67,7 @@ def _slots(manifest: Manifest) -> dict[str, str]:
 
 def _csim_work(manifest: Manifest) -> int:
     """Multiplications of a row where the model's own C++ computes it, at least 1; a core is counted in clocks."""
-    counted = manifest.report.get("multiplications") if manifest.core == "csim" else None
+    counted = manifest.report.get("multiplications") if manifest.core == CoreKind.CSIM else None
     return max(1, counted) if isinstance(counted, int) else 1
 
 

@@ -45,7 +45,7 @@ class Manifest:
     kernel: str
     target: Target
     platform: str  # a name of PLATFORMS
-    core: str  # da, rf, hls or csim
+    core: str  # a CoreKind of hls/core.py
     uuid: str  # of the xclbin, 32 hex digits
     sha256: str  # of the file model.xclbin
     inputs: Row

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hypersonic.hls.core import AXIS_RTL, Core, Logic
+from hypersonic.hls.core import AXIS_RTL, Core, CoreKind, Logic
 from hypersonic.hls.da.emit import Lanes, core_module, network_module
 from hypersonic.hls.da.lower import adder_graph
 from hypersonic.hls.da.network import Network
@@ -40,7 +40,7 @@ def write_core(
     shared = [AXIS_RTL / "axis_fifo.sv", AXIS_RTL / "axis_free_running.sv"]
     sources = (*shared, directory / f"{inner}.sv", directory / f"{top}.sv")
     core = Core(
-        name, "da", top, sources, inputs, outputs, ii=1, latency_cycles=plan.stages + _FIFO_CYCLES,
+        name, CoreKind.DA, top, sources, inputs, outputs, ii=1, latency_cycles=plan.stages + _FIFO_CYCLES,
         logic=Logic(plan.estimated_luts, plan.register_bits),
     )  # fmt: skip
     core.save(directory)

@@ -41,10 +41,11 @@ from typing import Any
 
 import yaml
 
+from hypersonic.hls.core import CoreKind
 from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.fixed import FixedPoint, PrecisionError
 from hypersonic.hls.frontend.zoo_weights import made_model
-from hypersonic.hls.keywords import KEYWORDS
+from hypersonic.hls.names import KEYWORDS
 from hypersonic.hls.project import is_identifier
 from hypersonic.hls.row import MAX_TENSORS
 from hypersonic.hls.sources import source_files
@@ -130,12 +131,12 @@ class ModelDescription:
     network: str | None = None
 
     @property
-    def core(self) -> str:
-        """The core that hls4ml's Strategy means: "rf" when any is Resource, "da" otherwise."""
+    def core(self) -> CoreKind:
+        """The core that hls4ml's Strategy means: rf when any is Resource, da otherwise."""
         layers = [self.hls4ml.get("Model"), *(self.hls4ml.get("LayerName") or {}).values()]
         layers += (self.hls4ml.get("LayerType") or {}).values()
         strategies = {str((settings or {}).get("Strategy", "")).lower() for settings in layers}
-        return "rf" if "resource" in strategies else "da"
+        return CoreKind.RF if "resource" in strategies else CoreKind.DA
 
 
 def sides_of(sides: tuple[Side, ...], names: Sequence[str], role: str) -> tuple[Side, ...]:

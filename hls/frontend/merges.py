@@ -9,11 +9,10 @@ their sum times 1/n: a mean of means would round at every step, and is another n
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from copy import copy
 from typing import Any, TypeVar
 
-from hypersonic.hls.da.read import precision_of
 from hypersonic.hls.fixed import Precision
+from hypersonic.hls.model_graph import precision_of, retype
 
 #: of 1/n: with a sign it fills an 18-bit port of a multiplier
 MEAN_TYPES = {"scale": "ap_ufixed<17,0>", "bias": "ap_ufixed<1,0>"}
@@ -51,7 +50,7 @@ def keep_all_bits(graph: Any, names: Collection[str]) -> Any:
             precisions = [layer.get_input_variable(tensor).type.precision for tensor in layer.inputs]
             if all(type(one).__name__.endswith(("FixedPrecisionType", "IntegerPrecisionType")) for one in precisions):
                 a, b = (precision_of(one, f"layer {layer.name!r}: an input") for one in precisions)
-                _retype(graph, layer.get_output_variable().type, _exact(str(layer.get_attr("op")).lower(), a, b))
+                retype(graph, layer.get_output_variable().type, str(_exact(str(layer.get_attr("op")).lower(), a, b)))
     return graph
 
 
@@ -63,8 +62,3 @@ def _exact(operation: str, a: Precision, b: Precision) -> Precision:
     whole = max(bits + (signed and not one.signed) for bits, one in zip(integers, (a, b), strict=True))
     fraction = max(a.fraction, b.fraction)
     return Precision(whole + (operation == "add") + fraction, fraction, signed)
-
-
-def _retype(graph: Any, kind: Any, precision: Precision) -> None:
-    kind.precision = copy(kind.precision)  # which other layers may have too
-    vars(kind.precision).update(vars(graph.config.backend.convert_precision_string(str(precision))))

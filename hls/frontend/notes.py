@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
-from hypersonic.hls.da.read import precision_of
-from hypersonic.hls.frontend.reuse import number, strategy, streamed
+from hypersonic.hls.core import CoreKind
 from hypersonic.hls.frontend.softmax import check_softmax
+from hypersonic.hls.model_graph import input_precision, is_streamed, number_of, strategy_of
 from hypersonic.hls.rf.layers import WeightsIn
 
 #: tables of nnet_activation.h: over how many units (a power of two) of x
@@ -31,8 +31,8 @@ _SAID = (
 )
 
 
-def notes(graph: Any, options: Mapping[str, Any], core: str) -> tuple[str, ...]:
-    """For the report. options: the YAML's hls4ml. core: "da", "rf" or "csim"."""
+def notes(graph: Any, options: Mapping[str, Any], core: CoreKind) -> tuple[str, ...]:
+    """For the report. options: the YAML's hls4ml."""
     layers = {layer.name: layer for layer in graph.get_layers()}
     named = options.get("LayerName") or {}
     found = [note for layer in layers.values() for note in _layer_notes(layer, core)]
@@ -42,7 +42,7 @@ def notes(graph: Any, options: Mapping[str, Any], core: str) -> tuple[str, ...]:
         note for name, settings in named.items() for note in _parallel_notes(name, layers.get(name), settings or {}, core)
     ]
     found += [note for name, settings in named.items() for note in _memory_notes(name, layers.get(name), settings or {}, core)]
-    return (*found, *(_unrolled_notes(options) if core == "da" else ()))
+    return (*found, *(_unrolled_notes(options) if core is CoreKind.DA else ()))
 
 
 @contextmanager
@@ -61,7 +61,7 @@ def hls4ml_warnings() -> Iterator[list[str]]:
     sys.stdout.write(printed.getvalue())
 
 
-def _layer_notes(layer: Any, core: str) -> Iterator[str]:
+def _layer_notes(layer: Any, core: CoreKind) -> Iterator[str]:
     if layer.class_name == "Softmax":
         yield from check_softmax(layer)
     if layer.class_name in ("Activation", "ParametrizedActivation"):
@@ -72,18 +72,18 @@ def _layer_notes(layer: Any, core: str) -> Iterator[str]:
     cycles = layer.get_attr("target_cycles")
     if cycles is not None:
         yield f"layer {layer.name!r}: TargetCycles is {cycles}, hls4ml makes a ReuseFactor of {taken} of it"
-    elif asked != taken and core != "rf":  # which has its own word for it
+    elif asked != taken and core is not CoreKind.RF:  # which has its own word for it
         yield f"layer {layer.name!r}: ReuseFactor is {asked}, hls4ml takes {taken}, the nearest that it can do"
     wanted = str(layer.model.config.get_strategy(layer))
-    if wanted != strategy(layer):
-        yield f"layer {layer.name!r}: Strategy is {wanted}, hls4ml takes {strategy(layer)}"
+    if wanted != strategy_of(layer):
+        yield f"layer {layer.name!r}: Strategy is {wanted}, hls4ml takes {strategy_of(layer)}"
 
 
 def _table_notes(layer: Any) -> Iterator[str]:
     """The C++ holds x * entries / span in an int."""
     span = _SPANS.get(str(layer.get_attr("activation")).lower())
-    x = precision_of(layer.get_input_variable(layer.inputs[0]).type.precision, f"layer {layer.name!r}: its input")
-    entries = number(layer, "table_size", 1024).bit_length() - 1
+    x = input_precision(layer)
+    entries = number_of(layer, "table_size", 1024).bit_length() - 1
     if span is not None and x.width - x.fraction - x.signed + entries > 31 + span:
         yield (
             f"layer {layer.name!r}: its input is {x}, and hls4ml reads its table in a wrong place beyond "
@@ -109,33 +109,33 @@ def _type_notes(name: str, layer: Any, settings: Mapping[str, Any]) -> Iterator[
             yield f"layer {name!r}: Precision.{key} is {text}, hls4ml takes {kind.precision}, a quantiser's or its own"
 
 
-def _parallel_notes(name: str, layer: Any, settings: Mapping[str, Any], core: str) -> Iterator[str]:
+def _parallel_notes(name: str, layer: Any, settings: Mapping[str, Any], core: CoreKind) -> Iterator[str]:
     asked = settings.get("ParallelizationFactor")
     if asked in (None, 1):
         return
     said = f"layer {name!r}: ParallelizationFactor is {asked}"
     partitions = layer.get_attr("n_partitions") if layer is not None else None
-    if layer is not None and core == "rf" and "Conv" in layer.class_name:
+    if layer is not None and core is CoreKind.RF and "Conv" in layer.class_name:
         if asked > (reuse := int(layer.get_attr("reuse_factor") or 1)):
             yield f"{said} with a ReuseFactor of {reuse}: the rf core computes one window a clock at most"
-    elif layer is not None and (not partitions or streamed(layer)):
+    elif layer is not None and (not partitions or is_streamed(layer)):
         yield f"{said}, which hls4ml uses for convolutions in io_parallel alone: it has no effect"
     elif partitions and (taken := _pixels(layer) // int(partitions)) != asked:
         yield f"{said}, hls4ml takes {taken}, the nearest that divides its {_pixels(layer)} pixels"
 
 
-def _memory_notes(name: str, layer: Any, settings: Mapping[str, Any], core: str) -> Iterator[str]:
+def _memory_notes(name: str, layer: Any, settings: Mapping[str, Any], core: CoreKind) -> Iterator[str]:
     asked = settings.get("WeightsIn", WeightsIn.BRAM)
-    if asked == WeightsIn.BRAM or core == "csim":
+    if asked == WeightsIn.BRAM or core is CoreKind.CSIM:
         return
-    if core != "rf":
+    if core is not CoreKind.RF:
         yield f"layer {name!r}: WeightsIn is {asked}: the {core} core has no weight memories, it has no effect"
     elif layer is not None and layer.class_name not in _WITH_MEMORIES:
         yield f"layer {name!r}: WeightsIn is {asked}, which dense layers and convolutions have, and not {layer.class_name}"
 
 
 def _pixels(layer: Any) -> int:
-    return number(layer, "out_height", 1) * number(layer, "out_width", 1)
+    return number_of(layer, "out_height", 1) * number_of(layer, "out_width", 1)
 
 
 def _unrolled_notes(options: Mapping[str, Any]) -> Iterator[str]:

@@ -11,10 +11,12 @@ the width of the exponent for that of the number, its C++ cuts what is shifted f
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from hls4ml.model.flow import get_available_flows, get_flow, register_flow
+from hls4ml.model.flow import get_available_flows, get_backend_flows, get_flow, register_flow
 from hls4ml.model.layers import DepthwiseConv1D, DepthwiseConv2D
 from hls4ml.model.optimizer import OptimizerPass, register_pass
 from hls4ml.model.optimizer.passes.batchnorm_opt import FuseConsecutiveBatchNormalization
@@ -27,6 +29,8 @@ from hls4ml.model.types import (
     UnspecifiedPrecisionType,
 )
 from numpy.typing import NDArray
+
+from hypersonic.hls.frontend import reuse
 
 #: the flow's name; config["Flows"] = [FLOW, a backend's own] applies it first
 FLOW = "hypersonic:convert"
@@ -122,6 +126,38 @@ def per_channel(numbers: Numbers, channels: int) -> Numbers | None:
         return None
     rows = numbers.reshape(-1, channels)
     return rows[0] if (rows == rows[0]).all() else None
+
+
+class PossibleSettings(OptimizerPass):  # type: ignore[misc]
+    """Reuse factors and strategies that a layer's C++ cannot do -> the nearest that it can (reuse.py)."""
+
+    def match(self, node: Any) -> bool:
+        return any(node.get_attr(name) != wanted for name, wanted in reuse.possible_settings(node).items())
+
+    def transform(self, model: Any, node: Any) -> bool:  # noqa: ARG002 - hls4ml's signature
+        for name, wanted in reuse.possible_settings(node).items():
+            node.set_attr(name, wanted)
+        return False
+
+
+def register_possible_settings() -> str:
+    """The flow of PossibleSettings, registered at the first call; it belongs before weights are laid out and code is made."""
+    name = "hypersonic:possible_settings"
+    if name not in get_backend_flows("hypersonic"):
+        register_pass(name, PossibleSettings)
+        register_flow(name, [name])
+    return name
+
+
+@contextmanager
+def possible_settings() -> Iterator[None]:
+    """hls4ml's own backend Vitis converts with PossibleSettings meanwhile."""
+    flows, flow = get_flow("vitis:ip").requires, register_possible_settings()
+    flows.insert(flows.index("vivado:specific_types"), flow)
+    try:
+        yield
+    finally:
+        flows.remove(flow)
 
 
 def register() -> str:

@@ -56,7 +56,7 @@ def _save(file: Path, arrays: Sequence[NDArray[np.floating]], parameters: int | 
 
 def main(model_file: Path, x: Path, y: Path) -> None:
     """Load, predict, write."""
-    from hypersonic.hls.convert import load_trained
+    from hypersonic.hls.frontend.load import load_trained
 
     trained = load_trained(model_file)
     with np.load(x) as stored:

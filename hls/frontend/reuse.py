@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hypersonic.hls.errors import UnsupportedLayerError
+from hypersonic.hls.model_graph import is_streamed, number_of, strategy_of
 
 _DENSE = ("Dense", "Conv1D", "Conv2D", "PointwiseConv1D", "PointwiseConv2D")
 _DEPTHWISE = ("DepthwiseConv1D", "DepthwiseConv2D")
@@ -24,40 +25,25 @@ _RECURRENT = (*_GATES, "Bidirectional")
 _LISTED = 12
 
 
-def streamed(layer: Any) -> bool:
-    """Whether the graph is io_stream."""
-    return bool(layer.model.config.get_config_value("IOType") == "io_stream")
-
-
-def strategy(layer: Any) -> str:
-    """The one that hls4ml took, in small letters."""
-    return str(layer.get_attr("strategy")).lower()
-
-
-def number(layer: Any, name: str, default: int = 0) -> int:
-    """An attribute, default where it is not there or nothing."""
-    return int(layer.get_attr(name, default) or default)
-
-
 def inputs_of(layer: Any) -> int:
     """Numbers that one multiplication with the weights takes in."""
     if layer.class_name == "Dense":
-        return number(layer, "n_in", 1)
-    return number(layer, "filt_height", 1) * number(layer, "filt_width", 1) * number(layer, "n_chan", 1)
+        return number_of(layer, "n_in", 1)
+    return number_of(layer, "filt_height", 1) * number_of(layer, "filt_width", 1) * number_of(layer, "n_chan", 1)
 
 
 def possible_reuse(layer: Any) -> tuple[int, ...]:
     """Reuse factors with which the layer's C++ is right, in order; none where any is, as with Strategy Latency."""
-    own = strategy(layer)
+    own = strategy_of(layer)
     if not own.startswith("resource"):
         return ()
     if layer.class_name in _RECURRENT:
-        return _products(number(layer, "n_in", 1), *(gates * states for _, gates, states in _states(layer)))
+        return _products(number_of(layer, "n_in", 1), *(gates * states for _, gates, states in _states(layer)))
     if layer.class_name not in _DENSE:
         return ()
-    n_in, n_out = inputs_of(layer), number(layer, "n_out" if layer.class_name == "Dense" else "n_filt", 1)
+    n_in, n_out = inputs_of(layer), number_of(layer, "n_out" if layer.class_name == "Dense" else "n_filt", 1)
     possible = _products(n_in, n_out)
-    if layer.class_name != "Dense" and not streamed(layer):
+    if layer.class_name != "Dense" and not is_streamed(layer):
         # with others nnet_conv2d_resource.h walks past its buffers, and nnet_conv1d_resource.h stops the process
         possible = tuple(factor for factor in possible if factor <= n_in)
     return possible[:-1] if own == "resource_unrolled" and possible[-1] == n_in * n_out else possible
@@ -65,12 +51,12 @@ def possible_reuse(layer: Any) -> tuple[int, ...]:
 
 def possible_settings(layer: Any) -> dict[str, Any]:
     """The attributes that say how a layer shares its multipliers: as they are, or the nearest that its C++ can do."""
-    own = strategy(layer)
-    if layer.class_name in _DEPTHWISE and own.startswith("resource") and not streamed(layer):
+    own = strategy_of(layer)
+    if layer.class_name in _DEPTHWISE and own.startswith("resource") and not is_streamed(layer):
         return {"strategy": "latency"}  # nnet_sepconv1d.h, nnet_sepconv2d.h stop the process
     if not (possible := possible_reuse(layer)):
         return {}
-    taken = _nearest(possible, number(layer, "reuse_factor", 1))
+    taken = _nearest(possible, number_of(layer, "reuse_factor", 1))
     return {"reuse_factor": taken, **(_recurrent(layer, taken) if layer.class_name in _RECURRENT else {})}
 
 
@@ -80,7 +66,7 @@ def _recurrent(layer: Any, taken: int) -> dict[str, int]:
     found = {}
     for direction, gates, states in _states(layer):
         possible = [factor for factor in _products(states, gates * states) if (factor <= states) == (taken <= states)]
-        asked = number(layer, f"{direction}recurrent_reuse_factor", taken)
+        asked = number_of(layer, f"{direction}recurrent_reuse_factor", taken)
         found[f"{direction}recurrent_reuse_factor"] = _nearest(possible, asked)
         if direction:
             found[f"{direction}reuse_factor"] = taken
@@ -90,9 +76,9 @@ def _recurrent(layer: Any, taken: int) -> dict[str, int]:
 def _states(layer: Any) -> list[tuple[str, int, int]]:
     """Each direction of a recurrent layer: what its attributes begin with, how many gates, how many states."""
     if layer.class_name != "Bidirectional":
-        return [("", _GATES[layer.class_name], number(layer, "n_out", 1))]
+        return [("", _GATES[layer.class_name], number_of(layer, "n_out", 1))]
     both = ("forward_", "backward_")
-    return [(d, _GATES[str(layer.get_attr(f"{d}class_name")).upper()], number(layer, f"{d}n_states", 1)) for d in both]
+    return [(d, _GATES[str(layer.get_attr(f"{d}class_name")).upper()], number_of(layer, f"{d}n_states", 1)) for d in both]
 
 
 def _products(n_in: int, *n_outs: int) -> tuple[int, ...]:
@@ -125,13 +111,13 @@ def _check_reuse(layer: Any, settings: Mapping[str, Any]) -> None:
         return
     listed = sorted(sorted(possible, key=lambda factor: abs(factor - asked))[:_LISTED])
     raise UnsupportedLayerError(
-        f"layer {layer.name!r} ({layer.class_name}): ReuseFactor is {asked} with Strategy {strategy(layer).capitalize()}, "
+        f"layer {layer.name!r} ({layer.class_name}): ReuseFactor is {asked} with Strategy {strategy_of(layer).capitalize()}, "
         f"which hls4ml's C++ cannot do; take {', '.join(map(str, listed))}{' ...' * (len(listed) < len(possible))}"
     )
 
 
 def _check_strategy(layer: Any, settings: Mapping[str, Any]) -> None:
-    if str(settings.get("Strategy", "")).lower() == "resource" and strategy(layer) == "latency":
+    if str(settings.get("Strategy", "")).lower() == "resource" and strategy_of(layer) == "latency":
         raise UnsupportedLayerError(
             f"layer {layer.name!r} ({layer.class_name}): Strategy is Resource, at which hls4ml's C++ for io_parallel stops the "
             f"process; write Strategy: Latency under hls4ml.LayerName.{layer.name}, or use IOType io_stream"

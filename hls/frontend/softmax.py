@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.da.read import precision_of
 from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.fixed import MAX_WIDTH, Overflow, Precision
+from hypersonic.hls.model_graph import input_precision, is_streamed, precision_of, result_precision
 from hypersonic.hls.rf.parts.tables import exp_values, inverse_values
 
 Range = tuple[float, float]
@@ -68,7 +68,7 @@ def reachable(layer: Any) -> Range:
 
 
 def _range(source: Any) -> Range:
-    kind = precision_of(source.get_output_variable().type.precision, f"layer {source.name!r}: result")
+    kind = result_precision(source)
     low, high = value_of(kind.low, kind), value_of(kind.high, kind)
     function = str(source.get_attr("activation")).lower() if source.class_name == "Activation" else ""
     if source.class_name not in _SAME_NUMBERS and function not in ("linear", "relu"):
@@ -112,13 +112,12 @@ def _kind(layer: Any) -> str:
 def _classes(layer: Any) -> int:
     """Numbers that one softmax goes over. Raises UnsupportedLayerError where hls4ml's goes over others than the model's."""
     shape = tuple(int(size) for size in layer.get_input_variable(layer.inputs[0]).shape)
-    streamed = layer.model.config.get_config_value("IOType") == "io_stream"
     axis = int(layer.get_attr("axis", -1))
     if axis not in (-1, len(shape)):
         raise _refused(
             layer, f"its axis is {axis} of {shape}, hls4ml's is the last", "permute the axes, or leave the softmax out"
         )
-    if streamed:
+    if is_streamed(layer):
         return shape[-1]
     slices = int(layer.get_attr("n_outer", 1) or 1) * int(layer.get_attr("n_inner", 1) or 1)
     if prod(shape) != slices * shape[-1]:
@@ -135,15 +134,10 @@ def _sizes(layer: Any, kind: str) -> tuple[int, int]:
     """Entries of both tables, as the template settles them."""
     size = int(layer.get_attr("table_size") or 1024)
     exp_size, inv_size = (int(layer.get_attr(f"{name}_table_size") or size) for name in ("exp", "inv"))
-    x = _input_type(layer)
+    x = input_precision(layer)
     if kind == "stable" and layer.get_attr("inp_norm_t") is None and x.signed:
         exp_size = min(inv_size, 1 << (x.width - 1))
     return exp_size, inv_size
-
-
-def _input_type(layer: Any) -> Precision:
-    variable = layer.get_input_variable(layer.inputs[0])
-    return precision_of(variable.type.precision, f"layer {layer.name!r}: its input")
 
 
 def _automatic(layer: Any) -> str:
@@ -155,7 +149,7 @@ def _automatic(layer: Any) -> str:
 
 def _address(layer: Any, kind: str, reach: Range) -> Precision:
     """The type whose top bits are the exponentials' index. Raises UnsupportedLayerError where numbers wrap in it."""
-    x = _input_type(layer)
+    x = input_precision(layer)
     remedy = _setting(layer, "inp_norm_t", "ap_ufixed<14,4,AP_RND,AP_SAT>")
     if kind == "latency":
         address = x
@@ -193,7 +187,7 @@ def _check_steps(layer: Any, address: Precision, entries: int) -> None:
     if step > _COARSE_STEP:
         raise _refused(
             layer,
-            f"its input is {_input_type(layer)}{_automatic(layer)} and its table has {entries} entries, one every "
+            f"its input is {input_precision(layer)}{_automatic(layer)} and its table has {entries} entries, one every "
             f"{step:g}: all classes would come out equal",
             _setting(layer, "inp_norm_t", "ap_ufixed<14,4,AP_RND,AP_SAT>"),
         )

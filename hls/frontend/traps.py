@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from hypersonic.hls.da.read import check_merge
 from hypersonic.hls.errors import UnsupportedLayerError
-from hypersonic.hls.frontend.reuse import inputs_of, number, strategy, streamed
+from hypersonic.hls.frontend.reuse import inputs_of
 from hypersonic.hls.frontend.softmax import check_softmax
+from hypersonic.hls.model_graph import check_merge, is_streamed, number_of, strategy_of
 
 #: widest ap_fixed of Vitis (AP_INT_MAX_W)
 _MAX_WIDTH = 1024
@@ -55,7 +55,7 @@ def check_graph(graph: Any) -> None:
     for layer in graph.get_layers():
         _check_widths(layer)
         _check_code(layer)
-        if streamed(layer):
+        if is_streamed(layer):
             _check_words(layer)
         for check in _CHECKS.get(layer.class_name, ()):
             check(layer)
@@ -122,8 +122,8 @@ def _check_dimensions(graph: Any) -> None:
 
 def _check_dense(layer: Any) -> None:
     """Where hls4ml's settings went another way than through hls4ml_backend.py's flow."""
-    n_in, reuse = inputs_of(layer), number(layer, "reuse_factor", 1)
-    if strategy(layer) == "resource" and reuse > n_in and reuse % n_in:
+    n_in, reuse = inputs_of(layer), number_of(layer, "reuse_factor", 1)
+    if strategy_of(layer) == "resource" and reuse > n_in and reuse % n_in:
         raise _refused(
             layer,
             f"ReuseFactor is {reuse} with Strategy Resource and n_in {n_in}, for which hls4ml has no DenseResource",
@@ -133,8 +133,8 @@ def _check_dense(layer: Any) -> None:
 
 def _check_convolution(layer: Any) -> None:
     """nnet_conv1d/2d_resource.h walks past its buffers (2D), or stops the process (1D), for reuse factors above n_in."""
-    n_in, reuse = inputs_of(layer), number(layer, "reuse_factor", 1)
-    if not streamed(layer) and strategy(layer) == "resource" and n_in % reuse:
+    n_in, reuse = inputs_of(layer), number_of(layer, "reuse_factor", 1)
+    if not is_streamed(layer) and strategy_of(layer) == "resource" and n_in % reuse:
         raise _refused(
             layer,
             f"ReuseFactor is {reuse} with Strategy Resource in io_parallel, where hls4ml's C++ is right for divisors of {n_in} "
@@ -145,8 +145,8 @@ def _check_convolution(layer: Any) -> None:
 
 def _check_stride(layer: Any) -> None:
     """nnet_conv2d_stream.h forgets the stride from row to row of a kernel one row high."""
-    down = number(layer, "stride_height", 1)
-    if streamed(layer) and number(layer, "filt_height", 1) == 1 < down and layer.class_name.endswith("2D"):
+    down = number_of(layer, "stride_height", 1)
+    if is_streamed(layer) and number_of(layer, "filt_height", 1) == 1 < down and layer.class_name.endswith("2D"):
         raise _refused(
             layer,
             f"its kernel is one row high with stride {down} from row to row, which hls4ml's io_stream leaves out",
@@ -155,13 +155,13 @@ def _check_stride(layer: Any) -> None:
 
 
 def _check_depthwise(layer: Any) -> None:
-    if not streamed(layer) and strategy(layer) == "resource":
+    if not is_streamed(layer) and strategy_of(layer) == "resource":
         raise _refused(
             layer,
             "Strategy is Resource, at which hls4ml's C++ for io_parallel stops the process",
             f"write Strategy: Latency under hls4ml.LayerName.{layer.name}, or use IOType io_stream",
         )
-    channels, filters = number(layer, "n_chan"), number(layer, "n_filt")
+    channels, filters = number_of(layer, "n_chan"), number_of(layer, "n_filt")
     if channels != filters:
         raise _refused(
             layer,
@@ -172,7 +172,7 @@ def _check_depthwise(layer: Any) -> None:
 
 def _check_format(layer: Any) -> None:
     for axis in ("", "_height", "_width"):
-        if number(layer, f"dilation{axis}", 1) != 1:
+        if number_of(layer, f"dilation{axis}", 1) != 1:
             raise _refused(
                 layer, f"dilation is {layer.get_attr(f'dilation{axis}')}, which hls4ml's C++ leaves out", "expected 1"
             )
@@ -182,10 +182,10 @@ def _check_format(layer: Any) -> None:
 
 def _check_pool(layer: Any) -> None:
     """nnet_pooling_stream.h asserts both."""
-    if not streamed(layer):
+    if not is_streamed(layer):
         return
-    padding = [number(layer, f"pad_{side}") for side in ("top", "bottom", "left", "right")]
-    sizes = [tuple(number(layer, f"{what}_{axis}", 1) for axis in ("height", "width")) for what in ("pool", "stride")]
+    padding = [number_of(layer, f"pad_{side}") for side in ("top", "bottom", "left", "right")]
+    sizes = [tuple(number_of(layer, f"{what}_{axis}", 1) for axis in ("height", "width")) for what in ("pool", "stride")]
     if any(padding) or (layer.class_name.endswith("2D") and sizes[0] != sizes[1]):
         raise _refused(
             layer,

@@ -6,36 +6,31 @@
     y = model.predict(x)  # runs the RTL; equal to backend="Vitis" bit for bit
     model.build()         # lints the core and returns its figures
 
-The project beside the core is the Vitis backend's, file by file, but for what is wrong there (repairs.py). hls4ml's Strategy
-`distributed_arithmetic` and `Latency` both mean the da core; the C++ is written with Latency, whose bits are the same.
+The project beside the core is the Vitis backend's, file by file, but for what is wrong there (frontend/repairs.py). hls4ml's
+Strategy `distributed_arithmetic` and `Latency` both mean the da core; the C++ is written with Latency, whose bits are the same.
 `Resource` on any layer means the rf core, for all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from warnings import warn
 
 import numpy as np
 from hls4ml.backends import VitisBackend, VivadoBackend
-from hls4ml.model.flow import get_backend_flows, get_flow, register_flow
-from hls4ml.model.optimizer import OptimizerPass, register_pass
+from hls4ml.model.flow import get_flow, register_flow
+from hls4ml.model.optimizer import OptimizerPass
 from hls4ml.writer import VitisWriter
 from numpy.typing import NDArray
 
-from hypersonic.hls.core import Core
-from hypersonic.hls.da.read import read_network, tensor_types
-from hypersonic.hls.da.write import write_core
-from hypersonic.hls.frontend import reuse
+from hypersonic.hls.core import Core, CoreKind
+from hypersonic.hls.cores import write_core_of
 from hypersonic.hls.frontend.passes import register as register_fusions
+from hypersonic.hls.frontend.passes import register_possible_settings
 from hypersonic.hls.frontend.repairs import repair
 from hypersonic.hls.frontend.traps import check_graph
-from hypersonic.hls.plugin.refusal import naming_rf
-from hypersonic.hls.rf.read import read_rf_network
-from hypersonic.hls.rf.write import write_rf_core
+from hypersonic.hls.model_graph import strategy_of, tensor_types
 from hypersonic.hls.row import Row
 from hypersonic.hls.rtl_sim import RtlCore, compile_cores
 from hypersonic.hls.spec import TensorSpec
@@ -46,43 +41,11 @@ Arrays = NDArray[np.floating[Any]] | list[NDArray[np.floating[Any]]]
 
 
 # hls4ml is untyped, which mypy --strict forbids base classes to be
-class PossibleSettings(OptimizerPass):  # type: ignore[misc]
-    """Reuse factors and strategies that a layer's C++ cannot do -> the nearest that it can (reuse.py)."""
-
-    def match(self, node: Any) -> bool:
-        return any(node.get_attr(name) != wanted for name, wanted in reuse.possible_settings(node).items())
-
-    def transform(self, model: Any, node: Any) -> bool:  # noqa: ARG002 - hls4ml's signature
-        for name, wanted in reuse.possible_settings(node).items():
-            node.set_attr(name, wanted)
-        return False
-
-
-def _possible_settings() -> str:
-    """The flow of PossibleSettings, registered at the first call; it belongs before weights are laid out and code is made."""
-    name = "hypersonic:possible_settings"
-    if name not in get_backend_flows("hypersonic"):
-        register_pass(name, PossibleSettings)
-        register_flow(name, [name])
-    return name
-
-
-@contextmanager
-def possible_settings() -> Iterator[None]:
-    """hls4ml's own backend Vitis converts with PossibleSettings meanwhile."""
-    flows, flow = get_flow("vitis:ip").requires, _possible_settings()
-    flows.insert(flows.index("vivado:specific_types"), flow)
-    try:
-        yield
-    finally:
-        flows.remove(flow)
-
-
 class UnrolledStrategy(OptimizerPass):  # type: ignore[misc]
     """distributed_arithmetic -> latency for the C++: hls4ml 1.3.0's own pass wants an older da4ml than the core."""
 
     def match(self, node: Any) -> bool:
-        return str(node.get_attr("strategy")).lower() == "distributed_arithmetic"
+        return strategy_of(node) == "distributed_arithmetic"
 
     def transform(self, model: Any, node: Any) -> bool:  # noqa: ARG002 - hls4ml's signature
         node.set_attr("strategy", "latency")
@@ -113,7 +76,7 @@ class HypersonicBackend(VitisBackend):  # type: ignore[misc]
         unroll = register_flow("strategy", ["hypersonic:unrolled_strategy"], requires=["vivado:init_layers"], backend=self.name)
         flows = get_flow("vitis:ip").requires.copy()
         flows.insert(flows.index("vivado:init_layers") + 1, unroll)
-        flows.insert(flows.index("vivado:specific_types"), _possible_settings())
+        flows.insert(flows.index("vivado:specific_types"), register_possible_settings())
         flows.insert(0, register_fusions())
         self._default_flow = register_flow("ip", None, requires=flows, backend=self.name)
         passes = ["make_stamp", "hypersonic:write_hls"]
@@ -174,19 +137,18 @@ def core_of(model: Any) -> tuple[Core, dict[str, Any]]:
     types = tensor_types(model)
     variables = model.get_input_variables(), model.get_output_variables()
     inputs, outputs = (
-        Row(tuple(TensorSpec(v.name, made.shape, made.fixed) for v, made in zip(*side, strict=True)))
+        Row(tuple(TensorSpec(v.name, kind.shape, kind.fixed) for v, kind in zip(*side, strict=True)))
         for side in zip(variables, types, strict=True)
     )
     name, directory = model.config.get_project_name(), _directory(model)
-    if any(str(layer.get_attr("strategy")).lower() == "resource" for layer in model.get_layers()):
-        return write_rf_core(read_rf_network(model), name, inputs, outputs, directory)
-    with naming_rf(model):
-        return write_core(read_network(model), name, inputs, outputs, directory)
+    shares = any(strategy_of(layer) == "resource" for layer in model.get_layers())
+    core, report = write_core_of(model, CoreKind.RF if shares else CoreKind.DA, name, inputs, outputs, directory)
+    return core, report["core"]
 
 
-def _warn(said: str) -> None:
+def _warn(log: str) -> None:
     """A warning of Verilator's leaves a core as it is, and should not be there."""
-    for line in warnings(said):
+    for line in warnings(log):
         warn(f"Verilator on the core, which is used all the same; please report it with the model: {line}", stacklevel=3)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hypersonic.hls.core import Core
+from hypersonic.hls.core import Core, CoreKind
 from hypersonic.hls.rf.layers import RfNetwork
 from hypersonic.hls.rf.modules import sources_of
 from hypersonic.hls.rf.plan import WHOLE_ROW_BITS, plan
@@ -48,7 +48,7 @@ def write_rf_core(
     (directory / f"{top}.sv").write_text(core_text(pipeline, name, timed))
     sources = (*module_files(pipeline), directory / f"{top}.sv")
     core = Core(
-        name, "rf", top, sources, inputs, outputs, ii=timed.ii, latency_cycles=timed.latency,
+        name, CoreKind.RF, top, sources, inputs, outputs, ii=timed.ii, latency_cycles=timed.latency,
         x_lanes=port_lanes(pipeline.inputs), y_lanes=port_lanes(pipeline.outputs), memories=tuple(memories),
         weights=weights if streams else None, weight_streams=streams,
     )  # fmt: skip

@@ -15,6 +15,7 @@ from hypersonic.firmware.f2.kit import Kit, find_kit
 from hypersonic.firmware.kernel.write import Kernel
 from hypersonic.firmware.platform import Flow, Platform
 from hypersonic.firmware.target import Target
+from hypersonic.hls.core import CoreKind
 from hypersonic.sim.f2 import build_f2_simulator
 
 Progress = Callable[[str], None]
@@ -26,7 +27,7 @@ def is_f2(card: Platform) -> bool:
 
 def f2_kit(card: Platform, core: str, kernel_mhz: int, bucket: str) -> tuple[Kit, Bucket]:
     """What a card's build needs, asked for before anything is converted. Raises MissingVendorError."""
-    if core not in ("da", "rf"):
+    if not CoreKind(core).is_own_rtl:
         raise MissingVendorError(f"platform {card.name} takes --core da or rf, not {core}: Vitis HLS has no target for it")
     if kernel_mhz not in (0, card.kernel_clock_mhz):
         raise MissingVendorError(

@@ -38,7 +38,7 @@ from hypersonic.firmware.xclbin.assemble import assemble_xclbin
 from hypersonic.firmware.xclbin.connectivity import check_units
 from hypersonic.hls.build import build_project, is_converted
 from hypersonic.hls.cache import cached
-from hypersonic.hls.core import Core
+from hypersonic.hls.core import CORE_CHOICES, Core, CoreKind
 from hypersonic.hls.csim.compiled import compile_csim
 from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend.description import find_model, read_description
@@ -50,10 +50,10 @@ from hypersonic.sim.simulator import build_simulator
 Progress = Callable[[str], None]
 
 #: what the manifest's `core` says when the model's own C++ computes it; it has no clock
-CSIM = "csim"
+CSIM = CoreKind.CSIM
 
 #: the core that only Vitis HLS can make
-HLS = "hls"
+HLS = CoreKind.HLS
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ def _request(
     check_repository(repository)
     is_card = wanted is Target.HW
     vendor = _vendor_tools(card, core, options) if is_card and not is_f2(card) else None
-    kit = f2_kit(card, core or "da", options.kernel_mhz, options.afi_bucket) if is_card and is_f2(card) else None
+    kit = f2_kit(card, core or CoreKind.DA, options.kernel_mhz, options.afi_bucket) if is_card and is_f2(card) else None
     kind = CSIM if wanted is Target.SW_EMU else core or _core_of(model)
     return _Request(wanted, card, kind, compute_units, options, vendor, kit, progress)
 
@@ -185,7 +185,7 @@ def _core_of(model: str) -> str:
 
 
 def _check_fit(fit: FitOptions, request: _Request) -> None:
-    if fit.card and request.kind != "rf":
+    if fit.card and request.kind != CoreKind.RF:
         wanted = "target hw_emu" if request.target is Target.SW_EMU else "core rf"
         got = f"got target {request.target}, core {request.kind}"
         raise BuildError(f"--fit shares the multipliers of RTL: {got}; take {wanted}")
@@ -329,7 +329,7 @@ def _target(name: str) -> Target:
 
 
 def _check_core(core: str, target: Target) -> None:
-    if core not in ("", "da", "rf", HLS, CSIM):
+    if core not in ("", *CORE_CHOICES):
         raise BuildError(f"core is {core!r}, expected da, rf, hls or csim")
     if target is not Target.SW_EMU and core == CSIM:
         raise BuildError(f"core csim has no RTL: got target {target}, expected sw_emu, or core da or rf")

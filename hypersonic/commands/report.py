@@ -22,7 +22,7 @@ from hypersonic.firmware.estimate.rates import CardRate, card_rate, least_clocks
 from hypersonic.firmware.platform import Platform, find_platform
 from hypersonic.hls.build import build_project
 from hypersonic.hls.cache import cached
-from hypersonic.hls.core import Core
+from hypersonic.hls.core import Core, CoreKind
 from hypersonic.hls.csim.compiled import Csim, compile_csim
 from hypersonic.hls.frontend.description import find_model
 from hypersonic.hls.frontend.predict import trained_predict
@@ -65,7 +65,7 @@ def report(model: str, progress: Step = lambda _: None, on: OnCard = ON_U250) ->
     """All four engines of one zoo model. Raises NoTaskError, ReportError and what a build raises."""
     task, platform = task_of(model), find_platform(on.platform, retired_too=True)
     with tempfile.TemporaryDirectory() as scratch:
-        kind = "" if task.rtl_rows else "csim"
+        kind = "" if task.rtl_rows else CoreKind.CSIM
         project, core = build_project(model, Path(scratch) / "project", core=kind, progress=progress)
         progress(f"{model}: {task.rows} generated rows")
         sample = task.sample(task.rows, SEED)

@@ -8,8 +8,7 @@ import re
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hypersonic.hls.keywords import KEYWORDS
-from hypersonic.hls.names import Namespace
+from hypersonic.hls.names import KEYWORDS, Namespace
 from tests.hls.frontend.layer_names import NAMES
 
 FORMS = ("{}_tvalid", "u_{}", "{}_w_tvalid", "{}")

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from hypersonic.hls.da.read import precision_of, written_constants
 from hypersonic.hls.errors import INSTEAD, UnsupportedLayerError
 from hypersonic.hls.fixed import MAX_WIDTH, Constants, FixedPoint, Precision, PrecisionError, Rounding
+from hypersonic.hls.model_graph import precision_of, written_constants
 from hypersonic.hls.rf.layers import Tensor, Window
 
 #: roundings that a product (or a term of a sum) can be given before it is added to a number on the coarser grid

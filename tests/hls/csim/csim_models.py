@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from hypersonic.hls.convert import snap_weights
-from hypersonic.hls.da.read import tensor_types
+from hypersonic.hls.frontend.graph import snap_weights
 from hypersonic.hls.frontend.keras.model import conversion_options, use_keras_2
+from hypersonic.hls.model_graph import tensor_types
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec

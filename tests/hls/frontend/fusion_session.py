@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import yaml
 
-from hypersonic.hls.convert import convert, load_trained
+from hypersonic.hls.convert import convert
 from hypersonic.hls.frontend.keras.model import use_keras_2
+from hypersonic.hls.frontend.load import load_trained
 
 Build = Callable[[Any], Any]
 TYPE = "ap_fixed<24,9,AP_RND_CONV,AP_SAT>"

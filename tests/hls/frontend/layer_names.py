@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from hypersonic.hls.keywords import KEYWORDS
+from hypersonic.hls.names import KEYWORDS
 
 #: as Keras numbers them
 DEFAULT = [f"{kind}{number}" for kind in ("activation", "add", "dense", "conv2d") for number in ("", "_1", "_2", "_3")]

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hypersonic.hls.da.read import read_network, tensor_types
+from hypersonic.hls.da.read import read_network
 from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend.keras.model import keras_model, use_keras_2
 from hypersonic.hls.frontend.notes import hls4ml_warnings, notes
@@ -22,6 +22,7 @@ from hypersonic.hls.frontend.reuse import check_own_settings
 from hypersonic.hls.frontend.settings import check_settings, spread_model_settings
 from hypersonic.hls.frontend.softmax import check_softmax
 from hypersonic.hls.frontend.traps import check_graph
+from hypersonic.hls.model_graph import tensor_types
 from hypersonic.hls.rf.plan import plan
 from hypersonic.hls.rf.read import read_rf_network
 from hypersonic.hls.rf.stage import Pipeline
@@ -286,7 +287,7 @@ def said(case: Case, directory: Path) -> list[str]:
     import hls4ml  # noqa: F401 - first: it loads the next as its plugin
     import tf_keras as keras
 
-    from hypersonic.hls.plugin.hls4ml_backend import possible_settings
+    from hypersonic.hls.frontend.passes import possible_settings
 
     options = {"LayerName": case.names, "Model": case.model, "LayerType": case.types}
     try:

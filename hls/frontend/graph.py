@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A trained model and its description -> hls4ml's ModelGraph after its optimisers, with its HLS project written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hypersonic.hls.core import CoreKind
+from hypersonic.hls.errors import ConversionError, UnsupportedLayerError
+from hypersonic.hls.frontend.configuration import Sides, asked_result, configure
+from hypersonic.hls.frontend.description import ModelDescription
+from hypersonic.hls.frontend.keras.names import translated
+from hypersonic.hls.frontend.notes import hls4ml_warnings, notes
+from hypersonic.hls.frontend.repairs import repair
+from hypersonic.hls.frontend.reuse import check_own_settings
+from hypersonic.hls.frontend.trained import TrainedModel
+from hypersonic.hls.frontend.traps import check_graph
+from hypersonic.hls.model_graph import retype
+
+#: layers that hls4ml fuses others into
+_FUSED = ("Dense", *(f"{kind}Conv{n}D" for kind in ("", "Pointwise", "Depthwise") for n in (1, 2)))
+
+
+def write_project(
+    trained: TrainedModel, description: ModelDescription, inputs: Sides, outputs: Sides, directory: Path, core: CoreKind
+) -> tuple[Any, list[str]]:
+    """hls4ml's ModelGraph, its HLS project written into `directory`, and what it made of what was asked, in lines."""
+    options = dict(description.hls4ml)
+    io_type = options.pop("IOType", "io_parallel")
+    options["LayerName"] = translated(trained.names, options.get("LayerName") or {})
+    config = configure(trained, options, inputs, outputs, unrolled=core is CoreKind.DA)
+    from hypersonic.hls.frontend.passes import possible_settings  # of hls4ml, which the loader has imported
+
+    try:
+        with hls4ml_warnings() as heard, possible_settings():
+            graph = trained.convert(config, directory, description.name, description.part, io_type)
+    except Exception as error:
+        raise ConversionError(f"hls4ml does not convert the model: {type(error).__name__}: {error}") from error
+    _settle_outputs(graph, trained)
+    _pin_fused(graph, trained, outputs, config["LayerName"])
+    check_graph(graph)
+    if core is CoreKind.CSIM:  # da unrolls all, rf computes with the factors that were asked for, whatever the C++ takes
+        check_own_settings(graph, options)
+    snap_weights(graph)
+    graph.write()
+    repair(directory)
+    called = [f"layer {old!r} is called {new!r} in the HLS project" for old, new in trained.names.items()]
+    return graph, [*called, *trained.notes, *notes(graph, options, core), *heard]
+
+
+def _settle_outputs(graph: Any, trained: TrainedModel) -> None:
+    """An output that is a Reshape is what it reshapes: hls4ml 1.3.0 says so of one Reshape, but not of one after another.
+
+    Raises ConversionError for outputs that hls4ml lost or that became one.
+    """
+    made_by = {tensor: layer for layer in graph.get_layers() for tensor in layer.outputs}
+    for index, output in enumerate(graph.outputs):
+        tensor = output
+        while made_by[tensor].class_name == "Reshape":
+            tensor = made_by[tensor].inputs[0]
+        graph.outputs[index] = tensor
+    if len(set(graph.outputs)) != len(trained.outputs) or set(graph.outputs) & set(graph.inputs):
+        raise ConversionError(
+            f"the model's outputs are {', '.join(tensor.name for tensor in trained.outputs)}, what hls4ml makes of them is "
+            f"{', '.join(graph.outputs) or 'nothing'}: an output must be computed, and by a layer of its own; leave out a last "
+            "layer that only passes its numbers on (Dropout, Reshape, a linear Activation)"
+        )
+
+
+def _pin_fused(graph: Any, trained: TrainedModel, outputs: Sides, layers: dict[str, Any]) -> None:
+    """hls4ml makes one layer of a dense and the bias or normalisation behind it and forgets the type of the latter."""
+    present = {layer.name: layer for layer in graph.get_layers()}
+    for behind, before in trained.fused:
+        if behind not in present and before in present and asked_result(layers, behind) != "auto":
+            retype(graph, present[before].get_output_variable().type, asked_result(layers, behind))
+    made_by = {tensor: layer for layer in present.values() for tensor in layer.outputs}
+    for side, tensor in zip(outputs, graph.outputs, strict=True):
+        if side.fixed and made_by[tensor].class_name in _FUSED:
+            retype(graph, made_by[tensor].get_output_variable().type, str(side.fixed))
+
+
+def snap_weights(graph: Any) -> None:
+    """Put every constant on its type's grid, to nearest: ap_fixed would truncate, and wrap what does not fit.
+
+    Raises UnsupportedLayerError for a constant outside its type's range.
+    """
+    for layer in graph.get_layers():
+        for name, variable in layer.weights.items():
+            precision = variable.type.precision
+            if not type(precision).__name__.endswith("FixedPrecisionType") or type(variable.type).__name__ == "ExponentType":
+                continue
+            if not np.isfinite(variable.data).all():
+                raise UnsupportedLayerError(f"layer {layer.name!r}: {name} holds NaN or infinity; train the model again")
+            lsb = 2.0 ** (int(precision.integer) - int(precision.width))
+            high = 2.0 ** (int(precision.integer) - bool(precision.signed)) - lsb
+            low = -(high if str(precision.saturation_mode) == "SAT_SYM" else high + lsb) if precision.signed else 0.0
+            snapped = np.clip(np.rint(np.asarray(variable.data, dtype=np.float64) / lsb) * lsb, low, high)
+            worst = float(np.abs(snapped - variable.data).max(initial=0.0))
+            if worst > lsb / 2:  # rounding moves no constant further; what is further off did not fit
+                raise UnsupportedLayerError(
+                    f"layer {layer.name!r}: {name} runs from {variable.data.min():g} to {variable.data.max():g}, its type "
+                    f"{precision} from {low:g} to {high:g}; give it more integer bits under "
+                    f"hls4ml.LayerName.{layer.name}.Precision.{name}"
+                )
+            variable.data = snapped

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""hls4ml's ModelGraph, after its optimisers: types, trained numbers and shapes, as every core and check reads them.
+
+Nothing of hls4ml is imported here: the graph comes from whoever has it (hls/convert.py, hls/plugin/hls4ml_backend.py).
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from hypersonic.hls.errors import UnsupportedLayerError
+from hypersonic.hls.fixed import Constants, FixedPoint, Overflow, Precision, Rounding, edge
+
+#: layers whose results are their input's numbers, in an order of their own
+_MOVES = ("Reshape", "Clone", "Repack", "Transpose")
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """An input or output of a ModelGraph: the layer it is the result of, its shape per row and its type."""
+
+    layer: str
+    shape: tuple[int, ...]
+    fixed: FixedPoint
+
+
+def tensor_types(model: Any) -> tuple[tuple[TensorType, ...], tuple[TensorType, ...]]:
+    """The inputs and the outputs, each in the order of the C++ function's arguments. Raises UnsupportedLayerError."""
+    made_by = {tensor: layer for layer in model.get_layers() for tensor in layer.outputs}
+    inputs = tuple(_tensor_type(made_by[tensor], tensor, "input") for tensor in model.inputs)
+    return inputs, tuple(_tensor_type(made_by[tensor], tensor, "output") for tensor in model.outputs)
+
+
+def _tensor_type(layer: Any, tensor: str, role: str) -> TensorType:
+    fixed = edge(result_precision(layer), f"the {role} {tensor!r}")
+    return TensorType(layer.name, tuple(int(size) for size in layer.get_output_variable().shape), fixed)
+
+
+def count_multiplications(model: Any) -> int:
+    """Of a row: each weight of a matrix or filter once, or once for each place of the layer's output."""
+    return sum(
+        constants.data.size * prod(int(size) for size in layer.get_output_variable().shape[:-1])
+        for layer in model.get_layers()
+        if layer.class_name != "Embedding"
+        for constants in layer.weights.values()
+        if constants.data.ndim > 1
+    )
+
+
+def vocabulary_sizes(model: Any) -> tuple[int, ...]:
+    """How many rows the table has that each input is an index of, the smallest of several; 0 for an input that is none."""
+    found: dict[str, list[int]] = {tensor: [] for tensor in model.inputs}
+    holds = {tensor: tensor for tensor in model.inputs}
+    for layer in model.get_layers():
+        source = holds.get(layer.inputs[0]) if layer.inputs else None
+        if source is not None and layer.class_name in _MOVES:
+            holds.update(dict.fromkeys(layer.outputs, source))
+        elif source is not None and layer.class_name == "Embedding":
+            found[source].append(int(layer.get_attr("vocab_size")))
+    return tuple(min(found[tensor], default=0) for tensor in model.inputs)
+
+
+def check_merge(layer: Any) -> None:
+    """Refuse broadcasting: hls4ml 1.3.0 takes the greater size as the later text, so that 10 elements and 5 make 5.
+
+    Raises UnsupportedLayerError.
+    """
+    a, b = (tuple(int(size) for size in layer.get_input_variable(tensor).shape) for tensor in layer.inputs)
+    if a != b:
+        raise UnsupportedLayerError(
+            f"layer {layer.name!r}: it merges the shapes {a} and {b}, and hls4ml's C++ leaves elements out where they differ; "
+            "give both the same shape"
+        )
+
+
+def result_precision(layer: Any) -> Precision:
+    """The type of a layer's result."""
+    return precision_of(layer.get_output_variable().type.precision, f"layer {layer.name!r}: result")
+
+
+def written_constants(layer: Any, name: str) -> Constants:
+    """A weight array as the C++ gets it: hls4ml writes each number with `fraction` decimals and ap_fixed reads the double."""
+    variable = layer.weights[name]
+    what = f"layer {layer.name!r}: {name}"
+    if type(variable.type).__name__ in ("CompressedType", "ExponentType"):
+        raise UnsupportedLayerError(
+            f"{what} is stored as {type(variable.type).__name__}; switch Compression and po2 quantisers off"
+        )
+    precision = precision_of(variable.type.precision, what)
+    numbers = np.array([float(text) for text in variable], dtype=np.float64)
+    raw = _fixed(precision, what).from_float(numbers)
+    if str(variable.type.precision).startswith("int<2") and (raw == -2).any():
+        raise UnsupportedLayerError(f"{what} is {precision} and holds -2, which hls4ml's ternary product reads as +1")
+    return Constants(raw, precision.fraction)
+
+
+def _fixed(precision: Precision, what: str) -> FixedPoint:
+    try:
+        return precision.fixed
+    except ValueError as error:
+        raise UnsupportedLayerError(f"{what}: {error}; give it fewer bits in the model's YAML") from error
+
+
+def precision_of(precision: Any, what: str) -> Precision:
+    """hls4ml's FixedPrecisionType or IntegerPrecisionType. Raises UnsupportedLayerError for other types and modes."""
+    kind = type(precision).__name__
+    if kind.endswith("IntegerPrecisionType"):
+        return Precision(int(precision.width), 0, bool(precision.signed))
+    if not kind.endswith("FixedPrecisionType"):
+        raise UnsupportedLayerError(f"{what} is {precision} ({kind}), expected ap_fixed, ap_ufixed or an integer")
+    try:
+        rounding = Rounding(f"AP_{precision.rounding_mode}")
+        overflow = Overflow(f"AP_{precision.saturation_mode}")
+    except ValueError as error:
+        raise UnsupportedLayerError(
+            f"{what} is {precision}: {error}; expected a mode of ap_fixed other than WRAP_SM"
+        ) from error
+    if precision.saturation_bits:
+        raise UnsupportedLayerError(f"{what} is {precision}: {precision.saturation_bits} saturation bits, expected 0")
+    width, integer = int(precision.width), int(precision.integer)
+    return Precision(width, width - integer, bool(precision.signed), rounding, overflow)
+
+
+def input_precision(layer: Any) -> Precision:
+    """The type of the elements that a layer reads first."""
+    return precision_of(layer.get_input_variable(layer.inputs[0]).type.precision, f"layer {layer.name!r}: its input")
+
+
+def retype(graph: Any, kind: Any, precision: str) -> None:
+    """Give a tensor's type (of a layer's output variable) another precision, and no other layer's."""
+    kind.precision = copy(kind.precision)  # which other layers may have too
+    vars(kind.precision).update(vars(graph.config.backend.convert_precision_string(precision)))
+
+
+def is_streamed(layer: Any) -> bool:
+    """Whether the graph is io_stream."""
+    return bool(layer.model.config.get_config_value("IOType") == "io_stream")
+
+
+def strategy_of(layer: Any) -> str:
+    """The one that hls4ml took, in small letters."""
+    return str(layer.get_attr("strategy")).lower()
+
+
+def number_of(layer: Any, name: str, default: int = 0) -> int:
+    """An attribute, default where it is not there or nothing."""
+    return int(layer.get_attr(name, default) or default)
