@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import NamedTuple
 from hypersonic.hls.errors import ProjectError
 from hypersonic.hls.project import read_json
 from hypersonic.hls.row import Row
-from hypersonic.hls.weight_stream import WeightStream
+from hypersonic.hls.weight_stream import WEIGHT_BITS, WeightStream
 
 _SCHEMA = 5
 
@@ -103,17 +104,51 @@ class Logic(NamedTuple):
     registers: int
 
 
+class Signal(NamedTuple):
+    """One port of a module. direction: input or output, as the module sees it. bits: of a vector; None: one wire, no range."""
+
+    name: str
+    direction: str
+    bits: int | None = None
+
+
+def core_signals(x_bits: int, y_bits: int, weight_streams: int = 0) -> tuple[Signal, ...]:
+    """The ports of every core's module, in order. rst_n is synchronous and active low; weight streams stand side by side."""
+    k = weight_streams
+    weights = (
+        Signal("s_axis_w_tvalid", "input", k),
+        Signal("s_axis_w_tready", "output", k),
+        Signal("s_axis_w_tdata", "input", k * WEIGHT_BITS),
+    )
+    return (
+        Signal("clk", "input"),
+        Signal("rst_n", "input"),
+        *(weights if k else ()),
+        Signal("s_axis_x_tvalid", "input"),
+        Signal("s_axis_x_tready", "output"),
+        Signal("s_axis_x_tdata", "input", x_bits),
+        Signal("s_axis_x_tlast", "input"),
+        Signal("m_axis_y_tvalid", "output"),
+        Signal("m_axis_y_tready", "input"),
+        Signal("m_axis_y_tdata", "output", y_bits),
+        Signal("m_axis_y_tlast", "output"),
+    )
+
+
+def declare(signals: Iterable[Signal]) -> str:
+    """SystemVerilog's declarations of ports, a line each, without a last newline."""
+    ranges = {signal: "" if signal.bits is None else f"[{signal.bits - 1}:0] " for signal in signals}
+    return ",\n".join(f"    {signal.direction:<6} logic {range_}{signal.name}" for signal, range_ in ranges.items())
+
+
+def module_header(name: str, signals: Iterable[Signal]) -> str:
+    """From `module` to the semicolon behind its ports, without a last newline."""
+    return f"module {name} (\n{declare(signals)}\n);"
+
+
 @dataclass(frozen=True)
 class Core:
-    """A SystemVerilog module with the ports
-
-        clk, rst_n (synchronous, active low),
-        s_axis_x_{tvalid, tready, tdata[x.width - 1 : 0], tlast},
-        m_axis_y_{tvalid, tready, tdata[y.width - 1 : 0], tlast}
-
-    and with K weight streams
-
-        s_axis_w_{tvalid[K - 1 : 0], tready[K - 1 : 0], tdata[K * WEIGHT_BITS - 1 : 0]}.
+    """A SystemVerilog module with the ports of core_signals: rows in on s_axis_x, results out on m_axis_y, weights on s_axis_w.
 
     A row is a beat, or many (see Port); tlast stands on the last beat of a packet of rows and travels with its row; any
     back-pressure; reset drops every row inside.
@@ -150,6 +185,11 @@ class Core:
     def weight_beats(self) -> int:
         """Beats of the weights' file; 0 without one."""
         return max((stream.first + stream.beats for stream in self.weight_streams), default=0)
+
+    @property
+    def signals(self) -> tuple[Signal, ...]:
+        """The module's ports."""
+        return core_signals(self.x.width, self.y.width, len(self.weight_streams))
 
     @property
     def x(self) -> Port:

@@ -11,6 +11,7 @@ import ctypes
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from types import TracebackType
 
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.cache import cached
-from hypersonic.hls.core import RTL, Core, Port
+from hypersonic.hls.core import RTL, Core, Port, core_signals, declare
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import SpecMismatchError
 from hypersonic.hls.verilator import shared_library
@@ -212,15 +213,15 @@ def _load(file: Path) -> ctypes.CDLL:
 
 def _weight_streams(cores: Sequence[Core], weights: Sequence[NDArray[np.uint8]]) -> ctypes.Array[_WeightStream]:
     """weights: of each core its file's bytes. Raises SpecMismatchError for a file shorter than its streams."""
-    size, found = WEIGHT_BITS // 8, []
+    size, streams = WEIGHT_BITS // 8, list[_WeightStream]()
     for select, (core, data) in enumerate(zip(cores, weights, strict=True)):
         if len(data) < core.weight_beats * size:
             raise SpecMismatchError(f"{core.weights} has {len(data)} bytes, expected {core.weight_beats * size}")
-        found += [
+        streams += [
             _WeightStream(data.ctypes.data + stream.first * size, stream.beats, stream.repeats, select)
             for stream in core.weight_streams
         ]
-    return (_WeightStream * len(found))(*found)
+    return (_WeightStream * len(streams))(*streams)
 
 
 def _top(cores: Sequence[Core]) -> str:
@@ -228,27 +229,34 @@ def _top(cores: Sequence[Core]) -> str:
     streams = sum(len(core.weight_streams) for core in cores)
     if streams > _MAX_STREAMS:
         raise SpecMismatchError(f"the cores have {streams} weight streams, expected at most {_MAX_STREAMS}")
-    bodies, first = [], 0
-    for k, core in enumerate(cores):
-        weights, first = _weight_ports(first, len(core.weight_streams)), first + len(core.weight_streams)
-        bodies.append(_INSTANCE.format(k=k, top=core.top, x=_x_bits(core), y=_y_bits(core), weights=weights))
-    cases = "\n".join(_CASE.format(k=k, width=max(map(_y_bits, cores))) for k in range(len(cores)))
-    return _TOP.format(
-        x=max(map(_x_bits, cores)) - 1, y=max(map(_y_bits, cores)) - 1, bodies="\n".join(bodies), cases=cases,
-        first=f"{max(map(_y_bits, cores))}'(data_0)",
-        weights=_WEIGHTS.format(last=streams - 1, bits=streams * WEIGHT_BITS - 1) if streams else "",
-    )  # fmt: skip
+    x_bits, y_bits = max(map(_x_bits, cores)), max(map(_y_bits, cores))
+    firsts = accumulate((len(core.weight_streams) for core in cores[:-1]), initial=0)
+    bodies = [_body(core, k, first) for k, (core, first) in enumerate(zip(cores, firsts, strict=True))]
+    cases = "\n".join(_CASE.format(k=k, width=y_bits) for k in range(len(cores)))
+    ports = declare(signal for signal in core_signals(x_bits, y_bits, streams) if signal.name not in ("clk", "rst_n"))
+    return _TOP.format(ports=ports, bodies="\n".join(bodies), cases=cases, first=f"{y_bits}'(data_0)")
 
 
-def _weight_ports(first: int, count: int) -> str:
-    """The connections of one core's weight streams."""
-    if not count:
-        return ""
-    here = f"[{first + count - 1}:{first}]"
-    data = f"[{(first + count) * WEIGHT_BITS - 1}:{first * WEIGHT_BITS}]"
-    return "\n      " + ", ".join(
-        f".s_axis_w_{wire}(s_axis_w_{wire}{part})" for wire, part in (("tvalid", here), ("tready", here), ("tdata", data))
-    ) + ","  # fmt: skip
+def _body(core: Core, k: int, first: int) -> str:
+    """Core number k, and the wires that it answers on. first: which of all weight streams is its first."""
+    end = first + len(core.weight_streams)
+    wires = {
+        "s_axis_w_tvalid": f"s_axis_w_tvalid[{end - 1}:{first}]", "s_axis_w_tready": f"s_axis_w_tready[{end - 1}:{first}]",
+        "s_axis_w_tdata": f"s_axis_w_tdata[{end * WEIGHT_BITS - 1}:{first * WEIGHT_BITS}]",
+        "s_axis_x_tvalid": f"s_axis_x_tvalid && select == {k}", "s_axis_x_tready": f"ready_{k}",
+        "s_axis_x_tdata": f"s_axis_x_tdata[{_x_bits(core)}-1:0]",
+        "m_axis_y_tready": f"m_axis_y_tready && select == {k}", "m_axis_y_tvalid": f"valid_{k}",
+        "m_axis_y_tdata": f"data_{k}", "m_axis_y_tlast": f"last_{k}",
+    }  # fmt: skip
+    joined = [f".{signal.name}({wires.get(signal.name, signal.name)})" for signal in core.signals]
+    streams = len(joined) - 8  # what is left in front of rows and results: clock, reset and weights
+    lines = [
+        joined[:2],
+        *([joined[2:streams]] if streams > 2 else []),
+        *(joined[at : at + 2] for at in range(streams, len(joined), 2)),
+    ]
+    connections = ",\n".join(f"      {', '.join(line)}" for line in lines)
+    return _INSTANCE.format(k=k, top=core.top, y=_y_bits(core), connections=connections)
 
 
 _TOP = """\
@@ -256,15 +264,8 @@ _TOP = """\
 /* verilator lint_off UNUSEDSIGNAL */ // a narrow core beside a wide one leaves data bits alone
 module cores (
     input  logic clk, rst_n,
-    input  logic [31:0] select,{weights}
-    input  logic s_axis_x_tvalid,
-    output logic s_axis_x_tready,
-    input  logic [{x}:0] s_axis_x_tdata,
-    input  logic s_axis_x_tlast,
-    output logic m_axis_y_tvalid,
-    input  logic m_axis_y_tready,
-    output logic [{y}:0] m_axis_y_tdata,
-    output logic m_axis_y_tlast
+    input  logic [31:0] select,
+{ports}
 );
 {bodies}
   always_comb begin
@@ -281,20 +282,11 @@ endmodule
 `default_nettype wire
 """
 
-_WEIGHTS = """
-    input  logic [{last}:0] s_axis_w_tvalid,
-    output logic [{last}:0] s_axis_w_tready,
-    input  logic [{bits}:0] s_axis_w_tdata,"""
-
 _INSTANCE = """\
   logic ready_{k}, valid_{k}, last_{k};
   logic [{y}-1:0] data_{k};
   {top} u_{k} (
-      .clk(clk), .rst_n(rst_n),{weights}
-      .s_axis_x_tvalid(s_axis_x_tvalid && select == {k}), .s_axis_x_tready(ready_{k}),
-      .s_axis_x_tdata(s_axis_x_tdata[{x}-1:0]), .s_axis_x_tlast(s_axis_x_tlast),
-      .m_axis_y_tvalid(valid_{k}), .m_axis_y_tready(m_axis_y_tready && select == {k}),
-      .m_axis_y_tdata(data_{k}), .m_axis_y_tlast(last_{k})
+{connections}
   );"""
 
 _CASE = """\

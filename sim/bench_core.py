@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hypersonic.hls.core import AXIS_RTL, Core, CoreKind
+from hypersonic.hls.core import AXIS_RTL, Core, CoreKind, core_signals, module_header
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
@@ -133,18 +133,7 @@ def _text(x: Row, y: Row, top: str, ii: int) -> str:
     return f"""// SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-module {top} (
-    input  logic clk,
-    input  logic rst_n,
-    input  logic s_axis_x_tvalid,
-    output logic s_axis_x_tready,
-    input  logic [{x.raw_bits - 1}:0] s_axis_x_tdata,
-    input  logic s_axis_x_tlast,
-    output logic m_axis_y_tvalid,
-    input  logic m_axis_y_tready,
-    output logic [{y.raw_bits - 1}:0] m_axis_y_tdata,
-    output logic m_axis_y_tlast
-);
+{module_header(top, core_signals(x.raw_bits, y.raw_bits))}
 
   localparam int STAGES = {_LATENCY_CYCLES - 2};
   localparam int WIDTH = {y.raw_bits + 1};

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.core import AXIS_RTL, Core, CoreKind
+from hypersonic.hls.core import AXIS_RTL, Core, CoreKind, core_signals, module_header
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
@@ -72,21 +72,7 @@ def _text(top: str, size: int, once_beats: int) -> str:
     return f"""// SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-module {top} (
-    input  logic         clk,
-    input  logic         rst_n,
-    input  logic         s_axis_x_tvalid,
-    output logic         s_axis_x_tready,
-    input  logic [{16 * size - 1}:0]  s_axis_x_tdata,
-    input  logic         s_axis_x_tlast,
-    output logic         m_axis_y_tvalid,
-    input  logic         m_axis_y_tready,
-    output logic [{16 * size - 1}:0]  m_axis_y_tdata,
-    output logic         m_axis_y_tlast,
-    input  logic [1:0]   s_axis_w_tvalid,
-    output logic [1:0]   s_axis_w_tready,
-    input  logic [{2 * WEIGHT_BITS - 1}:0] s_axis_w_tdata
-);
+{module_header(top, core_signals(16 * size, 16 * size, weight_streams=2))}
 
   logic [31:0] once_q;
   logic [31:0] beats_q;

@@ -24,7 +24,7 @@ from hypersonic.firmware.bitstream.tools import Tools
 from hypersonic.firmware.kernel.write import rtl_sources
 from hypersonic.firmware.platform import Platform
 from hypersonic.hls.cache import content_hash
-from hypersonic.hls.core import AXIS_RTL, Core, CoreKind
+from hypersonic.hls.core import AXIS_RTL, Core, CoreKind, core_signals, module_header
 from hypersonic.hls.project import HlsProject
 
 #: what hls4ml's build_prj.tcl is to do, in its own words
@@ -197,18 +197,7 @@ def core_text(name: str, ports: HlsPorts, depth: int) -> str:
 // {name}_core: module {name}_hls, written by Vitis HLS, as a stream. Written by hypersonic, do not edit.
 `default_nettype none
 
-module {name}_core (
-    input  logic clk,
-    input  logic rst_n,
-    input  logic s_axis_x_tvalid,
-    output logic s_axis_x_tready,
-    input  logic [{x_bits - 1}:0] s_axis_x_tdata,
-    input  logic s_axis_x_tlast,
-    output logic m_axis_y_tvalid,
-    input  logic m_axis_y_tready,
-    output logic [{y_bits - 1}:0] m_axis_y_tdata,
-    output logic m_axis_y_tlast
-);
+{module_header(f"{name}_core", core_signals(x_bits, y_bits))}
   logic row_tvalid, row_tready, row_tlast;
   logic [{x_bits - 1}:0] row_tdata;
   logic ap_start, ap_ready, unused_done, unused_idle;

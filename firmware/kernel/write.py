@@ -249,9 +249,11 @@ def _weight_ports(core: Core) -> list[tuple[str, str]]:
 
 
 def _core(core: Core) -> str:
-    streams = [*stream_ports("s_axis_x", "x"), *stream_ports("m_axis_y", "y")]
-    weights = [(f"s_axis_w_{name}", f"w_{name}") for name in ("tvalid", "tready", "tdata") if core.takes_weights]
-    return instance(core.top, "u_core", {}, [("clk", "ap_clk"), ("rst_n", "core_rst_n"), *streams, *weights])
+    wires = {"clk": "ap_clk", "rst_n": "core_rst_n"}
+    names = sorted((signal.name for signal in core.signals), key=lambda name: name.startswith("s_axis_w"))
+    return instance(
+        core.top, "u_core", {}, [(n, wires.get(n, n.removeprefix("s_axis_").removeprefix("m_axis_"))) for n in names]
+    )
 
 
 def top_text(core: Core) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
+from hypersonic.hls.core import core_signals, module_header
 from hypersonic.hls.da.delay import is_power_of_two
 from hypersonic.hls.da.graph import Add, Clamp, Constant, Drop, Input, Node, Operation, Shift, Wrap
 from hypersonic.hls.da.schedule import Schedule
@@ -203,7 +204,8 @@ def _sink(plan: Schedule, x: Lanes) -> Iterator[str]:
 
 def core_module(name: str, network: str, plan: Schedule, x_bits: int, y_bits: int) -> str:
     """The text of the core's top: module `network` between two streams."""
-    return _CORE.format(name=name, network=network, x_high=x_bits - 1, y_high=y_bits - 1, y_bits=y_bits, latency=plan.stages)
+    header = module_header(name, core_signals(x_bits, y_bits))
+    return _CORE.format(name=name, header=header, network=network, y_high=y_bits - 1, y_bits=y_bits, latency=plan.stages)
 
 
 _CORE = """\
@@ -212,18 +214,7 @@ _CORE = """\
 // {name}: module {network} as a stream, written by hypersonic (hls/da/emit.py). One row per beat, element 0 in the low bits.
 `default_nettype none
 
-module {name} (
-    input  logic clk,
-    input  logic rst_n,
-    input  logic s_axis_x_tvalid,
-    output logic s_axis_x_tready,
-    input  logic [{x_high}:0] s_axis_x_tdata,
-    input  logic s_axis_x_tlast,
-    output logic m_axis_y_tvalid,
-    input  logic m_axis_y_tready,
-    output logic [{y_high}:0] m_axis_y_tdata,
-    output logic m_axis_y_tlast
-);
+{header}
   logic [{y_high}:0] y_tdata;
 
   {network} u_network (

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hypersonic.hls.core import Core, CoreKind
+from hypersonic.hls.core import Core, CoreKind, core_signals, module_header
 from hypersonic.hls.rf.layers import RfNetwork
 from hypersonic.hls.rf.modules import sources_of
 from hypersonic.hls.rf.plan import WHOLE_ROW_BITS, plan
@@ -19,7 +19,7 @@ from hypersonic.hls.rf.report import figures
 from hypersonic.hls.rf.stage import Pipeline, Stage, Stream, Value, port_lanes, port_width
 from hypersonic.hls.rf.timing import Clocks, clocks
 from hypersonic.hls.rf.top.ports import entrance, packets, way_out
-from hypersonic.hls.rf.top.weights import feed_lines, loaded, port_lines, streamed, weight_streams, write_weights
+from hypersonic.hls.rf.top.weights import feed_lines, loaded, streamed, weight_streams, write_weights
 from hypersonic.hls.row import Row
 
 
@@ -74,8 +74,8 @@ def core_text(pipeline: Pipeline, name: str, timed: Clocks) -> str:
     rows = 1 << max(2, (timed.latency // timed.ii + 4).bit_length())
     lines = [
         *_HEAD.format(name=name, ii=timed.ii, latency=timed.latency).splitlines(),
-        *port_lines(weight_streams(pipeline)),
-        *_PORTS.format(x=x_bits - 1, y=y_bits - 1).splitlines(),
+        "",
+        module_header(f"{name}_core", core_signals(x_bits, y_bits, len(weight_streams(pipeline)))),
         *_wires(pipeline),
         *packets(rows),
         *entrance(pipeline),
@@ -96,22 +96,7 @@ _HEAD = """\
 // {name}: a network whose layers share their multipliers, written by hypersonic (hls/rf/write.py). A row every {ii} clocks,
 // {latency} clocks from a row to its result. Weights and tables are read by $readmemh from the files beside this one.
 `default_nettype none
-
-module {name}_core (
-    input  logic clk,
-    input  logic rst_n,
 """
-
-_PORTS = """\
-    input  logic s_axis_x_tvalid,
-    output logic s_axis_x_tready,
-    input  logic [{x}:0] s_axis_x_tdata,
-    input  logic s_axis_x_tlast,
-    output logic m_axis_y_tvalid,
-    input  logic m_axis_y_tready,
-    output logic [{y}:0] m_axis_y_tdata,
-    output logic m_axis_y_tlast
-);"""
 
 
 def _streams(pipeline: Pipeline) -> Iterator[Stream]:

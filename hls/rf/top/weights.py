@@ -77,14 +77,6 @@ def _beats(feed: Feed) -> Iterator[bytes]:
 
 
 # ---------------------------------------------------------------- in the core's text
-def port_lines(streams: tuple[WeightStream, ...]) -> Iterator[str]:
-    """The ports of a core with weight streams."""
-    if streams:
-        yield f"    input  logic [{len(streams) - 1}:0] s_axis_w_tvalid,"
-        yield f"    output logic [{len(streams) - 1}:0] s_axis_w_tready,"
-        yield f"    input  logic [{WEIGHT_BITS * len(streams) - 1}:0] s_axis_w_tdata,"
-
-
 def feed_lines(pipeline: Pipeline) -> Iterator[str]:
     """From the ports to <stage>_w_{tvalid,tready,tdata} of every stage with a feed."""
     chain = loaded(pipeline)
