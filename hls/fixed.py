@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -69,7 +70,7 @@ _SPELLING = re.compile(
     r"^ap_(u?)fixed<\s*(-?\d+)\s*,\s*(-?\d+)\s*(?:,\s*(?:AP_)?(\w+)\s*)?(?:,\s*(?:AP_)?(\w+)\s*)?(?:,\s*0\s*)?>$"
 )
 
-#: widest type this project computes with: raw values and their products stay inside int64 views
+#: widest type of a tensor, and of arrays: raw values and their products stay inside int64 views
 MAX_WIDTH = 62
 
 #: beyond this a double is a multiple of every 2**width
@@ -78,10 +79,10 @@ _HUGE = 2.0**1000
 
 @dataclass(frozen=True)
 class FixedPoint:
-    """An ap_fixed or ap_ufixed type.
+    """An ap_fixed or ap_ufixed type of any width; the number is raw * 2**-fraction.
 
-    width: bits in all, 1 to 62. integer: bits left of the binary point, the sign included; may be negative or above width.
-    Raises PrecisionError for a width outside that range.
+    width: bits in all. integer: bits left of the binary point, the sign included; may be negative or above width.
+    Methods on single integers take any width, those on arrays up to MAX_WIDTH (see checked).
     """
 
     width: int
@@ -90,15 +91,30 @@ class FixedPoint:
     rounding: Rounding = Rounding.TRN
     overflow: Overflow = Overflow.WRAP
 
-    def __post_init__(self) -> None:
+    @classmethod
+    def with_fraction(
+        cls,
+        width: int,
+        fraction: int,
+        signed: bool = True,
+        rounding: Rounding = Rounding.TRN,
+        overflow: Overflow = Overflow.WRAP,
+    ) -> FixedPoint:
+        """The type with so many bits right of the binary point, which may be negative or above width."""
+        return FixedPoint(width, width - fraction, signed, rounding, overflow)
+
+    def checked(self) -> FixedPoint:
+        """The type itself, whose raw values and their products fit int64. Raises PrecisionError for a width that has none."""
         if not 1 <= self.width <= MAX_WIDTH:
             raise PrecisionError(f"{self}: width is {self.width}, expected 1 to {MAX_WIDTH}")
+        return self
 
     @classmethod
     def parse(cls, text: str) -> FixedPoint:
         """Read `ap_fixed<16,6,AP_RND_CONV,AP_SAT>`; AP_ may be left out, the modes default to TRN and WRAP as in Vitis.
 
-        Raises PrecisionError with the text for anything else, the overflow mode WRAP_SM and saturation bits included.
+        Raises PrecisionError with the text for anything else, the overflow mode WRAP_SM and saturation bits included, and for
+        a width that no row carries (see checked).
         """
         match = _SPELLING.match(text.strip())
         if not match:
@@ -110,7 +126,7 @@ class FixedPoint:
             raise PrecisionError(
                 f"precision is {text!r}: {error}; rounding may be {_names(Rounding)} and overflow {_names(Overflow)}"
             ) from error
-        return cls(int(width), int(integer), not unsigned, *modes)
+        return cls(int(width), int(integer), not unsigned, *modes).checked()
 
     def __str__(self) -> str:
         kind = "ap_fixed" if self.signed else "ap_ufixed"
@@ -123,11 +139,31 @@ class FixedPoint:
 
     @property
     def min_raw(self) -> int:
+        """The least raw value."""
         return -(1 << (self.width - 1)) if self.signed else 0
 
     @property
     def max_raw(self) -> int:
+        """The greatest raw value."""
         return (1 << (self.width - self.signed)) - 1
+
+    # low, high, fixed: as hls/rf still calls them
+    @property
+    def low(self) -> int:
+        return self.min_raw
+
+    @property
+    def high(self) -> int:
+        return self.max_raw
+
+    @property
+    def fixed(self) -> FixedPoint:
+        return self.checked()
+
+    @property
+    def least_raw(self) -> int:
+        """The least raw value that a number can become: SAT_SYM never gives min_raw."""
+        return -self.max_raw if self.signed and self.overflow is Overflow.SAT_SYM else self.min_raw
 
     @property
     def above_raw(self) -> int:
@@ -139,14 +175,16 @@ class FixedPoint:
         """What a number too small becomes, but for WRAP, where only minus infinity does."""
         if self.overflow is Overflow.SAT_ZERO or not self.signed:
             return 0
-        return -self.max_raw if self.overflow is Overflow.SAT_SYM else self.min_raw
+        return self.least_raw
 
     def from_float(self, x: ArrayLike) -> NDArray[np.int64]:
         """Real numbers of any shape -> raw int64 of that shape, by this type's own rounding and overflow.
 
         NaN gives 0. The infinities give what saturation gives, so 0 in SAT_ZERO, and the ends of the range in WRAP: the same
-        in every engine of this project (C++ leaves them undefined). Exact for every float32 and float64.
+        in every engine of this project (C++ leaves them undefined). Exact for every float32 and float64. Raises PrecisionError
+        for a type of more than 62 bits.
         """
+        self.checked()
         values = np.asarray(x, dtype=np.float64)
         finite = np.isfinite(values)
         with np.errstate(over="ignore"):
@@ -159,8 +197,20 @@ class FixedPoint:
         return np.where(np.isneginf(values), self.below_raw, raw)
 
     def to_float(self, raw: ArrayLike) -> NDArray[np.float64]:
-        """Raw integers of any shape -> the numbers they stand for (exact up to 53 bits)."""
+        """Raw integers of any shape -> the numbers they stand for (exact up to 53 bits). Raises as from_float does."""
+        self.checked()
         return np.ldexp(np.asarray(raw, dtype=np.int64).astype(np.float64), -self.fraction)
+
+    def cast(self, value: int, fraction: int) -> int:
+        """The raw value of value * 2**-fraction in this type, exactly as ap_fixed assigns it."""
+        return self.confine(shift_right(value, fraction - self.fraction, self.rounding))
+
+    def confine(self, raw: int) -> int:
+        """A raw value of any size brought into this type's range by its overflow mode."""
+        if self.overflow is Overflow.WRAP:
+            low_bits = raw & ((1 << self.width) - 1)
+            return low_bits - (1 << self.width) if low_bits > self.max_raw else low_bits
+        return self.above_raw if raw > self.max_raw else self.below_raw if raw < self.least_raw else raw
 
     def _saturate(self, whole: NDArray[np.float64]) -> NDArray[np.int64]:
         low = self.min_raw
@@ -194,51 +244,15 @@ _ROUND: dict[Rounding, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
 }
 
 
-@dataclass(frozen=True)
-class Precision:
-    """An ap_fixed type of any width, as between layers; the number is raw * 2**-fraction."""
+if TYPE_CHECKING:
+    Precision = FixedPoint
+else:
 
-    width: int
-    fraction: int
-    signed: bool = True
-    rounding: Rounding = Rounding.TRN
-    overflow: Overflow = Overflow.WRAP
+    class Precision:
+        """What hls/rf and its benches still call FixedPoint.with_fraction."""
 
-    @property
-    def low(self) -> int:
-        """The least raw value."""
-        return -(1 << (self.width - 1)) if self.signed else 0
-
-    @property
-    def high(self) -> int:
-        """The greatest raw value."""
-        return (1 << (self.width - self.signed)) - 1
-
-    @property
-    def fixed(self) -> FixedPoint:
-        """The same as a FixedPoint. Raises PrecisionError for more than 62 bits."""
-        return FixedPoint(self.width, self.width - self.fraction, self.signed, self.rounding, self.overflow)
-
-    def __str__(self) -> str:
-        kind = "ap_fixed" if self.signed else "ap_ufixed"
-        return f"{kind}<{self.width},{self.width - self.fraction},{self.rounding},{self.overflow}>"
-
-    def cast(self, value: int, fraction: int) -> int:
-        """The raw value of value * 2**-fraction in this type, exactly as ap_fixed assigns it."""
-        return self.confine(shift_right(value, fraction - self.fraction, self.rounding))
-
-    def confine(self, raw: int) -> int:
-        """A raw value of any size brought into this type's range by its overflow mode."""
-        if self.overflow is not Overflow.WRAP:
-            return self._saturate(raw)
-        low_bits = raw & ((1 << self.width) - 1)
-        return low_bits - (1 << self.width) if low_bits > self.high else low_bits
-
-    def _saturate(self, raw: int) -> int:
-        if self.overflow is Overflow.SAT_ZERO:
-            return raw if self.low <= raw <= self.high else 0
-        low = -self.high if self.signed and self.overflow is Overflow.SAT_SYM else self.low
-        return min(max(raw, low), self.high)
+        def __new__(cls, *bits: Any, **modes: Any) -> FixedPoint:
+            return FixedPoint.with_fraction(*bits, **modes)
 
 
 def shift_right(value: int, bits: int, rounding: Rounding) -> int:
@@ -266,11 +280,10 @@ class Constants:
     fraction: int
 
 
-def edge(precision: Precision, what: str) -> FixedPoint:
-    """The FixedPoint of an input or output; what: "the input 'x'". Raises UnsupportedLayerError when it is wider than a raw
-    value."""
+def edge(precision: FixedPoint, what: str) -> FixedPoint:
+    """The type of an input or output; what: "the input 'x'". Raises UnsupportedLayerError when it is wider than a raw value."""
     try:
-        return precision.fixed
+        return precision.checked()
     except PrecisionError as error:
         raise UnsupportedLayerError(
             f"{what} is {precision}, {precision.width} bits, expected up to {MAX_WIDTH}, which a row carries; give it fewer: "

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from hypersonic.hls.errors import UnsupportedLayerError
-from hypersonic.hls.fixed import Constants, FixedPoint, Overflow, Precision, Rounding, edge
+from hypersonic.hls.fixed import Constants, FixedPoint, Overflow, PrecisionError, Rounding, edge
 
 #: layers whose results are their input's numbers, in an order of their own
 _MOVES = ("Reshape", "Clone", "Repack", "Transpose")
@@ -78,7 +78,7 @@ def check_merge(layer: Any) -> None:
         )
 
 
-def result_precision(layer: Any) -> Precision:
+def result_precision(layer: Any) -> FixedPoint:
     """The type of a layer's result."""
     return precision_of(layer.get_output_variable().type.precision, f"layer {layer.name!r}: result")
 
@@ -93,24 +93,20 @@ def written_constants(layer: Any, name: str) -> Constants:
         )
     precision = precision_of(variable.type.precision, what)
     numbers = np.array([float(text) for text in variable], dtype=np.float64)
-    raw = _fixed(precision, what).from_float(numbers)
+    try:
+        raw = precision.from_float(numbers)
+    except PrecisionError as error:
+        raise UnsupportedLayerError(f"{what}: {error}; give it fewer bits in the model's YAML") from error
     if str(variable.type.precision).startswith("int<2") and (raw == -2).any():
         raise UnsupportedLayerError(f"{what} is {precision} and holds -2, which hls4ml's ternary product reads as +1")
     return Constants(raw, precision.fraction)
 
 
-def _fixed(precision: Precision, what: str) -> FixedPoint:
-    try:
-        return precision.fixed
-    except ValueError as error:
-        raise UnsupportedLayerError(f"{what}: {error}; give it fewer bits in the model's YAML") from error
-
-
-def precision_of(precision: Any, what: str) -> Precision:
+def precision_of(precision: Any, what: str) -> FixedPoint:
     """hls4ml's FixedPrecisionType or IntegerPrecisionType. Raises UnsupportedLayerError for other types and modes."""
     kind = type(precision).__name__
     if kind.endswith("IntegerPrecisionType"):
-        return Precision(int(precision.width), 0, bool(precision.signed))
+        return FixedPoint(int(precision.width), int(precision.width), bool(precision.signed))
     if not kind.endswith("FixedPrecisionType"):
         raise UnsupportedLayerError(f"{what} is {precision} ({kind}), expected ap_fixed, ap_ufixed or an integer")
     try:
@@ -122,11 +118,10 @@ def precision_of(precision: Any, what: str) -> Precision:
         ) from error
     if precision.saturation_bits:
         raise UnsupportedLayerError(f"{what} is {precision}: {precision.saturation_bits} saturation bits, expected 0")
-    width, integer = int(precision.width), int(precision.integer)
-    return Precision(width, width - integer, bool(precision.signed), rounding, overflow)
+    return FixedPoint(int(precision.width), int(precision.integer), bool(precision.signed), rounding, overflow)
 
 
-def input_precision(layer: Any) -> Precision:
+def input_precision(layer: Any) -> FixedPoint:
     """The type of the elements that a layer reads first."""
     return precision_of(layer.get_input_variable(layer.inputs[0]).type.precision, f"layer {layer.name!r}: its input")
 

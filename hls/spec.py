@@ -77,6 +77,7 @@ class TensorSpec:
     wire: FixedPoint | None = None
 
     def __post_init__(self) -> None:
+        self.fixed.checked()
         if self.datatype not in DATATYPES:
             raise SpecMismatchError(
                 f"tensor {self.name!r}: datatype is {self.datatype}, expected one of {', '.join(DATATYPES)}"

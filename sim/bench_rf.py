@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from hypersonic.hls.core import Core
-from hypersonic.hls.fixed import Constants, FixedPoint, Overflow, Precision
+from hypersonic.hls.fixed import Constants, FixedPoint, Overflow
 from hypersonic.hls.rf.layers import Layer, RfNetwork, Tensor, WeightsIn
 from hypersonic.hls.rf.stages.dense import Dense
 from hypersonic.hls.rf.stages.merge import Merge, MergeOperation
@@ -49,18 +49,19 @@ def rf_bench_rows(*inputs: tuple[tuple[int, ...], str], n_out: int = 5, datatype
 
 
 def _tensor(spec: TensorSpec) -> Tensor:
-    return Tensor(spec.name, spec.shape, _precision(spec.fixed))
+    return Tensor(spec.name, spec.shape, _plain(spec.fixed))
 
 
-def _precision(fixed: FixedPoint) -> Precision:
-    return Precision(fixed.width, fixed.fraction, fixed.signed)
+def _plain(fixed: FixedPoint) -> FixedPoint:
+    """The type with rounding and overflow left out."""
+    return FixedPoint(fixed.width, fixed.integer, fixed.signed)
 
 
 def _layers(x: Row, y: Row, reuse_factor: int) -> Iterator[Layer]:
     result, total = _tensor(y.tensors[0]), None
     for index, (spec, first) in enumerate(zip(x.tensors, x.element_offsets, strict=True)):
         is_last = index == len(x.tensors) - 1
-        flat = Tensor(f"flat{index}", (spec.size,), _precision(spec.fixed))
+        flat = Tensor(f"flat{index}", (spec.size,), _plain(spec.fixed))
         made = Tensor(result.name if total is None and is_last else f"dense{index}", result.shape, result.precision)
         yield Reshape(f"reshape_{index}", _tensor(spec), flat)
         weight = Constants(_weights(first, spec.size, y.size), 0)

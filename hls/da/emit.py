@@ -14,13 +14,13 @@ from hypersonic.hls.core import core_signals, module_header
 from hypersonic.hls.da.delay import is_power_of_two
 from hypersonic.hls.da.graph import Add, Clamp, Constant, Drop, Input, Node, Operation, Shift, Wrap
 from hypersonic.hls.da.schedule import Schedule
-from hypersonic.hls.fixed import Precision, Rounding
+from hypersonic.hls.fixed import FixedPoint, Rounding
 
 
 class Lanes:
     """Where each element of a row stands in tdata: one behind another, element 0 in the low bits. widths: bits of each."""
 
-    def __init__(self, types: Sequence[Precision]) -> None:
+    def __init__(self, types: Sequence[FixedPoint]) -> None:
         self.widths = tuple(precision.width for precision in types)
         self.starts = tuple(accumulate(self.widths[:-1], initial=0))
         self.bits = sum(self.widths)

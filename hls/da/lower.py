@@ -17,7 +17,7 @@ from hypersonic.hls.da.cmvm import BLOCK, factored
 from hypersonic.hls.da.graph import AdderGraph
 from hypersonic.hls.da.network import Activation, Concatenation, Dense, Layer, Merge, MergeOperation, Network, Scaling
 from hypersonic.hls.errors import INSTEAD, UnsupportedLayerError
-from hypersonic.hls.fixed import Overflow, Precision
+from hypersonic.hls.fixed import FixedPoint, Overflow
 
 #: da4ml's solver holds weights as float32
 _MAX_WEIGHT_BITS = 24
@@ -45,7 +45,7 @@ def adder_graph(network: Network, progress: Callable[[str], None] = lambda _: No
     numbers: dict[str, Numbers] = {}
     index = count()
     for source in network.inputs:
-        low, high = source.result.low, source.result.high
+        low, high = source.result.min_raw, source.result.max_raw
         numbers[source.name] = tuple(
             Number(graph.input(next(index), low, high), source.result.fraction) for _ in range(source.size)
         )
@@ -111,21 +111,17 @@ def _sum(graph: AdderGraph, a: Number, b: Number, *, subtract: bool = False) -> 
     return Number(graph.add(a.node, b.node, common - a.fraction, common - b.fraction, subtract=subtract), common)
 
 
-def cast(graph: AdderGraph, x: Number, to: Precision) -> Number:
+def cast(graph: AdderGraph, x: Number, to: FixedPoint) -> Number:
     """x assigned to a variable of type `to`; trailing zero bits stay unwritten where nothing can overflow."""
     node = graph.drop(x.node, x.fraction - to.fraction, to.rounding) if x.fraction > to.fraction else x.node
     fraction = min(x.fraction, to.fraction)
     low, high = graph.range(node)
     missing = to.fraction - fraction
-    if _least(to) <= low << missing and high << missing <= to.high:
+    if to.least_raw <= low << missing and high << missing <= to.max_raw:
         return Number(node, fraction)
     if to.overflow is Overflow.WRAP:
         return Number(graph.wrap(node, to.width - missing, signed=to.signed), fraction)
-    return Number(graph.clamp(graph.shift(node, missing), _least(to), to.high), to.fraction)
-
-
-def _least(to: Precision) -> int:
-    return -to.high if to.signed and to.overflow is Overflow.SAT_SYM else to.low
+    return Number(graph.clamp(graph.shift(node, missing), to.least_raw, to.max_raw), to.fraction)
 
 
 def _check_overflow(layer: Layer) -> None:
@@ -149,10 +145,10 @@ def _dense(graph: AdderGraph, layer: Dense, x: tuple[Number, ...]) -> list[Numbe
     return [_in_accum(graph, y, layer.accum) for y in totals]
 
 
-def _in_accum(graph: AdderGraph, y: Number, accum: Precision) -> Number:
+def _in_accum(graph: AdderGraph, y: Number, accum: FixedPoint) -> Number:
     """A sum of numbers of the accumulator's type, in that type: _check_products leaves it nothing to round."""
     extra = max(y.fraction - accum.fraction, 0)
-    wider = Precision(accum.width + extra, accum.fraction + extra, accum.signed, accum.rounding, Overflow.WRAP)
+    wider = FixedPoint(accum.width + extra, accum.integer, accum.signed, accum.rounding, Overflow.WRAP)
     return cast(graph, y, wider)
 
 
@@ -208,7 +204,7 @@ def _check_saturation(graph: AdderGraph, layer: Dense, x: tuple[Number, ...], bi
         lost = number.fraction + layer.weight.fraction - layer.accum.fraction
         products = np.array([[shift_exact(int(p), lost) for p in end] for end in ends], dtype=object)
         low, high = low + products.min(axis=0), high + products.max(axis=0)
-        if min(low.min(), products.min()) < _least(layer.accum) or max(high.max(), products.max()) > layer.accum.high:
+        if min(low.min(), products.min()) < layer.accum.least_raw or max(high.max(), products.max()) > layer.accum.max_raw:
             raise UnsupportedLayerError(
                 f"layer {layer.name!r}: accum is {layer.accum} and a partial sum can leave it, so the sum would depend on its "
                 f"order; give accum more integer bits or AP_WRAP; {INSTEAD}"

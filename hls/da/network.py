@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hypersonic.hls.fixed import Constants, Precision
+from hypersonic.hls.fixed import Constants, FixedPoint
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Source:
 
     name: str
     size: int
-    result: Precision
+    result: FixedPoint
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class Dense:
     source: str
     weight: Constants
     bias: Constants
-    accum: Precision
-    result: Precision
+    accum: FixedPoint
+    result: FixedPoint
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Scaling:
     source: str
     scale: Constants
     bias: Constants
-    result: Precision
+    result: FixedPoint
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Activation:
     name: str
     source: str
     relu: bool
-    result: Precision
+    result: FixedPoint
 
 
 class MergeOperation(StrEnum):
@@ -78,7 +78,7 @@ class Merge:
     name: str
     sources: tuple[str, str]
     operation: MergeOperation
-    result: Precision
+    result: FixedPoint
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Concatenation:
     name: str
     sources: tuple[str, str]
     runs: tuple[int, int]
-    result: Precision
+    result: FixedPoint
 
 
 Layer = Dense | Scaling | Activation | Merge | Concatenation
@@ -104,7 +104,7 @@ class Network:
     outputs: tuple[str, ...]
 
     @property
-    def results(self) -> dict[str, Precision]:
+    def results(self) -> dict[str, FixedPoint]:
         """The type of every element of each input and layer, by name."""
         return {node.name: node.result for node in (*self.inputs, *self.layers)}
 
@@ -117,12 +117,12 @@ class Network:
         return found
 
     @property
-    def input_types(self) -> tuple[Precision, ...]:
+    def input_types(self) -> tuple[FixedPoint, ...]:
         """The type of every element of a row: all inputs, one behind another."""
         return tuple(source.result for source in self.inputs for _ in range(source.size))
 
     @property
-    def output_types(self) -> tuple[Precision, ...]:
+    def output_types(self) -> tuple[FixedPoint, ...]:
         """The type of every element of a result: all outputs, one behind another."""
         results, sizes = self.results, self.sizes
         return tuple(results[name] for name in self.outputs for _ in range(sizes[name]))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, TypeVar
 
-from hypersonic.hls.fixed import Precision
+from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.model_graph import precision_of, retype
 
 #: of 1/n: with a sign it fills an 18-bit port of a multiplier
@@ -54,11 +54,10 @@ def keep_all_bits(graph: Any, names: Collection[str]) -> Any:
     return graph
 
 
-def _exact(operation: str, a: Precision, b: Precision) -> Precision:
+def _exact(operation: str, a: FixedPoint, b: FixedPoint) -> FixedPoint:
     """The narrowest type, rounding and overflow aside, of a operation b."""
-    signed, integers = a.signed or b.signed, [one.width - one.fraction for one in (a, b)]
+    signed = a.signed or b.signed
     if operation == "multiply":
-        return Precision(a.width + b.width, a.fraction + b.fraction, signed)
-    whole = max(bits + (signed and not one.signed) for bits, one in zip(integers, (a, b), strict=True))
-    fraction = max(a.fraction, b.fraction)
-    return Precision(whole + (operation == "add") + fraction, fraction, signed)
+        return FixedPoint(a.width + b.width, a.integer + b.integer, signed)
+    whole = max(one.integer + (signed and not one.signed) for one in (a, b)) + (operation == "add")
+    return FixedPoint(whole + max(a.fraction, b.fraction), whole, signed)

@@ -84,7 +84,7 @@ def _table_notes(layer: Any) -> Iterator[str]:
     span = _SPANS.get(str(layer.get_attr("activation")).lower())
     x = input_precision(layer)
     entries = number_of(layer, "table_size", 1024).bit_length() - 1
-    if span is not None and x.width - x.fraction - x.signed + entries > 31 + span:
+    if span is not None and x.integer - x.signed + entries > 31 + span:
         yield (
             f"layer {layer.name!r}: its input is {x}, and hls4ml reads its table in a wrong place beyond "
             f"2**{31 + span - entries}: pin the result of the layer before it to fewer integer bits"

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.errors import UnsupportedLayerError
-from hypersonic.hls.fixed import MAX_WIDTH, Overflow, Precision
+from hypersonic.hls.fixed import MAX_WIDTH, FixedPoint, Overflow
 from hypersonic.hls.model_graph import input_precision, is_streamed, precision_of, result_precision
 from hypersonic.hls.rf.parts.tables import exp_values, inverse_values
 
@@ -38,7 +38,7 @@ def check_softmax(layer: Any) -> tuple[str, ...]:
     """
     kind, classes = _kind(layer), _classes(layer)
     result = _type(layer, "result_t")
-    if value_of(result.high, result) < 1 and result.overflow in (Overflow.WRAP, Overflow.SAT_ZERO):
+    if value_of(result.max_raw, result) < 1 and result.overflow in (Overflow.WRAP, Overflow.SAT_ZERO):
         raise _refused(
             layer, f"its result is {result}, in which a probability of 1 becomes 0", "give it AP_SAT or an integer bit"
         )
@@ -57,7 +57,7 @@ def check_softmax(layer: Any) -> tuple[str, ...]:
     return notes if kind == "stable" else (*notes, _latency_note(layer, classes))
 
 
-def value_of(raw: int, precision: Precision) -> float:
+def value_of(raw: int, precision: FixedPoint) -> float:
     """The number of a raw value."""
     return float(raw) * 2.0**-precision.fraction
 
@@ -69,7 +69,7 @@ def reachable(layer: Any) -> Range:
 
 def _range(source: Any) -> Range:
     kind = result_precision(source)
-    low, high = value_of(kind.low, kind), value_of(kind.high, kind)
+    low, high = value_of(kind.min_raw, kind), value_of(kind.max_raw, kind)
     function = str(source.get_attr("activation")).lower() if source.class_name == "Activation" else ""
     if source.class_name not in _SAME_NUMBERS and function not in ("linear", "relu"):
         return low, high
@@ -89,7 +89,7 @@ def _setting(layer: Any, key: str, value: str) -> str:
     return f"write {key}: {value!r} under hls4ml.LayerName.{layer.name}"
 
 
-def _type(layer: Any, name: str) -> Precision:
+def _type(layer: Any, name: str) -> FixedPoint:
     held = layer.get_output_variable().type if name == "result_t" else layer.get_attr(name)
     return precision_of(held.precision, f"layer {layer.name!r}: {name}")
 
@@ -147,7 +147,7 @@ def _automatic(layer: Any) -> str:
     return f", hls4ml's automatic precision of layer {source.name!r}" if asked == "UnspecifiedPrecisionType" else ""
 
 
-def _address(layer: Any, kind: str, reach: Range) -> Precision:
+def _address(layer: Any, kind: str, reach: Range) -> FixedPoint:
     """The type whose top bits are the exponentials' index. Raises UnsupportedLayerError where numbers wrap in it."""
     x = input_precision(layer)
     remedy = _setting(layer, "inp_norm_t", "ap_ufixed<14,4,AP_RND,AP_SAT>")
@@ -156,12 +156,12 @@ def _address(layer: Any, kind: str, reach: Range) -> Precision:
     elif layer.get_attr("inp_norm_t") is not None:
         address = _type(layer, "inp_norm_t")
     else:
-        address = Precision(x.width - x.signed, x.fraction, signed=False)
+        address = FixedPoint(x.width - x.signed, x.integer - x.signed, signed=False)
     if address.width > MAX_WIDTH:
         raise _refused(
             layer, f"its input is {x}{_automatic(layer)}: no index of a table is taken from {address.width} bits", remedy
         )
-    spread, end = reach[1] - reach[0], value_of(address.high, address)
+    spread, end = reach[1] - reach[0], value_of(address.max_raw, address)
     if kind == "stable" and spread > end and address.overflow in (Overflow.WRAP, Overflow.SAT_ZERO):
         raise _refused(
             layer,
@@ -173,7 +173,7 @@ def _address(layer: Any, kind: str, reach: Range) -> Precision:
     return address
 
 
-def _check_size(layer: Any, what: str, entries: int, of: Precision) -> None:
+def _check_size(layer: Any, what: str, entries: int, of: FixedPoint) -> None:
     if entries & (entries - 1) or not 1 < entries <= 1 << of.width:
         raise _refused(
             layer,
@@ -182,7 +182,7 @@ def _check_size(layer: Any, what: str, entries: int, of: Precision) -> None:
         )
 
 
-def _check_steps(layer: Any, address: Precision, entries: int) -> None:
+def _check_steps(layer: Any, address: FixedPoint, entries: int) -> None:
     step = 2.0 ** (address.width - address.fraction - log2(entries))
     if step > _COARSE_STEP:
         raise _refused(
@@ -193,10 +193,10 @@ def _check_steps(layer: Any, address: Precision, entries: int) -> None:
         )
 
 
-def _exponential(layer: Any, kind: str, address: Precision, entries: int, of: Precision, reach: Range) -> float:
+def _exponential(layer: Any, kind: str, address: FixedPoint, entries: int, of: FixedPoint, reach: Range) -> float:
     """The greatest number that the table gives. Raises UnsupportedLayerError where it is not an exponential."""
     table = exp_values(address, entries, of, negative=kind == "stable").raw.astype(np.float64) * 2.0**-of.fraction
-    end, remedy = value_of(of.high, of), _setting(layer, "exp_table_t", "ap_ufixed<18,1,AP_RND,AP_SAT>")
+    end, remedy = value_of(of.max_raw, of), _setting(layer, "exp_table_t", "ap_ufixed<18,1,AP_RND,AP_SAT>")
     if kind == "stable" and (abs(table[0] - 1) > _ROUGH or table.min() < 0):
         raise _refused(layer, f"exp_table_t is {of}, in which exp(0) becomes {table[0]:g}", remedy)
     if kind == "latency" and (exp(reach[1]) > end + 1 or table.min() < 0):
@@ -209,13 +209,13 @@ def _exponential(layer: Any, kind: str, address: Precision, entries: int, of: Pr
     return float(table.max())
 
 
-def _check_sum(layer: Any, accum: Precision, inv_inp: Precision, greatest: float, classes: int) -> None:
+def _check_sum(layer: Any, accum: FixedPoint, inv_inp: FixedPoint, greatest: float, classes: int) -> None:
     for what, of in (("accum", accum), ("inv_inp_t", inv_inp)):
-        if greatest > value_of(of.high, of) + 2.0**-of.fraction * (of.overflow is Overflow.SAT):
+        if greatest > value_of(of.max_raw, of) + 2.0**-of.fraction * (of.overflow is Overflow.SAT):
             kind = _sum_type(greatest)
             raise _refused(
                 layer,
-                f"{what} is {of}, up to {value_of(of.high, of):g}, and the sum of {classes} exponentials goes up to "
+                f"{what} is {of}, up to {value_of(of.max_raw, of):g}, and the sum of {classes} exponentials goes up to "
                 f"{greatest:g}: probabilities would come out wrong",
                 f"{_setting(layer, 'inv_inp_t', kind)}, and accum: '{kind}' under its Precision",
             )
@@ -227,7 +227,7 @@ def _sum_type(greatest: float) -> str:
     return f"ap_ufixed<{whole + 17},{whole}>"
 
 
-def _off(of: Precision, entries: int, kind: Precision, sums: Range) -> float:
+def _off(of: FixedPoint, entries: int, kind: FixedPoint, sums: Range) -> float:
     """How far factor * sum gets from 1, over all sums from sums[0] to sums[1]."""
     step = 2.0 ** (of.width - of.fraction - log2(entries))
     first, last = int(sums[0] / step), int(sums[1] / step)
@@ -241,7 +241,7 @@ def _error(factors: Numbers, sums: Numbers) -> float:
     return float(np.abs(factors * sums - 1).max(initial=0.0))
 
 
-def _judged(layer: Any, off: float, sums: Range, entries: int, of: Precision) -> tuple[str, ...]:
+def _judged(layer: Any, off: float, sums: Range, entries: int, of: FixedPoint) -> tuple[str, ...]:
     remedy = f"{_setting(layer, 'inv_inp_t', _sum_type(sums[1]))}, and inv_table_t: 'ap_ufixed<18,1,AP_RND,AP_SAT>'"
     step = 2.0 ** (of.width - of.fraction - log2(entries))
     why = (

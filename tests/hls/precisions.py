@@ -8,7 +8,7 @@ from math import floor
 
 from hypothesis import strategies as st
 
-from hypersonic.hls.fixed import FixedPoint, Overflow, Precision, Rounding
+from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
 
 roundings = st.sampled_from(Rounding)
 overflows = st.sampled_from(Overflow)
@@ -20,10 +20,6 @@ def fixed_points(draw: st.DrawFn, max_width: int = 40) -> FixedPoint:
     width = draw(st.integers(1, max_width))
     integer = draw(st.integers(-4, width + 4))
     return FixedPoint(width, integer, draw(st.booleans()), draw(roundings), draw(overflows))
-
-
-def precision_of(fixed: FixedPoint) -> Precision:
-    return Precision(fixed.width, fixed.fraction, fixed.signed, fixed.rounding, fixed.overflow)
 
 
 def exact_raw(value: Fraction, to: FixedPoint) -> int:

@@ -20,14 +20,13 @@ from hypersonic.hls.spec import TensorSpec
 from hypersonic.sim.bench_core import bench_rows, write_bench_core
 from hypersonic.sim.bench_rf import rf_bench_rows, write_rf_bench
 from hypersonic.sim.bench_weights import write_bench_weights
-from tests.hls.precisions import precision_of
 
 KIND = FixedPoint(9, 5)
 
 
 def da_core(directory: Path) -> Core:
     row = Row((TensorSpec("x", (3,), KIND),))
-    network = Network("net", (Source("x", 3, precision_of(KIND)),), (Activation("r", "x", True, precision_of(KIND)),), ("r",))
+    network = Network("net", (Source("x", 3, KIND),), (Activation("r", "x", True, KIND),), ("r",))
     return write_core(network, "net", row, row, directory)[0]
 
 

@@ -15,7 +15,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hypersonic.hls.fixed import FixedPoint, Overflow, PrecisionError, Rounding
-from tests.hls.precisions import exact_raw, fixed_points, precision_of
+from hypersonic.hls.spec import TensorSpec
+from tests.hls.precisions import exact_raw, fixed_points
 
 finite = st.floats(allow_nan=False, allow_infinity=False, width=64)
 near = st.builds(lambda whole, half: (whole + half / 4) * 2.0**-6, st.integers(-(2**20), 2**20), st.integers(0, 3))
@@ -29,9 +30,23 @@ def test_from_float_is_exact_for_every_double(fixed: FixedPoint, numbers: list[f
     np.testing.assert_array_equal(fixed.from_float(numbers), expected)
 
 
-@given(fixed_points(62), st.integers(-(2**80), 2**80), st.integers(-8, 70))
+@given(fixed_points(200), st.integers(-(2**210), 2**210), st.integers(-8, 70))
 def test_a_cast_between_types_is_exact_for_every_integer(fixed: FixedPoint, raw: int, fraction: int) -> None:
-    assert precision_of(fixed).cast(raw, fraction) == exact_raw(Fraction(raw) / Fraction(2) ** fraction, fixed)
+    assert fixed.cast(raw, fraction) == exact_raw(Fraction(raw) / Fraction(2) ** fraction, fixed)
+
+
+@pytest.mark.parametrize("width", [0, 63, 1000])
+def test_arrays_and_tensors_of_a_type_that_int64_does_not_hold_are_refused(width: int) -> None:
+    wide = FixedPoint(width, 6)
+    for refused in (lambda: wide.from_float([0.5]), lambda: wide.to_float([1]), lambda: TensorSpec("x", (2,), wide)):
+        with pytest.raises(PrecisionError, match=rf"ap_fixed<{width},6,.*>: width is {width}, expected 1 to 62"):
+            refused()
+
+
+@given(st.integers(1, 90), st.integers(-20, 100), st.booleans())
+def test_a_type_is_made_by_its_fraction_too(width: int, fraction: int, signed: bool) -> None:
+    fixed = FixedPoint.with_fraction(width, fraction, signed)
+    assert (fixed, fixed.fraction) == (FixedPoint(width, width - fraction, signed), fraction)
 
 
 @given(fixed_points())
@@ -87,7 +102,7 @@ def test_the_ap_fixed_headers_agree(tmp_path: Path) -> None:
     printed = _run_cpp(_program(types, source, raws), tmp_path)
     answers = np.array([int(word) for word in printed.split()]).reshape(len(types), 2, len(raws))
     for fixed, (from_fixed, from_double) in zip(types, answers, strict=True):
-        expected = [precision_of(fixed).cast(int(raw), source.fraction) for raw in raws]
+        expected = [fixed.cast(int(raw), source.fraction) for raw in raws]
         np.testing.assert_array_equal(from_fixed, expected, err_msg=f"{fixed} from {source}")
         np.testing.assert_array_equal(from_double, fixed.from_float(source.to_float(raws)), err_msg=f"{fixed} from double")
 

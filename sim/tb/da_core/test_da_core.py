@@ -20,7 +20,7 @@ import pytest
 from hypersonic.hls.da.network import Dense, Network
 from hypersonic.hls.da.network import Source as NetworkInput
 from hypersonic.hls.da.write import write_core
-from hypersonic.hls.fixed import Constants, FixedPoint, Precision
+from hypersonic.hls.fixed import Constants, FixedPoint
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 from hypersonic.sim.bus import Bench, Item, Sink, Source
@@ -31,10 +31,13 @@ WEIGHT = np.array([[1, -1], [2, 3]])
 
 
 def network(depth: int) -> Network:
-    bias, result = Constants(np.full(2, 5), 0), Precision(WIDTH_OUT, 0)
+    bias, result = Constants(np.full(2, 5), 0), FixedPoint.with_fraction(WIDTH_OUT, 0)
     names = ["x", *(f"d{i}" for i in range(depth))]
-    dense = (Dense(name, before, Constants(WEIGHT, 0), bias, Precision(40, 0), result) for before, name in pairwise(names))
-    return Network("bench", (NetworkInput("x", 2, Precision(WIDTH_IN, 0)),), tuple(dense), (names[-1],))
+    dense = (
+        Dense(name, before, Constants(WEIGHT, 0), bias, FixedPoint.with_fraction(40, 0), result)
+        for before, name in pairwise(names)
+    )
+    return Network("bench", (NetworkInput("x", 2, FixedPoint.with_fraction(WIDTH_IN, 0)),), tuple(dense), (names[-1],))
 
 
 def answer(x: list[int], depth: int) -> list[int]:

@@ -15,7 +15,7 @@ import numpy as np
 from cocotb.triggers import Timer
 
 from hypersonic.firmware.kernel.write import rtl_sources
-from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, FixedPoint, Overflow, Precision, Rounding
+from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, FixedPoint, Overflow, Rounding
 from hypersonic.sim.cocotb_run import run_bench
 
 _LATENCY = 3
@@ -82,7 +82,7 @@ def pack(values: list[int], types: list[FixedPoint]) -> int:
 
 
 def exact(raw: int, source: FixedPoint, to: FixedPoint) -> int:
-    return Precision(to.width, to.fraction, to.signed, to.rounding, to.overflow).cast(raw, source.fraction)
+    return to.cast(raw, source.fraction)
 
 
 @cocotb.test()

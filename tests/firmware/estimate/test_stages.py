@@ -17,7 +17,7 @@ from hypersonic.firmware.estimate.yosys import Placed, SynthesisError, ports, ru
 from hypersonic.firmware.platform import find_platform
 from hypersonic.hls.cache import cached
 from hypersonic.hls.core import AXIS_RTL, RF_RTL
-from hypersonic.hls.fixed import Constants, Precision, edge
+from hypersonic.hls.fixed import Constants, FixedPoint, edge
 from hypersonic.hls.resources import Amounts
 from hypersonic.hls.rf.layers import RfNetwork, Tensor
 from hypersonic.hls.rf.stages.dense import Dense
@@ -196,9 +196,9 @@ def test_the_registers_around_a_multiplier_go_into_the_dsp() -> None:
 
 @pytest.mark.timeout(600)
 def test_a_core_is_its_stages_and_what_joins_them(tmp_path: Path) -> None:
-    x, y = Tensor("x", (8,), Precision(8, 4)), Tensor("y", (4,), Precision(12, 6))
+    x, y = Tensor("x", (8,), FixedPoint.with_fraction(8, 4)), Tensor("y", (4,), FixedPoint.with_fraction(12, 6))
     weight, bias = (Constants(np.ones(shape, dtype=np.int64), 4) for shape in ((8, 4), (4,)))
-    layer = Dense("d", x, y, weight, bias, Precision(24, 10), 16, 16)
+    layer = Dense("d", x, y, weight, bias, FixedPoint.with_fraction(24, 10), 16, 16)
     inputs, outputs = (Row((TensorSpec(one.name, one.shape, edge(one.precision, one.name)),)) for one in (x, y))
     core, figures = write_rf_core(RfNetwork("tiny", (x,), (y,), (layer,)), "tiny", inputs, outputs, tmp_path)
     for file in core.memories:

@@ -14,7 +14,7 @@ from hypersonic.hls.da.lower import adder_graph
 from hypersonic.hls.da.network import Activation, Concatenation, Dense, Layer, Merge, MergeOperation, Network, Scaling, Source
 from hypersonic.hls.da.write import write_core
 from hypersonic.hls.errors import ProjectError
-from hypersonic.hls.fixed import Constants, Overflow, Precision, Rounding
+from hypersonic.hls.fixed import Constants, FixedPoint, Overflow, Rounding
 from hypersonic.hls.row import Row
 from hypersonic.hls.rtl_sim import RtlCore, Stalls, compile_cores
 from hypersonic.hls.spec import SpecMismatchError, TensorSpec
@@ -28,25 +28,42 @@ def network(name: str, seed: int, *, signed: bool, wide: bool) -> Network:
     def constants(*shape: int) -> Constants:
         return Constants(rng.integers(-(1 << 11), 1 << 11, shape), 6)
 
-    source, other = Precision(40 if wide else 9, 5, signed), Precision(7, 3, not signed)
-    accum = Precision(90 if wide else 30, 11 + 6)
-    scaled = Precision(60 if wide else 14, 9, True, Rounding.RND_CONV, Overflow.SAT)
-    result = Precision(12, 5, signed, Rounding.TRN, Overflow.SAT)
+    source, other = FixedPoint.with_fraction(40 if wide else 9, 5, signed), FixedPoint.with_fraction(7, 3, not signed)
+    accum = FixedPoint.with_fraction(90 if wide else 30, 11 + 6)
+    scaled = FixedPoint.with_fraction(60 if wide else 14, 9, True, Rounding.RND_CONV, Overflow.SAT)
+    result = FixedPoint.with_fraction(12, 5, signed, Rounding.TRN, Overflow.SAT)
     layers: tuple[Layer, ...] = (
         Scaling("bn", "x", constants(3), constants(3), scaled),
         Concatenation("both", ("bn", "t"), (3, 2), scaled),
-        Dense("wide", "both", constants(5, 5), constants(5), accum, Precision(16, 4, True, Rounding.RND, Overflow.WRAP)),
-        Activation("relu", "wide", True, Precision(11, 3, False, Rounding.RND_CONV, Overflow.SAT)),
-        Dense("narrow", "relu", constants(5, 2), constants(2), Precision(28, 9), result),
-        Merge("sum", ("narrow", "t"), MergeOperation.ADD, Precision(9, 4, signed, Rounding.RND_INF, Overflow.SAT_SYM)),
-        Dense("back", "relu", constants(5, 2), constants(2), Precision(28, 9), result),
-        Merge("least", ("sum", "back"), MergeOperation.MINIMUM, Precision(13, 6, True, Rounding.RND_ZERO, Overflow.WRAP)),
+        Dense(
+            "wide",
+            "both",
+            constants(5, 5),
+            constants(5),
+            accum,
+            FixedPoint.with_fraction(16, 4, True, Rounding.RND, Overflow.WRAP),
+        ),
+        Activation("relu", "wide", True, FixedPoint.with_fraction(11, 3, False, Rounding.RND_CONV, Overflow.SAT)),
+        Dense("narrow", "relu", constants(5, 2), constants(2), FixedPoint.with_fraction(28, 9), result),
+        Merge(
+            "sum",
+            ("narrow", "t"),
+            MergeOperation.ADD,
+            FixedPoint.with_fraction(9, 4, signed, Rounding.RND_INF, Overflow.SAT_SYM),
+        ),
+        Dense("back", "relu", constants(5, 2), constants(2), FixedPoint.with_fraction(28, 9), result),
+        Merge(
+            "least",
+            ("sum", "back"),
+            MergeOperation.MINIMUM,
+            FixedPoint.with_fraction(13, 6, True, Rounding.RND_ZERO, Overflow.WRAP),
+        ),
     )
     return Network(name, (Source("x", 3, source), Source("t", 2, other)), layers, ("least", "sum"))
 
 
 def row(network: Network, names: Iterable[str]) -> Row:
-    return Row(tuple(TensorSpec(name, (network.sizes[name],), network.results[name].fixed) for name in names))
+    return Row(tuple(TensorSpec(name, (network.sizes[name],), network.results[name]) for name in names))
 
 
 def written(net: Network, directory: Path) -> Core:
@@ -55,7 +72,7 @@ def written(net: Network, directory: Path) -> Core:
 
 
 def rows(net: Network, count: int) -> np.ndarray:
-    low, high = ([getattr(to, end) for to in net.input_types] for end in ("low", "high"))
+    low, high = ([getattr(to, end) for to in net.input_types] for end in ("min_raw", "max_raw"))
     return np.random.default_rng(2).integers(low, high, (count, len(low)), endpoint=True)
 
 
@@ -99,16 +116,16 @@ def random_casts(seed: int) -> Network:
     """Chains of layers whose every type is drawn: a cast that saturates before one that wraps to fewer bits, and so on."""
     rng = np.random.default_rng(seed)
 
-    def kind() -> Precision:
+    def kind() -> FixedPoint:
         width, signed = int(rng.integers(1, 19)), bool(rng.integers(2))
         modes = Rounding(rng.choice(list(Rounding))), Overflow(rng.choice([o for o in Overflow if o is not Overflow.SAT_ZERO]))
-        return Precision(width + signed, int(rng.integers(-3, width + 4)), signed, *modes)
+        return FixedPoint.with_fraction(width + signed, int(rng.integers(-3, width + 4)), signed, *modes)
 
     def layer(name: str, at: str, other: str) -> Layer:
         match int(rng.integers(8)):
             case 0:
                 numbers = Constants(rng.integers(-4, 5, (2, 2)), 2), Constants(rng.integers(-9, 9, 2), 2)
-                return Dense(name, at, *numbers, Precision(60, 30), kind())
+                return Dense(name, at, *numbers, FixedPoint.with_fraction(60, 30), kind())
             case 1:
                 return Scaling(name, at, Constants(rng.integers(-9, 9, 2), 2), Constants(rng.integers(-9, 9, 2), 2), kind())
             case 2:
@@ -119,7 +136,7 @@ def random_casts(seed: int) -> Network:
     sources, layers, outputs = [], list[Layer](), []
     for chain in range(20):
         drawn, at = kind(), f"x{chain}"
-        sources.append(Source(at, 2, Precision(drawn.width, drawn.fraction, drawn.signed)))
+        sources.append(Source(at, 2, FixedPoint.with_fraction(drawn.width, drawn.fraction, drawn.signed)))
         for step in range(int(rng.integers(1, 5))):
             layers.append(layer(f"l{chain}_{step}", at, f"x{rng.integers(chain + 1)}"))
             at = layers[-1].name
@@ -135,12 +152,19 @@ def test_casts_one_behind_another_are_clean_under_wall_whatever_their_types(seed
 
 def wide(size: int, bits: int, *, read: bool) -> Network:
     """read: every element is an output; else a few are summed, and the rest is not looked at."""
-    source = Source("x", size, Precision(bits, 4))
+    source = Source("x", size, FixedPoint.with_fraction(bits, 4))
     if read:
-        return Network("wide", (source,), (Activation("r", "x", True, Precision(bits, 4)),), ("r",))
+        return Network("wide", (source,), (Activation("r", "x", True, FixedPoint.with_fraction(bits, 4)),), ("r",))
     weight = np.zeros((size, 1), np.int64)
     weight[::97] = 3
-    layer = Dense("d", "x", Constants(weight, 2), Constants(np.array([1]), 2), Precision(30, 6), Precision(16, 6))
+    layer = Dense(
+        "d",
+        "x",
+        Constants(weight, 2),
+        Constants(np.array([1]), 2),
+        FixedPoint.with_fraction(30, 6),
+        FixedPoint.with_fraction(16, 6),
+    )
     return Network("wide", (source,), (layer,), ("d",))
 
 
@@ -167,8 +191,8 @@ def test_a_row_of_19200_bits_and_a_core_that_verilator_warns_of_are_simulated(tm
 
 def test_a_network_that_ignores_its_inputs_is_still_a_core(tmp_path: Path) -> None:
     zero = Constants(np.zeros((2, 1), np.int64), 0)
-    layer = Dense("d", "x", zero, Constants(np.array([5]), 1), Precision(8, 2), Precision(8, 2))
-    net = Network("deaf", (Source("x", 2, Precision(4, 0)),), (layer,), ("d",))
+    layer = Dense("d", "x", zero, Constants(np.array([5]), 1), FixedPoint.with_fraction(8, 2), FixedPoint.with_fraction(8, 2))
+    net = Network("deaf", (Source("x", 2, FixedPoint.with_fraction(4, 0)),), (layer,), ("d",))
     core = written(net, tmp_path)
     lint(core.sources, core.top)
     with RtlCore(core, optimisation="-O0") as rtl:

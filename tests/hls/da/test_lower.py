@@ -20,10 +20,10 @@ from hypersonic.hls.da.lower import adder_graph
 from hypersonic.hls.da.network import Activation, Concatenation, Dense, Layer, Merge, MergeOperation, Network, Scaling, Source
 from hypersonic.hls.da.schedule import schedule
 from hypersonic.hls.errors import UnsupportedLayerError
-from hypersonic.hls.fixed import Constants, Overflow, Precision, Rounding
-from tests.hls.precisions import fixed_points, precision_of
+from hypersonic.hls.fixed import Constants, FixedPoint, Overflow, Rounding
+from tests.hls.precisions import fixed_points
 
-precisions = fixed_points(24).map(precision_of)
+precisions = fixed_points(24)
 
 
 def constants(rng: np.random.Generator, shape: tuple[int, ...], bits: int, fraction: int) -> Constants:
@@ -57,7 +57,7 @@ def layers(draw: st.DrawFn, before: Network, name: str, rng: np.random.Generator
     if kind == "dense":
         n_out = draw(st.integers(1, 4))
         fraction = before.results[a].fraction + lsb + draw(st.integers(0, 3))
-        accum = Precision(draw(st.integers(6, 70)), fraction, True, draw(st.sampled_from(Rounding)))
+        accum = FixedPoint.with_fraction(draw(st.integers(6, 70)), fraction, True, draw(st.sampled_from(Rounding)))
         bias = constants(rng, (n_out,), bits, draw(st.integers(-2, 12)))
         return Dense(name, a, constants(rng, (size, n_out), bits, lsb), bias, accum, result)
     if kind == "scaling":
@@ -163,7 +163,7 @@ def test_no_stage_takes_longer_than_it_may_but_for_a_single_operation(network: N
         assert plan.ready_ps[i] + wire_ps + FF_SETUP <= 1000 * stage_ns or not before
 
 
-def dense(accum: Precision, weight: int = 3, result: Precision | None = None) -> Network:
+def dense(accum: FixedPoint, weight: int = 3, result: FixedPoint | None = None) -> Network:
     layer = Dense(
         "dense_7",
         "x",
@@ -172,11 +172,11 @@ def dense(accum: Precision, weight: int = 3, result: Precision | None = None) ->
         accum,
         result or accum,
     )
-    return Network("small", (Source("x", 2, Precision(8, 4)),), (layer,), ("dense_7",))
+    return Network("small", (Source("x", 2, FixedPoint.with_fraction(8, 4)),), (layer,), ("dense_7",))
 
 
 def test_progress_is_told_of_each_matrix_that_takes_more_than_a_block() -> None:
-    types = Precision(4, 0), Precision(4, 0), Precision(16, 0)
+    types = FixedPoint.with_fraction(4, 0), FixedPoint.with_fraction(4, 0), FixedPoint.with_fraction(16, 0)
     wide = Constants(np.ones((1, BLOCK + 1), np.int64), 0)
     narrow = Constants(np.ones((BLOCK + 1, 1), np.int64), 0)
     zeros = [Constants(np.zeros(n, np.int64), 0) for n in (BLOCK + 1, 1, 1)]
@@ -195,14 +195,17 @@ def test_an_accumulator_that_drops_product_bits_is_refused_by_layer_name() -> No
     with pytest.raises(
         UnsupportedLayerError, match=re.escape("layer 'dense_7': accum is ap_fixed<20,13,AP_TRN,AP_WRAP>, 7 fraction bits")
     ):
-        adder_graph(dense(Precision(20, 7)))
+        adder_graph(dense(FixedPoint.with_fraction(20, 7)))
 
 
 def test_an_accumulator_that_drops_only_zeros_is_not_refused() -> None:
-    network = dense(Precision(20, 6), weight=4)
+    network = dense(FixedPoint.with_fraction(20, 6), weight=4)
     even = replace(
         network,
-        layers=(Activation("even", "x", False, Precision(6, 3)), *(replace(layer, source="even") for layer in network.layers)),
+        layers=(
+            Activation("even", "x", False, FixedPoint.with_fraction(6, 3)),
+            *(replace(layer, source="even") for layer in network.layers),
+        ),
     )
     rows = random_rows(even, 20)
     np.testing.assert_array_equal(adder_graph(even).evaluate(rows), reference(even, rows))
@@ -210,14 +213,14 @@ def test_an_accumulator_that_drops_only_zeros_is_not_refused() -> None:
 
 def test_an_accumulator_that_may_saturate_inside_the_sum_is_refused_by_layer_name() -> None:
     with pytest.raises(UnsupportedLayerError, match=r"layer 'dense_7': accum .* a partial sum can leave it"):
-        adder_graph(dense(Precision(9, 8, overflow=Overflow.SAT)))
+        adder_graph(dense(FixedPoint.with_fraction(9, 8, overflow=Overflow.SAT)))
 
 
 def test_a_saturating_accumulator_that_never_saturates_is_a_plain_sum() -> None:
-    graph = adder_graph(dense(Precision(20, 8, overflow=Overflow.SAT)))
+    graph = adder_graph(dense(FixedPoint.with_fraction(20, 8, overflow=Overflow.SAT)))
     assert not any(isinstance(node.operation, Wrap) for node in graph.nodes)
 
 
 def test_weights_too_wide_for_the_solver_are_refused_by_layer_name() -> None:
     with pytest.raises(UnsupportedLayerError, match=r"layer 'dense_7': a weight has 25 bits"):
-        adder_graph(dense(Precision(60, 8), weight=1 << 24))
+        adder_graph(dense(FixedPoint.with_fraction(60, 8), weight=1 << 24))

@@ -13,7 +13,7 @@ from hypersonic.hls.da.delay import FF_OUT, FF_SETUP, LUT, WIRE, adder_ps, is_po
 from hypersonic.hls.da.emit import Lanes, network_module
 from hypersonic.hls.da.graph import AdderGraph
 from hypersonic.hls.da.schedule import Schedule, schedule
-from hypersonic.hls.fixed import Precision, Rounding
+from hypersonic.hls.fixed import FixedPoint, Rounding
 
 WIDTH = 12
 
@@ -92,8 +92,8 @@ def test_no_path_in_the_netlist_is_longer_than_the_schedule_says(tmp_path: Path)
         tree(graph, [neuron(graph, x[i : i + 3], Rounding.RND_ZERO, 63) for i in range(0, 9, 3)]),
     )
     plan = plan_of(graph, sums, 2.8)
-    x_lanes = Lanes([Precision(WIDTH, 0)] * len(x))
-    y_lanes = Lanes([Precision(plan.graph.nodes[i].width, 0) for i in plan.graph.outputs])
+    x_lanes = Lanes([FixedPoint.with_fraction(WIDTH, 0)] * len(x))
+    y_lanes = Lanes([FixedPoint.with_fraction(plan.graph.nodes[i].width, 0) for i in plan.graph.outputs])
     source = tmp_path / "sums.sv"
     source.write_text(network_module("sums", plan, x_lanes, y_lanes))
     deepest = longest_paths(parse_blif(synthesise("sums", [source]).netlist()))[0]

@@ -11,21 +11,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hypersonic.hls.fixed import Overflow, Precision, Rounding
+from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
 from hypersonic.hls.frontend.merges import in_tree, keep_all_bits, pair_names
 
-PRECISIONS = st.builds(Precision, st.integers(1, 20), st.integers(-4, 24), st.booleans())
+PRECISIONS = st.builds(FixedPoint.with_fraction, st.integers(1, 20), st.integers(-4, 24), st.booleans())
 
 
 class FixedPrecisionType:
     """hls4ml's, as far as it is looked at."""
 
-    def __init__(self, precision: Precision) -> None:
+    def __init__(self, precision: FixedPoint) -> None:
         self.width, self.integer, self.signed = precision.width, precision.width - precision.fraction, precision.signed
         self.rounding_mode, self.saturation_mode, self.saturation_bits = "TRN", "WRAP", 0
 
 
-def result(operation: str, a: Precision, b: Precision, cls: str = "pair") -> str:
+def result(operation: str, a: FixedPoint, b: FixedPoint, cls: str = "pair") -> str:
     """The type that a merge of two gets: in the words given to hls4ml; "" where it keeps its own."""
     said: list[str] = []
 
@@ -46,17 +46,19 @@ def result(operation: str, a: Precision, b: Precision, cls: str = "pair") -> str
     return said[0] if said else ""
 
 
-def parsed(text: str) -> Precision:
+def parsed(text: str) -> FixedPoint:
     kind, _, inside = text.partition("<")
     width, integer, rounding, overflow = inside.rstrip(">").split(",")
-    return Precision(int(width), int(width) - int(integer), kind == "ap_fixed", Rounding(rounding), Overflow(overflow))
+    return FixedPoint.with_fraction(
+        int(width), int(width) - int(integer), kind == "ap_fixed", Rounding(rounding), Overflow(overflow)
+    )
 
 
 @given(st.sampled_from(("add", "multiply", "maximum", "minimum", "concatenate1d")), PRECISIONS, PRECISIONS)
-def test_a_pair_holds_every_number_that_it_can_come_to(operation: str, a: Precision, b: Precision) -> None:
+def test_a_pair_holds_every_number_that_it_can_come_to(operation: str, a: FixedPoint, b: FixedPoint) -> None:
     made = parsed(result(operation, a, b))
-    for x in (a.low, a.high):
-        for y in (b.low, b.high):
+    for x in (a.min_raw, a.max_raw):
+        for y in (b.min_raw, b.max_raw):
             common = max(a.fraction, b.fraction)
             fine_x, fine_y = x << (common - a.fraction), y << (common - b.fraction)
             exact = {
@@ -70,7 +72,7 @@ def test_a_pair_holds_every_number_that_it_can_come_to(operation: str, a: Precis
 
 
 def test_a_layer_of_the_model_keeps_its_own_type() -> None:
-    assert result("add", Precision(8, 4), Precision(8, 4), cls="add") == ""
+    assert result("add", FixedPoint.with_fraction(8, 4), FixedPoint.with_fraction(8, 4), cls="add") == ""
 
 
 @pytest.mark.parametrize("count", [1, 2])
