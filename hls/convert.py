@@ -108,17 +108,17 @@ def _row(sides: Sides, tensors: tuple[Tensor, ...], types: tuple[TensorType, ...
         raise DescriptionError(str(error)) from error
 
 
-def _tensor(side: Side, tensor: Tensor, made: TensorType, role: str) -> TensorSpec:
-    if prod(made.shape) != tensor.size:
-        raise ConversionError(f"{role} {tensor.name!r}: shape is {tensor.shape}, hls4ml makes it {made.shape}")
-    if side.fixed not in (None, made.fixed):
+def _tensor(side: Side, tensor: Tensor, kind: TensorType, role: str) -> TensorSpec:
+    if prod(kind.shape) != tensor.size:
+        raise ConversionError(f"{role} {tensor.name!r}: shape is {tensor.shape}, hls4ml makes it {kind.shape}")
+    if side.fixed not in (None, kind.fixed):
         raise ConversionError(
-            f"{role} {tensor.name!r}: precision is {side.fixed}, hls4ml makes it {made.fixed}: layer {made.layer!r} has a type "
+            f"{role} {tensor.name!r}: precision is {side.fixed}, hls4ml makes it {kind.fixed}: layer {kind.layer!r} has a type "
             "of its own, maybe a quantiser's; leave the precision out or say the same there"
         )
     if side.shape and prod(side.shape) != tensor.size:
         raise DescriptionError(f"{role} {tensor.name!r}: shape on the wire is {side.shape}, the model's is {tensor.shape}")
-    return TensorSpec(side.name, side.shape or tensor.shape, made.fixed, side.datatype, side.exponents(tensor.size), side.wire)
+    return TensorSpec(side.name, side.shape or tensor.shape, kind.fixed, side.datatype, side.exponents(tensor.size), side.wire)
 
 
 def _project(

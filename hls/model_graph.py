@@ -54,15 +54,15 @@ def count_multiplications(model: Any) -> int:
 
 def vocabulary_sizes(model: Any) -> tuple[int, ...]:
     """How many rows the table has that each input is an index of, the smallest of several; 0 for an input that is none."""
-    found: dict[str, list[int]] = {tensor: [] for tensor in model.inputs}
+    sizes: dict[str, list[int]] = {tensor: [] for tensor in model.inputs}
     holds = {tensor: tensor for tensor in model.inputs}
     for layer in model.get_layers():
         source = holds.get(layer.inputs[0]) if layer.inputs else None
         if source is not None and layer.class_name in _MOVES:
             holds.update(dict.fromkeys(layer.outputs, source))
         elif source is not None and layer.class_name == "Embedding":
-            found[source].append(int(layer.get_attr("vocab_size")))
-    return tuple(min(found[tensor], default=0) for tensor in model.inputs)
+            sizes[source].append(int(layer.get_attr("vocab_size")))
+    return tuple(min(sizes[tensor], default=0) for tensor in model.inputs)
 
 
 def check_merge(layer: Any) -> None:

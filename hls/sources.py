@@ -17,12 +17,12 @@ class NoSourcesError(RuntimeError):
 
 def source_files(folder: Path, pattern: str) -> list[Path]:
     """The files of `folder` of this glob pattern, sorted. Raises NoSourcesError when there are none."""
-    found = sorted(file for file in folder.glob(pattern) if file.is_file())
-    if not found:
+    files = sorted(file for file in folder.glob(pattern) if file.is_file())
+    if not files:
         raise NoSourcesError(
             f"{folder} has no {pattern}, expected at least one: either the installation is incomplete, or the files have moved"
         )
-    return found
+    return files
 
 
 @cache

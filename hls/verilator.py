@@ -91,9 +91,9 @@ def lint(sources: Sequence[Path], top: str, *options: str) -> str:
     return run(argv, Path.cwd())
 
 
-def warnings(said: str) -> list[str]:
+def warnings(log: str) -> list[str]:
     """The first line of each warning in what Verilator said."""
-    return [line for line in said.splitlines() if line.startswith("%Warning")]
+    return [line for line in log.splitlines() if line.startswith("%Warning")]
 
 
 def shared_library(

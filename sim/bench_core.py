@@ -19,7 +19,7 @@ from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 
-_LATENCY_CYCLES = 8
+_LATENCY_CLOCKS = 8
 
 
 def write_bench_core(x: Row, y: Row, directory: Path, *, name: str = "bench", ii: int = 1) -> Core:
@@ -28,7 +28,7 @@ def write_bench_core(x: Row, y: Row, directory: Path, *, name: str = "bench", ii
     source = directory / f"{name}_core.sv"
     source.write_text(_text(x, y, f"{name}_core", ii))
     sources = (AXIS_RTL / "axis_fifo.sv", source)
-    return Core(name, CoreKind.BENCH, source.stem, sources, x, y, ii, _LATENCY_CYCLES)
+    return Core(name, CoreKind.BENCH, source.stem, sources, x, y, ii, _LATENCY_CLOCKS)
 
 
 def bench_core_raw(x_raw: ArrayLike, y: Row) -> NDArray[np.int64]:
@@ -135,7 +135,7 @@ def _text(x: Row, y: Row, top: str, ii: int) -> str:
 
 {module_header(top, core_signals(x.raw_bits, y.raw_bits))}
 
-  localparam int STAGES = {_LATENCY_CYCLES - 2};
+  localparam int STAGES = {_LATENCY_CLOCKS - 2};
   localparam int WIDTH = {y.raw_bits + 1};
 
   wire [{w_out - 1}:0] sum_0 = '0;

@@ -62,16 +62,16 @@ def _layers(x: Row, y: Row, reuse_factor: int) -> Iterator[Layer]:
     for index, (spec, first) in enumerate(zip(x.tensors, x.element_offsets, strict=True)):
         is_last = index == len(x.tensors) - 1
         flat = Tensor(f"flat{index}", (spec.size,), _plain(spec.fixed))
-        made = Tensor(result.name if total is None and is_last else f"dense{index}", result.shape, result.precision)
+        output = Tensor(result.name if total is None and is_last else f"dense{index}", result.shape, result.precision)
         yield Reshape(f"reshape_{index}", _tensor(spec), flat)
         weight = Constants(_weights(first, spec.size, y.size), 0)
         bias = Constants(np.zeros(y.size, dtype=np.int64), 0)
-        yield Dense(f"dense_{index}", flat, made, weight, bias, result.precision, reuse_factor, reuse_factor)
+        yield Dense(f"dense_{index}", flat, output, weight, bias, result.precision, reuse_factor, reuse_factor)
         if total is not None:
             summed = Tensor(result.name if is_last else f"sum{index}", result.shape, result.precision)
-            yield Merge(f"add_{index}", total, made, summed, MergeOperation.ADD)
-            made = summed
-        total = made
+            yield Merge(f"add_{index}", total, output, summed, MergeOperation.ADD)
+            output = summed
+        total = output
 
 
 def _weights(first: int, n_in: int, n_out: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:

@@ -147,6 +147,6 @@ class Simulation:
             beats = now
             if still > max(_PATIENCE_CLOCKS, self._api.patience_clocks):
                 raise SimulationError(f"the kernel has moved no data for {still} clocks, {beats} beats after reset")
-        cycles = self.read(registers.RUN_CYCLES)
+        clocks = self.read(registers.RUN_CYCLES)
         self.write(registers.CONTROL, registers.AP_CONTINUE)
-        return cycles
+        return clocks

@@ -54,7 +54,7 @@ def main() -> int:
     """Lint everything; a line per module on standard output. Returns 1 if any module draws a warning."""
     files = modules()
     with ThreadPoolExecutor(2) as pool:
-        results = {str(file.relative_to(ROOT)): said for file, said in zip(files, pool.map(lint, files), strict=True)}
+        results = {str(file.relative_to(ROOT)): log for file, log in zip(files, pool.map(lint, files), strict=True)}
     results["a generated kernel"] = lint_kernel()
     for name, trouble in results.items():
         sys.stdout.write(f"{'FAILED' if trouble else 'ok':6} {name}\n{trouble}")

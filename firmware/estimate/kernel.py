@@ -113,7 +113,7 @@ def _parts(kernel: Kernel) -> tuple[list[Path], list[Path]]:
 
 def _box(core: Core, sources: list[Path]) -> Path:
     """The core's ports. Those of an rf core, or of one that is not mapped, are not asked of Yosys, which would read it all."""
-    if core.kind is not CoreKind.RF and not _counted(core):
+    if core.kind != CoreKind.RF and not _counted(core):
         return ports(core.top, sources)
     text = core_ports(core)
     return cached("ports", [text], lambda directory: _write(directory / "ports.v", text)) / "ports.v"
@@ -147,7 +147,7 @@ class _Inner:
 
 
 def _core(core: Core, sources: list[Path]) -> _Inner | CoreSynthesis:
-    if core.kind is CoreKind.RF:
+    if core.kind == CoreKind.RF:
         return synthesise_rf_core(core)
     if counted := _counted(core):
         return counted

@@ -146,8 +146,8 @@ def _random_rows(inputs: Row, vocabularies: Sequence[int]) -> list[NDArray[Any]]
         last = min(vocabulary - 1, int(tensor.fixed.max_raw * 2.0**-tensor.fixed.fraction))
         return rng.integers(0, last, endpoint=True, size=(rows, tensor.size)).astype(np.float64)
 
-    found = [numbers(*described) for described in zip(inputs.tensors, vocabularies, strict=True)]
-    return [tensor.quantise(np.ldexp(x, -tensor.exponents)) for tensor, x in zip(inputs.tensors, found, strict=True)]
+    drawn = [numbers(*described) for described in zip(inputs.tensors, vocabularies, strict=True)]
+    return [tensor.quantise(np.ldexp(x, -tensor.exponents)) for tensor, x in zip(inputs.tensors, drawn, strict=True)]
 
 
 def _check_vocabularies(project: HlsProject, gate: Gate | None, x_raw: NDArray[np.int64], vocabularies: Sequence[int]) -> None:

@@ -47,21 +47,21 @@ _REWORDED = (
 def prepare(firmware: Path) -> None:
     """Rewrite a copy of hls4ml's firmware/. The compiler's working directory must be this one."""
     for header in (firmware / "weights").glob("*.h"):
-        header.write_bytes(_ARRAY.sub(lambda found: _filled(found, firmware / "weights"), header.read_bytes()))
+        header.write_bytes(_ARRAY.sub(lambda match: _filled(match, firmware / "weights"), header.read_bytes()))
     for name, words, instead in _REWORDED:
         if (firmware / name).is_file():
             (firmware / name).write_bytes((firmware / name).read_bytes().replace(words, instead))
 
 
-def _filled(found: re.Match[bytes], weights: Path) -> bytes:
-    kind, name, count = (part.decode() for part in found.groups()[:3])
+def _filled(match: re.Match[bytes], weights: Path) -> bytes:
+    kind, name, count = (part.decode() for part in match.groups()[:3])
     try:
-        values = np.fromstring(found[4], dtype=np.float64, sep=",")
+        values = np.fromstring(match[4], dtype=np.float64, sep=",")
     except ValueError:  # not only numbers
-        return found[0]
-    if not found[4].strip() or len(values) != int(count) or not np.isfinite(values).all():
-        return found[0]
-    numbers, fraction = _smallest(values, _decimals(found[4]))
+        return match[0]
+    if not match[4].strip() or len(values) != int(count) or not np.isfinite(values).all():
+        return match[0]
+    numbers, fraction = _smallest(values, _decimals(match[4]))
     numbers.tofile(weights / f"{name}.bin")
     return _FILLED.format(name=name, type=kind, count=count, kind=_KINDS[numbers.dtype.char], fraction=fraction).encode()
 

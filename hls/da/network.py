@@ -111,10 +111,10 @@ class Network:
     @property
     def sizes(self) -> dict[str, int]:
         """How many elements each input and layer has, by name."""
-        found: dict[str, int] = {}
+        sizes: dict[str, int] = {}
         for node in (*self.inputs, *self.layers):
-            found[node.name] = _size(node, found)
-        return found
+            sizes[node.name] = _size(node, sizes)
+        return sizes
 
     @property
     def input_types(self) -> tuple[FixedPoint, ...]:

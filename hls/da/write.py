@@ -15,7 +15,7 @@ from hypersonic.hls.da.schedule import Schedule, schedule
 from hypersonic.hls.row import Row
 
 #: clocks a result spends in axis_fifo: its memory, its output register
-_FIFO_CYCLES = 2
+_FIFO_CLOCKS = 2
 
 
 def write_core(
@@ -40,7 +40,7 @@ def write_core(
     shared = [AXIS_RTL / "axis_fifo.sv", AXIS_RTL / "axis_free_running.sv"]
     sources = (*shared, directory / f"{inner}.sv", directory / f"{top}.sv")
     core = Core(
-        name, CoreKind.DA, top, sources, inputs, outputs, ii=1, latency_cycles=plan.stages + _FIFO_CYCLES,
+        name, CoreKind.DA, top, sources, inputs, outputs, ii=1, latency_cycles=plan.stages + _FIFO_CLOCKS,
         logic=Logic(plan.estimated_luts, plan.register_bits),
     )  # fmt: skip
     core.save(directory)

@@ -44,7 +44,7 @@ import yaml
 from hypersonic.hls.core import CoreKind
 from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.fixed import FixedPoint, PrecisionError
-from hypersonic.hls.frontend.zoo_weights import made_model
+from hypersonic.hls.frontend.zoo_weights import make_model
 from hypersonic.hls.names import KEYWORDS
 from hypersonic.hls.project import is_identifier
 from hypersonic.hls.row import MAX_TENSORS
@@ -166,22 +166,22 @@ def find_model(model: str) -> Path:
             raise DescriptionError(f"model file {model} does not exist")
         return path
     folder = ZOO / model
-    found = [file for suffix in SUFFIXES if (file := folder / f"{model}{suffix}").is_file()]
-    if not found and (described := folder / f"{model}.yaml").is_file():
-        return _made(described)
-    if not found:
+    files = [file for suffix in SUFFIXES if (file := folder / f"{model}{suffix}").is_file()]
+    if not files and (described := folder / f"{model}.yaml").is_file():
+        return _make(described)
+    if not files:
         names = sorted(file.parent.name for file in source_files(ZOO, "*/*.yaml"))
         raise DescriptionError(
             f"model is {model!r}, expected a zoo name ({', '.join(names)}) or a path to a {', '.join(SUFFIXES)} file"
         )
-    return found[0]
+    return files[0]
 
 
-def _made(described: Path) -> Path:
+def _make(described: Path) -> Path:
     network = read_description(described).network
     if network is None:
         raise DescriptionError(f"{described}: no model file beside it and no network that writes one, expected either")
-    return made_model(described, network)
+    return make_model(described, network)
 
 
 def description_file(model_file: Path) -> Path:
@@ -240,12 +240,12 @@ def _check_keys(where: str, value: dict[str, Any], known: set[str]) -> None:
 
 def _mapping(where: str, value: Any, known: set[str] | None = None) -> dict[str, Any]:
     """value, or {} for nothing. known: the only keys it may have. Raises DescriptionError."""
-    found = {} if value is None else value
-    if not isinstance(found, dict):
-        raise DescriptionError(f"{where} is {found!r}, expected a mapping")
+    mapping = {} if value is None else value
+    if not isinstance(mapping, dict):
+        raise DescriptionError(f"{where} is {mapping!r}, expected a mapping")
     if known is not None:
-        _check_keys(where, found, known)
-    return found
+        _check_keys(where, mapping, known)
+    return mapping
 
 
 def _integer(where: str, value: Any, low: int, high: int) -> int:
@@ -349,5 +349,5 @@ def _gate(file: Path, value: dict[str, Any]) -> Gate | None:
             f"{file}: gate is {gate}, expected rows: 'module:function' and tolerance: a number, 0 or more, or one by name for "
             "each output"
         )
-    found = {str(name): float(number) for name, number in numbers.items()}
-    return Gate(rows, found if isinstance(tolerance, dict) else found[""])
+    tolerances = {str(name): float(number) for name, number in numbers.items()}
+    return Gate(rows, tolerances if isinstance(tolerance, dict) else tolerances[""])

@@ -35,14 +35,14 @@ def notes(graph: Any, options: Mapping[str, Any], core: CoreKind) -> tuple[str, 
     """For the report. options: the YAML's hls4ml."""
     layers = {layer.name: layer for layer in graph.get_layers()}
     named = options.get("LayerName") or {}
-    found = [note for layer in layers.values() for note in _layer_notes(layer, core)]
+    lines = [note for layer in layers.values() for note in _layer_notes(layer, core)]
     whole = [name for name in named if f"{name}_depthwise" not in layers]  # whose settings hls4ml gives to both halves
-    found += [note for name in whole for note in _type_notes(name, layers.get(name), named[name] or {})]
-    found += [
+    lines += [note for name in whole for note in _type_notes(name, layers.get(name), named[name] or {})]
+    lines += [
         note for name, settings in named.items() for note in _parallel_notes(name, layers.get(name), settings or {}, core)
     ]
-    found += [note for name, settings in named.items() for note in _memory_notes(name, layers.get(name), settings or {}, core)]
-    return (*found, *(_unrolled_notes(options) if core is CoreKind.DA else ()))
+    lines += [note for name, settings in named.items() for note in _memory_notes(name, layers.get(name), settings or {}, core)]
+    return (*lines, *(_unrolled_notes(options) if core is CoreKind.DA else ()))
 
 
 @contextmanager
@@ -56,8 +56,8 @@ def hls4ml_warnings() -> Iterator[list[str]]:
         finally:
             lines = [line for line in printed.getvalue().splitlines() if "WARNING" in line or "cannot" in line]
             lines += [str(warning.message) for warning in caught if "hls4ml" in warning.filename]
-            found = dict.fromkeys(" ".join(line.split()) for line in lines if not any(word in line for word in _SAID))
-            heard.extend(f"hls4ml says: {line.removeprefix('WARNING: ')}" for line in found)
+            distinct = dict.fromkeys(" ".join(line.split()) for line in lines if not any(word in line for word in _SAID))
+            heard.extend(f"hls4ml says: {line.removeprefix('WARNING: ')}" for line in distinct)
     sys.stdout.write(printed.getvalue())
 
 
@@ -113,15 +113,15 @@ def _parallel_notes(name: str, layer: Any, settings: Mapping[str, Any], core: Co
     asked = settings.get("ParallelizationFactor")
     if asked in (None, 1):
         return
-    said = f"layer {name!r}: ParallelizationFactor is {asked}"
+    request = f"layer {name!r}: ParallelizationFactor is {asked}"
     partitions = layer.get_attr("n_partitions") if layer is not None else None
     if layer is not None and core is CoreKind.RF and "Conv" in layer.class_name:
         if asked > (reuse := int(layer.get_attr("reuse_factor") or 1)):
-            yield f"{said} with a ReuseFactor of {reuse}: the rf core computes one window a clock at most"
+            yield f"{request} with a ReuseFactor of {reuse}: the rf core computes one window a clock at most"
     elif layer is not None and (not partitions or is_streamed(layer)):
-        yield f"{said}, which hls4ml uses for convolutions in io_parallel alone: it has no effect"
+        yield f"{request}, which hls4ml uses for convolutions in io_parallel alone: it has no effect"
     elif partitions and (taken := _pixels(layer) // int(partitions)) != asked:
-        yield f"{said}, hls4ml takes {taken}, the nearest that divides its {_pixels(layer)} pixels"
+        yield f"{request}, hls4ml takes {taken}, the nearest that divides its {_pixels(layer)} pixels"
 
 
 def _memory_notes(name: str, layer: Any, settings: Mapping[str, Any], core: CoreKind) -> Iterator[str]:

@@ -63,14 +63,14 @@ def possible_settings(layer: Any) -> dict[str, Any]:
 def _recurrent(layer: Any, taken: int) -> dict[str, int]:
     """Of the products with the state. hls4ml chooses their C++, for factors up to the inputs or above, by the factor of the
     other product."""
-    found = {}
+    settings = {}
     for direction, gates, states in _states(layer):
         possible = [factor for factor in _products(states, gates * states) if (factor <= states) == (taken <= states)]
         asked = number_of(layer, f"{direction}recurrent_reuse_factor", taken)
-        found[f"{direction}recurrent_reuse_factor"] = _nearest(possible, asked)
+        settings[f"{direction}recurrent_reuse_factor"] = _nearest(possible, asked)
         if direction:
-            found[f"{direction}reuse_factor"] = taken
-    return found
+            settings[f"{direction}reuse_factor"] = taken
+    return settings
 
 
 def _states(layer: Any) -> list[tuple[str, int, int]]:

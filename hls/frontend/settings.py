@@ -94,15 +94,15 @@ def spread_model_settings(options: Settings, layers: Settings) -> dict[str, dict
     return {layer: _spread(settings, model, named.get(layer) or {}) for layer, settings in layers.items()}
 
 
-def _spread(settings: Settings, model: Settings, said: Settings) -> dict[str, Any]:
-    whole = {key: model[key] for key in _SPREAD if key in model and key in settings and key not in said}
+def _spread(settings: Settings, model: Settings, layer_settings: Settings) -> dict[str, Any]:
+    whole = {key: model[key] for key in _SPREAD if key in model and key in settings and key not in layer_settings}
     if "WeightsIn" in model:  # not a word of hls4ml's: it arrives as the layer's attribute all the same
-        whole.setdefault("WeightsIn", said.get("WeightsIn", model["WeightsIn"]))
-    return {**settings, **whole, **_spread_types(settings, model, said)}
+        whole.setdefault("WeightsIn", layer_settings.get("WeightsIn", model["WeightsIn"]))
+    return {**settings, **whole, **_spread_types(settings, model, layer_settings)}
 
 
-def _spread_types(settings: Settings, model: Settings, said: Settings) -> dict[str, Any]:
-    types, wanted, own = settings.get("Precision"), model.get("Precision"), said.get("Precision", {})
+def _spread_types(settings: Settings, model: Settings, layer_settings: Settings) -> dict[str, Any]:
+    types, wanted, own = settings.get("Precision"), model.get("Precision"), layer_settings.get("Precision", {})
     if not isinstance(types, dict) or not isinstance(wanted, dict) or not isinstance(own, dict):
         return {}
     common = {name for name in types.keys() & wanted.keys() - own.keys() if types[name] == "auto"}

@@ -92,12 +92,12 @@ def _check_words(layer: Any) -> None:
     for tensor in layer.inputs if layer.class_name not in _GATHERING else ():
         variable = layer.get_input_variable(tensor)
         word, size = int(getattr(variable.type, "n_elem", variable.shape[-1])), int(variable.shape[-1])
-        made = int(layer.get_output_variable().shape[-1])
+        out = int(layer.get_output_variable().shape[-1])
         if layer.class_name == "Repack":
-            if word % made and made % word:
+            if word % out and out % word:
                 raise _refused(
                     layer,
-                    f"it makes words of {made} numbers of words of {word} in io_stream, where hls4ml's C++ leaves numbers out",
+                    f"it makes words of {out} numbers of words of {word} in io_stream, where hls4ml's C++ leaves numbers out",
                     "take a last dimension that is a multiple or a divisor of the one before, or IOType io_parallel",
                 )
         elif word != size:
@@ -111,11 +111,11 @@ def _check_words(layer: Any) -> None:
 
 def _check_dimensions(graph: Any) -> None:
     """nnet_sepconv1d_latency.h and nnet_sepconv2d_latency.h have the same include guard: C++ that has both does not compile."""
-    found = {layer.class_name: layer for layer in graph.get_layers() if layer.class_name in _DEPTHWISE}
-    if len(found) > 1:
+    kinds = {layer.class_name: layer for layer in graph.get_layers() if layer.class_name in _DEPTHWISE}
+    if len(kinds) > 1:
         raise _refused(
-            found[_DEPTHWISE[0]],
-            f"layer {found[_DEPTHWISE[1]].name!r} is a DepthwiseConv2D, and hls4ml's C++ of a model with both does not compile",
+            kinds[_DEPTHWISE[0]],
+            f"layer {kinds[_DEPTHWISE[1]].name!r} is a DepthwiseConv2D, and hls4ml's C++ of a model with both does not compile",
             "write the one-dimensional convolution as one of two dimensions, a row high",
         )
 

@@ -27,7 +27,7 @@ _ROOM = Path(__file__).resolve().parents[1]
 _PACKAGE = "hypersonic.hls."
 
 
-def made_model(described: Path, network: str) -> Path:
+def make_model(described: Path, network: str) -> Path:
     """The .h5 that `network` ("module:function") writes, a copy of the YAML `described` beside it; made when not there yet.
 
     What was made is found again by the function's sources, not by the YAML: another precision needs no other weights. Raises
@@ -64,9 +64,9 @@ def _make(network: str, file: Path) -> None:
     argv = python_argv("-m", __name__, network, str(file))
     done = subprocess.run(argv, env=keras_2_environment(), capture_output=True, text=True, errors="replace", check=False)
     if done.returncode or not file.is_file():
-        said = next((line.strip() for line in reversed(done.stderr.splitlines()) if line.strip()), "nothing")
+        last_words = next((line.strip() for line in reversed(done.stderr.splitlines()) if line.strip()), "nothing")
         raise ConversionError(
-            f"network {network!r} wrote no {file.name}: its process ended with {done.returncode} and said last: {said}; "
+            f"network {network!r} wrote no {file.name}: its process ended with {done.returncode} and said last: {last_words}; "
             "expected module:function, which takes the path to write"
         )
 

@@ -82,10 +82,10 @@ def test_every_child_python_is_started_by_the_one_rule() -> None:
     files = [
         file for room in ROOMS for file in (ROOT / room).rglob("*.py") if not file.is_relative_to(ROOT / "hypersonic" / "hls")
     ]
-    found = {
+    direct = {
         str(file.relative_to(ROOT))
         for file in files
         if re.search(r"[\[(]\s*(str\()?sys\.executable\b(?!\)\.)", file.read_text())
     }
-    assert found == {"hls/child.py"}
+    assert direct == {"hls/child.py"}
     assert Path(sys.executable).is_file()

@@ -274,10 +274,10 @@ def test_a_conversion_that_dies_leaves_its_words_in_a_file(tmp_path: Path, monke
 
 
 def test_an_interrupted_conversion_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = tmp_path / "convert"
-    said.write_text("#!/bin/sh\necho 'hypersonic: '$$\nexec sleep 60\n")
-    said.chmod(0o755)
-    monkeypatch.setattr("sys.executable", str(said))
+    script = tmp_path / "convert"
+    script.write_text("#!/bin/sh\necho 'hypersonic: '$$\nexec sleep 60\n")
+    script.chmod(0o755)
+    monkeypatch.setattr("sys.executable", str(script))
     processes: list[int] = []
 
     def interrupt(line: str) -> None:

@@ -18,10 +18,12 @@ FORMS = ("{}_tvalid", "u_{}", "{}_w_tvalid", "{}")
 @given(st.lists(NAMES | st.text(max_size=200), max_size=20))
 def test_every_form_of_every_identifier_is_given_once_whatever_the_names(names: list[str]) -> None:
     scope = Namespace(["clk", "u_clk"])
-    made = [form.format(found) for name in names for found in (scope.identifier(name, FORMS),) for form in FORMS]
-    assert len({*(one.lower() for one in made), "clk", "u_clk"}) == len(made) + 2
-    assert all(re.fullmatch("[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)*", one) and len(one) < 120 for one in made)
-    assert not KEYWORDS.intersection(made)
+    forms_given = [
+        form.format(identifiers) for name in names for identifiers in (scope.identifier(name, FORMS),) for form in FORMS
+    ]
+    assert len({*(one.lower() for one in forms_given), "clk", "u_clk"}) == len(forms_given) + 2
+    assert all(re.fullmatch("[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)*", one) and len(one) < 120 for one in forms_given)
+    assert not KEYWORDS.intersection(forms_given)
 
 
 def test_a_legal_name_that_is_free_stays_as_it_is() -> None:

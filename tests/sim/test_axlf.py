@@ -113,7 +113,7 @@ def test_a_simulator_that_is_none_is_refused(
 ) -> None:
     program = patch(stub_image, 16, "<H", 2)
     other_machine = patch(stub_image, 18, "<H", 40)
-    for image, said in (
+    for image, message in (
         (b"agfi-0123456789abcdef0", "it is not an ELF file"),
         (b"\x7fELF" + bytes(100), "it is not a 64-bit shared library"),
         (stub_image[:3000], "it is truncated"),
@@ -123,7 +123,7 @@ def test_a_simulator_that_is_none_is_refused(
         (compile_stub("STUB_ABI=99"), "it was built for device model ABI 99, expected 1; build the model again"),
         (compile_stub("hypersonic_device_model=something_else"), "it does not export hypersonic_device_model"),
     ):
-        assert said in refused(write_xclbin(image).read_bytes())
+        assert message in refused(write_xclbin(image).read_bytes())
 
 
 def test_a_simulator_of_another_kernel_or_target_is_refused(refused: Refused, write_xclbin: WriteXclbin) -> None:

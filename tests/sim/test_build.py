@@ -51,19 +51,19 @@ def test_a_build_for_emulation_leaves_the_emulated_card_in_the_cache_for_the_fir
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repositories: dict[Target, Path]
 ) -> None:
     del repositories  # built before
-    made: list[Target] = []
+    targets: list[Target] = []
 
     def made_first(target: Target, progress: Callable[[str], None]) -> str:
         progress("compiling the emulated card")
-        made.append(target)
+        targets.append(target)
         assert not list(tmp_path.iterdir())  # nothing is published yet
         return ""
 
     monkeypatch.setattr(hypersonic.commands.build, "library_path", made_first)
-    said: list[str] = []
-    build("facile", Target.SW_EMU, repository=tmp_path, progress=said.append)
-    assert made == [Target.SW_EMU]
-    assert "compiling the emulated card" in said
+    lines: list[str] = []
+    build("facile", Target.SW_EMU, repository=tmp_path, progress=lines.append)
+    assert targets == [Target.SW_EMU]
+    assert "compiling the emulated card" in lines
 
 
 @pytest.fixture(scope="session")
@@ -199,10 +199,10 @@ def no_work(step: str) -> None:
 def test_a_build_replaces_its_own_directory_whole_and_no_other(tmp_path: Path) -> None:
     place = tmp_path / "build" / "facile"
     with ThreadPoolExecutor(3) as pool:
-        made = [
+        directories = [
             pool.submit(build, "facile", Target.SW_EMU, repository=tmp_path / "m", directory=place.parent) for _ in range(6)
         ]
-        for one in made:
+        for one in directories:
             one.result()
     assert HlsProject.load(place).name == "facile"
     assert [path.name for path in place.parent.iterdir()] == ["facile"]
@@ -247,10 +247,10 @@ def test_what_cannot_be_built_here_says_why(tmp_path: Path) -> None:
 def test_building_again_tells_nothing_and_gives_the_same_simulator() -> None:
     project, _ = build_csim("facile")
     assert isinstance(project, HlsProject)
-    said: list[str] = []
+    lines: list[str] = []
     first = build_simulator(Target.SW_EMU, project)
-    assert build_simulator(Target.SW_EMU, project, None, said.append) == first
-    assert not said
+    assert build_simulator(Target.SW_EMU, project, None, lines.append) == first
+    assert not lines
 
 
 def test_the_weights_of_a_core_are_published_with_its_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,10 +68,10 @@ def test_the_number_of_cards_comes_from_the_environment(xrt: Xrt, monkeypatch: p
     ],
 )
 def test_a_handle_that_nobody_gave_out_is_an_error(
-    xrt: Xrt, capfd: pytest.CaptureFixture[str], function: str, arguments: tuple[object, ...], said: str
+    xrt: Xrt, capfd: pytest.CaptureFixture[str], function: str, arguments: tuple[object, ...], message: str
 ) -> None:
     assert xrt.error(function, UNKNOWN, *arguments) == "EINVAL"
-    assert capfd.readouterr().err == f"[XRT] ERROR: {said}\n"
+    assert capfd.readouterr().err == f"[XRT] ERROR: {message}\n"
 
 
 def test_a_loaded_xclbin_tells_its_uuid(xrt: Xrt, write_xclbin: WriteXclbin) -> None:

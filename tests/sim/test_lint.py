@@ -28,8 +28,8 @@ def test_every_module_that_the_tree_declares_is_linted() -> None:
         ":!tests",
         *NOT_IN_A_KERNEL,
     ]
-    found = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    declared = re.findall(r"^\s*module\s+(?:automatic\s+)?(\w+)", found, re.MULTILINE)
+    text = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    declared = re.findall(r"^\s*module\s+(?:automatic\s+)?(\w+)", text, re.MULTILINE)
     linted = [file.stem for file in lint.modules()]
     assert (sorted(linted), len(linted)) == (sorted(declared), len(declared))
     assert len(linted) > 50

@@ -56,13 +56,13 @@ def test_a_place_that_cannot_be_written_is_named(
     xrt: Xrt, write_xclbin: WriteXclbin, simulator: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("TMPDIR", "/nonesuch")
-    said = "memory files cannot be written: /nonesuch: No such file or directory"
-    with pytest.raises(SimulationError, match=said):
+    message = "memory files cannot be written: /nonesuch: No such file or directory"
+    with pytest.raises(SimulationError, match=message):
         Simulation(simulator)
     device = xrt.device()
     xclbin = write_xclbin(simulator.read_bytes(), kernel=NAME)
     assert xrt.error("xrtDeviceLoadXclbinFile", device, str(xclbin).encode()) == "ENOMEM"
-    assert said in capfd.readouterr().err
+    assert message in capfd.readouterr().err
 
 
 def test_a_disk_that_is_full_leaves_no_files(simulator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,12 +35,12 @@ NEVER_COMPLETES, WRITES_TOO_FAR, MEETS = 0xDEAD0001, 0xDEAD0002, 0xDEAD0003
     ],
 )
 def test_a_kernel_that_is_not_there_is_xrts_error(
-    xrt: Xrt, write_xclbin: WriteXclbin, capfd: pytest.CaptureFixture[str], name: str, said: str
+    xrt: Xrt, write_xclbin: WriteXclbin, capfd: pytest.CaptureFixture[str], name: str, message: str
 ) -> None:
     device = xrt.device(write_xclbin())
     for function in ("xrtPLKernelOpen", "xrtPLKernelOpenExclusive"):
         assert xrt.error(function, device, xrt.uuid(device), name.encode()) == "EINVAL"
-    assert capfd.readouterr().err == f"[XRT] ERROR: {said}\n" * 2
+    assert capfd.readouterr().err == f"[XRT] ERROR: {message}\n" * 2
 
 
 def test_a_kernel_is_opened_for_the_loaded_xclbin_only(
@@ -85,9 +85,9 @@ def test_registers_answer_for_one_exclusive_compute_unit(
         assert xrt.error("xrtKernelReadRegister", kernel, offset, ctypes.byref(value)) == "EINVAL"
     assert xrt.error("xrtKernelReadRegister", kernel, 0xF0, ctypes.byref(value)) == "EIO"
     assert xrt.error("xrtKernelReadRegister", kernel, 0, None) == "EINVAL"
-    said = capfd.readouterr().err
+    errors = capfd.readouterr().err
     for line in ("kernel with shared access", "kernel with multiple compute units", "outside kernel register space"):
-        assert f"[XRT] ERROR: Cannot read or write {line}\n" in said
+        assert f"[XRT] ERROR: Cannot read or write {line}\n" in errors
 
 
 def test_arguments_tell_their_bank_and_offset(xrt: Xrt, write_xclbin: WriteXclbin) -> None:
@@ -112,10 +112,10 @@ def test_a_buffer_in_the_wrong_bank_or_on_another_card_is_an_error(
     assert xrt.set(run, 0, xrt.buffer(other, 64, 0)) == -1
     assert xrt.set(run, 3, 1) == -1
     assert xrt.xrtRunSetArg(run, 0, ctypes.c_void_p(None)) == -1
-    said = capfd.readouterr().err.splitlines()
-    assert said[0] == "[XRT] ERROR: No compute units satisfy requested connectivity"
-    assert said[1] == "[XRT] ERROR: Argument 'x' is a buffer of another device"
-    assert said[2:] == ["[XRT] ERROR: Bad argument index '3'", "[XRT] ERROR: No such buffer handle"]
+    message = capfd.readouterr().err.splitlines()
+    assert message[0] == "[XRT] ERROR: No compute units satisfy requested connectivity"
+    assert message[1] == "[XRT] ERROR: Argument 'x' is a buffer of another device"
+    assert message[2:] == ["[XRT] ERROR: Bad argument index '3'", "[XRT] ERROR: No such buffer handle"]
 
 
 def test_a_kernel_of_all_compute_units_runs_where_its_buffers_are(xrt: Xrt, write_xclbin: WriteXclbin) -> None:
@@ -276,10 +276,10 @@ def test_a_kernel_that_stands_still_stops_costing_time(
     x, y = xrt.buffer(device, 64), xrt.buffer(device, 64)
     run = xrt.run(xrt.kernel(device, "stub"), x, y, NEVER_COMPLETES)
     xrt.start(run)
-    said = ""
-    while "has moved no data for 1000000 clocks" not in said:
+    errors = ""
+    while "has moved no data for 1000000 clocks" not in errors:
         assert xrt.finish(run, 20).name == "RUNNING"
-        said += capfd.readouterr().err
+        errors += capfd.readouterr().err
     used = time.process_time()
     assert xrt.finish(run, 300).name == "RUNNING"
     assert time.process_time() - used < 0.2

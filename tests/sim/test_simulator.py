@@ -108,7 +108,7 @@ def test_overlapping_runs_cost_less_than_runs_one_by_one(xrt: Xrt, pair: Pair, w
 def test_the_memory_model_costs_its_latency(
     xrt: Xrt, pair: Pair, write_xclbin: WriteXclbin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cycles = {}
+    clocks = {}
     for latency in (0, 60, 500):
         monkeypatch.setenv("HYPERSONIC_EMU_MEMORY", f"latency={latency}")
         device, kernel = open_pair(xrt, pair, write_xclbin, Target.HW_EMU)
@@ -116,10 +116,10 @@ def test_the_memory_model_costs_its_latency(
         run = xrt.run(kernel, x, y, 2000)
         xrt.start(run)
         assert xrt.finish(run).name == "COMPLETED"
-        cycles[latency] = xrt.register(kernel, registers.RUN_CYCLES)
+        clocks[latency] = xrt.register(kernel, registers.RUN_CYCLES)
         xrt.close_all()
-    assert cycles[60] - cycles[0] == 120
-    assert 1000 <= cycles[500] - cycles[0] <= 2000
+    assert clocks[60] - clocks[0] == 120
+    assert 1000 <= clocks[500] - clocks[0] <= 2000
 
 
 @pytest.mark.parametrize("target", EMULATED)
@@ -132,9 +132,9 @@ def test_a_write_past_the_output_buffer_is_caught(
     run = xrt.run(kernel, x, small, 100)
     xrt.start(run)
     assert xrt.finish(run).name == "ERROR"
-    said = capfd.readouterr().err
-    assert said.startswith("[XRT] ERROR: Compute unit pair_1: m_axi_gmem1: write of ")
-    assert "past the end of the buffer object" in said
+    errors = capfd.readouterr().err
+    assert errors.startswith("[XRT] ERROR: Compute unit pair_1: m_axi_gmem1: write of ")
+    assert "past the end of the buffer object" in errors
     assert not bystander.floats().any()
     assert xrt.register(kernel, registers.AXI_ERROR) == registers.WRITE_ERROR
     assert xrt.set(run, 1, y) == 0

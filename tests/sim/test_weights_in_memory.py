@@ -56,11 +56,11 @@ def test_another_image_counts_from_its_first_run_on(built: Built) -> None:
         simulation.memory[_W : _W + len(built.image)] = np.frombuffer(built.image, np.uint8)
         data, expected = EVERYWHERE.rows(20)
         simulation.memory[_X : _X + data.size] = data
-        found = []
+        results = []
         for w in (_W, _W + 0x40000, _W):
             simulation.start(_X, _Y, 20, w)
             simulation.finish()
-            found.append(simulation.memory[_Y : _Y + expected.size].copy())
-    np.testing.assert_array_equal(found[0], expected)
-    np.testing.assert_array_equal(found[2], expected)
-    assert (found[1] != expected).any()
+            results.append(simulation.memory[_Y : _Y + expected.size].copy())
+    np.testing.assert_array_equal(results[0], expected)
+    np.testing.assert_array_equal(results[2], expected)
+    assert (results[1] != expected).any()

@@ -119,15 +119,15 @@ def test_real_xrt_drives_two_compute_units_with_runs_in_flight_and_every_answer_
     command = [*BRIDGE, files[0], "--", "timeout", "-k", "5", "300", sys.executable, "-c", DRIVE, *files]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout.splitlines()[-1])
-    assert said["units"] == ["pair_1", "pair_2"]
-    assert said["tells"] == [True, True], "AXI_ERROR was read after each run"
-    assert "it is in memory bank 1, expected 0" in said["foreign"]
-    assert said["version"] >= [2, 13, 0]
-    assert Path(said["path"]).name == "libxrt_coreutil.so.2"
-    assert len(set(said["addresses"])) == 4 * SLOTS
-    assert min(said["busy"]) > ROUNDS * SLOTS * (ROWS - 2 * SLOTS)
-    assert not (Path("/tmp") / said["user"]).exists()
+    report = json.loads(done.stdout.splitlines()[-1])
+    assert report["units"] == ["pair_1", "pair_2"]
+    assert report["tells"] == [True, True], "AXI_ERROR was read after each run"
+    assert "it is in memory bank 1, expected 0" in report["foreign"]
+    assert report["version"] >= [2, 13, 0]
+    assert Path(report["path"]).name == "libxrt_coreutil.so.2"
+    assert len(set(report["addresses"])) == 4 * SLOTS
+    assert min(report["busy"]) > ROUNDS * SLOTS * (ROWS - 2 * SLOTS)
+    assert not (Path("/tmp") / report["user"]).exists()
     answers = np.load(tmp_path / "answers.npy")
     for got_round, rows_round in zip(answers, inputs, strict=True):
         for number, (got, rows) in enumerate(zip(got_round, rows_round, strict=True)):

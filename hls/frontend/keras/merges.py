@@ -36,15 +36,15 @@ def in_pairs(model: Any, custom_objects: Mapping[str, Any]) -> Paired:
     wide = {name: layer for name, layer in before.items() if layer["class_name"] in _PAIRED and len(_sources(layer)) > 2}
     if not wide:
         return Paired(model)
-    made: dict[str, _Layer] = {}
+    layers: dict[str, _Layer] = {}
     for name, layer in before.items():
-        made |= _tree(layer, before) if name in wide else {name: layer}
-    paired = type(model).from_config({**config, "layers": list(made.values())}, custom_objects=dict(custom_objects))
+        layers |= _tree(layer, before) if name in wide else {name: layer}
+    paired = type(model).from_config({**config, "layers": list(layers.values())}, custom_objects=dict(custom_objects))
     for name in before.keys() - wide.keys():
         paired.get_layer(name).set_weights(model.get_layer(name).get_weights())
     means = {name: len(_sources(layer)) for name, layer in wide.items() if layer["class_name"] == "Average"}
     notes = tuple(mean_note(name, count) for name, count in means.items())
-    return Paired(paired, frozenset(made.keys() - before.keys()), frozenset(means), notes)
+    return Paired(paired, frozenset(layers.keys() - before.keys()), frozenset(means), notes)
 
 
 def _sources(layer: _Layer) -> list[Any]:
@@ -56,19 +56,19 @@ def _sources(layer: _Layer) -> list[Any]:
 def _tree(layer: _Layer, taken: dict[str, _Layer]) -> dict[str, _Layer]:
     """The layers in its place, by name."""
     name, kind, sources = layer["config"]["name"], layer["class_name"], _sources(layer)
-    names, made = pair_names(name, taken), dict[str, _Layer]()
+    names, layers = pair_names(name, taken), dict[str, _Layer]()
     mean = kind == "Average"
 
     def join(a: Any, b: Any) -> Any:
         pair = next(names)
-        made[pair] = _like(layer, "Add" if mean else kind, [a, b], name=pair)
+        layers[pair] = _like(layer, "Add" if mean else kind, [a, b], name=pair)
         return [pair, 0, 0, {}]
 
     left = in_tree(sources, 1 if mean else 2, join)
     if mean:  # a normalisation, which multiplies by its gamma and adds nothing
         gamma = {"class_name": "Constant", "config": {"value": 1 / len(sources)}}
-        return made | {name: _like(layer, "BatchNormalization", left, gamma_initializer=gamma, epsilon=0.0)}
-    return made | {name: _like(layer, kind, left)}
+        return layers | {name: _like(layer, "BatchNormalization", left, gamma_initializer=gamma, epsilon=0.0)}
+    return layers | {name: _like(layer, kind, left)}
 
 
 def _like(layer: _Layer, kind: str, sources: list[Any], **options: Any) -> _Layer:

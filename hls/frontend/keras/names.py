@@ -23,9 +23,9 @@ def named_for_hls4ml(model: Any, custom_objects: Mapping[str, Any]) -> tuple[Any
     scope, names = Namespace(_TAKEN), dict[str, str]()
     for layer in model.layers:
         wanted = type(layer).__name__ if _misleads(layer) else layer.name
-        found = scope.identifier(wanted, tuple(_forms(layer)))
-        if found != layer.name:
-            names[layer.name] = found
+        identifier = scope.identifier(wanted, tuple(_forms(layer)))
+        if identifier != layer.name:
+            names[layer.name] = identifier
     return (_rebuilt(model, names, custom_objects), names) if names else (model, names)
 
 

@@ -81,15 +81,15 @@ def _activation(name: str, node: Any) -> Any:
 
 
 def _selu(name: str, node: Any) -> Any:
-    found = attributes(node)
-    if abs(found.get("alpha", 1.67326) - 1.67326) > 1e-4 or abs(found.get("gamma", 1.0507) - 1.0507) > 1e-4:
+    values = attributes(node)
+    if abs(values.get("alpha", 1.67326) - 1.67326) > 1e-4 or abs(values.get("gamma", 1.0507) - 1.0507) > 1e-4:
         raise refuse(name, "Selu with constants of its own", "expected ONNX' own")
     return layers().Activation("selu", name=name)
 
 
 def _hard_sigmoid(name: str, node: Any) -> Any:
-    found = attributes(node)
-    slope, shift = found.get("alpha", 0.2), found.get("beta", 0.5)
+    values = attributes(node)
+    slope, shift = values.get("alpha", 0.2), values.get("beta", 0.5)
     if abs(slope - 0.2) > 1e-6 or abs(shift - 0.5) > 1e-6:
         raise refuse(name, f"HardSigmoid with alpha {slope:g} and beta {shift:g}, and hls4ml has 0.2 and 0.5", "use Sigmoid")
     return layers().Activation("hard_sigmoid", name=name)
@@ -98,11 +98,11 @@ def _hard_sigmoid(name: str, node: Any) -> Any:
 def _clipped(drawing: Drawing, node: Any, name: str) -> Value:
     import tensorflow as tf
 
-    found = attributes(node)
+    values = attributes(node)
     low, high = (constant(drawing, node, i, what, name) for i, what in ((1, "min"), (2, "max")))
     bounds = (
-        float(low.reshape(-1)[0]) if low is not None else found.get("min", -np.inf),
-        float(high.reshape(-1)[0]) if high is not None else found.get("max", np.inf),
+        float(low.reshape(-1)[0]) if low is not None else values.get("min", -np.inf),
+        float(high.reshape(-1)[0]) if high is not None else values.get("max", np.inf),
     )
     if bounds[0] == 0 and bounds[1] >= np.finfo(np.float32).max:
         return unary(lambda name, _: layers().ReLU(name=name))(drawing, node, name)

@@ -106,7 +106,7 @@ def settle(tensors: Iterable[Any], *, opened: bool = False) -> int:
 
     Returns the rows of one run that the file asks for, 0: any. Raises ConversionError.
     """
-    found = 0
+    rows = 0
     for tensor in tensors:
         batch, *sizes = tensor.type.tensor_type.shape.dim or (None,)
         if batch is None or not sizes or min(size.dim_value for size in sizes) < 1:
@@ -116,12 +116,12 @@ def settle(tensors: Iterable[Any], *, opened: bool = False) -> int:
                 "model with fixed shapes"
             )
         if batch.dim_value > 0:
-            found = max(found, batch.dim_value)
+            rows = max(rows, batch.dim_value)
         elif opened:
             batch.Clear()
         else:
             batch.dim_value = 1
-    return found
+    return rows
 
 
 def read_graph(proto: Any) -> OnnxGraph:

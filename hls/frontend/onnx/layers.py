@@ -50,8 +50,8 @@ def attributes(node: Any) -> dict[str, Any]:
     """The node's attributes; texts decoded."""
     from onnx import helper
 
-    found = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
-    return {key: value.decode(errors="replace") if isinstance(value, bytes) else value for key, value in found.items()}
+    values = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
+    return {key: value.decode(errors="replace") if isinstance(value, bytes) else value for key, value in values.items()}
 
 
 def constant(drawing: Drawing, node: Any, index: int, what: str, name: str) -> Array | None:
@@ -259,21 +259,21 @@ def dense(drawing: Drawing, node: Any, name: str) -> Value:
     else:
         tensor = plain(x, name).tensor
     drawing.weights[name] = [weight, *([] if bias is None else [bias])]
-    made = Value(layers().Dense(weight.shape[1], use_bias=bias is not None, name=name)(tensor))
+    product = Value(layers().Dense(weight.shape[1], use_bias=bias is not None, name=name)(tensor))
     if behind is not None:
-        drawing.values[behind.output[0]] = made
-    return made
+        drawing.values[behind.output[0]] = product
+    return product
 
 
 def _bias_behind(graph: OnnxGraph, node: Any) -> Any:
     """The Add of a constant that alone reads a product and keeps its shape, or None."""
-    made, readers = node.output[0], graph.readers(node.output[0])
-    if made in graph.outputs or len(readers) != 1 or readers[0].op_type != "Add":
+    product, readers = node.output[0], graph.readers(node.output[0])
+    if product in graph.outputs or len(readers) != 1 or readers[0].op_type != "Add":
         return None
     numbers = _constant_of(graph, readers[0])
-    if numbers is None or graph.shapes[readers[0].output[0]] != graph.shapes[made]:
+    if numbers is None or graph.shapes[readers[0].output[0]] != graph.shapes[product]:
         return None
-    rows = np.broadcast_to(np.asarray(numbers), graph.shapes[made]).reshape(-1, graph.shapes[made][-1])
+    rows = np.broadcast_to(np.asarray(numbers), graph.shapes[product]).reshape(-1, graph.shapes[product][-1])
     return readers[0] if (rows == rows[0]).all() else None
 
 

@@ -23,7 +23,7 @@ def in_pairs(model: Any) -> tuple[Any, frozenset[str]]:
         return model, frozenset()
     paired = type(model)(deepcopy(model.model))
     before = {node.name for node in paired.graph.node}
-    nodes = [made for node in paired.graph.node for made in (_tree(paired, node, before) if _is_wide(node) else [node])]
+    nodes = [written for node in paired.graph.node for written in (_tree(paired, node, before) if _is_wide(node) else [node])]
     kept = [deepcopy(node) for node in nodes]
     del paired.graph.node[:]
     paired.graph.node.extend(kept)
@@ -36,7 +36,7 @@ def _is_wide(node: Any) -> bool:
 
 def _tree(model: Any, node: Any, taken: set[str]) -> list[Any]:
     """The nodes in its place, in order."""
-    names, made = pair_names(node.name, taken), list[Any]()
+    names, pairs = pair_names(node.name, taken), list[Any]()
 
     def join(a: str, b: str) -> str:
         pair = deepcopy(node)
@@ -45,14 +45,14 @@ def _tree(model: Any, node: Any, taken: set[str]) -> list[Any]:
         pair.input.extend([a, b])
         pair.output.append(f"{node.output[0]}_{pair.name}")
         model.set_tensor_shape(pair.output[0], _shape(node, [model.get_tensor_shape(tensor) for tensor in (a, b)]))
-        made.append(pair)
+        pairs.append(pair)
         return str(pair.output[0])
 
     left = in_tree(list(node.input), 2, join)
     last = deepcopy(node)
     del last.input[:]
     last.input.extend(left)
-    return [*made, last]
+    return [*pairs, last]
 
 
 def _shape(node: Any, shapes: list[list[int]]) -> list[int]:

@@ -125,9 +125,9 @@ def _producer(model: Any, name: str, tensor: str) -> str:
 def _ordered(model: Any, graph: Any) -> Any:
     """hls4ml's ModelGraph has its outputs in the order of the nodes that make them: put them into the model's."""
     wanted = [tensor.name for tensor in model.graph.output]
-    made = [node.output[0] for node in model.graph.node if node.output[0] in wanted]
-    if len(graph.outputs) == len(made):
-        graph.outputs = [graph.outputs[made.index(tensor)] for tensor in wanted]
+    outputs = [node.output[0] for node in model.graph.node if node.output[0] in wanted]
+    if len(graph.outputs) == len(outputs):
+        graph.outputs = [graph.outputs[outputs.index(tensor)] for tensor in wanted]
     return graph
 
 

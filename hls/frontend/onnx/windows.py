@@ -74,7 +74,7 @@ def _zeros_do(drawing: Drawing, node: Any) -> bool:
     """Whether zeros around the input give what the pool's own padding does: they are counted, or below every number."""
     if node.op_type == "AveragePool":
         return bool(attributes(node).get("count_include_pad", 0))
-    before = next((made for made in drawing.graph.nodes if node.input[0] in made.output), None)
+    before = next((maker for maker in drawing.graph.nodes if node.input[0] in maker.output), None)
     return before is not None and before.op_type in ("Relu", "Clip", "Sigmoid")  # a Clip is drawn from 0 on alone
 
 
@@ -93,8 +93,8 @@ def reduced(drawing: Drawing, node: Any, name: str) -> Value:
     if axes == list(range(2, rank)) and rank in (3, 4):
         return _over_places(drawing, node, name, image(x, name), kind)
     if axes == list(range(1, rank - 1)) and rank in (3, 4):
-        made = getattr(layers(), f"Global{kind}Pooling{rank - 2}D")(name=name)(plain(x, name).tensor)
-        return Value(_shaped(drawing, node, name, made))
+        pooled = getattr(layers(), f"Global{kind}Pooling{rank - 2}D")(name=name)(plain(x, name).tensor)
+        return Value(_shaped(drawing, node, name, pooled))
     raise refuse(
         name, f"{node.op_type} along axes {axes} of {rank}", "expected the places of an image, or all but the last axis"
     )

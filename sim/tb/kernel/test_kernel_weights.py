@@ -61,8 +61,8 @@ class TB:
         return y
 
     def check(self, y: NDArray[np.int16], place: int = 0) -> None:
-        found = self.simulation.memory[_Y + place : _Y + place + y.nbytes]
-        np.testing.assert_array_equal(found.view(np.int16).reshape(y.shape), y)
+        beats = self.simulation.memory[_Y + place : _Y + place + y.nbytes]
+        np.testing.assert_array_equal(beats.view(np.int16).reshape(y.shape), y)
 
     def run(self, run: Run) -> int:
         """Returns its clocks."""

@@ -88,8 +88,8 @@ def test_an_index_of_the_gates_rows_without_a_row_in_the_table_is_refused(index:
     rows[1, 3] = 2.5  # its whole part has one
     rows[2, 4] = index
     x_raw = Row((X, Z)).to_raw([rows[:, :3], rows[:, 3:]])
-    said = rf"input 'z' of row 2 holds the index {index:g} in ap_fixed<8,4.*, expected 0 to 2"
-    with pytest.raises(DescriptionError, match=said):
+    message = rf"input 'z' of row 2 holds the index {index:g} in ap_fixed<8,4.*, expected 0 to 2"
+    with pytest.raises(DescriptionError, match=message):
         gate._check_vocabularies(project, given, x_raw, [0, 3])  # type: ignore[arg-type]
 
 

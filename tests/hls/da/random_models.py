@@ -115,12 +115,12 @@ def model(rng: np.random.Generator, modes: Modes) -> tuple[Any, dict[str, Any]]:
     outputs = [name for name in drawing.tensors if name not in inputs and (name not in drawing.read or rng.random() < 0.2)]
     rng.shuffle(outputs)
     used = [tensor for name, tensor in inputs.items() if name in drawing.read]
-    made = keras.Model(used[::-1], [drawing.tensors[name] for name in outputs])
-    for layer in made.layers:
+    network = keras.Model(used[::-1], [drawing.tensors[name] for name in outputs])
+    for layer in network.layers:
         if isinstance(layer, keras.layers.BatchNormalization):
             n = layer.get_weights()[0].shape[0]
             layer.set_weights([rng.uniform(-2, 2, n), rng.uniform(-2, 2, n), rng.uniform(-1, 1, n), rng.uniform(0.9, 2, n)])
-    return made, drawing.names
+    return network, drawing.names
 
 
 def main(seed: int, count: int, directory: Path) -> None:
@@ -128,12 +128,12 @@ def main(seed: int, count: int, directory: Path) -> None:
     rng = np.random.default_rng(seed)
     modes = Modes(rng)
     for index in range(count):
-        made, names = model(rng, modes)
+        written, names = model(rng, modes)
         file = directory / f"net_{index}.h5"
-        made.save(file)
+        written.save(file)
         description = {
             "name": f"net_{index}",
-            "inputs": {name: {"precision": modes.precision(3, 16, (1, 8))} for name in made.input_names},
+            "inputs": {name: {"precision": modes.precision(3, 16, (1, 8))} for name in written.input_names},
             "outputs": {},
             "hls4ml": {"Model": {"Precision": {"default": "ap_fixed<24,12>"}}, "LayerName": names},
         }

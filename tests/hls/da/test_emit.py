@@ -181,8 +181,8 @@ def test_a_row_of_19200_bits_and_a_core_that_verilator_warns_of_are_simulated(tm
     cores[1].sources[-1].write_text(text.replace("endmodule", "  logic [3:0] nobody;\n  assign nobody = 8'd1;\nendmodule"))
     with pytest.raises(ToolError, match="nobody"):
         lint(cores[1].sources, cores[1].top)
-    said = (compile_cores(cores, "-O0").parent / LOG).read_text()
-    assert any("nobody" in line for line in warnings(said))
+    log = (compile_cores(cores, "-O0").parent / LOG).read_text()
+    assert any("nobody" in line for line in warnings(log))
     for core, network in zip(cores, (net, warned), strict=True):
         x = rows(network, 40)
         with RtlCore(core, beside=cores, optimisation="-O0") as rtl:

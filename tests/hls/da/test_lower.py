@@ -186,9 +186,9 @@ def test_progress_is_told_of_each_matrix_that_takes_more_than_a_block() -> None:
         Dense("b", "a", narrow, zeros[1], types[2], types[2]),
         Dense("c", "b", one, zeros[2], types[2], types[2]),
     )
-    said: list[str] = []
-    adder_graph(Network("net", (Source("x", 1, types[0]),), layers, ("c",)), said.append)
-    assert said == [f"factoring layer a, 1 x {BLOCK + 1} weights", f"factoring layer b, {BLOCK + 1} x 1 weights"]
+    lines: list[str] = []
+    adder_graph(Network("net", (Source("x", 1, types[0]),), layers, ("c",)), lines.append)
+    assert lines == [f"factoring layer a, 1 x {BLOCK + 1} weights", f"factoring layer b, {BLOCK + 1} x 1 weights"]
 
 
 def test_an_accumulator_that_drops_product_bits_is_refused_by_layer_name() -> None:

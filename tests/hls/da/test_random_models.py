@@ -50,9 +50,9 @@ def rows(project: HlsProject, seed: int) -> NDArray[np.int64]:
 @given(seed=st.integers(0, 2**32 - 1))
 def test_rtl_equals_csim_on_random_networks_under_stalls_and_reset(seed: int) -> None:
     with tempfile.TemporaryDirectory() as name:
-        made = projects(seed, Path(name))
-        cores = [Core.load(project.core) for project in made]
-        for project, core in zip(made, cores, strict=True):
+        directories = projects(seed, Path(name))
+        cores = [Core.load(project.core) for project in directories]
+        for project, core in zip(directories, cores, strict=True):
             x = rows(project, seed)
             expected = Csim(compile_csim(project), project).predict_raw(x)
             with RtlCore(core, beside=cores, optimisation="-O0") as rtl:

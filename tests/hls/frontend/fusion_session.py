@@ -165,8 +165,8 @@ def main(directory: Path) -> None:
         worst = [figures[layer]["max_abs_difference"] for layer in outputs.values()]
         rows = np.random.default_rng(1).normal(size=(50, *model.shape)).astype(np.float32)
         spread = [float(np.ptp(y)) for y in load_trained(file).predict([rows])]
-        found = {case: figures for case, *figures in zip(model.cases, worst, spread, strict=True)}
-        (directory / f"{name}.json").write_text(json.dumps(found))
+        figures = {case: figures for case, *figures in zip(model.cases, worst, spread, strict=True)}
+        (directory / f"{name}.json").write_text(json.dumps(figures))
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ def main(directory: Path) -> None:
     use_keras_2()
     import tf_keras as keras
 
-    layers, found = keras.layers, {}
+    layers, reports = keras.layers, {}
     for kind, names in (("plain", PLAIN), ("odd", ODD)):
         keras.utils.set_random_seed(3)
         source, one, two, norm, three, four, last = names
@@ -45,8 +45,8 @@ def main(directory: Path) -> None:
         model.save(where / "odd.h5")
         (where / "odd.yaml").write_text(_YAML % (json.dumps(one), json.dumps(four)))
         report = convert(where / "odd.h5", where / "project", core="da").report
-        found[kind] = {"gate": report["gate"], "notes": report["notes"]}
-    (directory / "found.json").write_text(json.dumps(found))
+        reports[kind] = {"gate": report["gate"], "notes": report["notes"]}
+    (directory / "found.json").write_text(json.dumps(reports))
 
 
 if __name__ == "__main__":

@@ -102,7 +102,7 @@ def cases() -> dict[str, Case]:
     ]  # fmt: skip
     line = [conv("x", "a", (4, 3, 3)), norm("a", "b", 4), relu("b", "c"), pool("MaxPool", "c", "d", (2,))]
     wide = np.arange(24, dtype=np.float32).reshape(1, 2, 3, 4) / 8
-    found = {
+    listed = {
         "linear": Case([gemm("x", "h", 4, 5), relu("h", "r"), gemm("r", "y", 5, 2)], (4,)),
         "product": Case([Node("MatMul", ["x"], "h", [(4, 5)]), Node("Add", ["h"], "y", [(5,)])], (4,)),
         "rows": Case([Node("MatMul", ["x"], "h", [(4, 5)]), Node("Add", ["h"], "y", [(5,)])], (3, 4)),
@@ -218,7 +218,7 @@ def cases() -> dict[str, Case]:
         "erf": Case([Node("Erf", ["x"], "y")], (4,)),
         "softmax_of_rows": Case([Node("Softmax", ["x"], "y", [], {"axis": 1})], (3, 4)),
     }
-    linear = found["linear"]
+    linear = listed["linear"]
     sides = {
         "open": ([None, 4], [None, 2]),
         "minus_one": ([-1, 4], [0, 2]),
@@ -228,12 +228,12 @@ def cases() -> dict[str, Case]:
         "named_input": ([1, "n"], [1, 2]),
         "no_input": (None, [1, 2]),
     }
-    found |= {name: linear._replace(sides=of) for name, of in sides.items()}
+    listed |= {name: linear._replace(sides=of) for name, of in sides.items()}
     for opset in (13, 14, 15, 16, 18, 21):
-        found[f"opset_{opset}"] = Case(CNN, IMAGE, opset=opset)
+        listed[f"opset_{opset}"] = Case(CNN, IMAGE, opset=opset)
     for version in (9, 10, 11, 12, 13, 14):
-        found[f"ir_{version}"] = Case(CNN, IMAGE, ir_version=version)
-    return found
+        listed[f"ir_{version}"] = Case(CNN, IMAGE, ir_version=version)
+    return listed
 
 
 def write(case: Case, file: Path) -> Path:
@@ -271,7 +271,7 @@ def quantised(file: Path) -> list[float]:
     return [float(np.abs(answers[1] - answers[0]).max()), float(np.ptp(answers[0]))]
 
 
-def found(file: Path) -> Any:
+def answer(file: Path) -> Any:
     """How far the drawing is from the file, and the shapes as they are served; or what is said."""
     import tf_keras as keras
 
@@ -294,7 +294,7 @@ def rows() -> Any:
 
 def main(directory: Path) -> None:
     use_keras_2()
-    answers = {name: found(write(case, directory / f"{name}.onnx")) for name, case in cases().items()}
+    answers = {name: answer(write(case, directory / f"{name}.onnx")) for name, case in cases().items()}
     description = {
         "name": "cnn",
         "input": {"precision": "ap_fixed<16,5,AP_RND_CONV,AP_SAT>"},

@@ -28,11 +28,11 @@ def cases() -> dict[str, tuple[Callable[[], Any], dict[str, Any]]]:
         return Sequential([Input(shape, name="x"), layer])
 
     def model(build: Callable[[Any], Any], shape: tuple[int, ...] = (3,)) -> Callable[[], Any]:
-        def made() -> Any:
+        def drawn() -> Any:
             x = Input(shape, name="x")
             return Model(x, build(x))
 
-        return made
+        return drawn
 
     def normalised() -> Any:
         return Sequential([Input((3,), name="x"), layers.Dense(2, name="d"), layers.BatchNormalization(name="bn")])

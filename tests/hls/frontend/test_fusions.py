@@ -33,9 +33,9 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("model", ["image", "line"])
 def test_every_normalisation_gives_the_trained_models_numbers(directory: Path, model: str) -> None:
     """Types of 15 bits behind the point: what is left is rounding."""
-    found = json.loads((directory / f"{model}.json").read_text())
-    assert {case for case, (_, spread) in found.items() if spread < 1} == set()
-    assert {case: worst for case, (worst, _) in found.items() if worst > 1e-3} == {}
+    figures = json.loads((directory / f"{model}.json").read_text())
+    assert {case for case, (_, spread) in figures.items() if spread < 1} == set()
+    assert {case: worst for case, (worst, _) in figures.items() if worst > 1e-3} == {}
 
 
 def test_a_mobilenet_block_with_keras_names_is_an_rf_core_of_equal_integers(directory: Path) -> None:

@@ -23,10 +23,10 @@ def test_a_network_converts_to_the_same_numbers_whatever_its_layers_are_called(t
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_USE_LEGACY_KERAS": "1"}
     done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
-    found = json.loads((tmp_path / "found.json").read_text())
-    assert found["odd"]["gate"] == found["plain"]["gate"]
-    assert found["odd"]["gate"]["max_abs_difference"] < 0.1
-    assert "layer 'a/b' is called 'a_b' in the HLS project" in found["odd"]["notes"]
+    reports = json.loads((tmp_path / "found.json").read_text())
+    assert reports["odd"]["gate"] == reports["plain"]["gate"]
+    assert reports["odd"]["gate"]["max_abs_difference"] < 0.1
+    assert "layer 'a/b' is called 'a_b' in the HLS project" in reports["odd"]["notes"]
     core = tmp_path / "odd" / "project" / "core" / "odd_network.sv"
     assert core.read_text() == (tmp_path / "plain" / "project" / "core" / "odd_network.sv").read_text()
 

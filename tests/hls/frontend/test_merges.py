@@ -27,10 +27,10 @@ class FixedPrecisionType:
 
 def result(operation: str, a: FixedPoint, b: FixedPoint, cls: str = "pair") -> str:
     """The type that a merge of two gets: in the words given to hls4ml; "" where it keeps its own."""
-    said: list[str] = []
+    types: list[str] = []
 
     def told(text: str) -> Any:
-        said.append(text)
+        types.append(text)
         return SimpleNamespace()
 
     kinds = {"a": a, "b": b}
@@ -43,7 +43,7 @@ def result(operation: str, a: FixedPoint, b: FixedPoint, cls: str = "pair") -> s
     )
     backend = SimpleNamespace(convert_precision_string=told)
     keep_all_bits(SimpleNamespace(get_layers=lambda: [layer], config=SimpleNamespace(backend=backend)), {"pair"})
-    return said[0] if said else ""
+    return types[0] if types else ""
 
 
 def parsed(text: str) -> FixedPoint:
@@ -56,7 +56,7 @@ def parsed(text: str) -> FixedPoint:
 
 @given(st.sampled_from(("add", "multiply", "maximum", "minimum", "concatenate1d")), PRECISIONS, PRECISIONS)
 def test_a_pair_holds_every_number_that_it_can_come_to(operation: str, a: FixedPoint, b: FixedPoint) -> None:
-    made = parsed(result(operation, a, b))
+    kind = parsed(result(operation, a, b))
     for x in (a.min_raw, a.max_raw):
         for y in (b.min_raw, b.max_raw):
             common = max(a.fraction, b.fraction)
@@ -68,7 +68,7 @@ def test_a_pair_holds_every_number_that_it_can_come_to(operation: str, a: FixedP
                 "minimum": [(min(fine_x, fine_y), common)],
             }.get(operation, [(fine_x, common), (fine_y, common)])
             for raw, fraction in exact:
-                assert made.cast(raw, fraction) << max(fraction - made.fraction, 0) == raw << max(made.fraction - fraction, 0)
+                assert kind.cast(raw, fraction) << max(fraction - kind.fraction, 0) == raw << max(kind.fraction - fraction, 0)
 
 
 def test_a_layer_of_the_model_keeps_its_own_type() -> None:

@@ -58,24 +58,24 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def found(directory: Path) -> dict[str, Any]:
+def answers(directory: Path) -> dict[str, Any]:
     return dict(json.loads((directory / "found.json").read_text()))
 
 
-def test_what_hls4ml_gets_answers_as_onnxruntime_does_with_the_file(found: dict[str, Any]) -> None:
-    read = {name: said for name, said in found.items() if name not in REFUSED}
-    assert {name: said for name, said in read.items() if isinstance(said, str)} == {}
+def test_what_hls4ml_gets_answers_as_onnxruntime_does_with_the_file(answers: dict[str, Any]) -> None:
+    read = {name: answer for name, answer in answers.items() if name not in REFUSED}
+    assert {name: answer for name, answer in read.items() if isinstance(answer, str)} == {}
     assert {name: worst for name, (worst, *_) in read.items() if worst > 1e-5} == {}
     assert {name: spread for name, (_, spread, *_) in read.items() if spread < 0.1} == {}
 
 
-def test_images_are_served_with_channels_last_and_all_else_as_in_the_file(found: dict[str, Any]) -> None:
-    assert {name: tuple(found[name][2:]) for name in SHAPES} == SHAPES
+def test_images_are_served_with_channels_last_and_all_else_as_in_the_file(answers: dict[str, Any]) -> None:
+    assert {name: tuple(answers[name][2:]) for name in SHAPES} == SHAPES
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_hls4ml_has_no_layer_for_is_refused_by_the_nodes_name(found: dict[str, Any], case: str) -> None:
-    assert re.match(REFUSED[case], str(found[case])), found[case]
+def test_what_hls4ml_has_no_layer_for_is_refused_by_the_nodes_name(answers: dict[str, Any], case: str) -> None:
+    assert re.match(REFUSED[case], str(answers[case])), answers[case]
 
 
 def test_a_residual_network_with_a_depthwise_convolution_is_converted(directory: Path) -> None:

@@ -30,12 +30,12 @@ NEAR = 0.05
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("topologies")
+    written = tmp_path_factory.mktemp("topologies")
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_USE_LEGACY_KERAS": "1"}
-    argv = [sys.executable, str(HERE / "topologies.py"), str(made)]
+    argv = [sys.executable, str(HERE / "topologies.py"), str(written)]
     done = subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
-    return made
+    return written
 
 
 @pytest.fixture(scope="module")
@@ -83,5 +83,5 @@ def test_a_mean_of_three_is_said_to_be_a_sum_and_a_factor(projects: list[HlsProj
 
 @pytest.mark.parametrize(("index", "case"), list(enumerate(REFUSED)), ids=lambda one: one.name if isinstance(one, Case) else "")
 def test_what_no_core_computes_is_refused_by_the_layers_name(directory: Path, index: int, case: Case) -> None:
-    said = json.loads((directory / "refused.json").read_text())
-    assert re.search(REFUSED[case], said.get(str(index), "converted"))
+    messages = json.loads((directory / "refused.json").read_text())
+    assert re.search(REFUSED[case], messages.get(str(index), "converted"))

@@ -32,16 +32,16 @@ Said = dict[str, list[str]]
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("traps")
+    written = tmp_path_factory.mktemp("traps")
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_USE_LEGACY_KERAS": "1"}
-    session = [sys.executable, str(HERE / "traps_session.py"), str(made)]
+    session = [sys.executable, str(HERE / "traps_session.py"), str(written)]
     done = subprocess.run(session, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
-    return made
+    return written
 
 
 @pytest.fixture(scope="module")
-def said(directory: Path) -> Said:
+def lines(directory: Path) -> Said:
     return dict(json.loads((directory / "said.json").read_text()))
 
 
@@ -152,9 +152,9 @@ def said(directory: Path) -> Said:
         ("cropping", r"layer 'c': hls4ml's Keras front end has no Cropping3D"),
     ],
 )
-def test_what_hls4ml_does_wrongly_without_a_word_is_refused_by_name(said: Said, case: str, message: str) -> None:
-    assert re.search(message, said[case][0]), said[case]
-    assert "Error: " in said[case][0]
+def test_what_hls4ml_does_wrongly_without_a_word_is_refused_by_name(lines: Said, case: str, message: str) -> None:
+    assert re.search(message, lines[case][0]), lines[case]
+    assert "Error: " in lines[case][0]
 
 
 @pytest.mark.parametrize(
@@ -204,29 +204,29 @@ def test_what_hls4ml_does_wrongly_without_a_word_is_refused_by_name(said: Said, 
         ("powers_of_two_rf", ""),
     ],
 )
-def test_what_was_asked_and_not_taken_is_in_the_notes(said: Said, case: str, expected: str) -> None:
-    notes = [line for line in said[case] if not line.startswith("took ")]
+def test_what_was_asked_and_not_taken_is_in_the_notes(lines: Said, case: str, expected: str) -> None:
+    notes = [line for line in lines[case] if not line.startswith("took ")]
     assert len(notes) == bool(expected), notes
     assert not expected or re.search(expected, notes[0]), notes
 
 
-def test_the_models_settings_reach_every_layer_that_the_yaml_says_nothing_else_of(said: Said) -> None:
-    took = {case: [line.split(": ", 1)[1] for line in said[case]] for case in ("model_reuse", "model_precision")}
+def test_the_models_settings_reach_every_layer_that_the_yaml_says_nothing_else_of(lines: Said) -> None:
+    took = {case: [line.split(": ", 1)[1] for line in lines[case]] for case in ("model_reuse", "model_precision")}
     assert [line.split(",")[0] for line in took["model_reuse"]] == ["reuse 12", "reuse 4"]
     assert [line.split("weight ")[1][:9] for line in took["model_precision"]] == ["fixed<7,2", "fixed<9,3"]
 
 
-def test_a_factor_of_the_model_is_adjusted_in_the_plugin_too(said: Said) -> None:
-    assert said["plugin_reuse"] == ["3", "4"]
+def test_a_factor_of_the_model_is_adjusted_in_the_plugin_too(lines: Said) -> None:
+    assert lines["plugin_reuse"] == ["3", "4"]
 
 
-def test_windows_side_by_side_and_places_of_weights_are_what_the_plan_has(said: Said) -> None:
-    assert said["parallel_rf_taken"] == ["took c: 9 multipliers, weights in BRAM"]  # 18 x 3 of a window, 18 / 3 clocks
-    assert [line.rsplit(" ", 1)[1] for line in said["weights_in"]] == ["DRAM", "URAM"]
+def test_windows_side_by_side_and_places_of_weights_are_what_the_plan_has(lines: Said) -> None:
+    assert lines["parallel_rf_taken"] == ["took c: 9 multipliers, weights in BRAM"]  # 18 x 3 of a window, 18 / 3 clocks
+    assert [line.rsplit(" ", 1)[1] for line in lines["weights_in"]] == ["DRAM", "URAM"]
 
 
-def test_the_cpp_is_as_wrong_as_said_and_right_with_the_types_of_the_advice(directory: Path, said: Said) -> None:
-    own, fine = said["two_softmaxes"]
+def test_the_cpp_is_as_wrong_as_said_and_right_with_the_types_of_the_advice(directory: Path, lines: Said) -> None:
+    own, fine = lines["two_softmaxes"]
     assert re.search(r"wraps beyond 31.9844: an unlikely class comes out likely", own)
     assert fine == ""
     x_type, y_type = FixedPoint.parse("ap_fixed<12,6>"), FixedPoint.parse("ap_ufixed<16,0,AP_RND,AP_SAT>")
@@ -292,6 +292,6 @@ def test_a_layer_that_hls4ml_has_no_cpp_for_is_refused(kind: str, attributes: di
         check_graph(SimpleNamespace(get_layers=lambda: [layer]))
 
 
-def test_weights_that_are_powers_of_two_have_the_fixed_point_type_that_holds_them(said: Said) -> None:
+def test_weights_that_are_powers_of_two_have_the_fixed_point_type_that_holds_them(lines: Said) -> None:
     """2 and -2**-4: 6 bits and a sign."""
-    assert "took d: reuse 1, weight fixed<7,3,TRN,WRAP,0>" in said["powers_of_two"]
+    assert "took d: reuse 1, weight fixed<7,3,TRN,WRAP,0>" in lines["powers_of_two"]

@@ -10,7 +10,7 @@ import pytest
 from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend import description
 from hypersonic.hls.frontend.description import DescriptionError, find_model
-from hypersonic.hls.frontend.zoo_weights import made_model, sources_of
+from hypersonic.hls.frontend.zoo_weights import make_model, sources_of
 
 NETWORK = """
 import os
@@ -68,7 +68,7 @@ def test_a_function_that_writes_nothing_is_named_with_its_last_words_and_leaves_
     ):
         for _ in range(2):
             with pytest.raises(ConversionError, match=words):
-                made_model(described, network)
+                make_model(described, network)
     assert not list((described.parents[2] / "cache").rglob("*.h5"))
 
 

@@ -81,10 +81,10 @@ def networks() -> dict[str, Callable[[], Any]]:
     import tf_keras as keras
 
     layers, model, tensor = keras.layers, keras.Model, keras.Input
-    made: dict[str, Callable[[], Any]] = {}
+    models: dict[str, Callable[[], Any]] = {}
 
     def network(make: Callable[[], Any]) -> None:
-        made[make.__name__] = make
+        models[make.__name__] = make
 
     @network
     def u_net() -> Any:
@@ -232,7 +232,7 @@ def networks() -> dict[str, Callable[[], Any]]:
         x = tensor((3,))
         return model(x, layers.Dense(2)(model(inner, layers.Add()([layers.Dense(3)(inner) for _ in range(3)]))(x)))
 
-    return made
+    return models
 
 
 def onnx_merges(file: Path) -> None:
@@ -278,9 +278,9 @@ def write(case: Case, name: str, directory: Path) -> Path:
     else:
         keras.backend.clear_session()
         keras.utils.set_random_seed(1)
-        made = networks()[case.network]()
-        made.save(file)
-        inputs = list(made.input_names)
+        model = networks()[case.network]()
+        model.save(file)
+        inputs = list(model.input_names)
     file.with_suffix(".yaml").write_text(yaml.safe_dump(description(case, name, inputs)))
     return file
 
@@ -296,14 +296,14 @@ def main(directory: Path) -> None:
     convert.compile_csim = partial(convert.compile_csim, optimisation="-O0")
     for case in CONVERTED:
         convert.convert(write(case, case.name, directory), directory / case.name, core=case.core)
-    said = {}
+    messages = {}
     for index, case in enumerate(REFUSED):
         file = write(case, f"refused_{index}", directory)
         try:
             convert.convert(file, directory / file.stem, core=case.core)
         except ConversionError as error:
-            said[str(index)] = str(error)
-    (directory / "refused.json").write_text(json.dumps(said))
+            messages[str(index)] = str(error)
+    (directory / "refused.json").write_text(json.dumps(messages))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hypersonic.hls.core import CoreKind
 from hypersonic.hls.da.read import read_network
 from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend.keras.model import keras_model, use_keras_2
@@ -282,7 +283,7 @@ def model_of(keras: Any, case: Case) -> Any:
     return keras.Model(x, y)
 
 
-def said(case: Case, directory: Path) -> list[str]:
+def outcome(case: Case, directory: Path) -> list[str]:
     """As hls/convert.py does it, without the C++."""
     import hls4ml  # noqa: F401 - first: it loads the next as its plugin
     import tf_keras as keras
@@ -301,16 +302,16 @@ def said(case: Case, directory: Path) -> list[str]:
         check_graph(graph)
         if case.core == "csim":
             check_own_settings(graph, options)
-        found = [*notes(graph, options, case.core), *heard]
+        lines = [*notes(graph, options, CoreKind.CSIM if case.core == "edges" else CoreKind(case.core)), *heard]
         if case.core == "rf":
-            return [*found, *_planned(plan(read_rf_network(graph)))]
+            return [*lines, *_planned(plan(read_rf_network(graph)))]
         if case.core == "da":
             read_network(graph)
         if case.core == "edges":
             tensor_types(graph)
     except ConversionError as error:
         return [f"{type(error).__name__}: {error}"]
-    return [*found, *(_types(graph))]
+    return [*lines, *(_types(graph))]
 
 
 def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
@@ -376,10 +377,10 @@ def _softmax_said(layer: Any) -> str:
 def main(directory: Path) -> None:
     use_keras_2()
     cases = {**softmax_cases(), **setting_cases(), **layer_cases()}
-    found = {name: said(case, directory / name) for name, case in cases.items()}
-    found["plugin_reuse"] = plugin_reuse(directory / "plugin_reuse")
-    found["two_softmaxes"] = two_softmaxes(directory / "two_softmaxes")
-    (directory / "said.json").write_text(json.dumps(found, indent=1))
+    lines = {name: outcome(case, directory / name) for name, case in cases.items()}
+    lines["plugin_reuse"] = plugin_reuse(directory / "plugin_reuse")
+    lines["two_softmaxes"] = two_softmaxes(directory / "two_softmaxes")
+    (directory / "said.json").write_text(json.dumps(lines, indent=1))
 
 
 if __name__ == "__main__":

@@ -79,31 +79,31 @@ def compared(
         for layer in config["LayerName"].values():  # what the model-wide word does not reach
             layer["Strategy"] = strategy
         where = str(directory / f"{backend}_{strategy}")
-        made = hls4ml.converters.convert_from_keras_model(
+        converted = hls4ml.converters.convert_from_keras_model(
             model, hls_config=config, output_dir=where, backend=backend, io_type=io_type
         )
-        made.compile()
-        answers[f"{backend} {strategy}"] = [made.predict(x) for x in inputs]
+        converted.compile()
+        answers[f"{backend} {strategy}"] = [converted.predict(x) for x in inputs]
         if backend == "Hypersonic":
-            reports[strategy] = made.build()
-            refused = [said(made, inputs[0], kind) for kind in OTHER_KINDS]
-            misshapen = said_to_shapes(made, inputs[0])
+            reports[strategy] = converted.build()
+            refused = [refusal(converted, inputs[0], kind) for kind in OTHER_KINDS]
+            misshapen = said_to_shapes(converted, inputs[0])
     wanted = answers.pop("Vitis Latency")
     equal = {name: all(map(same, got, wanted)) for name, got in answers.items()}
     first = wanted[0][0] if isinstance(wanted[0], list) else wanted[0]
     return {"equal": equal, "reports": reports, "distinct": len(np.unique(first)), "refused": refused, "misshapen": misshapen}
 
 
-def said(made: Any, x: Any, kind: str) -> str:
+def refusal(converted: Any, x: Any, kind: str) -> str:
     """What predict answers to numbers of another kind, or refuses them with."""
     try:
-        answer = made.predict([part.astype(kind) for part in x] if isinstance(x, list) else x.astype(kind))
+        answer = converted.predict([part.astype(kind) for part in x] if isinstance(x, list) else x.astype(kind))
     except TypeError as error:
         return str(error)
     return f"answered {answer}"
 
 
-def said_to_shapes(made: Any, x: Any) -> list[str]:
+def said_to_shapes(converted: Any, x: Any) -> list[str]:
     """What predict refuses arrays with whose numbers are those of whole rows, in another shape than rows."""
     first, *others = x if isinstance(x, list) else [x]
     size = first[0].size
@@ -111,7 +111,7 @@ def said_to_shapes(made: Any, x: Any) -> list[str]:
     for shape in ((size, size + 1), (size * 2,)):
         part = np.zeros(shape, first.dtype)
         try:
-            answers.append(f"answered {made.predict([part, *others] if others else part)}")
+            answers.append(f"answered {converted.predict([part, *others] if others else part)}")
         except ValueError as error:
             answers.append(str(error))
     return answers

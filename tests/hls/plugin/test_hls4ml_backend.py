@@ -24,8 +24,8 @@ UNROLLED = {"Latency": "da", "distributed_arithmetic": "da"}
 
 
 def test_the_entry_point_names_the_register_function() -> None:
-    (found,) = entry_points(group="hls4ml.backends", name="hypersonic")
-    assert found.load() is backend.register
+    (entry,) = entry_points(group="hls4ml.backends", name="hypersonic")
+    assert entry.load() is backend.register
 
 
 def test_compile_predict_and_build_work_and_predict_equals_the_vitis_backend(tmp_path: Path) -> None:

@@ -60,9 +60,9 @@ def described(name: str, factor: int) -> dict[str, Any]:
 
 def main(directory: Path, factor: int, blocks: list[list[int]]) -> None:
     use_keras_2()
-    found = network.drawn().count_params()
-    if found != network.PARAMETERS:
-        raise ValueError(f"ResNet-50 has {found} parameters, expected {network.PARAMETERS}")
+    parameters = network.drawn().count_params()
+    if parameters != network.PARAMETERS:
+        raise ValueError(f"ResNet-50 has {parameters} parameters, expected {network.PARAMETERS}")
     for stage, number, size in blocks:
         model = network.block_network(stage, first=number == 1, size=size or None)
         _SHAPES.append(model.input_shape[1:])

@@ -46,10 +46,10 @@ def test_nnls_equals_the_general_solver(seed: int) -> None:
     templates, data = rng.random((3, 8)), rng.normal(0.5, 1.0, (6, 8))
     root = np.tril(rng.normal(0.0, 0.3, (6, 8, 8))) + np.eye(8)
     weight = root @ root.transpose(0, 2, 1)
-    found = baselines.nnls(templates, data, weight)
+    solution = baselines.nnls(templates, data, weight)
     for i in range(len(data)):
         expected = scipy_nnls(root[i].T @ templates.T, root[i].T @ data[i])[0]
-        np.testing.assert_allclose(found[i], expected, atol=1e-8)
+        np.testing.assert_allclose(solution[i], expected, atol=1e-8)
 
 
 def test_baselines_are_unbiased_on_events() -> None:

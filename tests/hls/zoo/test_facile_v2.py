@@ -52,17 +52,17 @@ def fixed_point_predict(rows: NDArray[np.float32], name: str = "facile_v2") -> N
 
 
 def test_rows_are_the_published_layout() -> None:
-    made = facile_events.physics_events(1, 3)
-    rows = events.rows_of(made)
+    sample = facile_events.physics_events(1, 3)
+    rows = events.rows_of(sample)
     assert rows.shape == (16_000, 47)
     assert rows.dtype == np.float32
     assert len(events.FEATURES) == len(events.INPUT_EXPONENTS) == 47
     column = dict(zip(events.FEATURES, rows.T, strict=True))
-    np.testing.assert_array_equal(column["iphi"], made.rows[:, 1])
-    np.testing.assert_array_equal(column["gain"], made.rows[:, 2])
-    np.testing.assert_array_equal(rows[:, 2:10], made.rows[:, 3:11])
-    np.testing.assert_array_equal(rows[:, 10:17] @ np.arange(1, 8), made.rows[:, 11:] @ np.arange(1, 8))
-    np.testing.assert_array_equal(rows[:, 17:] @ np.arange(30), np.abs(made.rows[:, 0]))
+    np.testing.assert_array_equal(column["iphi"], sample.rows[:, 1])
+    np.testing.assert_array_equal(column["gain"], sample.rows[:, 2])
+    np.testing.assert_array_equal(rows[:, 2:10], sample.rows[:, 3:11])
+    np.testing.assert_array_equal(rows[:, 10:17] @ np.arange(1, 8), sample.rows[:, 11:] @ np.arange(1, 8))
+    np.testing.assert_array_equal(rows[:, 17:] @ np.arange(30), np.abs(sample.rows[:, 0]))
     np.testing.assert_array_equal(rows[:, 17:].sum(axis=1), 1.0)
     assert events.gate_rows().shape == (2000, 47)
 
@@ -71,8 +71,8 @@ def test_rows_are_the_published_layout() -> None:
 def test_what_ships_has_the_published_size_and_lies_on_its_grids(name: str) -> None:
     count = 4 * 47  # of the batch norm
     with h5py.File(ZOO / name / f"{name}.h5") as file:
-        found = json.loads(file.attrs["model_config"])["config"]["layers"]
-        layers = {layer["config"]["name"]: layer["config"] for layer in found}
+        listed = json.loads(file.attrs["model_config"])["config"]["layers"]
+        layers = {layer["config"]["name"]: layer["config"] for layer in listed}
         for i, (n_in, n_out) in enumerate(pairwise((47, *recipe.UNITS, 1))):
             kernel, bias = shipped(file, i)
             assert kernel.shape == (n_in, n_out)
@@ -123,15 +123,15 @@ def test_a_start_is_close_to_the_energy_before_its_first_step() -> None:
 
 @pytest.fixture(scope="module")
 def table() -> dict[tuple[str, float], facile_report.Resolution]:
-    made = facile_events.log_flat_events(3, HELD_OUT_SEED + 200)
-    rows = events.rows_of(made)
+    sample = facile_events.log_flat_events(3, HELD_OUT_SEED + 200)
+    rows = events.rows_of(sample)
     predictions = {
         "float": report.float_predict(rows),
         "fixed": fixed_point_predict(rows),
         "fixed, 8 bits": fixed_point_predict(rows, "facile_v2_da"),
-        **facile_report.baselines(made.rows),
+        **facile_report.baselines(sample.rows),
     }
-    return {(row.method, row.low_gev): row for row in facile_report.resolution_table(predictions, made.energy)}
+    return {(row.method, row.low_gev): row for row in facile_report.resolution_table(predictions, sample.energy)}
 
 
 @pytest.mark.parametrize("low_gev", [2.0, 5.0, 10.0, 30.0, 100.0])
@@ -156,8 +156,8 @@ def test_eight_bits_are_unbiased_and_nearly_as_good(
 
 @pytest.mark.parametrize("name", DESCRIPTIONS)
 def test_empty_channels_stay_empty_and_absurd_ones_saturate(name: str) -> None:
-    made = facile_events.physics_events(1, HELD_OUT_SEED + 220)
-    (row,) = facile_report.empty_channels({"fixed": fixed_point_predict(events.rows_of(made), name)}, made.energy)
+    sample = facile_events.physics_events(1, HELD_OUT_SEED + 220)
+    (row,) = facile_report.empty_channels({"fixed": fixed_point_predict(events.rows_of(sample), name)}, sample.energy)
     assert row.quantile68_gev < 0.1
     rows = np.repeat(events.gate_rows()[:1], 3, axis=0)
     rows[0, 2:10], rows[1, 2:10], rows[2, 1] = np.inf, -np.inf, 1e30

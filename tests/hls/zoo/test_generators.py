@@ -21,8 +21,8 @@ GENERATORS: dict[str, Callable[[int, int], object]] = {
 }
 
 
-def arrays(made: object) -> dict[str, np.ndarray]:
-    return dict(vars(made))
+def arrays(sample: object) -> dict[str, np.ndarray]:
+    return dict(vars(sample))
 
 
 @pytest.mark.parametrize("name", GENERATORS)

@@ -67,8 +67,8 @@ def session(model: bytes) -> onnxruntime.InferenceSession:
 
 
 def answer(loaded: onnxruntime.InferenceSession, inputs: Mapping[str, Array]) -> Array:
-    found: Array = loaded.run(None, dict(inputs))[0]
-    return found
+    output: Array = loaded.run(None, dict(inputs))[0]
+    return output
 
 
 def weights_of(model: bytes) -> dict[str, Float]:
@@ -246,14 +246,14 @@ def dense(w: Weights, x: Float, name: str) -> Float:
 
 def identified(w: Weights, tau: Mapping[str, Array]) -> Float:
     """DeepTau of one tau."""
-    found = [dense(w, tau["input_tau"].astype(np.float64), "tau")]
+    parts = [dense(w, tau["input_tau"].astype(np.float64), "tau")]
     for grid in deeptau.GRIDS:
         kinds = [
             convolved(w, tau[f"input_{grid}_{kind}"].transpose(2, 0, 1).astype(np.float64), f"{grid}_{kind}")
             for kind in deeptau.CELL_FEATURES
         ]
-        found.append(convolved(w, convolved(w, np.concatenate(kinds), f"{grid}_all"), f"{grid}_all_3x3").ravel())
-    final = dense(w, np.concatenate(found), "final")
+        parts.append(convolved(w, convolved(w, np.concatenate(kinds), f"{grid}_all"), f"{grid}_all_3x3").ravel())
+    final = dense(w, np.concatenate(parts), "final")
     return softmax(final @ w["final_dense_last/kernel"] + w["final_dense_last/bias"])
 
 
@@ -302,18 +302,18 @@ def test_generators_give_the_same_for_the_same_seed_and_begin_alike() -> None:
 
 
 def test_jets_have_room_for_100_candidates_and_heavy_quarks_leave_vertices() -> None:
-    made = jets.generate(800, 3)
-    assert {name: values.shape[1:] for name, values in made.inputs().items()} == {
+    sample = jets.generate(800, 3)
+    assert {name: values.shape[1:] for name, values in sample.inputs().items()} == {
         "pf_points": (2, 100), "pf_features": (20, 100), "pf_mask": (1, 100),
         "sv_points": (2, 10), "sv_features": (11, 10), "sv_mask": (1, 10),
     }  # fmt: skip
-    assert sum(values[0].nbytes for values in made.inputs().values()) == 9_760
-    vertices = made.sv_mask.sum(axis=(1, 2))
-    mean = {label: vertices[made.label == i].mean() for i, label in enumerate(particlenet.LABELS)}
+    assert sum(values[0].nbytes for values in sample.inputs().values()) == 9_760
+    vertices = sample.sv_mask.sum(axis=(1, 2))
+    mean = {label: vertices[sample.label == i].mean() for i, label in enumerate(particlenet.LABELS)}
     assert mean["bb"] > mean["b"] > 5 * mean["uds"]
     assert mean["cc"] > mean["c"] > 5 * mean["uds"]
-    assert not made.pf_features[np.broadcast_to(made.pf_mask == 0.0, made.pf_features.shape)].any()
-    assert np.abs(made.pf_features).max() <= jets.LIMIT
+    assert not sample.pf_features[np.broadcast_to(sample.pf_mask == 0.0, sample.pf_features.shape)].any()
+    assert np.abs(sample.pf_features).max() <= jets.LIMIT
 
 
 def test_taus_fill_grids_sparsely_and_cells_know_their_places(candidates: taus.Taus) -> None:

@@ -72,11 +72,11 @@ def test_images_are_the_same_for_the_same_seed_and_of_every_kind() -> None:
 
 
 def test_the_network_that_ships_is_mlperf_tinys() -> None:
-    found: list[tuple[int, ...]] = []
+    shapes: list[tuple[int, ...]] = []
     with h5py.File(ZOO / "resnet8" / "resnet8.h5") as file:
-        file["model_weights"].visititems(lambda _, item: found.append(item.shape) if isinstance(item, h5py.Dataset) else None)
-    assert sum(int(np.prod(shape)) for shape in found) == network.PARAMETERS
-    kernels = sorted(shape for shape in found if len(shape) == 4)
+        file["model_weights"].visititems(lambda _, item: shapes.append(item.shape) if isinstance(item, h5py.Dataset) else None)
+    assert sum(int(np.prod(shape)) for shape in shapes) == network.PARAMETERS
+    kernels = sorted(shape for shape in shapes if len(shape) == 4)
     assert kernels == [
         (1, 1, 16, 32), (1, 1, 32, 64), (3, 3, 3, 16), (3, 3, 16, 16), (3, 3, 16, 16), (3, 3, 16, 32), (3, 3, 32, 32),
         (3, 3, 32, 64), (3, 3, 64, 64),
