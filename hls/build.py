@@ -21,6 +21,7 @@ from hypersonic.hls.frontend.description import (
     find_model,
     read_description,
 )
+from hypersonic.hls.frontend.load import data_beside
 from hypersonic.hls.frontend.zoo_weights import sources_of
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.sources import sources_hash
@@ -87,15 +88,6 @@ def _sources(model_file: Path) -> list[str | bytes | Path]:
     """The model, its YAML, and all that may have a part in the result: the room without the zoo, and the model's own folder."""
     beside = sorted(model_file.parent.glob("*.py")) if model_file.is_relative_to(_ROOM) else []
     return [model_file, *data_beside(model_file), description_file(model_file), sources_hash(_ROOM, "zoo"), *beside]
-
-
-def data_beside(model_file: Path) -> list[str | bytes | Path]:
-    """Files that an ONNX file keeps its weights in."""
-    if model_file.suffix != ".onnx":
-        return []
-    from hypersonic.hls.frontend.onnx.graph import data_files
-
-    return list(data_files(model_file))
 
 
 def _module_beside(model_file: Path, reference: str) -> list[Path]:

@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.build import data_beside
 from hypersonic.hls.cache import cached
 from hypersonic.hls.child import keras_2_environment, python_argv
 from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend.description import description_file
+from hypersonic.hls.frontend.load import data_beside, load_trained
 
 
 def trained_predict(model_file: Path, inputs: Sequence[NDArray[np.float32]]) -> tuple[tuple[NDArray[np.float64], ...], int]:
@@ -56,8 +56,6 @@ def _save(file: Path, arrays: Sequence[NDArray[np.floating]], parameters: int | 
 
 def main(model_file: Path, x: Path, y: Path) -> None:
     """Load, predict, write."""
-    from hypersonic.hls.frontend.load import load_trained
-
     trained = load_trained(model_file)
     with np.load(x) as stored:
         inputs = [stored[str(i)].reshape(-1, *tensor.shape) for i, tensor in enumerate(trained.inputs)]

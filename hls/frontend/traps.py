@@ -121,7 +121,7 @@ def _check_dimensions(graph: Any) -> None:
 
 
 def _check_dense(layer: Any) -> None:
-    """Where hls4ml's settings went another way than through hls4ml_backend.py's flow."""
+    """Where hls4ml's settings went another way than through frontend/passes.py's flow."""
     n_in, reuse = inputs_of(layer), number_of(layer, "reuse_factor", 1)
     if strategy_of(layer) == "resource" and reuse > n_in and reuse % n_in:
         raise _refused(
