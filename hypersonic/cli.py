@@ -155,8 +155,8 @@ def _add_build(commands: _Commands) -> None:
 
 def _build(args: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: what is half done is removed
-    from hypersonic.commands.run import build_as_asked
     from hypersonic.progress import progress
+    from hypersonic.server_process import build_as_asked
 
     lines: list[str] = []
     with progress(quiet=args.quiet) as step:
@@ -209,7 +209,7 @@ def _add_infer(commands: _Commands) -> None:
 
 
 def _infer(args: argparse.Namespace) -> int:
-    from hypersonic.commands.infer import OnCard, infer
+    from hypersonic.events.infer import OnCard, infer
     from hypersonic.progress import progress
 
     with progress(quiet=args.quiet) as step:
@@ -241,7 +241,7 @@ def _add_run(commands: _Commands) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from hypersonic.commands.run import run
+    from hypersonic.server_process import run
 
     return run(args)
 
@@ -259,9 +259,9 @@ def _add_report(commands: _Commands) -> None:
 
 
 def _report(args: argparse.Namespace) -> int:
-    from hypersonic.commands.infer import OnCard
-    from hypersonic.commands.report import report_models
+    from hypersonic.events.infer import OnCard
     from hypersonic.progress import progress
+    from hypersonic.reporting.engines import report_models
 
     on = OnCard(args.platform, args.network_gbps)
     with progress(quiet=args.quiet) as step:

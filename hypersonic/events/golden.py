@@ -76,7 +76,7 @@ class Golden:
 
 def golden_of(model: str, served: Model) -> Golden:
     """What `served` has to answer. Raises SpecMismatchError when its tensors are others, and what a build raises."""
-    from hypersonic.commands.build import build_csim, travelling
+    from hypersonic.building.model import build_csim, travelling
 
     project, library = build_csim(model)
     datatypes = [{tensor.datatype for tensor in side} for side in (served.inputs, served.outputs)]

@@ -9,16 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hypersonic.building.model import build, build_csim, travelling
 from hypersonic.client.load import InferError, Model, Tensor, describe_model, send_events
-from hypersonic.commands.build import build, build_csim, travelling
-from hypersonic.commands.infer import kernel_cycles
-from hypersonic.commands.run import Served, ServerError, served
 from hypersonic.events.golden import Golden, WrongAnswerError, check_against_csim
+from hypersonic.events.infer import kernel_cycles
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 from hypersonic.hls.zoo.facile.events import log_flat_events
+from hypersonic.server_process import Served, ServerError, served
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ import tritonclient.grpc.aio
 import tritonclient.http
 import tritonclient.http.aio
 
-from hypersonic.commands.build import build
+from hypersonic.building.model import build
 from tests.clients import repository
 from tests.clients.networks import Network, on_card, summing
 from tests.reference import environment, servers

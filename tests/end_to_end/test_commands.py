@@ -16,13 +16,13 @@ import pytest
 import tritonclient.grpc as triton
 
 from hypersonic import cli
+from hypersonic.building import model as building
+from hypersonic.building.model import BuildError
 from hypersonic.client.load import InferError
-from hypersonic.commands import build as building
-from hypersonic.commands.build import BuildError
-from hypersonic.commands.infer import kernel_cycles, units_of_a_card
-from hypersonic.commands.run import served
+from hypersonic.events.infer import kernel_cycles, units_of_a_card
 from hypersonic.hls.verilator import MissingToolError, ToolError
 from hypersonic.hls.zoo.facile.events import gate_rows
+from hypersonic.server_process import served
 
 ROOT = Path(__file__).resolve().parents[2]
 

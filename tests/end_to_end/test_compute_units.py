@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hypersonic.building.model import build
 from hypersonic.client.load import describe_model, send_events
-from hypersonic.commands.build import build
-from hypersonic.commands.run import served
 from hypersonic.events.golden import check_against_csim
 from hypersonic.hls.zoo.facile.events import log_flat_events
+from hypersonic.server_process import served
 
 EVENTS, ROWS = 96, 8_000
 _BUSY = re.compile(r'^fpga_compute_unit_busy_(\w+)_total\{.*compute_unit="([^"]+)".*\} (\S+)$', re.MULTILINE)

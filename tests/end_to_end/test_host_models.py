@@ -18,14 +18,14 @@ from google.protobuf import text_format
 from tritonclient.grpc import model_config_pb2
 from tritonclient.utils import InferenceServerException
 
-from hypersonic.building.onnx import Asked, OnHostError, build_on_host, find_host_model
-from hypersonic.commands.build import build
-from hypersonic.commands.run import served
+from hypersonic.building.host_models import Asked, OnHostError, build_on_host, find_host_model
+from hypersonic.building.model import build
 from hypersonic.firmware.errors import PublishError
 from hypersonic.firmware.publish.repository import publish_files
 from hypersonic.hls.frontend.description import DescriptionError, find_model
 from hypersonic.hls.zoo.deeptau import events as taus
 from hypersonic.hls.zoo.particlenet import events as jets
+from hypersonic.server_process import served
 
 NAMES = ("particlenet", "deeptau", "deeptau_ensemble")
 SCORES = "main_output/Softmax"

@@ -22,14 +22,14 @@ import pytest
 import tritonclient.grpc as triton
 from tritonclient.utils import InferenceServerException
 
-from hypersonic.commands.build import build
-from hypersonic.commands.run import Served, served
+from hypersonic.building.model import build
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import assemble_xclbin
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.hls.zoo.facile.events import log_flat_events
+from hypersonic.server_process import Served, served
 
 CLIENTS = 6
 PATIENCE_S = 120.0

@@ -14,10 +14,10 @@ import tritonclient.grpc as triton
 import yaml
 from numpy.typing import NDArray
 
-from hypersonic.commands.build import build, build_csim
-from hypersonic.commands.run import served
+from hypersonic.building.model import build, build_csim
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.hls.csim.compiled import Csim
+from hypersonic.server_process import served
 from tests.hls.several_models import INPUTS, OUTPUTS, gate_rows
 
 _WRITE = """

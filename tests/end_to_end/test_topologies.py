@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 import tritonclient.grpc as triton
 
-from hypersonic.commands.build import build, build_csim
-from hypersonic.commands.run import served
+from hypersonic.building.model import build, build_csim
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.hls.csim.compiled import Csim
+from hypersonic.server_process import served
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = 3

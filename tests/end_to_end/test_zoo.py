@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from hypersonic.client.load import LoadResult
-from hypersonic.commands import report
-from hypersonic.commands.infer import Merit, Outcome, merit
+from hypersonic.events.infer import Merit, Outcome, merit
 from hypersonic.events.picture import show
 from hypersonic.hls.zoo.resnet50.task import TASK as RESNET50
 from hypersonic.hls.zoo.task import task_of
+from hypersonic.reporting import engines as report
 from tests.end_to_end.test_commands import hypersonic, places, refused
 
 

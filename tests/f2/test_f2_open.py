@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from hypersonic.client.load import describe_model, send_events
-from hypersonic.commands.run import served
 from hypersonic.firmware.f2.design import assemble_f2_xclbin
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
@@ -23,6 +22,7 @@ from hypersonic.host.errors import DeviceNotFoundError, LibraryNotFoundError
 from hypersonic.host.f2.driver import F2Driver
 from hypersonic.host.opening import choose_driver, open_device
 from hypersonic.host.xrt import Library
+from hypersonic.server_process import served
 
 if TYPE_CHECKING:
     from conftest import Built

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from hypersonic import cli
-from hypersonic.commands.run import served
 from hypersonic.hls.child import python_argv, python_environment
 from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend import zoo_weights
 from hypersonic.hls.frontend.predict import trained_predict
+from hypersonic.server_process import served
 from tests.planted import plant, ran
 
 ROOT = Path(__file__).resolve().parents[2]

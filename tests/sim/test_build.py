@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-import hypersonic.commands.build
+import hypersonic.building.model
 from hypersonic.building.fit import FitOptions
-from hypersonic.commands.build import BuildError, build, build_csim
+from hypersonic.building.model import BuildError, build, build_csim
 from hypersonic.firmware.bitstream.errors import MissingVendorError
 from hypersonic.firmware.errors import LinkError, PlatformError, PublishError, ResourceError
 from hypersonic.firmware.estimate.kernel import BuildReport
@@ -59,7 +59,7 @@ def test_a_build_for_emulation_leaves_the_emulated_card_in_the_cache_for_the_fir
         assert not list(tmp_path.iterdir())  # nothing is published yet
         return ""
 
-    monkeypatch.setattr(hypersonic.commands.build, "library_path", made_first)
+    monkeypatch.setattr(hypersonic.building.model, "library_path", made_first)
     lines: list[str] = []
     build("facile", Target.SW_EMU, repository=tmp_path, progress=lines.append)
     assert targets == [Target.SW_EMU]
@@ -133,7 +133,7 @@ def test_a_published_version_is_whole(repositories: dict[Target, Path]) -> None:
 
 def test_a_build_that_is_there_is_found_silently_and_without_tensorflow(repositories: dict[Target, Path]) -> None:
     code = (
-        "import sys; from pathlib import Path; from hypersonic.commands.build import build; said = []\n"
+        "import sys; from pathlib import Path; from hypersonic.building.model import build; said = []\n"
         "print(build('facile', sys.argv[1], repository=Path(sys.argv[2]), progress=said.append))\n"
         "print(said, 'tensorflow' in sys.modules, 'hls4ml' in sys.modules)\n"
     )
@@ -257,7 +257,7 @@ def test_the_weights_of_a_core_are_published_with_its_kernel(tmp_path: Path, mon
     (tmp_path / "models").mkdir()
     core = write_bench_weights(tmp_path / "core")
     conversion = HlsProject(tmp_path, core.name, core.inputs, core.outputs, "", {}), core
-    monkeypatch.setattr("hypersonic.commands.build._convert", lambda *_: conversion)
+    monkeypatch.setattr("hypersonic.building.model._convert", lambda *_: conversion)
     version = build("facile", core="rf", repository=tmp_path / "models")
     manifest = Manifest.read(version / FILE_NAME)
     assert core.weights is not None
@@ -278,7 +278,7 @@ def test_a_kernel_that_does_not_fit_is_refused_with_how_to_emulate_it_all_the_sa
 ) -> None:
     told: list[list[str]] = []
     misfit = BuildReport(["a table"], {}, "compute unit facile_1 does not fit u250")
-    monkeypatch.setattr(hypersonic.commands.build, "report_build", lambda *_: misfit)
+    monkeypatch.setattr(hypersonic.building.model, "report_build", lambda *_: misfit)
     with pytest.raises(ResourceError, match="facile_1 does not fit u250; --no-resources emulates it all the same"):
         build("facile", Target.HW_EMU, repository=tmp_path, on_resources=told.append)
     assert told == [["a table"]]
@@ -295,8 +295,8 @@ def test_csim_is_taken_from_the_conversion_that_is_there(
         asked.append(core)
         raise InterruptedError
 
-    monkeypatch.setattr(hypersonic.commands.build, "is_converted", lambda *_: kept)
-    monkeypatch.setattr(hypersonic.commands.build, "build_project", convert)
+    monkeypatch.setattr(hypersonic.building.model, "is_converted", lambda *_: kept)
+    monkeypatch.setattr(hypersonic.building.model, "build_project", convert)
     with pytest.raises(InterruptedError):
         build_csim("facile")
     assert asked == expected

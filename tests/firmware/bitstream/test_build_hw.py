@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hypersonic.commands.build import BuildError, CardOptions, build
+from hypersonic.building.model import BuildError, CardOptions, build
 from hypersonic.firmware.bitstream.errors import MissingVendorError, TimingError
 from hypersonic.firmware.publish.manifest import Manifest, check
 from tests.firmware.bitstream.conftest import U250, Vendor

@@ -17,7 +17,7 @@ from time import process_time
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.commands.infer import ON_U250, OnCard
+from hypersonic.events.infer import ON_U250, OnCard
 from hypersonic.firmware.estimate.rates import CardRate, card_rate, least_clocks
 from hypersonic.firmware.platform import Platform, find_platform
 from hypersonic.hls.build import build_project

@@ -20,7 +20,7 @@ from typing import Any
 from hypersonic.building.directory import BuildError, leave
 from hypersonic.building.f2 import f2_emulated, f2_kit, f2_placed, is_f2
 from hypersonic.building.fit import NO_FIT, FitOptions, shown
-from hypersonic.building.onnx import Asked, build_on_host
+from hypersonic.building.host_models import Asked, build_on_host
 from hypersonic.firmware.bitstream.afi import Bucket, check_bucket
 from hypersonic.firmware.bitstream.build import BitstreamOptions, build_bitstream
 from hypersonic.firmware.bitstream.hls_core import synthesise_hls_core

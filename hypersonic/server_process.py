@@ -44,7 +44,7 @@ def build_as_asked(
     name: of the model in the repository, "" = its own.
     """
     from hypersonic.building.fit import FitOptions
-    from hypersonic.commands.build import CardOptions, build
+    from hypersonic.building.model import CardOptions, build
 
     return build(
         args.model,
@@ -66,7 +66,7 @@ def build_as_asked(
 
 def run(args: argparse.Namespace) -> int:
     """Build args.model, serve it on free ports of this host, send events, show what came back. Returns the exit code."""
-    from hypersonic.commands.infer import OnCard, infer
+    from hypersonic.events.infer import OnCard, infer
 
     with progress(quiet=args.quiet) as step:
         name = build_as_asked(args, step).parent.name
