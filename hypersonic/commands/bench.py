@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hypersonic.firmware.estimate.rates import NETWORK_GBPS
+from hypersonic.arguments import add_network_option
 from hypersonic.hls.child import python_environment, script_argv
-from hypersonic.progress import Step
 
 #: bench/ is beside the rooms in a source checkout; an installed wheel does not carry it
 SCRIPTS = Path(__file__).resolve().parents[2] / "bench"
@@ -40,13 +39,36 @@ prediction, and what each part of the way carries alone. The clock and the netwo
 """
 
 
+HELP = "the kernel's and the server's own figures: `bench kernel`, or all of them as JSON"
+
+
 class BenchError(RuntimeError):
     """A bench did not run to its end: which, with its last lines."""
 
     exit_code = 1
 
 
-def bench(step: Step, scripts: Path = SCRIPTS) -> dict[str, Any]:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--quiet", action="store_true", help="no progress on the terminal")
+    kernel = parser.add_subparsers(title="one of them", metavar="BENCH").add_parser(
+        "kernel",
+        help="clocks of a kernel's runs, what they waited for, and the rate they mean",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_kernel_options(kernel)
+    kernel.set_defaults(command=bench_kernel)
+
+
+def run(args: argparse.Namespace) -> int:
+    """All benches' figures as JSON on standard output."""
+    from hypersonic.progress import progress
+
+    with progress(quiet=args.quiet) as step:
+        print(json.dumps(bench(step), indent=2))
+    return 0
+
+
+def bench(step: Callable[[str], None], scripts: Path = SCRIPTS) -> dict[str, Any]:
     """Run every script of `scripts` with --json; returns {script's name: its figures}. Raises BenchError."""
     files = sorted(scripts.glob("*.py"))
     if not files:
@@ -71,24 +93,6 @@ def add_kernel_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="figures for programs")
 
 
-def add_network_option(parser: argparse.ArgumentParser) -> None:
-    """--network-gbps, for every command that predicts a rate."""
-    parser.add_argument(
-        "--network-gbps", type=_gbps, default=NETWORK_GBPS, metavar="GBPS",
-        help="the server's network in 10**9 bits a second, for the predicted rate (default: %(default)g)",
-    )  # fmt: skip
-
-
-def _gbps(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0.0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"got {text!r}, expected a number of Gb/s above 0")
-    return value
-
-
 def bench_kernel(args: argparse.Namespace, scripts: Path = SCRIPTS) -> int:
     """Run bench/kernel_clocks.py on this terminal; returns its exit code. Raises BenchError where there is none."""
     script = scripts / "kernel_clocks.py"
@@ -101,7 +105,7 @@ def bench_kernel(args: argparse.Namespace, scripts: Path = SCRIPTS) -> int:
     return subprocess.run(command, env=python_environment(), check=False).returncode
 
 
-def _figures(script: Path, step: Step) -> Any:
+def _figures(script: Path, step: Callable[[str], None]) -> Any:
     step(f"bench: {script.stem}")
     done = subprocess.run(script_argv(script, "--json"), env=python_environment(), capture_output=True, text=True, check=False)
     if done.returncode:

@@ -18,18 +18,18 @@ from hypersonic.hls.project import HlsProject
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 from hypersonic.hls.zoo.facile.events import log_flat_events
-from hypersonic.server_process import Served, ServerError, served
+from hypersonic.server_process import RunningServer, ServerError, start_server
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     repository = tmp_path_factory.mktemp("models")
     build("facile", target="sw_emu", repository=repository)
-    with served(repository) as running:
+    with start_server(repository) as running:
         yield running
 
 
-def test_each_answer_belongs_to_its_event_whoever_sent_it(server: Served) -> None:
+def test_each_answer_belongs_to_its_event_whoever_sent_it(server: RunningServer) -> None:
     rng = np.random.default_rng(5)
     rows = log_flat_events(1, seed=11).rows
     events = [np.ascontiguousarray(rows[rng.integers(0, len(rows), rng.integers(1, 200))]) for _ in range(40)]
@@ -45,7 +45,7 @@ def test_each_answer_belongs_to_its_event_whoever_sent_it(server: Served) -> Non
     assert check_against_csim("facile", model, asked, answers) == sum(map(len, events))
 
 
-def test_one_wrong_bit_is_found_and_named(server: Served) -> None:
+def test_one_wrong_bit_is_found_and_named(server: RunningServer) -> None:
     rows = log_flat_events(1, seed=12).rows[:50]
     model = describe_model(server.grpc, "facile")
     output = np.array(send_events(server.grpc, model, [(rows,)], clients=1).outputs[0][0])
@@ -60,14 +60,14 @@ def test_other_datatypes_travel_and_are_compared_to_the_bit(tmp_path: Path, data
     project, _ = build_csim("facile")
     x, _ = travelling((project.inputs, project.outputs), datatypes)
     rows = x.tensors[0].quantise(log_flat_events(1, seed=14).rows[:500])
-    with served(tmp_path) as server:
+    with start_server(tmp_path) as server:
         model = describe_model(server.grpc, "facile")
         assert (model.inputs[0].datatype, model.outputs[0].datatype) == datatypes
         (answers,) = send_events(server.grpc, model, [(rows,)], clients=1).outputs
     assert check_against_csim("facile", model, (rows,), answers) == 500
 
 
-def test_a_card_without_a_clock_counts_none(server: Served) -> None:
+def test_a_card_without_a_clock_counts_none(server: RunningServer) -> None:
     url = f"http://{server.metrics}/metrics"
     before = kernel_cycles(url, "facile")
     rows = log_flat_events(1, seed=13).rows[:1000]
@@ -77,19 +77,19 @@ def test_a_card_without_a_clock_counts_none(server: Served) -> None:
     assert kernel_cycles(url, "nobody") == {}
 
 
-def test_an_unknown_model_is_an_error_that_names_it(server: Served) -> None:
+def test_an_unknown_model_is_an_error_that_names_it(server: RunningServer) -> None:
     with pytest.raises(InferError, match="no metadata of model 'nobody'"):
         describe_model(server.grpc, "nobody")
 
 
-def test_a_refused_event_is_an_error_with_the_servers_words(server: Served) -> None:
+def test_a_refused_event_is_an_error_with_the_servers_words(server: RunningServer) -> None:
     model = describe_model(server.grpc, "facile")
     with pytest.raises(InferError, match=r"model 'facile' refused 2 rows: .*unexpected shape for input 'input'"):
         send_events(server.grpc, model, [(np.zeros((2, 17), np.float32),)], clients=2)
 
 
 def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
-    with pytest.raises(ServerError, match="did not start"), served(tmp_path / "nowhere"):
+    with pytest.raises(ServerError, match="did not start"), start_server(tmp_path / "nowhere"):
         pass  # never reached: the repository is missing
 
 

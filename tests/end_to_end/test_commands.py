@@ -22,7 +22,7 @@ from hypersonic.client.load import InferError
 from hypersonic.events.infer import kernel_cycles, units_of_a_card
 from hypersonic.hls.verilator import MissingToolError, ToolError
 from hypersonic.hls.zoo.facile.events import gate_rows
-from hypersonic.server_process import served
+from hypersonic.server_process import start_server
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -220,7 +220,7 @@ def test_the_builds_for_two_targets_are_served_at_once_and_give_equal_answers(
     assert "note" not in capsys.readouterr().err
     x = triton.InferInput("input", [1000, 18], "FP32")
     x.set_data_from_numpy(gate_rows()[:1000].astype(np.float32))
-    with served(tmp_path / "models") as server, triton.InferenceServerClient(server.grpc) as client:
+    with start_server(tmp_path / "models") as server, triton.InferenceServerClient(server.grpc) as client:
         kernel, golden = (client.infer(name, [x]).as_numpy("output") for name in ("facile", "golden"))
         np.testing.assert_array_equal(kernel, golden)
         urls = ["--url", server.grpc, "--metrics-url", f"http://{server.metrics}/metrics"]

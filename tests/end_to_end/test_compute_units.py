@@ -14,7 +14,7 @@ from hypersonic.building.model import build
 from hypersonic.client.load import describe_model, send_events
 from hypersonic.events.golden import check_against_csim
 from hypersonic.hls.zoo.facile.events import log_flat_events
-from hypersonic.server_process import served
+from hypersonic.server_process import start_server
 
 EVENTS, ROWS = 96, 8_000
 _BUSY = re.compile(r'^fpga_compute_unit_busy_(\w+)_total\{.*compute_unit="([^"]+)".*\} (\S+)$', re.MULTILINE)
@@ -37,7 +37,7 @@ def test_kernel_time_is_nearly_divided_by_the_number_of_compute_units(tmp_path: 
     """
     build("facile", repository=tmp_path, compute_units=units)
     rows = log_flat_events(1, seed=21).rows[:ROWS]
-    with served(tmp_path) as server:
+    with start_server(tmp_path) as server:
         model = describe_model(server.grpc, "facile")
         load = send_events(server.grpc, model, [(rows,)] * EVENTS, clients=4 * units)
         measured = busy(server.metrics)

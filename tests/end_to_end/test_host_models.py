@@ -25,7 +25,7 @@ from hypersonic.firmware.publish.repository import publish_files
 from hypersonic.hls.frontend.description import DescriptionError, find_model
 from hypersonic.hls.zoo.deeptau import events as taus
 from hypersonic.hls.zoo.particlenet import events as jets
-from hypersonic.server_process import served
+from hypersonic.server_process import start_server
 
 NAMES = ("particlenet", "deeptau", "deeptau_ensemble")
 SCORES = "main_output/Softmax"
@@ -49,7 +49,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def client(repository: Path) -> Iterator[triton.InferenceServerClient]:
-    with served(repository) as server, triton.InferenceServerClient(server.grpc) as found:
+    with start_server(repository) as server, triton.InferenceServerClient(server.grpc) as found:
         yield found
 
 

@@ -29,7 +29,7 @@ from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import assemble_xclbin
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.hls.zoo.facile.events import log_flat_events
-from hypersonic.server_process import Served, served
+from hypersonic.server_process import RunningServer, start_server
 
 CLIENTS = 6
 PATIENCE_S = 120.0
@@ -130,7 +130,7 @@ class Load:
             assert all(sender.result(PATIENCE_S) for sender in senders)
 
 
-def failures(server: Served) -> float:
+def failures(server: RunningServer) -> float:
     with urllib.request.urlopen(f"http://{server.metrics}/metrics", timeout=PATIENCE_S) as answer:
         lines = answer.read().decode().splitlines()
     return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith("nv_inference_request_failure{"))
@@ -144,7 +144,7 @@ def test_no_request_fails_while_a_version_on_the_only_card_is_replaced(
     model = tmp_path / "facile"
     publish(model, builds[0], 1)
     options = ["--load-model", "facile"] if control == "explicit" else ["--repository-poll-secs", "1"]
-    with served(tmp_path, "--model-control-mode", control, *options) as server:
+    with start_server(tmp_path, "--model-control-mode", control, *options) as server:
         load = Load(server.grpc)
         with load.running(), triton.InferenceServerClient(server.grpc) as client:
             load.wait_for("1")
@@ -164,7 +164,7 @@ def test_no_request_fails_when_the_card_refuses_the_new_version(tmp_path: Path, 
     repository = tmp_path / "models"
     publish(repository / "facile", builds[0], 1)
     broken = damaged(builds[0], tmp_path / "broken")
-    with served(repository, "--model-control-mode", "explicit", "--load-model", "facile") as server:
+    with start_server(repository, "--model-control-mode", "explicit", "--load-model", "facile") as server:
         load = Load(server.grpc)
         with load.running(), triton.InferenceServerClient(server.grpc) as client:
             load.wait_for("1")

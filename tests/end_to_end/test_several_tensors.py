@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hypersonic.building.model import build, build_csim
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.hls.csim.compiled import Csim
-from hypersonic.server_process import served
+from hypersonic.server_process import start_server
 from tests.hls.several_models import INPUTS, OUTPUTS, gate_rows
 
 _WRITE = """
@@ -75,7 +75,7 @@ def test_a_keras_model_with_two_inputs_and_outputs_is_served(
     wire = tuple(tensor.quantise(x) for tensor, x in zip(inputs.tensors, gate_rows(), strict=True))
     expected = outputs.from_raw(Csim(library, project).predict_raw(inputs.to_raw(wire)))
     shaped = {"tracks": wire[0], "calo": wire[1].reshape(-1, 2, 3)}
-    with served(tmp_path) as server, ThreadPoolExecutor(4) as pool:
+    with start_server(tmp_path) as server, ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(lambda _: infer(server.grpc, shaped, datatypes), range(8)))
     for answer in answers:
         np.testing.assert_array_equal(answer["flag"], expected[0])

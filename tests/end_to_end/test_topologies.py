@@ -15,7 +15,7 @@ import tritonclient.grpc as triton
 from hypersonic.building.model import build, build_csim
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.hls.csim.compiled import Csim
-from hypersonic.server_process import served
+from hypersonic.server_process import start_server
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = 3
@@ -52,7 +52,7 @@ def test_a_network_of_many_branches_is_served_with_the_integers_of_its_cpp(model
         )
         for tensor, part in zip(manifest.inputs.tensors, wire, strict=True)
     ]
-    with served(tmp_path) as server, triton.InferenceServerClient(server.grpc) as client:
+    with start_server(tmp_path) as server, triton.InferenceServerClient(server.grpc) as client:
         result = client.infer("collision", asked)
         for tensor, part in zip(manifest.outputs.tensors, expected, strict=True):
             np.testing.assert_array_equal(result.as_numpy(tensor.name).reshape(ROWS, -1), part.reshape(ROWS, -1))

@@ -22,7 +22,7 @@ from hypersonic.host.errors import DeviceNotFoundError, LibraryNotFoundError
 from hypersonic.host.f2.driver import F2Driver
 from hypersonic.host.opening import choose_driver, open_device
 from hypersonic.host.xrt import Library
-from hypersonic.server_process import served
+from hypersonic.server_process import start_server
 
 if TYPE_CHECKING:
     from conftest import Built
@@ -63,7 +63,7 @@ def test_a_machine_without_the_simulator_says_so(built: Built, monkeypatch: pyte
 def test_the_server_serves_a_model_on_the_simulated_f2_card(built: Built, tmp_path: Path) -> None:
     publish(tmp_path, built.xclbin.read_bytes(), built.manifest, config_pbtxt(built.manifest))
     events = [built.rows(1000, seed) for seed in range(6)]
-    with served(tmp_path) as server:
+    with start_server(tmp_path) as server:
         model = describe_model(server.grpc, "bench")
         load = send_events(server.grpc, model, [(x,) for x, _ in events], clients=3)
     for (got,), (_, wanted) in zip(load.outputs, events, strict=True):

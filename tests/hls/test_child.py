@@ -16,7 +16,7 @@ from hypersonic.hls.child import python_argv, python_environment
 from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend import zoo_weights
 from hypersonic.hls.frontend.predict import trained_predict
-from hypersonic.server_process import served
+from hypersonic.server_process import start_server
 from tests.planted import plant, ran
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -73,7 +73,7 @@ def test_no_other_child_of_the_compiler_side_runs_a_file_of_the_working_director
 
 def test_the_server_of_a_run_runs_no_file_of_the_working_directory(planted: Path, tmp_path: Path) -> None:
     (tmp_path / "models").mkdir()
-    with served(tmp_path / "models"):
+    with start_server(tmp_path / "models"):
         pass
     assert not ran(planted)
 

@@ -43,7 +43,7 @@ def anchors(page: Path) -> set[str]:
 
 
 def commands() -> dict[str, argparse.ArgumentParser]:
-    (action,) = (action for action in cli._parser()._actions if isinstance(action, argparse._SubParsersAction))
+    (action,) = (action for action in cli.make_parser()._actions if isinstance(action, argparse._SubParsersAction))
     return dict(action.choices)
 
 

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`hypersonic infer`: events through a running server."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from hypersonic.arguments import add_network_option
+
+HELP = "send events through a running server: rate, latency, physics figures, a picture"
+
+
+def add_event_options(parser: argparse.ArgumentParser) -> None:
+    """What `hypersonic run` takes as well."""
+    parser.add_argument("--events", type=int, default=50, metavar="N", help="how many generated events are sent")
+    parser.add_argument(
+        "--event-rows",
+        type=int,
+        default=0,
+        metavar="N",
+        help="rows (patches, jets) of an event, sent as one request; 0: the model's own",
+    )
+    parser.add_argument("--clients", type=int, default=4, metavar="N", help="how many send at the same time")
+    parser.add_argument("--seed", type=int, default=1, help="of the event generator")
+    parser.add_argument(
+        "--output", type=Path, default=Path("result"), metavar="DIR", help="where the picture and the figures go"
+    )
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", metavar="MODEL", help="a zoo name: its generator makes the events")
+    parser.add_argument("--name", default="", metavar="NAME", help="what the server calls it (default: as the zoo does)")
+    add_event_options(parser)
+    parser.add_argument("--platform", default="u250", metavar="CARD", help="the card whose rate is predicted")
+    add_network_option(parser)
+    parser.add_argument("--url", default="localhost:8001", help="the server's gRPC address")
+    parser.add_argument("--metrics-url", default="http://localhost:8002/metrics", help="where clocks are read from")
+    parser.add_argument("--no-check", dest="check", action="store_false", help="do not compare with csim as integers")
+    parser.add_argument("--quiet", action="store_true", help="no progress on the terminal")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Send the events; a table on standard output, the figures and a picture in args.output."""
+    from hypersonic.events.infer import OnCard, infer
+    from hypersonic.events.picture import show
+    from hypersonic.progress import progress
+
+    with progress(quiet=args.quiet) as step:
+        outcome = infer(
+            args.model,
+            name=args.name,
+            url=args.url,
+            metrics_url=args.metrics_url,
+            events=args.events,
+            event_rows=args.event_rows,
+            clients=args.clients,
+            seed=args.seed,
+            check=args.check,
+            progress=step,
+            on=OnCard(args.platform, args.network_gbps),
+        )
+    show(outcome, args.output)
+    return 0

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`hypersonic run`, the main job end to end: build, serve in a process of its own, infer, stop."""
+
+from __future__ import annotations
+
+import argparse
+
+from hypersonic.commands.build import add_build_options, build_as_asked
+from hypersonic.commands.infer import add_event_options
+
+HELP = "the main job: build a model, serve it, send events, check every answer, show the figures"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_build_options(parser)
+    add_event_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Build args.model, serve it on free ports of this host, send events, show what came back. Returns the exit code."""
+    from hypersonic.events.infer import OnCard, infer
+    from hypersonic.events.picture import show
+    from hypersonic.progress import progress
+    from hypersonic.server_process import start_server
+
+    with progress(quiet=args.quiet) as step:
+        name = build_as_asked(args, step).parent.name
+        # this model alone: what else the repository holds must not keep the server from starting
+        options = ("--model-control-mode=explicit", f"--load-model={name}")
+        step(f"server: hypersonic serve --model-repository {args.model_repository} {' '.join(options)}")
+        with start_server(args.model_repository, *options) as server:
+            outcome = infer(
+                args.model,
+                url=server.grpc,
+                metrics_url=f"http://{server.metrics}/metrics",
+                events=args.events,
+                event_rows=args.event_rows,
+                clients=args.clients,
+                seed=args.seed,
+                check=True,
+                progress=step,
+                on=OnCard(args.platform, args.network_gbps, args.kernel_mhz),
+            )
+            step("server: SIGTERM, drain")
+    show(outcome, args.output)
+    return 0
