@@ -1,98 +1,82 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Modules import one way: no two reach each other, not even inside a function or under TYPE_CHECKING."""
+"""Modules and folders import one way, in few layers and short chains; imports inside functions and for types count as well."""
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ("hls", "firmware", "host", "server", "client", "sim")
-PACKAGE = "hypersonic"
+from tests.house.graph import (
+    PACKAGE,
+    ROOMS,
+    ROOT,
+    Graph,
+    find_components,
+    find_cycles,
+    find_longest_chain,
+    group_by_folder,
+    imports_between,
+    read_imports,
+    read_sources,
+)
 
-#: module -> the modules of ours that it imports, wherever in its text
-Graph = dict[str, set[str]]
+#: folders of a room that stand on each other
+MOST_LAYERS = 9
 
+#: modules in a row, each of which imports the next
+LONGEST_CHAIN = 22
 
-def sources(root: Path) -> dict[str, Path]:
-    """Every module of ours by its dotted name, and its file."""
-    package = [(file, (PACKAGE, file.stem)) for file in sorted((root / PACKAGE).glob("*.py"))]
-    rooms = [
-        (file, (PACKAGE, *file.relative_to(root).with_suffix("").parts))
-        for room in ROOMS
-        for file in sorted((root / room).rglob("*.py"))
-    ]
-    return {".".join(parts[:-1] if parts[-1] == "__init__" else parts): file for file, parts in (*package, *rooms)}
-
-
-def import_graph(files: dict[str, Path]) -> Graph:
-    graph: Graph = {}
-    for name, file in files.items():
-        tree = ast.parse(file.read_text(), str(file))
-        package = name if file.name == "__init__.py" else name.rpartition(".")[0]
-        graph[name] = {found for asked in _asked(tree, package) if (found := _module(asked, files)) and found != name}
-    return graph
+#: packages whose folders are not in layers yet
+ENTANGLED = {"hypersonic.hls.rf"}
 
 
-def _asked(tree: ast.Module, package: str) -> Iterator[str]:
-    """Every dotted name that an import statement names: `from a import b` may mean the module a.b."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            above = package.split(".")[: 1 - node.level or None] if node.level else []
-            base = ".".join([*above, *([node.module] if node.module else [])])
-            yield from (f"{base}.{alias.name}" for alias in node.names)
+@cache
+def imports() -> Graph:
+    return read_imports(read_sources(ROOT))
 
 
-def _module(asked: str, files: dict[str, Path]) -> str | None:
-    """The module of ours that holds the name, None for somebody else's."""
-    while asked and asked not in files:
-        asked = asked.rpartition(".")[0]
-    return asked or None
-
-
-def components(graph: Graph) -> list[list[str]]:
-    """Strongly connected modules (Tarjan)."""
-    index: dict[str, int] = {}
-    low: dict[str, int] = {}
-    stack: list[str] = []
-    found: list[list[str]] = []
-
-    def visit(name: str) -> None:
-        index[name] = low[name] = len(index)
-        stack.append(name)
-        for other in sorted(graph[name]):
-            if other not in index:
-                visit(other)
-            if other in stack:
-                low[name] = min(low[name], low[other])
-        if low[name] == index[name]:
-            place = stack.index(name)
-            found.append(sorted(stack[place:]))
-            del stack[place:]
-
-    for name in sorted(graph):
-        if name not in index:
-            visit(name)
-    return found
-
-
-def cycles(graph: Graph) -> list[str]:
-    """Each cycle with the imports that close it."""
-    return [
-        "\n".join(f"  {name} imports {', '.join(sorted(graph[name] & set(group)))}" for name in group)
-        for group in components(graph)
-        if len(group) > 1
-    ]
+@cache
+def packages() -> list[str]:
+    """Folders with modules in them."""
+    return sorted(name for name, file in read_sources(ROOT).items() if file.name == "__init__.py")
 
 
 def test_no_two_modules_import_each_other() -> None:
-    found = cycles(import_graph(sources(ROOT)))
-    assert not found, f"{len(found)} cycles; move what both need to a module below them:\n" + "\n\n".join(found)
+    cycles = find_cycles(imports())
+    assert not cycles, f"{len(cycles)} cycles; move what both need to a module below them:\n" + "\n\n".join(cycles)
+
+
+def test_no_two_folders_import_each_other() -> None:
+    """Nor a folder and a module beside it."""
+    cycles = [cycle for package in packages() if package not in ENTANGLED for cycle in explain_folder_cycles(package)]
+    assert not cycles, f"{len(cycles)} cycles of folders:\n" + "\n\n".join(cycles)
+
+
+def explain_folder_cycles(package: str) -> Iterator[str]:
+    """Each cycle of what lies in a package, as the imports of modules that close it."""
+    for group in find_components(group_by_folder(imports(), package)):
+        yield from filter(
+            None, ["\n".join(line for a in group for b in group if a != b for line in imports_between(imports(), a, b))]
+        )
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_has_few_layers_of_folders(room: str) -> None:
+    package = f"{PACKAGE}.{room}"
+    folders = frozenset(name for name in packages() if name.rpartition(".")[0] == package)
+    layers = find_longest_chain(group_by_folder(imports(), package), folders)
+    assert len(layers) <= MOST_LAYERS, f"{len(layers)} layers, expected {MOST_LAYERS} or fewer:\n" + "\n".join(layers)
+
+
+def test_no_chain_of_imports_is_long() -> None:
+    chain = find_longest_chain(imports())
+    assert len(chain) <= LONGEST_CHAIN, (
+        f"{len(chain)} modules in a row, expected {LONGEST_CHAIN} or fewer; import a noun or a Protocol of a lower module "
+        "instead:\n" + "\n".join(chain)
+    )
 
 
 @pytest.mark.parametrize(
@@ -111,8 +95,8 @@ def test_a_cycle_is_seen_however_the_import_is_written(text: str, tmp_path: Path
     (tmp_path / "hls").mkdir()
     (tmp_path / "hls/low.py").write_text("from hypersonic.hls import high\nNUMBER = 1\n")
     (tmp_path / "hls/high.py").write_text(f"import json\n{text}\n")
-    (said,) = cycles(import_graph(sources(tmp_path)))
-    assert said.splitlines() == [
+    (cycle,) = find_cycles(read_imports(read_sources(tmp_path)))
+    assert cycle.splitlines() == [
         "  hypersonic.hls.high imports hypersonic.hls.low",
         "  hypersonic.hls.low imports hypersonic.hls.high",
     ]

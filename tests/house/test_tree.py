@@ -6,20 +6,25 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ("hls", "firmware", "host", "server", "client", "sim")
-CODE = {".py", ".sv", ".v", ".cpp", ".hpp", ".h"}
+from hypersonic.commands import NAMES
+from tests.house.graph import ROOMS, ROOT
+
+CODE = {".py", ".pyi", ".sv", ".v", ".cpp", ".hpp", ".h"}
+
+#: of a folder, its __init__ not counted
+MOST_MODULES = 20
 
 
 def tracked_files() -> list[Path]:
-    listed = subprocess.run(
+    listing = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    return [ROOT / name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
+    return [ROOT / name for name in listing.stdout.splitlines() if (ROOT / name).is_file()]
 
 
 def test_no_code_file_is_longer_than_400_lines() -> None:
@@ -29,6 +34,22 @@ def test_no_code_file_is_longer_than_400_lines() -> None:
         if f.suffix in CODE and (n := len(f.read_text().splitlines())) > 400
     }
     assert not long, f"split these by idea: {long}"
+
+
+def test_no_folder_has_more_than_20_modules() -> None:
+    """Tests and the zoo's networks too. Folders of RTL may be larger: a module is a file there, found by its name alone."""
+    files = [file for file in tracked_files() if file.suffix == ".py" and file.name != "__init__.py"]
+    large = {str(folder.relative_to(ROOT)): n for folder, n in Counter(f.parent for f in files).items() if n > MOST_MODULES}
+    assert not large, f"split these by idea: {large}"
+
+
+def test_no_file_repeats_the_name_of_its_folder() -> None:
+    """`read` in the folder rf, not `rf_read`. A test is named after what it tests; an RTL module needs a name of its own."""
+    rooms = {ROOT / room for room in (*ROOMS, "hypersonic", "bench", "deploy")}
+    files = [file for file in tracked_files() if file.suffix == ".py" and not file.name.startswith("test_")]
+    ours = [file.relative_to(ROOT) for file in files if rooms & set(file.parents)]
+    repeated = [str(file) for file in ours if f"_{file.parent.name}_" in f"_{file.stem}_"]
+    assert not repeated, f"the folder says it already: {repeated}"
 
 
 def test_every_code_file_names_its_licence() -> None:
@@ -47,13 +68,24 @@ def test_a_room_is_a_relative_symlink_in_the_package(room: str) -> None:
     assert str(link.readlink()) == f"../{room}"
 
 
-@pytest.mark.parametrize("command", ["run", "build", "serve", "infer", "train", "inspect", "devices", "bench"])
+def test_every_file_of_commands_is_a_command() -> None:
+    assert {file.stem for file in (ROOT / "hypersonic" / "commands").glob("*.py")} == {*NAMES, "__init__"}
+
+
+def test_a_commands_arguments_are_read_without_numpy_grpc_and_the_compiler() -> None:
+    heavy = ["numpy", "grpc", "google", "matplotlib", "tensorflow", "hls4ml", "rich", "tritonclient"]
+    code = f"import sys; from hypersonic.cli import make_parser; make_parser(); print([m for m in {heavy} if m in sys.modules])"
+    output = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert output.strip() == "[]"
+
+
+@pytest.mark.parametrize("command", NAMES)
 def test_every_command_explains_itself(command: str) -> None:
-    said = subprocess.run(
+    text = subprocess.run(
         [sys.executable, "-m", "hypersonic.cli", command, "--help"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout
-    assert re.search(rf"usage: hypersonic {command}", said)
-    assert len(said.splitlines()) > 3
+    assert re.search(rf"usage: hypersonic {command}", text)
+    assert len(text.splitlines()) > 3
 
 
 def test_the_package_is_the_command_line_too() -> None:
@@ -65,8 +97,8 @@ def test_the_package_is_the_command_line_too() -> None:
 def test_a_server_starts_without_the_compiler_side() -> None:
     heavy = ["tensorflow", "tf_keras", "keras", "qkeras", "hls4ml", "da4ml", "matplotlib", "scipy"]
     code = f"import sys, hypersonic.server.app, hypersonic.host.instance; print([m for m in {heavy} if m in sys.modules])"
-    said = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert said.strip() == "[]"
+    output = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert output.strip() == "[]"
 
 
 def test_the_lock_names_no_host_and_pins_every_package() -> None:

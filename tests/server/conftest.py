@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A backend in memory, for tests of scheduling: y = sum of each row of x, with delays, failures and hangs on demand.
 
-The real card and the real kernel are in test_end_to_end.py.
+The real card and the real kernel are in tests/end_to_end.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ def parameter(key: str, **value: object) -> Callable[[Request], object]:
 
 SHAPE = "unexpected shape for input 'x' for model 'm'. Expected [-1,3], got "
 
-#: one row of triton-protocol.md's error table each: request, code, text
+#: one of Triton's errors each: request, code, text
 ROWS = {
     "unknown model": (request(model_name="n"), "NOT_FOUND", "Request for unknown model: 'n' is not found"),
     "empty model": (request(model_name=""), "NOT_FOUND", "Request for unknown model: '' is not found"),
