@@ -97,7 +97,8 @@ def send_events(
 ) -> LoadResult:
     """Send every event once; each of `clients` threads takes the next event that is left.
 
-    An event is an array for each input, of its dtype (BF16: float32). The clock starts when every client is connected.
+    An event is an array for each input, (rows, *shape) or (rows, elements of it), of the input's dtype (BF16: float32); answers
+    are arrays (rows, *shape) for each output. The clock starts when every client is connected.
     `on_answer` is called from the clients' threads. Raises InferError at the first event that fails, once the others in flight
     have ended.
     """
@@ -139,7 +140,7 @@ def _connect(url: str) -> triton.InferenceServerClient:
 
 
 def _infer(client: triton.InferenceServerClient, model: Model, event: Tensors, timeout_s: float) -> Tensors:
-    inputs = [_filled(tensor, x) for tensor, x in zip(model.inputs, event, strict=True)]
+    inputs = [_fill(tensor, x) for tensor, x in zip(model.inputs, event, strict=True)]
     try:
         answer = client.infer(model.name, inputs, client_timeout=timeout_s)
     except InferenceServerException as error:
@@ -147,8 +148,8 @@ def _infer(client: triton.InferenceServerClient, model: Model, event: Tensors, t
     return tuple(answer.as_numpy(tensor.name) for tensor in model.outputs)
 
 
-def _filled(tensor: Tensor, x: NDArray[Any]) -> triton.InferInput:
+def _fill(tensor: Tensor, x: NDArray[Any]) -> triton.InferInput:
     whole = x.reshape(len(x), *tensor.shape) if x.ndim == 2 and x.shape[1] == prod(tensor.shape) else x
-    made = triton.InferInput(tensor.name, list(whole.shape), tensor.datatype)
-    made.set_data_from_numpy(np.ascontiguousarray(whole))
-    return made
+    request_input = triton.InferInput(tensor.name, list(whole.shape), tensor.datatype)
+    request_input.set_data_from_numpy(np.ascontiguousarray(whole))
+    return request_input

@@ -282,9 +282,10 @@ def _published(repository: Path, xclbin: bytes, manifest: Manifest, core: Core |
 
 
 def build_csim(model: str, progress: Progress = lambda _: None) -> tuple[HlsProject, Path]:
-    """The model's HLS project and its compiled C++, the golden reference: hls.csim.Csim(library, project).
+    """Convert a model and compile hls4ml's C++ of it, the golden reference, with which Csim(library, project) computes.
 
-    The C++ is the same whatever core computes the model, so the conversion that sw_emu or hw_emu was built from serves as well.
+    model: as for build(). The C++ is the same whatever core computes the model, so the conversion that sw_emu or hw_emu was
+    built from serves as well. Raises ConversionError, ConversionFailedError, ToolError.
     """
     try:
         project, _ = _convert(model, CSIM if is_converted(model, CSIM) else _core_of(model), progress)

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+# The types of the lazy names in __init__.py: apart from it, because modules of these rooms import `hypersonic` themselves.
+from hypersonic.building.model import build as build
+from hypersonic.building.model import build_csim as build_csim
+from hypersonic.client.load import describe_model as describe_model
+from hypersonic.client.load import send_events as send_events
+from hypersonic.firmware.publish.manifest import Manifest as Manifest
+from hypersonic.firmware.xclbin.container import Xclbin as Xclbin
+from hypersonic.hls.csim.compiled import Csim as Csim
+from hypersonic.hls.fixed import FixedPoint as FixedPoint
+from hypersonic.host.device import Device as Device
+from hypersonic.host.device import open_device as open_device
+from hypersonic.server_process import start_server as start_server
+
+__version__: str
+__all__: list[str]
