@@ -17,9 +17,8 @@ from hypersonic.hls.errors import ConversionError, ProjectError
 from hypersonic.hls.frontend.description import (
     DescriptionError,
     ModelDescription,
+    describe,
     description_file,
-    find_model,
-    read_description,
 )
 from hypersonic.hls.frontend.load import data_beside
 from hypersonic.hls.frontend.zoo_weights import sources_of
@@ -41,30 +40,43 @@ def build_project(
 ) -> tuple[HlsProject, Core | None]:
     """Convert `model` into `directory` (replaced when it exists) and return what is there; no Core of csim.
 
-    core: one of CONVERTED; "": da or rf as the YAML's Strategy says. card: of an rf core, rf/fit/exchange.card_to_json as
-    JSON: reuse factors are taken that fill it, and the search stands in the report as "fit".
-    model: a zoo name, or a path to a .h5, .keras or .onnx file with a YAML beside it. progress: called with one line per step.
+    model: a zoo name, or a path to a .h5, .keras or .onnx file with a YAML beside it. Otherwise as convert_model.
+    """
+    _check_kind(core)
+    project, rtl = convert_model(describe(model), core=core, card=card, progress=progress)
+    _replace(directory, project.path)
+    return HlsProject.load(directory), Core.load(directory / "core") if rtl else None
+
+
+def convert_model(
+    description: ModelDescription, *, core: str = "", card: str = "", progress: Callable[[str], None] = lambda _: None
+) -> tuple[HlsProject, Core | None]:
+    """The converted model where it is kept, which nobody may write to; no Core of csim.
+
+    core: one of CONVERTED; "": da or rf as the YAML's Strategy says. card: of an rf core, rf.fit.exchange.card_to_json as
+    JSON: reuse factors are taken that fill it, and the search stands in the report as "fit". progress: called with one line
+    per step.
     Raises ConversionError for what the user can mend (its message is the conversion's own), ConversionFailedError for what
     they cannot.
     """
-    if core and core not in CONVERTED:
-        raise DescriptionError(f"core is {str(core)!r}, expected one of {', '.join(CONVERTED)}")
-    model_file = find_model(model)
-    description = read_description(model_file)
+    _check_kind(core)
     kind = CoreKind(core or description.core)
-    parts = _parts(model_file, description, kind, card)
-    built = cached("project", parts, lambda scratch: _convert(model_file, scratch, kind, card, progress))
-    _replace(directory, built)
-    project = HlsProject.load(directory)
+    parts = _parts(description.file, description, kind, card)
+    place = cached("project", parts, lambda scratch: _convert(description.file, scratch, kind, card, progress))
+    project = HlsProject.load(place)
     for note in project.report.get("notes", ()):
         progress(f"note: {note}")
-    return project, Core.load(directory / "core") if kind.has_rtl else None
+    return project, Core.load(place / "core") if kind.has_rtl else None
 
 
-def is_converted(model: str, core: str) -> bool:
-    """Whether build_project(model, ..., core=core) would find the conversion done. core: one of CONVERTED."""
-    model_file = find_model(model)
-    return is_cached("project", _parts(model_file, read_description(model_file), core, ""))
+def is_converted(description: ModelDescription, core: str) -> bool:
+    """Whether convert_model(description, core=core) would find the conversion done. core: one of CONVERTED."""
+    return is_cached("project", _parts(description.file, description, core, ""))
+
+
+def _check_kind(core: str) -> None:
+    if core and core not in CONVERTED:
+        raise DescriptionError(f"core is {str(core)!r}, expected one of {', '.join(CONVERTED)}")
 
 
 def _parts(model_file: Path, description: ModelDescription, core: str, card: str) -> list[str | bytes | Path]:

@@ -28,7 +28,7 @@ _MODULES = {
     "build": "hypersonic.building.model",
     "build_csim": "hypersonic.building.model",
     "describe_model": "hypersonic.client.load",
-    "open_device": "hypersonic.host.device",
+    "open_device": "hypersonic.host.opening",
     "send_events": "hypersonic.client.load",
     "start_server": "hypersonic.server_process",
 }

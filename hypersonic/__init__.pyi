@@ -9,7 +9,7 @@ from hypersonic.firmware.xclbin.container import Xclbin as Xclbin
 from hypersonic.hls.csim.compiled import Csim as Csim
 from hypersonic.hls.fixed import FixedPoint as FixedPoint
 from hypersonic.host.device import Device as Device
-from hypersonic.host.device import open_device as open_device
+from hypersonic.host.opening import open_device as open_device
 from hypersonic.server_process import start_server as start_server
 
 __version__: str

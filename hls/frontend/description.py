@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -168,7 +168,7 @@ def find_model(model: str) -> Path:
     folder = ZOO / model
     files = [file for suffix in SUFFIXES if (file := folder / f"{model}{suffix}").is_file()]
     if not files and (described := folder / f"{model}.yaml").is_file():
-        return _make(described)
+        return _make(described, read_description(described).network)
     if not files:
         names = sorted(file.parent.name for file in source_files(ZOO, "*/*.yaml"))
         raise DescriptionError(
@@ -177,11 +177,31 @@ def find_model(model: str) -> Path:
     return files[0]
 
 
-def _make(described: Path) -> Path:
-    network = read_description(described).network
+def _make(described: Path, network: str | None) -> Path:
     if network is None:
         raise DescriptionError(f"{described}: no model file beside it and no network that writes one, expected either")
     return make_model(described, network)
+
+
+def read_zoo_yaml(model: str, zoo: Path = ZOO) -> Any:
+    """The YAML of the zoo's folder of that name as it stands there, not checked; None for a model that has none."""
+    folder = zoo / model
+    file = folder / f"{folder.name}.yaml"
+    return _read_yaml(file) if folder.parent == zoo and file.is_file() else None
+
+
+def describe(model: str, value: Any = None) -> ModelDescription:
+    """find_model and read_description in one, for which a YAML is read once.
+
+    value: what read_zoo_yaml(model) gave, where that was called before.
+    """
+    path = Path(model)
+    described = ZOO / model / f"{model}.yaml"
+    shipped = path.suffix in SUFFIXES or any(described.with_suffix(suffix).is_file() for suffix in SUFFIXES)
+    if shipped or not described.is_file():
+        return read_description(find_model(model), value)
+    description = read_description(described, value)
+    return replace(description, file=_make(described, description.network))
 
 
 def description_file(model_file: Path) -> Path:
@@ -192,10 +212,10 @@ def description_file(model_file: Path) -> Path:
     return file
 
 
-def read_description(model_file: Path) -> ModelDescription:
-    """Read the YAML beside a model file. Raises DescriptionError naming the field."""
+def read_description(model_file: Path, value: Any = None) -> ModelDescription:
+    """Read the YAML beside a model file; value: what is in it, where it was read before. Raises DescriptionError."""
     file = description_file(model_file)
-    value = _load(file)
+    value = _check_yaml(file, _read_yaml(file) if value is None else value)
     inputs, outputs = (_sides(file, value, *words) for words in _SIDES)
     for side in inputs:
         if side.fixed is None:
@@ -216,11 +236,14 @@ def read_description(model_file: Path) -> ModelDescription:
     )
 
 
-def _load(file: Path) -> dict[str, Any]:
+def _read_yaml(file: Path) -> Any:
     try:
-        value = yaml.safe_load(file.read_bytes())
+        return yaml.safe_load(file.read_bytes())
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise DescriptionError(f"{file} is not YAML: {' '.join(str(error).split())}") from error
+
+
+def _check_yaml(file: Path, value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise DescriptionError(f"{file} holds {value!r:.80}, expected the fields name, input and output")
     if "backend" in value:

@@ -9,21 +9,23 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from hypersonic.building.errors import BuildError
 from hypersonic.firmware.kernel.write import Kernel
 from hypersonic.hls.project import HlsProject
 
 
-class BuildError(ValueError):
-    """This build cannot be made here: what was asked for, what is missing, what to do."""
+def check_directory(directory: Path) -> None:
+    """Raises BuildError rather than replace a directory that is no HLS project of ours."""
+    if directory.exists() and not (directory / "project.json").is_file():
+        raise BuildError(f"{directory} is there and holds no HLS project; give another --build-directory")
 
 
 def leave(project: HlsProject, kernel: Kernel | None, directory: Path) -> None:
     """hls/ (open it with Vitis HLS), core/ (the network's RTL) and kernel/ (the top around it), replacing an older copy.
 
-    Raises BuildError rather than replace a directory that is no HLS project of ours.
+    Raises BuildError as check_directory.
     """
-    if directory.exists() and not (directory / "project.json").is_file():
-        raise BuildError(f"{directory} is there and holds no HLS project; give another --build-directory")
+    check_directory(directory)
     directory.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{directory.name}-", dir=directory.parent) as scratch:
         fresh = Path(scratch) / "fresh"

@@ -25,7 +25,7 @@ def is_f2(card: Platform) -> bool:
     return card.flow is Flow.F2_HDK
 
 
-def f2_kit(card: Platform, core: str, kernel_mhz: int, bucket: str) -> tuple[Kit, Bucket]:
+def find_f2_kit(card: Platform, core: str, kernel_mhz: int, bucket: str) -> tuple[Kit, Bucket]:
     """What a card's build needs, asked for before anything is converted. Raises MissingVendorError."""
     if not CoreKind(core).is_own_rtl:
         raise MissingVendorError(f"platform {card.name} takes --core da or rf, not {core}: Vitis HLS has no target for it")
@@ -37,7 +37,7 @@ def f2_kit(card: Platform, core: str, kernel_mhz: int, bucket: str) -> tuple[Kit
     return kit, require_bucket(card, Bucket(bucket) if bucket else None)
 
 
-def f2_emulated(kernel: Kernel, card: Platform, compute_units: int, tools: dict[str, str], progress: Progress) -> bytes:
+def emulate_f2(kernel: Kernel, card: Platform, compute_units: int, tools: dict[str, str], progress: Progress) -> bytes:
     """The container of a simulated F2 card: the compute units behind the shell's interfaces, one simulator for all of them."""
     with tempfile.TemporaryDirectory() as scratch:
         design = write_f2(kernel, compute_units, Path(scratch))
@@ -45,7 +45,7 @@ def f2_emulated(kernel: Kernel, card: Platform, compute_units: int, tools: dict[
         return assemble_f2_xclbin(design, Target.HW_EMU, card, image.read_bytes(), tools)
 
 
-def f2_placed(
+def place_f2(
     kernel: Kernel, card: Platform, compute_units: int, kit: tuple[Kit, Bucket], builds: Path, needed_bytes: int,
     progress: Progress,
 ) -> F2Build:  # fmt: skip

@@ -68,7 +68,7 @@ class FitOptions:
 NO_FIT = FitOptions()
 
 
-def shown(report: Mapping[str, Any], picture: Path, network_gbps: float = NETWORK_GBPS) -> tuple[list[str], int]:
+def show_fit(report: Mapping[str, Any], picture: Path, network_gbps: float = NETWORK_GBPS) -> tuple[list[str], int]:
     """A project's report that has a "fit": the tables, the picture drawn, and how many units the design has."""
     from hypersonic.building.fit_picture import draw_fit  # matplotlib, which a build without a search does not need
 

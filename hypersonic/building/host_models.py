@@ -17,9 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
-
-import yaml
+from typing import Any, NamedTuple
 
 from hypersonic.firmware.publish.config_pbtxt import FILE_NAME
 from hypersonic.firmware.publish.repository import check_repository, publish_files, versions
@@ -72,63 +70,56 @@ class Asked(NamedTuple):
         yield f"--name {self.name}", bool(self.name)
 
 
-def find_host_model(model: str, zoo: Path = ZOO) -> HostModel | None:
-    """The zoo folder of that name when its YAML names a backend; None for every other model."""
-    folder = zoo / model
-    file = folder / f"{folder.name}.yaml"
-    if folder.parent != zoo or not file.is_file():
+def find_host_model(model: str, zoo_yaml: Any, zoo: Path = ZOO) -> HostModel | None:
+    """The zoo folder of that name when its YAML names a backend; None for every other model. zoo_yaml: read_zoo_yaml(model)."""
+    if zoo_yaml is None or "backend" not in zoo_yaml:
         return None
-    value = yaml.safe_load(file.read_bytes())
-    if "backend" not in value:
-        return None
-    return HostModel(value["name"], value["backend"], value["because"], value.get("networks", {}), folder / "repository")
+    backend, because = zoo_yaml["backend"], zoo_yaml["because"]
+    return HostModel(zoo_yaml["name"], backend, because, zoo_yaml.get("networks", {}), zoo / model / "repository")
 
 
-def build_on_host(model: str, repository: Path, asked: Asked, progress: Progress) -> Path | None:
-    """Publish a zoo model that runs on the host, and what it is made of; returns its version's directory, None: no such model.
+def build_on_host(model: HostModel, repository: Path, asked: Asked, progress: Progress) -> Path:
+    """Publish a zoo model that runs on the host, and what it is made of; returns its version's directory.
 
     The newest version is returned when it has these very files. progress is told why there is no kernel. Raises OnHostError for
     what only a kernel has (a card, a core, compute units, other wires), and PublishError.
     """
-    found = find_host_model(model)
-    if found is None:
-        return None
     if refused := [option for option, given in asked.of_a_kernel() if given]:
-        raise OnHostError(f"{found.line}; there is no kernel for {', '.join(refused)}: leave it out")
+        raise OnHostError(f"{model.line}; there is no kernel for {', '.join(refused)}: leave it out")
     check_repository(repository)
-    progress(found.line)
-    names = sorted((path.name for path in found.repository.iterdir()), key=lambda name: (name == found.name, name))
-    return [_published(found, name, repository, progress) for name in names][-1]
+    progress(model.line)
+    names = sorted((path.name for path in model.repository.iterdir()), key=lambda name: (name == model.name, name))
+    return [_publish(model, name, repository, progress) for name in names][-1]
 
 
-def _published(found: HostModel, model: str, repository: Path, progress: Progress) -> Path:
-    folder = found.repository / model
-    files = _contents(folder / _VERSION)
-    if model in found.networks:
-        files[MODEL] = _network(found.networks[model])
+def _publish(host_model: HostModel, model: str, repository: Path, progress: Progress) -> Path:
+    folder = host_model.repository / model
+    files = _read_files(folder / _VERSION)
+    if model in host_model.networks:
+        files[MODEL] = _write_network(host_model.networks[model])
     present = versions(repository, model)
     newest = repository / model / str(present[-1]) if present else None
-    if newest and (newest.parent / FILE_NAME).is_file() and _contents(newest) == files:
+    if newest and (newest.parent / FILE_NAME).is_file() and _read_files(newest) == files:
         return newest
     progress(f"publishing {model} in {repository}")
-    return publish_files(repository, model, files, _contents(folder))
+    return publish_files(repository, model, files, _read_files(folder))
 
 
-def _contents(directory: Path) -> dict[str, bytes]:
+def _read_files(directory: Path) -> dict[str, bytes]:
     """The files of a directory by name; none when it is not there."""
     return (
         {path.name: path.read_bytes() for path in sorted(directory.iterdir()) if path.is_file()} if directory.is_dir() else {}
     )
 
 
-def _network(reference: str) -> bytes:
+def _write_network(reference: str) -> bytes:
     module, _, function = reference.partition(":")
     try:
-        made: bytes = getattr(import_module(module), function)()
+        content: bytes = getattr(import_module(module), function)()
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "onnx":
             raise
         raise OnHostError(
             f"the network {reference} is written with the package onnx, which is not installed: pip install 'hypersonic[build]'"
         ) from error
-    return made
+    return content

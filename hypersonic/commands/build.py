@@ -89,7 +89,8 @@ def build_as_asked(
     name: of the model in the repository, "" = its own.
     """
     from hypersonic.building.fit import FitOptions
-    from hypersonic.building.model import CardOptions, build
+    from hypersonic.building.model import build
+    from hypersonic.building.request import CardOptions
 
     return build(
         args.model,

@@ -76,7 +76,7 @@ class Golden:
 
 def golden_of(model: str, served: Model) -> Golden:
     """What `served` has to answer. Raises SpecMismatchError when its tensors are others, and what a build raises."""
-    from hypersonic.building.model import build_csim, travelling
+    from hypersonic.building.model import build_csim, set_datatypes
 
     project, library = build_csim(model)
     datatypes = [{tensor.datatype for tensor in side} for side in (served.inputs, served.outputs)]
@@ -84,7 +84,7 @@ def golden_of(model: str, served: Model) -> Golden:
     if own != [tensor.name for tensor in (*served.inputs, *served.outputs)]:
         raise SpecMismatchError(f"model {model!r} has the tensors {', '.join(own)}, the server says others")
     x, y = (kinds.pop() if len(kinds) == 1 else "" for kinds in datatypes)
-    return Golden(project, library, *travelling((project.inputs, project.outputs), (x, y)))
+    return Golden(project, library, *set_datatypes((project.inputs, project.outputs), (x, y)))
 
 
 def check_against_csim(model: str, served: Model, inputs: Tensors, answers: Tensors) -> int:

@@ -9,7 +9,6 @@ which must equal csim integer by integer.
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from time import process_time
@@ -20,11 +19,11 @@ from numpy.typing import NDArray
 from hypersonic.events.infer import ON_U250, OnCard
 from hypersonic.firmware.estimate.rates import CardRate, card_rate, least_clocks
 from hypersonic.firmware.platform import Platform, find_platform
-from hypersonic.hls.build import build_project
+from hypersonic.hls.build import convert_model
 from hypersonic.hls.cache import cached
 from hypersonic.hls.core import Core, CoreKind
 from hypersonic.hls.csim.compiled import Csim, compile_csim
-from hypersonic.hls.frontend.description import find_model
+from hypersonic.hls.frontend.description import describe
 from hypersonic.hls.frontend.predict import trained_predict
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.row import Row
@@ -64,21 +63,20 @@ def report_models(models: Sequence[str], *, everything: bool, directory: Path, p
 def report(model: str, progress: Step = lambda _: None, on: OnCard = ON_U250) -> Answers:
     """All four engines of one zoo model. Raises NoTaskError, ReportError and what a build raises."""
     task, platform = task_of(model), find_platform(on.platform, retired_too=True)
-    with tempfile.TemporaryDirectory() as scratch:
-        kind = "" if task.rtl_rows else CoreKind.CSIM
-        project, core = build_project(model, Path(scratch) / "project", core=kind, progress=progress)
-        progress(f"{model}: {task.rows} generated rows")
-        sample = task.sample(task.rows, SEED)
-        x_raw = project.inputs.to_raw(sample.inputs)
-        library = compile_csim(project)
-        progress(f"{model}: csim, {len(x_raw)} rows")
-        y_raw, csim_us = _csim(project, library, x_raw)
-        verilated = None
-        if core:
-            progress(f"{model}: Verilated core, {min(task.rtl_rows, len(x_raw))} rows")
-            verilated = _rtl(core, project, x_raw[: task.rtl_rows], y_raw, _rate(core, platform, on))
-        progress(f"{model}: the trained model")
-        trained, parameters = _trained(model, project, x_raw)
+    description = describe(model)
+    project, core = convert_model(description, core="" if task.rtl_rows else CoreKind.CSIM, progress=progress)
+    progress(f"{model}: {task.rows} generated rows")
+    sample = task.sample(task.rows, SEED)
+    x_raw = project.inputs.to_raw(sample.inputs)
+    library = compile_csim(project)
+    progress(f"{model}: csim, {len(x_raw)} rows")
+    y_raw, csim_us = _csim(project, library, x_raw)
+    verilated = None
+    if core:
+        progress(f"{model}: Verilated core, {min(task.rtl_rows, len(x_raw))} rows")
+        verilated = _rtl(core, project, x_raw[: task.rtl_rows], y_raw, _rate(core, platform, on))
+    progress(f"{model}: the trained model")
+    trained, parameters = _predict_trained(description.file, project, x_raw)
     numbers: dict[str, Outputs | None] = {
         "float": task.float_predict(sample.inputs) if task.float_predict else trained,
         "quantised": trained if task.float_predict else None,
@@ -140,9 +138,8 @@ def _rtl(core: Core, project: HlsProject, x_raw: NDArray[np.int64], y_raw: NDArr
         )  # fmt: skip
 
 
-def _trained(model: str, project: HlsProject, x_raw: NDArray[np.int64]) -> tuple[Outputs, int]:
+def _predict_trained(file: Path, project: HlsProject, x_raw: NDArray[np.int64]) -> tuple[Outputs, int]:
     """The model file's answers to the same integers, in the outputs' units on the wire, and its number of parameters."""
-    file = find_model(model)
     parts = zip(project.inputs.tensors, project.inputs.split(x_raw), strict=True)
     inputs = [tensor.fixed.to_float(raw).astype(np.float32) for tensor, raw in parts]
     outputs, parameters = trained_predict(file, inputs)

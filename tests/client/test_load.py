@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hypersonic.building.model import build, build_csim, travelling
+from hypersonic.building.model import build, build_csim, set_datatypes
 from hypersonic.client.load import InferError, Model, Tensor, describe_model, send_events
 from hypersonic.events.golden import Golden, WrongAnswerError, check_against_csim
 from hypersonic.events.infer import kernel_cycles
@@ -58,7 +58,7 @@ def test_one_wrong_bit_is_found_and_named(server: RunningServer) -> None:
 def test_other_datatypes_travel_and_are_compared_to_the_bit(tmp_path: Path, datatypes: tuple[str, str]) -> None:
     build("facile", target="sw_emu", repository=tmp_path, datatypes=datatypes)
     project, _ = build_csim("facile")
-    x, _ = travelling((project.inputs, project.outputs), datatypes)
+    x, _ = set_datatypes((project.inputs, project.outputs), datatypes)
     rows = x.tensors[0].quantise(log_flat_events(1, seed=14).rows[:500])
     with start_server(tmp_path) as server:
         model = describe_model(server.grpc, "facile")

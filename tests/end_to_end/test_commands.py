@@ -17,7 +17,7 @@ import tritonclient.grpc as triton
 
 from hypersonic import cli
 from hypersonic.building import model as building
-from hypersonic.building.model import BuildError
+from hypersonic.building.errors import BuildError
 from hypersonic.client.load import InferError
 from hypersonic.events.infer import kernel_cycles, units_of_a_card
 from hypersonic.hls.verilator import MissingToolError, ToolError

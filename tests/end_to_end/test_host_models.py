@@ -22,7 +22,7 @@ from hypersonic.building.host_models import Asked, OnHostError, build_on_host, f
 from hypersonic.building.model import build
 from hypersonic.firmware.errors import PublishError
 from hypersonic.firmware.publish.repository import publish_files
-from hypersonic.hls.frontend.description import DescriptionError, find_model
+from hypersonic.hls.frontend.description import DescriptionError, find_model, read_zoo_yaml
 from hypersonic.hls.zoo.deeptau import events as taus
 from hypersonic.hls.zoo.particlenet import events as jets
 from hypersonic.server_process import start_server
@@ -123,7 +123,8 @@ def test_places_outside_the_grids_are_one_clients_error(client: triton.Inference
 
 
 def on_host(model: str, repository: Path, **asked: Any) -> Path | None:
-    return build_on_host(model, repository, Asked(**asked), lambda _: None)
+    host_model = find_host_model(model, read_zoo_yaml(model))
+    return build_on_host(host_model, repository, Asked(**asked), lambda _: None) if host_model else None
 
 
 def test_the_same_build_is_published_once_and_a_changed_file_anew(tmp_path: Path) -> None:
@@ -165,7 +166,7 @@ def test_without_the_build_extra_it_is_said_what_to_install(tmp_path: Path, monk
 
 def test_other_names_are_other_builds(tmp_path: Path) -> None:
     for name in ("facile", "nosuch", "../zoo", "", "particlenet/repository", str(tmp_path / "model.h5")):
-        assert find_host_model(name) is None
+        assert find_host_model(name, read_zoo_yaml(name)) is None
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -176,13 +177,13 @@ def test_whoever_wants_a_kernel_of_it_is_told_there_is_none(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_model_of_a_zoo_repository_is_named_as_its_directory(name: str) -> None:
-    found = find_host_model(name)
-    assert found
-    assert found.name == name
-    models = {path.name for path in found.repository.iterdir()}
-    assert {name, *found.networks} <= models
+    host_model = find_host_model(name, read_zoo_yaml(name))
+    assert host_model
+    assert host_model.name == name
+    models = {path.name for path in host_model.repository.iterdir()}
+    assert {name, *host_model.networks} <= models
     for model in models:
-        config = text_format.Parse((found.repository / model / "config.pbtxt").read_text(), model_config_pb2.ModelConfig())
+        config = text_format.Parse((host_model.repository / model / "config.pbtxt").read_text(), model_config_pb2.ModelConfig())
         assert config.name == model
 
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hypersonic.building.model import CardOptions
 from hypersonic.building.model import build as build_command
+from hypersonic.building.request import CardOptions
 from hypersonic.firmware.bitstream.afi import Bucket
 from hypersonic.firmware.bitstream.errors import MissingVendorError, StepError, TimingError
 from hypersonic.firmware.f2.build import F2Build, build_f2, describe_command, image_state, wait_for_image

@@ -20,7 +20,7 @@ from hypersonic.hls.build import ConversionFailedError, build_project, is_conver
 from hypersonic.hls.core import Core
 from hypersonic.hls.csim.compiled import Csim, compile_csim
 from hypersonic.hls.errors import ConversionError, ProjectError, UnsupportedLayerError
-from hypersonic.hls.frontend.description import DescriptionError, find_model, read_description
+from hypersonic.hls.frontend.description import DescriptionError, describe, find_model, read_description
 from hypersonic.hls.frontend.onnx import model as onnx_model
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.rtl_sim import RtlCore
@@ -175,7 +175,7 @@ def test_a_second_build_runs_nothing_and_replaces_only_a_project(
     lines: list[str] = []
     project, core = build_project(str(model_file), tmp_path / "again", progress=lines.append)
     assert lines == []
-    assert [is_converted(str(model_file), kind) for kind in ("da", "csim")] == [True, False]
+    assert [is_converted(describe(str(model_file)), kind) for kind in ("da", "csim")] == [True, False]
     assert (project.report, core) == (built[0].report, Core.load(project.core))
     build_project(str(model_file), tmp_path / "again")
     foreign = tmp_path / "foreign"

@@ -15,8 +15,9 @@ import pytest
 from numpy.typing import NDArray
 
 import hypersonic.building.model
+from hypersonic.building.errors import BuildError
 from hypersonic.building.fit import FitOptions
-from hypersonic.building.model import BuildError, build, build_csim
+from hypersonic.building.model import build, build_csim
 from hypersonic.firmware.bitstream.errors import MissingVendorError
 from hypersonic.firmware.errors import LinkError, PlatformError, PublishError, ResourceError
 from hypersonic.firmware.estimate.kernel import BuildReport
@@ -257,7 +258,7 @@ def test_the_weights_of_a_core_are_published_with_its_kernel(tmp_path: Path, mon
     (tmp_path / "models").mkdir()
     core = write_bench_weights(tmp_path / "core")
     conversion = HlsProject(tmp_path, core.name, core.inputs, core.outputs, "", {}), core
-    monkeypatch.setattr("hypersonic.building.model._convert", lambda *_: conversion)
+    monkeypatch.setattr("hypersonic.building.model.convert_model", lambda *_, **__: conversion)
     version = build("facile", core="rf", repository=tmp_path / "models")
     manifest = Manifest.read(version / FILE_NAME)
     assert core.weights is not None
@@ -296,7 +297,7 @@ def test_csim_is_taken_from_the_conversion_that_is_there(
         raise InterruptedError
 
     monkeypatch.setattr(hypersonic.building.model, "is_converted", lambda *_: kept)
-    monkeypatch.setattr(hypersonic.building.model, "build_project", convert)
+    monkeypatch.setattr(hypersonic.building.model, "convert_model", convert)
     with pytest.raises(InterruptedError):
         build_csim("facile")
     assert asked == expected

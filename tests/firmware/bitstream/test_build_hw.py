@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hypersonic.building.model import BuildError, CardOptions, build
+from hypersonic.building.errors import BuildError
+from hypersonic.building.model import build
+from hypersonic.building.request import CardOptions
 from hypersonic.firmware.bitstream.errors import MissingVendorError, TimingError
 from hypersonic.firmware.publish.manifest import Manifest, check
 from tests.firmware.bitstream.conftest import U250, Vendor

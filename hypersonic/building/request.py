@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `hypersonic build` is asked for, checked: whatever can be refused before the conversion is refused here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hypersonic.building.errors import BuildError
+from hypersonic.building.f2 import find_f2_kit, is_f2
+from hypersonic.building.fit import FitOptions
+from hypersonic.firmware.bitstream.afi import Bucket, check_bucket
+from hypersonic.firmware.bitstream.tools import BUILD_BYTES, Tools, find_tools
+from hypersonic.firmware.f2.kit import Kit
+from hypersonic.firmware.platform import Image, Platform, find_platform
+from hypersonic.firmware.publish.repository import check_repository
+from hypersonic.firmware.target import Target
+from hypersonic.firmware.xclbin.connectivity import check_units
+from hypersonic.hls.core import CORE_CHOICES, CoreKind
+from hypersonic.hls.frontend.description import ModelDescription, describe
+
+Progress = Callable[[str], None]
+
+#: what the manifest's `core` says when the model's own C++ computes it; it has no clock
+CSIM = CoreKind.CSIM
+
+#: the core that only Vitis HLS can make
+HLS = CoreKind.HLS
+
+
+@dataclass(frozen=True)
+class CardOptions:
+    """What only --target hw takes. kernel_mhz: ap_clk, 0 for the card's own. lower_clock: publish an xclbin whose clock place
+    and route had to lower. afi_bucket: the S3 bucket for an image of aws_f1 or aws_f2. needed_bytes: what must be free on disk.
+    """
+
+    kernel_mhz: int = 0
+    lower_clock: bool = False
+    afi_bucket: str = ""
+    needed_bytes: int = BUILD_BYTES
+
+
+CARD_DEFAULTS = CardOptions()
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be built. kind: how the network is computed; vendor: the tools of a card's build, None without."""
+
+    model: ModelDescription
+    target: Target
+    card: Platform
+    kind: str
+    compute_units: int
+    options: CardOptions
+    vendor: Tools | None
+    kit: tuple[Kit, Bucket] | None  # in its place for aws_f2
+    progress: Progress
+
+    @property
+    def conversion(self) -> str:
+        """The core that is made here: Vitis HLS starts from the same project as the model's C++."""
+        return CSIM if self.kind == HLS else self.kind
+
+
+def check_request(
+    model: str, zoo_yaml: Any, target: str, platform: str, core: str, compute_units: int, repository: Path,
+    options: CardOptions, fit: FitOptions, progress: Progress,
+) -> Request:  # fmt: skip
+    """The request, the model's YAML read last. zoo_yaml: that YAML where it was read already.
+
+    Raises BuildError, DescriptionError, LinkError, MissingVendorError, PlatformError, PublishError.
+    """
+    wanted = _parse_target(target)
+    card = find_platform(platform, retired_too=wanted is Target.HW)
+    _check_core(core, wanted)
+    check_units(card, compute_units)
+    check_repository(repository)
+    is_card = wanted is Target.HW
+    vendor = _find_vendor_tools(card, core, options) if is_card and not is_f2(card) else None
+    kit = find_f2_kit(card, core or CoreKind.DA, options.kernel_mhz, options.afi_bucket) if is_card and is_f2(card) else None
+    kind = CSIM if wanted is Target.SW_EMU else core
+    _check_fit(fit, wanted, kind or CoreKind.RF)
+    description = describe(model, zoo_yaml)
+    kind = kind or description.core
+    _check_fit(fit, wanted, kind)
+    return Request(description, wanted, card, kind, compute_units, options, vendor, kit, progress)
+
+
+def _check_fit(fit: FitOptions, target: Target, kind: str) -> None:
+    if fit.card and kind != CoreKind.RF:
+        wanted = "target hw_emu" if target is Target.SW_EMU else "core rf"
+        raise BuildError(f"--fit shares the multipliers of RTL: got target {target}, core {kind}; take {wanted}")
+
+
+def _parse_target(name: str) -> Target:
+    if name not in list(Target):
+        raise BuildError(f"target is {name!r}, expected one of {', '.join(Target)}")
+    return Target(name)
+
+
+def _check_core(core: str, target: Target) -> None:
+    if core not in ("", *CORE_CHOICES):
+        raise BuildError(f"core is {core!r}, expected da, rf, hls or csim")
+    if target is not Target.SW_EMU and core == CSIM:
+        raise BuildError(f"core csim has no RTL: got target {target}, expected sw_emu, or core da or rf")
+    if target is not Target.HW and core == HLS:
+        raise BuildError(f"core hls is made by Vitis HLS for cards: got target {target}, expected hw, or core da or rf")
+
+
+def _find_vendor_tools(card: Platform, core: str, options: CardOptions) -> Tools:
+    """What a card's build needs, asked for before anything is converted. Raises MissingVendorError, LinkError."""
+    if card.image is Image.AFI:
+        check_bucket(card, Bucket(options.afi_bucket) if options.afi_bucket else None)
+    return find_tools(card, hls=core == HLS)
