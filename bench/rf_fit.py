@@ -53,8 +53,8 @@ def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |\n"
 
 
-def _cells(model: str, fit: Fit, report: Mapping[str, Any]) -> list[str]:
-    point, places = fit.chosen, [layer.weights_in for layer in fit.layers]
+def _cells(model: str, best: Fit, report: Mapping[str, Any]) -> list[str]:
+    point, places = best.chosen, [layer.weights_in for layer in best.layers]
     if report["core"]["ii"] != point.design.interval:
         raise SystemExit(f"{model}: planned {report['core']['ii']} clocks a row, the search said {point.design.interval}")
     return [

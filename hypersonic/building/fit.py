@@ -72,20 +72,20 @@ def show_fit(report: Mapping[str, Any], picture: Path, network_gbps: float = NET
     """A project's report that has a "fit": the tables, the picture drawn, and how many units the design has."""
     from hypersonic.building.fit_picture import draw_fit  # matplotlib, which a build without a search does not need
 
-    found = fit_from_json(report["fit"])
+    best = fit_from_json(report["fit"])
     picture.parent.mkdir(parents=True, exist_ok=True)
-    draw_fit(found, picture)
-    return [*fit_lines(found), *rate_lines(found, network_gbps), f"picture: {picture}"], found.chosen.units
+    draw_fit(best, picture)
+    return [*fit_lines(best), *rate_lines(best, network_gbps), f"picture: {picture}"], best.chosen.units
 
 
-def rate_lines(found: Fit, network_gbps: float) -> list[str]:
+def rate_lines(best: Fit, network_gbps: float) -> list[str]:
     """What the card carries of the design taken, with bank and network; nothing where a row's bytes are not known."""
-    card, row_bytes = found.card, (found.card.x_bytes, found.card.y_bytes)
+    card, row_bytes = best.card, (best.card.x_bytes, best.card.y_bytes)
     if not all(row_bytes):
         return []
-    clocks = least_clocks(found.chosen.design.interval, row_bytes)
+    clocks = least_clocks(best.chosen.design.interval, row_bytes)
     platform = find_platform(card.name, retired_too=True)
-    return card_rate(platform, clocks, row_bytes, units=found.chosen.units, network_gbps=network_gbps).lines("inferences")
+    return card_rate(platform, clocks, row_bytes, units=best.chosen.units, network_gbps=network_gbps).lines("inferences")
 
 
 def _room(die: Amounts, taken: Amounts, fill_percent: int) -> Amounts:
@@ -105,9 +105,9 @@ def fit_card(
 
     Raises FitError for a network too large for the card, PlatformError for a card that is not known.
     """
-    found = fit(network, card_of(find_platform(platform, retired_too=True), x_bytes, y_bytes, fill_percent))
+    best = fit(network, card_of(find_platform(platform, retired_too=True), x_bytes, y_bytes, fill_percent))
     if picture:
         from hypersonic.building.fit_picture import draw_fit
 
-        draw_fit(found, picture)
-    return found, [*fit_lines(found), *rate_lines(found, NETWORK_GBPS)]
+        draw_fit(best, picture)
+    return best, [*fit_lines(best), *rate_lines(best, NETWORK_GBPS)]

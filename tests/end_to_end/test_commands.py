@@ -43,12 +43,12 @@ def places(directory: Path) -> list[str | Path]:
     return ["--model-repository", directory, "--build-directory", directory / "build"]
 
 
-def refused(done: subprocess.CompletedProcess[str], *said: str) -> None:
-    """Exit code 2 and one paragraph on standard error that holds all of `said`, no traceback."""
+def refused(done: subprocess.CompletedProcess[str], *texts: str) -> None:
+    """Exit code 2 and one paragraph on standard error that holds all of `texts`, no traceback."""
     assert done.returncode == 2, done.stderr
     assert "Traceback" not in done.stderr
     assert "hypersonic: error: " in done.stderr
-    for text in said:
+    for text in texts:
         assert text in done.stderr
 
 
@@ -129,9 +129,9 @@ def test_a_card_cannot_be_filled_to_less_than_1_or_more_than_100_per_cent(
         code: object = cli.main(argv)
     except SystemExit as ended:
         code = ended.code
-    said = capsys.readouterr().err
-    assert code == 2, said
-    assert f"--fill: got {percent!r}, expected a whole number of per cent from 1 to 100" in said
+    message = capsys.readouterr().err
+    assert code == 2, message
+    assert f"--fill: got {percent!r}, expected a whole number of per cent from 1 to 100" in message
     assert not list(tmp_path.iterdir())
 
 
@@ -148,7 +148,7 @@ def test_devices_lists_what_this_host_can_reach() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "code", "said"),
+    ("error", "code", "message"),
     [
         (OSError(errno.ENOSPC, "No space left on device"), 2, "No space left on device"),
         (PermissionError(errno.EACCES, "Permission denied", "/x"), 2, "/x: Permission denied"),
@@ -159,7 +159,7 @@ def test_devices_lists_what_this_host_can_reach() -> None:
     ],
 )
 def test_every_error_is_a_paragraph_and_a_code_that_says_whose_it_is(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception, code: int, said: str
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception, code: int, message: str
 ) -> None:
     def fail(*_args: object, **_options: object) -> None:
         raise error
@@ -167,7 +167,7 @@ def test_every_error_is_a_paragraph_and_a_code_that_says_whose_it_is(
     monkeypatch.setattr(building, "build", fail)
     monkeypatch.setattr(signal, "signal", fail_never)
     assert cli.main(["build", "facile", "--quiet"]) == code
-    assert capsys.readouterr().err.startswith(f"hypersonic: error: {said}")
+    assert capsys.readouterr().err.startswith(f"hypersonic: error: {message}")
 
 
 def fail_never(*_args: object) -> None:
@@ -202,9 +202,9 @@ def test_outputs_unlike_the_trained_models_are_named_on_standard_error_whatever_
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     figures = {"rows": 4, "source": "random", "fraction_exact": 0.0, "max_abs_difference": 1.5, "tolerance": None}
-    said: list[str] = []
-    building._tell({**figures, "warnings": ["output 'y' is not what the trained model answers"]}, said.append)
-    assert len(said) == 1
+    lines: list[str] = []
+    building._tell({**figures, "warnings": ["output 'y' is not what the trained model answers"]}, lines.append)
+    assert len(lines) == 1
     captured = capsys.readouterr()
     assert captured.err == "hypersonic: WARNING: output 'y' is not what the trained model answers\n"
     assert captured.out == ""

@@ -22,11 +22,11 @@ _BUSY = re.compile(r'^fpga_compute_unit_busy_(\w+)_total\{.*compute_unit="([^"]+
 
 def busy(metrics: str) -> dict[str, dict[str, float]]:
     """By "seconds" and "cycles", by compute unit: how long a run was in flight, by the server's clock and by the unit's own."""
-    found: dict[str, dict[str, float]] = {"seconds": {}, "cycles": {}}
+    busy_by_unit: dict[str, dict[str, float]] = {"seconds": {}, "cycles": {}}
     with urllib.request.urlopen(f"http://{metrics}/metrics", timeout=60) as answer:
         for measure, unit, value in _BUSY.findall(answer.read().decode()):
-            found[measure][unit] = float(value)
-    return found
+            busy_by_unit[measure][unit] = float(value)
+    return busy_by_unit
 
 
 @pytest.mark.parametrize("units", [1, 2, 4])

@@ -49,8 +49,8 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def client(repository: Path) -> Iterator[triton.InferenceServerClient]:
-    with start_server(repository) as server, triton.InferenceServerClient(server.grpc) as found:
-        yield found
+    with start_server(repository) as server, triton.InferenceServerClient(server.grpc) as client:
+        yield client
 
 
 def ask(client: triton.InferenceServerClient, model: str, inputs: Arrays, output: str, classes: int = 0) -> Any:
@@ -85,21 +85,21 @@ def test_jets_of_different_sizes_at_once_and_their_labels(client: triton.Inferen
     )
 
 
-def as_lists(made: taus.Taus) -> dict[str, np.ndarray[Any, Any]]:
-    found: dict[str, np.ndarray[Any, Any]] = {"input_tau": made.input_tau}
+def as_lists(sample: taus.Taus) -> dict[str, np.ndarray[Any, Any]]:
+    lists: dict[str, np.ndarray[Any, Any]] = {"input_tau": sample.input_tau}
     for grid in ("inner", "outer"):
-        lists, places = taus.cells_of(made, grid)
-        found |= {**lists, f"input_{grid}_pos": places}
-    return found
+        cells, places = taus.cells_of(sample, grid)
+        lists |= {**cells, f"input_{grid}_pos": places}
+    return lists
 
 
 def test_cells_sent_as_lists_give_what_whole_grids_give(client: triton.InferenceServerClient) -> None:
     for count in (1, 9):
-        made = taus.generate(count, 3)
-        lists = as_lists(made)
-        whole = ask(client, "deeptau", made.inputs(), SCORES)
+        sample = taus.generate(count, 3)
+        lists = as_lists(sample)
+        whole = ask(client, "deeptau", sample.inputs(), SCORES)
         np.testing.assert_allclose(ask(client, "deeptau_ensemble", lists, SCORES), whole, rtol=1e-4)
-        sizes = [sum(values.nbytes for values in sent.values()) for sent in (lists, made.inputs())]
+        sizes = [sum(values.nbytes for values in sent.values()) for sent in (lists, sample.inputs())]
         assert sizes[0] < 0.1 * sizes[1]
 
 

@@ -39,11 +39,11 @@ ROWS = np.ascontiguousarray(log_flat_events(1, seed=3).rows[:300])
 @pytest.fixture(scope="module")
 def builds(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Path]:
     """Two version directories of FACILE, with one compute unit and with two: another xclbin, the same answers."""
-    found = [
+    versions = [
         build("facile", target="sw_emu", repository=tmp_path_factory.mktemp("models"), compute_units=units) for units in (1, 2)
     ]
-    assert len({Xclbin.read(version / "model.xclbin").uuid for version in found}) == 2
-    return found
+    assert len({Xclbin.read(version / "model.xclbin").uuid for version in versions}) == 2
+    return versions
 
 
 @pytest.fixture(autouse=True)
@@ -62,16 +62,16 @@ def publish(model: Path, build: Path, version: int) -> None:
 
 def damaged(build: Path, directory: Path) -> Path:
     """A version that only the card finds out about: its image is no simulator."""
-    found = directory / "1"
+    version = directory / "1"
     directory.mkdir()
-    shutil.copytree(build, found)
+    shutil.copytree(build, version)
     shutil.copy(build.parent / "config.pbtxt", directory)
     before = Manifest.read(build / "manifest.json")
     data = assemble_xclbin("facile", Target.SW_EMU, find_platform("u250"), b"\x7fELF, and no more")
     uuid, sha256 = Xclbin.parse(data).uuid, hashlib.sha256(data).hexdigest()
-    (found / "model.xclbin").write_bytes(data)
-    (found / "manifest.json").write_text(replace(before, uuid=uuid, sha256=sha256).to_json())
-    return found
+    (version / "model.xclbin").write_bytes(data)
+    (version / "manifest.json").write_text(replace(before, uuid=uuid, sha256=sha256).to_json())
+    return version
 
 
 class Load:

@@ -47,8 +47,8 @@ def third(image: bytes, tmp_path_factory: pytest.TempPathFactory) -> Build:
 
 def places(running: Site) -> set[tuple[str, str, str]]:
     """(model, compute unit, its card's gpu_uuid)."""
-    found = (_UNIT.match(name) for name in running.metrics())
-    return {(match[3], match[1], match[2]) for match in found if match}
+    matches = (_UNIT.match(name) for name in running.metrics())
+    return {(match[3], match[1], match[2]) for match in matches if match}
 
 
 def test_a_model_over_all_cards_has_each_unit_of_each_and_keeps_all_of_them_busy(build: Build, tmp_path: Path) -> None:

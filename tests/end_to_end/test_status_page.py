@@ -153,11 +153,11 @@ def test_what_was_refused_and_who_is_connected_is_on_the_page(serve: Serve) -> N
     with serve() as running:
         with pytest.raises(urllib.error.HTTPError, match="404"):
             page(running, "/v2/models/nosuch")
-        found = json.loads(page(running, "/status.json")[0])["server"]
+        status = json.loads(page(running, "/status.json")[0])["server"]
         html, _ = page(running)
-    assert found["calls_refused"] == {"not_found": 1}
-    assert found["connections"]["http"] >= 1
-    assert (found["streams"], found["clients_cut_off"]) == (0, 0)
+    assert status["calls_refused"] == {"not_found": 1}
+    assert status["connections"]["http"] >= 1
+    assert (status["streams"], status["clients_cut_off"]) == (0, 0)
     assert "not found 1" in html
 
 
@@ -185,12 +185,12 @@ def test_the_page_as_json(serve: Serve) -> None:
     with serve() as running:
         running.infer(X)
         text, headers = page(running, "/status.json")
-    found = json.loads(text)
+    status = json.loads(text)
     assert headers["Cache-Control"] == "no-store"
-    assert (found["server"]["name"], found["server"]["state"]) == ("triton", "READY")
-    (model,) = found["models"]
+    assert (status["server"]["name"], status["server"]["state"]) == ("triton", "READY")
+    (model,) = status["models"]
     assert (model["name"], model["version"], model["state"], model["inferences"]) == ("m", "1", "READY", 5)
-    assert [unit["name"] for unit in found["instances"]] == ["sum_1"]
+    assert [unit["name"] for unit in status["instances"]] == ["sum_1"]
 
 
 def test_a_server_that_drains_or_lost_its_units_says_so(serve: Serve) -> None:

@@ -63,7 +63,7 @@ def test_each_sampled_request_is_a_trace_of_nested_spans(serve: Serve) -> None:
         for n in range(6):
             running.infer(X, request_id=f"r{n}")
         collector.wait_for(lambda c: c.names.count("InferRequest") == 3)
-        assert sorted(str(found["triton.request_id"]) for found in models_spans(collector)) == ["r1", "r3", "r5"]
+        assert sorted(str(span["triton.request_id"]) for span in models_spans(collector)) == ["r1", "r3", "r5"]
         for span in [span for span in collector.spans if span.name == "InferRequest"]:
             assert len(collector.of_trace(span.trace_id)) == 7
             nested(collector, span.trace_id)
@@ -125,7 +125,7 @@ def test_trace_setting_switches_tracing_on_for_one_model_and_off_again(serve: Se
             client.update_trace_settings("m", {"trace_level": None, "trace_rate": None})
             running.infer(X, request_id="after")
         collector.wait_for(lambda c: "m" in c.names)
-    assert [found["triton.request_id"] for found in models_spans(collector)] == ["traced"]
+    assert [span["triton.request_id"] for span in models_spans(collector)] == ["traced"]
 
 
 def test_what_was_sampled_before_the_end_is_sent_at_the_end(serve: Serve) -> None:

@@ -41,13 +41,13 @@ STEP = '{ model_name: "%s" model_version: -1 input_map { key: "x" value: "%s" } 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """double: y = 2 x. ask: asks double. chain: double, then ask."""
-    found = tmp_path_factory.mktemp("models")
-    write_python(found, "double", source(DOUBLE))
-    write_python(found, "ask", source(ASK))
-    (found / "chain" / "1").mkdir(parents=True)
+    models = tmp_path_factory.mktemp("models")
+    write_python(models, "double", source(DOUBLE))
+    write_python(models, "ask", source(ASK))
+    (models / "chain" / "1").mkdir(parents=True)
     steps = ", ".join(STEP % names for names in (("double", "x", "t"), ("ask", "t", "y")))
-    (found / "chain" / "config.pbtxt").write_text(f'platform: "ensemble" {FLOATS} ensemble_scheduling {{ step [ {steps} ] }}')
-    return found
+    (models / "chain" / "config.pbtxt").write_text(f'platform: "ensemble" {FLOATS} ensemble_scheduling {{ step [ {steps} ] }}')
+    return models
 
 
 @contextmanager
@@ -108,15 +108,15 @@ def test_with_level_tensors_the_trace_file_has_what_went_between_the_models(repo
         over_grpc(server)
     objects = json.loads(file.read_text())
     names = {o["id"]: (o["model_name"], o.get("parent_id", 0)) for o in objects if "model_name" in o}
-    found: dict[tuple[str, int], list[Any]] = {}
+    tensors: dict[tuple[str, int], list[Any]] = {}
     for each in objects:
         if "activity" in each:
             assert (each["tensor"]["shape"], each["tensor"]["dtype"]) == ("2,3", "FP32")
-            found.setdefault(names[each["id"]], []).append((each["activity"], each["tensor"]["name"], each["tensor"]["data"]))
+            tensors.setdefault(names[each["id"]], []).append((each["activity"], each["tensor"]["name"], each["tensor"]["data"]))
     x, xx, xxxx = ("0,1,2,3,4,5", "0,2,4,6,8,10", "0,4,8,12,16,20")
     (ask,) = (number for number, (name, _) in names.items() if name == "ask")
     expected = {("chain", 0): (x, xxxx), ("double", 1): (x, xx), ("ask", 1): (xx, xxxx), ("double", ask): (xx, xxxx)}
-    assert found == {
+    assert tensors == {
         key: [("TENSOR_QUEUE_INPUT", "x", before), ("TENSOR_BACKEND_OUTPUT", "y", after)]
         for key, (before, after) in expected.items()
     }

@@ -29,11 +29,11 @@ PARTS = ("queue", "compute_input", "compute_infer", "compute_output")
 
 def traced(file: Path) -> list[dict[str, int]]:
     """The events of each trace, in the order in which they were written."""
-    found: defaultdict[int, dict[str, int]] = defaultdict(dict)
+    stamps: defaultdict[int, dict[str, int]] = defaultdict(dict)
     for entry in json.loads(file.read_text().removesuffix("]") + "]"):  # the server ends the array when it stops
         for stamp in entry.get("timestamps", ()):
-            found[entry["id"]][stamp["name"]] = stamp["ns"]
-    return list(found.values())
+            stamps[entry["id"]][stamp["name"]] = stamp["ns"]
+    return list(stamps.values())
 
 
 def test_no_more_compute_is_counted_than_the_compute_unit_can_have_done_and_the_rest_is_queue_time(

@@ -65,10 +65,10 @@ def test_a_model_without_a_figure_or_a_core_has_a_line_of_csim_alone(monkeypatch
 
 def test_what_was_not_trained_is_served_without_a_figure_of_merit(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     logits = np.zeros((2, 1000))
-    found = merit(RESNET50, RESNET50.sample(2, 1), (logits,))
-    assert found == Merit("none: nothing was trained", None, None)
+    figure = merit(RESNET50, RESNET50.sample(2, 1), (logits,))
+    assert figure == Merit("none: nothing was trained", None, None)
     load = LoadResult(((logits[:1],), (logits[1:],)), np.array([1, 2]), 3)
-    show(Outcome("resnet50", load, 1, 0, 2000, 1, found, (), ()), tmp_path)
+    show(Outcome("resnet50", load, 1, 0, 2000, 1, figure, (), ()), tmp_path)
     assert re.search(r"figure of merit\W+ - \W+none: nothing was trained", capsys.readouterr().out)
     assert json.loads((tmp_path / "figures.json").read_text())["merit"] is None
 

@@ -97,8 +97,8 @@ def test_every_option_in_running_text_is_one_of_some_command(page: Path) -> None
 
 @pytest.mark.parametrize("page", PAGES, ids=page_name)
 def test_every_path_of_the_tree_exists(page: Path) -> None:
-    said = {*_PATH.findall(joined(page)), *_SCRIPT.findall(joined(page))}
-    assert not [path for path in sorted(said) if not (ROOT / path).exists()]
+    paths = {*_PATH.findall(joined(page)), *_SCRIPT.findall(joined(page))}
+    assert not [path for path in sorted(paths) if not (ROOT / path).exists()]
     assert not [module for module in _MODULE.findall(joined(page)) if find_spec(module) is None]
 
 

@@ -28,9 +28,9 @@ pytestmark = pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="needs P
 
 
 def locked_uv() -> str:
-    found = re.search(r"^uv==[0-9.]+", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
-    assert found
-    return found[0]
+    pin = re.search(r"^uv==[0-9.]+", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
+    assert pin
+    return pin[0]
 
 
 class Machine:
@@ -38,8 +38,8 @@ class Machine:
 
     def __init__(self, directory: Path, **programs: str | Path) -> None:
         self.venv, self._bin, self._home = directory / "hs" / ".venv", directory / "bin", directory / "home"
-        for made in (self.venv.parent, self._bin, self._home):
-            made.mkdir(parents=True)
+        for folder in (self.venv.parent, self._bin, self._home):
+            folder.mkdir(parents=True)
         for tool in TOOLS:
             (self._bin / tool).symlink_to(str(shutil.which(tool)))
         for name, program in programs.items():
@@ -66,8 +66,8 @@ class Machine:
         assert done.returncode == 0, done.stderr
         assert self.left() == [".venv"]
         for program, expected in (("python", "Python 3.11."), ("uv", locked_uv().replace("==", " "))):
-            said = subprocess.run([self.venv / "bin" / program, "--version"], capture_output=True, text=True, check=True)
-            assert said.stdout.startswith(expected)
+            output = subprocess.run([self.venv / "bin" / program, "--version"], capture_output=True, text=True, check=True)
+            assert output.stdout.startswith(expected)
 
     def check_refused(self, done: subprocess.CompletedProcess[str], *words: str) -> None:
         assert done.returncode == 2, done.stdout + done.stderr
