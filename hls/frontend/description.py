@@ -183,14 +183,14 @@ def _make(described: Path, network: str | None) -> Path:
     return make_model(described, network)
 
 
-def read_zoo_yaml(model: str, zoo: Path = ZOO) -> Any:
+def read_zoo_yaml(model: str, zoo: Path = ZOO) -> object:
     """The YAML of the zoo's folder of that name as it stands there, not checked; None for a model that has none."""
     folder = zoo / model
     file = folder / f"{folder.name}.yaml"
     return _read_yaml(file) if folder.parent == zoo and file.is_file() else None
 
 
-def describe(model: str, value: Any = None) -> ModelDescription:
+def describe(model: str, value: object = None) -> ModelDescription:
     """find_model and read_description in one, for which a YAML is read once.
 
     value: what read_zoo_yaml(model) gave, where that was called before.
@@ -212,11 +212,11 @@ def description_file(model_file: Path) -> Path:
     return file
 
 
-def read_description(model_file: Path, value: Any = None) -> ModelDescription:
+def read_description(model_file: Path, value: object = None) -> ModelDescription:
     """Read the YAML beside a model file; value: what is in it, where it was read before. Raises DescriptionError."""
     file = description_file(model_file)
-    value = _check_yaml(file, _read_yaml(file) if value is None else value)
-    inputs, outputs = (_sides(file, value, *words) for words in _SIDES)
+    fields = _check_yaml(file, _read_yaml(file) if value is None else value)
+    inputs, outputs = (_sides(file, fields, *words) for words in _SIDES)
     for side in inputs:
         if side.fixed is None:
             where = "input" if side.tensor is None else f"inputs.{side.tensor}"
@@ -225,25 +225,26 @@ def read_description(model_file: Path, value: Any = None) -> ModelDescription:
             )
     return ModelDescription(
         file=model_file,
-        name=_name(file, value["name"]),
+        name=_name(file, fields["name"]),
         inputs=inputs,
         outputs=outputs,
-        part=_part(file, value.get("part", _PART)),
-        max_batch_size=_integer(f"{file}: max_batch_size", value.get("max_batch_size", _MAX_BATCH_SIZE), 1, (1 << 31) - 1),
-        hls4ml=_hls4ml(file, value),
-        gate=_gate(file, value),
-        network=_network(file, value.get("network")),
+        part=_part(file, fields.get("part", _PART)),
+        max_batch_size=_integer(f"{file}: max_batch_size", fields.get("max_batch_size", _MAX_BATCH_SIZE), 1, (1 << 31) - 1),
+        hls4ml=_hls4ml(file, fields),
+        gate=_gate(file, fields),
+        network=_network(file, fields.get("network")),
     )
 
 
-def _read_yaml(file: Path) -> Any:
+def _read_yaml(file: Path) -> object:
     try:
-        return yaml.safe_load(file.read_bytes())
+        value: object = yaml.safe_load(file.read_bytes())
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise DescriptionError(f"{file} is not YAML: {' '.join(str(error).split())}") from error
+    return value
 
 
-def _check_yaml(file: Path, value: Any) -> dict[str, Any]:
+def _check_yaml(file: Path, value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise DescriptionError(f"{file} holds {value!r:.80}, expected the fields name, input and output")
     if "backend" in value:

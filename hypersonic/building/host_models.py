@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hypersonic.firmware.publish.config_pbtxt import FILE_NAME
 from hypersonic.firmware.publish.repository import check_repository, publish_files, versions
@@ -49,7 +49,7 @@ class HostModel:
         return f"{self.name} runs on the host's processors, by the server's backend {self.backend}: {self.because}"
 
 
-class Asked(NamedTuple):
+class KernelOptions(NamedTuple):
     """The options of `hypersonic build` that speak of a kernel, as they are when nobody gives them."""
 
     target: str = "hw_emu"
@@ -59,7 +59,7 @@ class Asked(NamedTuple):
     datatypes: tuple[str, str] = ("", "")
     name: str = ""
 
-    def of_a_kernel(self) -> Iterator[tuple[str, bool]]:
+    def list_given(self) -> Iterator[tuple[str, bool]]:
         """Each option as it was given, and whether only a kernel could do it; either emulation is as good as the host."""
         yield f"--target {self.target}", self.target not in ("sw_emu", "hw_emu")
         yield f"--platform {self.platform}", self.platform != "u250"
@@ -70,21 +70,21 @@ class Asked(NamedTuple):
         yield f"--name {self.name}", bool(self.name)
 
 
-def find_host_model(model: str, zoo_yaml: Any, zoo: Path = ZOO) -> HostModel | None:
+def find_host_model(model: str, zoo_yaml: object, zoo: Path = ZOO) -> HostModel | None:
     """The zoo folder of that name when its YAML names a backend; None for every other model. zoo_yaml: read_zoo_yaml(model)."""
-    if zoo_yaml is None or "backend" not in zoo_yaml:
+    if not isinstance(zoo_yaml, dict) or "backend" not in zoo_yaml:
         return None
     backend, because = zoo_yaml["backend"], zoo_yaml["because"]
     return HostModel(zoo_yaml["name"], backend, because, zoo_yaml.get("networks", {}), zoo / model / "repository")
 
 
-def build_on_host(model: HostModel, repository: Path, asked: Asked, progress: Progress) -> Path:
+def build_on_host(model: HostModel, repository: Path, options: KernelOptions, progress: Progress) -> Path:
     """Publish a zoo model that runs on the host, and what it is made of; returns its version's directory.
 
     The newest version is returned when it has these very files. progress is told why there is no kernel. Raises OnHostError for
     what only a kernel has (a card, a core, compute units, other wires), and PublishError.
     """
-    if refused := [option for option, given in asked.of_a_kernel() if given]:
+    if refused := [option for option, given in options.list_given() if given]:
         raise OnHostError(f"{model.line}; there is no kernel for {', '.join(refused)}: leave it out")
     check_repository(repository)
     progress(model.line)

@@ -18,7 +18,7 @@ from typing import Any
 from hypersonic.building.directory import check_directory, leave
 from hypersonic.building.f2 import emulate_f2, is_f2, place_f2
 from hypersonic.building.fit import NO_FIT, FitOptions, show_fit
-from hypersonic.building.host_models import Asked, build_on_host, find_host_model
+from hypersonic.building.host_models import KernelOptions, build_on_host, find_host_model
 from hypersonic.building.request import CARD_DEFAULTS, CSIM, HLS, CardOptions, Progress, Request, check_request
 from hypersonic.firmware.bitstream.afi import Bucket
 from hypersonic.firmware.bitstream.build import BitstreamOptions, build_bitstream
@@ -83,7 +83,9 @@ def build(
     """
     zoo_yaml = read_zoo_yaml(model)
     if host_model := find_host_model(model, zoo_yaml):
-        return build_on_host(host_model, repository, Asked(target, platform, core, compute_units, datatypes, name), progress)
+        return build_on_host(
+            host_model, repository, KernelOptions(target, platform, core, compute_units, datatypes, name), progress
+        )
     if name:
         check_name(name)
     request = check_request(model, zoo_yaml, target, platform, core, compute_units, repository, options, fit, progress)
@@ -122,12 +124,12 @@ def _tell(gate: Mapping[str, Any] | None, on_gate: Progress) -> None:
     """What the comparison with the trained model found; its warnings go to standard error, --quiet or not."""
     if gate is None:
         return
-    on_gate(gate_line(gate))
+    on_gate(describe_gate(gate))
     for warning in gate["warnings"]:
         sys.stderr.write(f"hypersonic: WARNING: {warning}\n")
 
 
-def gate_line(figures: Mapping[str, Any]) -> str:
+def describe_gate(figures: Mapping[str, Any]) -> str:
     """The accuracy gate's figures, of the manifest's report, in one line."""
     judged = "no tolerance is given" if figures["tolerance"] is None else f"tolerance {_tolerances(figures['tolerance'])}"
     return (

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from hypersonic.building.errors import BuildError
 from hypersonic.building.f2 import find_f2_kit, is_f2
@@ -66,7 +65,7 @@ class Request:
 
 
 def check_request(
-    model: str, zoo_yaml: Any, target: str, platform: str, core: str, compute_units: int, repository: Path,
+    model: str, zoo_yaml: object, target: str, platform: str, core: str, compute_units: int, repository: Path,
     options: CardOptions, fit: FitOptions, progress: Progress,
 ) -> Request:  # fmt: skip
     """The request, the model's YAML read last. zoo_yaml: that YAML where it was read already.

@@ -74,7 +74,7 @@ class Golden:
             )
 
 
-def golden_of(model: str, served: Model) -> Golden:
+def load_golden(model: str, served: Model) -> Golden:
     """What `served` has to answer. Raises SpecMismatchError when its tensors are others, and what a build raises."""
     from hypersonic.building.model import build_csim, set_datatypes
 
@@ -89,7 +89,7 @@ def golden_of(model: str, served: Model) -> Golden:
 
 def check_against_csim(model: str, served: Model, inputs: Tensors, answers: Tensors) -> int:
     """As Golden.compare, for one comparison."""
-    return golden_of(model, served).compare(inputs, answers)
+    return load_golden(model, served).compare(inputs, answers)
 
 
 def _bits(spec: TensorSpec, numbers: NDArray[Any]) -> NDArray[Any]:

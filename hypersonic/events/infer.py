@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hypersonic.client.load import InferError, LoadResult, Model, Tensors, describe_model, send_events
-from hypersonic.events.golden import golden_of
+from hypersonic.events.golden import load_golden
 from hypersonic.firmware.estimate.rates import NETWORK_GBPS, CardRate, card_rate
 from hypersonic.firmware.platform import find_platform
 from hypersonic.hls.spec import DATATYPES
@@ -140,13 +140,13 @@ def infer(
             f"{events * rows}; leave it out for events of {task.event_rows} rows"
         )
     served = describe_model(url, name or model)
-    golden = None if served.travels_as_float32 and not check else golden_of(model, served)
+    golden = None if served.travels_as_float32 and not check else load_golden(model, served)
     inputs: Tensors = golden.travelling(sample.inputs) if golden else sample.inputs
     requests = list(zip(*(np.array_split(x, events) for x in inputs), strict=True))
     progress(f"infer: {events} events from {clients} clients")
-    before = kernel_cycles(metrics_url, served.name)
+    before = read_kernel_cycles(metrics_url, served.name)
     load = send_events(url, served, requests, clients=clients, timeout_s=ANSWER_TIMEOUT_S)
-    worked = Counter(kernel_cycles(metrics_url, served.name))
+    worked = Counter(read_kernel_cycles(metrics_url, served.name))
     worked.subtract(before)
     cycles = worked.total()
     answers: Tensors = tuple(np.concatenate(parts) for parts in zip(*load.outputs, strict=True))
@@ -156,11 +156,11 @@ def infer(
         compared = golden.compare(inputs, answers)
     progress(f"figures: {task.figure}")
     real = golden.real(answers) if golden else tuple(np.asarray(y, np.float64).reshape(len(y), -1) for y in answers)
-    tables = quality(sample, real[0].reshape(-1)) if model == "facile" else ((), ())
+    tables = compare_methods(sample, real[0].reshape(-1)) if model == "facile" else ((), ())
     rate = None
     if cycles:
         event_bytes = rows * row_bytes(served, "inputs"), rows * row_bytes(served, "outputs")
-        units = units_of_a_card(worked)
+        units = count_units(worked)
         rate = card_rate(
             platform, cycles / events, event_bytes, units=units, network_gbps=on.network_gbps, kernel_mhz=on.kernel_mhz
         )
@@ -173,7 +173,7 @@ def merit(task: Task, sample: Sample, served: Outputs) -> Merit:
     return Merit(task.figure, task.measured(served, sample.truth), before)
 
 
-def quality(sample: Sample, served: NDArray[np.float64]) -> tuple[tuple[Resolution, ...], tuple[EmptyChannels, ...]]:
+def compare_methods(sample: Sample, served: NDArray[np.float64]) -> tuple[tuple[Resolution, ...], tuple[EmptyChannels, ...]]:
     """FACILE's served energies beside the float network's and the simple methods', on the same channels."""
     (rows,) = sample.inputs
     predictions: dict[str, ArrayLike] = {**baselines(rows), "float network": float_predict(rows), SERVED: served}
@@ -185,7 +185,7 @@ def row_bytes(served: Model, side: str) -> int:
     return sum(prod(tensor.shape) * DATATYPES[tensor.datatype].bytes for tensor in getattr(served, side))
 
 
-def kernel_cycles(metrics_url: str, model: str) -> dict[str, int]:
+def read_kernel_cycles(metrics_url: str, model: str) -> dict[str, int]:
     """Clocks in which a compute unit of the model had a run in flight, by the unit's labels; raises InferError."""
     try:
         with urllib.request.urlopen(metrics_url, timeout=10) as answer:  # noqa: S310 - the operator's own address
@@ -197,7 +197,7 @@ def kernel_cycles(metrics_url: str, model: str) -> dict[str, int]:
     return {labels: int(float(value)) for labels, value in lines}
 
 
-def units_of_a_card(worked: Mapping[str, int]) -> int:
+def count_units(worked: Mapping[str, int]) -> int:
     """How many compute units of one card worked, where several cards did of the one with most."""
     cards = Counter(match[1] for labels, cycles in worked.items() if cycles and (match := _CARD.search(labels)))
     return max(cards.values(), default=1)

@@ -12,7 +12,7 @@ import pytest
 from hypersonic.building.model import build, build_csim, set_datatypes
 from hypersonic.client.load import InferError, Model, Tensor, describe_model, send_events
 from hypersonic.events.golden import Golden, WrongAnswerError, check_against_csim
-from hypersonic.events.infer import kernel_cycles
+from hypersonic.events.infer import read_kernel_cycles
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.row import Row
@@ -69,12 +69,12 @@ def test_other_datatypes_travel_and_are_compared_to_the_bit(tmp_path: Path, data
 
 def test_a_card_without_a_clock_counts_none(server: RunningServer) -> None:
     url = f"http://{server.metrics}/metrics"
-    before = kernel_cycles(url, "facile")
+    before = read_kernel_cycles(url, "facile")
     rows = log_flat_events(1, seed=13).rows[:1000]
     send_events(server.grpc, describe_model(server.grpc, "facile"), [(rows,)], clients=1)
-    assert kernel_cycles(url, "facile") == before
+    assert read_kernel_cycles(url, "facile") == before
     assert sum(before.values()) == 0
-    assert kernel_cycles(url, "nobody") == {}
+    assert read_kernel_cycles(url, "nobody") == {}
 
 
 def test_an_unknown_model_is_an_error_that_names_it(server: RunningServer) -> None:

@@ -19,7 +19,7 @@ from hypersonic import cli
 from hypersonic.building import model as building
 from hypersonic.building.errors import BuildError
 from hypersonic.client.load import InferError
-from hypersonic.events.infer import kernel_cycles, units_of_a_card
+from hypersonic.events.infer import count_units, read_kernel_cycles
 from hypersonic.hls.verilator import MissingToolError, ToolError
 from hypersonic.hls.zoo.facile.events import gate_rows
 from hypersonic.server_process import start_server
@@ -177,14 +177,14 @@ def fail_never(*_args: object) -> None:
 def test_metrics_that_do_not_answer_are_named() -> None:
     for url in ("http://localhost:1/metrics", "no address"):
         with pytest.raises(InferError, match=f"no metrics from {url}: .*--metrics-url"):
-            kernel_cycles(url, "facile")
+            read_kernel_cycles(url, "facile")
 
 
 def test_the_units_of_the_card_with_most_of_them_count_if_they_worked() -> None:
     name = 'fpga_compute_unit_busy_cycles_total{{compute_unit="facile_{}",gpu_uuid="{}"}}'
     worked = {name.format(1, "a"): 7, name.format(2, "a"): 7, name.format(3, "a"): 0, name.format(1, "b"): 9}
-    assert units_of_a_card(worked) == 2
-    assert units_of_a_card({}) == 1
+    assert count_units(worked) == 2
+    assert count_units({}) == 1
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "nan", "inf", "fast", ""])

@@ -18,7 +18,7 @@ from google.protobuf import text_format
 from tritonclient.grpc import model_config_pb2
 from tritonclient.utils import InferenceServerException
 
-from hypersonic.building.host_models import Asked, OnHostError, build_on_host, find_host_model
+from hypersonic.building.host_models import KernelOptions, OnHostError, build_on_host, find_host_model
 from hypersonic.building.model import build
 from hypersonic.firmware.errors import PublishError
 from hypersonic.firmware.publish.repository import publish_files
@@ -124,7 +124,7 @@ def test_places_outside_the_grids_are_one_clients_error(client: triton.Inference
 
 def on_host(model: str, repository: Path, **asked: Any) -> Path | None:
     host_model = find_host_model(model, read_zoo_yaml(model))
-    return build_on_host(host_model, repository, Asked(**asked), lambda _: None) if host_model else None
+    return build_on_host(host_model, repository, KernelOptions(**asked), lambda _: None) if host_model else None
 
 
 def test_the_same_build_is_published_once_and_a_changed_file_anew(tmp_path: Path) -> None:
