@@ -82,7 +82,7 @@ def model_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def refusals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     directory = tmp_path_factory.mktemp("refusals")
-    done = python(HERE / "refusals.py", directory)
+    done = python(HERE / "frontend" / "refusals.py", directory)
     assert done.returncode == 0, done.stderr[-3000:]
     return dict(json.loads((directory / "messages.json").read_text()))
 
