@@ -32,7 +32,7 @@ from hypersonic.hls.rf.layers import RfNetwork, Tensor
 from hypersonic.hls.rf.stages.dense import Dense
 from hypersonic.hls.rf.write import write_rf_core
 from hypersonic.hls.row import Row
-from hypersonic.hls.rtl_sim import RtlCore
+from hypersonic.hls.rtl.simulate import RtlCore
 from hypersonic.hls.spec import TensorSpec
 
 #: of the dense layers: the multipliers, hence the reuse factor

@@ -32,7 +32,7 @@ from hypersonic.hls.frontend.repairs import repair
 from hypersonic.hls.frontend.traps import check_graph
 from hypersonic.hls.model_graph import strategy_of, tensor_types
 from hypersonic.hls.row import Row
-from hypersonic.hls.rtl_sim import RtlCore, compile_cores
+from hypersonic.hls.rtl.simulate import RtlCore, compile_cores
 from hypersonic.hls.spec import TensorSpec
 from hypersonic.hls.verilator import LOG, lint, warnings
 

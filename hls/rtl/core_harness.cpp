@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Drives Verilated cores in bulk: rows in, rows out, stalls on both sides by a seeded generator, and the promises of a stream
-// checked on every clock. The top (hls/rtl_sim.py writes it) holds one or more cores side by side; `select` names the one
+// checked on every clock. The top (hls/rtl/simulate.py writes it) holds one or more cores side by side; `select` names the one
 // whose streams are connected. Calls on one simulation come from one thread at a time.
 //
 //   x_raw --> pack --> s_axis_x --> [ core `select` ] --> m_axis_y --> unpack --> y_raw
@@ -31,7 +31,7 @@ struct Lane {
     uint32_t width, is_signed;
 };
 
-// What one run asks for; the same fields, in the same order, in hls/rtl_sim.py.
+// What one run asks for; the same fields, in the same order, in hls/rtl/simulate.py.
 struct Run {
     uint64_t rows;
     uint32_t select;
@@ -93,7 +93,7 @@ void unpack(const std::vector<uint32_t> &words, uint32_t n, const Lane *lanes, i
     }
 }
 
-// One weight stream: `beats` beats of 64 bytes, once after a reset or over and over; the same fields in hls/rtl_sim.py.
+// One weight stream: `beats` beats of 64 bytes, once after a reset or over and over; the same fields in hls/rtl/simulate.py.
 struct WeightStream {
     const uint8_t *data;
     uint64_t beats;

@@ -27,7 +27,7 @@ from hypersonic.hls.frontend.description import describe
 from hypersonic.hls.frontend.predict import trained_predict
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.row import Row
-from hypersonic.hls.rtl_sim import RtlCore
+from hypersonic.hls.rtl.simulate import RtlCore
 from hypersonic.hls.zoo.task import NoTaskError, Outputs, Sample, Task, task_of, tasks
 from hypersonic.progress import Step
 from hypersonic.reporting.line import Answers, CoreReport, ModelReport

@@ -23,7 +23,7 @@ from hypersonic.hls.errors import ConversionError, ProjectError, UnsupportedLaye
 from hypersonic.hls.frontend.description import DescriptionError, describe, find_model, read_description
 from hypersonic.hls.frontend.onnx import model as onnx_model
 from hypersonic.hls.project import HlsProject
-from hypersonic.hls.rtl_sim import RtlCore
+from hypersonic.hls.rtl.simulate import RtlCore
 from hypersonic.hls.spec import SpecMismatchError
 from hypersonic.hls.verilator import ToolError
 from tests.planted import plant, ran

@@ -14,7 +14,7 @@ import pytest
 from hypersonic.hls.core import Core
 from hypersonic.hls.csim.compiled import Csim, compile_csim
 from hypersonic.hls.project import HlsProject
-from hypersonic.hls.rtl_sim import RtlCore, Stalls
+from hypersonic.hls.rtl.simulate import RtlCore, Stalls
 from hypersonic.hls.spec import SpecMismatchError
 from hypersonic.hls.verilator import lint
 from tests.hls.several_models import gate_rows, network

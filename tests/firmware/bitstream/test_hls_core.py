@@ -19,7 +19,7 @@ from hypersonic.hls.core import Core
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.row import Row
-from hypersonic.hls.rtl_sim import RtlCore, Stalls
+from hypersonic.hls.rtl.simulate import RtlCore, Stalls
 from hypersonic.hls.spec import TensorSpec
 from tests.firmware.bitstream.conftest import U250, Vendor
 

@@ -16,7 +16,7 @@ from hypersonic.hls.da.write import write_core
 from hypersonic.hls.errors import ProjectError
 from hypersonic.hls.fixed import Constants, FixedPoint, Overflow, Rounding
 from hypersonic.hls.row import Row
-from hypersonic.hls.rtl_sim import RtlCore, Stalls, compile_cores
+from hypersonic.hls.rtl.simulate import RtlCore, Stalls, compile_cores
 from hypersonic.hls.spec import SpecMismatchError, TensorSpec
 from hypersonic.hls.verilator import LOG, ToolError, lint, warnings
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from hypersonic.hls.build import build_project
 from hypersonic.hls.csim.compiled import Csim, compile_csim
-from hypersonic.hls.rtl_sim import RtlCore, Stalls
+from hypersonic.hls.rtl.simulate import RtlCore, Stalls
 from hypersonic.hls.verilator import lint
 from hypersonic.hls.zoo.facile import events
 

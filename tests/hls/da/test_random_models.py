@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hypersonic.hls.core import Core
 from hypersonic.hls.csim.compiled import Csim, compile_csim
 from hypersonic.hls.project import HlsProject
-from hypersonic.hls.rtl_sim import RtlCore, Stalls
+from hypersonic.hls.rtl.simulate import RtlCore, Stalls
 
 COUNT = 6
 ROOT = Path(__file__).resolve().parents[3]

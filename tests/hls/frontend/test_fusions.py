@@ -15,7 +15,7 @@ import pytest
 from hypersonic.hls.core import Core
 from hypersonic.hls.csim.compiled import Csim, compile_csim
 from hypersonic.hls.project import HlsProject
-from hypersonic.hls.rtl_sim import RtlCore
+from hypersonic.hls.rtl.simulate import RtlCore
 
 ROOT = Path(__file__).resolve().parents[3]
 

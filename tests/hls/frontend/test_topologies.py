@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hypersonic.hls.core import Core
 from hypersonic.hls.csim.compiled import Csim, compile_csim
 from hypersonic.hls.project import HlsProject
-from hypersonic.hls.rtl_sim import RtlCore, Stalls, compile_cores
+from hypersonic.hls.rtl.simulate import RtlCore, Stalls, compile_cores
 from tests.hls.frontend.topologies import CONVERTED, REFUSED, Case
 
 HERE = Path(__file__).resolve().parent

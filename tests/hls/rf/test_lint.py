@@ -27,7 +27,7 @@ from hypersonic.hls.rf.stages.upsample import Upsample
 from hypersonic.hls.rf.stages.zero_pad import ZeroPad
 from hypersonic.hls.rf.write import write_rf_core
 from hypersonic.hls.row import Row
-from hypersonic.hls.rtl_sim import RtlCore, Stalls
+from hypersonic.hls.rtl.simulate import RtlCore, Stalls
 from hypersonic.hls.spec import TensorSpec
 from hypersonic.hls.verilator import lint
 from tests.hls.rf.golden import random_rows

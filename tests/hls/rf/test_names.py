@@ -21,7 +21,7 @@ from hypersonic.hls.rf.stages.map import Map, MapFunction
 from hypersonic.hls.rf.stages.merge import Merge, MergeOperation
 from hypersonic.hls.rf.write import write_rf_core
 from hypersonic.hls.row import Row
-from hypersonic.hls.rtl_sim import RtlCore, compile_cores
+from hypersonic.hls.rtl.simulate import RtlCore, compile_cores
 from hypersonic.hls.spec import TensorSpec
 from hypersonic.hls.verilator import lint
 from tests.hls.frontend.layer_names import NAMES

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hypersonic.hls.core import Core
 from hypersonic.hls.rf.layers import RfNetwork
-from hypersonic.hls.rtl_sim import RtlCore, Stalls, compile_cores
+from hypersonic.hls.rtl.simulate import RtlCore, Stalls, compile_cores
 from hypersonic.hls.verilator import lint
 from tests.hls.rf.golden import golden, random_rows
 from tests.hls.rf.reference import evaluate

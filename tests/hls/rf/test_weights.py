@@ -21,7 +21,7 @@ from hypersonic.hls.rf.timing import clocks
 from hypersonic.hls.rf.top.weights import weight_streams
 from hypersonic.hls.rf.write import write_rf_core
 from hypersonic.hls.row import Row
-from hypersonic.hls.rtl_sim import RtlCore, Stalls
+from hypersonic.hls.rtl.simulate import RtlCore, Stalls
 from hypersonic.hls.spec import SpecMismatchError, TensorSpec
 from hypersonic.hls.weight_stream import WEIGHT_BITS, WeightStream
 from tests.hls.rf.golden import random_rows

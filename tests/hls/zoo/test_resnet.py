@@ -22,7 +22,7 @@ from hypersonic.hls.core import Core
 from hypersonic.hls.csim.compiled import Csim, compile_csim
 from hypersonic.hls.frontend.description import ZOO, read_description
 from hypersonic.hls.project import HlsProject
-from hypersonic.hls.rtl_sim import RtlCore, compile_cores
+from hypersonic.hls.rtl.simulate import RtlCore, compile_cores
 from hypersonic.hls.zoo.resnet8 import images, network
 from hypersonic.hls.zoo.resnet8.task import TASK
 from tests.hls.zoo import resnet_blocks

@@ -17,7 +17,7 @@ from hypersonic.hls.core import Core
 from hypersonic.hls.csim.compiled import Csim, compile_csim
 from hypersonic.hls.frontend.description import ZOO, DescriptionError, read_description
 from hypersonic.hls.project import HlsProject
-from hypersonic.hls.rtl_sim import RtlCore, Stalls, compile_cores
+from hypersonic.hls.rtl.simulate import RtlCore, Stalls, compile_cores
 
 ROOT = Path(__file__).resolve().parents[3]
 NAMES = ("deepcalo", "deepcalo_film", "deepclean", "deepmet", "emtrk")
