@@ -12,7 +12,8 @@ from pathlib import Path
 
 from hypersonic.hls.cache import cached, is_cached
 from hypersonic.hls.child import PROGRESS, REFUSAL, keras_2_environment, python_argv
-from hypersonic.hls.core import CONVERTED, Core, CoreKind
+from hypersonic.hls.core import Core
+from hypersonic.hls.core_kind import CONVERTED, CoreKind
 from hypersonic.hls.errors import ConversionError, ProjectError
 from hypersonic.hls.frontend.description import (
     DescriptionError,

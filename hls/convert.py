@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from hypersonic.hls.child import PROGRESS, REFUSAL
-from hypersonic.hls.core import CONVERTED, CoreKind
+from hypersonic.hls.core_kind import CONVERTED, CoreKind
 from hypersonic.hls.cores import write_core_of
 from hypersonic.hls.csim.compiled import Csim, compile_csim
 from hypersonic.hls.csim.gate import compare, modules_beside

@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hypersonic.hls.core import Core, CoreKind
+from hypersonic.hls.core import Core
+from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.da.read import read_network
 from hypersonic.hls.da.write import write_core
 from hypersonic.hls.errors import UnsupportedLayerError

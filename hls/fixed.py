@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hypersonic.hls.errors import UnsupportedLayerError
-
 
 class Rounding(StrEnum):
     """What happens to the bits below the last one (AP_ prefix as in Vitis)."""
@@ -278,14 +276,3 @@ class Constants:
 
     raw: NDArray[np.int64]
     fraction: int
-
-
-def edge(precision: FixedPoint, what: str) -> FixedPoint:
-    """The type of an input or output; what: "the input 'x'". Raises UnsupportedLayerError when it is wider than a raw value."""
-    try:
-        return precision.checked()
-    except PrecisionError as error:
-        raise UnsupportedLayerError(
-            f"{what} is {precision}, {precision.width} bits, expected up to {MAX_WIDTH}, which a row carries; give it fewer: "
-            f"{what.split()[1]}.precision in the model's YAML, or Precision.result of its layer in hls4ml's configuration"
-        ) from error

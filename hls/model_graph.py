@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from hypersonic.hls.errors import UnsupportedLayerError
-from hypersonic.hls.fixed import Constants, FixedPoint, Overflow, PrecisionError, Rounding, edge
+from hypersonic.hls.fixed import MAX_WIDTH, Constants, FixedPoint, Overflow, PrecisionError, Rounding
 
 #: layers whose results are their input's numbers, in an order of their own
 _MOVES = ("Reshape", "Clone", "Repack", "Transpose")
@@ -145,3 +145,14 @@ def strategy_of(layer: Any) -> str:
 def number_of(layer: Any, name: str, default: int = 0) -> int:
     """An attribute, default where it is not there or nothing."""
     return int(layer.get_attr(name, default) or default)
+
+
+def edge(precision: FixedPoint, what: str) -> FixedPoint:
+    """The type of an input or output; what: "the input 'x'". Raises UnsupportedLayerError when it is wider than a raw value."""
+    try:
+        return precision.checked()
+    except PrecisionError as error:
+        raise UnsupportedLayerError(
+            f"{what} is {precision}, {precision.width} bits, expected up to {MAX_WIDTH}, which a row carries; give it fewer: "
+            f"{what.split()[1]}.precision in the model's YAML, or Precision.result of its layer in hls4ml's configuration"
+        ) from error

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hypersonic.hls.errors import ProjectError
+from hypersonic.hls.json_file import read_json
 from hypersonic.hls.row import Row
 
 _SCHEMA = 2
@@ -85,17 +86,3 @@ class HlsProject:
             )
         except KeyError as error:
             raise ProjectError(f"{path / 'project.json'}: the field {error} is missing; build the model again") from error
-
-
-def read_json(file: Path, schema: int) -> dict[str, Any]:
-    """A JSON object of that schema number from `file`. Raises ProjectError."""
-    try:
-        value = json.loads(file.read_text())
-    except FileNotFoundError as error:
-        raise ProjectError(f"{file} does not exist; it is written by hypersonic build") from error
-    except ValueError as error:
-        raise ProjectError(f"{file} is not JSON: {error}; build the model again") from error
-    if not isinstance(value, dict) or value.get("schema") != schema:
-        got = value.get("schema") if isinstance(value, dict) else type(value).__name__
-        raise ProjectError(f"{file}: schema is {got}, expected {schema}; build the model again")
-    return value

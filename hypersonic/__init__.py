@@ -26,7 +26,7 @@ _MODULES = {
     "Manifest": "hypersonic.firmware.publish.manifest",
     "Xclbin": "hypersonic.firmware.xclbin.container",
     "build": "hypersonic.building.model",
-    "build_csim": "hypersonic.building.model",
+    "build_csim": "hypersonic.building.csim",
     "describe_model": "hypersonic.client.load",
     "open_device": "hypersonic.host.opening",
     "send_events": "hypersonic.client.load",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The types of the lazy names in __init__.py: apart from it, because modules of these rooms import `hypersonic` themselves.
+from hypersonic.building.csim import build_csim as build_csim
 from hypersonic.building.model import build as build
-from hypersonic.building.model import build_csim as build_csim
 from hypersonic.client.load import describe_model as describe_model
 from hypersonic.client.load import send_events as send_events
 from hypersonic.firmware.publish.manifest import Manifest as Manifest

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hypersonic.hls.core import AXIS_RTL, Core, CoreKind, core_signals, module_header
+from hypersonic.hls.core import AXIS_RTL, Core, core_signals, module_header
+from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec

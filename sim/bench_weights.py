@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.core import AXIS_RTL, Core, CoreKind, core_signals, module_header
+from hypersonic.hls.core import AXIS_RTL, Core, core_signals, module_header
+from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec

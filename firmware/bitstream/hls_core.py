@@ -24,7 +24,8 @@ from hypersonic.firmware.bitstream.tools import Tools
 from hypersonic.firmware.kernel.write import rtl_sources
 from hypersonic.firmware.platform import Platform
 from hypersonic.hls.cache import content_hash
-from hypersonic.hls.core import AXIS_RTL, Core, CoreKind, core_signals, module_header
+from hypersonic.hls.core import AXIS_RTL, Core, core_signals, module_header
+from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.project import HlsProject
 
 #: what hls4ml's build_prj.tcl is to do, in its own words

@@ -35,7 +35,8 @@ from hypersonic.firmware.platform import Flow, Platform, find_platform
 from hypersonic.firmware.xclbin.connectivity import LIMITS_PERCENT, describe_places, place_units
 from hypersonic.hls.cache import cached
 from hypersonic.hls.core import RTL as CORE_RTL
-from hypersonic.hls.core import Core, CoreKind
+from hypersonic.hls.core import Core
+from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.errors import ProjectError
 from hypersonic.hls.resources import KINDS, LABELS, Amounts, amount_text
 from hypersonic.hls.verilator import ToolError

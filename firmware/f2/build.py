@@ -18,14 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hypersonic.firmware.bitstream.afi import Bucket, image_steps, is_bucket, read_image
-from hypersonic.firmware.bitstream.errors import MissingVendorError, StepError, TimingError
+from hypersonic.firmware.bitstream.afi import Bucket, image_steps, read_image
+from hypersonic.firmware.bitstream.errors import StepError, TimingError
 from hypersonic.firmware.bitstream.memories import check_memories
 from hypersonic.firmware.bitstream.steps import Product, Progress, Step, locked, pending, run_steps
 from hypersonic.firmware.bitstream.tools import BUILD_BYTES, check_space
 from hypersonic.firmware.f2.custom_logic import CL, wrapper_text, write_cl
 from hypersonic.firmware.f2.design import F2Design, assemble_f2_xclbin
-from hypersonic.firmware.f2.kit import SHELL_MODE, Kit
+from hypersonic.firmware.f2.kit import SHELL_MODE, Kit, require_bucket
 from hypersonic.firmware.platform import Platform
 from hypersonic.firmware.target import Target
 from hypersonic.hls.cache import content_hash
@@ -76,17 +76,6 @@ def build_f2(
     tools = {"vivado": kit.release, "aws-fpga": kit.version}
     report = {"kernel_mhz": platform.kernel_clock_mhz, "timing": {"setup_wns_ns": slack_ns}, "afi": image}
     return F2Build(assemble_f2_xclbin(design, Target.HW, platform, image["agfi"].encode(), tools), report, tools, build)
-
-
-def require_bucket(platform: Platform, bucket: Bucket | None) -> Bucket:
-    """Raises MissingVendorError when there is none, or its name is none."""
-    if bucket is None:
-        raise MissingVendorError(
-            f"platform {platform.name}: AWS makes the FPGA image from a design in an S3 bucket: name yours with --afi-bucket"
-        )
-    if not is_bucket(bucket):
-        raise MissingVendorError(f"platform {platform.name}: the bucket is {bucket.name!r}, expected the name of an S3 bucket")
-    return bucket
 
 
 def checkpoint_step(kit: Kit, build: Path, inputs: list[str]) -> Step:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.target import Target
-from hypersonic.hls.core import CoreKind
+from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hypersonic.hls.core import AXIS_RTL, Core, CoreKind, Logic
+from hypersonic.hls.core import AXIS_RTL, Core, Logic
+from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.da.emit import Lanes, core_module, network_module
 from hypersonic.hls.da.lower import adder_graph
 from hypersonic.hls.da.network import Network

@@ -41,7 +41,7 @@ from typing import Any
 
 import yaml
 
-from hypersonic.hls.core import CoreKind
+from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.fixed import FixedPoint, PrecisionError
 from hypersonic.hls.frontend.zoo_weights import make_model

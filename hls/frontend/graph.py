@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hypersonic.hls.core import CoreKind
+from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.errors import ConversionError, UnsupportedLayerError
 from hypersonic.hls.frontend.configuration import Sides, asked_result, configure
 from hypersonic.hls.frontend.description import ModelDescription

@@ -24,7 +24,8 @@ from hls4ml.model.optimizer import OptimizerPass
 from hls4ml.writer import VitisWriter
 from numpy.typing import NDArray
 
-from hypersonic.hls.core import Core, CoreKind
+from hypersonic.hls.core import Core
+from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.cores import write_core_of
 from hypersonic.hls.frontend.passes import register as register_fusions
 from hypersonic.hls.frontend.passes import register_possible_settings

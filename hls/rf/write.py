@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hypersonic.hls.core import Core, CoreKind, core_signals, module_header
+from hypersonic.hls.core import Core, core_signals, module_header
+from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.rf.layers import RfNetwork
 from hypersonic.hls.rf.modules import sources_of
 from hypersonic.hls.rf.plan import WHOLE_ROW_BITS, plan

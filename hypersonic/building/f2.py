@@ -8,33 +8,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hypersonic.firmware.bitstream.afi import Bucket
-from hypersonic.firmware.bitstream.errors import MissingVendorError
-from hypersonic.firmware.f2.build import F2Build, build_f2, require_bucket
+from hypersonic.firmware.f2.build import F2Build, build_f2
 from hypersonic.firmware.f2.design import assemble_f2_xclbin, write_f2
-from hypersonic.firmware.f2.kit import Kit, find_kit
+from hypersonic.firmware.f2.kit import Kit
 from hypersonic.firmware.kernel.write import Kernel
-from hypersonic.firmware.platform import Flow, Platform
+from hypersonic.firmware.platform import Platform
 from hypersonic.firmware.target import Target
-from hypersonic.hls.core import CoreKind
 from hypersonic.sim.f2 import build_f2_simulator
 
 Progress = Callable[[str], None]
-
-
-def is_f2(card: Platform) -> bool:
-    return card.flow is Flow.F2_HDK
-
-
-def find_f2_kit(card: Platform, core: str, kernel_mhz: int, bucket: str) -> tuple[Kit, Bucket]:
-    """What a card's build needs, asked for before anything is converted. Raises MissingVendorError."""
-    if not CoreKind(core).is_own_rtl:
-        raise MissingVendorError(f"platform {card.name} takes --core da or rf, not {core}: Vitis HLS has no target for it")
-    if kernel_mhz not in (0, card.kernel_clock_mhz):
-        raise MissingVendorError(
-            f"platform {card.name}: --kernel-mhz is {kernel_mhz}, but the shell's one clock is {card.kernel_clock_mhz} MHz"
-        )
-    kit = find_kit(card, image=True)
-    return kit, require_bucket(card, Bucket(bucket) if bucket else None)
 
 
 def emulate_f2(kernel: Kernel, card: Platform, compute_units: int, tools: dict[str, str], progress: Progress) -> bytes:

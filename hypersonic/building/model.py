@@ -15,11 +15,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from hypersonic.building.csim import set_datatypes
 from hypersonic.building.directory import check_directory, leave
-from hypersonic.building.f2 import emulate_f2, is_f2, place_f2
+from hypersonic.building.f2 import emulate_f2, place_f2
 from hypersonic.building.fit import NO_FIT, FitOptions, show_fit
 from hypersonic.building.host_models import KernelOptions, build_on_host, find_host_model
-from hypersonic.building.request import CARD_DEFAULTS, CSIM, HLS, CardOptions, Progress, Request, check_request
+from hypersonic.building.request import CARD_DEFAULTS, HLS, CardOptions, Progress, Request, check_request, is_f2
 from hypersonic.firmware.bitstream.afi import Bucket
 from hypersonic.firmware.bitstream.build import BitstreamOptions, build_bitstream
 from hypersonic.firmware.bitstream.hls_core import synthesise_hls_core
@@ -34,13 +35,10 @@ from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.publish.repository import check_name, displaced, find_published, publish
 from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import assemble_xclbin
-from hypersonic.hls.build import convert_model, is_converted
+from hypersonic.hls.build import convert_model
 from hypersonic.hls.core import Core
-from hypersonic.hls.csim.compiled import compile_csim
-from hypersonic.hls.errors import ConversionError
-from hypersonic.hls.frontend.description import describe, read_zoo_yaml
+from hypersonic.hls.frontend.description import read_zoo_yaml
 from hypersonic.hls.project import HlsProject
-from hypersonic.hls.row import Row
 from hypersonic.host.library import library_path
 from hypersonic.sim.simulator import build_simulator
 
@@ -219,37 +217,6 @@ def _publish(repository: Path, xclbin: bytes, manifest: Manifest, core: Core | N
     if note:
         sys.stderr.write(f"hypersonic: note: {note}\n")
     return place
-
-
-def build_csim(model: str, progress: Progress = lambda _: None) -> tuple[HlsProject, Path]:
-    """Convert a model and compile hls4ml's C++ of it, the golden reference, with which Csim(library, project) computes.
-
-    model: as for build(). The C++ is the same whatever core computes the model, so the conversion that sw_emu or hw_emu was
-    built from serves as well. Raises ConversionError, ConversionFailedError, ToolError.
-    """
-    description = describe(model)
-    try:
-        kind = CSIM if is_converted(description, CSIM) else description.core
-        project, _ = convert_model(description, core=kind, progress=progress)
-    except ConversionError:
-        project, _ = convert_model(description, core=CSIM, progress=progress)
-    return project, compile_csim(project)
-
-
-def set_datatypes(rows: tuple[Row, Row], datatypes: tuple[str, str]) -> tuple[Row, Row]:
-    """Inputs and outputs of the same network on other wires, "" = as they are: nothing of it is converted again.
-
-    Raises SpecMismatchError.
-    """
-    x, y = (_set_datatype(row, datatype) for row, datatype in zip(rows, datatypes, strict=True))
-    return x, y
-
-
-def _set_datatype(row: Row, datatype: str) -> Row:
-    return Row(tuple(
-        replace(tensor, datatype=datatype, wire=None) if datatype not in ("", tensor.datatype) else tensor
-        for tensor in row.tensors
-    ))  # fmt: skip
 
 
 def _bitstream_options(card: Platform, compute_units: int, options: CardOptions) -> BitstreamOptions:

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hypersonic.building.errors import BuildError
-from hypersonic.building.f2 import find_f2_kit, is_f2
 from hypersonic.building.fit import FitOptions
 from hypersonic.firmware.bitstream.afi import Bucket, check_bucket
+from hypersonic.firmware.bitstream.errors import MissingVendorError
 from hypersonic.firmware.bitstream.tools import BUILD_BYTES, Tools, find_tools
-from hypersonic.firmware.f2.kit import Kit
-from hypersonic.firmware.platform import Image, Platform, find_platform
+from hypersonic.firmware.f2.kit import Kit, find_kit, require_bucket
+from hypersonic.firmware.platform import Flow, Image, Platform, find_platform
 from hypersonic.firmware.publish.repository import check_repository
 from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.connectivity import check_units
-from hypersonic.hls.core import CORE_CHOICES, CoreKind
+from hypersonic.hls.core_kind import CORE_CHOICES, CoreKind
 from hypersonic.hls.frontend.description import ModelDescription, describe
 
 Progress = Callable[[str], None]
@@ -86,6 +86,23 @@ def check_request(
     kind = kind or description.core
     _check_fit(fit, wanted, kind)
     return Request(description, wanted, card, kind, compute_units, options, vendor, kit, progress)
+
+
+def is_f2(card: Platform) -> bool:
+    """Whether the AWS development kit builds for this card."""
+    return card.flow is Flow.F2_HDK
+
+
+def find_f2_kit(card: Platform, core: str, kernel_mhz: int, bucket: str) -> tuple[Kit, Bucket]:
+    """What a card's build needs, asked for before anything is converted. Raises MissingVendorError."""
+    if not CoreKind(core).is_own_rtl:
+        raise MissingVendorError(f"platform {card.name} takes --core da or rf, not {core}: Vitis HLS has no target for it")
+    if kernel_mhz not in (0, card.kernel_clock_mhz):
+        raise MissingVendorError(
+            f"platform {card.name}: --kernel-mhz is {kernel_mhz}, but the shell's one clock is {card.kernel_clock_mhz} MHz"
+        )
+    kit = find_kit(card, image=True)
+    return kit, require_bucket(card, Bucket(bucket) if bucket else None)
 
 
 def _check_fit(fit: FitOptions, target: Target, kind: str) -> None:

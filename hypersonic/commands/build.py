@@ -15,7 +15,7 @@ HELP = "turn a trained model into an xclbin, published in a model repository"
 
 def add_build_options(parser: argparse.ArgumentParser) -> None:
     """What `hypersonic run` takes as well."""
-    from hypersonic.hls.core import CORE_CHOICES
+    from hypersonic.hls.core_kind import CORE_CHOICES
 
     parser.add_argument(
         "model", metavar="MODEL", help="a zoo name (facile) or a .keras, .h5 or .onnx file with a YAML beside it"

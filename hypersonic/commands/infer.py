@@ -42,7 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Send the events; a table on standard output, the figures and a picture in args.output."""
-    from hypersonic.events.infer import OnCard, infer
+    from hypersonic.events.infer import infer
+    from hypersonic.events.outcome import OnCard
     from hypersonic.events.picture import show
     from hypersonic.progress import progress
 

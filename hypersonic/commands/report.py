@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Report; the table goes to standard output."""
-    from hypersonic.events.infer import OnCard
+    from hypersonic.events.outcome import OnCard
     from hypersonic.progress import progress
     from hypersonic.reporting.engines import report_models
 

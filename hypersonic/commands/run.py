@@ -18,7 +18,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Build args.model, serve it on free ports of this host, send events, show what came back. Returns the exit code."""
-    from hypersonic.events.infer import OnCard, infer
+    from hypersonic.events.infer import infer
+    from hypersonic.events.outcome import OnCard
     from hypersonic.events.picture import show
     from hypersonic.progress import progress
     from hypersonic.server_process import start_server

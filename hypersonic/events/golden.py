@@ -76,7 +76,7 @@ class Golden:
 
 def load_golden(model: str, served: Model) -> Golden:
     """What `served` has to answer. Raises SpecMismatchError when its tensors are others, and what a build raises."""
-    from hypersonic.building.model import build_csim, set_datatypes
+    from hypersonic.building.csim import build_csim, set_datatypes
 
     project, library = build_csim(model)
     datatypes = [{tensor.datatype for tensor in side} for side in (served.inputs, served.outputs)]

@@ -13,7 +13,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from hypersonic.events.infer import SERVED, Outcome
+from hypersonic.events.outcome import SERVED, Outcome
 from hypersonic.hls.zoo.facile.report import Resolution
 
 mpl.use("Agg")

@@ -16,12 +16,13 @@ from time import process_time
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.events.infer import ON_U250, OnCard
+from hypersonic.events.outcome import ON_U250, OnCard
 from hypersonic.firmware.estimate.rates import CardRate, card_rate, least_clocks
 from hypersonic.firmware.platform import Platform, find_platform
 from hypersonic.hls.build import convert_model
 from hypersonic.hls.cache import cached
-from hypersonic.hls.core import Core, CoreKind
+from hypersonic.hls.core import Core
+from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.csim.compiled import Csim, compile_csim
 from hypersonic.hls.frontend.description import describe
 from hypersonic.hls.frontend.predict import trained_predict

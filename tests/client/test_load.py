@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hypersonic.building.model import build, build_csim, set_datatypes
+from hypersonic.building.csim import build_csim, set_datatypes
+from hypersonic.building.model import build
 from hypersonic.client.load import InferError, Model, Tensor, describe_model, send_events
 from hypersonic.events.golden import Golden, WrongAnswerError, check_against_csim
 from hypersonic.events.infer import read_kernel_cycles

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from hypersonic.building.model import build, build_csim
+from hypersonic.building.csim import build_csim
+from hypersonic.building.model import build
 from hypersonic.hls.frontend.description import ZOO
 
 YAML = (ZOO / "facile" / "facile.yaml").read_bytes()

@@ -14,7 +14,8 @@ import tritonclient.grpc as triton
 import yaml
 from numpy.typing import NDArray
 
-from hypersonic.building.model import build, build_csim
+from hypersonic.building.csim import build_csim
+from hypersonic.building.model import build
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.hls.csim.compiled import Csim
 from hypersonic.server_process import start_server

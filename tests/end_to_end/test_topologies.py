@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 import tritonclient.grpc as triton
 
-from hypersonic.building.model import build, build_csim
+from hypersonic.building.csim import build_csim
+from hypersonic.building.model import build
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.hls.csim.compiled import Csim
 from hypersonic.server_process import start_server

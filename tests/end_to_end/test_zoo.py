@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from hypersonic.client.load import LoadResult
-from hypersonic.events.infer import Merit, Outcome, merit
+from hypersonic.events.infer import merit
+from hypersonic.events.outcome import Merit, Outcome
 from hypersonic.events.picture import show
 from hypersonic.hls.zoo.resnet50.task import TASK as RESNET50
 from hypersonic.hls.zoo.task import task_of

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from hypersonic.hls.core import CONVERTED, CORE_CHOICES, Core, CoreKind, Signal
+from hypersonic.hls.core import Core, Signal
+from hypersonic.hls.core_kind import CONVERTED, CORE_CHOICES, CoreKind
 from hypersonic.hls.da.network import Activation, Network, Source
 from hypersonic.hls.da.write import write_core
 from hypersonic.hls.errors import ProjectError

@@ -15,9 +15,10 @@ import pytest
 from numpy.typing import NDArray
 
 import hypersonic.building.model
+from hypersonic.building.csim import build_csim
 from hypersonic.building.errors import BuildError
 from hypersonic.building.fit import FitOptions
-from hypersonic.building.model import build, build_csim
+from hypersonic.building.model import build
 from hypersonic.firmware.bitstream.errors import MissingVendorError
 from hypersonic.firmware.errors import LinkError, PlatformError, PublishError, ResourceError
 from hypersonic.firmware.estimate.kernel import BuildReport

@@ -17,7 +17,8 @@ from hypersonic.firmware.estimate.yosys import Placed, SynthesisError, ports, ru
 from hypersonic.firmware.platform import find_platform
 from hypersonic.hls.cache import cached
 from hypersonic.hls.core import AXIS_RTL, RF_RTL
-from hypersonic.hls.fixed import Constants, FixedPoint, edge
+from hypersonic.hls.fixed import Constants, FixedPoint
+from hypersonic.hls.model_graph import edge
 from hypersonic.hls.resources import Amounts
 from hypersonic.hls.rf.layers import RfNetwork, Tensor
 from hypersonic.hls.rf.stages.dense import Dense

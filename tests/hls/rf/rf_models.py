@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from hypersonic.hls.errors import UnsupportedLayerError
-from hypersonic.hls.fixed import edge
 from hypersonic.hls.frontend.graph import snap_weights
 from hypersonic.hls.frontend.keras.model import conversion_options, use_keras_2
 from hypersonic.hls.frontend.repairs import repair
+from hypersonic.hls.model_graph import edge
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.rf.layers import Tensor
 from hypersonic.hls.rf.read import read_rf_network
