@@ -26,7 +26,8 @@ from hypersonic.commands.bench import add_kernel_options
 from hypersonic.firmware.errors import FirmwareError
 from hypersonic.firmware.estimate.rates import BEAT_BYTES, CardRate, card_rate
 from hypersonic.firmware.kernel import registers
-from hypersonic.firmware.kernel.write import Kernel, write_kernel
+from hypersonic.firmware.kernel.files import Kernel
+from hypersonic.firmware.kernel.write import write_kernel
 from hypersonic.firmware.platform import Platform, find_platform
 from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.row import Row

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from pathlib import Path
 
 from hypersonic.firmware.estimate.rates import NETWORK_GBPS
 
@@ -15,6 +16,23 @@ def add_network_option(parser: argparse.ArgumentParser) -> None:
         "--network-gbps", type=parse_gbps, default=NETWORK_GBPS, metavar="GBPS",
         help="the server's network in 10**9 bits a second, for the predicted rate (default: %(default)g)",
     )  # fmt: skip
+
+
+def add_event_options(parser: argparse.ArgumentParser) -> None:
+    """What `hypersonic run` takes as well."""
+    parser.add_argument("--events", type=int, default=50, metavar="N", help="how many generated events are sent")
+    parser.add_argument(
+        "--event-rows",
+        type=int,
+        default=0,
+        metavar="N",
+        help="rows (patches, jets) of an event, sent as one request; 0: the model's own",
+    )
+    parser.add_argument("--clients", type=int, default=4, metavar="N", help="how many send at the same time")
+    parser.add_argument("--seed", type=int, default=1, help="of the event generator")
+    parser.add_argument(
+        "--output", type=Path, default=Path("result"), metavar="DIR", help="where the picture and the figures go"
+    )
 
 
 def parse_gbps(text: str) -> float:

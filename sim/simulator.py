@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from hypersonic.firmware.kernel import registers
-from hypersonic.firmware.kernel.write import Kernel
+from hypersonic.firmware.kernel.files import Kernel
 from hypersonic.firmware.target import Target
 from hypersonic.hls import verilator
 from hypersonic.hls.cache import cached, content_hash

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.firmware.kernel.write import Kernel, write_kernel
+from hypersonic.firmware.kernel.files import Kernel
+from hypersonic.firmware.kernel.write import write_kernel
 from hypersonic.hls.rf.layers import WeightsIn
 from hypersonic.hls.row import Row
 from hypersonic.sim.bench_core import bench_core_wire

@@ -67,6 +67,17 @@ def is_bucket(bucket: Bucket) -> bool:
     return bool(_BUCKET.fullmatch(bucket.name) and _PREFIX.fullmatch(bucket.designs) and _PREFIX.fullmatch(bucket.logs))
 
 
+def require_bucket(platform: Platform, bucket: Bucket | None) -> Bucket:
+    """Raises MissingVendorError when there is none, or its name is none."""
+    if bucket is None:
+        raise MissingVendorError(
+            f"platform {platform.name}: AWS makes the FPGA image from a design in an S3 bucket: name yours with --afi-bucket"
+        )
+    if not is_bucket(bucket):
+        raise MissingVendorError(f"platform {platform.name}: the bucket is {bucket.name!r}, expected the name of an S3 bucket")
+    return bucket
+
+
 def check_bucket(platform: Platform, bucket: Bucket | None) -> Bucket:
     """Raises MissingVendorError when there is none, saying what has become of the platform."""
     what = f"platform {platform.name} is retired: {platform.retired}"

@@ -30,8 +30,8 @@ from hypersonic.firmware.bitstream.reports import (
 from hypersonic.firmware.bitstream.steps import Progress, locked, pending, run_step, write_whole
 from hypersonic.firmware.bitstream.tools import BUILD_BYTES, Tools, check_space
 from hypersonic.firmware.errors import LinkError
+from hypersonic.firmware.kernel.files import Kernel
 from hypersonic.firmware.kernel.vitis_xml import Instance, KernelDescription, describe_kernel
-from hypersonic.firmware.kernel.write import Kernel
 from hypersonic.firmware.platform import Image, Platform
 from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.connectivity import place_units, vpp_config

@@ -21,7 +21,7 @@ from hypersonic.firmware.bitstream.errors import MissingVendorError, StepError
 from hypersonic.firmware.bitstream.reports import read_text
 from hypersonic.firmware.bitstream.steps import Product, Progress, Step, locked, run_steps, write_whole
 from hypersonic.firmware.bitstream.tools import Tools
-from hypersonic.firmware.kernel.write import rtl_sources
+from hypersonic.firmware.kernel.files import rtl_sources
 from hypersonic.firmware.platform import Platform
 from hypersonic.hls.cache import content_hash
 from hypersonic.hls.core import AXIS_RTL, Core, core_signals, module_header

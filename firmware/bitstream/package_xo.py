@@ -16,9 +16,9 @@ from hypersonic.firmware.bitstream.memories import check_memories
 from hypersonic.firmware.bitstream.steps import Product, Step, write_whole
 from hypersonic.firmware.bitstream.tools import Tools
 from hypersonic.firmware.kernel import registers
+from hypersonic.firmware.kernel.files import PORTS, Kernel
 from hypersonic.firmware.kernel.registers import Register
 from hypersonic.firmware.kernel.vitis_xml import Argument, KernelDescription, describe_kernel, kernel_xml
-from hypersonic.firmware.kernel.write import PORTS, Kernel
 from hypersonic.firmware.platform import Platform
 
 HERE = Path(__file__).resolve().parent

@@ -18,14 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hypersonic.firmware.bitstream.afi import Bucket, image_steps, read_image
+from hypersonic.firmware.bitstream.afi import Bucket, image_steps, read_image, require_bucket
 from hypersonic.firmware.bitstream.errors import StepError, TimingError
 from hypersonic.firmware.bitstream.memories import check_memories
 from hypersonic.firmware.bitstream.steps import Product, Progress, Step, locked, pending, run_steps
 from hypersonic.firmware.bitstream.tools import BUILD_BYTES, check_space
 from hypersonic.firmware.f2.custom_logic import CL, wrapper_text, write_cl
 from hypersonic.firmware.f2.design import F2Design, assemble_f2_xclbin
-from hypersonic.firmware.f2.kit import SHELL_MODE, Kit, require_bucket
+from hypersonic.firmware.f2.kit import SHELL_MODE, Kit
 from hypersonic.firmware.platform import Platform
 from hypersonic.firmware.target import Target
 from hypersonic.hls.cache import content_hash

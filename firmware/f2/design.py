@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hypersonic.firmware.f2.registers import MAX_UNITS
-from hypersonic.firmware.kernel.write import PORTS as KERNEL_PORTS
-from hypersonic.firmware.kernel.write import Kernel, KernelError, rtl_sources
+from hypersonic.firmware.kernel.files import PORTS as KERNEL_PORTS
+from hypersonic.firmware.kernel.files import Kernel, KernelError, rtl_sources
 from hypersonic.firmware.platform import Platform
 from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import assemble_xclbin

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from hypersonic.firmware.bitstream.afi import Bucket, is_bucket
 from hypersonic.firmware.bitstream.errors import MissingVendorError
 from hypersonic.firmware.bitstream.tools import find_program, release_of
 from hypersonic.firmware.platform import Platform
@@ -90,14 +89,3 @@ def _program(name: str, platform: Platform, environment: Mapping[str, str]) -> P
     if program is None:
         raise MissingVendorError(f"platform {platform.name} needs {name}, which is not on PATH")
     return Path(program)
-
-
-def require_bucket(platform: Platform, bucket: Bucket | None) -> Bucket:
-    """Raises MissingVendorError when there is none, or its name is none."""
-    if bucket is None:
-        raise MissingVendorError(
-            f"platform {platform.name}: AWS makes the FPGA image from a design in an S3 bucket: name yours with --afi-bucket"
-        )
-    if not is_bucket(bucket):
-        raise MissingVendorError(f"platform {platform.name}: the bucket is {bucket.name!r}, expected the name of an S3 bucket")
-    return bucket

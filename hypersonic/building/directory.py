@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from hypersonic.building.errors import BuildError
-from hypersonic.firmware.kernel.write import Kernel
+from hypersonic.firmware.kernel.files import Kernel
 from hypersonic.hls.project import HlsProject
 
 

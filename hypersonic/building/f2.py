@@ -11,7 +11,7 @@ from hypersonic.firmware.bitstream.afi import Bucket
 from hypersonic.firmware.f2.build import F2Build, build_f2
 from hypersonic.firmware.f2.design import assemble_f2_xclbin, write_f2
 from hypersonic.firmware.f2.kit import Kit
-from hypersonic.firmware.kernel.write import Kernel
+from hypersonic.firmware.kernel.files import Kernel
 from hypersonic.firmware.platform import Platform
 from hypersonic.firmware.target import Target
 from hypersonic.sim.f2 import build_f2_simulator

@@ -19,9 +19,7 @@ from hypersonic.firmware.xclbin.connectivity import LIMITS_PERCENT, controllers,
 from hypersonic.hls.resources import KINDS, Amounts
 from hypersonic.hls.rf.fit.design import Card, Fit
 from hypersonic.hls.rf.fit.exchange import card_to_json, fit_from_json
-from hypersonic.hls.rf.fit.search import fit
 from hypersonic.hls.rf.fit.text import fit_lines
-from hypersonic.hls.rf.layers import RfNetwork
 
 #: of a die, at most; the planning limits below it stay
 FILL_PERCENT = 80
@@ -95,19 +93,3 @@ def _room(die: Amounts, taken: Amounts, fill_percent: int) -> Amounts:
         free = getattr(die, name) * percent // 100 - getattr(taken, name)
         room[name] = max(0, int(free * _COUNTED_BY_RULES.get(name, 1)))
     return Amounts(**room)
-
-
-def fit_card(
-    network: RfNetwork, platform: str, x_bytes: int = 0, y_bytes: int = 0, fill_percent: int = FILL_PERCENT,
-    picture: Path | None = None,
-) -> tuple[Fit, list[str]]:  # fmt: skip
-    """The fit and its tables. picture: a PNG that is written.
-
-    Raises FitError for a network too large for the card, PlatformError for a card that is not known.
-    """
-    best = fit(network, card_of(find_platform(platform, retired_too=True), x_bytes, y_bytes, fill_percent))
-    if picture:
-        from hypersonic.building.fit_picture import draw_fit
-
-        draw_fit(best, picture)
-    return best, [*fit_lines(best), *rate_lines(best, NETWORK_GBPS)]

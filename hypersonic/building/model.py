@@ -28,7 +28,8 @@ from hypersonic.firmware.bitstream.tools import Tools
 from hypersonic.firmware.errors import ResourceError
 from hypersonic.firmware.estimate.kernel import estimate, report_build
 from hypersonic.firmware.f2.kit import Kit
-from hypersonic.firmware.kernel.write import Kernel, keep_kernel
+from hypersonic.firmware.kernel.files import Kernel
+from hypersonic.firmware.kernel.write import keep_kernel
 from hypersonic.firmware.platform import Image, Platform
 from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.manifest import Manifest

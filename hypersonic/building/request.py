@@ -9,10 +9,10 @@ from pathlib import Path
 
 from hypersonic.building.errors import BuildError
 from hypersonic.building.fit import FitOptions
-from hypersonic.firmware.bitstream.afi import Bucket, check_bucket
+from hypersonic.firmware.bitstream.afi import Bucket, check_bucket, require_bucket
 from hypersonic.firmware.bitstream.errors import MissingVendorError
 from hypersonic.firmware.bitstream.tools import BUILD_BYTES, Tools, find_tools
-from hypersonic.firmware.f2.kit import Kit, find_kit, require_bucket
+from hypersonic.firmware.f2.kit import Kit, find_kit
 from hypersonic.firmware.platform import Flow, Image, Platform, find_platform
 from hypersonic.firmware.publish.repository import check_repository
 from hypersonic.firmware.target import Target

@@ -4,28 +4,10 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from hypersonic.arguments import add_network_option
+from hypersonic.arguments import add_event_options, add_network_option
 
 HELP = "send events through a running server: rate, latency, physics figures, a picture"
-
-
-def add_event_options(parser: argparse.ArgumentParser) -> None:
-    """What `hypersonic run` takes as well."""
-    parser.add_argument("--events", type=int, default=50, metavar="N", help="how many generated events are sent")
-    parser.add_argument(
-        "--event-rows",
-        type=int,
-        default=0,
-        metavar="N",
-        help="rows (patches, jets) of an event, sent as one request; 0: the model's own",
-    )
-    parser.add_argument("--clients", type=int, default=4, metavar="N", help="how many send at the same time")
-    parser.add_argument("--seed", type=int, default=1, help="of the event generator")
-    parser.add_argument(
-        "--output", type=Path, default=Path("result"), metavar="DIR", help="where the picture and the figures go"
-    )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import argparse
 
+from hypersonic.arguments import add_event_options
 from hypersonic.commands.build import add_build_options, build_as_asked
-from hypersonic.commands.infer import add_event_options
 
 HELP = "the main job: build a model, serve it, send events, check every answer, show the figures"
 

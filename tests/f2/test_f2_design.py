@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hypersonic.firmware.f2 import registers as f2
 from hypersonic.firmware.f2.design import TOP, write_f2
 from hypersonic.firmware.kernel import registers
-from hypersonic.firmware.kernel.write import KernelError, rtl_sources
+from hypersonic.firmware.kernel.files import KernelError, rtl_sources
 from hypersonic.hls import verilator
 from hypersonic.sim.direct import MemoryTiming, Simulation, SimulationError
 from hypersonic.sim.f2 import build_f2_simulator

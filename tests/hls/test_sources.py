@@ -15,6 +15,7 @@ import yaml
 
 from hypersonic.firmware import platform
 from hypersonic.firmware.formal import prove
+from hypersonic.firmware.kernel import files
 from hypersonic.firmware.kernel import write as kernel
 from hypersonic.hls import build
 from hypersonic.hls.cache import content_hash
@@ -104,7 +105,7 @@ FOLDERS: dict[str, tuple[object, str, Callable[[], object]]] = {
     "networks": (zoo_weights, "_ROOM", lambda: zoo_weights.sources_of("hypersonic.hls.zoo.jets.sample:gate_rows")),
     "platforms": (platform, "DIRECTORY", platform._names.__wrapped__),
     "proofs": (prove, "FORMAL", prove.proofs),
-    "kernel modules": (kernel, "RTL", lambda: kernel.rtl_sources("kernel_shell")),
+    "kernel modules": (files, "RTL", lambda: files.rtl_sources("kernel_shell")),
     "kernel names": (kernel, "AXIS_RTL", lambda: kernel._check_name(SimpleNamespace(name="m", top="t"))),
     "stages": (modules, "RF_RTL", lambda: modules.rtl_sources("rf_mac")),
 }

@@ -13,7 +13,8 @@ import pytest
 from numpy.typing import NDArray
 
 from hypersonic.firmware.f2.design import assemble_f2_xclbin, write_f2
-from hypersonic.firmware.kernel.write import Kernel, write_kernel
+from hypersonic.firmware.kernel.files import Kernel
+from hypersonic.firmware.kernel.write import write_kernel
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.manifest import Manifest

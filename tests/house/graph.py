@@ -15,6 +15,10 @@ PACKAGE = "hypersonic"
 Graph = dict[str, set[str]]
 
 
+#: a module that imports every module of a package by its name
+BY_NAME = {f"{PACKAGE}.cli": f"{PACKAGE}.commands", f"{PACKAGE}.hls.rf.registry": f"{PACKAGE}.hls.rf.stages"}
+
+
 def read_sources(root: Path) -> dict[str, Path]:
     """Every module of ours by its dotted name, and its file."""
     package = [(file, file.relative_to(root)) for file in sorted((root / PACKAGE).rglob("*.py"))]  # follows no symlink
@@ -31,6 +35,8 @@ def read_imports(files: dict[str, Path]) -> Graph:
         package = name if file.name == "__init__.py" else name.rpartition(".")[0]
         modules = (_module_of(imported, files) for imported in _imported_names(tree, package))
         graph[name] = {module for module in modules if module and module != name}
+    for name, named in BY_NAME.items():
+        graph.get(name, set()).update(module for module in files if module.startswith(f"{named}."))
     return graph
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import cocotb
 
-from hypersonic.firmware.kernel.write import rtl_sources
+from hypersonic.firmware.kernel.files import rtl_sources
 from hypersonic.sim.bus import Bench, Source
 from hypersonic.sim.cocotb_run import run_bench
 

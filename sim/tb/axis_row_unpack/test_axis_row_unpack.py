@@ -10,7 +10,7 @@ from typing import Any
 import cocotb
 import pytest
 
-from hypersonic.firmware.kernel.write import rtl_sources
+from hypersonic.firmware.kernel.files import rtl_sources
 from hypersonic.sim.bus import Bench, Item, Sink, Source
 from hypersonic.sim.cocotb_run import run_bench
 

@@ -12,7 +12,7 @@ import cocotb
 import pytest
 
 from hypersonic.firmware.kernel.converters import beats_literal
-from hypersonic.firmware.kernel.write import rtl_sources
+from hypersonic.firmware.kernel.files import rtl_sources
 from hypersonic.sim.bus import Bench, Item, Sink, Source
 from hypersonic.sim.cocotb_run import run_bench
 

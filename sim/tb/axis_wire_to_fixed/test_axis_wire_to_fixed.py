@@ -10,7 +10,7 @@ from typing import Any
 import cocotb
 import numpy as np
 
-from hypersonic.firmware.kernel.write import rtl_sources
+from hypersonic.firmware.kernel.files import rtl_sources
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
 from hypersonic.hls.spec import TensorSpec
 from hypersonic.sim.bus import Bench, Item, Sink, Source

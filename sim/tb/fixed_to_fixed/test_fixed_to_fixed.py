@@ -14,7 +14,7 @@ import cocotb
 import numpy as np
 from cocotb.triggers import Timer
 
-from hypersonic.firmware.kernel.write import rtl_sources
+from hypersonic.firmware.kernel.files import rtl_sources
 from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, FixedPoint, Overflow, Rounding
 from hypersonic.sim.cocotb_run import run_bench
 

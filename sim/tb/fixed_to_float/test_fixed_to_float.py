@@ -15,7 +15,7 @@ import pytest
 from cocotb.triggers import Timer
 from numpy.typing import NDArray
 
-from hypersonic.firmware.kernel.write import rtl_sources
+from hypersonic.firmware.kernel.files import rtl_sources
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.spec import TensorSpec
 from hypersonic.sim.cocotb_run import run_bench

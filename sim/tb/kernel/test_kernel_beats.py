@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hypersonic.firmware.kernel import registers
-from hypersonic.firmware.kernel.write import Kernel
+from hypersonic.firmware.kernel.files import Kernel
 from hypersonic.sim.direct import MemoryTiming, Simulation
 from hypersonic.sim.simulator import build_hardware_simulator
 from tests.rf_kernels import SEVERAL, WHOLE_IN, Model

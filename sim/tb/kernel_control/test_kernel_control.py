@@ -11,7 +11,7 @@ import cocotb
 import pytest
 
 from hypersonic.firmware.kernel import registers
-from hypersonic.firmware.kernel.write import rtl_sources
+from hypersonic.firmware.kernel.files import rtl_sources
 from hypersonic.sim.bus import Bench, Item, Sink, Source
 from hypersonic.sim.cocotb_run import run_bench
 from hypersonic.sim.control_bus import ControlMaster

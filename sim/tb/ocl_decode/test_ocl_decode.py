@@ -11,7 +11,7 @@ import cocotb
 
 from hypersonic.firmware.f2 import registers as f2
 from hypersonic.firmware.kernel import registers
-from hypersonic.firmware.kernel.write import rtl_sources
+from hypersonic.firmware.kernel.files import rtl_sources
 from hypersonic.sim.bus import Bench
 from hypersonic.sim.cocotb_run import run_bench
 from hypersonic.sim.control_bus import ControlMaster

@@ -13,7 +13,7 @@ import pytest
 from cocotb.triggers import Timer
 
 from hypersonic.firmware.kernel.converters import beats_literal
-from hypersonic.firmware.kernel.write import rtl_sources
+from hypersonic.firmware.kernel.files import rtl_sources
 from hypersonic.sim.cocotb_run import run_bench
 
 

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from hypersonic.firmware.bitstream.tools import Tools, find_tools
-from hypersonic.firmware.kernel.write import Kernel, write_kernel
+from hypersonic.firmware.kernel.files import Kernel
+from hypersonic.firmware.kernel.write import write_kernel
 from hypersonic.firmware.platform import Platform, find_platform
 from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import assemble_xclbin

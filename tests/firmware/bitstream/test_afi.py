@@ -16,7 +16,7 @@ from hypersonic.firmware.bitstream.afi import Bucket, awsxclbin, check_bucket, d
 from hypersonic.firmware.bitstream.build import BitstreamOptions, build_bitstream
 from hypersonic.firmware.bitstream.errors import MissingVendorError, StepError
 from hypersonic.firmware.bitstream.tools import find_tools
-from hypersonic.firmware.kernel.write import Kernel
+from hypersonic.firmware.kernel.files import Kernel
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin import sections as tables

@@ -15,8 +15,8 @@ from hypersonic.firmware.bitstream.errors import MissingVendorError, StepError, 
 from hypersonic.firmware.bitstream.reports import ReportError, Timing
 from hypersonic.firmware.bitstream.tools import Tools
 from hypersonic.firmware.errors import LinkError, ResourceError
+from hypersonic.firmware.kernel.files import Kernel
 from hypersonic.firmware.kernel.vitis_xml import parse_kernels
-from hypersonic.firmware.kernel.write import Kernel
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.manifest import Manifest, check

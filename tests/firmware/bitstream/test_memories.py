@@ -15,7 +15,7 @@ from hypersonic.firmware.bitstream.package_xo import package_steps
 from hypersonic.firmware.bitstream.steps import run_steps
 from hypersonic.firmware.bitstream.tools import Tools
 from hypersonic.firmware.f2.custom_logic import synthesis_tcl
-from hypersonic.firmware.kernel.write import Kernel
+from hypersonic.firmware.kernel.files import Kernel
 from tests.firmware.bitstream.conftest import U250, Vendor
 
 

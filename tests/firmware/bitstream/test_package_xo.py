@@ -17,8 +17,8 @@ from hypersonic.firmware.bitstream.package_xo import HERE, kernel_tcl, package_s
 from hypersonic.firmware.bitstream.steps import run_steps
 from hypersonic.firmware.bitstream.tools import Tools
 from hypersonic.firmware.kernel import registers
+from hypersonic.firmware.kernel.files import PORTS, Kernel
 from hypersonic.firmware.kernel.vitis_xml import describe_kernel, parse_kernels
-from hypersonic.firmware.kernel.write import PORTS, Kernel
 from tests.firmware.bitstream.conftest import U250, Vendor
 
 

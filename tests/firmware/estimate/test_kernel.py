@@ -25,7 +25,8 @@ from hypersonic.firmware.estimate.kernel import (
 from hypersonic.firmware.estimate.logic_path import Cell, LogicPath, longest_paths, parse_blif, plain_name
 from hypersonic.firmware.estimate.module_tree import Module, module_of
 from hypersonic.firmware.estimate.yosys import SynthesisError, ports, synthesise, tool_version
-from hypersonic.firmware.kernel.write import Kernel, write_kernel
+from hypersonic.firmware.kernel.files import Kernel
+from hypersonic.firmware.kernel.write import write_kernel
 from hypersonic.firmware.platform import find_platform
 from hypersonic.hls.build import build_project
 from hypersonic.hls.core import Core, Logic

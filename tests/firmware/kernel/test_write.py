@@ -11,9 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hypersonic.firmware.kernel import write as kernel_module
+from hypersonic.firmware.kernel import files
 from hypersonic.firmware.kernel.converters import Part, converter_parameters, parts
-from hypersonic.firmware.kernel.write import PORTS, Kernel, KernelError, keep_kernel, rtl_sources, write_kernel
+from hypersonic.firmware.kernel.files import PORTS, Kernel, KernelError, rtl_sources
+from hypersonic.firmware.kernel.write import keep_kernel, write_kernel
 from hypersonic.hls import verilator
 from hypersonic.hls.core import Core, Port
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
@@ -22,7 +23,7 @@ from hypersonic.hls.spec import DATATYPES, TensorSpec
 from hypersonic.sim.bench_core import bench_rows, write_bench_core
 from hypersonic.sim.bench_rf import rf_bench_rows, write_rf_bench
 
-MODULES = sorted(file.stem for file in kernel_module.RTL.glob("*.sv"))
+MODULES = sorted(file.stem for file in files.RTL.glob("*.sv"))
 
 
 @pytest.fixture
@@ -185,12 +186,12 @@ def test_an_unknown_module_is_named_with_those_there_are() -> None:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_each_module_follows_the_rules_of_the_house(module: str) -> None:
-    text = (kernel_module.RTL / f"{module}.sv").read_text()
+    text = (files.RTL / f"{module}.sv").read_text()
     assert text.startswith("// SPDX-License-Identifier: Apache-2.0\n")
     assert re.findall(r"^module (\w+)", text, re.MULTILINE) == [module]
     assert "`default_nettype none" in text
     assert not re.search(r"lint_off|lint_on|\binitial\b|always @|'x|\.\*", text)
-    assert (kernel_module.RTL / f"{module}.f").is_file()
+    assert (files.RTL / f"{module}.f").is_file()
 
 
 BAD_PARAMETERS = [

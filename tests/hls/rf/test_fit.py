@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hypersonic.building.fit import FillError, card_of, fit_card
+from hypersonic.building.fit import FillError, card_of, rate_lines
+from hypersonic.building.fit_picture import draw_fit
+from hypersonic.firmware.estimate.rates import NETWORK_GBPS
 from hypersonic.firmware.platform import PLATFORMS
 from hypersonic.hls.resources import KINDS, Amounts
 from hypersonic.hls.rf.fit.design import BUSY, Card, Fit
@@ -189,7 +191,9 @@ def test_every_card_has_room_for_units(name: str) -> None:
 
 
 def test_the_tables_and_the_picture_of_a_card(tmp_path: Path) -> None:
-    result, lines = fit_card(facile_v2(), "u250", 47 * 4, 4, picture=tmp_path / "fit.png")
+    result = fit(facile_v2(), card_of(PLATFORMS["u250"], 47 * 4, 4))
+    lines = [*fit_lines(result), *rate_lines(result, NETWORK_GBPS)]
+    draw_fit(result, tmp_path / "fit.png")
     assert lines[0].startswith("facile_v2 on u250: 3 compute units, each a row every 16 clocks ")
     assert "limited by host to card; " in lines[1]
     assert any(line.startswith("* ") for line in lines)

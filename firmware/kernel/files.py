@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A kernel as its files: the RTL modules of our own, and what a complete kernel consists of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from hypersonic.firmware.errors import FirmwareError
+from hypersonic.hls.core import Core
+from hypersonic.hls.sources import source_files
+
+#: the kernel's own modules; beside each module lies <module>.f, the files it needs in compile order
+RTL = Path(__file__).resolve().parents[1] / "rtl"
+
+#: (direction, name, bits) of every port of a kernel, in order; direction as seen from the kernel
+PORTS: tuple[tuple[str, str, int], ...] = (
+    ("input", "ap_clk", 1), ("input", "ap_rst_n", 1), ("output", "interrupt", 1),
+    ("input", "s_axi_control_awaddr", 12), ("input", "s_axi_control_awvalid", 1), ("output", "s_axi_control_awready", 1),
+    ("input", "s_axi_control_wdata", 32), ("input", "s_axi_control_wstrb", 4), ("input", "s_axi_control_wvalid", 1),
+    ("output", "s_axi_control_wready", 1), ("output", "s_axi_control_bresp", 2), ("output", "s_axi_control_bvalid", 1),
+    ("input", "s_axi_control_bready", 1), ("input", "s_axi_control_araddr", 12), ("input", "s_axi_control_arvalid", 1),
+    ("output", "s_axi_control_arready", 1), ("output", "s_axi_control_rdata", 32), ("output", "s_axi_control_rresp", 2),
+    ("output", "s_axi_control_rvalid", 1), ("input", "s_axi_control_rready", 1),
+    ("output", "m_axi_gmem0_araddr", 64), ("output", "m_axi_gmem0_arid", -1), ("output", "m_axi_gmem0_arlen", 8),
+    ("output", "m_axi_gmem0_arsize", 3), ("output", "m_axi_gmem0_arburst", 2), ("output", "m_axi_gmem0_arcache", 4),
+    ("output", "m_axi_gmem0_arprot", 3), ("output", "m_axi_gmem0_arvalid", 1), ("input", "m_axi_gmem0_arready", 1),
+    ("input", "m_axi_gmem0_rdata", 512), ("input", "m_axi_gmem0_rid", -1), ("input", "m_axi_gmem0_rresp", 2),
+    ("input", "m_axi_gmem0_rlast", 1), ("input", "m_axi_gmem0_rvalid", 1), ("output", "m_axi_gmem0_rready", 1),
+    ("output", "m_axi_gmem1_awaddr", 64), ("output", "m_axi_gmem1_awid", -1), ("output", "m_axi_gmem1_awlen", 8),
+    ("output", "m_axi_gmem1_awsize", 3), ("output", "m_axi_gmem1_awburst", 2), ("output", "m_axi_gmem1_awcache", 4),
+    ("output", "m_axi_gmem1_awprot", 3), ("output", "m_axi_gmem1_awvalid", 1), ("input", "m_axi_gmem1_awready", 1),
+    ("output", "m_axi_gmem1_wdata", 512), ("output", "m_axi_gmem1_wstrb", 64), ("output", "m_axi_gmem1_wlast", 1),
+    ("output", "m_axi_gmem1_wvalid", 1), ("input", "m_axi_gmem1_wready", 1), ("input", "m_axi_gmem1_bid", -1),
+    ("input", "m_axi_gmem1_bresp", 2), ("input", "m_axi_gmem1_bvalid", 1), ("output", "m_axi_gmem1_bready", 1),
+)  # fmt: skip
+
+
+class KernelError(FirmwareError):
+    """A core that the shell cannot carry: which number, what it is, what it may be."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A complete kernel: plain Verilog ports on top, AXI4 on both sides, the core inside.
+
+    top: the top module's name, the kernel's name. sources: every file, in compile order; no include path is needed.
+    lint_waivers: Verilator configuration files that name the accepted warnings. The core's memory files belong to it.
+    """
+
+    name: str
+    top: str
+    sources: tuple[Path, ...]
+    lint_waivers: tuple[Path, ...]
+    core: Core
+
+    @property
+    def top_file(self) -> Path:
+        """The one file that is written for this kernel."""
+        return self.sources[-1]
+
+
+def rtl_sources(module: str) -> tuple[Path, ...]:
+    """The files of one of the kernel's own modules, from <module>.f. Raises KernelError for a module that is not there."""
+    listing = RTL / f"{module}.f"
+    if not listing.is_file():
+        known = ", ".join(sorted(file.stem for file in source_files(RTL, "*.f")))
+        raise KernelError(f"module {module!r} is not part of the kernel, expected one of {known}")
+    return tuple((RTL / line).resolve() for line in listing.read_text().split())
