@@ -15,7 +15,7 @@ from math import ceil, gcd, lcm
 from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.rf.fifos import with_fifos
 from hypersonic.hls.rf.layers import Layer, Products, RfNetwork, Tensor
-from hypersonic.hls.rf.parts.needs import divisors
+from hypersonic.hls.rf.needs import divisors
 from hypersonic.hls.rf.registry import check_stage, layer_type, sharing
 from hypersonic.hls.rf.stage import Pipeline, Stage, Stream
 from hypersonic.hls.rf.stages.fifo import fifo_stage

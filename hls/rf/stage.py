@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.fixed import Precision
+from hypersonic.hls.rf.needs import each
 from hypersonic.hls.weight_stream import WEIGHT_BITS
 
 Value = int | str
@@ -145,6 +146,11 @@ class Timing:
         steps = np.arange(len(ready), dtype=np.int64) * self.gap
         spaced: NDArray[np.int64] = np.maximum.accumulate(ready - steps) + steps
         return spaced
+
+
+def one_to_one(beats: int, latency: int, streams: int = 1) -> Timing:
+    """A beat in (of each stream), a beat out."""
+    return Timing((each(beats),) * streams, latency, 1, beats)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.rf.layers import Tensor, Window
-from hypersonic.hls.rf.parts.needs import KEPT, Beats, shared
+from hypersonic.hls.rf.needs import KEPT, Beats, shared
 
 #: rows the interval is measured over
 _ROWS = 6

@@ -15,10 +15,10 @@ from hypersonic.hls.fixed import Constants, Precision, Rounding
 from hypersonic.hls.resources import NOTHING, Amounts
 from hypersonic.hls.rf.cost import cast_cost, dsps, flow_cost, memory_cost, roms_cost
 from hypersonic.hls.rf.layers import Products, Tensor, WeightsIn, Window
+from hypersonic.hls.rf.needs import divisors, vectors
 from hypersonic.hls.rf.parts.attributes import constants, precision, refuse, streamed, window
 from hypersonic.hls.rf.parts.casts import signed_width
 from hypersonic.hls.rf.parts.limits import Numbers, accumulator, product, shift
-from hypersonic.hls.rf.parts.needs import divisors, vectors
 from hypersonic.hls.rf.parts.products import (
     accumulator_bias,
     arithmetic,

@@ -10,10 +10,10 @@ from hypersonic.hls.fixed import Constants
 from hypersonic.hls.resources import Amounts
 from hypersonic.hls.rf.cost import cast_cost, dsps, flow_cost, roms_cost
 from hypersonic.hls.rf.layers import Products, Tensor, Window
+from hypersonic.hls.rf.needs import divisors, groups
 from hypersonic.hls.rf.parts.attributes import constants, precision, refuse, window
 from hypersonic.hls.rf.parts.casts import signed_width
 from hypersonic.hls.rf.parts.limits import Numbers, accumulator, product, shift
-from hypersonic.hls.rf.parts.needs import divisors, groups
 from hypersonic.hls.rf.parts.products import (
     accumulator_bias,
     arithmetic,

@@ -10,10 +10,10 @@ from hypersonic.hls.fixed import Constants
 from hypersonic.hls.resources import Amounts
 from hypersonic.hls.rf.cost import flow_cost, roms_cost
 from hypersonic.hls.rf.layers import OneInput, Tensor
+from hypersonic.hls.rf.needs import parts
 from hypersonic.hls.rf.parts.attributes import constants, refuse
 from hypersonic.hls.rf.parts.casts import cast_all, raw_array
 from hypersonic.hls.rf.parts.limits import NO_LIMIT, Numbers
-from hypersonic.hls.rf.parts.needs import parts
 from hypersonic.hls.rf.stage import Memory, Stage, Stream, Timing, Value
 from hypersonic.hls.rf.stage_type import LayerType, Planner, StageType
 

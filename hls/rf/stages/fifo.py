@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from hypersonic.hls.resources import Amounts
 from hypersonic.hls.rf.cost import fifo_cost
 from hypersonic.hls.rf.parts.limits import NO_LIMIT, Numbers
-from hypersonic.hls.rf.parts.needs import one_to_one
-from hypersonic.hls.rf.stage import Stage, Stream, Value
+from hypersonic.hls.rf.stage import Stage, Stream, Value, one_to_one
 from hypersonic.hls.rf.stage_type import StageType
 
 

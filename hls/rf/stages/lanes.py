@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from hypersonic.hls.resources import Amounts
 from hypersonic.hls.rf.cost import skid_cost
+from hypersonic.hls.rf.needs import groups, parts
 from hypersonic.hls.rf.parts.limits import NO_LIMIT, Numbers
-from hypersonic.hls.rf.parts.needs import groups, parts
 from hypersonic.hls.rf.stage import Stage, Stream, Timing, Value
 from hypersonic.hls.rf.stage_type import StageType
 

@@ -17,8 +17,7 @@ from hypersonic.hls.rf.layers import OneInput, Tensor
 from hypersonic.hls.rf.parts.attributes import NONE, constants, number, parameter
 from hypersonic.hls.rf.parts.casts import at_fraction, result_parameters, signed_width
 from hypersonic.hls.rf.parts.limits import MAX_BOUND_WIDTH, MAX_CAST_WIDTH, Numbers, Width, shift
-from hypersonic.hls.rf.parts.needs import one_to_one
-from hypersonic.hls.rf.stage import Memory, Stage, Stream, Value
+from hypersonic.hls.rf.stage import Memory, Stage, Stream, Value, one_to_one
 from hypersonic.hls.rf.stage_type import LayerType, Planner, StageType
 
 

@@ -13,8 +13,7 @@ from hypersonic.hls.rf.layers import Tensor, TwoInputs
 from hypersonic.hls.rf.parts.attributes import refuse, shape_text
 from hypersonic.hls.rf.parts.casts import result_parameters
 from hypersonic.hls.rf.parts.limits import MAX_CAST_WIDTH, Numbers, Width, shift
-from hypersonic.hls.rf.parts.needs import one_to_one
-from hypersonic.hls.rf.stage import Stage, Stream, Value
+from hypersonic.hls.rf.stage import Stage, Stream, Value, one_to_one
 from hypersonic.hls.rf.stage_type import LayerType, Planner, StageType
 
 #: clocks from the edge that takes a beat to the one at which its result can be taken

@@ -11,10 +11,10 @@ from hypersonic.hls.fixed import Overflow, Precision
 from hypersonic.hls.resources import NOTHING, Amounts
 from hypersonic.hls.rf.cost import cast_cost, dsps, flow_cost
 from hypersonic.hls.rf.layers import Layer, OneInput, Tensor, Window
+from hypersonic.hls.rf.needs import groups
 from hypersonic.hls.rf.parts.attributes import SHIFT_INVARIANT, precision, refuse, streamed, window
 from hypersonic.hls.rf.parts.casts import result_parameters
 from hypersonic.hls.rf.parts.limits import Numbers, accumulator, quotient, shift
-from hypersonic.hls.rf.parts.needs import groups
 from hypersonic.hls.rf.parts.windows import window_shape
 from hypersonic.hls.rf.stage import Stage, Stream, Timing, Value
 from hypersonic.hls.rf.stage_type import LayerType, Planner, StageType

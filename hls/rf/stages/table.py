@@ -13,9 +13,8 @@ from hypersonic.hls.rf.layers import OneInput, Tensor
 from hypersonic.hls.rf.parts.attributes import fixed, number, parameter, precision, refuse, streamed
 from hypersonic.hls.rf.parts.casts import cast_all, raw_array, result_parameters
 from hypersonic.hls.rf.parts.limits import MAX_CAST_WIDTH, Numbers, Width, shift
-from hypersonic.hls.rf.parts.needs import one_to_one
 from hypersonic.hls.rf.parts.tables import CURVES, SELU_LAMBDA, SELU_SCALE, curve_values
-from hypersonic.hls.rf.stage import Memory, Stage, Stream, Value
+from hypersonic.hls.rf.stage import Memory, Stage, Stream, Value, one_to_one
 from hypersonic.hls.rf.stage_type import LayerType, Planner, StageType
 
 #: clocks from the edge that takes a beat to the one at which its result can be taken

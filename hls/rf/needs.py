@@ -9,8 +9,6 @@ from math import isqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.rf.stage import Timing
-
 Beats = NDArray[np.int64]
 
 #: arrays kept; one of a large image has a few megabytes
@@ -45,11 +43,6 @@ def groups(beats: int, count: int) -> Beats:
 def vectors(count: int, beats: int, results: int) -> Beats:
     """`results` output beats wait for all `beats` input beats of their vector."""
     return shared(np.repeat(groups(count, beats), results))
-
-
-def one_to_one(beats: int, latency: int, streams: int = 1) -> Timing:
-    """A beat in (of each stream), a beat out."""
-    return Timing((each(beats),) * streams, latency, 1, beats)
 
 
 @cache
