@@ -18,7 +18,7 @@ from hypersonic.hls.project import HlsProject
 from tests.hls.frontend.repaired_model import NAME, VOCABULARY
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
+ROOT = HERE.parents[2]
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from hypersonic.hls.rtl.simulate import RtlCore, Stalls, compile_cores
 from tests.hls.frontend.topologies import CONVERTED, REFUSED, Case
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
+ROOT = HERE.parents[2]
 ROWS = 40
 
 #: of the worst output of rows of unit width; weights and sums have ten fraction bits and more

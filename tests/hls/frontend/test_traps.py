@@ -25,7 +25,7 @@ from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
+ROOT = HERE.parents[2]
 
 Said = dict[str, list[str]]
 
