@@ -32,7 +32,7 @@ Answers = tuple[HlsProject, NDArray[np.int64], NDArray[np.int64]]
 def hls4ml_answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Answers]:
     """Project, raw rows, and the raw integers of hls4ml's own library."""
     directory = tmp_path_factory.mktemp("csim")
-    environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1]), "TF_USE_LEGACY_KERAS": "1"}
+    environment = {**os.environ, "PYTHONPATH": str(HERE.parents[2]), "TF_USE_LEGACY_KERAS": "1"}
     argv = [sys.executable, str(HERE / "csim_models.py"), str(directory)]
     done = subprocess.run(argv, cwd=directory, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
