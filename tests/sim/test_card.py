@@ -42,7 +42,7 @@ def test_the_number_of_cards_comes_from_the_environment(xrt: Xrt, monkeypatch: p
 
 
 @pytest.mark.parametrize(
-    ("function", "arguments", "said"),
+    ("function", "arguments", "message"),
     [
         ("xrtDeviceClose", (), "No such device handle"),
         ("xrtDeviceLoadXclbinFile", (b"x",), "No such device handle"),

@@ -24,7 +24,7 @@ NEVER_COMPLETES, WRITES_TOO_FAR, MEETS = 0xDEAD0001, 0xDEAD0002, 0xDEAD0003
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("stub:{nope}", "No compute units matching 'stub:{nope}'"),
         ("stub:{stub_1", "No compute units matching 'stub:{stub_1'"),
