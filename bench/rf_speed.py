@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from hypersonic.hls.build import build_project
 from hypersonic.hls.core import Core
 from hypersonic.hls.csim.compiled import Csim, compile_csim
-from hypersonic.hls.fixed import Constants, FixedPoint, Precision
+from hypersonic.hls.fixed import Constants, FixedPoint
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.rf.layers import RfNetwork, Tensor
 from hypersonic.hls.rf.stages.dense import Dense
@@ -34,6 +34,9 @@ from hypersonic.hls.rf.write import write_rf_core
 from hypersonic.hls.row import Row
 from hypersonic.hls.rtl.simulate import RtlCore
 from hypersonic.hls.spec import TensorSpec
+
+#: a type by its width and the bits right of its point
+fixed_point = FixedPoint.with_fraction
 
 #: of the dense layers: the multipliers, hence the reuse factor
 _MULTIPLIERS = 512
@@ -113,7 +116,7 @@ def _dense(size: int, rounds: int) -> None:
 def dense_core(size: int, directory: Path) -> Core:
     """One square dense layer with random weights."""
     rng, fixed = np.random.default_rng(size), FixedPoint(_BITS, 4)
-    narrow, wide = Precision(_BITS, _BITS - 4, signed=True), Precision(2 * _BITS + size.bit_length(), 8, signed=True)
+    narrow, wide = fixed_point(_BITS, _BITS - 4, signed=True), fixed_point(2 * _BITS + size.bit_length(), 8, signed=True)
     x, y = Tensor("x", (size,), narrow), Tensor("y", (size,), narrow)
     weight = Constants(rng.integers(-128, 128, (size, size)), 4)
     reuse = size * size // _MULTIPLIERS

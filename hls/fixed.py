@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -145,19 +144,6 @@ class FixedPoint:
         """The greatest raw value."""
         return (1 << (self.width - self.signed)) - 1
 
-    # low, high, fixed: as hls/rf still calls them
-    @property
-    def low(self) -> int:
-        return self.min_raw
-
-    @property
-    def high(self) -> int:
-        return self.max_raw
-
-    @property
-    def fixed(self) -> FixedPoint:
-        return self.checked()
-
     @property
     def least_raw(self) -> int:
         """The least raw value that a number can become: SAT_SYM never gives min_raw."""
@@ -240,17 +226,6 @@ _ROUND: dict[Rounding, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
     Rounding.RND_INF: lambda x: _to_nearest(x, x > 0),
     Rounding.RND_MIN_INF: lambda x: _to_nearest(x, False),
 }
-
-
-if TYPE_CHECKING:
-    Precision = FixedPoint
-else:
-
-    class Precision:
-        """What hls/rf and its benches still call FixedPoint.with_fraction."""
-
-        def __new__(cls, *bits: Any, **modes: Any) -> FixedPoint:
-            return FixedPoint.with_fraction(*bits, **modes)
 
 
 def shift_right(value: int, bits: int, rounding: Rounding) -> int:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import prod
 
-from hypersonic.hls.fixed import Constants, Precision
+from hypersonic.hls.fixed import Constants, FixedPoint
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Tensor:
 
     name: str
     shape: tuple[int, ...]
-    precision: Precision
+    precision: FixedPoint
 
     @property
     def size(self) -> int:
@@ -125,7 +125,7 @@ class Products(OneInput):
 
     weight: Constants
     bias: Constants
-    accum: Precision
+    accum: FixedPoint
     reuse_factor: int
     requested: int
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.fixed import Precision
+from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.rf.needs import each
 from hypersonic.hls.weight_stream import WEIGHT_BITS
 
@@ -23,7 +23,7 @@ class Stream:
     """A tensor on its way: beats of `lanes` elements, `beats` of them a row."""
 
     name: str
-    precision: Precision
+    precision: FixedPoint
     lanes: int
     beats: int
 

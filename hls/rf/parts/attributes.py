@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hypersonic.hls.errors import INSTEAD, UnsupportedLayerError
-from hypersonic.hls.fixed import MAX_WIDTH, Constants, FixedPoint, Precision, PrecisionError, Rounding
+from hypersonic.hls.fixed import MAX_WIDTH, Constants, FixedPoint, PrecisionError, Rounding
 from hypersonic.hls.model_graph import precision_of, written_constants
 from hypersonic.hls.rf.layers import Tensor, Window
 
@@ -28,15 +28,15 @@ def tensor(variable: Any, name: str, layer: Any) -> Tensor:
     return Tensor(name, shape, precision_of(variable.type.precision, f"layer {layer.name!r}: result"))
 
 
-def precision(layer: Any, attribute: str) -> Precision:
+def precision(layer: Any, attribute: str) -> FixedPoint:
     """The type in an attribute, for example accum_t."""
     return precision_of(layer.get_attr(attribute).precision, f"layer {layer.name!r}: {attribute}")
 
 
-def fixed(layer: Any, kind: Precision, what: str) -> FixedPoint:
+def fixed(layer: Any, kind: FixedPoint, what: str) -> FixedPoint:
     """A type whose numbers are computed here as raw int64. Raises UnsupportedLayerError where it is too wide for that."""
     try:
-        return kind.fixed
+        return kind.checked()
     except PrecisionError as error:
         raise UnsupportedLayerError(f"layer {layer.name!r}: {what}: {error}; give it fewer bits in the model's YAML") from error
 
@@ -46,7 +46,7 @@ def constants(layer: Any, name: str) -> Constants:
     variable = layer.weights[name]
     kind = precision_of(variable.type.precision, f"layer {layer.name!r}: {name}")
     scaled = np.ldexp(np.asarray(variable.data, dtype=np.float64).reshape(-1), kind.fraction)
-    on_grid = (scaled == np.rint(scaled)).all() and (scaled >= kind.low).all() and (scaled <= kind.high).all()
+    on_grid = (scaled == np.rint(scaled)).all() and (scaled >= kind.min_raw).all() and (scaled <= kind.max_raw).all()
     plain = kind.width <= MAX_WIDTH and type(variable.type).__name__ not in ("CompressedType", "ExponentType")
     if plain and on_grid and not str(variable.type.precision).startswith("int<2"):
         return Constants(scaled.astype(np.int64), kind.fraction)

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.fixed import MAX_WIDTH, OVERFLOW_CODES, ROUNDING_CODES, Constants, Precision, Rounding
+from hypersonic.hls.fixed import MAX_WIDTH, OVERFLOW_CODES, ROUNDING_CODES, Constants, FixedPoint, Rounding
 from hypersonic.hls.rf.stage import Value
 
 
-def result_parameters(fraction: int, y: Precision) -> dict[str, Value]:
+def result_parameters(fraction: int, y: FixedPoint) -> dict[str, Value]:
     """The cast at a stage's end, from a number of that fraction to y."""
     return {
         "RESULT_SHIFT": fraction - y.fraction,
@@ -24,7 +24,7 @@ def result_parameters(fraction: int, y: Precision) -> dict[str, Value]:
     }
 
 
-def accumulator_parameters(product_fraction: int, accum: Precision) -> dict[str, Value]:
+def accumulator_parameters(product_fraction: int, accum: FixedPoint) -> dict[str, Value]:
     """How a product of that fraction enters the accumulator."""
     return {
         "PRODUCT_SHIFT": product_fraction - accum.fraction,
@@ -52,6 +52,6 @@ def raw_array(numbers: Sequence[Any], width: int) -> NDArray[Any]:
     return np.array(numbers, dtype=object if width > MAX_WIDTH else np.int64)
 
 
-def cast_all(values: Constants, to: Precision) -> list[int]:
+def cast_all(values: Constants, to: FixedPoint) -> list[int]:
     """The numbers' raw values in another type."""
     return [to.cast(int(value), values.fraction) for value in values.raw]

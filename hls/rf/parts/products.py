@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.fixed import MAX_WIDTH, Constants, Overflow, Precision, Rounding
+from hypersonic.hls.fixed import MAX_WIDTH, Constants, FixedPoint, Overflow, Rounding
 from hypersonic.hls.resources import Amounts
 from hypersonic.hls.rf.layers import Window
 from hypersonic.hls.rf.parts.attributes import refuse, streamed
@@ -52,19 +52,19 @@ def check_one_row(layer: Any, seen: Window) -> None:
         )
 
 
-def sum_range(x: Precision, weight: NDArray[np.int64], bias: NDArray[np.int64]) -> tuple[int, int]:
+def sum_range(x: FixedPoint, weight: NDArray[np.int64], bias: NDArray[np.int64]) -> tuple[int, int]:
     """The least and the greatest that any partial sum of bias[j] + x @ weight can be, over all j, exact integers.
 
     weight: (n_in, n_out); bias: (n_out,), of the product's fraction.
     """
     exact = weight.astype(object)
-    a, b = exact * x.low, exact * x.high
+    a, b = exact * x.min_raw, exact * x.max_raw
     least = np.minimum(np.minimum(a, b), 0).sum(axis=0) + np.minimum(bias, 0)
     most = np.maximum(np.maximum(a, b), 0).sum(axis=0) + np.maximum(bias, 0)
     return int(min(least)), int(max(most))
 
 
-def check_accumulator(layer: Any, x: Precision, weight: Constants, bias: Constants, accum: Precision) -> None:
+def check_accumulator(layer: Any, x: FixedPoint, weight: Constants, bias: Constants, accum: FixedPoint) -> None:
     """Raises UnsupportedLayerError where the order of the sum, or a rounding no multiplier does, would show in the bits.
 
     weight.raw: (n_in, n_out), bias.raw: (n_out,).
@@ -82,8 +82,8 @@ def check_accumulator(layer: Any, x: Precision, weight: Constants, bias: Constan
     shifted = np.array([int(b) for b in cast_all(bias, accum)], dtype=object) << (fraction - accum.fraction)
     low, high = sum_range(x, weight.raw.astype(object) << (fraction - x.fraction - weight.fraction), shifted)
     grace = len(weight.raw) << max(cut, 0)  # each product may be rounded by one unit
-    floor = accum.low + (accum.overflow is Overflow.SAT_SYM)
-    if low - grace < floor << (fraction - accum.fraction) or high + grace > accum.high << (fraction - accum.fraction):
+    floor = accum.min_raw + (accum.overflow is Overflow.SAT_SYM)
+    if low - grace < floor << (fraction - accum.fraction) or high + grace > accum.max_raw << (fraction - accum.fraction):
         raise refuse(
             layer,
             f"accum is {accum} and its sums can leave that range, where saturation depends on the order: give it "
@@ -91,17 +91,17 @@ def check_accumulator(layer: Any, x: Precision, weight: Constants, bias: Constan
         )
 
 
-def accumulator_bias(bias: Constants, accum: Precision) -> Constants:
+def accumulator_bias(bias: Constants, accum: FixedPoint) -> Constants:
     """The bias as the accumulator starts with it."""
     return Constants(np.array(cast_all(bias, accum), dtype=object), accum.fraction)
 
 
-def arithmetic(x: Precision, weight: Constants, accum: Precision, y: Precision) -> dict[str, Value]:
+def arithmetic(x: FixedPoint, weight: Constants, accum: FixedPoint, y: FixedPoint) -> dict[str, Value]:
     """Of the accumulator, and of the cast to y."""
     return {**accumulator_parameters(x.fraction + weight.fraction, accum), **result_parameters(accum.fraction, y)}
 
 
-def bias_memory(file: str, raw: NDArray[Any], accum: Precision) -> Memory:
+def bias_memory(file: str, raw: NDArray[Any], accum: FixedPoint) -> Memory:
     """Of the numbers that the accumulators start with."""
     return Memory(file, raw if accum.width > MAX_WIDTH else raw.astype(np.int64), (accum.width,))
 

@@ -14,7 +14,7 @@ from functools import cache
 
 import numpy as np
 
-from hypersonic.hls.fixed import Constants, Precision
+from hypersonic.hls.fixed import Constants, FixedPoint
 
 SELU_LAMBDA = 1.0507009873554804934193349852946
 
@@ -83,7 +83,7 @@ CURVES = {
 SELU_SCALE = Constants(np.array([34429], dtype=np.int64), 15)
 
 
-def curve_values(name: str, size: int, kind: Precision) -> Constants:
+def curve_values(name: str, size: int, kind: FixedPoint) -> Constants:
     """The table's raw numbers (size,) in its own type; entry i is at x = (i - size / 2) * span / size, or -8 * i / size."""
     curve = CURVES[name]
     steps = np.arange(size, dtype=np.float64)
@@ -94,26 +94,26 @@ def curve_values(name: str, size: int, kind: Precision) -> Constants:
     return _in(kind, [curve.function(float(point)) for point in points])
 
 
-def _in(kind: Precision, numbers: list[float]) -> Constants:
+def _in(kind: FixedPoint, numbers: list[float]) -> Constants:
     """Floats (the C++'s functions return float) -> the type's raw numbers."""
-    return Constants(kind.fixed.from_float(np.array(numbers).astype(np.float32)), kind.fraction)
+    return Constants(kind.checked().from_float(np.array(numbers).astype(np.float32)), kind.fraction)
 
 
-def _addressed(kind: Precision, size: int) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
+def _addressed(kind: FixedPoint, size: int) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
     """The number that stands for each index: the type's top bits are the index, the rest zeros."""
     raw = np.arange(size, dtype=np.int64) << (kind.width - (size.bit_length() - 1))
     if kind.signed:
-        raw = np.where(raw > kind.high, raw - (1 << kind.width), raw)
+        raw = np.where(raw > kind.max_raw, raw - (1 << kind.width), raw)
     return np.ldexp(raw.astype(np.float64), -kind.fraction).astype(np.float32)
 
 
-def exp_values(address: Precision, size: int, kind: Precision, *, negative: bool) -> Constants:
+def exp_values(address: FixedPoint, size: int, kind: FixedPoint, *, negative: bool) -> Constants:
     """init_exp_table: e**x, or e**-x, where x has the index as its top bits. (size,) raw in the table's type."""
     sign = -1.0 if negative else 1.0
     return _in(kind, [_expf(sign * float(x)) for x in _addressed(address, size)])
 
 
-def inverse_values(address: Precision, size: int, kind: Precision) -> Constants:
+def inverse_values(address: FixedPoint, size: int, kind: FixedPoint) -> Constants:
     """init_invert_table: 1 / x; index 0 divides by zero, whose infinity saturates (see FixedPoint.from_float)."""
     with np.errstate(divide="ignore"):
         return _in(kind, list(np.float32(1) / _addressed(address, size)))

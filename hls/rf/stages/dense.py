@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.fixed import Constants, Precision, Rounding
+from hypersonic.hls.fixed import Constants, FixedPoint, Rounding
 from hypersonic.hls.resources import NOTHING, Amounts
 from hypersonic.hls.rf.cost import cast_cost, dsps, flow_cost, memory_cost, roms_cost
 from hypersonic.hls.rf.layers import Products, Tensor, WeightsIn, Window
@@ -212,7 +212,7 @@ def mac_stage(name: str, dense: Dense, x: Stream, y: Stream, weights: Words, bia
     )  # fmt: skip
 
 
-def tree_registers(p: int, x_width: Value, w_width: int, shift: Value, accum: Precision) -> int:
+def tree_registers(p: int, x_width: Value, w_width: int, shift: Value, accum: FixedPoint) -> int:
     """Registers of rf_mac's adder tree: one every two levels where sums are narrow, else one a level."""
     product, levels = int(x_width) + w_width, (p - 1).bit_length()
     right, left = min(max(int(shift), 0), product), max(-int(shift), 0)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hypersonic.hls.fixed import Precision
+from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.resources import NOTHING, Amounts
 from hypersonic.hls.rf.cost import memory_cost
 from hypersonic.hls.rf.layers import Layer, OneInput, Tensor
@@ -34,7 +34,7 @@ class GlobalPool(OneInput):
     """Each channel becomes one number over all pixels: Pool with the whole image as its window."""
 
     operation: PoolOperation
-    accum: Precision
+    accum: FixedPoint
 
 
 def _read(layer: Any, x: Tensor, y: Tensor) -> tuple[Layer, ...]:

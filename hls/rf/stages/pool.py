@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from hypersonic.hls.fixed import Overflow, Precision
+from hypersonic.hls.fixed import FixedPoint, Overflow
 from hypersonic.hls.resources import NOTHING, Amounts
 from hypersonic.hls.rf.cost import cast_cost, dsps, flow_cost
 from hypersonic.hls.rf.layers import Layer, OneInput, Tensor, Window
@@ -43,7 +43,7 @@ class Pool(OneInput):
 
     operation: PoolOperation
     window: Window
-    accum: Precision
+    accum: FixedPoint
     count_pad: bool = False
 
 
@@ -66,7 +66,7 @@ def pool_operation(layer: Any) -> PoolOperation:
 
 
 def cast_before(
-    layer: Any, x: Tensor, operation: PoolOperation, accum: Precision, count: int, *, streamed: bool
+    layer: Any, x: Tensor, operation: PoolOperation, accum: FixedPoint, count: int, *, streamed: bool
 ) -> tuple[tuple[Layer, ...], Tensor]:
     """The cast in front of a pool, where there is one, and what the pool then reads."""
     if operation is PoolOperation.MAX:
@@ -80,7 +80,7 @@ def cast_before(
 
 
 def casts_after(
-    layer: Any, x: Tensor, y: Tensor, operation: PoolOperation, accum: Precision
+    layer: Any, x: Tensor, y: Tensor, operation: PoolOperation, accum: FixedPoint
 ) -> tuple[Tensor, tuple[Layer, ...]]:
     """What a pool makes, and the casts behind it: a maximum goes by way of accum, where that changes it."""
     if operation is PoolOperation.AVERAGE or _holds(accum, x.precision):
@@ -91,27 +91,27 @@ def casts_after(
     return greatest, tuple(linear(name, a, b) for name, a, b in steps)
 
 
-def _holds(outer: Precision, inner: Precision) -> bool:
+def _holds(outer: FixedPoint, inner: FixedPoint) -> bool:
     """Whether every number of `inner` is one of `outer`."""
     shift = outer.fraction - inner.fraction
-    return shift >= 0 and outer.low <= inner.low << shift and inner.high << shift <= outer.high
+    return shift >= 0 and outer.min_raw <= inner.min_raw << shift and inner.max_raw << shift <= outer.max_raw
 
 
-def _cast(layer: Any, x: Tensor, accum: Precision) -> tuple[tuple[Layer, ...], Tensor]:
+def _cast(layer: Any, x: Tensor, accum: FixedPoint) -> tuple[tuple[Layer, ...], Tensor]:
     cast = Tensor(f"{x.name}_{layer.name}_accum", x.shape, accum)
     return (linear(f"{layer.name}_accum", x, cast),), cast
 
 
-def _check_sum(layer: Any, x: Precision, accum: Precision, count: int) -> None:
+def _check_sum(layer: Any, x: FixedPoint, accum: FixedPoint, count: int) -> None:
     """Raises UnsupportedLayerError where the order of the sum would show."""
     shift = accum.fraction - x.fraction
     if shift < 0 and accum.rounding not in SHIFT_INVARIANT:
         raise refuse(layer, f"accum is {accum} and cuts {-shift} bits of a running sum, expected AP_TRN or AP_RND")
     if accum.overflow is Overflow.WRAP:
         return
-    least, most = (count * min(0, x.low) - count, count * x.high + count)
+    least, most = (count * min(0, x.min_raw) - count, count * x.max_raw + count)
     scaled = [value << shift if shift >= 0 else value >> -shift for value in (least, most)]
-    if scaled[0] < accum.low or scaled[1] > accum.high:
+    if scaled[0] < accum.min_raw or scaled[1] > accum.max_raw:
         raise refuse(layer, f"accum is {accum} and a sum of {count} of {x} can leave its range: give it more integer bits")
 
 
@@ -141,7 +141,7 @@ def pool_stage(name: str, layer: Pool, x: Stream, y: Stream) -> Stage:
     return Stage(name, "rf_pool", layer.name, parameters, (x,), (y,), timing)
 
 
-def pool_types(operation: PoolOperation, accum: Precision, x: Stream, y: Tensor) -> dict[str, Value]:
+def pool_types(operation: PoolOperation, accum: FixedPoint, x: Stream, y: Tensor) -> dict[str, Value]:
     """The types of rf_pool and rf_global_pool."""
     kind = x.precision
     if operation is PoolOperation.MAX:

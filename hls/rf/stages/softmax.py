@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, Constants, Overflow, Precision
+from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, Constants, FixedPoint, Overflow
 from hypersonic.hls.resources import Amounts
 from hypersonic.hls.rf.cost import cast_cost, dsps, fifo_cost, flow_cost, rom_cost, skid_cost
 from hypersonic.hls.rf.layers import OneInput, Tensor
@@ -38,9 +38,9 @@ class Softmax(OneInput):
     """
 
     kind: SoftmaxKind
-    normalised: Precision
-    accum: Precision
-    inverse_input: Precision
+    normalised: FixedPoint
+    accum: FixedPoint
+    inverse_input: FixedPoint
     exp_table: Constants
     inv_table: Constants
 
@@ -50,7 +50,7 @@ def _read(layer: Any, x: Tensor, y: Tensor) -> Softmax:
     """hls4ml's Softmax over the last dimension; the tables' types and sizes as its template settles them."""
     kind = _kind(layer, x)
     if kind is SoftmaxKind.ARGMAX:
-        one = Precision(1, 0, False)
+        one = FixedPoint.with_fraction(1, 0, False)
         return Softmax(layer.name, x, y, kind, one, one, one, NONE, NONE)
     size = int(layer.get_attr("table_size") or 1024)
     exp_size, inv_size = (int(layer.get_attr(f"{name}_table_size") or size) for name in ("exp", "inv"))
@@ -81,22 +81,22 @@ def _kind(layer: Any, x: Tensor) -> SoftmaxKind:
     return SoftmaxKind(kind)
 
 
-def _normalised(layer: Any, x: Precision, kind: SoftmaxKind, sizes: tuple[int, int]) -> tuple[Precision, int]:
+def _normalised(layer: Any, x: FixedPoint, kind: SoftmaxKind, sizes: tuple[int, int]) -> tuple[FixedPoint, int]:
     """The type that addresses the exponentials, and how many of them there are. sizes: of both tables."""
     if kind is SoftmaxKind.LATENCY:
         return x, sizes[0]
     if layer.get_attr("inp_norm_t") is not None:
         return precision(layer, "inp_norm_t"), sizes[0]
     width = x.width - x.signed
-    return Precision(width, x.fraction, signed=False), min(sizes[1], 1 << width) if x.signed else sizes[0]
+    return FixedPoint.with_fraction(width, x.fraction, signed=False), min(sizes[1], 1 << width) if x.signed else sizes[0]
 
 
-def _check_exponentials(layer: Any, exp: Constants, exp_type: Precision, accum: Precision, classes: int) -> None:
+def _check_exponentials(layer: Any, exp: Constants, exp_type: FixedPoint, accum: FixedPoint, classes: int) -> None:
     """Raises UnsupportedLayerError where the order of the sum would show."""
     if accum.overflow is Overflow.WRAP:
         return
     greatest = accum.cast(int(exp.raw.max()), exp.fraction)
-    if accum.overflow is Overflow.SAT_ZERO and greatest * classes > accum.high:
+    if accum.overflow is Overflow.SAT_ZERO and greatest * classes > accum.max_raw:
         raise refuse(layer, f"accum is {accum} and the sum of {classes} exponentials can leave its range: use AP_SAT")
     if int(exp.raw.min()) < 0:
         raise refuse(layer, f"its table of exponentials wraps in {exp_type}: give exp_table more integer bits, or AP_SAT")

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from hypersonic.hls.fixed import Constants, Precision
+from hypersonic.hls.fixed import Constants, FixedPoint
 from hypersonic.hls.resources import Amounts
 from hypersonic.hls.rf.cost import cast_cost, dsps, flow_cost, roms_cost
 from hypersonic.hls.rf.layers import OneInput, Tensor
@@ -39,7 +39,7 @@ class Table(OneInput):
     scale: Constants
 
 
-def table_value(layer: Table, kind: Precision, raw: int) -> int:
+def table_value(layer: Table, kind: FixedPoint, raw: int) -> int:
     """What the C++ answers to one number."""
     size, to = len(layer.values.raw), layer.y.precision
     if layer.negative_only and raw >= 0:
@@ -68,7 +68,7 @@ def _read(layer: Any, x: Tensor, y: Tensor) -> Table:
     return Table(layer.name, x, y, final, curve.span_log2, curve.negative_only, scale)
 
 
-def _selu_scale(layer: Any, x: Precision) -> Constants:
+def _selu_scale(layer: Any, x: FixedPoint) -> Constants:
     """Of the positive side: an ap_ufixed<16,1> in io_parallel, a number of x's own type in io_stream."""
     if not streamed(layer):
         return SELU_SCALE

@@ -26,18 +26,18 @@ from hypersonic.hls.spec import TensorSpec
 from hypersonic.sim.bus import Bench, Item, Sink, Source
 from hypersonic.sim.cocotb_run import run_bench
 
+#: a type by its width and the bits right of its point
+fixed_point = FixedPoint.with_fraction
+
 WIDTH_IN, WIDTH_OUT = 8, 12
 WEIGHT = np.array([[1, -1], [2, 3]])
 
 
 def network(depth: int) -> Network:
-    bias, result = Constants(np.full(2, 5), 0), FixedPoint.with_fraction(WIDTH_OUT, 0)
+    bias, result = Constants(np.full(2, 5), 0), fixed_point(WIDTH_OUT, 0)
     names = ["x", *(f"d{i}" for i in range(depth))]
-    dense = (
-        Dense(name, before, Constants(WEIGHT, 0), bias, FixedPoint.with_fraction(40, 0), result)
-        for before, name in pairwise(names)
-    )
-    return Network("bench", (NetworkInput("x", 2, FixedPoint.with_fraction(WIDTH_IN, 0)),), tuple(dense), (names[-1],))
+    dense = (Dense(name, before, Constants(WEIGHT, 0), bias, fixed_point(40, 0), result) for before, name in pairwise(names))
+    return Network("bench", (NetworkInput("x", 2, fixed_point(WIDTH_IN, 0)),), tuple(dense), (names[-1],))
 
 
 def answer(x: list[int], depth: int) -> list[int]:

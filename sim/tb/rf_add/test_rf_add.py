@@ -11,8 +11,11 @@ from typing import NamedTuple
 
 import pytest
 
-from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, Overflow, Precision, Rounding
+from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, FixedPoint, Overflow, Rounding
 from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of
+
+#: a type by its width and the bits right of its point
+fixed_point = FixedPoint.with_fraction
 
 #: finer than any value of these benches
 _FINE = 60
@@ -25,9 +28,9 @@ class Case(NamedTuple):
     op: int
     function: Callable[[Fraction, Fraction], Fraction]
     fraction: int
-    a: Precision = Precision(8, 4)
-    b: Precision = Precision(10, 7)
-    y: Precision = Precision(8, 4, True, Rounding.RND_CONV, Overflow.SAT)
+    a: FixedPoint = fixed_point(8, 4)
+    b: FixedPoint = fixed_point(10, 7)
+    y: FixedPoint = fixed_point(8, 4, True, Rounding.RND_CONV, Overflow.SAT)
     lanes: int = 2
 
     def dut(self) -> Dut:
@@ -52,7 +55,10 @@ class Case(NamedTuple):
         streams: list[list[Beat]] = [[], [], []]
         for _ in range(rows):
             size = self.lanes * rng.randint(1, 6)
-            a, b = ([rng.choice([t.low, t.high, rng.randint(t.low, t.high)]) for _ in range(size)] for t in (self.a, self.b))
+            a, b = (
+                [rng.choice([t.min_raw, t.max_raw, rng.randint(t.min_raw, t.max_raw)]) for _ in range(size)]
+                for t in (self.a, self.b)
+            )
             y = [self.result(*pair) for pair in zip(a, b, strict=True)]
             for stream, row, fixed in zip(streams, (a, b, y), (self.a, self.b, self.y), strict=True):
                 stream.extend(beats_of(row, self.lanes, fixed.width))
@@ -61,16 +67,25 @@ class Case(NamedTuple):
 
 CASES = [
     Case("add", 0, operator.add, 7),
-    Case("add_unsigned", 0, operator.add, 4, Precision(8, 4, False), Precision(6, 4, False), Precision(9, 4, False), lanes=1),
+    Case(
+        "add_unsigned",
+        0,
+        operator.add,
+        4,
+        fixed_point(8, 4, False),
+        fixed_point(6, 4, False),
+        fixed_point(9, 4, False),
+        lanes=1,
+    ),
     Case("subtract", 1, operator.sub, 7),
-    Case("subtract_unsigned", 1, operator.sub, 4, Precision(8, 4, False), Precision(8, 4, False)),
-    Case("multiply", 2, operator.mul, 11, y=Precision(14, 8, True, Rounding.RND)),
-    Case("multiply_unsigned", 2, operator.mul, 9, Precision(8, 4, False), Precision(7, 5, True)),
-    Case("average", 0, lambda a, b: (a + b) / 2, 8, y=Precision(9, 5)),
+    Case("subtract_unsigned", 1, operator.sub, 4, fixed_point(8, 4, False), fixed_point(8, 4, False)),
+    Case("multiply", 2, operator.mul, 11, y=fixed_point(14, 8, True, Rounding.RND)),
+    Case("multiply_unsigned", 2, operator.mul, 9, fixed_point(8, 4, False), fixed_point(7, 5, True)),
+    Case("average", 0, lambda a, b: (a + b) / 2, 8, y=fixed_point(9, 5)),
     Case("max", 3, max, 7),
-    Case("max_mixed", 3, max, 6, Precision(8, 6, False), Precision(8, 4), Precision(12, 6)),
+    Case("max_mixed", 3, max, 6, fixed_point(8, 6, False), fixed_point(8, 4), fixed_point(12, 6)),
     Case("min", 4, min, 7, lanes=3),
-    Case("wide", 0, operator.add, 40, Precision(50, 40), Precision(60, 30), Precision(40, 20, True, Rounding.RND_INF)),
+    Case("wide", 0, operator.add, 40, fixed_point(50, 40), fixed_point(60, 30), fixed_point(40, 20, True, Rounding.RND_INF)),
 ]
 IDS = [case.name for case in CASES]
 

@@ -6,17 +6,20 @@ from __future__ import annotations
 import itertools
 import random
 
-from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, Overflow, Precision, Rounding
+from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, FixedPoint, Overflow, Rounding
 from hypersonic.sim.stream_bench import Beat, Dut, Stalls, StreamBench
 
+#: a type by its width and the bits right of its point
+fixed_point = FixedPoint.with_fraction
+
 _VALUES = 600
-Pair = tuple[Precision, Precision]
+Pair = tuple[FixedPoint, FixedPoint]
 
 
 def pairs() -> list[Pair]:
     """Every mode on a cast that drops bits on both ends, wide accumulators, extreme shifts, and random ones."""
     chosen = [
-        (Precision(9, 5, signed), Precision(6, 3, to_signed, *modes))
+        (fixed_point(9, 5, signed), fixed_point(6, 3, to_signed, *modes))
         for signed, to_signed, *modes in itertools.product([True, False], [True, False], Rounding, Overflow)
     ]
     rng = random.Random(9)
@@ -25,21 +28,23 @@ def pairs() -> list[Pair]:
     shapes += [(rng.randrange(1, 70), rng.randrange(-5, 40), rng.randrange(1, 40), rng.randrange(-5, 40)) for _ in range(40)]
     for width_in, fraction_in, width, fraction in shapes:
         modes = rng.choice(list(Rounding)), rng.choice(list(Overflow))
-        source = Precision(width_in, fraction_in, rng.random() < 0.7)
-        chosen.append((source, Precision(width, fraction, rng.random() < 0.7, *modes)))
+        source = fixed_point(width_in, fraction_in, rng.random() < 0.7)
+        chosen.append((source, fixed_point(width, fraction, rng.random() < 0.7, *modes)))
     return chosen
 
 
-def raw_numbers(source: Precision, to: Precision, rng: random.Random) -> list[int]:
+def raw_numbers(source: FixedPoint, to: FixedPoint, rng: random.Random) -> list[int]:
     """_VALUES raw numbers: all of a small type, else ends, powers of two, ties and their neighbours, and random ones."""
     if source.width <= 9:
-        return [source.low + i % (1 << source.width) for i in range(_VALUES)]
+        return [source.min_raw + i % (1 << source.width) for i in range(_VALUES)]
     down = max(0, source.fraction - to.fraction)
     powers = [sign * (1 << bit) + step for bit in range(source.width) for sign in (1, -1) for step in (-1, 0, 1)]
     ties = [((2 * rng.randint(-9, 9) + 1) << down >> 1) + rng.randint(-1, 1) for _ in range(100)]
-    ends = [source.low, source.high, ((to.high << down) + (1 << down) // 2), (to.low << down) - 1]
-    some = [raw for raw in (*ends, *ties, *rng.sample(powers, len(powers))) if source.low <= raw <= source.high][:_VALUES]
-    return some + [rng.randint(source.low, source.high) for _ in range(_VALUES - len(some))]
+    ends = [source.min_raw, source.max_raw, ((to.max_raw << down) + (1 << down) // 2), (to.min_raw << down) - 1]
+    some = [raw for raw in (*ends, *ties, *rng.sample(powers, len(powers))) if source.min_raw <= raw <= source.max_raw][
+        :_VALUES
+    ]
+    return some + [rng.randint(source.min_raw, source.max_raw) for _ in range(_VALUES - len(some))]
 
 
 def wrapper(every: list[Pair]) -> str:
@@ -66,7 +71,7 @@ endmodule
 """
 
 
-def pack(values: list[int], types: list[Precision]) -> int:
+def pack(values: list[int], types: list[FixedPoint]) -> int:
     word = low = 0
     for value, fixed in zip(values, types, strict=True):
         word |= (value & ((1 << fixed.width) - 1)) << low

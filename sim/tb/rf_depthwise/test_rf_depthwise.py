@@ -9,8 +9,11 @@ from typing import NamedTuple
 
 import pytest
 
-from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, Overflow, Precision, Rounding
+from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, FixedPoint, Overflow, Rounding
 from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, pack
+
+#: a type by its width and the bits right of its point
+fixed_point = FixedPoint.with_fraction
 
 
 class Case(NamedTuple):
@@ -18,22 +21,22 @@ class Case(NamedTuple):
     channels: int
     lanes: int
     kernel: tuple[int, int]
-    x: Precision = Precision(8, 4)
-    w: Precision = Precision(7, 6)
-    accumulator: Precision = Precision(24, 10)
-    y: Precision = Precision(8, 4, True, Rounding.RND_CONV, Overflow.SAT)
+    x: FixedPoint = fixed_point(8, 4)
+    w: FixedPoint = fixed_point(7, 6)
+    accumulator: FixedPoint = fixed_point(24, 10)
+    y: FixedPoint = fixed_point(8, 4, True, Rounding.RND_CONV, Overflow.SAT)
 
     def weights(self) -> list[list[list[int]]]:
         """By kh, kw and channel."""
         rng = random.Random(f"{self.name} weights")
         return [
-            [[rng.randint(self.w.low, self.w.high) for _ in range(self.channels)] for _ in range(self.kernel[1])]
+            [[rng.randint(self.w.min_raw, self.w.max_raw) for _ in range(self.channels)] for _ in range(self.kernel[1])]
             for _ in range(self.kernel[0])
         ]
 
     def bias(self) -> list[int]:
         rng = random.Random(f"{self.name} bias")
-        return [rng.randint(self.accumulator.low >> 3, self.accumulator.high >> 3) for _ in range(self.channels)]
+        return [rng.randint(self.accumulator.min_raw >> 3, self.accumulator.max_raw >> 3) for _ in range(self.channels)]
 
     def dut(self) -> Dut:
         a, y = self.accumulator, self.y
@@ -73,7 +76,10 @@ class Case(NamedTuple):
             for i, c in enumerate(groups):
                 x = [
                     [
-                        [rng.choice([self.x.low, self.x.high, rng.randint(self.x.low, self.x.high)]) for _ in range(self.lanes)]
+                        [
+                            rng.choice([self.x.min_raw, self.x.max_raw, rng.randint(self.x.min_raw, self.x.max_raw)])
+                            for _ in range(self.lanes)
+                        ]
                         for _ in range(k_h)
                     ]
                     for _ in range(k_w)
@@ -104,13 +110,13 @@ CASES = [
     Case("one_column", 4, 1, (5, 1)),
     Case("one_row", 2, 1, (1, 4)),
     Case("one_weight", 3, 1, (1, 1)),
-    Case("one_channel", 1, 1, (3, 2), y=Precision(12, 6)),
-    Case("unsigned", 2, 1, (3, 3), x=Precision(7, 5, False), y=Precision(6, 2, False, Rounding.RND, Overflow.SAT)),
-    Case("cut", 2, 2, (3, 3), accumulator=Precision(14, 5)),
-    Case("cut_rounded", 2, 2, (3, 2), accumulator=Precision(14, 4, True, Rounding.RND)),
-    Case("shifted_left", 2, 1, (2, 2), accumulator=Precision(30, 15)),
-    Case("wraps", 2, 1, (3, 3), accumulator=Precision(11, 10), y=Precision(8, 8)),
-    Case("unsigned_accumulator", 2, 1, (2, 2), accumulator=Precision(20, 10, False)),
+    Case("one_channel", 1, 1, (3, 2), y=fixed_point(12, 6)),
+    Case("unsigned", 2, 1, (3, 3), x=fixed_point(7, 5, False), y=fixed_point(6, 2, False, Rounding.RND, Overflow.SAT)),
+    Case("cut", 2, 2, (3, 3), accumulator=fixed_point(14, 5)),
+    Case("cut_rounded", 2, 2, (3, 2), accumulator=fixed_point(14, 4, True, Rounding.RND)),
+    Case("shifted_left", 2, 1, (2, 2), accumulator=fixed_point(30, 15)),
+    Case("wraps", 2, 1, (3, 3), accumulator=fixed_point(11, 10), y=fixed_point(8, 8)),
+    Case("unsigned_accumulator", 2, 1, (2, 2), accumulator=fixed_point(20, 10, False)),
 ]
 IDS = [case.name for case in CASES]
 

@@ -9,8 +9,11 @@ from typing import NamedTuple
 
 import pytest
 
-from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, Overflow, Precision, Rounding
+from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, FixedPoint, Overflow, Rounding
 from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of
+
+#: a type by its width and the bits right of its point
+fixed_point = FixedPoint.with_fraction
 
 
 class Case(NamedTuple):
@@ -19,9 +22,9 @@ class Case(NamedTuple):
     pixels: int
     channels: int
     lanes: int = 1
-    x: Precision = Precision(8, 4)
-    accumulator: Precision = Precision(16, 4)
-    y: Precision = Precision(8, 4)
+    x: FixedPoint = fixed_point(8, 4)
+    accumulator: FixedPoint = fixed_point(16, 4)
+    y: FixedPoint = fixed_point(8, 4)
 
     def dut(self) -> Dut:
         source = self.accumulator if self.average else self.x
@@ -48,7 +51,7 @@ class Case(NamedTuple):
         sink: list[Beat] = []
         for _ in range(rows):
             image = [
-                rng.choice([self.x.low, self.x.high, rng.randint(self.x.low, self.x.high)])
+                rng.choice([self.x.min_raw, self.x.max_raw, rng.randint(self.x.min_raw, self.x.max_raw)])
                 for _ in range(self.pixels * self.channels)
             ]
             source += beats_of(image, self.lanes, self.x.width)
@@ -58,17 +61,17 @@ class Case(NamedTuple):
 
 CASES = [
     Case("max", False, 5, 6, 2),
-    Case("max_one_beat", False, 5, 2, 2, y=Precision(5, 1, True, Rounding.RND, Overflow.SAT)),
-    Case("max_unsigned", False, 4, 2, 1, x=Precision(7, 4, False)),
+    Case("max_one_beat", False, 5, 2, 2, y=fixed_point(5, 1, True, Rounding.RND, Overflow.SAT)),
+    Case("max_unsigned", False, 4, 2, 1, x=fixed_point(7, 4, False)),
     Case("average", True, 4, 3),
     Case("average_two_beats", True, 49, 2),
-    Case("average_one_beat", True, 7, 3, 3, y=Precision(12, 8, True, Rounding.RND_CONV)),
+    Case("average_one_beat", True, 7, 3, 3, y=fixed_point(12, 8, True, Rounding.RND_CONV)),
     Case("average_of_one", True, 1, 2),
-    Case("average_cut", True, 6, 4, 2, accumulator=Precision(12, 2)),
-    Case("average_rounded", True, 6, 1, accumulator=Precision(12, 2, True, Rounding.RND)),
-    Case("average_finer", True, 9, 5, accumulator=Precision(22, 10)),
-    Case("average_unsigned", True, 9, 2, x=Precision(8, 4, False), accumulator=Precision(13, 4, False)),
-    Case("average_wraps", True, 9, 2, accumulator=Precision(9, 4)),
+    Case("average_cut", True, 6, 4, 2, accumulator=fixed_point(12, 2)),
+    Case("average_rounded", True, 6, 1, accumulator=fixed_point(12, 2, True, Rounding.RND)),
+    Case("average_finer", True, 9, 5, accumulator=fixed_point(22, 10)),
+    Case("average_unsigned", True, 9, 2, x=fixed_point(8, 4, False), accumulator=fixed_point(13, 4, False)),
+    Case("average_wraps", True, 9, 2, accumulator=fixed_point(9, 4)),
 ]
 IDS = [case.name for case in CASES]
 

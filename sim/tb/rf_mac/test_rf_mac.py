@@ -9,10 +9,13 @@ from typing import NamedTuple
 
 import pytest
 
-from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, Overflow, Precision, Rounding
+from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, FixedPoint, Overflow, Rounding
 from hypersonic.sim.stream_bench import Beat, Dut, Stalls, StreamBench, beats_of, pack, unpack
 
-RESULT = Precision(8, 4, True, Rounding.RND_CONV, Overflow.SAT)
+#: a type by its width and the bits right of its point
+fixed_point = FixedPoint.with_fraction
+
+RESULT = fixed_point(8, 4, True, Rounding.RND_CONV, Overflow.SAT)
 
 
 class Case(NamedTuple):
@@ -23,10 +26,10 @@ class Case(NamedTuple):
     n_out: int
     p: int
     q: int
-    x: Precision = Precision(8, 4)
-    w: Precision = Precision(8, 6)
-    accumulator: Precision = Precision(24, 10)
-    result: Precision = RESULT
+    x: FixedPoint = fixed_point(8, 4)
+    w: FixedPoint = fixed_point(8, 6)
+    accumulator: FixedPoint = fixed_point(24, 10)
+    result: FixedPoint = RESULT
     vectors: int = 1
 
     @property
@@ -35,11 +38,11 @@ class Case(NamedTuple):
 
     def weights(self) -> list[list[int]]:
         rng = random.Random(f"{self.name} weights")
-        return [[rng.randint(self.w.low, self.w.high) for _ in range(self.n_out)] for _ in range(self.n_in)]
+        return [[rng.randint(self.w.min_raw, self.w.max_raw) for _ in range(self.n_out)] for _ in range(self.n_in)]
 
     def bias(self) -> list[int]:
         rng = random.Random(f"{self.name} bias")
-        return [rng.randint(self.accumulator.low >> 3, self.accumulator.high >> 3) for _ in range(self.n_out)]
+        return [rng.randint(self.accumulator.min_raw >> 3, self.accumulator.max_raw >> 3) for _ in range(self.n_out)]
 
     def files(self) -> dict[str, str]:
         weights, beats = self.weights(), self.n_in // self.p
@@ -71,7 +74,7 @@ class Case(NamedTuple):
 
     def rows(self, count: int, seed: int) -> list[list[int]]:
         rng = random.Random(seed)
-        ends = [self.x.low, self.x.high]
+        ends = [self.x.min_raw, self.x.max_raw]
         size = self.vectors * self.n_in
         return [[rng.choice(ends) if rng.random() < 0.1 else rng.randint(*ends) for _ in range(size)] for _ in range(count)]
 
@@ -104,16 +107,26 @@ CASES = [
     Case("conv", 18, 4, 9, 2, vectors=5),
     Case("deep_buffer", 1026, 2, 1, 1),
     Case("odd_tree", 22, 2, 11, 1),
-    Case("unsigned", 12, 4, 3, 2, x=Precision(7, 5, False), result=Precision(6, 2, False, Rounding.RND, Overflow.SAT)),
-    Case("cut", 12, 4, 4, 2, accumulator=Precision(14, 5), result=Precision(10, 6, True)),
-    Case("cut_rounded", 12, 4, 4, 2, accumulator=Precision(14, 5, True, Rounding.RND)),
-    Case("cut_all", 8, 2, 4, 2, accumulator=Precision(6, -7), result=Precision(6, -7)),
-    Case("cut_all_rounded", 8, 2, 4, 2, accumulator=Precision(6, -7, True, Rounding.RND), result=Precision(6, -7)),
-    Case("shifted_left", 12, 4, 4, 2, accumulator=Precision(30, 15)),
-    Case("wraps", 16, 4, 8, 2, accumulator=Precision(11, 10), result=Precision(8, 8)),
-    Case("unsigned_accumulator", 8, 2, 4, 2, accumulator=Precision(20, 10, False)),
-    Case("wide", 6, 2, 3, 2, Precision(24, 12), Precision(27, 20), Precision(60, 32), Precision(32, 16, True, Rounding.RND)),
-    Case("binary", 32, 2, 16, 2, Precision(1, 0, False), Precision(2, 0), Precision(8, 0), Precision(8, 0)),
+    Case("unsigned", 12, 4, 3, 2, x=fixed_point(7, 5, False), result=fixed_point(6, 2, False, Rounding.RND, Overflow.SAT)),
+    Case("cut", 12, 4, 4, 2, accumulator=fixed_point(14, 5), result=fixed_point(10, 6, True)),
+    Case("cut_rounded", 12, 4, 4, 2, accumulator=fixed_point(14, 5, True, Rounding.RND)),
+    Case("cut_all", 8, 2, 4, 2, accumulator=fixed_point(6, -7), result=fixed_point(6, -7)),
+    Case("cut_all_rounded", 8, 2, 4, 2, accumulator=fixed_point(6, -7, True, Rounding.RND), result=fixed_point(6, -7)),
+    Case("shifted_left", 12, 4, 4, 2, accumulator=fixed_point(30, 15)),
+    Case("wraps", 16, 4, 8, 2, accumulator=fixed_point(11, 10), result=fixed_point(8, 8)),
+    Case("unsigned_accumulator", 8, 2, 4, 2, accumulator=fixed_point(20, 10, False)),
+    Case(
+        "wide",
+        6,
+        2,
+        3,
+        2,
+        fixed_point(24, 12),
+        fixed_point(27, 20),
+        fixed_point(60, 32),
+        fixed_point(32, 16, True, Rounding.RND),
+    ),
+    Case("binary", 32, 2, 16, 2, fixed_point(1, 0, False), fixed_point(2, 0), fixed_point(8, 0), fixed_point(8, 0)),
 ]
 IDS = [case.name for case in CASES]
 

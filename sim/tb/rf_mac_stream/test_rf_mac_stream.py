@@ -10,10 +10,13 @@ from typing import NamedTuple
 
 import pytest
 
-from hypersonic.hls.fixed import Precision
+from hypersonic.hls.fixed import FixedPoint
 from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of, pack
 
-X, W, ACC, HIDDEN, Y = Precision(8, 4), Precision(6, 4), Precision(20, 8), Precision(9, 3), Precision(12, 5)
+#: a type by its width and the bits right of its point
+fixed_point = FixedPoint.with_fraction
+
+X, W, ACC, HIDDEN, Y = fixed_point(8, 4), fixed_point(6, 4), fixed_point(20, 8), fixed_point(9, 3), fixed_point(12, 5)
 
 
 class Layer(NamedTuple):
@@ -36,7 +39,7 @@ class Layer(NamedTuple):
         parts = -(-self.p * self.q * W.width // load_width)
         return [word >> load_width * part & ((1 << load_width) - 1) for word in self.words for part in range(parts)]
 
-    def results(self, x: list[int], fixed: Precision, to: Precision) -> list[int]:
+    def results(self, x: list[int], fixed: FixedPoint, to: FixedPoint) -> list[int]:
         sums = [
             sum(ACC.cast(x[i] * self.weights[i][j], fixed.fraction + W.fraction) for i in range(self.n_in))
             for j in range(self.n_out)
@@ -46,13 +49,13 @@ class Layer(NamedTuple):
 
 def layer(n_in: int, n_out: int, p: int, q: int) -> Layer:
     rng = random.Random(n_in)
-    return Layer(n_in, n_out, p, q, [[rng.randint(W.low, W.high) for _ in range(n_out)] for _ in range(n_in)])
+    return Layer(n_in, n_out, p, q, [[rng.randint(W.min_raw, W.max_raw) for _ in range(n_out)] for _ in range(n_in)])
 
 
 FIRST, SECOND = layer(6, 4, 3, 2), layer(4, 3, 2, 1)
 
 
-def engine(name: str, one: Layer, x: Precision, y: Precision) -> str:
+def engine(name: str, one: Layer, x: FixedPoint, y: FixedPoint) -> str:
     return f"""\
   logic {name}_w_valid, {name}_w_ready;
   logic [{one.p * one.q * W.width - 1}:0] {name}_w_data;
@@ -133,7 +136,7 @@ def traffic_of(load_width: int, rows: int, seed: int) -> tuple[list[list[Beat]],
     source: list[Beat] = []
     sink: list[Beat] = []
     for _ in range(rows):
-        x = [rng.randint(X.low, X.high) for _ in range(FIRST.n_in)]
+        x = [rng.randint(X.min_raw, X.max_raw) for _ in range(FIRST.n_in)]
         source += beats_of(x, FIRST.p, X.width)
         sink += beats_of(SECOND.results(FIRST.results(x, X, HIDDEN), HIDDEN, Y), SECOND.q, Y.width)
     return [load, source], sink

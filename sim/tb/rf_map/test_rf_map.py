@@ -10,8 +10,11 @@ from typing import NamedTuple
 
 import pytest
 
-from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, Overflow, Precision, Rounding
+from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, FixedPoint, Overflow, Rounding
 from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of, pack, sized
+
+#: a type by its width and the bits right of its point
+fixed_point = FixedPoint.with_fraction
 
 #: finer than any value of these benches
 _FINE = 60
@@ -24,10 +27,10 @@ class Case(NamedTuple):
     name: str
     mode: int
     function: Function
-    x: Precision = Precision(8, 4)
-    a: Precision = Precision(7, 5)
-    b: Precision = Precision(9, 6)
-    y: Precision = Precision(8, 4, True, Rounding.RND_CONV, Overflow.SAT)
+    x: FixedPoint = fixed_point(8, 4)
+    a: FixedPoint = fixed_point(7, 5)
+    b: FixedPoint = fixed_point(9, 6)
+    y: FixedPoint = fixed_point(8, 4, True, Rounding.RND_CONV, Overflow.SAT)
     lanes: int = 2
     period: int = 3
     fraction: int = 4  # of v
@@ -37,7 +40,7 @@ class Case(NamedTuple):
     def constants(self) -> list[tuple[int, int]]:
         rng = random.Random(self.name)
         size = self.period * self.lanes
-        ends = (self.a.low, self.a.high), (self.b.low, self.b.high)
+        ends = (self.a.min_raw, self.a.max_raw), (self.b.min_raw, self.b.max_raw)
         return [self.constant or (rng.randint(*ends[0]), rng.randint(*ends[1])) for _ in range(size)]
 
     def dut(self) -> Dut:
@@ -64,7 +67,10 @@ class Case(NamedTuple):
         source: list[Beat] = []
         sink: list[Beat] = []
         for _ in range(rows):
-            row = [rng.choice([0, 1, self.x.low, self.x.high, rng.randint(self.x.low, self.x.high)]) for _ in constants * 2]
+            row = [
+                rng.choice([0, 1, self.x.min_raw, self.x.max_raw, rng.randint(self.x.min_raw, self.x.max_raw)])
+                for _ in constants * 2
+            ]
             source += beats_of(row, self.lanes, self.x.width)
             sink += beats_of(
                 [self.result(x, *constants[i % len(constants)]) for i, x in enumerate(row)], self.lanes, self.y.width
@@ -87,38 +93,38 @@ def relu(x: Fraction, a: Fraction, b: Fraction) -> Fraction:
 
 
 SCALE = {"PRODUCT_LEFT": 0, "OFFSET_LEFT": 3}
-UNSIGNED = Precision(8, 4, False)
+UNSIGNED = fixed_point(8, 4, False)
 CASES = [
-    Case("cast", 0, lambda x, a, b: x, y=Precision(6, 2, True, Rounding.RND, Overflow.SAT_SYM)),
-    Case("relu", 0, relu, extra={"CLAMP_LOW": 1}, y=Precision(7, 3, False, Rounding.RND, Overflow.SAT)),
+    Case("cast", 0, lambda x, a, b: x, y=fixed_point(6, 2, True, Rounding.RND, Overflow.SAT_SYM)),
+    Case("relu", 0, relu, extra={"CLAMP_LOW": 1}, y=fixed_point(7, 3, False, Rounding.RND, Overflow.SAT)),
     Case("relu_6", 0, lambda x, a, b: clamp(x, 0, 6), extra={"CLAMP_LOW": 1, "CLAMP_HIGH": 1, "HIGH": 96}),
-    Case("relu_of_unsigned", 0, relu, x=UNSIGNED, extra={"CLAMP_LOW": 1}, y=Precision(16, 8), lanes=1),
+    Case("relu_of_unsigned", 0, relu, x=UNSIGNED, extra={"CLAMP_LOW": 1}, y=fixed_point(16, 8), lanes=1),
     Case("normalise", 1, lambda x, a, b: x * a + b, fraction=9, extra=SCALE),
     Case("normalise_unsigned", 1, lambda x, a, b: x * a + b, x=UNSIGNED, fraction=9, extra=SCALE, period=1, lanes=3),
     Case(
-        "normalise_coarse", 1, lambda x, a, b: x * a + b, b=Precision(12, 11), fraction=11, period=5, lanes=1,
+        "normalise_coarse", 1, lambda x, a, b: x * a + b, b=fixed_point(12, 11), fraction=11, period=5, lanes=1,
         extra={"PRODUCT_LEFT": 2},
     ),
     Case("leaky", 2, lambda x, a, b: x if x > 0 else x * a, fraction=9, period=1),
-    Case("leaky_narrow", 2, lambda x, a, b: x if x > 0 else x * a, a=Precision(3, 6), fraction=10, y=Precision(20, 10)),
+    Case("leaky_narrow", 2, lambda x, a, b: x if x > 0 else x * a, a=fixed_point(3, 6), fraction=10, y=fixed_point(20, 10)),
     Case("prelu", 2, lambda x, a, b: x if x > 0 else x * a, fraction=9, period=4, lanes=3),
-    Case("threshold", 3, lambda x, a, b: x if x > a else Fraction(0), a=Precision(9, 4), period=2),
+    Case("threshold", 3, lambda x, a, b: x if x > a else Fraction(0), a=fixed_point(9, 4), period=2),
     Case(
-        "hard_sigmoid", 1, lambda x, a, b: clamp(x / 4 + Fraction(1, 2), 0, 1), a=Precision(4, 3), b=Precision(4, 2),
+        "hard_sigmoid", 1, lambda x, a, b: clamp(x / 4 + Fraction(1, 2), 0, 1), a=fixed_point(4, 3), b=fixed_point(4, 2),
         constant=(2, 2), fraction=7, period=1,
         extra={"OFFSET_LEFT": 5, "CLAMP_LOW": 1, "CLAMP_HIGH": 1, "HIGH": 128},
     ),
     Case(
-        "hard_tanh", 1, lambda x, a, b: 2 * clamp(x / 4 + Fraction(1, 2), 0, 1) - 1, a=Precision(4, 3), b=Precision(4, 2),
+        "hard_tanh", 1, lambda x, a, b: 2 * clamp(x / 4 + Fraction(1, 2), 0, 1) - 1, a=fixed_point(4, 3), b=fixed_point(4, 2),
         constant=(4, 0), fraction=7, period=1,
         extra={"OFFSET_LEFT": 5, "CLAMP_LOW": 1, "CLAMP_HIGH": 1, "HIGH": 128, "LOW": -128},
     ),
-    Case("binary", 4, lambda x, a, b: Fraction(1 if x >= 0 else -1), a=Precision(8, 4), b=Precision(8, 4), constant=(-1, -1),
-         period=1, fraction=0, y=Precision(2, 0)),
-    Case("ternary", 4, lambda x, a, b: Fraction(1 if x > a else 0 if x > b else -1), a=Precision(8, 4), b=Precision(8, 4),
-         fraction=0, y=Precision(4, 1), constant=(8, -8)),
-    Case("wide", 1, lambda x, a, b: x * a + b, Precision(36, 16), Precision(30, 20), Precision(40, 30), Precision(40, 20),
-         fraction=36, extra={"OFFSET_LEFT": 6}, lanes=1),
+    Case("binary", 4, lambda x, a, b: Fraction(1 if x >= 0 else -1), a=fixed_point(8, 4), b=fixed_point(8, 4),
+         constant=(-1, -1), period=1, fraction=0, y=fixed_point(2, 0)),
+    Case("ternary", 4, lambda x, a, b: Fraction(1 if x > a else 0 if x > b else -1), a=fixed_point(8, 4), b=fixed_point(8, 4),
+         fraction=0, y=fixed_point(4, 1), constant=(8, -8)),
+    Case("wide", 1, lambda x, a, b: x * a + b, fixed_point(36, 16), fixed_point(30, 20), fixed_point(40, 30),
+         fixed_point(40, 20), fraction=36, extra={"OFFSET_LEFT": 6}, lanes=1),
 ]  # fmt: skip
 IDS = [case.name for case in CASES]
 

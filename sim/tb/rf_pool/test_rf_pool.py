@@ -9,8 +9,11 @@ from typing import NamedTuple
 
 import pytest
 
-from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, Overflow, Precision, Rounding
+from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, FixedPoint, Overflow, Rounding
 from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, pack
+
+#: a type by its width and the bits right of its point
+fixed_point = FixedPoint.with_fraction
 
 
 class Case(NamedTuple):
@@ -23,9 +26,9 @@ class Case(NamedTuple):
     stride: tuple[int, int]
     pad: tuple[int, int, int, int] = (0, 0, 0, 0)
     lanes: int = 1
-    x: Precision = Precision(8, 4)
-    accumulator: Precision = Precision(14, 4)
-    y: Precision = Precision(8, 4)
+    x: FixedPoint = fixed_point(8, 4)
+    accumulator: FixedPoint = fixed_point(14, 4)
+    y: FixedPoint = fixed_point(8, 4)
     count_pad: bool = False
 
     @property
@@ -74,12 +77,12 @@ class Case(NamedTuple):
         """One beat of channels: the columns that come, and the results."""
         (h, w, _), (k_h, k_w) = self.shape, self.kernel
         y, x = oy * self.stride[0] - self.pad[0], ox * self.stride[1] - self.pad[2]
-        outside = 0 if self.average else self.x.low
+        outside = 0 if self.average else self.x.min_raw
         on_image = [[0 <= y + kh < h and 0 <= x + kw < w for kh in range(k_h)] for kw in range(k_w)]
         drawn = [
             [
                 [
-                    rng.choice([self.x.low, self.x.high, rng.randint(self.x.low, self.x.high)]) if on else outside
+                    rng.choice([self.x.min_raw, self.x.max_raw, rng.randint(self.x.min_raw, self.x.max_raw)]) if on else outside
                     for _ in range(self.lanes)
                 ]
                 for on in column
@@ -96,22 +99,31 @@ class Case(NamedTuple):
 SAME = (1, 1, 1, 1)
 CASES = [
     Case("max", False, (4, 6, 2), (2, 2), (2, 2), lanes=2),
-    Case("max_unsigned", False, (4, 4, 2), (3, 2), (1, 2), x=Precision(7, 4, False), y=Precision(9, 5)),
-    Case("max_padded", False, (4, 5, 3), (3, 3), (2, 2), SAME, lanes=3, y=Precision(5, 1, True, Rounding.RND, Overflow.SAT)),
+    Case("max_unsigned", False, (4, 4, 2), (3, 2), (1, 2), x=fixed_point(7, 4, False), y=fixed_point(9, 5)),
+    Case("max_padded", False, (4, 5, 3), (3, 3), (2, 2), SAME, lanes=3, y=fixed_point(5, 1, True, Rounding.RND, Overflow.SAT)),
     Case("max_of_sequence", False, (8, 1, 2), (4, 1), (4, 1)),
     Case("max_of_one", False, (2, 2, 1), (1, 1), (1, 1)),
     Case("average", True, (4, 6, 2), (2, 2), (2, 2), lanes=2),
-    Case("average_of_nine", True, (6, 6, 1), (3, 3), (3, 3), y=Precision(12, 8, True, Rounding.RND)),
+    Case("average_of_nine", True, (6, 6, 1), (3, 3), (3, 3), y=fixed_point(12, 8, True, Rounding.RND)),
     Case("average_padded", True, (5, 4, 2), (3, 3), (2, 1), SAME),
     Case("average_padded_on_one_side", True, (5, 5, 2), (2, 3), (2, 2), (0, 1, 0, 1), lanes=2),
     Case("average_padding_counts", True, (5, 4, 2), (3, 3), (2, 1), SAME, count_pad=True),
-    Case("average_cut", True, (4, 4, 1), (2, 2), (2, 2), accumulator=Precision(10, 2)),
-    Case("average_rounded", True, (4, 4, 1), (2, 2), (2, 2), accumulator=Precision(10, 1, True, Rounding.RND)),
-    Case("average_finer", True, (5, 4, 1), (5, 1), (5, 1), accumulator=Precision(20, 9)),
-    Case("average_wraps", True, (6, 6, 1), (3, 3), (3, 3), accumulator=Precision(9, 4)),
-    Case("average_unsigned", True, (4, 4, 1), (2, 3), (2, 1), x=Precision(8, 4, False), accumulator=Precision(12, 4, False)),
+    Case("average_cut", True, (4, 4, 1), (2, 2), (2, 2), accumulator=fixed_point(10, 2)),
+    Case("average_rounded", True, (4, 4, 1), (2, 2), (2, 2), accumulator=fixed_point(10, 1, True, Rounding.RND)),
+    Case("average_finer", True, (5, 4, 1), (5, 1), (5, 1), accumulator=fixed_point(20, 9)),
+    Case("average_wraps", True, (6, 6, 1), (3, 3), (3, 3), accumulator=fixed_point(9, 4)),
     Case(
-        "average_wide", True, (3, 3, 1), (3, 3), (3, 3), x=Precision(32, 16), accumulator=Precision(40, 16), y=Precision(32, 16)
+        "average_unsigned", True, (4, 4, 1), (2, 3), (2, 1), x=fixed_point(8, 4, False), accumulator=fixed_point(12, 4, False)
+    ),
+    Case(
+        "average_wide",
+        True,
+        (3, 3, 1),
+        (3, 3),
+        (3, 3),
+        x=fixed_point(32, 16),
+        accumulator=fixed_point(40, 16),
+        y=fixed_point(32, 16),
     ),
 ]
 IDS = [case.name for case in CASES]

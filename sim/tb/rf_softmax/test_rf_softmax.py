@@ -10,8 +10,11 @@ from typing import NamedTuple
 
 import pytest
 
-from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, Overflow, Precision, Rounding
+from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, FixedPoint, Overflow, Rounding
 from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of
+
+#: a type by its width and the bits right of its point
+fixed_point = FixedPoint.with_fraction
 
 
 class Implementation(IntEnum):
@@ -20,7 +23,7 @@ class Implementation(IntEnum):
     ARGMAX = 3
 
 
-def modes(prefix: str, fixed: Precision) -> dict[str, int | str]:
+def modes(prefix: str, fixed: FixedPoint) -> dict[str, int | str]:
     return {
         f"{prefix}ROUNDING": ROUNDING_CODES[fixed.rounding],
         f"{prefix}OVERFLOW": OVERFLOW_CODES[fixed.overflow],
@@ -32,21 +35,21 @@ class Case(NamedTuple):
     implementation: Implementation
     n: int
     lanes: int
-    x: Precision = Precision(8, 4)
-    norm: Precision = Precision(7, 4, False)
-    accumulator: Precision = Precision(20, 10)
-    inverse: Precision = Precision(18, 10, True, Rounding.RND, Overflow.SAT)
-    factor: Precision = Precision(18, 10)
-    y: Precision = Precision(16, 10)
+    x: FixedPoint = fixed_point(8, 4)
+    norm: FixedPoint = fixed_point(7, 4, False)
+    accumulator: FixedPoint = fixed_point(20, 10)
+    inverse: FixedPoint = fixed_point(18, 10, True, Rounding.RND, Overflow.SAT)
+    factor: FixedPoint = fixed_point(18, 10)
+    y: FixedPoint = fixed_point(16, 10)
     exp_size: int = 64
     inverse_size: int = 32
     exp_high: int = 1023
 
     def tables(self) -> tuple[list[int], list[int]]:
         rng = random.Random(self.name)
-        low = 0 if self.accumulator.overflow is Overflow.SAT else self.accumulator.low
+        low = 0 if self.accumulator.overflow is Overflow.SAT else self.accumulator.min_raw
         exponentials = [rng.randint(max(low, -self.exp_high), self.exp_high) for _ in range(self.exp_size)]
-        return exponentials, [rng.randint(self.factor.low, self.factor.high) for _ in range(self.inverse_size)]
+        return exponentials, [rng.randint(self.factor.min_raw, self.factor.max_raw) for _ in range(self.inverse_size)]
 
     def dut(self) -> Dut:
         a, y = self.accumulator, self.y
@@ -87,7 +90,8 @@ class Case(NamedTuple):
         sink: list[Beat] = []
         for _ in range(rows):
             vectors = rng.randint(1, 3)
-            row = [rng.choice([self.x.low, self.x.high, rng.randint(-9, 9) & self.x.high, rng.randint(self.x.low, self.x.high)])
+            row = [rng.choice([self.x.min_raw, self.x.max_raw, rng.randint(-9, 9) & self.x.max_raw, rng.randint(self.x.min_raw,
+                   self.x.max_raw)])
                    for _ in range(vectors * self.n)]  # fmt: skip
             y = [value for at in range(0, len(row), self.n) for value in self.results(row[at : at + self.n])]
             source += beats_of(row, self.lanes, self.x.width)
@@ -95,29 +99,29 @@ class Case(NamedTuple):
         return [source], sink
 
 
-def top_bits(raw: int, fixed: Precision, size: int) -> int:
+def top_bits(raw: int, fixed: FixedPoint, size: int) -> int:
     return (raw & ((1 << fixed.width) - 1)) >> (fixed.width - (size.bit_length() - 1))
 
 
 STABLE, LATENCY, ARGMAX = Implementation.STABLE, Implementation.LATENCY, Implementation.ARGMAX
-SATURATES = Precision(14, 8, True, Rounding.RND, Overflow.SAT)
+SATURATES = fixed_point(14, 8, True, Rounding.RND, Overflow.SAT)
 CASES = [
     Case("stable", STABLE, 5, 5),
     Case("stable_a_class_a_beat", STABLE, 10, 1),
-    Case("stable_in_beats", STABLE, 12, 3, y=Precision(10, 8, False, Rounding.RND_CONV, Overflow.SAT)),
+    Case("stable_in_beats", STABLE, 12, 3, y=fixed_point(10, 8, False, Rounding.RND_CONV, Overflow.SAT)),
     Case("stable_two", STABLE, 2, 1),
     Case("stable_one", STABLE, 1, 1),
     Case("stable_saturates", STABLE, 8, 2, accumulator=SATURATES, exp_high=4000),
-    Case("stable_wraps", STABLE, 8, 4, accumulator=Precision(12, 8), exp_high=2000),
-    Case("stable_of_unsigned", STABLE, 6, 2, x=Precision(8, 4, False), norm=Precision(8, 4, False)),
-    Case("stable_rounded", STABLE, 6, 3, norm=Precision(6, 2, False, Rounding.RND, Overflow.SAT), exp_size=16),
-    Case("stable_unsigned_sum", STABLE, 4, 2, accumulator=Precision(14, 8, False, Rounding.TRN, Overflow.SAT), exp_high=9000,
-         inverse=Precision(12, 6, False), inverse_size=64),
+    Case("stable_wraps", STABLE, 8, 4, accumulator=fixed_point(12, 8), exp_high=2000),
+    Case("stable_of_unsigned", STABLE, 6, 2, x=fixed_point(8, 4, False), norm=fixed_point(8, 4, False)),
+    Case("stable_rounded", STABLE, 6, 3, norm=fixed_point(6, 2, False, Rounding.RND, Overflow.SAT), exp_size=16),
+    Case("stable_unsigned_sum", STABLE, 4, 2, accumulator=fixed_point(14, 8, False, Rounding.TRN, Overflow.SAT), exp_high=9000,
+         inverse=fixed_point(12, 6, False), inverse_size=64),
     Case("latency", LATENCY, 6, 2),
     Case("latency_all_bits", LATENCY, 3, 3, exp_size=256, inverse_size=1024),
     Case("argmax", ARGMAX, 9, 3),
-    Case("argmax_one_beat", ARGMAX, 7, 7, x=Precision(3, 0), y=Precision(2, 0)),
-    Case("argmax_a_class_a_beat", ARGMAX, 6, 1, x=Precision(3, 0, False), y=Precision(8, 4)),
+    Case("argmax_one_beat", ARGMAX, 7, 7, x=fixed_point(3, 0), y=fixed_point(2, 0)),
+    Case("argmax_a_class_a_beat", ARGMAX, 6, 1, x=fixed_point(3, 0, False), y=fixed_point(8, 4)),
 ]  # fmt: skip
 IDS = [case.name for case in CASES]
 

@@ -11,8 +11,11 @@ from typing import NamedTuple
 
 import pytest
 
-from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, Overflow, Precision, Rounding
+from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, FixedPoint, Overflow, Rounding
 from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of
+
+#: a type by its width and the bits right of its point
+fixed_point = FixedPoint.with_fraction
 
 
 class Case(NamedTuple):
@@ -21,15 +24,15 @@ class Case(NamedTuple):
     name: str
     size: int
     span: int
-    x: Precision = Precision(10, 5)
-    y: Precision = Precision(9, 7)
+    x: FixedPoint = fixed_point(10, 5)
+    y: FixedPoint = fixed_point(9, 7)
     lanes: int = 2
     gain: tuple[int, int] | None = None
     raw_index: bool = False
 
     def table(self) -> list[int]:
         rng = random.Random(self.name)
-        return [rng.randint(self.y.low, self.y.high) for _ in range(self.size)]
+        return [rng.randint(self.y.min_raw, self.y.max_raw) for _ in range(self.size)]
 
     def dut(self) -> Dut:
         parameters: dict[str, int | str] = {
@@ -68,8 +71,11 @@ class Case(NamedTuple):
         sink: list[Beat] = []
         for _ in range(rows):
             size = self.lanes * rng.randint(1, 9)
-            row = [rng.choice([self.x.low, self.x.high, -1, 0, 1, rng.randint(self.x.low, self.x.high)]) for _ in range(size)]
-            row = [max(x, self.x.low) for x in row]
+            row = [
+                rng.choice([self.x.min_raw, self.x.max_raw, -1, 0, 1, rng.randint(self.x.min_raw, self.x.max_raw)])
+                for _ in range(size)
+            ]
+            row = [max(x, self.x.min_raw) for x in row]
             source += beats_of(row, self.lanes, self.x.width)
             sink += beats_of([self.result(x, table) for x in row], self.lanes, self.y.width)
         return [source], sink
@@ -77,15 +83,15 @@ class Case(NamedTuple):
 
 CASES = [
     Case("sigmoid", 64, 16),
-    Case("sigmoid_of_wide", 32, 16, x=Precision(24, 10), lanes=1),
-    Case("sigmoid_of_coarse", 1024, 16, x=Precision(6, 1)),
-    Case("sigmoid_of_integers", 1024, 16, x=Precision(8, -1)),
-    Case("sigmoid_of_unsigned", 64, 16, x=Precision(9, 5, False)),
+    Case("sigmoid_of_wide", 32, 16, x=fixed_point(24, 10), lanes=1),
+    Case("sigmoid_of_coarse", 1024, 16, x=fixed_point(6, 1)),
+    Case("sigmoid_of_integers", 1024, 16, x=fixed_point(8, -1)),
+    Case("sigmoid_of_unsigned", 64, 16, x=fixed_point(9, 5, False)),
     Case("tanh", 128, 8),
     Case("not_a_power_of_two", 100, 16),
-    Case("elu", 64, -8, gain=(1, 0), y=Precision(8, 3, True, Rounding.RND, Overflow.SAT)),
-    Case("selu", 64, -8, gain=(34429, 15), y=Precision(12, 6, True, Rounding.RND_CONV, Overflow.SAT), lanes=1),
-    Case("lookup", 64, 1, x=Precision(6, 0), raw_index=True),
+    Case("elu", 64, -8, gain=(1, 0), y=fixed_point(8, 3, True, Rounding.RND, Overflow.SAT)),
+    Case("selu", 64, -8, gain=(34429, 15), y=fixed_point(12, 6, True, Rounding.RND_CONV, Overflow.SAT), lanes=1),
+    Case("lookup", 64, 1, x=fixed_point(6, 0), raw_index=True),
 ]
 IDS = [case.name for case in CASES]
 

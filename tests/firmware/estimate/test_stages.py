@@ -26,6 +26,9 @@ from hypersonic.hls.rf.write import write_rf_core
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 
+#: a type by its width and the bits right of its point
+fixed_point = FixedPoint.with_fraction
+
 MODULES = sorted(RF_RTL.glob("*.sv")) + sorted(AXIS_RTL.glob("*.sv"))
 
 
@@ -197,9 +200,9 @@ def test_the_registers_around_a_multiplier_go_into_the_dsp() -> None:
 
 @pytest.mark.timeout(600)
 def test_a_core_is_its_stages_and_what_joins_them(tmp_path: Path) -> None:
-    x, y = Tensor("x", (8,), FixedPoint.with_fraction(8, 4)), Tensor("y", (4,), FixedPoint.with_fraction(12, 6))
+    x, y = Tensor("x", (8,), fixed_point(8, 4)), Tensor("y", (4,), fixed_point(12, 6))
     weight, bias = (Constants(np.ones(shape, dtype=np.int64), 4) for shape in ((8, 4), (4,)))
-    layer = Dense("d", x, y, weight, bias, FixedPoint.with_fraction(24, 10), 16, 16)
+    layer = Dense("d", x, y, weight, bias, fixed_point(24, 10), 16, 16)
     inputs, outputs = (Row((TensorSpec(one.name, one.shape, edge(one.precision, one.name)),)) for one in (x, y))
     core, figures = write_rf_core(RfNetwork("tiny", (x,), (y,), (layer,)), "tiny", inputs, outputs, tmp_path)
     for file in core.memories:

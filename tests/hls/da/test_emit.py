@@ -20,6 +20,9 @@ from hypersonic.hls.rtl.simulate import RtlCore, Stalls, compile_cores
 from hypersonic.hls.spec import SpecMismatchError, TensorSpec
 from hypersonic.hls.verilator import LOG, ToolError, lint, warnings
 
+#: a type by its width and the bits right of its point
+fixed_point = FixedPoint.with_fraction
+
 
 def network(name: str, seed: int, *, signed: bool, wide: bool) -> Network:
     """Every kind of layer, every rounding and overflow mode on the way; `wide` has sums beyond 64 bits."""
@@ -28,10 +31,10 @@ def network(name: str, seed: int, *, signed: bool, wide: bool) -> Network:
     def constants(*shape: int) -> Constants:
         return Constants(rng.integers(-(1 << 11), 1 << 11, shape), 6)
 
-    source, other = FixedPoint.with_fraction(40 if wide else 9, 5, signed), FixedPoint.with_fraction(7, 3, not signed)
-    accum = FixedPoint.with_fraction(90 if wide else 30, 11 + 6)
-    scaled = FixedPoint.with_fraction(60 if wide else 14, 9, True, Rounding.RND_CONV, Overflow.SAT)
-    result = FixedPoint.with_fraction(12, 5, signed, Rounding.TRN, Overflow.SAT)
+    source, other = fixed_point(40 if wide else 9, 5, signed), fixed_point(7, 3, not signed)
+    accum = fixed_point(90 if wide else 30, 11 + 6)
+    scaled = fixed_point(60 if wide else 14, 9, True, Rounding.RND_CONV, Overflow.SAT)
+    result = fixed_point(12, 5, signed, Rounding.TRN, Overflow.SAT)
     layers: tuple[Layer, ...] = (
         Scaling("bn", "x", constants(3), constants(3), scaled),
         Concatenation("both", ("bn", "t"), (3, 2), scaled),
@@ -41,22 +44,22 @@ def network(name: str, seed: int, *, signed: bool, wide: bool) -> Network:
             constants(5, 5),
             constants(5),
             accum,
-            FixedPoint.with_fraction(16, 4, True, Rounding.RND, Overflow.WRAP),
+            fixed_point(16, 4, True, Rounding.RND, Overflow.WRAP),
         ),
-        Activation("relu", "wide", True, FixedPoint.with_fraction(11, 3, False, Rounding.RND_CONV, Overflow.SAT)),
-        Dense("narrow", "relu", constants(5, 2), constants(2), FixedPoint.with_fraction(28, 9), result),
+        Activation("relu", "wide", True, fixed_point(11, 3, False, Rounding.RND_CONV, Overflow.SAT)),
+        Dense("narrow", "relu", constants(5, 2), constants(2), fixed_point(28, 9), result),
         Merge(
             "sum",
             ("narrow", "t"),
             MergeOperation.ADD,
-            FixedPoint.with_fraction(9, 4, signed, Rounding.RND_INF, Overflow.SAT_SYM),
+            fixed_point(9, 4, signed, Rounding.RND_INF, Overflow.SAT_SYM),
         ),
-        Dense("back", "relu", constants(5, 2), constants(2), FixedPoint.with_fraction(28, 9), result),
+        Dense("back", "relu", constants(5, 2), constants(2), fixed_point(28, 9), result),
         Merge(
             "least",
             ("sum", "back"),
             MergeOperation.MINIMUM,
-            FixedPoint.with_fraction(13, 6, True, Rounding.RND_ZERO, Overflow.WRAP),
+            fixed_point(13, 6, True, Rounding.RND_ZERO, Overflow.WRAP),
         ),
     )
     return Network(name, (Source("x", 3, source), Source("t", 2, other)), layers, ("least", "sum"))
@@ -119,13 +122,13 @@ def random_casts(seed: int) -> Network:
     def kind() -> FixedPoint:
         width, signed = int(rng.integers(1, 19)), bool(rng.integers(2))
         modes = Rounding(rng.choice(list(Rounding))), Overflow(rng.choice([o for o in Overflow if o is not Overflow.SAT_ZERO]))
-        return FixedPoint.with_fraction(width + signed, int(rng.integers(-3, width + 4)), signed, *modes)
+        return fixed_point(width + signed, int(rng.integers(-3, width + 4)), signed, *modes)
 
     def layer(name: str, at: str, other: str) -> Layer:
         match int(rng.integers(8)):
             case 0:
                 numbers = Constants(rng.integers(-4, 5, (2, 2)), 2), Constants(rng.integers(-9, 9, 2), 2)
-                return Dense(name, at, *numbers, FixedPoint.with_fraction(60, 30), kind())
+                return Dense(name, at, *numbers, fixed_point(60, 30), kind())
             case 1:
                 return Scaling(name, at, Constants(rng.integers(-9, 9, 2), 2), Constants(rng.integers(-9, 9, 2), 2), kind())
             case 2:
@@ -136,7 +139,7 @@ def random_casts(seed: int) -> Network:
     sources, layers, outputs = [], list[Layer](), []
     for chain in range(20):
         drawn, at = kind(), f"x{chain}"
-        sources.append(Source(at, 2, FixedPoint.with_fraction(drawn.width, drawn.fraction, drawn.signed)))
+        sources.append(Source(at, 2, fixed_point(drawn.width, drawn.fraction, drawn.signed)))
         for step in range(int(rng.integers(1, 5))):
             layers.append(layer(f"l{chain}_{step}", at, f"x{rng.integers(chain + 1)}"))
             at = layers[-1].name
@@ -152,9 +155,9 @@ def test_casts_one_behind_another_are_clean_under_wall_whatever_their_types(seed
 
 def wide(size: int, bits: int, *, read: bool) -> Network:
     """read: every element is an output; else a few are summed, and the rest is not looked at."""
-    source = Source("x", size, FixedPoint.with_fraction(bits, 4))
+    source = Source("x", size, fixed_point(bits, 4))
     if read:
-        return Network("wide", (source,), (Activation("r", "x", True, FixedPoint.with_fraction(bits, 4)),), ("r",))
+        return Network("wide", (source,), (Activation("r", "x", True, fixed_point(bits, 4)),), ("r",))
     weight = np.zeros((size, 1), np.int64)
     weight[::97] = 3
     layer = Dense(
@@ -162,8 +165,8 @@ def wide(size: int, bits: int, *, read: bool) -> Network:
         "x",
         Constants(weight, 2),
         Constants(np.array([1]), 2),
-        FixedPoint.with_fraction(30, 6),
-        FixedPoint.with_fraction(16, 6),
+        fixed_point(30, 6),
+        fixed_point(16, 6),
     )
     return Network("wide", (source,), (layer,), ("d",))
 
@@ -191,8 +194,8 @@ def test_a_row_of_19200_bits_and_a_core_that_verilator_warns_of_are_simulated(tm
 
 def test_a_network_that_ignores_its_inputs_is_still_a_core(tmp_path: Path) -> None:
     zero = Constants(np.zeros((2, 1), np.int64), 0)
-    layer = Dense("d", "x", zero, Constants(np.array([5]), 1), FixedPoint.with_fraction(8, 2), FixedPoint.with_fraction(8, 2))
-    net = Network("deaf", (Source("x", 2, FixedPoint.with_fraction(4, 0)),), (layer,), ("d",))
+    layer = Dense("d", "x", zero, Constants(np.array([5]), 1), fixed_point(8, 2), fixed_point(8, 2))
+    net = Network("deaf", (Source("x", 2, fixed_point(4, 0)),), (layer,), ("d",))
     core = written(net, tmp_path)
     lint(core.sources, core.top)
     with RtlCore(core, optimisation="-O0") as rtl:

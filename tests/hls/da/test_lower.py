@@ -23,6 +23,9 @@ from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.fixed import Constants, FixedPoint, Overflow, Rounding
 from tests.hls.precisions import fixed_points
 
+#: a type by its width and the bits right of its point
+fixed_point = FixedPoint.with_fraction
+
 precisions = fixed_points(24)
 
 
@@ -57,7 +60,7 @@ def layers(draw: st.DrawFn, before: Network, name: str, rng: np.random.Generator
     if kind == "dense":
         n_out = draw(st.integers(1, 4))
         fraction = before.results[a].fraction + lsb + draw(st.integers(0, 3))
-        accum = FixedPoint.with_fraction(draw(st.integers(6, 70)), fraction, True, draw(st.sampled_from(Rounding)))
+        accum = fixed_point(draw(st.integers(6, 70)), fraction, True, draw(st.sampled_from(Rounding)))
         bias = constants(rng, (n_out,), bits, draw(st.integers(-2, 12)))
         return Dense(name, a, constants(rng, (size, n_out), bits, lsb), bias, accum, result)
     if kind == "scaling":
@@ -129,7 +132,7 @@ def _merged(layer: Merge, values: dict[str, list[int]], fractions: dict[str, int
 
 def random_rows(network: Network, count: int) -> NDArray[np.int64]:
     rng = np.random.default_rng(1)
-    low, high = ([getattr(to, end) for to in network.input_types] for end in ("low", "high"))
+    low, high = ([getattr(to, end) for to in network.input_types] for end in ("min_raw", "max_raw"))
     rows = rng.integers(low, high, (count, len(low)), endpoint=True)
     rows[0], rows[-1] = low, high
     return rows
@@ -172,11 +175,11 @@ def dense(accum: FixedPoint, weight: int = 3, result: FixedPoint | None = None) 
         accum,
         result or accum,
     )
-    return Network("small", (Source("x", 2, FixedPoint.with_fraction(8, 4)),), (layer,), ("dense_7",))
+    return Network("small", (Source("x", 2, fixed_point(8, 4)),), (layer,), ("dense_7",))
 
 
 def test_progress_is_told_of_each_matrix_that_takes_more_than_a_block() -> None:
-    types = FixedPoint.with_fraction(4, 0), FixedPoint.with_fraction(4, 0), FixedPoint.with_fraction(16, 0)
+    types = fixed_point(4, 0), fixed_point(4, 0), fixed_point(16, 0)
     wide = Constants(np.ones((1, BLOCK + 1), np.int64), 0)
     narrow = Constants(np.ones((BLOCK + 1, 1), np.int64), 0)
     zeros = [Constants(np.zeros(n, np.int64), 0) for n in (BLOCK + 1, 1, 1)]
@@ -195,15 +198,15 @@ def test_an_accumulator_that_drops_product_bits_is_refused_by_layer_name() -> No
     with pytest.raises(
         UnsupportedLayerError, match=re.escape("layer 'dense_7': accum is ap_fixed<20,13,AP_TRN,AP_WRAP>, 7 fraction bits")
     ):
-        adder_graph(dense(FixedPoint.with_fraction(20, 7)))
+        adder_graph(dense(fixed_point(20, 7)))
 
 
 def test_an_accumulator_that_drops_only_zeros_is_not_refused() -> None:
-    network = dense(FixedPoint.with_fraction(20, 6), weight=4)
+    network = dense(fixed_point(20, 6), weight=4)
     even = replace(
         network,
         layers=(
-            Activation("even", "x", False, FixedPoint.with_fraction(6, 3)),
+            Activation("even", "x", False, fixed_point(6, 3)),
             *(replace(layer, source="even") for layer in network.layers),
         ),
     )
@@ -213,14 +216,14 @@ def test_an_accumulator_that_drops_only_zeros_is_not_refused() -> None:
 
 def test_an_accumulator_that_may_saturate_inside_the_sum_is_refused_by_layer_name() -> None:
     with pytest.raises(UnsupportedLayerError, match=r"layer 'dense_7': accum .* a partial sum can leave it"):
-        adder_graph(dense(FixedPoint.with_fraction(9, 8, overflow=Overflow.SAT)))
+        adder_graph(dense(fixed_point(9, 8, overflow=Overflow.SAT)))
 
 
 def test_a_saturating_accumulator_that_never_saturates_is_a_plain_sum() -> None:
-    graph = adder_graph(dense(FixedPoint.with_fraction(20, 8, overflow=Overflow.SAT)))
+    graph = adder_graph(dense(fixed_point(20, 8, overflow=Overflow.SAT)))
     assert not any(isinstance(node.operation, Wrap) for node in graph.nodes)
 
 
 def test_weights_too_wide_for_the_solver_are_refused_by_layer_name() -> None:
     with pytest.raises(UnsupportedLayerError, match=r"layer 'dense_7': a weight has 25 bits"):
-        adder_graph(dense(FixedPoint.with_fraction(60, 8), weight=1 << 24))
+        adder_graph(dense(fixed_point(60, 8), weight=1 << 24))

@@ -14,6 +14,9 @@ from hypothesis import strategies as st
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
 from hypersonic.hls.frontend.merges import in_tree, keep_all_bits, pair_names
 
+#: a type by its width and the bits right of its point
+fixed_point = FixedPoint.with_fraction
+
 PRECISIONS = st.builds(FixedPoint.with_fraction, st.integers(1, 20), st.integers(-4, 24), st.booleans())
 
 
@@ -49,9 +52,7 @@ def result(operation: str, a: FixedPoint, b: FixedPoint, cls: str = "pair") -> s
 def parsed(text: str) -> FixedPoint:
     kind, _, inside = text.partition("<")
     width, integer, rounding, overflow = inside.rstrip(">").split(",")
-    return FixedPoint.with_fraction(
-        int(width), int(width) - int(integer), kind == "ap_fixed", Rounding(rounding), Overflow(overflow)
-    )
+    return fixed_point(int(width), int(width) - int(integer), kind == "ap_fixed", Rounding(rounding), Overflow(overflow))
 
 
 @given(st.sampled_from(("add", "multiply", "maximum", "minimum", "concatenate1d")), PRECISIONS, PRECISIONS)
@@ -72,7 +73,7 @@ def test_a_pair_holds_every_number_that_it_can_come_to(operation: str, a: FixedP
 
 
 def test_a_layer_of_the_model_keeps_its_own_type() -> None:
-    assert result("add", FixedPoint.with_fraction(8, 4), FixedPoint.with_fraction(8, 4), cls="add") == ""
+    assert result("add", fixed_point(8, 4), fixed_point(8, 4), cls="add") == ""
 
 
 @pytest.mark.parametrize("count", [1, 2])

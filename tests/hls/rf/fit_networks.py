@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hypersonic.hls.fixed import Constants, Precision
+from hypersonic.hls.fixed import Constants, FixedPoint
 from hypersonic.hls.rf.layers import Layer, RfNetwork, Tensor, Window
 from hypersonic.hls.rf.parts.windows import window_shape
 from hypersonic.hls.rf.stages.dense import Dense
@@ -16,7 +16,7 @@ from hypersonic.hls.rf.stages.merge import Merge, MergeOperation
 from hypersonic.hls.rf.stages.pool import Pool, PoolOperation
 from hypersonic.hls.rf.stages.reshape import Reshape
 
-KIND, ACCUM = Precision(8, 4), Precision(24, 12)
+KIND, ACCUM = FixedPoint.with_fraction(8, 4), FixedPoint.with_fraction(24, 12)
 _NONE = Constants(np.zeros(0, dtype=np.int64), 0)
 
 

@@ -24,7 +24,7 @@ def random_rows(network: RfNetwork, count: int, seed: int) -> NDArray[np.int64]:
     """Half of them anywhere in the range, half near zero, and both ends."""
     rng, parts = np.random.default_rng(seed), []
     for tensor in network.inputs:
-        low, high = tensor.precision.low, tensor.precision.high
+        low, high = tensor.precision.min_raw, tensor.precision.max_raw
         low += tensor.precision.overflow is Overflow.SAT_SYM  # which the type cannot hold
         x = rng.integers(low, high, (count, tensor.size), endpoint=True)
         x[count // 2 :] >>= rng.integers(0, tensor.precision.width, (count - count // 2, 1))

@@ -22,7 +22,7 @@ import numpy as np
 
 from hypersonic.firmware.estimate.module_tree import module_of
 from hypersonic.firmware.estimate.yosys import MAP, plain, run
-from hypersonic.hls.fixed import Constants, Overflow, Precision, Rounding
+from hypersonic.hls.fixed import Constants, FixedPoint, Overflow, Rounding
 from hypersonic.hls.resources import Amounts
 from hypersonic.hls.rf.layers import RfNetwork, Tensor
 from hypersonic.hls.rf.plan import plan
@@ -42,11 +42,11 @@ def networks() -> Iterator[RfNetwork]:
 
 def drawn(network: RfNetwork, rng: np.random.Generator) -> RfNetwork:
     """With random types of results, weights and accumulators, and reuse factors that leave up to 64 multipliers."""
-    kinds: dict[str, Precision] = {}
+    kinds: dict[str, FixedPoint] = {}
 
     def typed(tensor: Tensor) -> Tensor:
         width = int(rng.integers(6, 18))
-        kind = Precision(
+        kind = FixedPoint.with_fraction(
             width, int(rng.integers(2, 6)), True, rng.choice(_ROUNDINGS), rng.choice([Overflow.WRAP, Overflow.SAT])
         )
         return replace(tensor, precision=kinds.setdefault(tensor.name, kind))
@@ -60,7 +60,7 @@ def drawn(network: RfNetwork, rng: np.random.Generator) -> RfNetwork:
         names = ("a", "b") if len(layer.inputs) == 2 else ("x",)
         changed: dict[str, Any] = {name: typed(getattr(layer, name)) for name in names} | {"y": typed(layer.y)}
         if isinstance(layer, Dense | Depthwise):
-            changed |= {"weight": weights(layer.weight), "accum": Precision(int(rng.integers(20, 36)), 12)}
+            changed |= {"weight": weights(layer.weight), "accum": FixedPoint.with_fraction(int(rng.integers(20, 36)), 12)}
         if isinstance(layer, Dense):
             few = [factor for factor, shape in dense_shapes(layer).items() if 4 <= shape.p * shape.q <= 64]
             changed["reuse_factor"] = int(rng.choice(few)) if few else max(dense_shapes(layer))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.fixed import Constants, Precision
+from hypersonic.hls.fixed import Constants, FixedPoint
 from hypersonic.hls.rf.layers import Layer, RfNetwork, Tensor, Window
 from hypersonic.hls.rf.parts.windows import window_shape
 from hypersonic.hls.rf.stages.concatenate import Concatenate
@@ -42,7 +42,7 @@ def evaluate(network: RfNetwork, x: Numbers) -> Numbers:
     return np.concatenate([tensors[tensor.name] for tensor in network.outputs], axis=1)
 
 
-def cast(values: Numbers, fraction: int, to: Precision) -> Numbers:
+def cast(values: Numbers, fraction: int, to: FixedPoint) -> Numbers:
     return np.frompyfunc(lambda value: to.cast(int(value), fraction), 1, 1)(values)
 
 
@@ -224,6 +224,6 @@ def _softmax(layer: Softmax, x: Numbers) -> Numbers:
     return cast(e * r[:, None], layer.accum.fraction + layer.inv_table.fraction, to)
 
 
-def _top(values: Numbers, kind: Precision, size: int) -> NDArray[np.int64]:
+def _top(values: Numbers, kind: FixedPoint, size: int) -> NDArray[np.int64]:
     bits = (values % (1 << kind.width)).astype(np.int64)
     return bits >> (kind.width - (size.bit_length() - 1))

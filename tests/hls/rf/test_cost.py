@@ -10,12 +10,15 @@ from typing import Any
 
 import pytest
 
-from hypersonic.hls.fixed import Precision
+from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.resources import NOTHING, Amounts
 from hypersonic.hls.rf import cost
 from hypersonic.hls.rf.registry import stage_cost
 from hypersonic.hls.rf.stage import Stage, Stream, Timing
 from hypersonic.hls.rf.stages import softmax
+
+#: a type by its width and the bits right of its point
+fixed_point = FixedPoint.with_fraction
 
 MEASURED = [json.loads(line) for line in (Path(__file__).parent / "stages.jsonl").read_text().splitlines()]
 
@@ -23,7 +26,7 @@ MEASURED = [json.loads(line) for line in (Path(__file__).parent / "stages.jsonl"
 def predicted(line: Mapping[str, Any]) -> Amounts:
     """Of a stage without files."""
     sides = [
-        tuple(Stream(f"{side}{at}", Precision(width, 2), lanes, beats) for at, (lanes, width, beats) in enumerate(line[side]))
+        tuple(Stream(f"{side}{at}", fixed_point(width, 2), lanes, beats) for at, (lanes, width, beats) in enumerate(line[side]))
         for side in ("inputs", "outputs")
     ]
     return stage_cost(Stage("s", line["module"], "s", line["parameters"], *sides, Timing((), 0, 0, 0)))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hypersonic.hls.fixed import Constants, Precision
+from hypersonic.hls.fixed import Constants, FixedPoint
 from hypersonic.hls.rf.layers import Layer, RfNetwork, Tensor, Window
 from hypersonic.hls.rf.plan import plan
 from hypersonic.hls.rf.stages.concatenate import Concatenate
@@ -19,7 +19,7 @@ from hypersonic.hls.rf.stages.pool import Pool, PoolOperation
 from hypersonic.hls.rf.stages.upsample import Upsample
 from tests.hls.rf.untimed import blocks
 
-KIND, WIDE = Precision(8, 4), Precision(24, 8)
+KIND, WIDE = FixedPoint.with_fraction(8, 4), FixedPoint.with_fraction(24, 8)
 NONE = Constants(np.zeros(0, dtype=np.int64), 0)
 
 

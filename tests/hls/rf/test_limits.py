@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from hypersonic.hls.errors import UnsupportedLayerError
-from hypersonic.hls.fixed import Constants, Precision
+from hypersonic.hls.fixed import Constants, FixedPoint
 from hypersonic.hls.rf.layers import Layer, RfNetwork, Tensor
 from hypersonic.hls.rf.parts.attributes import constants
 from hypersonic.hls.rf.parts.tables import SELU_SCALE, exp_values, inverse_values
@@ -23,54 +23,57 @@ from hypersonic.hls.rf.stages.softmax import Softmax, SoftmaxKind
 from hypersonic.hls.rf.stages.table import Table
 from tests.hls.rf.test_lint import clean, single
 
-Y = Precision(16, 10)
+#: a type by its width and the bits right of its point
+fixed_point = FixedPoint.with_fraction
+
+Y = fixed_point(16, 10)
 
 
-def tensor(name: str, kind: Precision) -> Tensor:
+def tensor(name: str, kind: FixedPoint) -> Tensor:
     return Tensor(name, (2,), kind)
 
 
-def table(x: Precision, scale: Constants, *, negative_only: bool = True) -> Table:
+def table(x: FixedPoint, scale: Constants, *, negative_only: bool = True) -> Table:
     values = Constants(np.arange(8), Y.fraction)
     return Table("curve", tensor("x", x), tensor("y", Y), values, 3, negative_only, scale)
 
 
-def softmax(x: Precision, kind: SoftmaxKind, normalised: Precision, accum: Precision, inverse: Precision) -> Softmax:
-    eight = Precision(8, 4)
-    exp, inv = exp_values(eight, 4, Precision(18, 8), negative=True), inverse_values(eight, 4, Precision(18, 8))
+def softmax(x: FixedPoint, kind: SoftmaxKind, normalised: FixedPoint, accum: FixedPoint, inverse: FixedPoint) -> Softmax:
+    eight = fixed_point(8, 4)
+    exp, inv = exp_values(eight, 4, fixed_point(18, 8), negative=True), inverse_values(eight, 4, fixed_point(18, 8))
     return Softmax("soft", tensor("x", x), tensor("y", Y), kind, normalised, accum, inverse, exp, inv)
 
 
 ONE = Constants(np.array([1]), 0)
-STABLE, NARROW = SoftmaxKind.STABLE, Precision(8, 4)
+STABLE, NARROW = SoftmaxKind.STABLE, fixed_point(8, 4)
 
 WIDE = [
-    (table(Precision(120, 100), SELU_SCALE), "layer 'curve': a product of 138 bits in its rf_table, expected up to 128"),
-    (table(Precision(126, 60), ONE), "layer 'curve': a product of 129 bits in its rf_table, expected up to 128"),
-    (table(Precision(120, 118), ONE), "layer 'curve': an index's fraction of 121 bits in its rf_table, expected up to 120"),
+    (table(fixed_point(120, 100), SELU_SCALE), "layer 'curve': a product of 138 bits in its rf_table, expected up to 128"),
+    (table(fixed_point(126, 60), ONE), "layer 'curve': a product of 129 bits in its rf_table, expected up to 128"),
+    (table(fixed_point(120, 118), ONE), "layer 'curve': an index's fraction of 121 bits in its rf_table, expected up to 120"),
     (
-        table(Precision(120, 118), ONE, negative_only=False),
+        table(fixed_point(120, 118), ONE, negative_only=False),
         "layer 'curve': an index's fraction of 121 bits in its rf_table, expected up to 120",
     ),
-    (table(Precision(8, 4), Constants(np.array([1 << 40]), 30)), "layer 'curve': GAIN of its rf_table is 1099511627776, "),
+    (table(fixed_point(8, 4), Constants(np.array([1 << 40]), 30)), "layer 'curve': GAIN of its rf_table is 1099511627776, "),
     (
-        softmax(Precision(128, 60), STABLE, NARROW, Y, NARROW),
+        softmax(fixed_point(128, 60), STABLE, NARROW, Y, NARROW),
         "layer 'soft': a difference of 129 bits in its rf_softmax, expected up to 128",
     ),
     (
-        softmax(Precision(20, 10), STABLE, Precision(140, 130), Y, NARROW),
+        softmax(fixed_point(20, 10), STABLE, fixed_point(140, 130), Y, NARROW),
         "layer 'soft': a normalised input of 140 bits in its rf_softmax, expected up to 128",
     ),
     (
-        softmax(Precision(20, 10), SoftmaxKind.LATENCY, NARROW, Y, Precision(130, 120)),
+        softmax(fixed_point(20, 10), SoftmaxKind.LATENCY, NARROW, Y, fixed_point(130, 120)),
         "layer 'soft': an inverse's input of 130 bits in its rf_softmax, expected up to 128",
     ),
     (
-        linear("cast", tensor("x", Precision(8, 300)), tensor("y", Precision(8, -150))),
+        linear("cast", tensor("x", fixed_point(8, 300)), tensor("y", fixed_point(8, -150))),
         "layer 'cast': a shift of 450 bits in its rf_map, expected up to 400",
     ),
     (
-        softmax(Precision(20, 600), STABLE, NARROW, Y, NARROW),
+        softmax(fixed_point(20, 600), STABLE, NARROW, Y, NARROW),
         "layer 'soft': a shift of 596 bits in its rf_softmax, expected up to 400",
     ),
 ]
@@ -86,12 +89,12 @@ def test_what_a_module_does_not_hold_is_refused_by_the_layers_name(layer: Layer,
 @pytest.mark.parametrize(
     "layer",
     [
-        table(Precision(125, 60), ONE),
-        table(Precision(110, 100), SELU_SCALE),
-        table(Precision(120, 117), ONE, negative_only=False),
-        softmax(Precision(127, 60), STABLE, NARROW, Y, NARROW),
-        softmax(Precision(20, 10), STABLE, NARROW, Precision(100, 80), NARROW),
-        linear("cast", tensor("x", Precision(8, 250)), tensor("y", Precision(8, -150))),
+        table(fixed_point(125, 60), ONE),
+        table(fixed_point(110, 100), SELU_SCALE),
+        table(fixed_point(120, 117), ONE, negative_only=False),
+        softmax(fixed_point(127, 60), STABLE, NARROW, Y, NARROW),
+        softmax(fixed_point(20, 10), STABLE, NARROW, fixed_point(100, 80), NARROW),
+        linear("cast", tensor("x", fixed_point(8, 250)), tensor("y", fixed_point(8, -150))),
         Map(
             "leaky",
             tensor("x", NARROW),
@@ -141,7 +144,7 @@ def kind(width: int, integer: int) -> Any:
         (graph_layer(activation="tanh", table_t=kind(80, 10)), NARROW, "layer 'act': table_t: ap_fixed<80,10"),
         (
             graph_layer("io_stream", activation="selu", table_t=kind(18, 8)),
-            Precision(70, 60),
+            fixed_point(70, 60),
             "layer 'act': its input: ap_fixed<70,10",
         ),
         (
@@ -152,7 +155,9 @@ def kind(width: int, integer: int) -> Any:
     ],
     ids=["table", "selu", "parameter"],
 )
-def test_a_type_too_wide_for_a_table_or_a_parameter_is_refused_by_the_layers_name(layer: Any, x: Precision, words: str) -> None:
+def test_a_type_too_wide_for_a_table_or_a_parameter_is_refused_by_the_layers_name(
+    layer: Any, x: FixedPoint, words: str
+) -> None:
     with pytest.raises(
         UnsupportedLayerError, match=r"width is .*, expected 1 to 62; give it fewer bits in the model's YAML"
     ) as refusal:
@@ -165,7 +170,7 @@ def test_a_type_too_wide_for_softmaxs_tables_is_refused_by_the_layers_name(name:
     types = {"exp_table_t": kind(18, 8), "inv_table_t": kind(18, 8), "accum_t": kind(18, 8), "inv_inp_t": kind(18, 8)}
     layer = graph_layer(activation="softmax", implementation="latency", **types | {name: kind(70, 10)})
     with pytest.raises(UnsupportedLayerError, match=rf"layer 'act': {name}: .*width is 70, expected 1 to 62"):
-        READERS["Softmax"](layer, tensor("x", Precision(12, 6)), tensor("y", Y))
+        READERS["Softmax"](layer, tensor("x", fixed_point(12, 6)), tensor("y", Y))
 
 
 def test_weights_too_wide_for_exact_integers_are_refused_by_the_layers_name() -> None:
@@ -186,7 +191,7 @@ class _Written:
 
 
 def test_a_tables_numbers_are_exact_however_wide_the_result_and_the_parameter_are() -> None:
-    wide = tensor("y", Precision(100, 80))
+    wide = tensor("y", fixed_point(100, 80))
     layer = graph_layer(activation="elu", activ_param=0.75, table_t=kind(60, 10), param_t=kind(40, 2))
     x = tensor("x", NARROW)
     read = ACTIVATIONS["elu"](layer, x, wide)
@@ -200,7 +205,7 @@ def test_a_tables_numbers_are_exact_however_wide_the_result_and_the_parameter_ar
 
 
 def test_dense_layers_keep_their_limit() -> None:
-    x = tensor("x", Precision(120, 60))
+    x = tensor("x", fixed_point(120, 60))
     layer = Dense("d", x, tensor("y", Y), Constants(np.full((2, 2), 1 << 10), 4), Constants(np.zeros(2, np.int64), 0), Y, 1, 1)
     with pytest.raises(UnsupportedLayerError, match="layer 'd': a product of 132 bits in its rf_mac, expected up to 128"):
         plan(single(layer))

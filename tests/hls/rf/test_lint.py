@@ -13,7 +13,7 @@ import pytest
 
 from hypersonic.hls.core import AXIS_RTL, RF_RTL, Core
 from hypersonic.hls.errors import UnsupportedLayerError
-from hypersonic.hls.fixed import Constants, Overflow, Precision, Rounding
+from hypersonic.hls.fixed import Constants, FixedPoint, Overflow, Rounding
 from hypersonic.hls.rf.layers import Layer, RfNetwork, Tensor, Window
 from hypersonic.hls.rf.plan import plan
 from hypersonic.hls.rf.stages.concatenate import Concatenate
@@ -32,6 +32,9 @@ from hypersonic.hls.spec import TensorSpec
 from hypersonic.hls.verilator import lint
 from tests.hls.rf.golden import random_rows
 from tests.hls.rf.reference import evaluate
+
+#: a type by its width and the bits right of its point
+fixed_point = FixedPoint.with_fraction
 
 Parameters = dict[str, int]
 Draw = Callable[["Drawn"], Parameters]
@@ -214,23 +217,23 @@ def test_every_module_has_its_ends() -> None:
 
 
 # ---------------------------------------------------------------- whole cores
-def kind(rng: np.random.Generator, widest: int = 18) -> Precision:
+def kind(rng: np.random.Generator, widest: int = 18) -> FixedPoint:
     width, signed = int(rng.integers(1, widest)), bool(rng.integers(2))
     modes = Rounding(rng.choice(list(Rounding))), Overflow(rng.choice(list(Overflow)))
-    return Precision(width + signed, int(rng.integers(-3, width + 4)), signed, *modes)
+    return fixed_point(width + signed, int(rng.integers(-3, width + 4)), signed, *modes)
 
 
 def network(seed: int) -> RfNetwork:
     """Layers on images of 3x3, each behind one of the last three before it; all tensors that nobody reads leave."""
     rng = np.random.default_rng(seed)
-    tensors = [Tensor("input_1", (3, 3, 1), Precision(9, 4)), Tensor("input_2", (3, 3, 1), Precision(5, 6, False))]
+    tensors = [Tensor("input_1", (3, 3, 1), fixed_point(9, 4)), Tensor("input_2", (3, 3, 1), fixed_point(5, 6, False))]
     inputs, layers = tuple(tensors), list[Layer]()
 
     def numbers(*shape: int) -> Constants:
         return Constants(rng.integers(-9, 10, shape), int(rng.integers(0, 5)))
 
-    def accum(x: Tensor) -> Precision:
-        return Precision(int(rng.integers(2, 30)), x.precision.fraction + int(rng.integers(3)), bool(rng.integers(2)))
+    def accum(x: Tensor) -> FixedPoint:
+        return fixed_point(int(rng.integers(2, 30)), x.precision.fraction + int(rng.integers(3)), bool(rng.integers(2)))
 
     def layer(name: str, x: Tensor, other: Tensor) -> Layer:
         def y(*shape: int) -> Tensor:
@@ -241,7 +244,7 @@ def network(seed: int) -> RfNetwork:
                 return Merge(name, x, other, y(3, 3, 1), MergeOperation(rng.choice(list(MergeOperation))))
             case 1:
                 seen = Window((3, 3), (1, 1), 1, 1, 1, 1)
-                return Dense(name, x, y(3, 3, 1), numbers(9, 1), numbers(1), Precision(30, 12), 3, 3, seen)
+                return Dense(name, x, y(3, 3, 1), numbers(9, 1), numbers(1), fixed_point(30, 12), 3, 3, seen)
             case 2:
                 seen = Window((2, 2), (1, 1), 0, 1, 0, 1)
                 return Pool(name, x, y(3, 3, 1), PoolOperation(rng.choice(list(PoolOperation))), seen, accum(x))
@@ -268,7 +271,9 @@ def read(layers: Sequence[Layer]) -> set[str]:
 
 def clean(drawn: RfNetwork, name: str, directory: Path) -> Core:
     """Write its core and lint it."""
-    rows = (Row(tuple(TensorSpec(t.name, t.shape, t.precision.fixed) for t in side)) for side in (drawn.inputs, drawn.outputs))
+    rows = (
+        Row(tuple(TensorSpec(t.name, t.shape, t.precision.checked()) for t in side)) for side in (drawn.inputs, drawn.outputs)
+    )
     core = write_rf_core(drawn, name, *rows, directory, 1 << 20)[0]
     lint(core.sources, core.top)
     return core
@@ -292,19 +297,19 @@ def single(layer: Any) -> RfNetwork:
 
 
 def test_a_clamp_below_zero_is_written_as_wide_as_its_module_has_it(tmp_path: Path) -> None:
-    x, y, one = Tensor("x", (2,), Precision(8, 4)), Tensor("y", (2,), Precision(8, 6)), Constants(np.array([1]), 1)
+    x, y, one = Tensor("x", (2,), fixed_point(8, 4)), Tensor("y", (2,), fixed_point(8, 6)), Constants(np.array([1]), 1)
     core = clean(single(Map("m", x, y, MapFunction.HARD_TANH, one, one)), "net", tmp_path)
     assert ".LOW(-64'sd32)" in core.sources[-1].read_text()
 
 
-def argmax(y: Precision) -> RfNetwork:
-    none, unused = Constants(np.zeros(0, np.int64), 0), Precision(8, 4)
-    x = Tensor("x", (3,), Precision(8, 4))
+def argmax(y: FixedPoint) -> RfNetwork:
+    none, unused = Constants(np.zeros(0, np.int64), 0), fixed_point(8, 4)
+    x = Tensor("x", (3,), fixed_point(8, 4))
     return single(Softmax("s", x, Tensor("y", (3,), y), SoftmaxKind.ARGMAX, unused, unused, unused, none, none))
 
 
 def test_a_one_of_more_bits_than_an_int_is_not_cut(tmp_path: Path) -> None:
-    core = clean(argmax(Precision(40, 36)), "net", tmp_path)
+    core = clean(argmax(fixed_point(40, 36)), "net", tmp_path)
     assert ".ONE(64'd68719476736)" in core.sources[-1].read_text()
     with pytest.raises(UnsupportedLayerError, match="layer 's': a one of 72 bits"):
-        plan(argmax(Precision(80, 70)))
+        plan(argmax(fixed_point(80, 70)))

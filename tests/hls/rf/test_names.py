@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hypersonic.hls.core import Core
-from hypersonic.hls.fixed import Constants, Precision
+from hypersonic.hls.fixed import Constants, FixedPoint
 from hypersonic.hls.rf.layers import Layer, RfNetwork, Tensor, WeightsIn
 from hypersonic.hls.rf.read import distinct
 from hypersonic.hls.rf.stages.concatenate import Concatenate
@@ -28,7 +28,10 @@ from tests.hls.frontend.layer_names import NAMES
 from tests.hls.rf.golden import random_rows
 from tests.hls.rf.reference import evaluate
 
-KIND, OTHER, WIDE = Precision(8, 4), Precision(9, 4), Precision(24, 8)
+#: a type by its width and the bits right of its point
+fixed_point = FixedPoint.with_fraction
+
+KIND, OTHER, WIDE = fixed_point(8, 4), fixed_point(9, 4), fixed_point(24, 8)
 NONE = Constants(np.zeros(0, dtype=np.int64), 0)
 
 #: of two inputs and eight layers
@@ -62,7 +65,7 @@ def residual(names: list[str]) -> RfNetwork:
 
 def written(network: RfNetwork, name: str, directory: Path, whole_row_bits: int = 8192) -> Core:
     rows = (
-        Row(tuple(TensorSpec(f"t{index}", tensor.shape, tensor.precision.fixed) for index, tensor in enumerate(side)))
+        Row(tuple(TensorSpec(f"t{index}", tensor.shape, tensor.precision.checked()) for index, tensor in enumerate(side)))
         for side in (network.inputs, network.outputs)
     )
     return write_rf_core(network, name, *rows, directory, whole_row_bits)[0]

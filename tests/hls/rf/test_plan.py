@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hypersonic.hls.errors import UnsupportedLayerError
-from hypersonic.hls.fixed import Constants, Precision
+from hypersonic.hls.fixed import Constants, FixedPoint
 from hypersonic.hls.rf.cost import block_rams, ultra_rams
 from hypersonic.hls.rf.layers import RfNetwork, Tensor, Window
 from hypersonic.hls.rf.parts.windows import fewest_lines, window_interval, window_needs, window_shape
@@ -21,8 +21,11 @@ from hypersonic.hls.rf.stages.map import Map, MapFunction
 from hypersonic.hls.rf.stages.merge import Merge, MergeOperation
 from hypersonic.hls.rf.timing import clocks, waiting
 
-KIND = Precision(8, 4)
-WIDE = Precision(24, 8)
+#: a type by its width and the bits right of its point
+fixed_point = FixedPoint.with_fraction
+
+KIND = fixed_point(8, 4)
+WIDE = fixed_point(24, 8)
 NONE = Constants(np.zeros(0, dtype=np.int64), 0)
 
 
@@ -126,7 +129,7 @@ def test_more_lines_are_kept_only_where_they_save_clocks() -> None:
 
 def test_numbers_too_wide_for_a_stage_are_refused_by_the_layers_name() -> None:
     layer = dense(4, 4, 1)
-    wide = Map("wide", Tensor("a", (4,), Precision(130, 4)), layer.x, MapFunction.RELU, NONE, NONE)
+    wide = Map("wide", Tensor("a", (4,), fixed_point(130, 4)), layer.x, MapFunction.RELU, NONE, NONE)
     with pytest.raises(UnsupportedLayerError, match=r"layer 'wide'.* 130 bits"):
         plan(network(wide, layer))
 

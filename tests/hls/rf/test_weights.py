@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from hypersonic.hls.core import Core
-from hypersonic.hls.fixed import Constants, FixedPoint, Precision
+from hypersonic.hls.fixed import Constants, FixedPoint
 from hypersonic.hls.rf.layers import RfNetwork, Tensor, WeightsIn, Window
 from hypersonic.hls.rf.plan import plan
 from hypersonic.hls.rf.report import figures
@@ -27,7 +27,7 @@ from hypersonic.hls.weight_stream import WEIGHT_BITS, WeightStream
 from tests.hls.rf.golden import random_rows
 from tests.hls.rf.reference import evaluate
 
-KIND, ACCUM = Precision(9, 4), Precision(30, 12)
+KIND, ACCUM = FixedPoint.with_fraction(9, 4), FixedPoint.with_fraction(30, 12)
 ROWS = 25
 
 
