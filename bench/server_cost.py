@@ -108,7 +108,7 @@ class NullInstance:
     def __init__(self, n_in: int, n_out: int) -> None:
         self.slots = (NullSlot(n_in, n_out), NullSlot(n_in, n_out))
 
-    def busy_cycles(self) -> int:
+    def busy_clocks(self) -> int:
         return 0
 
     def revive(self) -> bool:

@@ -25,7 +25,7 @@ class Burst:
 
     address: int
     beats: int
-    ready_cycle: int
+    ready_clock: int
     done: int = 0  # beats
 
 
@@ -148,18 +148,18 @@ class ReadMemory:
         self._beat_bytes = len(getattr(dut, f"{prefix}_rdata")) // 8
         self._rng = rng
         self._queue: deque[Burst] = deque()
-        self._cycle = 0
+        self._clock = 0
         self._shown = False
         self.memory = memory
         self.behaviour = behaviour
 
     def drive(self) -> None:
         port, rng, pause = self._port, self._rng, self.behaviour.pause
-        self._cycle += 1
+        self._clock += 1
         port.arready.value = int(rng.random() >= pause)
         if self._shown:
             return
-        self._shown = bool(self._queue) and self._queue[0].ready_cycle <= self._cycle and rng.random() >= pause
+        self._shown = bool(self._queue) and self._queue[0].ready_clock <= self._clock and rng.random() >= pause
         port.rvalid.value = int(self._shown)
         if self._shown:
             burst = self._queue[0]
@@ -171,7 +171,7 @@ class ReadMemory:
     def sample(self) -> None:
         port = self._port
         if port.arvalid.value == 1 and port.arready.value == 1:
-            ready = self._cycle + self.behaviour.latency
+            ready = self._clock + self.behaviour.latency
             self._queue.append(Burst(int(port.araddr.value), int(port.arlen.value) + 1, ready))
         if self._shown and port.rready.value == 1:
             self._shown = False
@@ -198,19 +198,19 @@ class WriteMemory:
         self._rng = rng
         self._open: deque[Burst] = deque()
         self._answers: deque[Burst] = deque()
-        self._cycle = 0
+        self._clock = 0
         self._shown = False
         self.memory = memory
         self.behaviour = behaviour
 
     def drive(self) -> None:
         port, rng, pause = self._port, self._rng, self.behaviour.pause
-        self._cycle += 1
+        self._clock += 1
         port.awready.value = int(rng.random() >= pause)
         port.wready.value = int(rng.random() >= pause)
         if self._shown:
             return
-        self._shown = bool(self._answers) and self._answers[0].ready_cycle <= self._cycle and rng.random() >= pause
+        self._shown = bool(self._answers) and self._answers[0].ready_clock <= self._clock and rng.random() >= pause
         port.bvalid.value = int(self._shown)
         if self._shown:
             port.bresp.value = 2 if self._answers[0].address in self.behaviour.errors else 0
@@ -233,7 +233,7 @@ class WriteMemory:
                 self.memory[address + byte] = data >> (8 * byte) & 0xFF
         burst.done += 1
         if burst.done == burst.beats:
-            burst.ready_cycle = self._cycle + self.behaviour.latency
+            burst.ready_clock = self._clock + self.behaviour.latency
             self._answers.append(self._open.popleft())
 
     def reset(self) -> None:

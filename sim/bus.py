@@ -37,7 +37,7 @@ class Bench:
     """A clock, a reset, and the agents that follow them."""
 
     def __init__(self, dut: Any, agents: Sequence[Agent], clk: str = "clk", rst_n: str = "rst_n") -> None:
-        self.cycle = 0
+        self.clocks = 0
         self.agents = list(agents)
         self._clk = getattr(dut, clk)
         self._rst_n = getattr(dut, rst_n)
@@ -51,7 +51,7 @@ class Bench:
             for agent in self.agents:
                 agent.sample()
             self._clk.value = 1
-            self.cycle += 1
+            self.clocks += 1
             await Timer(1, "ns")
 
     async def until(self, done: Callable[[], bool], limit: int = 100_000) -> None:

@@ -41,7 +41,7 @@ class PcimReads:
         self._port = {name: getattr(dut, f"{prefix}_{name}") for name in ("rdata", "rid", "rresp", "rlast", "rvalid", "rready")}
         self._arready = getattr(dut, f"{prefix}_arready")
         self._beat_bytes = len(self._port["rdata"]) // 8
-        self._rng, self._cycle = rng, 0
+        self._rng, self._clock = rng, 0
         self._shown: Tagged | None = None
         self._open: list[Tagged] = []
         self.memory, self.behaviour = memory, behaviour
@@ -52,11 +52,11 @@ class PcimReads:
         self.overtaken = 0  # beats that went before one of an older burst
 
     def drive(self) -> None:
-        self._cycle += 1
+        self._clock += 1
         self._arready.value = int(self._rng.random() >= self.behaviour.pause)
         if self._shown is not None:
             return
-        ready = [tagged for tagged in self._open if tagged.burst.ready_cycle <= self._cycle]
+        ready = [tagged for tagged in self._open if tagged.burst.ready_clock <= self._clock]
         if ready and self._rng.random() >= self.behaviour.pause:
             self._shown = self._rng.choice(ready) if self.disorder else ready[0]
             self._show(self._shown)
@@ -88,7 +88,7 @@ class PcimReads:
         if any(other.id == tagged.id for other in self._open):
             raise ProtocolError(f"pcim AR: ID {tagged.id} is that of a read on its way")
         # answers come sooner or later than their neighbours'
-        burst.ready_cycle = self._cycle + self.behaviour.latency + self._rng.randrange(self.behaviour.latency + 1)
+        burst.ready_clock = self._clock + self.behaviour.latency + self._rng.randrange(self.behaviour.latency + 1)
         self._open.append(tagged)
         self.asked.append(tagged)
         self.most = max(self.most, len(self._open))
@@ -111,7 +111,7 @@ class PcimWrites:
         self._port = {name: getattr(dut, f"{prefix}_{name}") for name in (*names, "bid", "bresp", "bvalid", "bready")}
         self._beat_bytes = len(self._port["wdata"]) // 8
         self.monitor = WriteMonitor(dut, prefix, self._beat_bytes)
-        self._rng, self._cycle = rng, 0
+        self._rng, self._clock = rng, 0
         self._open: deque[Tagged] = deque()
         self._answers: deque[Tagged] = deque()
         self._shown = False
@@ -121,12 +121,12 @@ class PcimWrites:
 
     def drive(self) -> None:
         port, rng, pause = self._port, self._rng, self.behaviour.pause
-        self._cycle += 1
+        self._clock += 1
         port["awready"].value = int(rng.random() >= pause)
         port["wready"].value = int(rng.random() >= pause)
         if self._shown:
             return
-        self._shown = bool(self._answers) and self._answers[0].burst.ready_cycle <= self._cycle and rng.random() >= pause
+        self._shown = bool(self._answers) and self._answers[0].burst.ready_clock <= self._clock and rng.random() >= pause
         port["bvalid"].value = int(self._shown)
         if self._shown:
             port["bid"].value = self._answers[0].id
@@ -163,7 +163,7 @@ class PcimWrites:
                 self.memory[address + byte] = data >> (8 * byte) & 0xFF
         burst.done += 1
         if burst.done == burst.beats:
-            burst.ready_cycle = self._cycle + self.behaviour.latency
+            burst.ready_clock = self._clock + self.behaviour.latency
             self._answers.append(self._open.popleft())
 
     def reset(self) -> None:

@@ -78,11 +78,11 @@ def infer(
     inputs: Tensors = golden.travelling(sample.inputs) if golden else sample.inputs
     requests = list(zip(*(np.array_split(x, events) for x in inputs), strict=True))
     progress(f"infer: {events} events from {clients} clients")
-    before = read_kernel_cycles(metrics_url, served.name)
+    before = read_kernel_clocks(metrics_url, served.name)
     load = send_events(url, served, requests, clients=clients, timeout_s=ANSWER_TIMEOUT_S)
-    worked = Counter(read_kernel_cycles(metrics_url, served.name))
+    worked = Counter(read_kernel_clocks(metrics_url, served.name))
     worked.subtract(before)
-    cycles = worked.total()
+    clocks = worked.total()
     answers: Tensors = tuple(np.concatenate(parts) for parts in zip(*load.outputs, strict=True))
     compared = 0
     if check and golden:
@@ -92,13 +92,13 @@ def infer(
     real = golden.real(answers) if golden else tuple(np.asarray(y, np.float64).reshape(len(y), -1) for y in answers)
     tables = compare_methods(sample, real[0].reshape(-1)) if model == "facile" else ((), ())
     rate = None
-    if cycles:
+    if clocks:
         event_bytes = rows * row_bytes(served, "inputs"), rows * row_bytes(served, "outputs")
         units = count_units(worked)
         rate = card_rate(
-            platform, cycles / events, event_bytes, units=units, network_gbps=on.network_gbps, kernel_mhz=on.kernel_mhz
+            platform, clocks / events, event_bytes, units=units, network_gbps=on.network_gbps, kernel_mhz=on.kernel_mhz
         )
-    return Outcome(model, load, clients, cycles, compared, rows, merit(task, sample, real), *tables, rate)
+    return Outcome(model, load, clients, clocks, compared, rows, merit(task, sample, real), *tables, rate)
 
 
 def merit(task: Task, sample: Sample, served: Outputs) -> Merit:
@@ -119,7 +119,7 @@ def row_bytes(served: Model, side: str) -> int:
     return sum(prod(tensor.shape) * DATATYPES[tensor.datatype].bytes for tensor in getattr(served, side))
 
 
-def read_kernel_cycles(metrics_url: str, model: str) -> dict[str, int]:
+def read_kernel_clocks(metrics_url: str, model: str) -> dict[str, int]:
     """Clocks in which a compute unit of the model had a run in flight, by the unit's labels; raises InferError."""
     try:
         with urllib.request.urlopen(metrics_url, timeout=10) as answer:  # noqa: S310 - the operator's own address
@@ -133,5 +133,5 @@ def read_kernel_cycles(metrics_url: str, model: str) -> dict[str, int]:
 
 def count_units(worked: Mapping[str, int]) -> int:
     """How many compute units of one card worked, where several cards did of the one with most."""
-    cards = Counter(match[1] for labels, cycles in worked.items() if cycles and (match := _CARD.search(labels)))
+    cards = Counter(match[1] for labels, clocks in worked.items() if clocks and (match := _CARD.search(labels)))
     return max(cards.values(), default=1)

@@ -38,7 +38,7 @@ class Merit:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a load of events gave. compared: integers equal to csim's (0: not checked). cycles: kernel clocks of all events.
+    """What a load of events gave. compared: integers equal to csim's (0: not checked). clocks: kernel clocks of all events.
 
     rows: of an event. resolution, empty: FACILE's tables, nothing for others. rate: what these clocks mean on a card; None
     where none were counted (sw_emu has no clock).
@@ -47,7 +47,7 @@ class Outcome:
     model: str
     load: LoadResult
     clients: int
-    cycles: int
+    clocks: int
     compared: int
     rows: int
     merit: Merit
@@ -56,13 +56,13 @@ class Outcome:
     rate: CardRate | None = None
 
     @property
-    def cycles_per_event(self) -> float:
-        return self.cycles / len(self.load.outputs)
+    def clocks_per_event(self) -> float:
+        return self.clocks / len(self.load.outputs)
 
     def figures(self) -> dict[str, Any]:
         """The numbers of the table, by name with units; no clocks and no card where none were counted, and no merit where
         nothing was trained."""
-        clocks = {"clocks_per_event": self.cycles_per_event, "card": self.rate.as_data()} if self.rate else {}
+        clocks = {"clocks_per_event": self.clocks_per_event, "card": self.rate.as_data()} if self.rate else {}
         return {
             "events": len(self.load.outputs),
             "clients": self.clients,

@@ -55,7 +55,7 @@ def _add_resolution(table: Table, outcome: Outcome) -> None:
 
 
 def _rows(outcome: Outcome) -> list[tuple[str, str, str]]:
-    load, cycles = outcome.load, outcome.cycles_per_event
+    load, clocks = outcome.load, outcome.clocks_per_event
     checked = f"{outcome.compared:,}" if outcome.compared else "not checked"
     rows = [
         ("answers equal to csim", checked, "compared as integers"),
@@ -64,7 +64,7 @@ def _rows(outcome: Outcome) -> list[tuple[str, str, str]]:
     ]
     if rate := outcome.rate:
         rows += [
-            ("clocks per event", f"{cycles:,.0f}", f"{cycles / outcome.rows:.3f} a row, counted by the kernel"),
+            ("clocks per event", f"{clocks:,.0f}", f"{clocks / outcome.rows:.3f} a row, counted by the kernel"),
             (f"events/s on a {rate.platform}", f"{rate.events_per_s:,.0f}", f"a prediction: the {rate.binding.part} limits it"),
             *((f"  {limit.part}", f"{limit.events_per_s:,.0f}", str(limit)) for limit in rate.limits),
         ]

@@ -116,7 +116,7 @@ class EnsembleModel:
     def on_standby(self) -> bool:
         return False
 
-    def busy_cycles(self) -> Mapping[str, int]:
+    def busy_clocks(self) -> Mapping[str, int]:
         return {}
 
     def cards(self) -> Mapping[str, Card]:

@@ -70,7 +70,7 @@ class Instance(Protocol):
     @property
     def in_service(self) -> bool: ...
 
-    def busy_cycles(self) -> int:
+    def busy_clocks(self) -> int:
         """Clocks the instance had a run in flight since load. Any thread may ask; it may take as long as a card's register."""
 
     def revive(self) -> bool:

@@ -80,7 +80,7 @@ class Model(Protocol):
     def on_standby(self) -> bool:
         """Whether its fallback backend serves it, because no other instance is left."""
 
-    def busy_cycles(self) -> Mapping[str, int]:
+    def busy_clocks(self) -> Mapping[str, int]:
         """compute unit -> its clocks with a run in flight since load, asked of the card."""
 
     def cards(self) -> Mapping[str, Card]:

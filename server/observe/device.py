@@ -22,7 +22,7 @@ _EVERY: tuple[Row, ...] = (
     ("busy_seconds_total", "counter", "Time with a run in flight", lambda unit: unit.figures.busy_ns / 1e9),
 )
 _CARD: tuple[Row, ...] = (
-    ("busy_cycles_total", "counter", "Kernel clocks with a run in flight", lambda unit: unit.busy_cycles),
+    ("busy_cycles_total", "counter", "Kernel clocks with a run in flight", lambda unit: unit.busy_clocks),
     ("dma_in_bytes_total", "counter", "Bytes of tensors sent to the card", lambda unit: unit.figures.bytes_in),
     ("dma_out_bytes_total", "counter", "Bytes of tensors fetched from the card", lambda unit: unit.figures.bytes_out),
 )

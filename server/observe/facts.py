@@ -19,12 +19,12 @@ _LABEL_NAME = re.compile(r"[^A-Za-z0-9_]")
 
 
 class UnitFacts(NamedTuple):
-    """An instance. card: None for those on the host. busy_cycles: kernel clocks, 0 where there are none."""
+    """An instance. card: None for those on the host. busy_clocks: kernel clocks, 0 where there are none."""
 
     name: str
     card: Card | None
     figures: InstanceFigures
-    busy_cycles: int
+    busy_clocks: int
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def _facts(model: Model) -> ModelFacts:
 
 
 def _units(model: Model) -> tuple[UnitFacts, ...]:
-    cards, cycles = model.cards(), model.busy_cycles()
+    cards, clocks = model.cards(), model.busy_clocks()
     return tuple(
-        UnitFacts(name, cards.get(name), replace(figures), cycles.get(name, 0)) for name, figures in model.figures.items()
+        UnitFacts(name, cards.get(name), replace(figures), clocks.get(name, 0)) for name, figures in model.figures.items()
     )

@@ -112,7 +112,7 @@ class Standby:
         self.instance = instance
         self.name = f"{instance.name}@{backend}"
         self.slots = instance.slots
-        self.busy_cycles = instance.busy_cycles
+        self.busy_clocks = instance.busy_clocks
         self.revive = instance.revive
         self.close = instance.close
 

@@ -101,8 +101,8 @@ class ScheduledModel:
     def on_standby(self) -> bool:
         return self.scheduler.on_standby
 
-    def busy_cycles(self) -> dict[str, int]:
-        return {instance.name: instance.busy_cycles() for instance in self._instances}
+    def busy_clocks(self) -> dict[str, int]:
+        return {instance.name: instance.busy_clocks() for instance in self._instances}
 
     def cards(self) -> dict[str, Card]:
         cards = ((instance.name, self._loaded.card(instance)) for instance in self._instances)

@@ -13,7 +13,7 @@ from hypersonic.building.csim import build_csim, set_datatypes
 from hypersonic.building.model import build
 from hypersonic.client.load import InferError, Model, Tensor, describe_model, send_events
 from hypersonic.events.golden import Golden, WrongAnswerError, check_against_csim
-from hypersonic.events.infer import read_kernel_cycles
+from hypersonic.events.infer import read_kernel_clocks
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.row import Row
@@ -70,12 +70,12 @@ def test_other_datatypes_travel_and_are_compared_to_the_bit(tmp_path: Path, data
 
 def test_a_card_without_a_clock_counts_none(server: RunningServer) -> None:
     url = f"http://{server.metrics}/metrics"
-    before = read_kernel_cycles(url, "facile")
+    before = read_kernel_clocks(url, "facile")
     rows = log_flat_events(1, seed=13).rows[:1000]
     send_events(server.grpc, describe_model(server.grpc, "facile"), [(rows,)], clients=1)
-    assert read_kernel_cycles(url, "facile") == before
+    assert read_kernel_clocks(url, "facile") == before
     assert sum(before.values()) == 0
-    assert read_kernel_cycles(url, "nobody") == {}
+    assert read_kernel_clocks(url, "nobody") == {}
 
 
 def test_an_unknown_model_is_an_error_that_names_it(server: RunningServer) -> None:

@@ -22,10 +22,10 @@ class Energies(triton_wrapper):  # type: ignore[misc]
 def main(address: str, model: str, version: str, given: str, wanted: str, rows: str, answers: str) -> None:
     energies = Energies(f"triton+grpc://{address}/{model}/{version}", client_args={"ssl": False})
     array = ak.from_numpy(np.load(rows))
-    found = energies(given, wanted, array)[wanted]
-    assert isinstance(found, ak.Array)
+    served = energies(given, wanted, array)[wanted]
+    assert isinstance(served, ak.Array)
     assert len(energies(given, wanted, array[:0])[wanted]) == 0
-    np.save(answers, ak.to_numpy(found))
+    np.save(answers, ak.to_numpy(served))
 
 
 if __name__ == "__main__":

@@ -47,8 +47,8 @@ def tritons(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Restarting[Ser
         directory = tmp_path_factory.mktemp("triton")
         return servers.triton(directory, repository.write_python(directory / "models"), *_EXPLICIT)
 
-    with closing(Restarting(start, lambda served: served)) as made:
-        yield made
+    with closing(Restarting(start, lambda served: served)) as restarting:
+        yield restarting
 
 
 @pytest.fixture
@@ -88,8 +88,8 @@ def network(request: pytest.FixtureRequest) -> Network:
 
 @pytest.fixture(params=SERVERS)
 def server(request: pytest.FixtureRequest) -> Served:
-    found: Served = request.getfixturevalue(request.param)
-    return found
+    serving: Served = request.getfixturevalue(request.param)
+    return serving
 
 
 def _asked(name: str) -> Any:
@@ -143,9 +143,9 @@ class Flavour(NamedTuple):
 
     def tensor(self, name: str, x: Any, datatype: str, *, binary: bool = True) -> Any:
         """binary: as it is asked for over HTTP; gRPC knows nothing else."""
-        made = self.module.InferInput(name, list(x.shape), datatype)
-        made.set_data_from_numpy(x, **({} if self.is_grpc else {"binary_data": binary}))
-        return made
+        tensor = self.module.InferInput(name, list(x.shape), datatype)
+        tensor.set_data_from_numpy(x, **({} if self.is_grpc else {"binary_data": binary}))
+        return tensor
 
     def output(self, name: str, *, binary: bool = True, class_count: int = 0) -> Any:
         binary_data = {} if self.is_grpc else {"binary_data": binary}
@@ -181,5 +181,5 @@ FLAVOURS = (
 
 @pytest.fixture(params=FLAVOURS, ids=[flavour.name for flavour in FLAVOURS])
 def flavour(request: pytest.FixtureRequest) -> Flavour:
-    found: Flavour = request.param
-    return found
+    chosen: Flavour = request.param
+    return chosen

@@ -19,9 +19,9 @@ def request(case: Case, *, binary: bool, binary_answer: bool | None = None) -> I
     """binary_answer: what is asked for each output; None asks for none by name."""
     inputs = []
     for name, x in first(case, case.most).items():
-        made = InferInput(name, list(x.shape), DATATYPES[x.dtype])
-        made.set_data_from_numpy(x, binary_data=binary)
-        inputs.append(made)
+        tensor = InferInput(name, list(x.shape), DATATYPES[x.dtype])
+        tensor.set_data_from_numpy(x, binary_data=binary)
+        inputs.append(tensor)
     wanted = [RequestedOutput(name, {"binary_data": binary_answer}) for name in case.outputs]
     return InferRequest(
         case.model, inputs, request_id="42", request_outputs=None if binary_answer is None else wanted, parameters={"tag": "x"}

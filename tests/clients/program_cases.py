@@ -60,12 +60,12 @@ def write(directory: Path, cases: Mapping[str, Case]) -> None:
 
 def read(directory: Path, name: str) -> dict[str, Arrays]:
     """The answers to a case, by the way they were asked for."""
-    found: dict[str, dict[str, NDArray[np.generic]]] = {}
+    by_way: dict[str, dict[str, NDArray[np.generic]]] = {}
     with np.load(directory / f"{name}.answers.npz") as answers:
         for key in answers.files:
             way, output = key.rsplit(":", 1)
-            found.setdefault(way, {})[output] = answers[key]
-    return dict(found)
+            by_way.setdefault(way, {})[output] = answers[key]
+    return dict(by_way)
 
 
 @contextmanager

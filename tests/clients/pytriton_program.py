@@ -68,8 +68,8 @@ def decoupled(case: Case) -> Answers:
     with DecoupledModelClient(f"grpc://{case.grpc}", case.model, init_timeout_s=WAIT_S, inference_timeout_s=WAIT_S) as client:
         assert client.model_config.decoupled
         for _ in range(2):
-            found = list(client.infer_sample(**{name: x}))
-    yield "decoupled", {output: np.concatenate([answer[output] for answer in found]) for output in case.outputs}
+            results = list(client.infer_sample(**{name: x}))
+    yield "decoupled", {output: np.concatenate([answer[output] for answer in results]) for output in case.outputs}
 
 
 def ask(case: Case) -> Answers:

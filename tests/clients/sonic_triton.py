@@ -60,10 +60,10 @@ class Status(NamedTuple):
 
 def status(stub: Any, model: str, version: str = "") -> Status:
     answer = stub.ModelStatistics(service_pb2.ModelStatisticsRequest(name=model, version=version))
-    (found,) = answer.model_stats
-    spent = found.inference_stats
+    (statistics,) = answer.model_stats
+    spent = statistics.inference_stats
     compute_ns = spent.compute_input.ns + spent.compute_infer.ns + spent.compute_output.ns
-    counts = (found.inference_count, found.execution_count, spent.success.count, spent.fail.count)
+    counts = (statistics.inference_count, statistics.execution_count, spent.success.count, spent.fail.count)
     return Status(*counts, spent.success.ns, spent.queue.ns, compute_ns)
 
 
@@ -159,12 +159,12 @@ class Client:
 
     def result(self, answer: service_pb2.ModelInferResponse) -> Arrays:
         """The size of each raw output is checked exactly."""
-        found: dict[str, Array] = {}
+        arrays: dict[str, Array] = {}
         for output, raw in zip(answer.outputs, answer.raw_output_contents, strict=True):
             if len(raw) != _size_bytes(output):
                 raise ProductError(f"output {output.name} has {len(raw)} bytes, its shape is {output.shape}")
-            found[output.name] = np.frombuffer(raw, triton_to_np_dtype(output.datatype)).reshape(output.shape)
-        return found
+            arrays[output.name] = np.frombuffer(raw, triton_to_np_dtype(output.datatype)).reshape(output.shape)
+        return arrays
 
     def sync(self, entries: Arrays) -> Arrays:
         return self.result(self.stub.ModelInfer(self.request(entries), **self._call))
@@ -190,9 +190,9 @@ class Client:
     def regions(self, sizes: Mapping[str, int]) -> Iterator[Mapping[str, SharedMemory]]:
         """Shared memory on the server's own host: a region for each tensor, whose name is its key."""
         with ExitStack() as stack:
-            made: dict[str, SharedMemory] = {}
+            regions: dict[str, SharedMemory] = {}
             for tensor, size in sizes.items():
-                made[tensor] = memory = SharedMemory(f"{tensor}_{uuid4().hex}", create=True, size=size)
+                regions[tensor] = memory = SharedMemory(f"{tensor}_{uuid4().hex}", create=True, size=size)
                 stack.callback(memory.unlink)
                 stack.callback(memory.close)
                 key = f"/{memory.name}"
@@ -202,7 +202,7 @@ class Client:
                 stack.callback(
                     self.stub.SystemSharedMemoryUnregister, service_pb2.SystemSharedMemoryUnregisterRequest(name=key)
                 )
-            yield made
+            yield regions
 
     def by_memory(self, entries: Arrays, regions: Mapping[str, SharedMemory]) -> Arrays:
         """sync(), but neither tensors nor answers go over the wire."""

@@ -69,11 +69,11 @@ def check_repeated(inputs: Any, outputs: Any) -> None:
 @pytest.fixture
 def cases(request: pytest.FixtureRequest) -> dict[str, Checked]:
     """A network on each backend, and integers."""
-    found = {"FACILE-on-card": of(on_card(request.getfixturevalue("card")))}
+    cases = {"FACILE-on-card": of(on_card(request.getfixturevalue("card")))}
     for name in SERVERS:
         server = request.getfixturevalue(name)
-        found |= {f"{name}-sums": of(summing(server, "facile")), f"{name}-integers": addsub(server)}
-    return found | {"onnxruntime-sums": of(summing(request.getfixturevalue("hypersonic"), "facile_onnx"))}
+        cases |= {f"{name}-sums": of(summing(server, "facile")), f"{name}-integers": addsub(server)}
+    return cases | {"onnxruntime-sums": of(summing(request.getfixturevalue("hypersonic"), "facile_onnx"))}
 
 
 def check_answers(library: str, cases: dict[str, Checked], directory: Path) -> None:

@@ -59,8 +59,8 @@ class NuSonic:
 
     def statistics(self) -> tuple[int, int]:
         """(inferences, successful requests), as `verbose` reads before and after."""
-        (found,) = self._client.get_inference_statistics(self._model, "").model_stats
-        return found.inference_count, found.inference_stats.success.count
+        (statistics,) = self._client.get_inference_statistics(self._model, "").model_stats
+        return statistics.inference_count, statistics.inference_stats.success.count
 
 
 def patches(count: int) -> Floats:
@@ -190,8 +190,8 @@ def scraped(server: Served, model: str, names: Sequence[str]) -> Sequence[int]:
     with closing(http.client.HTTPConnection(server.metrics, timeout=WAIT_S)) as connection:
         connection.request("GET", "/metrics")
         text = connection.getresponse().read().decode()
-    found = [re.search(rf'^{name}{{[^}}]*model="{model}"[^}}]*}} (\d+)$', text, re.MULTILINE) for name in names]
-    return [int(match[1]) for match in found if match]
+    matches = [re.search(rf'^{name}{{[^}}]*model="{model}"[^}}]*}} (\d+)$', text, re.MULTILINE) for name in names]
+    return [int(match[1]) for match in matches if match]
 
 
 def test_the_load_metric_of_supersonic(network: Network) -> None:

@@ -33,9 +33,9 @@ GRPC = [flavour for flavour in FLAVOURS if flavour.is_grpc]
 
 
 def tensor(name: str, x: np.ndarray, datatype: str, module: Any = triton) -> Any:
-    made = module.InferInput(name, list(x.shape), datatype)
-    made.set_data_from_numpy(x)
-    return made
+    tensor = module.InferInput(name, list(x.shape), datatype)
+    tensor.set_data_from_numpy(x)
+    return tensor
 
 
 def operands(a: np.ndarray = A, b: np.ndarray = B, datatype: str = "INT32", module: Any = triton) -> list[Any]:
@@ -126,8 +126,8 @@ def typed(model: str, datatype: str, **contents: list[Any]) -> Any:
     request = service_pb2.ModelInferRequest(model_name=model, id="typed")
     field = {"INT8": "int_contents", "INT32": "int_contents", "BYTES": "bytes_contents"}[datatype]
     for name, values in contents.items():
-        made = request.inputs.add(name=name, datatype=datatype, shape=[1, len(values)])
-        getattr(made.contents, field).extend(values)
+        tensor = request.inputs.add(name=name, datatype=datatype, shape=[1, len(values)])
+        getattr(tensor.contents, field).extend(values)
         request.outputs.add(name=name.replace("IN", "OUT"))
     return request
 

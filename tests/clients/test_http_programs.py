@@ -24,9 +24,9 @@ from tests.clients.test_grpc_programs import operands as grpc_operands
 
 
 def tensor(name: str, x: np.ndarray, datatype: str, *, binary: bool = True) -> Any:
-    made = triton.InferInput(name, list(x.shape), datatype)
-    made.set_data_from_numpy(x, binary_data=binary)
-    return made
+    tensor = triton.InferInput(name, list(x.shape), datatype)
+    tensor.set_data_from_numpy(x, binary_data=binary)
+    return tensor
 
 
 def operands(*, binary: bool = True) -> list[Any]:
@@ -93,7 +93,7 @@ def test_a_page_of_json_and_nothing_else(simple: Asked) -> None:
     body = json.dumps({"id": "curl", "inputs": inputs}).encode()
     url = f"http://{simple.server.http}/v2/models/{simple.model}/versions/1/infer"
     with urllib.request.urlopen(url, body) as answer:
-        found = json.load(answer)
-    assert (found["id"], found["model_name"], found["model_version"]) == ("curl", simple.model, "1")
-    data = {output["name"]: output["data"] for output in found["outputs"]}
+        reply = json.load(answer)
+    assert (reply["id"], reply["model_name"], reply["model_version"]) == ("curl", simple.model, "1")
+    data = {output["name"]: output["data"] for output in reply["outputs"]}
     assert data == {"OUTPUT0": (A + B)[0].tolist(), "OUTPUT1": (A - B)[0].tolist()}

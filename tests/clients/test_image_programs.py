@@ -64,12 +64,12 @@ def expected(picture: int, count: int) -> list[tuple[str, str]]:
 
 
 def classes(row: Any) -> list[tuple[str, str]]:
-    found = []
+    classes = []
     for text in row:
         value, index, label = text.decode().split(":")
         assert -1 <= float(value) <= 1
-        found.append((index, label))
-    return found
+        classes.append((index, label))
+    return classes
 
 
 class Request(NamedTuple):
@@ -137,14 +137,14 @@ def test_image_client_in_greenlets(channels: Asked) -> None:
 def raw_requests(model: str, size: int, count: int) -> list[Any]:
     """As grpc_image_client fills the messages."""
     images = scaled(Classifier("PIXELS", "SCORES", "FP32", (3, 4, 4), 4))
-    made = []
+    requests = []
     for pictures in batches(size):
         request = service_pb2.ModelInferRequest(model_name=model)
         request.inputs.add(name="PIXELS", datatype="FP32", shape=[size, 3, 4, 4])
         request.outputs.add(name="SCORES").parameters["classification"].int64_param = count
         request.raw_input_contents.append(images[pictures].tobytes())
-        made.append(request)
-    return made
+        requests.append(request)
+    return requests
 
 
 @pytest.mark.parametrize("mode", ["unary", "future", "stream"])

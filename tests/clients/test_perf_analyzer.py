@@ -56,8 +56,8 @@ def growing(server: Served, model: str, requests: int, batch: int = 1) -> Iterat
 
 
 def _counts(client: triton.InferenceServerClient, model: str) -> tuple[int, int]:
-    (found,) = client.get_inference_statistics(model).model_stats
-    return found.inference_stats.success.count, found.inference_count
+    (statistics,) = client.get_inference_statistics(model).model_stats
+    return statistics.inference_stats.success.count, statistics.inference_count
 
 
 def check(measured: Measurement, requests: int, batch: int = 1) -> None:

@@ -79,8 +79,8 @@ def test_strings_come_back_as_they_are(simple_identity: Asked, flavour: Flavour,
             [flavour.tensor("INPUT0", x, "BYTES", binary=binary)],
             outputs=[flavour.output("OUTPUT0", binary=binary)],
         )
-    found = [v if isinstance(v, bytes) else v.encode() for v in result.as_numpy("OUTPUT0")[0]]  # those out of JSON are str
-    assert found == x[0].tolist()
+    texts = [v if isinstance(v, bytes) else v.encode() for v in result.as_numpy("OUTPUT0")[0]]  # those out of JSON are str
+    assert texts == x[0].tolist()
 
 
 def test_health_and_metadata(simple: Asked, flavour: Flavour) -> None:
@@ -103,8 +103,8 @@ def test_health_and_metadata(simple: Asked, flavour: Flavour) -> None:
 
 
 def config_of(flavour: Flavour, client: Any, model: str) -> Any:
-    found = flavour.told(client.get_model_config, model)
-    return found["config"] if flavour.is_grpc else found
+    config = flavour.told(client.get_model_config, model)
+    return config["config"] if flavour.is_grpc else config
 
 
 def test_trace_and_log_settings(server: Served, flavour: Flavour) -> None:
@@ -122,8 +122,8 @@ def test_trace_and_log_settings(server: Served, flavour: Flavour) -> None:
 def test_the_index_has_every_model(server: Served, flavour: Flavour) -> None:
     there = {*repository.PYTHON, *(repository.ONNX if server.name == "hypersonic" else ())}
     with flavour.client(server) as client:
-        found = flavour.told(client.get_model_repository_index)
-    names = [row["name"] for row in (found["models"] if flavour.is_grpc else found)]
+        index = flavour.told(client.get_model_repository_index)
+    names = [row["name"] for row in (index["models"] if flavour.is_grpc else index)]
     assert sorted(names) == sorted(there | ({"image_channels_onnx"} if server.name == "hypersonic" else set()))
 
 
@@ -213,6 +213,6 @@ def test_many_clients_one_after_another(custom_identity_int32: Asked, flavour: F
     for _ in range(20):
         with flavour.client(server) as client:
             result = client.infer(model, [flavour.tensor("INPUT0", A, "INT32")], outputs=[flavour.output("OUTPUT0")])
-            found = result.as_numpy("OUTPUT0")
-        assert found.dtype == A.dtype
-        np.testing.assert_array_equal(found, A)
+            output = result.as_numpy("OUTPUT0")
+        assert output.dtype == A.dtype
+        np.testing.assert_array_equal(output, A)

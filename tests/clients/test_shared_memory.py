@@ -40,8 +40,8 @@ def region(client: Any, name: str, size_bytes: int) -> Iterator[Any]:
 
 def registered(flavour: Flavour, client: Any) -> set[str]:
     """The server's list: names."""
-    found = flavour.told(client.get_system_shared_memory_status)
-    return set(found.get("regions", ())) if flavour.is_grpc else {row["name"] for row in found}
+    status = flavour.told(client.get_system_shared_memory_status)
+    return set(status.get("regions", ())) if flavour.is_grpc else {row["name"] for row in status}
 
 
 def described(flavour: Flavour, result: Any, name: str) -> tuple[str, list[int]]:
@@ -51,15 +51,15 @@ def described(flavour: Flavour, result: Any, name: str) -> tuple[str, list[int]]
 
 
 def in_region(flavour: Flavour, name: str, datatype: str, place: str, size_bytes: int, offset: int = 0) -> Any:
-    made = flavour.module.InferInput(name, [1, 16], datatype)
-    made.set_shared_memory(place, size_bytes, offset)
-    return made
+    tensor = flavour.module.InferInput(name, [1, 16], datatype)
+    tensor.set_shared_memory(place, size_bytes, offset)
+    return tensor
 
 
 def into_region(flavour: Flavour, name: str, place: str, size_bytes: int, offset: int = 0) -> Any:
-    made = flavour.output(name)
-    made.set_shared_memory(place, size_bytes, offset)
-    return made
+    wanted_output = flavour.output(name)
+    wanted_output.set_shared_memory(place, size_bytes, offset)
+    return wanted_output
 
 
 @pytest.fixture(autouse=True)
@@ -146,10 +146,10 @@ def test_the_same_objects_with_and_without_shared_memory(simple: Asked, flavour:
                     get.unset_shared_memory()
             result = client.infer(simple.model, inputs, outputs=outputs)
             for i, expected in enumerate((A + b, A - b)):
-                found = (
+                refusals = (
                     shm.get_contents_as_numpy(wanted, np.int32, [1, 16], i * SIZE) if b is B else result.as_numpy(f"OUTPUT{i}")
                 )
-                np.testing.assert_array_equal(found, expected)
+                np.testing.assert_array_equal(refusals, expected)
 
 
 def test_a_region_that_is_gone_is_refused(simple: Asked, flavour: Flavour) -> None:
@@ -176,8 +176,8 @@ def test_cuda_shared_memory_is_refused_and_the_rest_goes_on(simple: Asked, flavo
         client.unregister_cuda_shared_memory()
         with pytest.raises(InferenceServerException, match=r"failed to register (CUDA )?shared memory region: "):
             client.register_cuda_shared_memory("input0_data", handle, 0, SIZE)
-        found = flavour.told(client.get_cuda_shared_memory_status)
-        assert (found.get("regions", {}) if flavour.is_grpc else found) in ({}, [])
+        status = flavour.told(client.get_cuda_shared_memory_status)
+        assert (status.get("regions", {}) if flavour.is_grpc else status) in ({}, [])
         client.unregister_cuda_shared_memory()
         inputs = [flavour.tensor("INPUT0", A, "INT32"), flavour.tensor("INPUT1", B, "INT32")]
         np.testing.assert_array_equal(client.infer(simple.model, inputs).as_numpy("OUTPUT0"), A + B)

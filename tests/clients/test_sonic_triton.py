@@ -173,8 +173,8 @@ def test_cms_triton_starts_waits_and_sees_ports_that_are_taken(tmp_path: Path) -
 
     first = start(tmp_path / "first.log", "--http-port=0", "--grpc-port=0", "--metrics-port=0")
     try:
-        said = wait_for(first, tmp_path / "first.log", r"Started GRPCInferenceService at \S+:(\d+)")
-        port = said[1]
+        line = wait_for(first, tmp_path / "first.log", r"Started GRPCInferenceService at \S+:(\d+)")
+        port = line[1]
         second = start(tmp_path / "second.log", "--http-port=0", f"--grpc-port={port}", "--metrics-port=0")
         assert second.wait(WAIT_S) != 0
         assert "Address already in use" in (tmp_path / "second.log").read_text()
@@ -188,7 +188,7 @@ def test_cms_triton_starts_waits_and_sees_ports_that_are_taken(tmp_path: Path) -
 def wait_for(process: subprocess.Popen[bytes], log: Path, pattern: str) -> re.Match[str]:
     deadline = time.monotonic() + WAIT_S
     while time.monotonic() < deadline and process.poll() is None:
-        if found := re.search(pattern, log.read_text()):
-            return found
+        if match := re.search(pattern, log.read_text()):
+            return match
         time.sleep(0.05)
     raise AssertionError(log.read_text())

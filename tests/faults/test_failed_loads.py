@@ -69,12 +69,12 @@ def test_a_load_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
         site(tmp_path / "models", *options, environment={"TMPDIR": str(home), "HOME": str(home)}) as running,
         running.client() as client,
     ):
-        found = {}
+        leftovers = {}
         for what, (config, files) in FAILURES.items():
             with pytest.raises(InferenceServerException):
                 load(client, config, files)
-            found[what] = settled(running, home, set())
-        assert found == {what: set() for what in FAILURES}
+            leftovers[what] = settled(running, home, set())
+        assert leftovers == {what: set() for what in FAILURES}
         load(client, PYTHON, model("pass"))
         serving = left(running, home)
         assert len(serving) == 2, serving  # its file and its process

@@ -167,10 +167,10 @@ def test_what_one_address_really_sends_leaves_room_for_another(running: Site) ->
         assert http_infer(running, ATTACKER, 11 * MEGABYTE) == 503
         assert http_infer(running, HONEST, MEGABYTE // 2) == 200
         everything_works(running)
-        found = running.metrics()
-        assert found['hypersonic_budget_refusals_total{budget="bytes"}'] > 0
-        assert 0 < found['hypersonic_budget_used{budget="bytes"}'] < BUDGET_BYTES
-        assert found["hypersonic_ready"] == 1
+        metrics = running.metrics()
+        assert metrics['hypersonic_budget_refusals_total{budget="bytes"}'] > 0
+        assert 0 < metrics['hypersonic_budget_used{budget="bytes"}'] < BUDGET_BYTES
+        assert metrics["hypersonic_ready"] == 1
         running.wait_for(lambda: "the budget 'bytes' is saturated" in running.program.log)
     empty(running)
     running.wait_for(lambda: "the budget 'bytes' has room again" in running.program.log)

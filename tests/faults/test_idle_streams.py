@@ -55,5 +55,5 @@ def test_streams_that_idle_or_have_ended_hold_no_thread(running: Site) -> None:
 
 
 def answered(running: Site) -> float:
-    found = running.metrics()
-    return sum(value for name, value in found.items() if name.startswith("nv_inference_request_success{"))
+    metrics = running.metrics()
+    return sum(value for name, value in metrics.items() if name.startswith("nv_inference_request_success{"))

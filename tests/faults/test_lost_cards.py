@@ -115,9 +115,9 @@ def test_a_card_that_is_unplugged_under_load_is_missed_by_nobody_and_used_again_
                 events.plug(1)
                 running.wait_for(lambda: in_service(running) == ALL)
                 assert {unit: units(running, "revived_total")[unit] for unit in OF_1} == dict.fromkeys(OF_1, turn + 1)
-        found = running.metrics()
-        assert not [name for name, value in found.items() if "request_failure" in name and value]
-        assert sorted(value for name, value in found.items() if name.startswith("fpga_card_xclbin_reloads")) == [0, 2]
+        metrics = running.metrics()
+        assert not [name for name, value in metrics.items() if "request_failure" in name and value]
+        assert sorted(value for name, value in metrics.items() if name.startswith("fpga_card_xclbin_reloads")) == [0, 2]
         assert sum(units(running, "timeouts_total").values()) == 0
         assert running.program.stop() == 0
 

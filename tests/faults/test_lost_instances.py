@@ -28,8 +28,8 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 def processes(running: Site) -> dict[str, int]:
     """The models' processes by the instances they serve, which are their last arguments; one that is dead has none."""
-    found = {pid: Path(f"/proc/{pid}/cmdline").read_text().split("\0") for pid in children_of(running.program.process.pid)}
-    return {arguments[-2]: pid for pid, arguments in found.items() if len(arguments) > 2}
+    commands = {pid: Path(f"/proc/{pid}/cmdline").read_text().split("\0") for pid in children_of(running.program.process.pid)}
+    return {arguments[-2]: pid for pid, arguments in commands.items() if len(arguments) > 2}
 
 
 def failures(running: Site) -> dict[str, float]:
@@ -71,11 +71,11 @@ def test_a_hung_compute_unit_under_load_is_seen_by_nobody_but_the_operator(build
             for n, answer in enumerate(sent):
                 np.testing.assert_array_equal(answer.result(), (2 * (x + n)[:, :1] + (x + n)[:, 1:2]).astype(np.float32))
             assert client.is_server_ready()
-        found = running.metrics()
+        metrics = running.metrics()
         assert not failures(running)
     units = {
         (name.split('compute_unit="')[1].split('"')[0], kind): value
-        for name, value in found.items()
+        for name, value in metrics.items()
         for kind in ("timeouts_total", "in_service")
         if name.startswith(f"fpga_compute_unit_{kind}{{") and "facile" in name
     }

@@ -35,8 +35,8 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 def held(running: Site) -> tuple[float, float]:
     """(requests, bytes) in flight."""
-    found = running.metrics()
-    return found["hypersonic_server_requests_in_flight"], found["hypersonic_server_bytes_in_flight"]
+    metrics = running.metrics()
+    return metrics["hypersonic_server_requests_in_flight"], metrics["hypersonic_server_bytes_in_flight"]
 
 
 def grpc_client(running: Site) -> RawGrpc:

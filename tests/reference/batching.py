@@ -76,10 +76,10 @@ def _wait_for_queue(wire: Wire, model: str, futures: Sequence[grpc.Future]) -> N
 
 def counts(wire: Wire, model: str) -> dict[str, int]:
     """Every count of a model's statistics."""
-    (found,) = wire.rpc("ModelStatistics", name=model)["model_stats"]
-    kept = {key: int(found.get(key, 0)) for key in ("inference_count", "execution_count")}
-    kept |= {key: int(found.get("inference_stats", {}).get(key, {}).get("count", 0)) for key in DURATIONS}
-    for batch in found.get("batch_stats", []):
+    (statistics,) = wire.rpc("ModelStatistics", name=model)["model_stats"]
+    kept = {key: int(statistics.get(key, 0)) for key in ("inference_count", "execution_count")}
+    kept |= {key: int(statistics.get("inference_stats", {}).get(key, {}).get("count", 0)) for key in DURATIONS}
+    for batch in statistics.get("batch_stats", []):
         kept |= {f"batch of {batch['batch_size']}: {key}": int(batch[key]["count"]) for key in DURATIONS[3:6]}
     return kept
 
@@ -159,15 +159,15 @@ def cancelled(side: Side, model: str) -> dict[str, int]:
 def keeps_sequences_apart(side: Side, model: str) -> dict[str, Any]:
     """Of six sequences in four candidates' places: which run together is a matter of moments, the order in each is not."""
     steps = [*(_of(n, "start") for n in range(2, 7)), _of(1), *(_of(n, "end") for n in range(2, 7)), _of(1, "end")]
-    found = run(side, Scenario(model, steps, _of(1, "start")))
+    outcome = run(side, Scenario(model, steps, _of(1, "start")))
     of_sequence = {
-        n: [end[0] for end, one in zip(found["runs"], steps, strict=True) if one.parameters["sequence_id"] == n]
+        n: [end[0] for end, one in zip(outcome["runs"], steps, strict=True) if one.parameters["sequence_id"] == n]
         for n in range(1, 7)
     }
     return {
         "in order": {n: len(runs) == 2 and runs[0] < runs[1] for n, runs in of_sequence.items()},
-        "at most four at once": max(places for _, places, _ in found["runs"]) <= 4,
-        "counted": {key: value for key, value in found["counted"].items() if key in ("inference_count", "success", "queue")},
+        "at most four at once": max(places for _, places, _ in outcome["runs"]) <= 4,
+        "counted": {key: value for key, value in outcome["counted"].items() if key in ("inference_count", "success", "queue")},
     }  # fmt: skip
 
 
@@ -221,9 +221,9 @@ SCENARIOS: dict[str, Scenario] = {
 
 def cases() -> dict[str, Callable[[Side], Any]]:
     """All of them, by name."""
-    found: dict[str, Callable[[Side], Any]] = {name: partial(run, asked=asked) for name, asked in SCENARIOS.items()}
-    found["sequences apart"] = partial(keeps_sequences_apart, model="oldest_first")
-    found["order is kept"] = partial(keeps_order, model="ordered")
-    found["cancelled, no batching"] = partial(cancelled, model="plain")
-    found["cancelled"] = partial(cancelled, model="dynamic")
-    return {f"batching: {name}": case for name, case in found.items()}
+    cases: dict[str, Callable[[Side], Any]] = {name: partial(run, asked=asked) for name, asked in SCENARIOS.items()}
+    cases["sequences apart"] = partial(keeps_sequences_apart, model="oldest_first")
+    cases["order is kept"] = partial(keeps_order, model="ordered")
+    cases["cancelled, no batching"] = partial(cancelled, model="plain")
+    cases["cancelled"] = partial(cancelled, model="dynamic")
+    return {f"batching: {name}": case for name, case in cases.items()}

@@ -23,8 +23,8 @@ class Mismatch(NamedTuple):
 
 def mismatches(pair: Pair, cases: Mapping[str, Callable[[Side], Any]]) -> dict[str, Mismatch]:
     """Every case whose two answers are not equal."""
-    found = (Mismatch(name, *(_answer(case, side) for side in pair)) for name, case in cases.items())
-    return {mismatch.case: mismatch for mismatch in found if mismatch.triton != mismatch.hypersonic}
+    answers = (Mismatch(name, *(_answer(case, side) for side in pair)) for name, case in cases.items())
+    return {mismatch.case: mismatch for mismatch in answers if mismatch.triton != mismatch.hypersonic}
 
 
 def _answer(case: Callable[[Side], Any], side: Side) -> Any:
@@ -44,12 +44,12 @@ def _placeless(value: Any, place: str) -> Any:
 
 def check(pairs: Pairs, cases: Mapping[str, Callable[[Side], Any]]) -> None:
     """Every mismatch is listed, and every listed one is there still; as two servers say that lived to the last case."""
-    found = pairs.ask(lambda pair: mismatches(pair, cases))
+    differing = pairs.ask(lambda pair: mismatches(pair, cases))
     patterns = [pattern for difference in DIFFERENCES for pattern in difference.cases]
-    unlisted = [str(mismatch) for name, mismatch in found.items() if not any(matches(p, name) for p in patterns)]
+    unlisted = [str(mismatch) for name, mismatch in differing.items() if not any(matches(p, name) for p in patterns)]
     assert not unlisted, "\n".join(["these differ, and tests/reference/differences does not say why:", *unlisted])
     here = [p for p in patterns if any(matches(p, name) for name in cases)]
-    gone = [p for p in here if not any(matches(p, name) for name in found)]
+    gone = [p for p in here if not any(matches(p, name) for name in differing)]
     assert not gone, (
         f"these no longer differ: take them out of tests/reference/differences and docs/coming-from-triton.md: {gone}"
     )

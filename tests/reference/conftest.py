@@ -24,15 +24,15 @@ def reference() -> environment.Program:
 @pytest.fixture(scope="session")
 def on_main(reference: environment.Program, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pairs]:
     """Both on repository.MAIN."""
-    with closing(pairs(tmp_path_factory, repository.MAIN)) as made:
-        yield made
+    with closing(pairs(tmp_path_factory, repository.MAIN)) as servers:
+        yield servers
 
 
 @pytest.fixture(scope="session")
 def on_broken(reference: environment.Program, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pairs]:
     """Both on repository.BROKEN, every model loaded on demand; nothing but `good` works."""
-    with closing(pairs(tmp_path_factory, repository.BROKEN, "--model-control-mode=explicit", "--load-model=*")) as made:
-        yield made
+    with closing(pairs(tmp_path_factory, repository.BROKEN, "--model-control-mode=explicit", "--load-model=*")) as servers:
+        yield servers
 
 
 @pytest.fixture

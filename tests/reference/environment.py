@@ -88,5 +88,5 @@ def perf_analyzer() -> Program:
 def _libraries(libraries: Path, directory: Path) -> None:
     """The wheel's libraries have a hash in their names; perf_analyzer looks for the plain ones."""
     for plain, pattern in (("libb64.so.0d", "libb64-*.so.0d"), ("libcudart.so.12", "libcudart-*.so.12*")):
-        (found,) = libraries.glob(pattern)
-        (directory / plain).symlink_to(found)
+        (file,) = libraries.glob(pattern)
+        (directory / plain).symlink_to(file)

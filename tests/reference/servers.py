@@ -139,8 +139,8 @@ def _running(name: str, directory: Path, argv: Sequence[str], env: Mapping[str, 
 
 def _wait(name: str, process: subprocess.Popen[bytes], log: Path) -> Served:
     def listening() -> list[str]:
-        said = log.read_text(errors="replace")
-        return [match.group(1) for pattern in _STARTED.values() if (match := re.search(pattern, said))]
+        text = log.read_text(errors="replace")
+        return [match.group(1) for pattern in _STARTED.values() if (match := re.search(pattern, text))]
 
     came(lambda: len(listening()) == len(_STARTED) or process.poll() is not None, PATIENCE_S)
     if len(addresses := listening()) == len(_STARTED):

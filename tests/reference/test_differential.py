@@ -76,8 +76,8 @@ def test_the_page_for_operators_has_the_same_tables() -> None:
 
 def test_every_option_of_tritonserver_is_known_and_those_listed_are_refused(reference: Program) -> None:
     environ = {**os.environ, **reference.env}
-    said = subprocess.run([reference.argv[0], "--help"], env=environ, capture_output=True, text=True, check=False)
-    theirs = set(re.findall(r"^\s*(--[a-z0-9-]+)", said.stdout + said.stderr, re.MULTILINE))
+    help_run = subprocess.run([reference.argv[0], "--help"], env=environ, capture_output=True, text=True, check=False)
+    theirs = set(re.findall(r"^\s*(--[a-z0-9-]+)", help_run.stdout + help_run.stderr, re.MULTILINE))
     parser = argparse.ArgumentParser()
     add_arguments(parser)
     ours = {option for action in parser._actions for option in action.option_strings}

@@ -49,20 +49,20 @@ def fails_once() -> Callable[[Side], object]:
 def test_both_servers_are_started_and_asked_again_after_a_crash_but_once_only(
     reference: Program, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    with closing(pairs(tmp_path_factory, ONE)) as made:
-        check(made, {"an answer": asked, "a crash": fails_once()})
-        assert [each[: len(HOW)] for each in made.crashes] == [HOW]
+    with closing(pairs(tmp_path_factory, ONE)) as servers:
+        check(servers, {"an answer": asked, "a crash": fails_once()})
+        assert [each[: len(HOW)] for each in servers.crashes] == [HOW]
         with pytest.raises(AssertionError, match="these differ"):
-            check(made, {"its name": lambda side: side.wire.served.name})
-        assert len(made.crashes) == 1
-        first = made.running()
+            check(servers, {"its name": lambda side: side.wire.served.name})
+        assert len(servers.crashes) == 1
+        first = servers.running()
         crash(first.triton)
-        check(made, {"an answer": asked})
-        assert len(made.crashes) == 2
+        check(servers, {"an answer": asked})
+        assert len(servers.crashes) == 2
         assert None not in {side.wire.served.process.poll() for side in first}
-        assert {side.wire.served.process.poll() for side in made.running()} == {None}
+        assert {side.wire.served.process.poll() for side in servers.running()} == {None}
         with pytest.raises(ReferenceCrashedError, match=f"crashed twice, so nothing is compared: {HOW}.*; {HOW}"):
-            check(made, {"a crash": crash})
+            check(servers, {"a crash": crash})
 
 
 def test_a_crash_stands_in_the_runs_summary_though_the_test_passed(pytester: pytest.Pytester) -> None:

@@ -42,12 +42,12 @@ def texts(*elements: bytes) -> bytes:
 
 
 def untexts(data: bytes) -> list[bytes]:
-    found, at = [], 0
+    values, at = [], 0
     while at < len(data):
         (size,) = struct.unpack_from("<I", data, at)
-        found.append(data[at + 4 : at + 4 + size])
+        values.append(data[at + 4 : at + 4 + size])
         at += 4 + size
-    return found
+    return values
 
 
 def parameter(value: Value) -> service_pb2.InferParameter:
@@ -60,17 +60,17 @@ def message(
     extra: Sequence[bytes] = (), classification: int = 0, **parameters: Value,
 ) -> service_pb2.ModelInferRequest:  # fmt: skip
     """A ModelInferRequest; `extra` are raw contents after those of the inputs."""
-    made = service_pb2.ModelInferRequest(model_name=model, model_version=version, id=id)
+    request = service_pb2.ModelInferRequest(model_name=model, model_version=version, id=id)
     for tensor in inputs:
-        _add(made, tensor)
-    made.raw_input_contents.extend(extra)
+        _add(request, tensor)
+    request.raw_input_contents.extend(extra)
     for name in outputs:
-        wanted = made.outputs.add(name=name)
+        wanted = request.outputs.add(name=name)
         if classification:
             wanted.parameters["classification"].int64_param = classification
     for key, value in parameters.items():
-        made.parameters[key].CopyFrom(parameter(value))
-    return made
+        request.parameters[key].CopyFrom(parameter(value))
+    return request
 
 
 def _add(made: service_pb2.ModelInferRequest, tensor: Tensor) -> None:

@@ -140,7 +140,7 @@ class SumInstance:
         if run in script.fail_runs:
             raise BackendError(f"run {run} failed")
 
-    def busy_cycles(self) -> int:
+    def busy_clocks(self) -> int:
         return 10 * self._runs
 
     def revive(self) -> bool:

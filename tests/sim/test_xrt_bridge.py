@@ -81,7 +81,7 @@ with open_device(path) as device:
         for slot in slots:
             slot.finish(60_000)
         got.append([slot.y.view(np.float32).reshape(-1, 2).copy() for slot in slots])
-    busy = [instance.busy_cycles() for instance in instances]
+    busy = [instance.busy_clocks() for instance in instances]
     first, second = device.compute_units
     try:
         first.open_run().set_arg(0, second.allocate(4096, 0))

@@ -172,7 +172,7 @@ class FpgaInstance:
     def in_service(self) -> bool:
         return self._instance.in_service
 
-    def busy_cycles(self) -> int:
+    def busy_clocks(self) -> int:
         return self._busy_before + self._instance.busy_clocks()
 
     def revive(self) -> bool:
@@ -181,7 +181,7 @@ class FpgaInstance:
             return False
         for slot in self.slots:
             slot.release()
-        busy = self.busy_cycles()
+        busy = self.busy_clocks()
         try:
             self._use(self._card.recover(self._instance.name))
         except (DeviceError, FirmwareError, OSError) as error:  # the version's files may be gone by now

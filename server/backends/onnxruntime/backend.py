@@ -223,7 +223,7 @@ class OnnxInstance:
         self.name = name
         self.slots: tuple[OnnxSlot, ...] = (OnnxSlot(session, config),)
 
-    def busy_cycles(self) -> int:
+    def busy_clocks(self) -> int:
         return 0
 
     def revive(self) -> bool:

@@ -101,7 +101,7 @@ class PythonInstance:
         self.process.wait()
         return InstanceLostError(self.unhealthy)
 
-    def busy_cycles(self) -> int:
+    def busy_clocks(self) -> int:
         """A process counts no clocks."""
         return 0
 

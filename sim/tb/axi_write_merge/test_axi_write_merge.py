@@ -104,7 +104,7 @@ async def a_burst_costs_two_clocks_more_than_its_beats(dut: Any) -> None:
     for number in range(32):
         tb.write(number % 2, 4096 * (number % 8), beats * tb.beat_bytes)
     await tb.bench.until(lambda: sum(len(got.received) for got in tb.responses) == 32)
-    assert tb.bench.cycle <= 32 * (beats + 2) + beats + 30
+    assert tb.bench.clocks <= 32 * (beats + 2) + beats + 30
 
 
 @cocotb.test()

@@ -24,16 +24,16 @@ ASKED = (
 
 def cases() -> dict[str, Case]:
     """All of them, by name."""
-    found: dict[str, Case] = {}
+    cases: dict[str, Case] = {}
     for model in MAIN:
-        found[f"metadata of {model}"] = _rpc("ModelMetadata", name=model)
-        found[f"config of {model}"] = _rpc("ModelConfig", name=model)
+        cases[f"metadata of {model}"] = _rpc("ModelMetadata", name=model)
+        cases[f"config of {model}"] = _rpc("ModelConfig", name=model)
     for model, version in ASKED:
         for rpc in ("ModelReady", "ModelMetadata", "ModelConfig"):
-            found[f"{rpc} of {model!r} {version!r}"] = _rpc(rpc, name=model, version=version)
+            cases[f"{rpc} of {model!r} {version!r}"] = _rpc(rpc, name=model, version=version)
     for model, version in (("addsub", "2"), ("addsub", "x"), ("nope", "")):
-        found[f"ModelStatistics of {model!r} {version!r}"] = _rpc("ModelStatistics", name=model, version=version)
-    found |= {
+        cases[f"ModelStatistics of {model!r} {version!r}"] = _rpc("ModelStatistics", name=model, version=version)
+    cases |= {
         "live": _rpc("ServerLive"), "ready": _rpc("ServerReady"), "server": _server, "index": _index(),
         "index of what is ready": _index(ready=True), "index of a repository": _index(repository_name="x"),
         "load": _rpc("RepositoryModelLoad", model_name="addsub"), "unload": _rpc("RepositoryModelUnload", model_name="addsub"),
@@ -49,8 +49,8 @@ def cases() -> dict[str, Case]:
         "trace settings of no model": _rpc("TraceSetting", model_name="nope"), "log settings": _rpc("LogSettings"),
     }  # fmt: skip
     for service in ("", "inference.GRPCInferenceService", "another"):
-        found[f"health of {service!r}"] = lambda wire, service=service: wire.check_health(service)
-    return found
+        cases[f"health of {service!r}"] = lambda wire, service=service: wire.check_health(service)
+    return cases
 
 
 def _rpc(rpc: str, /, **fields: Any) -> Case:

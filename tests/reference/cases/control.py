@@ -43,8 +43,8 @@ def _state(name: str) -> Case:
 
     def ask(side: Side) -> Any:
         models = side.wire.rpc("RepositoryIndex").get("models", [])
-        found = [m for m in models if m["name"] == name]
-        return [(m.get("version"), m.get("state"), bool(m.get("reason"))) for m in found]
+        entries = [m for m in models if m["name"] == name]
+        return [(m.get("version"), m.get("state"), bool(m.get("reason"))) for m in entries]
 
     return ask
 
@@ -149,9 +149,9 @@ def _tried(**parameters: str | bytes) -> Case:
 
     def ask(side: Side) -> Any:
         try:
-            said = _load(side.wire, "good", **parameters)
+            reply = _load(side.wire, "good", **parameters)
             config = side.wire.rpc("ModelConfig", name="good").get("config", {})
-            return said, config.get("max_batch_size"), _short(side.wire.infer(message("good", good())))
+            return reply, config.get("max_batch_size"), _short(side.wire.infer(message("good", good())))
         finally:
             _load(side.wire, "good", config=_REPOSITORYS)
             _load(side.wire, "good")

@@ -79,14 +79,14 @@ def _pages() -> dict[str, Row]:
         "/v2/models/addsub/trace/setting", "/v2/models/nope/trace/setting", "/v2/logging", "/v2/models/direct/config", "/v2/models/chain/config",
         "/v2/models/priority/config", "/v2/models/identity", "/v2/models/versions", "/v2/repository/index",
     )  # fmt: skip
-    found: dict[str, Row] = {f"GET {path}": ("GET", path) for path in paths}
+    rows: dict[str, Row] = {f"GET {path}": ("GET", path) for path in paths}
     posts: dict[str, Any] = {
         "/v2/repository/index": None, "/v2/repository/models/addsub/load": None, "/v2/repository/models/addsub/unload": None,
         "/v2/systemsharedmemory/unregister": None, "/v2/systemsharedmemory/region/r/unregister": None,
         "/v2/cudasharedmemory/unregister": None, "/v2": None, "/v2/models/addsub": None, "/v2/health/live": None, "/v2/models/addsub/stats": None,
     }  # fmt: skip
-    found |= {f"POST {path}": ("POST", path, body) for path, body in posts.items()}
-    found |= {
+    rows |= {f"POST {path}": ("POST", path, body) for path, body in posts.items()}
+    rows |= {
         "index of what is ready": ("POST", "/v2/repository/index", {"ready": True}),
         "index, ready is no boolean": ("POST", "/v2/repository/index", {"ready": "x"}),
         "index, not JSON": ("POST", "/v2/repository/index", b"{"),
@@ -96,7 +96,7 @@ def _pages() -> dict[str, Row]:
         "register, not JSON": ("POST", "/v2/systemsharedmemory/region/r/register", b"x"),
         "PUT": ("PUT", _ADDSUB, addsub()), "DELETE": ("DELETE", _ADDSUB), "infer by GET": ("GET", _ADDSUB),
     }  # fmt: skip
-    return found
+    return rows
 
 
 def _inference() -> dict[str, Row]:
@@ -176,12 +176,12 @@ def _values() -> dict[str, Row]:
         datatype = "BYTES" if name == "STRING" else name
         return "POST", "/v2/models/identity/infer", inputs(f"IN_{name}", datatype, shape, data)
 
-    found = {
+    rows = {
         f"{name} values": post(name, [3], [0, 1, 1])
         for name in ("UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32", "INT64", "BOOL")
     }
-    found |= {f"{name} values": post(name, [4], [0.5, -1.0, 1e30, 3.0]) for name in ("FP32", "FP64")}
-    return found | {
+    rows |= {f"{name} values": post(name, [4], [0.5, -1.0, 1e30, 3.0]) for name in ("FP32", "FP64")}
+    return rows | {
         "FP16 values": post("FP16", [1], [1.0]), "BF16 values": post("BF16", [1], [1.0]),
         "true and false": post("BOOL", [2], [True, False]), "booleans of 2": post("BOOL", [1], [2]),
         "texts": post("STRING", [3], ["a", "", "\u00e9"]), "text of numbers": post("STRING", [1], [1]), "text with a zero byte": post("STRING", [1], ["a\0b"]),

@@ -210,11 +210,11 @@ def _marked() -> Iterator[Row]:
 
 
 def _in_region(where: str) -> Any:
-    made = message("addsub", [t._replace(data=None) for t in good()] if where == "input" else good(), ["OUTPUT0"])
-    for tensor in made.inputs if where == "input" else made.outputs:
+    request = message("addsub", [t._replace(data=None) for t in good()] if where == "input" else good(), ["OUTPUT0"])
+    for tensor in request.inputs if where == "input" else request.outputs:
         tensor.parameters["shared_memory_region"].string_param = "nowhere"
         tensor.parameters["shared_memory_byte_size"].int64_param = 64
-    return made
+    return request
 
 
 def _typed() -> Iterator[Row]:

@@ -40,13 +40,13 @@ def repeat(*values: int, **keywords: Any) -> Any:
 
 def cases() -> dict[str, Case]:
     """All of them, by name."""
-    found: dict[str, Case] = {f"model: {way}": _infer(failing(way)) for way in WAYS}
-    found |= {
+    cases: dict[str, Case] = {f"model: {way}": _infer(failing(way)) for way in WAYS}
+    cases |= {
         f"ensemble of a model: {way}": _infer(failing(way, "failing_chain"))
         for way in ("nothing_wrong", "exception", "error_code", "no_output")
     }
-    found |= _ensembles() | _sequences() | _streams() | _decoupled()
-    return found
+    cases |= _ensembles() | _sequences() | _streams() | _decoupled()
+    return cases
 
 
 def _ensembles() -> dict[str, Case]:
@@ -65,9 +65,9 @@ def _ensembles() -> dict[str, Case]:
 
 
 def _sequences() -> dict[str, Case]:
-    found: dict[str, Case] = {}
+    cases: dict[str, Case] = {}
     for model in ("direct", "oldest"):
-        found |= {
+        cases |= {
             f"{model}: a sequence": _all(step(model, 1, 11, start=True), step(model, 2, 11), step(model, 4, 11, end=True)),
             f"{model}: a sequence of one": _all(step(model, 5, 12, start=True, end=True)),
             f"{model}: two at once": _all(
@@ -84,7 +84,7 @@ def _sequences() -> dict[str, Case]:
             f"{model}: two rows": _all(message(model, [Tensor("X", "INT32", [2, 1], bytes(8))], sequence_id=18, sequence_start=True, sequence_end=True)),
             f"{model}: request's id": _all(step(model, 1, 19, id="q")),
         }  # fmt: skip
-    return found
+    return cases
 
 
 def _streams() -> dict[str, Case]:

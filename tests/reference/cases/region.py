@@ -88,9 +88,9 @@ def _with_region(ask: Callable[[Wire, str], Any]) -> Case:
             key = f"/{segment.name}"
             try:
                 _register(wire, key)
-                said = ask(wire, key)
-                _await_output(said, segment)
-                return _nameless(said, key), bytes(segment.buf[128:SIZE_BYTES]).rstrip(b"\0")
+                reply = ask(wire, key)
+                _await_output(reply, segment)
+                return _nameless(reply, key), bytes(segment.buf[128:SIZE_BYTES]).rstrip(b"\0")
             finally:
                 wire.rpc("SystemSharedMemoryUnregister")
 
@@ -140,10 +140,10 @@ def _request(first: Place, second: Place, to: Place | None = None) -> Any:
     inputs = [
         Tensor(name, "FP32", [1, 16], parameters=_where(place)) for name, place in (("INPUT0", first), ("INPUT1", second))
     ]
-    made = message("addsub", inputs, ["OUTPUT0"], id="shm")
+    request = message("addsub", inputs, ["OUTPUT0"], id="shm")
     for key, value in _where(to).items() if to else ():
-        setattr(made.outputs[0].parameters[key], "string_param" if isinstance(value, str) else "int64_param", value)
-    return made
+        setattr(request.outputs[0].parameters[key], "string_param" if isinstance(value, str) else "int64_param", value)
+    return request
 
 
 def _infer(wire: Wire, first: Place, second: Place, to: Place | None = None) -> Any:
@@ -161,7 +161,9 @@ def _http_infer(wire: Wire, first: Place, to: Place) -> Any:
 
 
 def _classes(to: Place) -> Any:
-    made = message("classes", [Tensor("X", "FP32", [1, 4], np.arange(4, dtype=np.float32).tobytes())], ["Y"], classification=2)
+    request = message(
+        "classes", [Tensor("X", "FP32", [1, 4], np.arange(4, dtype=np.float32).tobytes())], ["Y"], classification=2
+    )
     for key, value in _where(to).items():
-        setattr(made.outputs[0].parameters[key], "string_param" if isinstance(value, str) else "int64_param", value)
-    return made
+        setattr(request.outputs[0].parameters[key], "string_param" if isinstance(value, str) else "int64_param", value)
+    return request

@@ -56,20 +56,20 @@ _LOGS: dict[str, dict[str, Any]] = {
 
 def cases() -> dict[str, Case]:
     """All of them, by name."""
-    found: dict[str, Case] = {}
+    cases: dict[str, Case] = {}
     for what, change in _TRACES.items():
-        found[f"trace: {what}"] = _then(_trace, change, _START)
-        found[f"trace of a model: {what}"] = _then(_trace, change, dict.fromkeys(_START), "addsub")
-        found[f"HTTP trace: {what}"] = _then(_http_trace, change, _START)
+        cases[f"trace: {what}"] = _then(_trace, change, _START)
+        cases[f"trace of a model: {what}"] = _then(_trace, change, dict.fromkeys(_START), "addsub")
+        cases[f"HTTP trace: {what}"] = _then(_http_trace, change, _START)
     for what, log in _LOGS.items():
-        found[f"log: {what}"] = _then(_log, log, _LOG_START)
-        found[f"HTTP log: {what}"] = _then(_http_log, log, _LOG_START)
-    found["trace: level of no model"] = lambda wire: _trace(wire, {"trace_level": ["TIMESTAMPS"]}, "nope")
-    found["HTTP trace: level of no model"] = lambda wire: _http_trace(wire, {"trace_level": ["TIMESTAMPS"]}, "nope")
-    found["HTTP trace: level no list"] = lambda wire: wire.http("POST", "/v2/trace/setting", {"trace_level": "OFF"})[::2]
-    found["HTTP trace: not JSON"] = lambda wire: wire.http("POST", "/v2/trace/setting", b"{")[0]
-    found["HTTP log: not JSON"] = lambda wire: wire.http("POST", "/v2/logging", b"{")[0]
-    return found
+        cases[f"log: {what}"] = _then(_log, log, _LOG_START)
+        cases[f"HTTP log: {what}"] = _then(_http_log, log, _LOG_START)
+    cases["trace: level of no model"] = lambda wire: _trace(wire, {"trace_level": ["TIMESTAMPS"]}, "nope")
+    cases["HTTP trace: level of no model"] = lambda wire: _http_trace(wire, {"trace_level": ["TIMESTAMPS"]}, "nope")
+    cases["HTTP trace: level no list"] = lambda wire: wire.http("POST", "/v2/trace/setting", {"trace_level": "OFF"})[::2]
+    cases["HTTP trace: not JSON"] = lambda wire: wire.http("POST", "/v2/trace/setting", b"{")[0]
+    cases["HTTP log: not JSON"] = lambda wire: wire.http("POST", "/v2/logging", b"{")[0]
+    return cases
 
 
 def _then(change: Callable[..., Any], to: Any, back: Any, *more: str) -> Case:

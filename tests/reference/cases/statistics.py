@@ -26,7 +26,7 @@ def cases() -> dict[str, Case]:
     """All of them, by name."""
     three = np.zeros((3, 16), np.float32)
     batch = [Tensor(name, "FP32", [3, 16], three.tobytes()) for name in ("INPUT0", "INPUT1")]
-    found: dict[str, Case] = {
+    cases: dict[str, Case] = {
         "requests": _counted(("addsub",), 3, lambda wire: [wire.infer(message("addsub", good())) for _ in range(3)]),
         "a batch": _counted(("addsub",), 1, lambda wire: wire.infer(message("addsub", batch))),
         "over HTTP": _counted(("addsub",), 1, lambda wire: wire.http("POST", "/v2/models/addsub/infer", addsub())),
@@ -46,11 +46,11 @@ def cases() -> dict[str, Case]:
         "metric families": lambda side: _families(side.wire),
     }  # fmt: skip
     for way in WAYS:
-        found[f"model: {way}"] = _counted(("failing",), 1, lambda wire, way=way: wire.infer(failing(way)))
+        cases[f"model: {way}"] = _counted(("failing",), 1, lambda wire, way=way: wire.infer(failing(way)))
     for way in ("nothing_wrong", "exception", "error_code"):
         ask = failing(way, "failing_chain")
-        found[f"ensemble of a model: {way}"] = _counted(("failing_chain", "failing"), 1, lambda wire, ask=ask: wire.infer(ask))
-    return {f"statistics: {name}": case for name, case in found.items()}
+        cases[f"ensemble of a model: {way}"] = _counted(("failing_chain", "failing"), 1, lambda wire, ask=ask: wire.infer(ask))
+    return {f"statistics: {name}": case for name, case in cases.items()}
 
 
 def _counted(models: Sequence[str], requests: int, ask: Callable[[Wire], Any]) -> Case:
@@ -81,17 +81,18 @@ def _identities(side: Side) -> Any:
     for n in (1, 2, 3):
         wire.infer(message(model, [Tensor("X", "FP32", [n, 4, 2], bytes(32 * n))]))
     wait_until(lambda: _requests(counts(wire, model)) >= _requests(_count_of(before)) + 3)
-    (found,) = wire.rpc("ModelStatistics", name=model)["model_stats"]
-    stats, batches = found["inference_stats"], found["batch_stats"]
+    (statistics,) = wire.rpc("ModelStatistics", name=model)["model_stats"]
+    stats, batches = statistics["inference_stats"], statistics["batch_stats"]
     total = {part: int(stats[part]["ns"]) for part in (*PARTS, "success")}
     in_batches = {part: sum(int(batch[part]["ns"]) for batch in batches) for part in PARTS[1:]}
     return {
         "every part takes time": all(total[part] > 0 for part in PARTS),
         "parts are within the whole": sum(total[part] for part in PARTS) <= total["success"],
         "batches add up to the requests": in_batches == {part: total[part] for part in PARTS[1:]},
-        "rows": sum(int(b["batch_size"]) * int(b["compute_infer"]["count"]) for b in batches) == int(found["inference_count"]),
-        "runs": sum(int(b["compute_infer"]["count"]) for b in batches) == int(found["execution_count"]),
-        "last": int(found["last_inference"]) >= int(before.get("last_inference", 0)),
+        "rows": sum(int(b["batch_size"]) * int(b["compute_infer"]["count"]) for b in batches)
+        == int(statistics["inference_count"]),
+        "runs": sum(int(b["compute_infer"]["count"]) for b in batches) == int(statistics["execution_count"]),
+        "last": int(statistics["last_inference"]) >= int(before.get("last_inference", 0)),
     }
 
 
@@ -102,13 +103,13 @@ def _count_of(found: Any) -> dict[str, int]:
 def _metrics(side: Side) -> Any:
     """Names and labels of everything about `shapes`' model, and that counters agree with ModelStatistics."""
     wire, model = side.wire, "variable"
-    found = [line for line in wire.metrics().splitlines() if f'model="{model}"' in line and _TRITONS.match(line)]
-    values = {line.split("{")[0]: float(line.rsplit(" ", 1)[1]) for line in found if "reason" not in line}
+    lines = [line for line in wire.metrics().splitlines() if f'model="{model}"' in line and _TRITONS.match(line)]
+    values = {line.split("{")[0]: float(line.rsplit(" ", 1)[1]) for line in lines if "reason" not in line}
     (stats,) = wire.rpc("ModelStatistics", name=model)["model_stats"]
     requests = int(stats["inference_stats"].get("success", {}).get("count", 0))
     infer_ns = int(stats["inference_stats"]["compute_infer"].get("ns", 0))
     return {
-        "names": sorted(line.rsplit(" ", 1)[0] for line in found),
+        "names": sorted(line.rsplit(" ", 1)[0] for line in lines),
         "success": values["nv_inference_request_success"] == requests,
         "rows": values["nv_inference_count"] == int(stats.get("inference_count", 0)),
         "runs": values["nv_inference_exec_count"] == int(stats.get("execution_count", 0)),

@@ -70,7 +70,7 @@ class FunctionInstance:
         self.name = "f"
         self.slots = (slot,)
 
-    def busy_cycles(self) -> int:
+    def busy_clocks(self) -> int:
         return 0
 
     def revive(self) -> bool:

@@ -57,7 +57,7 @@ class RecordingInstance:
         self.name = name
         self.slots = (RecordingSlot(capacity_rows, fails),)
 
-    def busy_cycles(self) -> int:
+    def busy_clocks(self) -> int:
         return 0
 
     def revive(self) -> bool:
