@@ -108,9 +108,9 @@ class Graph:
         constants = [onnx.numpy_helper.from_array(value, key) for key, value in self._tensors.items()]
         graph = onnx.helper.make_graph(self._nodes, name, *sides, constants)
         opsets = [onnx.helper.make_opsetid("", _OPSET)]
-        made = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION, producer_name="hypersonic")
-        onnx.checker.check_model(made, full_check=True)
-        content: bytes = made.SerializeToString(deterministic=True)
+        model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION, producer_name="hypersonic")
+        onnx.checker.check_model(model, full_check=True)
+        content: bytes = model.SerializeToString(deterministic=True)
         return content
 
 

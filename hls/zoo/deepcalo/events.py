@@ -160,5 +160,5 @@ def gate_rows() -> NDArray[np.float32]:
 
 def film_gate_rows() -> list[NDArray[np.float32]]:
     """Scalars (12, 15), tracks (12, 342) and images (12, 2464)."""
-    made = generate(12, 9001)
-    return [x.reshape(12, -1) for x in (made.scalars, made.tracks, made.em_barrel)]
+    generated = generate(12, 9001)
+    return [x.reshape(12, -1) for x in (generated.scalars, generated.tracks, generated.em_barrel)]

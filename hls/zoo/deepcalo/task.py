@@ -20,8 +20,8 @@ def resolution(outputs: Outputs, energy: NDArray[np.float32]) -> float:
 
 
 def _sample(rows: int, seed: int) -> Sample:
-    made = generate(rows, HELD_OUT_SEED + seed)
-    return Sample((made.em_barrel.reshape(rows, -1),), made.energy)
+    generated = generate(rows, HELD_OUT_SEED + seed)
+    return Sample((generated.em_barrel.reshape(rows, -1),), generated.energy)
 
 
 TASK = Task(_sample, "sigma68 of E / E true", resolution, rows=400, rtl_rows=12, event_rows=5)

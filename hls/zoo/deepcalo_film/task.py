@@ -9,8 +9,8 @@ from hypersonic.hls.zoo.task import Sample, Task
 
 
 def _sample(rows: int, seed: int) -> Sample:
-    made = generate(rows, HELD_OUT_SEED + seed)
-    return Sample(tuple(x.reshape(rows, -1) for x in (made.scalars, made.tracks, made.em_barrel)), made.energy)
+    showers = generate(rows, HELD_OUT_SEED + seed)
+    return Sample(tuple(x.reshape(rows, -1) for x in (showers.scalars, showers.tracks, showers.em_barrel)), showers.energy)
 
 
 TASK = Task(_sample, "sigma68 of E / E true", resolution, rows=300, rtl_rows=6, event_rows=5)

@@ -25,8 +25,8 @@ class Cleaned:
 
 def cleaned(made: strain.Segments, outputs: Mapping[str, ArrayLike]) -> list[Cleaned]:
     """outputs: by method, the noise found, (n, 8192, 1). After nothing at all and the truth."""
-    found = {"nothing": np.zeros_like(made.noise), "truth": made.noise, **outputs}
-    return [_cleaned(method, made, np.asarray(noise, np.float64).reshape(made.noise.shape)) for method, noise in found.items()]
+    noises = {"nothing": np.zeros_like(made.noise), "truth": made.noise, **outputs}
+    return [_cleaned(method, made, np.asarray(noise, np.float64).reshape(made.noise.shape)) for method, noise in noises.items()]
 
 
 def _cleaned(method: str, made: strain.Segments, noise: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> Cleaned:

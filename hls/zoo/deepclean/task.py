@@ -14,8 +14,8 @@ def explained(outputs: Outputs, made: strain.Segments) -> float:
 
 
 def _sample(rows: int, seed: int) -> Sample:
-    made = strain.generate(rows, HELD_OUT_SEED + 100 + seed)
-    return Sample((made.witness.reshape(rows, -1),), made)
+    generated = strain.generate(rows, HELD_OUT_SEED + 100 + seed)
+    return Sample((generated.witness.reshape(rows, -1),), generated)
 
 
 TASK = Task(_sample, "part of the witnessed noise's power taken", explained, rows=40, rtl_rows=4, event_rows=1)

@@ -36,7 +36,7 @@ class Settings:
 def train(settings: Settings, progress: Progress = lambda _: None) -> Any:
     """The tf_keras model for segments of 8192 samples."""
     tf, _ = keras_2.keras()
-    made = strain.generate(settings.segments, settings.seed)
+    generated = strain.generate(settings.segments, settings.seed)
     small = network.network(samples=settings.samples, seed=settings.seed)
 
     def loss(wanted: Any, found: Any) -> Any:
@@ -45,7 +45,7 @@ def train(settings: Settings, progress: Progress = lambda _: None) -> Any:
     def pieces(values: NDArray[np.float32]) -> NDArray[np.float32]:
         return np.ldexp(values.reshape(-1, settings.samples, values.shape[2]), strain.EXPONENT)
 
-    keras_2.fit(small, [pieces(made.witness)], pieces(made.noise), loss, settings.schedule, progress)
+    keras_2.fit(small, [pieces(generated.witness)], pieces(generated.noise), loss, settings.schedule, progress)
     model = network.network()
     model.set_weights(small.get_weights())
     return model
@@ -61,8 +61,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments.output.mkdir(parents=True, exist_ok=True)
     keras_2.save(model, arguments.output / "deepclean.h5")
     held_out = strain.generate(8, report.HELD_OUT_SEED)
-    found = model.predict(np.ldexp(held_out.witness, strain.EXPONENT), batch_size=4, verbose=0)
-    sys.stdout.write(report.render(report.cleaned(held_out, {"Keras": np.ldexp(found, -strain.EXPONENT)})) + "\n")
+    predicted = model.predict(np.ldexp(held_out.witness, strain.EXPONENT), batch_size=4, verbose=0)
+    sys.stdout.write(report.render(report.cleaned(held_out, {"Keras": np.ldexp(predicted, -strain.EXPONENT)})) + "\n")
     return 0
 
 

@@ -48,8 +48,8 @@ def generate(count: int, seed: int) -> Events:
     for i in range(count):
         rng = np.random.default_rng([4500, seed, i])
         boson, recoil = hard_collision(rng)
-        found = _candidates(rng, recoil, _pile_up(rng))
-        features[i, : len(found[0])], categories[i, : len(found[0])], met[i] = *found, boson
+        candidates = _candidates(rng, recoil, _pile_up(rng))
+        features[i, : len(candidates[0])], categories[i, : len(candidates[0])], met[i] = *candidates, boson
     return Events(features, categories, met)
 
 

@@ -27,9 +27,9 @@ class Resolution:
 def resolutions(made: events.Events, outputs: Mapping[str, ArrayLike]) -> list[Resolution]:
     """outputs: by method, (n, 2) in units of SCALE_GEV. After two sums: of all candidates, and weighted by PUPPI."""
     everything = -made.features[:, :, 6:8].astype(np.float64).sum(axis=1)
-    found = {"sum of all": everything, "PUPPI": events.puppi_met(made)}
-    found |= {method: np.asarray(y, np.float64) * network.SCALE_GEV for method, y in outputs.items()}
-    return [_resolution(method, met, made.met.astype(np.float64)) for method, met in found.items()]
+    estimates = {"sum of all": everything, "PUPPI": events.puppi_met(made)}
+    estimates |= {method: np.asarray(y, np.float64) * network.SCALE_GEV for method, y in outputs.items()}
+    return [_resolution(method, met, made.met.astype(np.float64)) for method, met in estimates.items()]
 
 
 def _resolution(method: str, met: NDArray[np.float64], truth: NDArray[np.float64]) -> Resolution:

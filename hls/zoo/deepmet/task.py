@@ -14,8 +14,8 @@ def width_gev(outputs: Outputs, made: events.Events) -> float:
 
 
 def _sample(rows: int, seed: int) -> Sample:
-    made = events.generate(rows, HELD_OUT_SEED + 100 + seed)
-    return Sample(tuple(x.reshape(rows, -1) for x in network.inputs(made)), made)
+    generated = events.generate(rows, HELD_OUT_SEED + 100 + seed)
+    return Sample(tuple(x.reshape(rows, -1) for x in network.inputs(generated)), generated)
 
 
 TASK = Task(_sample, "68 % width of px, py in GeV", width_gev, rows=200, rtl_rows=8, event_rows=1)

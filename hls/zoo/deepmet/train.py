@@ -38,7 +38,7 @@ class Settings:
 def train(settings: Settings, progress: Progress = lambda _: None) -> Any:
     """The tf_keras model for 4500 candidates."""
     tf, _ = keras_2.keras()
-    made = events.generate(settings.events, settings.seed)
+    sample = events.generate(settings.events, settings.seed)
     small = network.network(settings.candidates, seed=settings.seed)
 
     def loss(wanted: Any, got: Any) -> Any:
@@ -51,7 +51,7 @@ def train(settings: Settings, progress: Progress = lambda _: None) -> Any:
             layer.momentum = 0.9
     small.get_layer("met").trainable = False
     keras_2.fit(
-        small, network.inputs(made, settings.candidates), made.met / network.SCALE_GEV, loss, settings.schedule, progress
+        small, network.inputs(sample, settings.candidates), sample.met / network.SCALE_GEV, loss, settings.schedule, progress
     )
     model = network.resized(small)
     empty_places(model, small)

@@ -85,8 +85,8 @@ def cells_of(taus: Taus, grid: str) -> tuple[dict[str, Array], NDArray[np.int64]
     places = np.argwhere(np.any([values.any(axis=-1) for values in whole.values()], axis=0))
     lists = {}
     for name, values in whole.items():
-        found = np.concatenate([values[tuple(places.T)], np.zeros((1, values.shape[-1]), np.float32)])
-        lists[name] = found[:, None, None, :]
+        rows = np.concatenate([values[tuple(places.T)], np.zeros((1, values.shape[-1]), np.float32)])
+        lists[name] = rows[:, None, None, :]
     return lists, places.astype(np.int64)
 
 
@@ -96,8 +96,8 @@ def _objects(rng: np.random.Generator, near: float, around: float, width: float)
     place = np.concatenate([rng.normal(0.0, width, (close, 2)), rng.uniform(-_CONE, _CONE, (far, 2))])
     momentum = np.concatenate([rng.beta(2.0, 2.0, close), rng.exponential(0.03, far)])
     shape = np.clip(rng.normal(0.0, 1.0, (close + far, 40)) + momentum[:, None], -5.0, 5.0)
-    found = np.column_stack([np.ones(close + far), momentum, place, shape])
-    return found[np.argsort(momentum)]
+    columns = np.column_stack([np.ones(close + far), momentum, place, shape])
+    return columns[np.argsort(momentum)]
 
 
 def _fill(grid: Array, objects: Float, own: Array, block: int, cell_size: float) -> None:
@@ -106,6 +106,6 @@ def _fill(grid: Array, objects: Float, own: Array, block: int, cell_size: float)
     place = np.rint(objects[:, 2:4] / cell_size).astype(np.int64) + cells // 2
     inside = ((place >= 0) & (place < cells)).all(axis=1)
     size = (features - OWN) // 2
-    for (eta, phi), found in zip(place[inside], objects[inside], strict=True):
+    for (eta, phi), numbers in zip(place[inside], objects[inside], strict=True):
         grid[eta, phi, :OWN] = own
-        grid[eta, phi, OWN + block * size : OWN + (block + 1) * size] = found[:size]
+        grid[eta, phi, OWN + block * size : OWN + (block + 1) * size] = numbers[:size]

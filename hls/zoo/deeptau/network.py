@@ -86,33 +86,33 @@ def widths(inputs: int, shrink: float) -> list[int]:
 
 
 def _shrinking(first: int, last: int, shrink: float) -> list[int]:
-    found = [first]
-    while found[-1] > last:
-        found.append(max(last, int(found[-1] / shrink)))
-    return found
+    layers = [first]
+    while layers[-1] > last:
+        layers.append(max(last, int(layers[-1] / shrink)))
+    return layers
 
 
 def _cells(graph: Graph, grid: str, planes: list[str]) -> str:
     """(n, features, ...) of each kind -> (n, 64, ...): every cell by itself."""
-    found, channels = [], 0
+    grids, channels = [], 0
     for x, (kind, features) in zip(planes, CELL_FEATURES.items(), strict=True):
         layers = widths(features, 1.6)
-        found.append(_convolved(graph, x, f"{grid}_{kind}", features, layers))
+        grids.append(_convolved(graph, x, f"{grid}_{kind}", features, layers))
         channels += layers[-1]
-    together = graph.node("Concat", *found, axis=1)
+    together = graph.node("Concat", *grids, axis=1)
     return _convolved(graph, together, f"{grid}_all", channels, _shrinking(channels, CELL_CHANNELS, 1.6))
 
 
 def _core(graph: Graph, grids: dict[str, str]) -> None:
     """input_tau and (n, 64, cells, cells) of each grid -> main_output/Softmax."""
     layers = widths(TAU_FEATURES, 1.4)
-    found = [_dense_layers(graph, "input_tau", "tau", TAU_FEATURES, layers)]
+    branches = [_dense_layers(graph, "input_tau", "tau", TAU_FEATURES, layers)]
     features = layers[-1]
     for grid, x in grids.items():
         windows = [CELL_CHANNELS] * (GRIDS[grid] // 2)  # 3x3 without padding, until one cell is left
-        found.append(graph.node("Flatten", _convolved(graph, x, f"{grid}_all_3x3", CELL_CHANNELS, windows, side=3)))
+        branches.append(graph.node("Flatten", _convolved(graph, x, f"{grid}_all_3x3", CELL_CHANNELS, windows, side=3)))
         features += CELL_CHANNELS
-    final = _dense_layers(graph, graph.node("Concat", *found, axis=1), "final", features, [FINAL_UNITS] * FINAL_LAYERS)
+    final = _dense_layers(graph, graph.node("Concat", *branches, axis=1), "final", features, [FINAL_UNITS] * FINAL_LAYERS)
     graph.node("Softmax", graph.dense(final, "final_dense_last", (FINAL_UNITS, len(CLASSES))), name=OUTPUT, axis=1)
 
 

@@ -79,7 +79,7 @@ def gate_rows() -> NDArray[np.float32]:
 def _images(rng: np.random.Generator, which: NDArray[np.int64]) -> Float:
     tracks, showers, michels = (np.flatnonzero(which == kind) for kind in (0, 1, 3))
     crossing = np.flatnonzero((which != 2) & (rng.random(len(which)) < 0.15))  # by another particle, less seen
-    found = [
+    sources = [
         _track(rng, tracks),
         _delta_rays(rng, tracks),
         _shower(rng, showers),
@@ -87,7 +87,7 @@ def _images(rng: np.random.Generator, which: NDArray[np.int64]) -> Float:
         _faded(_track(rng, crossing), 0.6),
         _specks(rng, len(which)),
     ]
-    parts = [np.concatenate([getattr(deposits, name) for deposits in found]) for name in ("patch", "time", "wire", "charge")]
+    parts = [np.concatenate([getattr(deposits, name) for deposits in sources]) for name in ("patch", "time", "wire", "charge")]
     image = _shaped(_binned(len(which), *parts))
     return np.asarray(image + rng.normal(0.0, _NOISE, image.shape))
 

@@ -18,8 +18,8 @@ def accuracy(outputs: Outputs, kind: NDArray[np.int64]) -> float:
 
 
 def _sample(rows: int, seed: int) -> Sample:
-    made = generate(rows, _HELD_OUT_SEED + seed)
-    return Sample((made.image.reshape(rows, -1),), made.kind)
+    generated = generate(rows, _HELD_OUT_SEED + seed)
+    return Sample((generated.image.reshape(rows, -1),), generated.kind)
 
 
 TASK = Task(_sample, "accuracy over three kinds", accuracy, rows=300, rtl_rows=12, event_rows=235)

@@ -24,13 +24,13 @@ def resolution(outputs: Outputs, energy: NDArray[np.float32]) -> float:
 
 def thinned(rows: int, seed: int) -> tuple[Events, slice]:
     """Whole events, and which of their channels: `rows` of them, to the next number that divides."""
-    made = log_flat_events(-(-rows // CHANNELS), seed)
-    return made, slice(None, None, max(1, len(made.rows) // rows))
+    generated = log_flat_events(-(-rows // CHANNELS), seed)
+    return generated, slice(None, None, max(1, len(generated.rows) // rows))
 
 
 def _sample(rows: int, seed: int) -> Sample:
-    made, kept = thinned(rows, seed)
-    return Sample((np.ascontiguousarray(made.rows[kept]),), made.energy[kept])
+    generated, kept = thinned(rows, seed)
+    return Sample((np.ascontiguousarray(generated.rows[kept]),), generated.energy[kept])
 
 
 def _float(inputs: Inputs) -> Outputs:

@@ -36,4 +36,4 @@ def rows_of(made: Events) -> NDArray[np.float32]:
 def gate_rows() -> NDArray[np.float32]:
     """Rows (n, 47) on which a conversion is compared with its network: one event of each kind, thinned to 2000 rows."""
     both = (events.log_flat_events(1, 9001), events.physics_events(1, 9001))
-    return np.ascontiguousarray(np.concatenate([rows_of(made)[::16] for made in both]))
+    return np.ascontiguousarray(np.concatenate([rows_of(event)[::16] for event in both]))

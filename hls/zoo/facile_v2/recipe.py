@@ -28,7 +28,7 @@ def training_sample(log_flat: int, physics: int, seed: int) -> Sample:
     """Log-flat events for every energy, physics events for the channels most events are made of."""
     flat = facile_events.log_flat_events(log_flat, _TRAINING_SEED + seed, high_gev=_HIGHEST_GEV)
     real = facile_events.physics_events(physics, _TRAINING_SEED + seed)
-    x = np.concatenate([network_inputs(rows_of(made)).astype(np.float32) for made in (flat, real)])
+    x = np.concatenate([network_inputs(rows_of(event)).astype(np.float32) for event in (flat, real)])
     energy = np.concatenate([flat.energy, real.energy]).astype(np.float64)
     weight = np.where(energy == 0.0, 0.5, 1.0)
     bins = np.searchsorted(recipe.BIAS_EDGES_GEV, energy)

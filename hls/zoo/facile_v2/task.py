@@ -13,8 +13,8 @@ from hypersonic.hls.zoo.task import Inputs, Outputs, Sample, Task
 
 
 def _sample(rows: int, seed: int) -> Sample:
-    made, kept = thinned(rows, seed)
-    return Sample((np.ascontiguousarray(rows_of(made)[kept]),), made.energy[kept])
+    generated, kept = thinned(rows, seed)
+    return Sample((np.ascontiguousarray(rows_of(generated)[kept]),), generated.energy[kept])
 
 
 def _float(inputs: Inputs) -> Outputs:

@@ -106,8 +106,8 @@ def _triples(z: Float, theta: Float) -> tuple[tuple[Float, Float], ...]:
 
 @lru_cache(maxsize=256)
 def _subsets(size: int, count: int) -> tuple[Int, ...]:
-    found = np.array(list(combinations(range(size), count)), dtype=np.int64).reshape(-1, count)
-    return tuple(found.T)
+    subsets = np.array(list(combinations(range(size), count)), dtype=np.int64).reshape(-1, count)
+    return tuple(subsets.T)
 
 
 def _ratio(above: Float, below: Float) -> Float:
@@ -174,9 +174,9 @@ def _members(into: Int, gone: Int) -> list[NDArray[np.bool_]]:
     """Per step, which constituents (n, k) sat in the slot that was joined to another."""
     size, count = len(into) + 1, into.shape[1]
     slot = np.broadcast_to(np.arange(size), (count, size))
-    found = []
+    columns = []
     for a, b in zip(into, gone, strict=True):
         moved = slot == b[:, None]
         slot = np.where(moved, a[:, None], slot)
-        found.append(moved)
-    return found
+        columns.append(moved)
+    return columns

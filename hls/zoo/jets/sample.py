@@ -29,8 +29,8 @@ class Jets:
 
 def jets(count: int, seed: int) -> Jets:
     """`count` toy jets, the classes in turn; the same seed gives the same bytes."""
-    made = shower.generate(count, seed)
-    return Jets(observables.observables(made), made.label)
+    generated = shower.generate(count, seed)
+    return Jets(observables.observables(generated), generated.label)
 
 
 def gate_rows() -> NDArray[np.float32]:

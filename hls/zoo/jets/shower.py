@@ -205,12 +205,12 @@ def _soft(rng: np.random.Generator, jets: int) -> _Partons:
 
 def _measured(rng: np.random.Generator, hadron: _Partons, label: Int) -> Particles:
     """Smeared by 20 %/sqrt(pt) and 1 %, 5 mrad; those above threshold and inside the radius, the hardest first."""
-    found = _joined([hadron, _soft(rng, len(label))])
-    spread = np.hypot(0.21 / np.sqrt(np.maximum(found.pt, 0.1)), 0.0105)
-    pt = found.pt * np.maximum(1.0 + spread * rng.normal(size=len(spread)), 0.0)
-    eta, phi = (place + 0.005 * rng.normal(size=len(place)) for place in (found.eta, found.phi))
+    particles = _joined([hadron, _soft(rng, len(label))])
+    spread = np.hypot(0.21 / np.sqrt(np.maximum(particles.pt, 0.1)), 0.0105)
+    pt = particles.pt * np.maximum(1.0 + spread * rng.normal(size=len(spread)), 0.0)
+    eta, phi = (place + 0.005 * rng.normal(size=len(place)) for place in (particles.eta, particles.phi))
     seen = (pt > _THRESHOLD_GEV) & (np.hypot(eta, phi) < RADIUS)
-    jet = found.jet[seen]
+    jet = particles.jet[seen]
     pt, eta, phi = (values[seen] for values in (pt, eta, phi))
     order = np.lexsort([-pt, jet])
     begin = np.searchsorted(jet[order], np.arange(len(label)))

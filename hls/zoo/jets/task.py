@@ -18,8 +18,8 @@ def mean_auc(outputs: Outputs, label: NDArray[np.int64]) -> float:
 
 def sample(rows: int, seed: int) -> Sample:
     """Jets that no training saw."""
-    made = jets(rows, HELD_OUT_SEED + seed)
-    return Sample((made.rows,), made.label)
+    generated = jets(rows, HELD_OUT_SEED + seed)
+    return Sample((generated.rows,), generated.label)
 
 
 def _float(inputs: Inputs) -> Outputs:

@@ -71,8 +71,8 @@ def generate(count: int, seed: int, candidates: int = CANDIDATES, vertices: int 
     label = np.arange(count) % len(LABELS)
     for i in range(count):
         rng = np.random.default_rng([4, seed, i])
-        for room, found in zip((pf, sv), _jet(rng, LABELS[label[i]]), strict=True):
-            _put(room, i, found)
+        for room, particles in zip((pf, sv), _jet(rng, LABELS[label[i]]), strict=True):
+            _put(room, i, particles)
     return Jets(*pf, *sv, label.astype(np.float32))
 
 

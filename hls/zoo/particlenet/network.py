@@ -42,13 +42,13 @@ def build(seed: int = 1) -> bytes:
     features = graph.node("Concat", _embedded(graph, "pf", 20), _embedded(graph, "sv", 11), axis=2)
     absent = graph.node("Sub", graph.scalar(1.0), mask)
     shift = graph.node("Mul", absent, graph.scalar(FAR))
-    found = []
+    edges = []
     for i, channels in enumerate(EDGE_CHANNELS):
         before = EDGE_CHANNELS[i - 1] if i else INPUT_CHANNELS
         neighbours = _nearest(graph, graph.node("Add", features if i else points, shift))
         features = graph.node("Mul", edge_convolution(graph, f"edge{i}", features, neighbours, (before, channels)), mask)
-        found.append(features)
-    together = graph.node("Concat", *found, axis=1)
+        edges.append(features)
+    together = graph.node("Concat", *edges, axis=1)
     fused = graph.node("Mul", _layer(graph, together, "fusion", (sum(EDGE_CHANNELS), FUSED_CHANNELS), (1,)), mask)
     last = graph.integers(-1)
     count = graph.node("Max", graph.node("ReduceSum", mask, last, keepdims=0), graph.scalar(1.0))

@@ -82,8 +82,8 @@ def _particles(rng: np.random.Generator, kind: NDArray[np.int64]) -> _Particles:
     fields = np.zeros((4, n, _PARTICLES))
     for number, maker in enumerate(_MAKERS):
         rows = np.flatnonzero(kind == number)
-        made = maker(rng, len(rows))
-        for field, values in zip(fields, (made.species, made.energy, made.x, made.y), strict=True):
+        drawn = maker(rng, len(rows))
+        for field, values in zip(fields, (drawn.species, drawn.energy, drawn.x, drawn.y), strict=True):
             field[rows, : values.shape[1]] = values
     species, share, x, y = fields
     energy = share * np.exp(rng.uniform(np.log(40.0), np.log(300.0), (n, 1)))

@@ -17,8 +17,8 @@ def accuracy(outputs: Outputs, kind: NDArray[np.int64]) -> float:
 
 def sample(rows: int, seed: int) -> Sample:
     """Images that no training saw."""
-    made = generate(rows, HELD_OUT_SEED + seed)
-    return Sample((made.pixel.reshape(rows, -1).astype(np.float32),), made.kind)
+    generated = generate(rows, HELD_OUT_SEED + seed)
+    return Sample((generated.pixel.reshape(rows, -1).astype(np.float32),), generated.kind)
 
 
 TASK = Task(sample, "accuracy over ten kinds", accuracy, rows=1_000, rtl_rows=100)
