@@ -15,6 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 import hypersonic.building.model
+from hypersonic.building import csim
 from hypersonic.building.csim import build_csim
 from hypersonic.building.errors import BuildError
 from hypersonic.building.fit import FitOptions
@@ -297,8 +298,8 @@ def test_csim_is_taken_from_the_conversion_that_is_there(
         asked.append(core)
         raise InterruptedError
 
-    monkeypatch.setattr(hypersonic.building.model, "is_converted", lambda *_: kept)
-    monkeypatch.setattr(hypersonic.building.model, "convert_model", convert)
+    monkeypatch.setattr(csim, "is_converted", lambda *_: kept)
+    monkeypatch.setattr(csim, "convert_model", convert)
     with pytest.raises(InterruptedError):
         build_csim("facile")
     assert asked == expected
