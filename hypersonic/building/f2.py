@@ -19,19 +19,19 @@ from hypersonic.sim.f2 import build_f2_simulator
 Progress = Callable[[str], None]
 
 
-def emulate_f2(kernel: Kernel, card: Platform, compute_units: int, tools: dict[str, str], progress: Progress) -> bytes:
+def emulate_f2(kernel: Kernel, platform: Platform, compute_units: int, tools: dict[str, str], progress: Progress) -> bytes:
     """The container of a simulated F2 card: the compute units behind the shell's interfaces, one simulator for all of them."""
     with tempfile.TemporaryDirectory() as scratch:
         design = write_f2(kernel, compute_units, Path(scratch))
         image = build_f2_simulator(design, progress)
-        return assemble_f2_xclbin(design, Target.HW_EMU, card, image.read_bytes(), tools)
+        return assemble_f2_xclbin(design, Target.HW_EMU, platform, image.read_bytes(), tools)
 
 
 def place_f2(
-    kernel: Kernel, card: Platform, compute_units: int, kit: tuple[Kit, Bucket], builds: Path, needed_bytes: int,
+    kernel: Kernel, platform: Platform, compute_units: int, kit: tuple[Kit, Bucket], builds: Path, needed_bytes: int,
     progress: Progress,
 ) -> F2Build:  # fmt: skip
     """The container of a card, with what the kit said of it."""
     with tempfile.TemporaryDirectory() as scratch:
         design = write_f2(kernel, compute_units, Path(scratch))
-        return build_f2(design, card, kit[0], kit[1], builds, progress, needed_bytes=needed_bytes)
+        return build_f2(design, platform, kit[0], kit[1], builds, progress, needed_bytes=needed_bytes)

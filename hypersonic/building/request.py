@@ -50,7 +50,7 @@ class Request:
 
     model: ModelDescription
     target: Target
-    card: Platform
+    platform: Platform
     kind: str
     compute_units: int
     options: CardOptions
@@ -65,7 +65,7 @@ class Request:
 
 
 def check_request(
-    model: str, zoo_yaml: object, target: str, platform: str, core: str, compute_units: int, repository: Path,
+    model: str, zoo_yaml: object, target: str, platform_name: str, core: str, compute_units: int, repository: Path,
     options: CardOptions, fit: FitOptions, progress: Progress,
 ) -> Request:  # fmt: skip
     """The request, the model's YAML read last. zoo_yaml: that YAML where it was read already.
@@ -73,36 +73,41 @@ def check_request(
     Raises BuildError, DescriptionError, LinkError, MissingVendorError, PlatformError, PublishError.
     """
     wanted = _parse_target(target)
-    card = find_platform(platform, retired_too=wanted is Target.HW)
+    platform = find_platform(platform_name, retired_too=wanted is Target.HW)
     _check_core(core, wanted)
-    check_units(card, compute_units)
+    check_units(platform, compute_units)
     check_repository(repository)
     is_card = wanted is Target.HW
-    vendor = _find_vendor_tools(card, core, options) if is_card and not is_f2(card) else None
-    kit = find_f2_kit(card, core or CoreKind.DA, options.kernel_mhz, options.afi_bucket) if is_card and is_f2(card) else None
+    vendor = _find_vendor_tools(platform, core, options) if is_card and not is_f2(platform) else None
+    kit = (
+        find_f2_kit(platform, core or CoreKind.DA, options.kernel_mhz, options.afi_bucket)
+        if is_card and is_f2(platform)
+        else None
+    )
     kind = CSIM if wanted is Target.SW_EMU else core
     _check_fit(fit, wanted, kind or CoreKind.RF)
     description = describe(model, zoo_yaml)
     kind = kind or description.core
     _check_fit(fit, wanted, kind)
-    return Request(description, wanted, card, kind, compute_units, options, vendor, kit, progress)
+    return Request(description, wanted, platform, kind, compute_units, options, vendor, kit, progress)
 
 
-def is_f2(card: Platform) -> bool:
+def is_f2(platform: Platform) -> bool:
     """Whether the AWS development kit builds for this card."""
-    return card.flow is Flow.F2_HDK
+    return platform.flow is Flow.F2_HDK
 
 
-def find_f2_kit(card: Platform, core: str, kernel_mhz: int, bucket: str) -> tuple[Kit, Bucket]:
+def find_f2_kit(platform: Platform, core: str, kernel_mhz: int, bucket: str) -> tuple[Kit, Bucket]:
     """What a card's build needs, asked for before anything is converted. Raises MissingVendorError."""
     if not CoreKind(core).is_own_rtl:
-        raise MissingVendorError(f"platform {card.name} takes --core da or rf, not {core}: Vitis HLS has no target for it")
-    if kernel_mhz not in (0, card.kernel_clock_mhz):
+        raise MissingVendorError(f"platform {platform.name} takes --core da or rf, not {core}: Vitis HLS has no target for it")
+    if kernel_mhz not in (0, platform.kernel_clock_mhz):
         raise MissingVendorError(
-            f"platform {card.name}: --kernel-mhz is {kernel_mhz}, but the shell's one clock is {card.kernel_clock_mhz} MHz"
+            f"platform {platform.name}: --kernel-mhz is {kernel_mhz}, but the shell's one clock is "
+            f"{platform.kernel_clock_mhz} MHz"
         )
-    kit = find_kit(card, image=True)
-    return kit, require_bucket(card, Bucket(bucket) if bucket else None)
+    kit = find_kit(platform, image=True)
+    return kit, require_bucket(platform, Bucket(bucket) if bucket else None)
 
 
 def _check_fit(fit: FitOptions, target: Target, kind: str) -> None:
@@ -126,8 +131,8 @@ def _check_core(core: str, target: Target) -> None:
         raise BuildError(f"core hls is made by Vitis HLS for cards: got target {target}, expected hw, or core da or rf")
 
 
-def _find_vendor_tools(card: Platform, core: str, options: CardOptions) -> Tools:
+def _find_vendor_tools(platform: Platform, core: str, options: CardOptions) -> Tools:
     """What a card's build needs, asked for before anything is converted. Raises MissingVendorError, LinkError."""
-    if card.image is Image.AFI:
-        check_bucket(card, Bucket(options.afi_bucket) if options.afi_bucket else None)
-    return find_tools(card, hls=core == HLS)
+    if platform.image is Image.AFI:
+        check_bucket(platform, Bucket(options.afi_bucket) if options.afi_bucket else None)
+    return find_tools(platform, hls=core == HLS)
