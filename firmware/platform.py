@@ -56,7 +56,7 @@ class Flow(StrEnum):
 
 
 class Image(StrEnum):
-    """What an xclbin for a card has as BITSTREAM."""
+    """The content of the BITSTREAM section in an xclbin for a card."""
 
     XCLBIN = "xclbin"  # the configuration of the FPGA, as it was linked
     AFI = "afi"  # the id of an Amazon FPGA image, which AWS makes of a design in a bucket

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Target(StrEnum):
-    """What a build runs on, spelled as v++ spells it."""
+    """The target of a build, spelled as v++ spells it."""
 
     SW_EMU = "sw_emu"  # the model's compiled C++ behind a C++ shell
     HW_EMU = "hw_emu"  # the Verilated kernel

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be wrong with a model, or with the project that was made of it."""
+"""Errors of a model, and of the project that was made of it."""
 
 from __future__ import annotations
 

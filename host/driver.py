@@ -115,7 +115,7 @@ class Runs(Protocol):
 
 
 class Driver(Devices, Buffers, Runs, Protocol):
-    """What every driver has."""
+    """The methods that every driver has."""
 
 
 @runtime_checkable
@@ -162,7 +162,7 @@ class OptionalCalls:
 
 
 def optional_calls(driver: Driver) -> OptionalCalls:
-    """What the driver has besides a Driver's methods."""
+    """The abilities that the driver has besides a Driver's methods."""
     return OptionalCalls(
         registers=driver if isinstance(driver, Registers) else None,
         banks=driver if isinstance(driver, Banks) else None,

@@ -32,7 +32,7 @@ _PIECE_BYTES = 1 << 20
 
 
 class Described(Protocol):
-    """What a Manifest says of the weights. weights_bytes: 0 where the kernel takes none."""
+    """The part of a Manifest about weights. weights_bytes: 0 where the kernel takes none."""
 
     @property
     def model(self) -> str: ...

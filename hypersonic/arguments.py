@@ -19,7 +19,7 @@ def add_network_option(parser: argparse.ArgumentParser) -> None:
 
 
 def add_event_options(parser: argparse.ArgumentParser) -> None:
-    """What `hypersonic infer` and `hypersonic run` send."""
+    """The options of `hypersonic infer` and `hypersonic run` about events."""
     parser.add_argument("--events", type=int, default=50, metavar="N", help="how many generated events are sent")
     parser.add_argument(
         "--event-rows",

@@ -64,7 +64,7 @@ class Command(Protocol):
     HELP: str
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """What it takes, added to `parser`."""
+        """Add its arguments to `parser`."""
 
     def run(self, args: argparse.Namespace) -> int:
         """Do it; returns the exit code."""

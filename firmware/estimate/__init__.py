@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a kernel takes of an FPGA, and its rate, before any vendor tool has seen it."""
+"""Estimates before any vendor tool has run: a kernel's resources, its longest paths and its rate."""

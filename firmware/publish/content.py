@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes into a file of a published version: bytes, or another file that is copied."""
+"""The content of a file of a published version: bytes, or another file that is copied."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ class OneInput:
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
-        """What it reads, in order."""
+        """The tensors that it reads, in order."""
         return (self.x,)
 
 
@@ -108,7 +108,7 @@ class TwoInputs:
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
-        """What it reads, in order."""
+        """The tensors that it reads, in order."""
         return (self.a, self.b)
 
 

@@ -184,7 +184,7 @@ def _layer_clocks(layer: Layer) -> int:
 
 
 def notes(network: RfNetwork) -> tuple[str, ...]:
-    """What the user asked for and did not get."""
+    """Settings that the user asked for and did not get."""
     return tuple(text for layer in network.layers if (text := _note(layer)))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the driver needs of a card, real or simulated: its registers, memory that it can reach, and a way to pass the time."""
+"""Access to a card, real or simulated, as the driver needs it: registers, memory that it can reach, a way to pass the time."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `hypersonic build` is asked for, checked: whatever can be refused before the conversion is refused here."""
+"""The request of a `hypersonic build`, checked: whatever can be refused before the conversion is refused here."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ HLS = CoreKind.HLS
 
 @dataclass(frozen=True)
 class CardOptions:
-    """What only --target hw takes. kernel_mhz: ap_clk, 0 for the card's own. lower_clock: publish an xclbin whose clock place
+    """Options of --target hw alone. kernel_mhz: ap_clk, 0 for the card's own. lower_clock: publish an xclbin whose clock place
     and route had to lower. afi_bucket: the S3 bucket for an image of aws_f1 or aws_f2. needed_bytes: what must be free on disk.
     """
 
@@ -46,7 +46,7 @@ CARD_DEFAULTS = CardOptions()
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be built. kind: how the network is computed; vendor: the tools of a card's build, None without."""
+    """A build as it was asked for. kind: how the network is computed; vendor: the tools of a card's build, None without."""
 
     model: ModelDescription
     target: Target
@@ -98,7 +98,7 @@ def is_f2(platform: Platform) -> bool:
 
 
 def find_f2_kit(platform: Platform, core: str, kernel_mhz: int, bucket: str) -> tuple[Kit, Bucket]:
-    """What a card's build needs, asked for before anything is converted. Raises MissingVendorError."""
+    """The tools of a card's build, looked for before anything is converted. Raises MissingVendorError."""
     if not CoreKind(core).is_own_rtl:
         raise MissingVendorError(f"platform {platform.name} takes --core da or rf, not {core}: Vitis HLS has no target for it")
     if kernel_mhz not in (0, platform.kernel_clock_mhz):
@@ -132,7 +132,7 @@ def _check_core(core: str, target: Target) -> None:
 
 
 def _find_vendor_tools(platform: Platform, core: str, options: CardOptions) -> Tools:
-    """What a card's build needs, asked for before anything is converted. Raises MissingVendorError, LinkError."""
+    """The tools of a card's build, looked for before anything is converted. Raises MissingVendorError, LinkError."""
     if platform.image is Image.AFI:
         check_bucket(platform, Bucket(options.afi_bucket) if options.afi_bucket else None)
     return find_tools(platform, hls=core == HLS)

@@ -14,7 +14,7 @@ HELP = "turn a trained model into an xclbin, published in a model repository"
 
 
 def add_build_options(parser: argparse.ArgumentParser) -> None:
-    """What `hypersonic run` takes as well."""
+    """The options that `hypersonic run` has as well."""
     from hypersonic.hls.core_kind import CORE_CHOICES
 
     parser.add_argument(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a load of events gave, and the card that its rate is predicted for."""
+"""The outcome of a load of events, and the card that its rate is predicted for."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SERVED = "served"
 
 @dataclass(frozen=True)
 class OnCard:
-    """What the rate is predicted for. platform: the card. network_gbps: of the server. kernel_mhz: 0 is the card's default."""
+    """The card of a predicted rate. platform: its name. network_gbps: of the server. kernel_mhz: 0 is the card's default."""
 
     platform: str = "u250"
     network_gbps: float = NETWORK_GBPS
@@ -38,7 +38,7 @@ class Merit:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a load of events gave. compared: integers equal to csim's (0: not checked). clocks: kernel clocks of all events.
+    """The outcome of a load. compared: integers equal to csim's (0: not checked). clocks: kernel clocks of all events.
 
     rows: of an event. resolution, empty: FACILE's tables, nothing for others. rate: what these clocks mean on a card; None
     where none were counted (sw_emu has no clock).

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a card has for compute units, the designs there are for it, and the one that is taken."""
+"""The room on a card for compute units, the designs that fit it, and the one that is taken."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BUSY = 0.85
 
 @dataclass(frozen=True)
 class Card:
-    """What there is for compute units.
+    """The room on a card for compute units.
 
     dies: what units may take of each die. units: the most there are memories for. clock_mhz: the kernel clock, to turn clocks
     into rates. shell: what every unit takes besides its core. x_bytes, y_bytes: of a row on the wire, 0 where not to be looked

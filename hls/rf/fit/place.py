@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a whole pipeline takes, and where the weights of its layers are to be so that it fits."""
+"""The resources of a whole pipeline, and where the weights of its layers are to be so that it fits."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def place_weights(
 
 
 def _load_weights(large: list[Stage], taken: Amounts, budget: Amounts) -> tuple[Amounts, dict[str, WeightsIn] | None]:
-    """What is taken with some of the stages' weights in UltraRAM, and which; None where it has not enough for them."""
+    """The resources with some of the stages' weights in UltraRAM, and which; None where it has not enough for them."""
     loaded: dict[str, WeightsIn] = {}
     for stage in sorted(large, key=lambda stage: (_rams(stage) / _urams(stage), _rams(stage)), reverse=True):
         if taken.bram36 <= budget.bram36:

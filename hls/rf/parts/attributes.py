@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is read off one layer of hls4ml's ModelGraph: tensors, types, trained numbers."""
+"""Readers of one layer of hls4ml's ModelGraph: tensors, types, trained numbers."""
 
 from __future__ import annotations
 

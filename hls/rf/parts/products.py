@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Dense and Depthwise share: multipliers by hls4ml's words, sums in accum_t that are exact in any order, adder trees."""
+"""Parts that Dense and Depthwise share: hls4ml's multipliers, sums in accum_t that are exact in any order, adder trees."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What rf_window needs of an image for each window, and how many lines of memory keep up."""
+"""The beats of an image that rf_window needs for each window, and how many lines of memory keep up."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def _convolution(layer: Any, x: Tensor, y: Tensor) -> Dense:
 # ---------------------------------------------------------------- multipliers
 @dataclass(frozen=True)
 class Shape:
-    """What a product layer gets: P inputs times Q outputs a clock; reuse_factor: clocks of one vector."""
+    """The shape of a product layer's multipliers: P inputs times Q outputs a clock; reuse_factor: clocks of one vector."""
 
     p: int
     q: int

@@ -88,7 +88,7 @@ def _plan(plan: Planner, layer: Map) -> None:
 
 
 def _period(layer: Map) -> int:
-    """What the lanes of a map have to divide: the elements after which its constants come again."""
+    """The number that a map's lanes have to divide: the elements after which its constants come again."""
     sizes = [values.raw.size for values in (layer.scale, layer.bias) if values.raw.size > 1]
     return max(sizes, default=layer.x.size)
 

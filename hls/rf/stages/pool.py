@@ -82,7 +82,7 @@ def cast_before(
 def casts_after(
     layer: Any, x: Tensor, y: Tensor, operation: PoolOperation, accum: FixedPoint
 ) -> tuple[Tensor, tuple[Layer, ...]]:
-    """What a pool makes, and the casts behind it: a maximum goes by way of accum, where that changes it."""
+    """A pool's result, and the casts behind it: a maximum goes by way of accum, where that changes it."""
     if operation is PoolOperation.AVERAGE or _holds(accum, x.precision):
         return y, ()
     greatest = Tensor(f"{y.name}_greatest", y.shape, x.precision)

@@ -26,7 +26,7 @@ def _reshape(layer: Any, x: Tensor, y: Tensor) -> Reshape:
 
 
 def _repack(layer: Any, x: Tensor, y: Tensor) -> tuple[Layer, ...]:
-    """What hls4ml makes of a Reshape in io_stream copies every number into a result of a type of its own."""
+    """hls4ml's layer for a Reshape in io_stream copies every number into a result of a type of its own."""
     if x.precision == y.precision:
         return (_reshape(layer, x, y),)
     copied = linear(layer.name, x, Tensor(f"{y.name}_cast", x.shape, y.precision))

@@ -40,7 +40,7 @@ class Table(OneInput):
 
 
 def table_value(layer: Table, kind: FixedPoint, raw: int) -> int:
-    """What the C++ answers to one number."""
+    """The C++'s answer to one number."""
     size, to = len(layer.values.raw), layer.y.precision
     if layer.negative_only and raw >= 0:
         return to.cast(raw * int(layer.scale.raw[0]), kind.fraction + layer.scale.fraction)
