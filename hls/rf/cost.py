@@ -2,8 +2,8 @@
 """The resources that pieces of a stage take of an UltraScale+ part: counted registers, adders and memories.
 
 Each stage's file in hls/rf/stages/ adds up its own pieces by its parameters alone. Checked against Yosys' mapping of stages by
-bench/rf_fit.py; docs/rf-core.md says how far off it is. Every multiplication counts as DSP48E2, as report.py has them; Vivado
-may put small ones into LUTs.
+tests/hls/rf/measure_stages.py; docs/rf-core.md says how far off it is. Every multiplication counts as DSP48E2, as report.py has
+them; Vivado may put small ones into LUTs.
 """
 
 from __future__ import annotations
