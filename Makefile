@@ -11,7 +11,7 @@ STAMP  := $(VENV)/.stamp-$(shell cat requirements.lock pyproject.toml | sha256su
 MODEL    ?= facile
 PLATFORM ?= u250
 
-.PHONY: help dev run test lint serve bitstream bench formal lock clean
+.PHONY: help dev run test lint serve bitstream bench formal docs lock clean
 
 help: ## what can be made
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -51,6 +51,10 @@ bench: $(STAMP) ## the kernel's and the server's figures
 
 formal: $(STAMP) ## the proofs of the RTL between host, memory and network (docs/formal.md)
 	$(BIN)/python -m hypersonic.firmware.formal.prove
+
+docs: $(STAMP) ## the documentation site, in build/docs/index.html; it executes the notebook
+	$(BIN)/sphinx-build -W --keep-going -q docs build/docs
+	@echo "open build/docs/index.html"
 
 lock: $(STAMP) ## renew requirements.lock from pyproject.toml (for 3.11; the tests say whether it holds for 3.12 and 3.13)
 	$(BIN)/uv pip compile pyproject.toml --extra build --extra onnxruntime --extra trace --extra jwt --group dev --python-version 3.11 --generate-hashes --no-header \

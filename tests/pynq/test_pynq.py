@@ -34,7 +34,7 @@ from tests.sim.test_xrt_bridge import needs_xrt
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-NOTEBOOK = ROOT / "docs" / "pynq.ipynb"
+NOTEBOOK = ROOT / "docs" / "pynq-card.ipynb"
 #: of PYNQ's pytest: nothing of this project's settings
 OPTIONS = ("-q", "-c", os.devnull, "--noconftest", "-p", "no:cacheprovider", "-W", "error")
 BUILDS = {"hw_emu": (Target.HW_EMU, 2), "two_banks": (Target.SW_EMU, 2), "one_bank": (Target.SW_EMU, 1)}

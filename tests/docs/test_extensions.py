@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Sphinx extensions of the documentation site."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from docutils.core import publish_doctree
+from docutils.nodes import bullet_list, literal, literal_block, paragraph
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "docs" / "extensions"))
+
+from plain_docstrings import to_rst  # noqa: E402
+from source_links import name_sources  # noqa: E402
+
+
+def test_a_plain_docstring_keeps_its_words_its_code_and_its_tables() -> None:
+    lines = [
+        "The first line, with *args and a_name_.",
+        "",
+        "Sets `x` and ``y``:",
+        "    name   meaning",
+        "",
+        "    other  meaning",
+        "- an item",
+        "  of two lines",
+        "- another item",
+        "",
+        "The end.",
+    ]
+    tree = publish_doctree("\n".join(to_rst(lines)), settings_overrides={"report_level": 1, "halt_level": 1})
+    assert next(node.astext() for node in tree.findall(paragraph)) == "The first line, with *args and a_name_."
+    assert [node.astext() for node in tree.findall(literal)] == ["x", "y"]
+    assert [node.astext() for node in tree.findall(literal_block)] == ["name   meaning\n\nother  meaning"]
+    (items,) = tree.findall(bullet_list)
+    assert [" ".join(item.astext().split()) for item in items.children] == ["an item of two lines", "another item"]
+    assert tree.astext().endswith("The end.")
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.text(st.characters(codec="ascii", categories=("L", "N", "P", "S", "Zs")), max_size=60))
+def test_no_text_of_a_paragraph_is_read_as_markup(text: str) -> None:
+    line = "word " + text.replace("`", "'").replace("\x1f", "") + " word"
+    tree = publish_doctree("\n".join(to_rst([line])), settings_overrides={"report_level": 1, "halt_level": 1})
+    assert tree.astext().split() == line.split()
+
+
+@pytest.mark.parametrize(
+    ("link", "written"),
+    [
+        ("[events.py](../hls/zoo/facile/events.py)", "`hls/zoo/facile/events.py`"),
+        ("[the zoo](../hls/zoo)", "the zoo (`hls/zoo`)"),
+        ("[hls/](../hls)", "`hls`"),
+        ("[zoo.md](zoo.md)", "[zoo.md](zoo.md)"),
+        ("[a picture](zoo/jets.png)", "[a picture](zoo/jets.png)"),
+        ("[the site](https://example.org/a/b)", "[the site](https://example.org/a/b)"),
+    ],
+)
+def test_links_out_of_the_pages_become_paths(link: str, written: str) -> None:
+    assert name_sources(f"See {link}.", "page") == f"See {written}."
+
+
+def test_code_blocks_keep_their_links() -> None:
+    block = "text\n\n```\n[x](../hls/x.py)\n```\n"
+    assert name_sources(block, "page") == block
