@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The card without a card: XRT's C functions over a Verilated kernel."""
+"""Simulation: an emulated card behind XRT's C functions, cocotb benches, and the lint of the RTL."""

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """AXI4 for cocotb benches: passive protocol monitors and memories with random latency, pauses and errors.
 
-The rules are those a card's interconnect asks of a kernel: INCR bursts of full beats that never cross 4 KiB (AXI4,
-A3.4.1), offers that stand until taken (A3.2.1), WLAST on the last beat; and two of our own: write data never lead their
-address, strobes start at byte 0 without a hole and are partial only on a burst's last beat.
+The monitors check the rules that a card's interconnect expects of a kernel: INCR bursts of full beats that never cross
+4 KiB (AXI4, A3.4.1), valid and its payload held until ready (A3.2.1), and WLAST on the last beat. They also check two rules
+of this project: write data never precede their address, and strobes start at byte 0, have no holes and are partial only on
+a burst's last beat.
 """
 
 from __future__ import annotations
@@ -21,12 +22,15 @@ _ADDRESS = ("addr", "len", "size", "burst")
 
 @dataclass
 class Burst:
-    """A burst on its way."""
+    """A burst whose address has been accepted and whose beats are not all transferred.
+
+    address is in bytes. ready_clock is the clock from which a memory may answer. done counts the beats transferred.
+    """
 
     address: int
     beats: int
     ready_clock: int
-    done: int = 0  # beats
+    done: int = 0
 
 
 def _check_address(name: str, item: Item, beat_bytes: int, max_beats: int) -> Burst:
@@ -41,7 +45,11 @@ def _check_address(name: str, item: Item, beat_bytes: int, max_beats: int) -> Bu
 
 
 class ReadMonitor:
-    """Watches AR and R. bursts: every one asked for, in order; outstanding: the most at once."""
+    """Passive monitor of AR and R, an agent of sim.bus.Bench. Raises ProtocolError for a broken rule.
+
+    bursts has every burst requested, in order. outstanding is the largest number of bursts in flight at once, beats the
+    number of data beats transferred, and held_back the number of clocks in which RVALID was high and RREADY low.
+    """
 
     def __init__(self, dut: Any, prefix: str, beat_bytes: int = 64, max_beats: int = 64) -> None:
         names = tuple(f"{prefix}_ar{name}" for name in _ADDRESS)
@@ -54,12 +62,13 @@ class ReadMonitor:
         self.bursts: list[Burst] = []
         self.outstanding = 0
         self.beats = 0
-        self.held_back = 0  # clocks in which data were there and the design did not take them
+        self.held_back = 0
 
     def drive(self) -> None:
-        pass
+        """Drive nothing: a monitor is passive."""
 
     def sample(self) -> None:
+        """Check and count what the next rising edge transfers. Raises ProtocolError."""
         if (address := self._ar.sample()) is not None:
             item = {self._short[name]: value for name, value in address.items()}
             self.bursts.append(_check_address("ar", item, self._beat_bytes, self._max_beats))
@@ -71,13 +80,18 @@ class ReadMonitor:
             self._open -= next(iter(data.values()))
 
     def reset(self) -> None:
+        """Forget bursts in flight; bursts and the counters stay."""
         self._open = 0
         self._ar.reset()
         self._r.reset()
 
 
 class WriteMonitor:
-    """Watches AW, W and B. bursts: every one asked for, in order; data: (address, data, strobes) of every beat."""
+    """Passive monitor of AW, W and B, an agent of sim.bus.Bench. Raises ProtocolError for a broken rule.
+
+    bursts has every burst requested, in order, and data the (address in bytes, data, strobes) of every beat. finished counts
+    the bursts whose last beat has been transferred.
+    """
 
     def __init__(self, dut: Any, prefix: str, beat_bytes: int = 64, max_beats: int = 64) -> None:
         names = tuple(f"{prefix}_aw{name}" for name in _ADDRESS)
@@ -92,12 +106,13 @@ class WriteMonitor:
         self._open: deque[Burst] = deque()
         self.bursts: list[Burst] = []
         self.data: list[tuple[int, int, int]] = []
-        self.finished = 0  # bursts whose last beat has gone
+        self.finished = 0
 
     def drive(self) -> None:
-        pass
+        """Drive nothing: a monitor is passive."""
 
     def sample(self) -> None:
+        """Check and record what the next rising edge transfers. Raises ProtocolError."""
         if self._w_valid.value == 1 and not self._open:
             raise ProtocolError(f"{self._prefix} W: data before their address")
         if (beat := self._w.sample()) is not None:
@@ -124,6 +139,7 @@ class WriteMonitor:
             self.finished += 1
 
     def reset(self) -> None:
+        """Forget bursts in flight; bursts, data and finished stay."""
         self._open.clear()
         for channel in (self._aw, self._w, self._b):
             channel.reset()
@@ -131,16 +147,16 @@ class WriteMonitor:
 
 @dataclass
 class MemoryBehaviour:
-    """How a memory answers: chance per clock and channel to pause, clocks of latency, responses other than OKAY."""
+    """The timing and the errors of a memory. pause is a probability per clock and channel; latency is in clocks."""
 
     pause: float = 0.0
     latency: int = 2
-    #: addresses of beats (read) or bursts (write) that answer SLVERR
+    #: byte addresses of the beats (reads) or bursts (writes) that are answered with SLVERR
     errors: set[int] = field(default_factory=set)
 
 
 class ReadMemory:
-    """Answers AR with R out of `memory`, in order."""
+    """An AXI4 read slave: answers AR with R from `memory`, in order. The beat width is that of the RDATA port."""
 
     def __init__(self, dut: Any, prefix: str, memory: bytearray, rng: random.Random, behaviour: MemoryBehaviour) -> None:
         names = ("araddr", "arlen", "arvalid", "arready", "rdata", "rid", "rresp", "rlast", "rvalid", "rready")
@@ -154,6 +170,7 @@ class ReadMemory:
         self.behaviour = behaviour
 
     def drive(self) -> None:
+        """Drive ARREADY and, once the oldest burst's latency is over, the next beat of R."""
         port, rng, pause = self._port, self._rng, self.behaviour.pause
         self._clock += 1
         port.arready.value = int(rng.random() >= pause)
@@ -169,6 +186,7 @@ class ReadMemory:
             port.rlast.value = int(burst.done == burst.beats - 1)
 
     def sample(self) -> None:
+        """Accept a burst's address, and retire the beat of R that is taken."""
         port = self._port
         if port.arvalid.value == 1 and port.arready.value == 1:
             ready = self._clock + self.behaviour.latency
@@ -180,6 +198,7 @@ class ReadMemory:
                 self._queue.popleft()
 
     def reset(self) -> None:
+        """Drop every burst; `memory` keeps its contents."""
         self._queue.clear()
         self._shown = False
         self._port.rvalid.value = 0
@@ -188,7 +207,7 @@ class ReadMemory:
 
 
 class WriteMemory:
-    """Takes AW and W into `memory`, answers with B, in order."""
+    """An AXI4 write slave: stores W's strobed bytes into `memory` and answers with B, in order."""
 
     def __init__(self, dut: Any, prefix: str, memory: bytearray, rng: random.Random, behaviour: MemoryBehaviour) -> None:
         names = ("awaddr", "awlen", "awvalid", "awready", "wdata", "wstrb", "wlast", "wvalid", "wready")
@@ -204,6 +223,7 @@ class WriteMemory:
         self.behaviour = behaviour
 
     def drive(self) -> None:
+        """Drive AWREADY, WREADY and, once a finished burst's latency is over, its B."""
         port, rng, pause = self._port, self._rng, self.behaviour.pause
         self._clock += 1
         port.awready.value = int(rng.random() >= pause)
@@ -216,6 +236,7 @@ class WriteMemory:
             port.bresp.value = 2 if self._answers[0].address in self.behaviour.errors else 0
 
     def sample(self) -> None:
+        """Accept an address, store a beat, and retire the response that is taken."""
         port = self._port
         if port.wvalid.value == 1 and port.wready.value == 1:
             self._store(int(port.wdata.value), int(port.wstrb.value))
@@ -237,6 +258,7 @@ class WriteMemory:
             self._answers.append(self._open.popleft())
 
     def reset(self) -> None:
+        """Drop every burst and response; `memory` keeps its contents."""
         self._open.clear()
         self._answers.clear()
         self._shown = False

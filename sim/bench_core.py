@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A core for benches: quick to build, its result known in one numpy expression, its timing like a real core's.
+"""A core for benches that is quick to build, has the timing of a real core, and computes one numpy expression:
 
-The result: y_raw[j] = (sum_i (i + 1) * x_raw[i] + j * x_raw[0]) modulo 2**width, i and j counting through all tensors
+    y_raw[j] = (sum_i (i + 1) * x_raw[i] + j * x_raw[0]) modulo 2**width
+
+i and j count the elements of all input and all output tensors; width is that of output element j.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ _LATENCY_CLOCKS = 8
 
 
 def write_bench_core(x: Row, y: Row, directory: Path, *, name: str = "bench", ii: int = 1) -> Core:
-    """Write directory/<name>_core.sv. ii: clocks a row takes at the core's input, 1 or more."""
+    """Write directory/<name>_core.sv and return the core. ii is its initiation interval in clocks, 1 or more."""
     directory.mkdir(parents=True, exist_ok=True)
     source = directory / f"{name}_core.sv"
     source.write_text(_text(x, y, f"{name}_core", ii))
@@ -33,7 +35,7 @@ def write_bench_core(x: Row, y: Row, directory: Path, *, name: str = "bench", ii
 
 
 def bench_core_raw(x_raw: ArrayLike, y: Row) -> NDArray[np.int64]:
-    """What the core computes: (rows, n_in) int64 -> (rows, y.size) int64, wrapped to y's types."""
+    """Compute the core's outputs as raw integers: (rows, n_in) int64 -> (rows, y.size) int64, wrapped to y's types."""
     rows = np.asarray(x_raw, dtype=np.int64)
     weights = np.arange(1, rows.shape[1] + 1)
     total = (rows * weights).sum(axis=1)[:, None] + np.arange(y.size) * rows[:, :1]
@@ -47,7 +49,7 @@ def _wrap(values: NDArray[np.int64], fixed: FixedPoint) -> NDArray[np.int64]:
 
 
 def bench_core_csim(x: Row, y: Row) -> str:
-    """The same as a model's C++: hypersonic_csim of sim/emu/sw_model.cpp."""
+    """Return the same function as C++ text: the hypersonic_csim that sim/emu/sw_model.cpp calls."""
     types = ", ".join(f"{{{fixed.width}, {str(fixed.signed).lower()}}}" for fixed in _types(y))
     return f"""// SPDX-License-Identifier: Apache-2.0
 #include <cstddef>
@@ -77,7 +79,10 @@ extern "C" int hypersonic_csim(const int64_t *x_raw, int64_t *y_raw, size_t rows
 
 
 def bench_core_wire(x_wires: Sequence[ArrayLike], x: Row, y: Row) -> tuple[NDArray[Any], ...]:
-    """The whole kernel around the core: wire numbers, (rows, tensor.size) for each tensor -> the same of the outputs."""
+    """Compute the outputs of a whole kernel around the core, in wire numbers.
+
+    Takes an array (rows, tensor.size) for each input tensor, in the tensor's datatype, and returns the same for the outputs.
+    """
     with np.errstate(over="ignore"):
         return y.from_raw(bench_core_raw(x.to_raw(x_wires), y))
 
@@ -85,7 +90,10 @@ def bench_core_wire(x_wires: Sequence[ArrayLike], x: Row, y: Row) -> tuple[NDArr
 def bench_rows(
     n_in: int = 18, n_out: int = 1, width: int = 18, datatypes: tuple[str, str] = ("FP32", "FP32")
 ) -> tuple[Row, Row]:
-    """A bench kernel with one input and one output: scales on every input, saturation in, wrapping out."""
+    """Return the rows of a kernel with one input and one output.
+
+    Every element has a scale; the input type saturates and the output type wraps. width is the input type's, in bits.
+    """
     scales = tuple(i % 7 - 3 for i in range(n_in))
     x = TensorSpec("x", (n_in,), FixedPoint(width, width // 2, overflow=Overflow.SAT), datatypes[0], scales)
     y = TensorSpec("y", (n_out,), FixedPoint(24, 12), datatypes[1], tuple(j % 3 - 1 for j in range(n_out)))
@@ -93,7 +101,7 @@ def bench_rows(
 
 
 def several_rows() -> tuple[Row, Row]:
-    """Two inputs and three outputs, each with a datatype and types of its own; rows of 29 and of 11 bytes."""
+    """Return rows of two inputs and of three outputs, each tensor with its own datatype and type; 29 and 11 bytes a row."""
     x = (
         TensorSpec("tracks", (3, 2), FixedPoint(18, 9, True, Rounding.RND_CONV, Overflow.SAT), "FP32", (1, -2, 0, 3, 0, -1)),
         TensorSpec("flags", (5,), FixedPoint(8, 4, False), "UINT8"),
@@ -107,12 +115,12 @@ def several_rows() -> tuple[Row, Row]:
 
 
 def _types(row: Row) -> list[FixedPoint]:
-    """Of every element."""
+    """The type of every element."""
     return [tensor.fixed for tensor in row.tensors for _ in range(tensor.size)]
 
 
 def _elements(row: Row) -> list[str]:
-    """Every element of the input stream, 64 bits wide."""
+    """A SystemVerilog expression for every element of the input stream, extended to 64 bits."""
     types = _types(row)
     starts = accumulate((fixed.width for fixed in types[:-1]), initial=0)
     return [

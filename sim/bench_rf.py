@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An rf core for benches: rows that come and go in beats, memory files, and a result that numpy knows.
+"""An rf core for benches: it takes and gives rows in beats, has memory files, and has a result that numpy computes.
 
-A Dense over each input, and their sum: what sim/bench_core.py's core computes (bench_core_raw, bench_core_wire).
+The network is a Dense layer over each input and the sum of them. It computes the same function as the core of
+sim/bench_core.py, so bench_core_raw and bench_core_wire are its references too.
 """
 
 from __future__ import annotations
@@ -27,9 +28,12 @@ def write_rf_bench(
     x: Row, y: Row, directory: Path, *, name: str = "bench_rf", reuse_factor: int = 1, whole_row_bits: int = 0,
     weights_in: Sequence[WeightsIn] = (),
 ) -> Core:  # fmt: skip
-    """Write the core's files into `directory`. x, y: all of one fraction, y one signed tensor. reuse_factor: of each Dense.
-    whole_row_bits: rows up to so many bits pass in one beat; 0: every row in beats, unless one beat is all it is.
-    weights_in: of each input's Dense; (): all in block RAM."""
+    """Write the core's files into `directory` and return the core.
+
+    All tensors must have the same number of fraction bits, and y must be one signed tensor. reuse_factor applies to each
+    Dense. Rows of at most whole_row_bits bits pass in one beat; with 0, a row passes in several beats unless it fits in one.
+    weights_in places the weights of each input's Dense in turn; those it does not name are in block RAM.
+    """
     layers, places = tuple(_layers(x, y, reuse_factor)), iter(weights_in)
     placed = (
         replace(layer, weights_in=next(places, WeightsIn.BRAM)) if isinstance(layer, Dense) else layer for layer in layers
@@ -39,7 +43,10 @@ def write_rf_bench(
 
 
 def rf_bench_rows(*inputs: tuple[tuple[int, ...], str], n_out: int = 5, datatype: str = "FP32") -> tuple[Row, Row]:
-    """Inputs (shape, datatype), scaled alike along the last dimension where the datatype has scales, and one output."""
+    """Return the rows of the given inputs, each (shape, datatype), and of one output of n_out elements.
+
+    Inputs of a floating-point datatype have scales, which repeat along the last dimension.
+    """
     tensors = []
     for index, (shape, travels) in enumerate(inputs):
         scales = tuple(i % shape[-1] % 3 - 1 for i in range(int(np.prod(shape))))
@@ -53,7 +60,7 @@ def _tensor(spec: TensorSpec) -> Tensor:
 
 
 def _plain(fixed: FixedPoint) -> FixedPoint:
-    """The type with rounding and overflow left out."""
+    """The type with the default rounding and overflow modes."""
     return FixedPoint(fixed.width, fixed.integer, fixed.signed)
 
 
@@ -75,7 +82,7 @@ def _layers(x: Row, y: Row, reuse_factor: int) -> Iterator[Layer]:
 
 
 def _weights(first: int, n_in: int, n_out: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-    """bench_core's: i + 1, and j more for the first element of all."""
+    """The weights (n_in, n_out) of bench_core's function: i + 1 for element i of all, and j more for element 0."""
     weights = np.repeat(np.arange(first + 1, first + n_in + 1)[:, None], n_out, axis=1)
     if first == 0:
         weights[0] += np.arange(n_out)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A core for benches that takes its weights from memory: one stream once, one over and over, its result known in numpy.
+"""A core for benches that takes its weights from memory, and its result in numpy.
 
-Of each beat of weights the lowest lanes of 16 bits count. The first stream gives `scale`, folded beat by beat; each row takes
-the next ROW_BEATS beats of the second one, folded likewise to `offset`; y_raw = x_raw * scale + offset, modulo 2**16:
+It has two weight streams: the first is read once, the second over and over. Only the lowest lanes of 16 bits of each beat are
+used, one lane for each element of a row. The beats of the first stream are folded into `scale`; each row folds the next
+ROW_BEATS beats of the second stream into `offset`. The result is y_raw = x_raw * scale + offset, modulo 2**16, with
 
     fold(beats) = beats[0] * 3**(n - 1) + ... + beats[n - 1]
 """
@@ -25,7 +26,8 @@ from hypersonic.hls.weight_stream import WEIGHT_BITS, WeightStream
 #: beats of the second stream for each row
 ROW_BEATS = 3
 
-#: once: more than one burst; over and over: no multiple of ROW_BEATS, so that every row has an offset of its own
+#: The stream read once is longer than one burst. The length of the repeated one is not a multiple of ROW_BEATS, so that
+#: consecutive rows have different offsets.
 STREAMS = (WeightStream(0, 70, False), WeightStream(128, 5, True))
 
 _BEAT_BYTES = WEIGHT_BITS // 8
@@ -35,7 +37,7 @@ def write_bench_weights(
     directory: Path, *, name: str = "bench_weights", size: int = 4, streams: tuple[WeightStream, WeightStream] = STREAMS,
     seed: int = 1,
 ) -> Core:  # fmt: skip
-    """Write directory/<name>_core.sv and weights.bin. size: INT16 elements of a row, in and out."""
+    """Write directory/<name>_core.sv and weights.bin, and return the core. A row is `size` INT16 elements, in and out."""
     directory.mkdir(parents=True, exist_ok=True)
     x, y = (Row((TensorSpec(tensor, (size,), FixedPoint(16, 16), "INT16"),)) for tensor in ("x", "y"))
     source, weights = directory / f"{name}_core.sv", directory / "weights.bin"
@@ -48,12 +50,12 @@ def write_bench_weights(
 
 
 def bench_image(core: Core, seed: int) -> NDArray[np.uint8]:
-    """Random weights for such a core, as bytes."""
+    """Return random weights for such a core: core.weight_beats beats of WEIGHT_BITS bits, as uint8."""
     return np.random.default_rng(seed).integers(0, 256, core.weight_beats * _BEAT_BYTES, dtype=np.uint8)
 
 
 def bench_weights_rows(core: Core, image: NDArray[np.uint8], x: NDArray[np.int16], first: int = 0) -> NDArray[np.int16]:
-    """What the core makes of rows (rows, size); first: rows since these weights were loaded."""
+    """Compute the core's outputs for x (rows, size). `first` is the number of rows since these weights were loaded."""
     lanes = image.view(np.uint16).reshape(-1, _BEAT_BYTES // 2)[:, : x.shape[1]]
     once, again = (lanes[stream.first : stream.first + stream.beats] for stream in core.weight_streams)
     taken = np.arange(first * ROW_BEATS, (first + len(x)) * ROW_BEATS) % len(again)

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bus models for cocotb benches: streams, all stepped by one clock. AXI4 stands in sim/axi_bus.py.
+"""Bus models for cocotb benches: a clock and valid/ready streams. Those for AXI4 are in sim/axi_bus.py.
 
     clk  __________/‾‾‾‾‾‾‾‾‾‾\\__________/‾‾‾
          ^ drive  ^ sample    ^ drive
                   (stable: what the next rising edge sees)
 
-Every agent drives while the clock is low and samples just before it rises, so there is no race with the design and a
-handshake is what `sample` sees. Pauses are random, from the bench's own generator: the same seed, the same run.
+Every agent drives while the clock is low and samples just before it rises. So there is no race with the design, and
+`sample` sees exactly the handshakes of the rising edge. Pauses are random and come from the bench's own generator: the
+same seed gives the same simulation.
 """
 
 from __future__ import annotations
@@ -24,17 +25,20 @@ class ProtocolError(AssertionError):
 
 
 class Agent(Protocol):
-    """Something on a bus. drive and sample are called once a clock each, reset while the design is in reset."""
+    """A bus model. drive and sample are called once in each clock, and reset instead while the design is in reset."""
 
-    def drive(self) -> None: ...
+    def drive(self) -> None:
+        """Set the design's inputs while the clock is low."""
 
-    def sample(self) -> None: ...
+    def sample(self) -> None:
+        """Look at the design's ports just before the clock rises."""
 
-    def reset(self) -> None: ...
+    def reset(self) -> None:
+        """Drop what is in flight and drive idle values."""
 
 
 class Bench:
-    """A clock, a reset, and the agents that follow them."""
+    """A clock, a reset, and the agents that they step. `clocks` counts the rising edges outside reset."""
 
     def __init__(self, dut: Any, agents: Sequence[Agent], clk: str = "clk", rst_n: str = "rst_n") -> None:
         self.clocks = 0
@@ -43,6 +47,7 @@ class Bench:
         self._rst_n = getattr(dut, rst_n)
 
     async def step(self, clocks: int = 1) -> None:
+        """Run the design and the agents for `clocks` clocks of 2 ns. Raises what an agent raises, such as ProtocolError."""
         for _ in range(clocks):
             self._clk.value = 0
             for agent in self.agents:
@@ -63,7 +68,7 @@ class Bench:
         raise TimeoutError(f"not done after {limit} clocks")
 
     async def reset(self, clocks: int = 4) -> None:
-        """Hold the design and every agent in reset."""
+        """Hold the design and every agent in reset for `clocks` clocks."""
         self._rst_n.value = 0
         for _ in range(clocks):
             for agent in self.agents:
@@ -79,7 +84,7 @@ Item = dict[str, int]
 
 
 class Channel:
-    """Any valid/ready bundle, watched: an offer must stand, unchanged, until it is taken."""
+    """Passive monitor of a valid/ready channel: valid and the payload must not change until the item is taken."""
 
     def __init__(self, dut: Any, name: str, valid: str, ready: str, fields: Sequence[str]) -> None:
         """fields: port names, the keys of an item."""
@@ -90,7 +95,10 @@ class Channel:
         self._standing: Item | None = None
 
     def sample(self) -> Item | None:
-        """The item that the next edge transfers, if any. Raises ProtocolError."""
+        """Return the item that the next rising edge transfers, or None.
+
+        Raises ProtocolError if an item was offered, not taken, and has changed or gone.
+        """
         offered = {field: int(handle.value) for field, handle in self._fields.items()} if self._valid.value == 1 else None
         if self._standing is not None and offered != self._standing:
             raise ProtocolError(f"{self.name}: offered {self._standing}, not taken, and then {offered}")
@@ -99,11 +107,15 @@ class Channel:
         return taken
 
     def reset(self) -> None:
+        """Forget the item on offer."""
         self._standing = None
 
 
 class Source:
-    """Drives a stream: each item of `send` once, in order, valid held until it is taken."""
+    """Drives a stream with the items of `send`, in order, and holds valid until each is taken.
+
+    pause is the probability, per clock, that no new item is offered. taken counts the items transferred since the start.
+    """
 
     def __init__(self, dut: Any, prefix: str, fields: Sequence[str], rng: random.Random, pause: float = 0.0) -> None:
         """fields: the ports' names after the prefix, the keys of an item."""
@@ -117,13 +129,16 @@ class Source:
         self.taken = 0
 
     def send(self, **item: int) -> None:
+        """Queue one item: a value for each field."""
         self._waiting.append(item)
 
     @property
     def idle(self) -> bool:
+        """True if every queued item has been taken."""
         return not self._waiting
 
     def drive(self) -> None:
+        """Offer the next item, unless one is on offer already or the source pauses."""
         if self._shown:
             return
         self._shown = bool(self._waiting) and self._rng.random() >= self.pause
@@ -133,19 +148,21 @@ class Source:
                 handle.value = self._waiting[0][name]
 
     def sample(self) -> None:
+        """Remove the item on offer if ready is high."""
         if self._shown and self._ready.value == 1:
             self._waiting.popleft()
             self.taken += 1
             self._shown = False
 
     def reset(self) -> None:
+        """Drop every queued item; `taken` stays."""
         self._waiting.clear()
         self._shown = False
         self._valid.value = 0
 
 
 class Sink:
-    """Takes a stream: `received` are the items, ready falls at random."""
+    """Takes a stream into `received`. pause is the probability, per clock, that ready is low."""
 
     def __init__(self, dut: Any, prefix: str, fields: Sequence[str], rng: random.Random, pause: float = 0.0) -> None:
         """fields: the ports' names after the prefix, the keys of an item."""
@@ -158,13 +175,16 @@ class Sink:
         self.received: list[Item] = []
 
     def drive(self) -> None:
+        """Drive ready."""
         self._ready.value = int(self._rng.random() >= self.pause)
 
     def sample(self) -> None:
+        """Append the item that the next rising edge transfers. Raises ProtocolError."""
         item = self._channel.sample()
         if item is not None:
             self.received.append({self._names[port]: value for port, value in item.items()})
 
     def reset(self) -> None:
+        """Drive ready low; `received` stays."""
         self._channel.reset()
         self._ready.value = 0

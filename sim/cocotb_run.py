@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds a design with Verilator and runs a cocotb bench on it, in a process of its own: what each bench's pytest calls.
+"""Build a design with Verilator and run a cocotb bench on it in a process of its own. Every bench's pytest function calls it.
 
-Verilator's own run time takes longer to compile than most designs do, and is the same for all: it is compiled once, kept
-in the cache, and linked to each build.
+Verilator's runtime library takes longer to compile than most designs do and is the same for all of them. So it is compiled
+once, kept in the cache, and linked to each build.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from cocotb_tools.runner import Runner, get_runner
 from hypersonic.hls import verilator
 from hypersonic.hls.cache import cached
 
-#: make variables; they reach cocotb's own call of make through the environment
+#: make variables; cocotb's own call of make reads them from the environment
 _MAKEFLAGS = f"{verilator.MAKEFLAGS} OPT_FAST=-O0 OPT_SLOW=-O0 OPT_GLOBAL=-O1"
 
-#: as Verilator's own makefile calls them
+#: object files of Verilator's runtime library, named as in Verilator's own makefile
 _RUN_TIME = ("verilated.o", "verilated_dpi.o", "verilated_vpi.o", "verilated_threads.o")
 
 
 class BenchError(AssertionError):
-    """A design does not build, a cocotb test failed, or none ran."""
+    """A design does not build, a cocotb test failed, or no test ran."""
 
 
 def run_bench(
@@ -45,9 +45,11 @@ def run_bench(
     waivers: Sequence[Path] = (),
     environment: Mapping[str, str] | None = None,
 ) -> None:
-    """Run every cocotb test of `test_module` on module `top`; build and results stay in `directory`.
+    """Run every cocotb test of `test_module` on module `top`; the build and the results stay in `directory`.
 
-    environment: what the bench must know beyond the design. Raises BenchError naming the tests that failed.
+    waivers are Verilator configuration files. environment is added to the simulator's environment, for values that the bench
+    cannot read from the design. Raises BenchError with the names of the tests that failed and the end of the log, and
+    ToolError if g++, make or perl is missing.
     """
     verilator.require("g++", "make", "perl")
     directory.mkdir(parents=True, exist_ok=True)
@@ -55,7 +57,7 @@ def run_bench(
     with mock.patch.dict(os.environ, {**_environment(link), **(environment or {})}):
         runner = get_runner("verilator")
         _build(runner, directory, top, [*waivers, *sources], parameters or {})
-        with suppress(SystemExit):  # the runner's way to say that a test failed; the results say which
+        with suppress(SystemExit):  # raised by the runner when a test failed; the results say which
             runner.test(
                 hdl_toplevel=top,
                 test_module=test_module,
@@ -104,7 +106,7 @@ def _build(runner: Runner, directory: Path, top: str, sources: Sequence[Path], p
 
 @cache
 def _run_time() -> Path:
-    """The run time as one archive."""
+    """Verilator's runtime library as one archive."""
 
     def build(directory: Path) -> None:
         scratch = directory / "scratch"

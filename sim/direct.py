@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One compute unit driven register by register: hw_emu's simulator without XRT, clock by clock.
+"""Drive the simulator of one compute unit register by register and clock by clock, without XRT.
 
-For benches and for looking at a kernel; the serving side goes through host/ and the emulated XRT library instead.
+This is for benches and for examining a kernel. The serving side uses host/ and the emulated XRT library instead.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hypersonic.firmware.kernel import registers
 
-#: sim/emu/device_model.h: HYPERSONIC_DEVICE_MODEL_ABI
+#: HYPERSONIC_DEVICE_MODEL_ABI of sim/emu/device_model.h
 _ABI = 1
 
 #: clocks without a data beat after which a run counts as hung
@@ -25,12 +25,16 @@ _PATIENCE_CLOCKS = 100_000
 
 
 class SimulationError(RuntimeError):
-    """The kernel hung, broke a rule of its bus, or the simulator is not one of ours."""
+    """The kernel hung or broke a bus rule, or the file is not a simulator of this version."""
 
 
 @dataclass(frozen=True)
 class MemoryTiming:
-    """AXI memory behind both masters. The default is ideal: data in the next clock, never a pause."""
+    """The timing of the AXI memory behind both masters; the default is ideal: data in the next clock, without a stall.
+
+    outstanding is the number of bursts accepted and not yet answered, per channel, 1 to 256. stall_percent is the chance,
+    per clock and channel, that the memory holds back, 0 to 90; seed is that of these stalls.
+    """
 
     read_latency_clocks: int = 1
     write_latency_clocks: int = 1
@@ -68,15 +72,19 @@ class _Api(ctypes.Structure):
 
 
 class Simulation:
-    """A compute unit after reset and its memory, one array. A context manager; used by one thread."""
+    """A compute unit after reset and its memory. A context manager, to be used by one thread.
+
+    memory is one array of bytes, unless `view` replaces it. faults has the texts of the bus rules broken so far.
+    """
 
     def __init__(
         self, simulator: Path, memory_bytes: int = 1 << 22, timing: MemoryTiming | None = None,
         view: Callable[[int], NDArray[np.uint8]] | None = None,
     ) -> None:  # fmt: skip
-        """simulator: what sim.simulator.build_hardware_simulator returns. view: the bytes from an address on, none where there
-        is no memory; without it, addresses are places in `memory`. Raises SimulationError for another file, or when it cannot
-        have the memory or the disk it needs."""
+        """simulator is a file that sim.simulator.build_hardware_simulator returned. view, if given, maps a device address to
+        the bytes from there to the end of its buffer, and to an empty array where there is no memory; without it, addresses
+        are indices into `memory`. Raises SimulationError for another file, and when the simulator cannot allocate its memory
+        or write its files."""
         self.memory: NDArray[np.uint8] = np.zeros(memory_bytes, dtype=np.uint8)
         self.faults: list[str] = []
         self._view = view or (lambda address: self.memory[address:])
@@ -110,25 +118,32 @@ class Simulation:
         self._api.destroy(self._model)
 
     def write(self, offset: int, value: int) -> None:
+        """Write a 32-bit register at a byte offset. Raises SimulationError if the kernel answers an error or never."""
         if self._api.write(self._model, offset, value):
             raise SimulationError(f"the kernel did not take {value:#x} at register {offset:#x}")
 
     def read(self, offset: int) -> int:
+        """Read a 32-bit register at a byte offset. Raises SimulationError if the kernel answers an error or never."""
         value = ctypes.c_uint32()
         if self._api.read(self._model, offset, value):
             raise SimulationError(f"the kernel did not answer a read of register {offset:#x}")
         return value.value
 
     def advance(self, clocks: int) -> int:
-        """Run so many clocks; returns the data beats moved since reset. Raises SimulationError for a broken bus rule."""
+        """Run `clocks` clocks. Returns the number of data beats moved since reset.
+
+        Raises SimulationError for a broken bus rule.
+        """
         beats = int(self._api.advance(self._model, clocks))
         if self.faults:
             raise SimulationError(self.faults[0])
         return beats
 
     def start(self, x: int, y: int, rows: int, w: int | None = None) -> None:
-        """Write the arguments (addresses in `memory`; w: of a kernel with weights there) and ap_start, as XRT does, once the
-        last start has been taken."""
+        """Wait until the last start has been accepted, then write the arguments and ap_start as XRT does.
+
+        x, y and w are byte addresses; only a kernel with weights in memory has w.
+        """
         while self.read(registers.CONTROL) & registers.AP_START:
             self.advance(8)
         pointers = ((registers.X, x), (registers.Y, y), *([] if w is None else [(registers.W, w)]))
@@ -139,7 +154,10 @@ class Simulation:
         self.write(registers.CONTROL, registers.AP_START)
 
     def finish(self) -> int:
-        """Wait for the oldest run's done and acknowledge it. Returns its clocks from accepted to done."""
+        """Wait until the oldest run is done and acknowledge it. Returns its clocks, from accepted to done.
+
+        Raises SimulationError for a broken bus rule, and when the kernel moves no data for too long.
+        """
         beats, still = -1, 0
         while not self.read(registers.CONTROL) & registers.AP_DONE:
             now = self.advance(16)

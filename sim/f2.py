@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Custom logic of AWS F2 -> a simulator of the card it is on: our RTL, Verilated, behind the shell's OCL and PCIM.
+"""Build the simulator of an AWS F2 card: the custom logic, Verilated, behind models of the shell's OCL and PCIM interfaces.
 
-The shared library has sim/emu/device_model.h's interface, as the simulator of a kernel has, so sim/direct.py drives it too;
-here one model is the whole card. The shell's rules are checked in every clock (sim/emu/pcim_shell.h).
+Like the simulator of a kernel, the shared library has the interface of sim/emu/device_model.h, so sim/direct.py drives it
+too; but here one model is the whole card. The shell's rules are checked in every clock (sim/emu/pcim_shell.h).
 """
 
 from __future__ import annotations
@@ -22,12 +22,15 @@ from hypersonic.sim.simulator import IMAGE_NAME, kernel_constants
 
 _SOURCES = ("f2_model.cpp", "pcim_shell.h", "axi_memory.h", "device_model.h", "memories.h")
 
-#: a unique symbol would join two loaded simulators
+#: a GNU unique symbol would be shared by two loaded simulators
 _CFLAGS = ("-fno-gnu-unique", "-std=gnu++20")
 
 
 def build_f2_simulator(design: F2Design, progress: Callable[[str], None] = lambda _: None) -> Path:
-    """The simulator's file, found in the cache or built. Raises ToolError when Verilator or g++ fails."""
+    """Return the simulator's file from the cache, and build it first if it is not there.
+
+    progress receives one line before a build. Raises ToolError when Verilator or g++ fails.
+    """
     name, memories = design.kernel.name, design.kernel.core.memories
     constants = kernel_constants(design.kernel)
 

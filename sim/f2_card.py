@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A simulated F2 card in this process: our RTL behind the shell's OCL and PCIM, for host/f2's driver.
+"""A simulated F2 card in this process, for the driver in host/f2: the RTL behind models of the shell's OCL and PCIM.
 
-Registers are accesses on the simulated OCL bus, memory is arrays of this process at made-up physical addresses, which the
-simulated PCIM reads and writes. Time passes only when somebody touches a register or pauses. What breaks a rule of the shell
-raises, as it would take the bus down on a card.
+Register accesses are transactions on the simulated OCL bus. Memory is arrays of this process at invented physical addresses,
+which the simulated PCIM reads and writes. Simulated time passes only while the driver accesses a register or pauses. A broken
+rule of the shell raises DeviceLostError, because on a card it would take the bus down.
 """
 
 from __future__ import annotations
@@ -26,29 +26,33 @@ from hypersonic.host.errors import BufferObjectError, DeviceClosedError, DeviceE
 from hypersonic.host.f2.access import Memory
 from hypersonic.sim.direct import MemoryTiming, Simulation, SimulationError
 
-#: clocks of a pause
+#: simulated clocks of one pause()
 _PAUSE_CLOCKS = 256
 _PAGE_BYTES = 4096
-#: physical addresses begin here, and no two buffers are neighbours
+#: physical address of the first buffer; a page between any two buffers stays free
 _FIRST_ADDRESS = 0x1_0000_0000
-#: of all buffers of a card
+#: the most that all buffers of a card may have together
 MEMORY_BYTES = 1 << 32
 
-#: cards that are simulated, as XRT's emulation has them
+#: the number of simulated cards
 CARDS = 4
 
-#: fields of MemoryTiming by their names in $HYPERSONIC_EMU_MEMORY
+#: names in $HYPERSONIC_EMU_MEMORY -> fields of MemoryTiming
 _TIMING_FIELDS = {
     "latency": ("read_latency_clocks", "write_latency_clocks"), "outstanding": ("outstanding",), "stall": ("stall_percent",),
     "seed": ("seed",),
 }  # fmt: skip
 
-#: what a clock may cost: a host read of about a microsecond, at 250 MHz
+#: the default timing: a read of host memory takes about a microsecond, at 250 MHz
 TIMING = MemoryTiming(read_latency_clocks=250, write_latency_clocks=60)
 
 
 class SimulatedCard:
-    """A hypersonic.host.f2.card.Card. Any thread. hangs: compute unit -> the run, counted from 1, from which it never ends."""
+    """A simulated card with the interface of hypersonic.host.f2.card.Card, for any thread.
+
+    hangs maps a compute unit's number to the first run, counted from 1, that never completes. Every method that touches the
+    card raises DeviceLostError after a broken rule of the shell, and DeviceClosedError after close().
+    """
 
     def __init__(self, simulator: Path, timing: MemoryTiming = TIMING, hangs: dict[int, int] | None = None) -> None:
         self._lock = RLock()
@@ -60,21 +64,25 @@ class SimulatedCard:
         self._open: Simulation | None = self._closing.enter_context(Simulation(simulator, 1, timing, self._view))
 
     def read(self, offset: int) -> int:
+        """Read a 32-bit register at a byte offset in BAR0."""
         with self._lock, _Lost():
             value = self._simulation.read(offset)
-            self._simulation.advance(0)  # tells whether a rule was broken meanwhile
+            self._simulation.advance(0)  # raises if a rule was broken meanwhile
             return value
 
     def write(self, offset: int, value: int) -> None:
+        """Write a 32-bit register at a byte offset in BAR0; the ap_start of a run that shall hang is dropped."""
         with self._lock, _Lost():
             if not self._is_hung(offset, value):
                 self._simulation.write(offset, value)
 
     def pause(self) -> None:
+        """Let 256 clocks pass."""
         with self._lock, _Lost():
             self._simulation.advance(_PAUSE_CLOCKS)
 
     def allocate(self, size_bytes: int) -> Memory:
+        """Allocate zeroed memory that begins on a page. Raises BufferObjectError beyond MEMORY_BYTES in total."""
         with self._lock:
             used = sum(array.nbytes for array in self._buffers.values())
             if used + size_bytes > MEMORY_BYTES:
@@ -88,11 +96,13 @@ class SimulatedCard:
             return Memory(self._buffers[address][:size_bytes], address)
 
     def free(self, memory: Memory) -> None:
+        """Free the memory. Does nothing if it is free already."""
         with self._lock:
             self._buffers.pop(memory.address, None)
             self._begins = sorted(self._buffers)
 
     def close(self) -> None:
+        """End the simulation. Does nothing if it has ended already."""
         with self._lock:
             self._open = None
             self._closing.close()
@@ -104,7 +114,7 @@ class SimulatedCard:
         return self._open
 
     def _view(self, address: int) -> NDArray[np.uint8]:
-        """The bytes from a physical address to the end of its buffer; none where there is no buffer."""
+        """The bytes from a physical address to the end of its buffer; an empty array where there is no buffer."""
         begin = self._begins[place] if (place := bisect_right(self._begins, address) - 1) >= 0 else address
         return self._buffers[begin][address - begin :] if begin in self._buffers else np.empty(0, np.uint8)
 
@@ -117,7 +127,7 @@ class SimulatedCard:
 
 
 class _Lost:
-    """A simulator's error as what it would be on a card."""
+    """Turns a SimulationError into the DeviceLostError that it would be on a card."""
 
     def __enter__(self) -> None: ...
 
@@ -127,10 +137,11 @@ class _Lost:
 
 
 def open_card(index: int, contents: Xclbin) -> SimulatedCard:
-    """A card with the simulator that BITSTREAM holds, one of its own for each call. $HYPERSONIC_EMU_HANG and
-    $HYPERSONIC_EMU_MEMORY as for XRT's (sim/library.py); stalls put answers out of order too.
+    """Open a card with the simulator in the xclbin's BITSTREAM section. Each call opens a simulation of its own.
 
-    Raises DeviceNotFoundError for an index of CARDS or above, DeviceError for a variable that is not understood.
+    $HYPERSONIC_EMU_HANG and $HYPERSONIC_EMU_MEMORY mean the same as for the emulated XRT library (sim/library.py); with
+    stalls, reads are also answered out of order. Raises DeviceNotFoundError for an index of CARDS or above, and DeviceError
+    for a value of $HYPERSONIC_EMU_MEMORY that cannot be read.
     """
     if index >= CARDS:
         raise DeviceNotFoundError(f"F2 card {index} cannot be opened: {CARDS} are simulated")

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The emulated card's XRT library: compiled from sim/emu when it is first asked for, then found by content hash.
+"""The emulated card's XRT library: compiled from sim/emu when it is first needed, and then found by its content hash.
 
-It exports the functions of libxrt_coreutil that host/xrt.py binds. What it does with the environment:
+It exports the functions of libxrt_coreutil that host/xrt.py binds. It reads these environment variables:
 
     HYPERSONIC_EMU_DEVICES   cards in this machine (default 4)
     HYPERSONIC_EMU_MEMORY    "ideal" or "latency=60,outstanding=64,stall=0,seed=1" (clocks, bursts, per cent), hw_emu only
-    HYPERSONIC_EMU_HANG      "facile_1:3": that compute unit never completes its 3rd run, nor any later one, until its card is
-                             reset; "facile_1@1:3": of card 1 only
-    HYPERSONIC_EMU_CARDS     a directory where a file 1.unplugged takes card 1 off the bus for as long as it is there, and each
-                             byte appended to a file 1.resets resets card 1
+    HYPERSONIC_EMU_HANG      "facile_1:3": compute unit facile_1 completes neither its 3rd run nor any later one, until its
+                             card is reset; "facile_1@1:3": the same on card 1 only
+    HYPERSONIC_EMU_CARDS     a directory. While it has a file 1.unplugged, card 1 is off the bus; each byte appended to a
+                             file 1.resets resets card 1
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _FLAGS = ("-std=c++20", "-O2", "-g1", "-Wall", "-Wextra", "-Werror", "-fPIC", "-
 
 
 def library_path(flags: Sequence[str] = (), progress: Callable[[str], None] = lambda _: None) -> Path:
-    """The library's path, built first when it is not in the cache (10 to 40 s). flags: more of g++'s, such as a sanitizer's.
+    """Return the library's path, and compile it first if it is not in the cache (10 to 40 s).
 
-    progress is told before it is compiled, and nothing on a cache hit. Raises ToolError when there is no g++ or it fails.
-    Several processes may ask at once.
+    flags are further options for g++, such as a sanitizer's. progress receives one line before a compilation. Raises
+    ToolError when g++ is missing or fails. Several processes may call this at once.
     """
 
     def build(directory: Path) -> None:

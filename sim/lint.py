@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`verilator --lint-only -Wall` over every RTL module of the project, each as a top of its own, no warning turned off; and over
-a generated kernel whose core takes its rows in beats of several tensors."""
+"""Run `verilator --lint-only -Wall` over every RTL module of the project, each as its own top and with no warning turned off,
+and over a generated kernel whose core takes its rows in beats of several tensors."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from hypersonic.hls import verilator
 from hypersonic.hls.sources import source_files
 from hypersonic.sim.bench_rf import rf_bench_rows, write_rf_bench
 
-#: folders of modules; every module is looked up by its file's name
+#: folders of RTL; Verilator finds every module by its file's name
 ROOT = Path(__file__).resolve().parents[1]
 RTL = tuple(ROOT / folder for folder in ("hls/rtl/axis", "hls/rtl/rf", "firmware/rtl"))
 
 
 def modules(folders: tuple[Path, ...] = RTL) -> list[Path]:
-    """The SystemVerilog files of the RTL folders; one module a file, of the file's name.
+    """Return the SystemVerilog files of the RTL folders. Each has one module, named as the file.
 
-    Raises NoSourcesError for a folder without any.
+    Raises NoSourcesError for a folder that has none.
     """
     return sorted(file for folder in folders for file in source_files(folder, "*.sv"))
 
 
 def lint(module: Path, folders: tuple[Path, ...] = RTL) -> str:
-    """Lint one module with its parameters' defaults. Returns "" or what Verilator said."""
+    """Lint one module with the defaults of its parameters. Returns "" or Verilator's warnings and errors."""
     waivers = [file for folder in folders for file in sorted(folder.glob("*.vlt"))]
     search = [option for folder in folders for option in ("-y", str(folder), f"-I{folder}")]
     try:
@@ -39,7 +39,7 @@ def lint(module: Path, folders: tuple[Path, ...] = RTL) -> str:
 
 
 def lint_kernel() -> str:
-    """Lint a kernel as `hypersonic build --core rf` makes them. Returns "" or what Verilator said."""
+    """Lint a kernel such as `hypersonic build --core rf` writes. Returns "" or Verilator's warnings and errors."""
     rows = rf_bench_rows(((8, 6), "FP32"), ((15,), "INT8"), n_out=6)
     with tempfile.TemporaryDirectory() as scratch:
         kernel = write_kernel(write_rf_bench(*rows, Path(scratch), reuse_factor=12), Path(scratch))
@@ -51,7 +51,7 @@ def lint_kernel() -> str:
 
 
 def main() -> int:
-    """Lint everything; a line per module on standard output. Returns 1 if any module draws a warning."""
+    """Lint everything and print a line for each module. Returns 1 if Verilator warns about any of them, otherwise 0."""
     files = modules()
     with ThreadPoolExecutor(2) as pool:
         results = {str(file.relative_to(ROOT)): log for file, log in zip(files, pool.map(lint, files), strict=True)}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A core's memory files inside its simulator: a C++ source that the assembler puts them into, and the table of them.
+"""Put a core's memory files into its simulator: write a C++ source that includes them through the assembler, and a table.
 
-The other half, which takes them out again where $readmemh reads them, is sim/emu/memories.h.
+sim/emu/memories.h is the other half: it writes the files to a directory where $readmemh reads them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-#: what a built simulator hangs on
+#: this file, on which the content of a built simulator depends
 MEMORIES = Path(__file__).resolve()
 
 #: the C++ file that write_memories writes
@@ -17,7 +17,7 @@ SOURCE_NAME = "memories.cpp"
 
 
 def write_memories(memories: Sequence[Path], directory: Path) -> Path:
-    """Write directory/memories.cpp, which holds `memories` by their base names."""
+    """Write directory/memories.cpp, which has the contents of `memories` by their base names, and return its path."""
     source = directory / SOURCE_NAME
     source.write_text("\n".join(_lines([memory.resolve() for memory in memories])) + "\n")
     return source

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The AWS F2 shell's PCIM for cocotb benches: host memory behind an AXI4 master, and each of the shell's rules checked.
+"""The AWS F2 shell's PCIM interface for cocotb benches: host memory that checks each rule of the shell.
 
-Reads are answered in any order between IDs and mixed beat by beat, each burst's own beats in order. Rules: aligned INCR bursts
-of full beats that do not cross 4 KiB, at most 32 reads on their way, no two of one ID, data and responses taken at once; no
-data before their address, no pause between an address and the end of its data; strobes without a hole (sim/axi_bus.py).
+Reads of different IDs are answered in any order and interleaved beat by beat; the beats of one burst stay in order. The
+rules are: aligned INCR bursts of full beats that do not cross 4 KiB; at most 32 reads in flight, no two with the same ID, and
+data and responses taken at once; write data never before their address, and no pause between an address and the end of its
+data; strobes without holes (sim/axi_bus.py).
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from typing import Any
 from hypersonic.sim.axi_bus import Burst, MemoryBehaviour, WriteMonitor, _check_address
 from hypersonic.sim.bus import Channel, ProtocolError
 
-#: reads on their way at once
+#: the most reads in flight at once
 MOST_READS = 32
-#: clocks from AW to the first beat of W
+#: the most clocks from AW to the first beat of W
 FIRST_BEAT_CLOCKS = 2
 
 _ADDRESS = ("addr", "len", "size", "burst", "id")
@@ -33,7 +34,11 @@ class Tagged:
 
 
 class PcimReads:
-    """Takes AR, answers with R out of `memory`. asked: every burst, in order; most: how many were on their way at once."""
+    """Takes AR and answers with R from `memory`. Raises ProtocolError for a broken rule.
+
+    asked has every burst requested, in order; most is the largest number in flight at once; overtaken counts the beats that
+    were sent before a beat of an older burst. With disorder False, bursts are answered in order.
+    """
 
     def __init__(self, dut: Any, prefix: str, memory: bytearray, rng: random.Random, behaviour: MemoryBehaviour) -> None:
         self._names = {f"{prefix}_ar{name}": f"ar{name}" for name in _ADDRESS}
@@ -49,9 +54,10 @@ class PcimReads:
         self.disorder = True
         self.asked: list[Tagged] = []
         self.most = 0
-        self.overtaken = 0  # beats that went before one of an older burst
+        self.overtaken = 0
 
     def drive(self) -> None:
+        """Drive ARREADY, and offer a beat of any burst whose latency is over."""
         self._clock += 1
         self._arready.value = int(self._rng.random() >= self.behaviour.pause)
         if self._shown is not None:
@@ -72,6 +78,7 @@ class PcimReads:
         self.overtaken += tagged is not self._open[0]
 
     def sample(self) -> None:
+        """Accept an address and retire a beat. Raises ProtocolError, also when RREADY is low while data wait."""
         if (item := self._ar.sample()) is not None:
             self._take({self._names[name]: value for name, value in item.items()})
         if self._shown is not None:
@@ -87,7 +94,7 @@ class PcimReads:
         tagged = Tagged(item["arid"], burst)
         if any(other.id == tagged.id for other in self._open):
             raise ProtocolError(f"pcim AR: ID {tagged.id} is that of a read on its way")
-        # answers come sooner or later than their neighbours'
+        # random latency, so that a burst may be answered before an older one
         burst.ready_clock = self._clock + self.behaviour.latency + self._rng.randrange(self.behaviour.latency + 1)
         self._open.append(tagged)
         self.asked.append(tagged)
@@ -96,6 +103,7 @@ class PcimReads:
             raise ProtocolError(f"pcim AR: {len(self._open)} reads are on their way, expected at most {MOST_READS}")
 
     def reset(self) -> None:
+        """Drop every burst in flight; the counters stay."""
         self._open.clear()
         self._shown = None
         self._ar.reset()
@@ -104,7 +112,10 @@ class PcimReads:
 
 
 class PcimWrites:
-    """Takes AW and W into `memory`, answers with B of the burst's ID, in order. bursts: (ID, address, beats) of each."""
+    """Stores AW and W into `memory` and answers with B and the burst's ID, in order. Raises ProtocolError for a broken rule.
+
+    bursts has the (ID, byte address, beats) of every burst; monitor is the WriteMonitor of the same port.
+    """
 
     def __init__(self, dut: Any, prefix: str, memory: bytearray, rng: random.Random, behaviour: MemoryBehaviour) -> None:
         names = ("awaddr", "awlen", "awid", "awvalid", "awready", "wdata", "wstrb", "wlast", "wvalid", "wready")
@@ -120,6 +131,7 @@ class PcimWrites:
         self.bursts: list[tuple[int, int, int]] = []
 
     def drive(self) -> None:
+        """Drive AWREADY, WREADY and, once a finished burst's latency is over, its B."""
         port, rng, pause = self._port, self._rng, self.behaviour.pause
         self._clock += 1
         port["awready"].value = int(rng.random() >= pause)
@@ -133,6 +145,7 @@ class PcimWrites:
             port["bresp"].value = 2 if self._answers[0].burst.address in self.behaviour.errors else 0
 
     def sample(self) -> None:
+        """Accept an address, store a beat and retire a response. Raises ProtocolError."""
         self.monitor.sample()
         self._check_pause()
         port = self._port
@@ -149,7 +162,7 @@ class PcimWrites:
         self.bursts.append((identifier, address, beats))
 
     def _check_pause(self) -> None:
-        """Whose address was taken offers its data within FIRST_BEAT_CLOCKS, and one beat after the other."""
+        """Check that data follow their address within FIRST_BEAT_CLOCKS, and then one beat in each clock."""
         offers = self._port["wvalid"].value == 1
         self._pause = 0 if offers or not self._open else self._pause + 1
         if self._pause > (0 if self._open and self._open[0].burst.done else FIRST_BEAT_CLOCKS):
@@ -167,6 +180,7 @@ class PcimWrites:
             self._answers.append(self._open.popleft())
 
     def reset(self) -> None:
+        """Drop every burst and response; bursts stays."""
         self._open.clear()
         self._answers.clear()
         self._shown, self._pause = False, 0

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kernel -> the simulator that travels in an xclbin's BITSTREAM section: one shared library behind sim/emu/device_model.h.
+"""Build the simulator in an xclbin's BITSTREAM section: a shared library with the interface of sim/emu/device_model.h.
 
-hw_emu: the kernel's SystemVerilog, Verilated, with an AXI memory model. sw_emu: the model's own C++ in a C++ shell.
+hw_emu simulates the kernel's Verilated SystemVerilog with an AXI memory model; sw_emu runs the model's own C++ in a C++ shell.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from hypersonic.sim.memories import MEMORIES, write_memories
 
 IMAGE_NAME = "simulator.so"
 
-#: what of sim/emu goes into each simulator
+#: the files of sim/emu that are part of each simulator
 _HW_SOURCES = ("hw_model.cpp", "axi_memory.h", "device_model.h", "memories.h")
 _SW_SOURCES = ("sw_model.cpp", "wire.h", "device_model.h")
 
-#: a unique symbol would join two loaded simulators; -O2 for the harness, Verilator's own code has its own level
+#: a GNU unique symbol would be shared by two loaded simulators
 _CFLAGS = ("-fno-gnu-unique", "-std=gnu++20")
 
-#: the names of wire.h for the modes
+#: the modes' names in wire.h
 _ROUNDING = {
     Rounding.TRN: "kTruncate",
     Rounding.RND: "kNearestUp",
@@ -53,21 +53,21 @@ _OVERFLOW = {
 }
 
 
-#: what may wait inside a kernel while no data move: bursts that were read ahead, and a burst to be written
+#: what a kernel can hold while it moves no data: bursts that it has read ahead, and a burst to be written
 _READ_AHEAD_BYTES, _BURST_BYTES = 16 * 4096, 4096
 
 
 class SimulatorError(ValueError):
-    """No simulator can be made of this."""
+    """A simulator cannot be built: the target is a real card, or there is no kernel to simulate."""
 
 
 def build_simulator(
     target: Target, project: HlsProject, kernel: Kernel | None = None, progress: Callable[[str], None] = lambda _: None
 ) -> Path:
-    """The simulator of a model, found in the cache or built (FACILE: hw_emu 40 s, sw_emu 10 s).
+    """Return a model's simulator from the cache, and build it first if it is not there (FACILE: hw_emu 40 s, sw_emu 10 s).
 
-    kernel: what hw_emu simulates; sw_emu needs none. progress is told what is being built, and nothing on a cache hit.
-    Raises SimulatorError for target hw or a missing kernel, ToolError when Verilator or g++ fails.
+    Only hw_emu needs the kernel. progress receives one line before a build. Raises SimulatorError for target hw or a missing
+    kernel, and ToolError when Verilator or g++ fails.
     """
     if target is Target.SW_EMU:
         return _build_software(project, progress)
@@ -79,7 +79,10 @@ def build_simulator(
 
 
 def build_hardware_simulator(kernel: Kernel, progress: Callable[[str], None] = lambda _: None) -> Path:
-    """hw_emu's simulator of one kernel, cached by the content of everything that goes into it."""
+    """Return the hw_emu simulator of one kernel, cached by the content of everything it is built from.
+
+    progress receives one line before a build. Raises ToolError when Verilator or g++ fails.
+    """
     constants = kernel_constants(kernel)
 
     def build(directory: Path) -> None:
@@ -101,7 +104,8 @@ def build_hardware_simulator(kernel: Kernel, progress: Callable[[str], None] = l
 
 
 def kernel_constants(kernel: Kernel) -> str:
-    """C++ text of what the harness must know of a kernel: its name, and in how many clocks it must have moved a beat."""
+    """Return C++ text with a kernel's constants for the harness: its name, and after how many clocks without a data beat it
+    counts as hung."""
     core = kernel.core
     rows = 2 + min(_READ_AHEAD_BYTES // core.inputs.row_bytes, _BURST_BYTES // core.outputs.row_bytes)
     patience = min(2 * (core.latency_cycles + rows * core.ii), (1 << 32) - 1)
@@ -129,12 +133,13 @@ def _build_software(project: HlsProject, progress: Callable[[str], None]) -> Pat
 
 
 def _csim_sources() -> list[Path]:
-    """The files that say how a project's C++ is compiled."""
+    """The files that determine how a project's C++ is compiled."""
     return source_files(Path(csim.__file__).parent, "*.*")
 
 
 def _write_shell(project: HlsProject) -> Path:
-    """The model's shell: one C++ file, whose text changes with anything that goes into it, as compile_csim's cache wants."""
+    """Write the model's shell: one C++ file. Its text changes with everything that it includes, because compile_csim caches by
+    the text."""
     text = shell_source(project.name, project.inputs, project.outputs)
 
     def build(directory: Path) -> None:
@@ -144,7 +149,7 @@ def _write_shell(project: HlsProject) -> Path:
 
 
 def shell_source(kernel: str, x: Row, y: Row) -> str:
-    """C++ text: what sw_model.cpp must know of a model and of the register map, and sw_model.cpp itself."""
+    """Return C++ text with the model's tensors and the register map for sw_model.cpp, followed by its #include."""
     constants = {name: value for name, value in vars(registers).items() if name.isupper() and isinstance(value, int)}
     lines = [
         "// Written by sim/simulator.py.",
@@ -174,23 +179,23 @@ def _tensors(role: str, row: Row) -> Iterator[str]:
 
 
 def _tensor(spec: TensorSpec, exponents: str) -> str:
-    """The members of wire.h's Tensor, as C++."""
+    """The initialiser of wire.h's Tensor."""
     integer = fixed_point(spec.integer if spec.element.is_integer else FixedPoint(1, 1))
     layout = f"{{{spec.element.bytes}, {spec.element.exponent_bits}, {{{integer}}}}}"
     return f"{{{spec.size}, {layout}, {{{fixed_point(spec.fixed)}}}, {exponents}}}"
 
 
 def fixed_point(fixed: FixedPoint) -> str:
-    """The members of wire.h's FixedPoint, as C++."""
+    """Return the members of wire.h's FixedPoint as a C++ initialiser, without its braces."""
     rounding, overflow = _ROUNDING[fixed.rounding], _OVERFLOW[fixed.overflow]
     return f"{fixed.width}, {fixed.fraction}, {str(fixed.signed).lower()}, emu::Rounding::{rounding}, emu::Overflow::{overflow}"
 
 
 def _host() -> tuple[str, ...]:
-    """What a built simulator hangs on besides its sources."""
+    """Everything except the sources that a built simulator depends on."""
     return (platform.machine(), version("verilator"), verilator.OPTIMISATION, verilator.MAKEFLAGS, *_CFLAGS)
 
 
 def _strip(library: Path, output: Path) -> None:
-    """Symbols are half of a Verilated library, and it travels in every xclbin."""
+    """Remove the symbols, which are half of a Verilated library, since every xclbin contains it."""
     verilator.run(["strip", "--strip-unneeded", "-o", output, library], output.parent)

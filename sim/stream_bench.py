@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bulk benches for stream modules: beats in, beats out through Verilator, a hundred times faster than cocotb.
+"""Bulk benches for stream modules: beats in and out of a Verilated module, a hundred times faster than with cocotb.
 
-One library holds every parameter set of a bench side by side (Verilator and g++ cost more than a small module does), and
-each is driven alone. Assertions of the RTL are on; registers and memories begin with random bits. A test gives beats as
-Python integers and compares what comes out with its own model.
+One library has every parameter set of a bench side by side, because starting Verilator and g++ takes longer than compiling a
+small module; each instance is driven alone. The RTL's assertions are on, and registers and memories start with random bits. A
+test gives its beats as Python integers and compares the output with its own model.
 """
 
 from __future__ import annotations
@@ -31,55 +31,57 @@ _INPUTS = 2
 _STATUS = {
     2: "no beat came out for 100000 clocks, or not every beat was taken",
     3: "a beat changed, or went away, before it was taken",
-    4: "a beat came out that nothing went in for",
+    4: "there is an output beat too many",
 }
 _RUN_TIME = ("verilated.o", "verilated_threads.o")
 
 
 class StreamError(AssertionError):
-    """A module broke a promise of its streams: which, after how many beats."""
+    """A module broke a rule of its streams or gave a wrong beat; the text says which, and after how many beats."""
 
 
 class Beat(NamedTuple):
-    """One transfer: the bits of tdata, element 0 lowest, and tlast."""
+    """One transfer of a stream: the bits of tdata, with element 0 lowest, and tlast."""
 
     data: int
     last: bool = False
 
 
 def pack(elements: Sequence[int], width: int) -> int:
-    """Elements' low `width` bits, element 0 lowest."""
+    """Pack the low `width` bits of each element into one integer, element 0 lowest."""
     mask = (1 << width) - 1
     return sum((element & mask) << i * width for i, element in enumerate(elements))
 
 
 def unpack(data: int, lanes: int, width: int, signed: bool) -> list[int]:
-    """The elements of tdata as raw numbers."""
+    """Return the `lanes` elements of tdata as raw integers, sign-extended if `signed`."""
     raw = [data >> i * width & ((1 << width) - 1) for i in range(lanes)]
     return [value - (1 << width) if signed and value >> (width - 1) else value for value in raw]
 
 
 def beats_of(row: Sequence[int], lanes: int, width: int) -> list[Beat]:
-    """One row's beats of `lanes` elements, tlast on the last."""
+    """Return a row's beats of `lanes` elements of `width` bits each, with tlast on the last beat."""
     return [Beat(pack(row[i : i + lanes], width), i + lanes >= len(row)) for i in range(0, len(row), lanes)]
 
 
 class Verilog(str):
-    """A parameter's value as SystemVerilog has it, where Python's number or text would not do."""
+    """A parameter's value as SystemVerilog text, for values that a Python int or str does not express."""
 
     __slots__ = ()
 
 
 def sized(value: int, bits: int) -> Verilog:
-    """A signed number of so many bits."""
+    """Return a signed SystemVerilog literal of `bits` bits."""
     return Verilog(f"{'-' if value < 0 else ''}{bits}'sd{abs(value)}")
 
 
 @dataclass(frozen=True)
 class Dut:
-    """One instance: a module of hls/rtl (or of `source`), its parameters, the bits of its inputs' and its output's tdata.
+    """One instance of a module of hls/rtl, or of a module in the SystemVerilog text `source`.
 
-    inputs: port prefix -> bits, at most two. files: what $readmemh reads, name -> text. uses: modules of hls/rtl in `source`.
+    inputs maps the port prefix of each input stream, at most two, to the bits of its tdata; output is the bits of the
+    output's tdata. files maps the names that $readmemh reads to their text. uses names the modules of hls/rtl that `source`
+    instantiates.
     """
 
     module: str
@@ -121,7 +123,7 @@ class _Beats(ctypes.Structure):
 
 @dataclass(frozen=True)
 class Stalls:
-    """How often, of 256 clocks, a source offers nothing and the sink takes nothing; 0: never."""
+    """In how many of 256 clocks, on average, a source offers nothing (stall_in) and the sink takes nothing (stall_out)."""
 
     stall_in: int = 0
     stall_out: int = 0
@@ -129,19 +131,23 @@ class Stalls:
 
 
 class Results(NamedTuple):
-    """beats that came out, and at which clock each was taken; clocks: how long the run was."""
+    """The output beats of a run, the clock at which each was taken, and the length of the run in clocks."""
 
     beats: list[Beat]
     taken_at: list[int]
     clocks: int
 
 
-#: (rows, seed) -> the beats of each input, and the beats that must come out
+#: (rows, seed) -> the beats of each input, and the expected output beats
 Traffic = Callable[[int, int], tuple[list[list[Beat]], list[Beat]]]
 
 
 class StreamBench:
-    """Instances side by side; closed by close() or a with statement."""
+    """Several instances in one simulation. A context manager, or closed by close().
+
+    optimisation is g++'s option for the Verilated code; seed is that of the random bits in registers and memories. Raises
+    ToolError when Verilator or g++ fails.
+    """
 
     def __init__(self, duts: Sequence[Dut], optimisation: str = "-O0", seed: int = 1) -> None:
         self.duts = list(duts)
@@ -168,7 +174,11 @@ class StreamBench:
         clock_limit: int = 0,
         drain: int = 40,
     ) -> Results:
-        """Send every beat, take `results` of them; `drain` more clocks must bring no other. Raises StreamError."""
+        """Send every beat and take `results` output beats; in `drain` more clocks there must be no other.
+
+        A clock_limit above 0 ends the run after that many clocks, with beats in flight. Raises StreamError for a broken stream
+        rule, a beat too many, and when no beat moves for 100 000 clocks.
+        """
         data = [b"".join(beat.data.to_bytes(self._x_bytes, "little") for beat in beats) for beats in inputs]
         last = [bytes(beat.last for beat in beats) for beats in inputs]
         missing = _INPUTS - len(inputs)
@@ -195,7 +205,8 @@ class StreamBench:
         return Results(answers, list(y_clock[: got.value]), clocks.value)
 
     def check(self, dut: Dut, traffic: Traffic, rows: int = 8, reset_after: Sequence[int] = (1, 3, 7, 16, 40)) -> None:
-        """Rows under many patterns of stalls, then again and again with a reset in their midst. Raises AssertionError."""
+        """Run rows under several patterns of stalls, and then once for each number of clocks in reset_after with a reset
+        after that many clocks. Raises StreamError for a wrong beat or a broken stream rule."""
         for seed, stalls in enumerate([(0, 0), (200, 0), (0, 200), (100, 100), (20, 20)]):
             self._compare(dut, traffic, rows, Stalls(*stalls, seed=seed), seed)
         for clocks in reset_after:
@@ -216,9 +227,11 @@ class StreamBench:
             )
 
     def reset(self, clocks: int = 1) -> None:
+        """Hold every instance in reset for `clocks` clocks."""
         self._library.stream_bench_reset(self._simulation, ctypes.c_int(clocks))
 
     def close(self) -> None:
+        """End the simulation. Does nothing if it has ended already."""
         if self._simulation:
             self._library.stream_bench_close(self._simulation)
             self._simulation = ctypes.c_void_p()
@@ -248,7 +261,7 @@ class StreamBench:
 
 @contextmanager
 def _alone(key: str) -> Iterator[None]:
-    """Of two test processes that want the same build, the second waits for the first's instead of making its own."""
+    """Lock one build, so that of two test processes that need it the second waits for the first one's."""
     directory = cache_directory() / "stream_bench"
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / f".{key}.lock").open("w") as lock:
@@ -257,13 +270,13 @@ def _alone(key: str) -> Iterator[None]:
 
 
 def _sources(duts: Sequence[Dut]) -> list[Path]:
-    """The files of hls/rtl that they are made of."""
+    """The files of hls/rtl that the instances consist of."""
     modules = (module for dut in duts for module in (dut.uses if dut.source else (dut.module,)))
     return sorted(sources_of(modules))
 
 
 def _words(bits: int) -> int:
-    """32-bit words of a port; three at least, so that Verilator takes an array for it whatever the width."""
+    """The 32-bit words of a port; at least three, so that Verilator declares it as an array whatever its width."""
     return max(3, -(-bits // 32))
 
 
@@ -283,7 +296,7 @@ def _build(directory: Path, sources: Sequence[Path], cflags: str, optimisation: 
 
 
 def _run_time() -> Path:
-    """Verilator's own run time, which takes longer to compile than a bench does, as one archive."""
+    """Verilator's runtime library as one archive; it takes longer to compile than a bench does."""
 
     def build(directory: Path) -> None:
         (directory / "empty.sv").write_text("module empty (input logic clk, output logic q);\n  assign q = clk;\nendmodule\n")
@@ -296,7 +309,7 @@ def _run_time() -> Path:
 
 
 def _top(duts: Sequence[Dut], x_bits: int, y_bits: int) -> str:
-    """A module with one instance's streams, as wide as the widest, and `select`."""
+    """The text of the top module: the streams of the instance that `select` names, as wide as the widest."""
     body = "\n".join(_instance(dut, k, x_bits) for k, dut in enumerate(duts))
     cases = "\n".join(
         f"      {k}: begin s_tready = ready_{k}; m_tvalid = valid_{k}; m_tdata = {y_bits}'(data_{k}); m_tlast = last_{k}; end"
@@ -326,7 +339,7 @@ def _literal(value: int | str) -> str:
     return f'"{value}"' if isinstance(value, str) and not isinstance(value, Verilog) else str(value)
 
 
-# a narrow instance beside a wide one leaves data bits alone; a test's own modules stand in the same file
+# data bits that a narrow instance does not use; a test's own modules, which are in the same file
 _LINT = "/* verilator lint_off UNUSEDSIGNAL */\n/* verilator lint_off DECLFILENAME */\n"
 
 _TOP = """\

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Drives stream modules in bulk: beats in, beats out, stalls on both sides by a seeded generator, and the promises of a
-// stream checked on every clock. The top (sim/stream_bench.py writes it) holds several instances side by side; `select`
+// Drives stream modules in bulk: sends and receives beats with stalls on both sides from a seeded generator, and checks the
+// rules of a stream in every clock. The top, which sim/stream_bench.py writes, has several instances side by side; `select`
 // names the one whose streams are connected. Every port is as wide as the widest, in 32-bit words.
 //
 //   x[0], x[1] --> s_axis --> [ instance `select` ] --> m_axis --> y
@@ -18,15 +18,15 @@ namespace {
 
 constexpr int INPUTS = 2, X = X_WORDS, Y = Y_WORDS;
 
-// What one run asks for; the same fields, in the same order, in sim/stream_bench.py.
+// The parameters of one run; sim/stream_bench.py has the same fields in the same order.
 struct Run {
     uint64_t beats[INPUTS];
-    uint64_t results;  // stop when these are out, every beat is in and `drain` more clocks brought no other
+    uint64_t results;  // expected results: stop `drain` clocks after the last of them, if every beat has been taken
     uint64_t drain;
-    uint64_t clock_limit;  // stop here, beats in flight or not; 0: when every result is out
+    uint64_t clock_limit;  // stop after so many clocks, also with beats in flight; 0: no limit
     uint64_t seed;
     uint32_t select;
-    uint32_t stall_in, stall_out;  // of 256 clocks, how many have no valid (no ready)
+    uint32_t stall_in, stall_out;  // clocks of 256, on average, without valid and without ready
 };
 
 struct Beats {
@@ -39,7 +39,7 @@ struct Beats {
 
 enum Status : int { DONE = 0, STOPPED = 1, STUCK = 2, UNSTABLE = 3, SURPLUS = 4 };
 
-// xorshift64*: stalls that are the same in every run with the same seed
+// xorshift64*; a seed always gives the same stalls
 struct Random {
     uint64_t state;
     bool below(uint32_t threshold) {
@@ -56,9 +56,9 @@ struct Simulation {
 
     explicit Simulation(int seed) {
         context->randSeed(seed);
-        context->randReset(2);  // registers and memories begin with anything at all
+        context->randReset(2);  // registers and memories start with random bits
         const char* none[] = {"bench"};
-        context->commandArgs(1, none);  // rf_rom asks for +memories; without it, the working directory
+        context->commandArgs(1, none);  // without +memories, rf_rom reads files in the working directory
         top.reset(new Vduts{context.get()});
     }
 
@@ -91,7 +91,7 @@ struct Simulation {
             if (run.clock_limit && *clocks == run.clock_limit) { status = STOPPED; break; }
             if (++idle > 100000) { status = STUCK; break; }
             for (int i = 0; i < INPUTS; ++i) {
-                // a beat once offered stays until it is taken
+                // a beat stays on offer until it is taken
                 if (offered[i] || sent[i] == run.beats[i] || stalls.below(run.stall_in)) continue;
                 offered[i] = true;
                 std::memcpy(&top->s_tdata[i * X], beats.data[i] + sent[i] * X, X * sizeof(uint32_t));

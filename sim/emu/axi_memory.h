@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The memory side of the kernel's two AXI4 masters: 512-bit reads and writes on a card's buffer objects.
 //
-// Each channel is stepped once per clock with what the kernel showed before the edge and gives what it shall see after
-// it. A burst is resolved once, when its address is accepted; a beat costs a 64-byte memcpy and no look-up. Bursts that
-// no Vitis kernel may send, and accesses outside buffer objects, get DECERR or SLVERR and one fault text.
+// Each channel is stepped once per clock with the kernel's outputs before the edge, and gives its inputs after the edge. The
+// address of a burst is looked up once, when it is accepted; a beat then costs one memcpy of 64 bytes. Bursts that a Vitis
+// kernel must not send, and accesses outside buffer objects, are answered with SLVERR or DECERR and reported as one fault.
 #ifndef HYPERSONIC_EMU_AXI_MEMORY_H
 #define HYPERSONIC_EMU_AXI_MEMORY_H
 
@@ -23,7 +23,7 @@ constexpr unsigned kMaxOutstanding = 256;
 
 enum Response : uint8_t { kOkay = 0, kSlaveError = 2, kDecodeError = 3 };
 
-// First in, first out, no allocation; the caller keeps it from overflowing.
+// A FIFO without allocation; the caller must not overflow it.
 template <typename T, unsigned Capacity>
 class Ring {
 public:
@@ -39,7 +39,7 @@ private:
     unsigned tail_ = 0;
 };
 
-// Decides per clock whether a channel holds back: xorshift32, the same for the same seed.
+// Decides in each clock whether a channel stalls, by xorshift32; a seed always gives the same stalls.
 class Stall {
 public:
     Stall(uint32_t percent, uint32_t seed) : limit_(std::min(percent, 90u)), state_(seed * 2654435761u | 1u) {}
@@ -56,7 +56,7 @@ private:
     uint32_t state_;
 };
 
-// An address as AR or AW carries it.
+// The fields of AR or AW.
 struct Address {
     uint64_t address;
     uint8_t beats_less_1;
@@ -65,7 +65,7 @@ struct Address {
     uint8_t id;
 };
 
-// Where a burst goes: `bytes` may be touched from `host` on.
+// A burst in flight: its next beat is at host address `host`, and `extent_bytes` may be accessed from there on.
 struct Burst {
     uint8_t *host = nullptr;
     uint64_t address = 0;
@@ -118,14 +118,14 @@ private:
     const char *port_;
 };
 
-// AR in, R out: one beat per clock, bursts in order, the first beat of a burst `latency` clocks after its address.
+// Takes AR and gives R: one beat per clock, bursts in order, the first beat of a burst `latency` clocks after its address.
 class ReadChannel {
 public:
     ReadChannel(const hypersonic_memory &memory, const hypersonic_timing &timing)
         : bus_(memory, "m_axi_gmem0"), latency_(timing.read_latency_clocks), outstanding_(outstanding(timing)),
           stall_(timing.stall_percent, timing.seed * 4 + 1) {}
 
-    // What the kernel sees.
+    // the kernel's inputs
     bool arready = false;
     bool rvalid = false;
     bool rlast = false;
@@ -134,7 +134,7 @@ public:
 
     uint64_t beats() const { return beats_; }
 
-    // One edge. `rdata`: the kernel's 64-byte port, written only when a new beat is shown.
+    // One rising edge. `rdata` is the kernel's 64-byte port, which is written only with a new beat.
     void clock(uint64_t now, bool arvalid, const Address &ar, bool rready, void *rdata) {
         if (arvalid && arready) {
             Burst burst = bus_.resolve(ar, "read");
@@ -173,7 +173,7 @@ private:
     Ring<Burst, kMaxOutstanding> queue_;
 };
 
-// AW and W in, B out. Only strobed bytes inside the buffer object are written.
+// Takes AW and W and gives B. Only strobed bytes inside the buffer object are written.
 class WriteChannel {
 public:
     WriteChannel(const hypersonic_memory &memory, const hypersonic_timing &timing)

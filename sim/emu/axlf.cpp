@@ -33,7 +33,7 @@ enum Kind : uint32_t {
 
 constexpr uint32_t kIpKernel = 1;
 
-// Bytes that never give more than they have.
+// A range of bytes in which every access is checked against the range.
 class Bytes {
 public:
     Bytes(const uint8_t *data, size_t size, const char *what) : data_(data), size_(size), what_(what) {}
@@ -55,7 +55,7 @@ public:
         return value;
     }
 
-    // A C string in an array of `size` bytes, which need not end in 0.
+    // The C string in an array of `size` bytes, which need not end in 0.
     std::string text(uint64_t offset, size_t size) const {
         const Bytes array = part(offset, size, what_);
         return {reinterpret_cast<const char *>(array.data()), strnlen(reinterpret_cast<const char *>(array.data()), size)};
@@ -72,14 +72,14 @@ std::vector<uint8_t> read_file(const std::string &path) {
     struct stat status{};
     if (!file || stat(path.c_str(), &status) != 0) throw Error(ENOENT, "Failed to open file '" + path + "' for reading");
     if (!S_ISREG(status.st_mode) || status.st_size > kMaxFileBytes)
-        throw Error(EINVAL, "Failed to read file '" + path + "': it is no file, or one of more than 2 GiB");
+        throw Error(EINVAL, "Failed to read file '" + path + "': it is not a regular file, or has more than 2 GiB");
     std::vector<uint8_t> content(static_cast<size_t>(status.st_size));
     file.read(reinterpret_cast<char *>(content.data()), status.st_size);
     if (!file) throw Error(EIO, "Failed to read file '" + path + "'");
     return content;
 }
 
-// The section of that kind; empty when there is none, which `required` forbids.
+// The section of a kind; empty if there is none. Throws EINVAL if there is none and it is required.
 Bytes section(const Bytes &image, Kind kind, const char *name, bool required) {
     const auto count = image.number<uint32_t>(kNumSectionsOffset);
     for (uint32_t i = 0; i < count; ++i) {
@@ -90,7 +90,7 @@ Bytes section(const Bytes &image, Kind kind, const char *name, bool required) {
     return {nullptr, 0, name};
 }
 
-// Entries behind an int32 count; their size is checked here once for all of them.
+// The number of entries in a table, which begins with it as an int32. Checks that the table has room for all of them.
 uint32_t entries(const Bytes &table, size_t head_bytes, size_t entry_bytes) {
     if (table.size() == 0) return 0;
     const auto count = table.number<int32_t>(0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An xclbin as the emulated card needs it, read out of the AXLF container (layout: XRT's xrt/detail/xclbin.h).
+// The parts of an xclbin that the emulated card needs, read from the AXLF container (layout: XRT's xrt/detail/xclbin.h).
 #ifndef HYPERSONIC_EMU_AXLF_H
 #define HYPERSONIC_EMU_AXLF_H
 
@@ -22,7 +22,7 @@ struct MemoryBank {
     std::string tag;
 };
 
-// One compute unit: an entry of IP_LAYOUT of type IP_KERNEL, "kernel:compute_unit".
+// One compute unit: an entry of IP_LAYOUT of type IP_KERNEL with the name "kernel:compute_unit".
 struct Ip {
     int layout_index;
     uint8_t control_protocol;  // 0 ap_ctrl_hs, 1 ap_ctrl_chain, 2 ap_ctrl_none
@@ -44,7 +44,7 @@ struct Argument {
     bool is_global;
 };
 
-// The kernel's arguments by their id.
+// A kernel and its arguments, indexed by their id.
 struct Kernel {
     std::string name;
     std::vector<Argument> arguments;
@@ -54,18 +54,18 @@ struct Kernel {
 struct Xclbin {
     Uuid uuid;
     Mode mode;
-    std::vector<MemoryBank> banks;  // GROUP_TOPOLOGY where there is one, as XRT counts groups
-    std::vector<Ip> compute_units;  // by base address, as XRT counts compute units
+    std::vector<MemoryBank> banks;  // of GROUP_TOPOLOGY if there is one, so that the indices are XRT's
+    std::vector<Ip> compute_units;  // in the order of their base addresses, as in XRT
     std::vector<Connection> connections;
     std::vector<Kernel> kernels;
     std::vector<uint8_t> bitstream;
 };
 
-// Every length in the file is checked against the file. Throws Error: ENOENT or what the system says for a file that
-// cannot be read, EINVAL for one that is not a whole xclbin.
+// Reads an xclbin and checks every length in it against the size of the file. Throws Error: ENOENT or EIO for a file that
+// cannot be read, EINVAL for one that is not a complete xclbin.
 Xclbin read_xclbin(const std::string &path);
 
-// kernel/arg and kernel/port of EMBEDDED_METADATA.
+// Reads the kernels and their arguments from EMBEDDED_METADATA. Throws EINVAL.
 std::vector<Kernel> read_kernels(const std::string &xml);
 
 std::string uuid_text(const Uuid &uuid);

@@ -12,8 +12,8 @@ namespace emu {
 
 namespace {
 
-// Every compute unit with a thread, so that the process can end while one of them simulates. Never destroyed: the
-// handler below runs at a time when objects of static storage are already being taken down.
+// Every compute unit that has a thread, so that the process can end while one of them simulates. Never destroyed, because
+// the exit handler below runs while objects of static storage are already being destroyed.
 struct Running {
     std::mutex mutex;
     std::set<ComputeUnit *> units;
@@ -45,7 +45,8 @@ Loaded::Loaded(Card &card, Xclbin content, bool hangs)
         const std::lock_guard lock(running().mutex);
         for (const auto &unit : compute_units_) running().units.insert(unit.get());
     }
-    // After the simulators' own handlers, so it runs before them: no thread is inside a simulator that is taken down.
+    // Registered after the simulators' own exit handlers, so it runs before them and no thread is inside a simulator that
+    // is being destroyed.
     std::atexit(stop_all);
 }
 
@@ -163,7 +164,7 @@ void Card::look(const Lock &) {
     events_ = now;
     if (!lost) return;
     ++losses_;
-    was_reset_ = true;  // without power it loses its state too
+    was_reset_ = true;  // an unplugged card has no power, so it loses its state too
     if (loaded_) loaded_->lose(reset);
     loaded_.reset();
 }

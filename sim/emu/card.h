@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The nouns behind XRT's handles: a card, the xclbin on it, buffer objects, kernels and runs.
+// The objects behind XRT's handles: a card, the xclbin loaded on it, buffer objects, kernels and runs.
 //
-// Ownership is shared downwards, as in XRT: a run keeps its kernel, a kernel and a buffer object keep what is loaded. So
-// handles may be closed in any order, and the simulation ends when the last of them is; but a compute unit that hangs does
-// so until its card is reset, whoever opens it meanwhile.
+// Ownership is shared as in XRT: a run keeps its kernel alive, and a kernel and a buffer object keep the loaded xclbin. So
+// handles may be closed in any order, and the simulation ends when the last of them is closed. But a compute unit that hangs
+// stays hung until its card is reset, even if it is closed and opened again meanwhile.
 //
-// A card that is unplugged or reset is lost to all handles of before: their calls fail with ENODEV, runs in flight stay as
-// they are (unplugged) or end as ABORT (reset, which is what XRT's driver does to them).
+// When a card is unplugged or reset, all handles opened before lose it: their calls fail with ENODEV. Runs in flight stay in
+// their state (unplugged) or end as ABORT (reset, as XRT's driver does).
 #ifndef HYPERSONIC_EMU_CARD_H
 #define HYPERSONIC_EMU_CARD_H
 
@@ -26,7 +26,7 @@ namespace emu {
 
 enum class Access { kShared, kExclusive };
 
-// A process's hold on one compute unit, shared by the kernels opened on it.
+// The context of one compute unit, shared by the kernel objects opened on it.
 struct Context {
     ComputeUnit *compute_unit;
     Access access;
@@ -34,28 +34,28 @@ struct Context {
 
 class Card;
 
-// An xclbin on a card, its compute units out of reset.
+// An xclbin loaded on a card, with its compute units out of reset.
 class Loaded {
 public:
-    // `hangs`: as HYPERSONIC_EMU_HANG says; a card that has been reset does not.
+    // hangs: whether HYPERSONIC_EMU_HANG applies; it does not to a card that has been reset.
     Loaded(Card &card, Xclbin content, bool hangs);
     ~Loaded();
 
     const Xclbin xclbin;
     const std::shared_ptr<Memory> memory;
 
-    // Throws EBUSY when it is open in the other mode.
+    // Throws EBUSY if the compute unit is open in the other mode.
     std::shared_ptr<Context> open(size_t compute_unit, Access access);
     bool in_use();
     bool connected(const Ip &ip, size_t argument, int bank) const;
-    // The last bank that argument reaches, or -1.
+    // The last bank that the argument is connected to, or -1.
     int bank_of(const Ip &ip, size_t argument) const;
 
-    // Sees what happened to the card meanwhile.
+    // Checks whether the card has been unplugged or reset.
     void look() const;
-    // Throws ENODEV once the card was unplugged or reset.
+    // Throws ENODEV if the card has been unplugged or reset.
     void require() const;
-    // The card's.
+    // Called by the card when it is unplugged or reset.
     void lose(bool reset);
     bool hung();
 
@@ -67,23 +67,23 @@ private:
     std::vector<std::weak_ptr<Context>> contexts_;
 };
 
-// One card for as long as the process lives. Any thread.
+// One card, which exists as long as the process. Any thread.
 class Card {
 public:
     explicit Card(unsigned index);
     unsigned index() const { return index_; }
 
-    // Throws ENODEV when there is no such card, or it is unplugged.
+    // Throws ENODEV if there is no such card, or it is unplugged.
     static Card &of(unsigned index);
 
-    // Counts those who have it open; returns how often it was lost so far.
+    // Counts one more opener; returns how often the card has been lost (unplugged or reset) so far.
     uint64_t open();
     void close();
-    // Throws ENODEV when the card was lost since it had been lost `losses` times.
+    // Throws ENODEV if the card has been lost more than `losses` times: since its opener called open().
     void load(const std::string &path, uint64_t losses);
     // Throws ENODEV as load() does, and while nothing is loaded.
     std::shared_ptr<Loaded> loaded(uint64_t losses);
-    // Sees whether it was unplugged or reset meanwhile.
+    // Checks whether the card has been unplugged or reset.
     void look();
 
 private:
@@ -94,7 +94,7 @@ private:
 
     const unsigned index_;
     std::mutex mutex_;
-    std::string directory_;  // of the last open
+    std::string directory_;  // HYPERSONIC_EMU_CARDS at the last open()
     CardEvents events_{};
     uint64_t losses_ = 0;
     unsigned open_ = 0;
@@ -102,7 +102,7 @@ private:
     std::shared_ptr<Loaded> loaded_;
 };
 
-// Host memory and device memory of one size, copied by sync only.
+// A buffer object: host memory and device memory of one size. Only sync copies between them.
 class BufferObject {
 public:
     BufferObject(std::shared_ptr<Loaded> loaded, size_t size_bytes, uint64_t flags, uint32_t group);
@@ -127,13 +127,13 @@ private:
 
 class KernelObject {
 public:
-    // name: "kernel" or "kernel:{cu}" or "kernel:{cu1,cu2}".
+    // name is "kernel", "kernel:{cu}" or "kernel:{cu1,cu2}".
     KernelObject(std::shared_ptr<Loaded> loaded, const Uuid &uuid, const std::string &name, Access access);
 
     const Loaded &loaded() const { return *loaded_; }
     const std::string &name() const { return kernel_->name; }
     const std::vector<std::shared_ptr<Context>> &contexts() const { return contexts_; }
-    // Throws EINVAL for an argument the kernel does not have.
+    // Throws EINVAL if the kernel has no such argument.
     const Argument &argument(int index) const;
     int group(int index) const;
     size_t register_words() const;
@@ -148,7 +148,7 @@ private:
     std::vector<std::shared_ptr<Context>> contexts_;
 };
 
-// Arguments and the last start. One thread at a time, as in XRT; wait and state may be called from others.
+// A run: its arguments and its last start. For one thread at a time, as in XRT; other threads may call wait and state.
 class Run {
 public:
     explicit Run(std::shared_ptr<KernelObject> kernel);
@@ -168,7 +168,7 @@ private:
     Started started() const;
 
     const std::shared_ptr<KernelObject> kernel_;
-    std::vector<ComputeUnit *> candidates_;  // narrowed by the banks of the buffers set
+    std::vector<ComputeUnit *> candidates_;  // those connected to the banks of every buffer set so far
     std::vector<uint32_t> words_;
     mutable std::mutex mutex_;
     Started started_{};

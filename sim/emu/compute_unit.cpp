@@ -16,8 +16,8 @@ constexpr uint32_t kDone = 1u << 1;
 constexpr uint32_t kContinue = 1u << 4;
 constexpr uint32_t kArguments = 0x10;
 
-// A kernel that moves no data for so long, or as long as its simulator says, will not move any: its simulation stops, the
-// run stays RUNNING as on a card.
+// A kernel that moves no data for so many clocks, or for its simulator's patience_clocks if these are more, is hung: its
+// simulation stops, and the run stays RUNNING as on a card.
 constexpr uint64_t kStillClocks = 1'000'000;
 
 bool is_over(State state) { return state == State::kCompleted || state == State::kError || state == State::kAbort; }
@@ -46,7 +46,7 @@ uint8_t *ComputeUnit::resolve(void *card, uint64_t address, uint64_t *extent_byt
     return static_cast<ComputeUnit *>(card)->memory_->resolve(address, extent_bytes);
 }
 
-// Called by the model, so on the compute unit's thread.
+// Called by the model on the compute unit's thread.
 void ComputeUnit::report(void *card, const char *text) {
     auto *unit = static_cast<ComputeUnit *>(card);
     if (!unit->faulty_) say("ERROR", ("Compute unit " + unit->ip_.compute_unit + ": " + text).c_str());
@@ -153,7 +153,7 @@ void ComputeUnit::serve_registers() {
     for (RegisterAccess *request : registers_) {
         request->result = request->is_write ? simulator_.api().write(model_, request->offset, request->value)
                                             : simulator_.api().read(model_, request->offset, &request->value);
-        // a hang that was asked for never reached the model, whose register would read idle
+        // the model never saw the start of a run that HYPERSONIC_EMU_HANG makes hang, so its register would read idle
         if (hung_ && !request->is_write && request->offset == kControl) request->value = kStart;
     }
     registers_.clear();
@@ -183,7 +183,7 @@ void ComputeUnit::begin(Lock &lock) {
     if (result != 0) give_up("does not take register writes");
 }
 
-// A slice of simulated time, then a look at the control register.
+// Runs the model for a slice of simulated time, and then reads its control register.
 void ComputeUnit::step(Lock &lock) {
     lock.unlock();
     const uint32_t clocks = std::max(simulator_.api().poll_clocks, 1u);
@@ -203,7 +203,7 @@ void ComputeUnit::step(Lock &lock) {
     if (still_clocks_ >= std::max<uint64_t>(kStillClocks, simulator_.api().patience_clocks)) give_up("has moved no data for " + std::to_string(still_clocks_) + " clocks");
 }
 
-// Completion is in order. A fault cannot be told apart between runs that overlap: it counts against all of them.
+// Ends the oldest run. Runs complete in order. A fault during runs that overlap could be of any of them, so all get it.
 void ComputeUnit::complete(State state) {
     in_flight_.front()->state = state;
     in_flight_.pop_front();

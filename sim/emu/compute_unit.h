@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One compute unit: its simulator, its queue of runs, and the thread that plays XRT's scheduler (KDS) for it.
+// One compute unit: its simulator, its queue of runs, and a thread that does the work of XRT's scheduler (KDS).
 #ifndef HYPERSONIC_EMU_COMPUTE_UNIT_H
 #define HYPERSONIC_EMU_COMPUTE_UNIT_H
 
@@ -19,10 +19,10 @@
 
 namespace emu {
 
-// ert_cmd_state, XRT's numbers.
+// The states of XRT's ert_cmd_state, with XRT's numbers.
 enum class State { kNew = 1, kQueued = 2, kRunning = 3, kCompleted = 4, kError = 5, kAbort = 6 };
 
-// What one start of a run carries: register words from 0x10 up. Its state is the compute unit's, under its mutex.
+// One start of a run: its register words from offset 0x10 up. The compute unit changes its state, under its mutex.
 struct Command {
     std::vector<uint32_t> words;
     State state = State::kNew;
@@ -35,11 +35,11 @@ struct RegisterAccess {
     std::optional<int> result;
 };
 
-// All simulation happens on the compute unit's own thread, which sleeps while nothing is in flight. Public functions may
-// be called from any thread.
+// All simulation is done by the compute unit's own thread, which sleeps while nothing is in flight. Public functions may be
+// called from any thread.
 class ComputeUnit {
 public:
-    // `hang_at_run`: the first run (from 1) that never completes; 0 for none.
+    // hang_at_run: the first run, counted from 1, that never completes; 0: none hangs.
     ComputeUnit(const Ip &ip, const Xclbin &xclbin, const std::shared_ptr<Memory> &memory, const hypersonic_timing &timing,
                 uint64_t hang_at_run);
     ~ComputeUnit();
@@ -50,7 +50,7 @@ public:
 
     void submit(const std::shared_ptr<Command> &command);
     State state(const std::shared_ptr<Command> &command);
-    // The state once the command is over, or the one at the end of the time. No time given: waits for ever.
+    // Waits until the command is over or the time is, and returns its state. Without a timeout, waits for ever.
     State wait(const std::shared_ptr<Command> &command, std::optional<std::chrono::milliseconds> timeout);
     // Runs queued or in flight.
     size_t load();
@@ -58,10 +58,11 @@ public:
     uint32_t read_register(uint32_t offset);
     void write_register(uint32_t offset, uint32_t value);
 
-    // Ends the thread; what is not over is aborted. Again: does nothing.
+    // Ends the thread and aborts the commands that are not over. Does nothing the second time.
     void stop();
 
-    // The card is gone: nothing is simulated any more. What is not over is aborted by a reset, else it stays as it is.
+    // Ends the simulation because the card is lost. A reset aborts the commands that are not over; otherwise they keep
+    // their state.
     void lose(bool reset);
     bool hung();
 
@@ -84,7 +85,7 @@ private:
     const Ip ip_;
     const std::shared_ptr<Memory> memory_;
     const Simulator simulator_;
-    hypersonic_model *model_ = nullptr;  // the thread's
+    hypersonic_model *model_ = nullptr;  // used by the thread only
     const uint64_t hang_at_run_;
 
     std::mutex mutex_;
@@ -96,9 +97,9 @@ private:
     bool stopping_ = false;
     bool hung_ = false;
 
-    // the thread's
-    bool startable_ = true;  // ap_start has been seen low since the last start
-    bool faulty_ = false;    // an access failed while the runs in flight were in flight
+    // used by the thread only
+    bool startable_ = true;  // ap_start has read 0 since the last start
+    bool faulty_ = false;    // a memory access has failed during the runs in flight
     uint64_t started_ = 0;
     uint64_t progress_ = 0;
     uint64_t still_clocks_ = 0;

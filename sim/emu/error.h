@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors inside the emulated XRT library: thrown anywhere, turned into errno and a line on stderr at the C border.
+// Errors of the emulated XRT library. The C functions turn them into errno and a line on stderr.
 #ifndef HYPERSONIC_EMU_ERROR_H
 #define HYPERSONIC_EMU_ERROR_H
 
@@ -10,7 +10,7 @@
 
 namespace emu {
 
-// `code` is the errno the caller of the C function finds.
+// `code` is the errno that the caller of the C function receives.
 class Error : public std::runtime_error {
 public:
     Error(int code, const std::string &text) : std::runtime_error(text), code_(code) {}
@@ -20,7 +20,7 @@ private:
     int code_;
 };
 
-// One write per line, so that lines of several threads do not mix.
+// One call of fprintf per line, so that the lines of several threads do not mix.
 inline void say(const char *severity, const char *text) noexcept { std::fprintf(stderr, "[XRT] %s: %s\n", severity, text); }
 
 inline std::string hex(unsigned long long value) {

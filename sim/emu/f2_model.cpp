@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A card of AWS F2: our custom logic (class Vf2, module hypersonic_f2) Verilated, between the shell's OCL master and the
-// shell's PCIM memory (pcim_shell.h), behind device_model.h. One model is one card: register offsets are places in BAR0,
-// memory addresses are physical addresses of the host. "kernel_name.h" is written by sim/f2.py.
+// An AWS F2 card with the interface of device_model.h: the Verilated custom logic (class Vf2, module hypersonic_f2) between
+// the shell's OCL master and the shell's PCIM memory (pcim_shell.h). One model is one card: register offsets are offsets in
+// BAR0, and memory addresses are physical addresses of the host. sim/f2.py writes "kernel_name.h".
 //
-// A clock is: sample what both sides show, rising edge, give the design its new inputs, falling edge.
+// Each clock: sample the outputs of both sides, rising edge, set the design's new inputs, falling edge.
 #include <array>
 #include <cstdio>
 #include <exception>
@@ -33,7 +33,7 @@ struct hypersonic_model {
           top_(new Vf2(context_.get(), "f2")) {
         top_->rst_n = 0;
         {
-            const emu::ExtractedMemories memories(*context_);  // `initial` blocks read them at the first eval
+            const emu::ExtractedMemories memories(*context_);  // `initial` blocks read the files at the first eval
             top_->eval();
         }
         for (unsigned i = 0; i < kResetClocks; ++i) clock();

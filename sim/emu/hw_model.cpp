@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// hw_emu: one Verilated kernel (class Vkernel) between an AXI4-Lite master and an AXI4 memory, behind device_model.h.
-// "kernel_name.h" is written by sim/simulator.py.
+// hw_emu with the interface of device_model.h: one Verilated kernel (class Vkernel) between an AXI4-Lite master and an AXI4
+// memory. sim/simulator.py writes "kernel_name.h".
 //
-// A clock is: sample what both sides show, rising edge, give the kernel its new inputs, falling edge. All inputs are
-// registered on our side, so each is stable at every rising edge.
+// Each clock: sample the outputs of both sides, rising edge, set the kernel's new inputs, falling edge. This model registers
+// all inputs of the kernel, so each is stable at every rising edge.
 #include <cstdio>
 #include <exception>
 #include <memory>
@@ -30,7 +30,7 @@ struct hypersonic_model {
           top_(new Vkernel(context_.get(), "kernel")) {
         top_->ap_rst_n = 0;
         {
-            const emu::ExtractedMemories memories(*context_);  // `initial` blocks read them at the first eval
+            const emu::ExtractedMemories memories(*context_);  // `initial` blocks read the files at the first eval
             top_->eval();
         }
         for (unsigned i = 0; i < kResetClocks; ++i) edge();
@@ -90,7 +90,7 @@ struct hypersonic_model {
     }
 
 private:
-    // Inputs changed between edges: let what hangs on them combinationally follow.
+    // Updates the combinational logic after inputs have changed between two edges.
     void settle() { top_->eval(); }
 
     void edge() {
@@ -111,8 +111,8 @@ private:
         const bool bready = k.m_axi_gmem1_bready;
         const emu::Address aw{k.m_axi_gmem1_awaddr, k.m_axi_gmem1_awlen, k.m_axi_gmem1_awsize, k.m_axi_gmem1_awburst,
                               k.m_axi_gmem1_awid};
-        // The write side samples W data itself, so it must step before the edge changes them; the read side must not
-        // change R data before the edge has taken them.
+        // The write channel samples W data itself, so it must step before the edge changes them; the read channel must not
+        // change R data before the kernel has taken them at the edge.
         writes_.clock(now_, awvalid, aw, wvalid, k.m_axi_gmem1_wstrb, k.m_axi_gmem1_wlast, k.m_axi_gmem1_wdata.data(), bready);
         k.ap_clk = 1;
         k.eval();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files that the core's $readmemh reads travel inside the simulator; sim/memories.py writes the table of them.
+// The files that the core's $readmemh reads are part of the simulator; sim/memories.py writes the table of them.
 #ifndef HYPERSONIC_MEMORIES_H
 #define HYPERSONIC_MEMORIES_H
 
@@ -27,8 +27,8 @@ struct MemoryFile {
 extern const MemoryFile *const kMemories;
 extern const size_t kMemoryCount;
 
-// The files in a directory of their own that nobody else may read, for as long as this lives. `context` is told where they
-// are, as +memories=DIR. Throws std::runtime_error where they cannot be written.
+// Writes the files into a new directory that only this user may read, passes +memories=DIR to `context`, and removes them when
+// it is destroyed. Throws std::runtime_error if they cannot be written.
 class ExtractedMemories {
 public:
     explicit ExtractedMemories(VerilatedContext &context) {

@@ -55,7 +55,7 @@ Memory::Range &Memory::range_of(uint64_t address) {
     return range;
 }
 
-// First fit between the buffer objects that lie in the bank.
+// First fit between the bank's buffer objects.
 uint64_t Memory::allocate(const MemoryBank &bank, uint64_t size_bytes) {
     const std::unique_lock lock(mutex_);
     const uint64_t end = bank.base + bank.size_bytes;
@@ -77,7 +77,7 @@ uint64_t Memory::allocate(const MemoryBank &bank, uint64_t size_bytes) {
     return address;
 }
 
-// The pages go back to the host; the next buffer object there reads zeros.
+// Gives the pages back to the host's system; the next buffer object there is zero.
 void Memory::release(uint64_t address) {
     const std::unique_lock lock(mutex_);
     const auto found = sizes_.find(address);

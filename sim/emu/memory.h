@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The emulated card's memory: banks of an xclbin's MEM_TOPOLOGY, and the buffer objects' places in them.
+// The emulated card's memory: the banks of an xclbin's MEM_TOPOLOGY, and the addresses of the buffer objects in them.
 #ifndef HYPERSONIC_EMU_MEMORY_H
 #define HYPERSONIC_EMU_MEMORY_H
 
@@ -12,9 +12,9 @@
 
 namespace emu {
 
-// Device memory is host memory of its own, apart from the buffer objects' host side: a forgotten sync shows, as on a
-// card. An address range is reserved whole and lives as long as the card, so that an address once resolved stays safe to
-// touch when its buffer object is freed under a running kernel. Any thread.
+// Device memory is separate from the host memory of the buffer objects, so that a missing sync has an effect, as on a card.
+// The whole address range of a bank is reserved as long as the card exists, so that a running kernel may safely access an
+// address whose buffer object is freed meanwhile. Any thread.
 class Memory {
 public:
     explicit Memory(const std::vector<MemoryBank> &banks);
@@ -22,11 +22,12 @@ public:
     Memory(const Memory &) = delete;
     Memory &operator=(const Memory &) = delete;
 
-    // Device address of `size_bytes` in `bank`, on a 4 KiB border. Throws ENOMEM when the bank is full.
+    // Allocates `size_bytes` in `bank` and returns the device address, a multiple of 4 KiB. Throws ENOMEM if the bank is full.
     uint64_t allocate(const MemoryBank &bank, uint64_t size_bytes);
     void release(uint64_t address);
 
-    // Host address of a device address inside a buffer object, else nullptr; bytes from there to its end.
+    // Returns the host address of a device address inside a buffer object and the bytes from there to its end; otherwise
+    // nullptr.
     uint8_t *resolve(uint64_t address, uint64_t *extent_bytes) const;
     bool empty() const;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// EMBEDDED_METADATA: just enough of XML for project/platform/device/core/kernel/{port, arg}. Elements other than those
-// are passed over; the text between tags means nothing in this document.
+// Reads EMBEDDED_METADATA: the part of XML that project/platform/device/core/kernel/{port, arg} needs. Other elements are
+// skipped, and so is text between tags, which has no meaning in this document.
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
@@ -24,7 +24,7 @@ struct Tag {
 
 [[noreturn]] void malformed(const std::string &what) { throw Error(EINVAL, "Invalid xclbin: EMBEDDED_METADATA: " + what); }
 
-// Reads one tag after another out of a text it never leaves.
+// Reads the tags of a text one after another, and never reads beyond its end.
 class Tags {
 public:
     explicit Tags(const std::string &xml) : xml_(xml) {}

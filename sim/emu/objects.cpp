@@ -12,7 +12,7 @@ namespace emu {
 
 namespace {
 
-// XRT_BO_FLAGS_*: of the kinds of buffer, plain and cacheable ones are emulated; bits 0 to 23 are the memory index.
+// XRT_BO_FLAGS_*: only normal and cacheable buffers are emulated; bits 0 to 23 are the memory index.
 constexpr uint64_t kMemoryIndexMask = 0xffffff;
 constexpr uint64_t kCacheable = 1u << 24;
 constexpr uint32_t kControlBytes = 0x10;
@@ -30,7 +30,7 @@ std::vector<std::string> split(const std::string &names) {
     return parts;
 }
 
-// Does "kernel" or "kernel:{cu,...}" name this compute unit?
+// True if "kernel" or "kernel:{cu,...}" names this compute unit.
 bool matches(const Ip &ip, const std::string &name) {
     const size_t colon = name.find(':');
     if (ip.kernel != name.substr(0, colon)) return false;
@@ -104,7 +104,7 @@ int KernelObject::group(int index) const {
     return bank;
 }
 
-// Words from 0x10 up to the end of the last argument, the reserved ones included, as XRT writes them.
+// The words from 0x10 to the end of the last argument, including the reserved ones, as XRT writes them.
 size_t KernelObject::register_words() const {
     uint32_t end = kControlBytes;
     for (const Argument &argument : kernel_->arguments) end = std::max(end, argument.offset + argument.size_bytes);
@@ -153,7 +153,7 @@ void Run::set_buffer(int index, const BufferObject &buffer) {
     set_scalar(index, buffer.address());
 }
 
-// The compute unit with the least to do takes it.
+// The compute unit with the fewest runs takes it.
 void Run::start() {
     kernel_->loaded().require();
     const Started before = started();

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The AWS F2 shell's side of PCIM: host memory behind the custom logic's AXI4 master, and the shell's rules, each checked.
+// The AWS F2 shell's side of PCIM: host memory behind the custom logic's AXI4 master, with a check of each of the shell's rules.
 //
-// Reads: at most 32 on their way, no two of one ID, RREADY at once. With stalls on, answers come in any order between IDs and
-// mixed beat by beat, each burst's own beats in order. Writes: no data before their address, no pause within a burst once its
-// address was taken, strobes without a hole, BREADY in time. The shape of bursts is checked by emu::Bus. Times are in clocks
-// of 4 ns. Source of the rules: the AWS F2 shell's interface specification; "at once" and "no pause" are stricter than it.
+// Reads: at most 32 in flight, no two with the same ID, RREADY at once. With stalls, reads of different IDs are answered in any
+// order and interleaved beat by beat; the beats of one burst stay in order. Writes: no data before their address, no pause
+// within a burst once its address is taken, strobes without holes, BREADY in time. emu::Bus checks the shape of bursts. Times
+// are in clocks of 4 ns. The rules are those of the AWS F2 shell's interface specification; "at once" and "no pause" are
+// stricter.
 #ifndef HYPERSONIC_EMU_PCIM_SHELL_H
 #define HYPERSONIC_EMU_PCIM_SHELL_H
 
@@ -17,12 +18,12 @@
 namespace emu {
 
 constexpr unsigned kPcimReads = 32;
-// 8 us: what the shell waits before it gives up on the bus for good
+// 8 us: the time after which the shell disables the bus permanently
 constexpr unsigned kPatienceClocks = 2000;
-// between AW and the first beat of W
+// the most clocks between AW and the first beat of W
 constexpr unsigned kFirstBeatClocks = 2;
 
-// AR in, R out.
+// Takes AR and gives R.
 class PcimReads {
 public:
     PcimReads(const hypersonic_memory &memory, const hypersonic_timing &timing)
@@ -111,7 +112,7 @@ private:
     std::array<Entry, kPcimReads> entries_{};  // the oldest first
 };
 
-// AW and W in, B out: emu::WriteChannel, and the rules of time and order that it does not know.
+// Takes AW and W and gives B: emu::WriteChannel, and the shell's rules of time and order.
 class PcimWrites {
 public:
     PcimWrites(const hypersonic_memory &memory, const hypersonic_timing &timing)
@@ -119,7 +120,7 @@ public:
 
     const WriteChannel &shown() const { return channel_; }
     uint64_t beats() const { return channel_.beats(); }
-    // B's ID: that of the burst whose response is shown. Responses come in the order of the bursts.
+    // The ID of B. Responses are in the order of the bursts.
     uint16_t bid() { return ids_.empty() ? 0 : ids_.front(); }
 
     void clock(uint64_t now, bool awvalid, const Address &aw, uint16_t awid, bool wvalid, uint64_t wstrb, bool wlast,
@@ -154,21 +155,21 @@ private:
 
     WriteChannel channel_;
     Bus bus_;
-    unsigned open_ = 0;  // bursts whose address was taken and whose last beat was not
+    unsigned open_ = 0;  // bursts whose address has been taken, but not their last beat
     bool started_ = false;
     unsigned pause_ = 0;
     unsigned b_wait_ = 0;
-    uint64_t address_ = 0;  // of the burst taken last, for messages
+    uint64_t address_ = 0;  // of the last burst taken, for messages
     Ring<uint16_t, 2 * kMaxOutstanding> ids_;
 };
 
-// The interrupt of one unit: a request of one clock, an acknowledge of one clock some time later.
+// The interrupt of one unit: a request of one clock, and an acknowledge of one clock kAckClocks later.
 class IrqLine {
 public:
     bool ack = false;
     uint64_t requests = 0;
 
-    // Returns false when a request came before the last one was acknowledged.
+    // Returns false for a request before the last one has been acknowledged.
     bool clock(bool request) {
         const bool kept = !request || wait_ == 0;
         ack = wait_ == 1;

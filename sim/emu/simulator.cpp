@@ -16,9 +16,9 @@ namespace emu {
 
 namespace {
 
-[[noreturn]] void foreign(const std::string &what) { throw Error(EINVAL, "Invalid xclbin: BITSTREAM is no simulator of this machine: " + what); }
+[[noreturn]] void foreign(const std::string &what) { throw Error(EINVAL, "Invalid xclbin: BITSTREAM is not a simulator for this machine: " + what); }
 
-// dlopen believes an ELF file; the loader of a truncated one ends the process (SIGBUS), so sizes are checked here first.
+// dlopen does not check an ELF file, and loading a truncated one ends the process (SIGBUS). So sizes are checked here first.
 void check_elf(const std::vector<uint8_t> &image) {
     Elf64_Ehdr head;
     if (image.size() < sizeof head || std::memcmp(image.data(), ELFMAG, SELFMAG) != 0)
@@ -50,8 +50,8 @@ private:
     int number_;
 };
 
-// dlopen takes an equal path for the library it has already, and a library may stay after dlclose. So the path of each
-// load is spelled differently: one "/." or "/" per bit of a running number.
+// dlopen returns the library that it has loaded already for an equal path, and a library may stay loaded after dlclose. So
+// each load spells the path differently: with one "/." or "/" per bit of a running number.
 std::string unique_path(int descriptor) {
     static std::atomic<uint32_t> loads{0};
     std::string path = "/proc/self/fd";

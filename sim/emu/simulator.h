@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The simulator out of an xclbin's BITSTREAM section: a shared library that never touches the disk again.
+// The simulator in an xclbin's BITSTREAM section: a shared library that is loaded from memory, not from disk.
 #ifndef HYPERSONIC_EMU_SIMULATOR_H
 #define HYPERSONIC_EMU_SIMULATOR_H
 
@@ -11,10 +11,10 @@
 
 namespace emu {
 
-// One loaded copy: its globals are its own, so compute units with a copy each share nothing.
+// One loaded copy with its own global variables, so that compute units with a copy each share nothing.
 class Simulator {
 public:
-    // Throws EINVAL for bytes that are no simulator of this machine, this ABI and this mode.
+    // Throws EINVAL for bytes that are not a simulator for this machine, this ABI and this mode.
     Simulator(const std::vector<uint8_t> &image, Mode mode);
     ~Simulator();
     Simulator(const Simulator &) = delete;

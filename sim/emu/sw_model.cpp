@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// sw_emu: the kernel's shell in C++ around the model's own C++ (hypersonic_csim), behind device_model.h.
+// sw_emu with the interface of device_model.h: the kernel's shell in C++ around the model's own C++ (hypersonic_csim).
 //
-// It has the kernel's registers and control protocol and no clock: its cycle counters read 0. This file is included by one
-// that sim/simulator.py writes for each model: namespace spec from its tensors, namespace registers from the kernel's
-// register map.
+// It has the kernel's registers and control protocol but no clock: its cycle counters read 0. sim/simulator.py writes a file
+// for each model that includes this one; it has namespace spec, from the model's tensors, and namespace registers, from the
+// kernel's register map.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -41,15 +41,15 @@ constexpr uint32_t kInputBytes = row_bytes(spec::kInputs, kInputTensors);
 constexpr uint32_t kOutputBytes = row_bytes(spec::kOutputs, kOutputTensors);
 constexpr uint32_t kAlignment = 64;
 
-// Rows computed at once: their raw integers take no more than 16 MB, but there is always one.
+// Rows computed at once: at least one, and otherwise as many as have 16 MB of raw integers.
 constexpr size_t kRawNumbers = (16u << 20) / sizeof(int64_t);
 constexpr uint32_t kSliceRows =
     static_cast<uint32_t>(std::clamp<size_t>(kRawNumbers / (kInputSize + kOutputSize), 1, kPollRows));
 
-// A slow network's registers answer after this or one row, the later of them.
+// The time after which the registers answer, or that of one row if it is longer.
 constexpr std::chrono::milliseconds kSliceTime{20};
 
-// Tensor T of every row, its types known to the compiler: x rows of kInputBytes, raw rows of kInputSize.
+// Converts tensor T of every row, with its types known at compile time: x has rows of kInputBytes, raw has rows of kInputSize.
 template <size_t T>
 void load_tensor(const uint8_t *x, int64_t *raw, uint32_t rows) {
     constexpr emu::Tensor tensor = spec::kInputs[T];
@@ -145,7 +145,7 @@ private:
         return low[0] | static_cast<uint64_t>(low[1]) << 32;
     }
 
-    // Arguments are latched when a run is accepted, as in the RTL; the next run's are written meanwhile.
+    // Arguments are latched when a run is accepted, as in the RTL, because those of the next run are written meanwhile.
     void accept() {
         if (!start_ || running_) return;
         start_ = false;
@@ -162,7 +162,7 @@ private:
         if (!readable || !writable) row_ = rows_;
     }
 
-    // The whole of a run's rows must lie in one buffer object.
+    // All rows of a run must be in one buffer object.
     bool map(uint64_t address, uint64_t row_bytes, const char *what, uint8_t **host) {
         if (rows_ == 0) return true;
         const uint64_t bytes = row_bytes * rows_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements on the wire <-> raw fixed point in the fabric, bit for bit as TensorSpec.to_raw and from_raw (hls/spec.py).
+// Converts elements between their wire format and raw fixed point, bit for bit as TensorSpec.to_raw and from_raw (hls/spec.py).
 //
-// Everything is done in double, where a float32 or a 32-bit integer times a power of two is exact; rounding is the one of
-// the fixed-point type, and to nearest even where floating point comes out.
+// Everything is computed in double, where a float32 or a 32-bit integer times a power of two is exact. Values are rounded in
+// the mode of the fixed-point type, and to nearest even where the result is floating point.
 #ifndef HYPERSONIC_EMU_WIRE_H
 #define HYPERSONIC_EMU_WIRE_H
 
@@ -29,7 +29,7 @@ struct FixedPoint {
 
     constexpr int64_t min_raw() const { return is_signed ? -(int64_t{1} << (width - 1)) : 0; }
     constexpr int64_t max_raw() const { return (int64_t{1} << (width - (is_signed ? 1 : 0))) - 1; }
-    // What numbers too large and too small become; in wrapping types only the infinities.
+    // The raw values of numbers that are too large or too small; in wrapping types only of the infinities.
     constexpr int64_t above() const { return overflow == Overflow::kZero ? 0 : max_raw(); }
     constexpr int64_t below() const {
         if (overflow == Overflow::kZero || !is_signed) return 0;
@@ -37,7 +37,8 @@ struct FixedPoint {
     }
 };
 
-// How an element travels: `bytes` little endian, a float with `exponent_bits`, or (0) an integer of type `integer`.
+// The wire format of an element: `bytes`, little endian; a float with `exponent_bits`, or an integer of type `integer` if
+// these are 0.
 struct Format {
     int bytes;
     int exponent_bits;
@@ -47,7 +48,8 @@ struct Format {
     constexpr int bias() const { return (1 << (exponent_bits - 1)) - 1; }
 };
 
-// One tensor of a row: its elements, how each travels, what it is in the fabric, and by which power of two it is scaled.
+// One tensor of a row: the number of its elements, their wire format, their fixed-point type, and the power of two that scales
+// each.
 struct Tensor {
     size_t size;
     Format format;
@@ -75,7 +77,7 @@ inline double round_to_integer(double value, Rounding rounding) {
 }
 
 inline int64_t saturate(double whole, const FixedPoint &type) {
-    // powers of two, because the ends themselves may have no double
+    // compares with powers of two, because a double may not represent the ends themselves
     const double least = static_cast<double>(type.min_raw());
     if (whole >= std::ldexp(1.0, type.width - (type.is_signed ? 1 : 0))) return type.above();
     if (whole < least || (whole == least && type.overflow == Overflow::kSymmetric)) return type.below();
@@ -88,7 +90,7 @@ inline int64_t wrap(double whole, const FixedPoint &type) {
     return low_bits > type.max_raw() ? low_bits - modulus : low_bits;
 }
 
-// One element of a request: x times 2**scale_exponent, quantised. NaN gives 0, an infinity the end of the range.
+// Quantises one element of a request: x times 2**scale_exponent. NaN gives 0, and an infinity the end of the range.
 inline int64_t to_raw(double x, int scale_exponent, const FixedPoint &type) {
     const double value = std::ldexp(x, scale_exponent);
     if (std::isnan(value)) return 0;
@@ -97,11 +99,11 @@ inline int64_t to_raw(double x, int scale_exponent, const FixedPoint &type) {
     return type.overflow == Overflow::kWrap ? wrap(whole, type) : saturate(whole, type);
 }
 
-// raw * 2**-fraction * 2**-scale_exponent as a double that rounds to any float as the number itself does.
+// Returns raw * 2**-fraction * 2**-scale_exponent as a double that rounds to any float format as the exact number does.
 inline double from_raw(int64_t raw, int scale_exponent, const FixedPoint &type) {
     constexpr int64_t kExact = int64_t{1} << 53;
     int shift = 0;
-    // Rounding to double first would round twice: keep what a double holds and let the last bit stand for the rest.
+    // Rounding to double first would round twice. So keep the bits that a double can hold, and make the last one sticky.
     while (raw > kExact || raw < -kExact) {
         raw = (raw >> 1) | (raw & 1);
         ++shift;
@@ -123,7 +125,7 @@ inline double load_float(uint32_t word, const Format &format) {
     return word >> (8 * format.bytes - 1) & 1 ? -value : value;
 }
 
-// The nearest float of that format, ties to even.
+// Rounds to the nearest float of a format, ties to even.
 inline uint32_t store_float(double value, const Format &format) {
     if (value == 0) return 0;
     const uint32_t sign = std::signbit(value) ? 1u << (8 * format.bytes - 1) : 0;
@@ -132,7 +134,7 @@ inline uint32_t store_float(double value, const Format &format) {
     const int least = 1 - format.bias() - format.mantissa_bits();
     const int ulp = std::max(exponent - 1 - format.mantissa_bits(), least);
     const uint64_t mantissa = static_cast<uint64_t>(std::nearbyint(std::ldexp(std::fabs(value), -ulp)));
-    // The hidden one adds 1 to the exponent field, and a carry out of the fraction another.
+    // The hidden bit adds 1 to the exponent field, and a carry out of the fraction another 1.
     const uint64_t word = (static_cast<uint64_t>(ulp - least) << format.mantissa_bits()) + mantissa;
     const uint64_t infinity = ((uint64_t{1} << format.exponent_bits) - 1) << format.mantissa_bits();
     return sign | static_cast<uint32_t>(std::min(word, infinity));

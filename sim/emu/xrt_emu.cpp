@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// XRT's C functions (xrt/xrt_device.h, xrt_bo.h, xrt_kernel.h) over emulated cards: the symbols of libxrt_coreutil that
-// host/xrt.py binds. Errors: NULL or -1, errno, and XRT's line on stderr. Handles are looked up, never believed.
+// XRT's C functions (xrt/xrt_device.h, xrt_bo.h, xrt_kernel.h) for emulated cards: the symbols of libxrt_coreutil that
+// host/xrt.py binds. An error returns NULL or -1, sets errno and prints XRT's line on stderr. Handles are looked up in a table
+// and never dereferenced unchecked.
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
@@ -15,7 +16,7 @@ namespace {
 
 using emu::Error;
 
-// Handles of one kind that are open. The tables live for ever: a host may close its handles while the process ends.
+// The open handles of one kind. The tables are never destroyed, because a host may close its handles while the process ends.
 template <typename T>
 class Handles {
 public:
@@ -35,7 +36,7 @@ public:
         return found->second;
     }
 
-    // The object may end here, outside the lock: it may have a thread to wait for.
+    // The object may be destroyed here, outside the lock, because its destructor may wait for a thread.
     void remove(void *handle) {
         const std::shared_ptr<T> last = get(handle);
         const std::lock_guard lock(mutex_);
@@ -84,7 +85,7 @@ Handles<emu::Run> &runs() {
     return *table;
 }
 
-// Runs `body`; whatever it throws becomes errno, a line on stderr and `failed`.
+// Runs `body`. An exception sets errno, prints a line on stderr and returns `failed`.
 template <typename Result, typename Body>
 Result guarded(Result failed, Body body) noexcept {
     try {
@@ -115,7 +116,7 @@ T *pointer(T *value, const char *what) {
 
 void *open_device(unsigned index) { return devices().add(std::make_shared<OpenDevice>(emu::Card::of(index))); }
 
-// Emulated cards sit at 0000:01:00.1, 0000:02:00.1, ...: the user function of a card per bus. The domain may be left out.
+// Emulated cards have the addresses 0000:01:00.1, 0000:02:00.1, ...: one card per bus, its user function. The domain is optional.
 unsigned index_of(const std::string &bdf) {
     unsigned bus = 0;
     int length = 0;
@@ -224,7 +225,7 @@ XRT_EXPORT int xrtRunClose(void *run) {
     return guarded(kFailed, [&] { return runs().remove(run), kOk; });
 }
 
-// The third argument is a buffer handle for a global argument, else a 32- or 64-bit integer of the argument's own size.
+// The third argument is a buffer handle for a global argument, otherwise a 32- or 64-bit integer of the argument's size.
 XRT_EXPORT int xrtRunSetArg(void *run, int index, ...) {
     std::va_list rest;
     va_start(rest, index);
@@ -253,7 +254,7 @@ XRT_EXPORT int xrtRunWait(void *run) {
     return guarded(kAbort, [&] { return static_cast<int>(runs().get(run)->wait(std::nullopt)); });
 }
 
-// 0 ms waits for ever, as in XRT.
+// A timeout of 0 ms waits for ever, as in XRT.
 XRT_EXPORT int xrtRunWaitFor(void *run, unsigned int timeout_ms) {
     if (timeout_ms == 0) return xrtRunWait(run);
     return guarded(kAbort, [&] { return static_cast<int>(runs().get(run)->wait(std::chrono::milliseconds(timeout_ms))); });

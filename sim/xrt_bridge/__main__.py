@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run a command with real XRT and a card that is our Verilated kernel.
+"""Run a command with AMD's XRT and a Verilated kernel as its card.
 
 python -m hypersonic.sim.xrt_bridge model.xclbin -- command ...
 """
@@ -20,7 +20,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def main(argv: Sequence[str]) -> int:
-    """Returns the command's exit status, 128 + n when signal n ended it, 2 when it was not started."""
+    """Run the command. Returns its exit status, 128 + n if signal n ended it, or 2 if it was not started."""
     parser = argparse.ArgumentParser(prog="python -m hypersonic.sim.xrt_bridge", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("xclbin", type=Path, help="built for target hw_emu")
     parser.add_argument("command", nargs=argparse.REMAINDER, help="-- and the program with its arguments")
@@ -36,11 +36,11 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Signals are the command's: this process stays to clean up after it."""
-    # None may come between the command's start and the handler that passes it on
+    """Run the command and pass signals on to it; this process stays alive to clean up after it."""
+    # no signal may arrive between the start of the command and the installation of the handler that passes it on
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     with subprocess.Popen(command, env=environment, preexec_fn=_unblock) as process:  # noqa: PLW1509 -- there are no threads
-        # Ctrl-C reaches the command by itself; a handler, because an ignored signal would be ignored there too
+        # the terminal sends Ctrl-C to the command too; a handler, because the command would inherit an ignored signal
         signal.signal(signal.SIGINT, lambda *_: None)
         signal.signal(signal.SIGTERM, lambda *_: process.terminate())
         _unblock()
@@ -53,6 +53,6 @@ def _unblock() -> None:
 
 
 if __name__ == "__main__":
-    # before there is a command, the directory has to go all the same
+    # a signal before the command has started must remove the directory too
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     sys.exit(main(sys.argv[1:]))

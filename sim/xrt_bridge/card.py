@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The device process: the card behind XRT's emulation socket. XRT starts it, one per loaded xclbin.
+"""The device process: the card behind XRT's emulation socket. XRT starts one for each loaded xclbin.
 
     python -m hypersonic.sim.xrt_bridge.card model.xclbin [socket]
 
-One Verilated kernel per compute unit and the memory of the xclbin's banks, where XRT's allocator puts buffer objects. A
-kernel's clock runs while XRT looks at its registers, which it does all the time while a run is in flight.
+It has one Verilated kernel per compute unit and the memory of the xclbin's banks, where XRT's allocator places buffer
+objects. A kernel's clock runs while XRT reads its control register, which XRT does all the time while a run is in flight.
 
-What a host can do wrong (an address nobody allocated, a size that does not fit) is answered with "no" and said in the
-host's own output; what is no message at all ends the process.
+A wrong request of the host, such as an address that is not allocated or a size that does not fit, is answered with a
+refusal, and the host prints the reason. A message that cannot be decoded ends the process.
 """
 
 from __future__ import annotations
@@ -34,24 +34,29 @@ from hypersonic.sim.direct import Simulation, SimulationError
 from hypersonic.sim.xrt_bridge.memory import DeviceMemory, RefusedError
 from hypersonic.sim.xrt_bridge.wire import Call, Fields, read_call, send_answer
 
-#: clocks a kernel runs whenever XRT looks at its control register
+#: clocks that a kernel runs each time XRT reads its control register
 POLL_CLOCKS = 64
 #: ap_clk's period, for XRT's device timestamp
 _CLOCK_NS = 3.333
-#: one read from memory; XRT's are of 8 MiB at most
+#: the most bytes of one read from memory; XRT reads at most 8 MiB at once
 MAX_BUFFER_BYTES = 16 << 20
 _WORD_BYTES = 4
-#: XRT asks for them every second; what nobody fetches is dropped
+#: XRT fetches the messages every second; the oldest beyond this number are dropped
 _MAX_MESSAGES = 100
 
 _LOG = logging.getLogger(__name__)
 
 
 class Card:
-    """The compute units of one xclbin and their memory, asked by call number. A context manager; used by one thread."""
+    """The compute units of one xclbin and their memory, which answer XRT's calls. A context manager, for one thread.
+
+    The public methods that take and return Fields each implement one call of XRT's emulation protocol; field numbers are
+    the protocol's. They raise RefusedError for a wrong request and SimulationError for a kernel that does not answer. closed
+    is True after the host has closed the card.
+    """
 
     def __init__(self, xclbin: Xclbin, simulator: Path) -> None:
-        """simulator: the file of xclbin's BITSTREAM. Raises SimulationError when it is none of ours."""
+        """simulator is a file with the xclbin's BITSTREAM section. Raises SimulationError if it is not a simulator."""
         self.memory = DeviceMemory(xclbin.group_memories)
         self.closed = False
         self._messages: deque[str] = deque(maxlen=_MAX_MESSAGES)
@@ -71,7 +76,7 @@ class Card:
         self._closing.close()
 
     def answer(self, call: Call) -> Fields:
-        """The answer's fields, in any case: a host that gets none waits for ever."""
+        """Execute a call and return the answer's fields. It never raises: a host that gets no answer waits for ever."""
         function, refusal = _CALLS.get(call.number, (_unknown, {}))
         try:
             return function(self, call.fields)
@@ -80,59 +85,75 @@ class Card:
             return refusal
 
     def _say(self, text: str) -> None:
-        """To the host, which prints it, and to this process's own log."""
+        """Send a text to the host, which prints it, and to this process's own log."""
         self._messages.append(f"[hypersonic] {text}\n")
         _LOG.warning("%s", text)
 
     def set_environment(self, _fields: Fields) -> Fields:
+        """Accept XRT's environment variables; they have no effect here."""
         return {1: 1}
 
     def allocate(self, fields: Fields) -> Fields:
+        """Allocate a buffer object: device address, size in bytes."""
         self.memory.allocate(_number(fields, 1), _number(fields, 2))
         return {1: 1, 2: b""}
 
     def free(self, fields: Fields) -> Fields:
-        """A kernel may have a burst under way to it: the bytes go once no unit has a run in flight."""
+        """Free the buffer object at an address.
+
+        A kernel may still have a burst to it in flight, so its bytes are kept until no unit has a run in flight.
+        """
         self._freed.append(self.memory.free(_number(fields, 1)))
         if all(unit.read(registers.CONTROL) & registers.AP_IDLE for unit in self._units.values()):
             self._freed.clear()
         return {1: 1}
 
     def copy_to_device(self, fields: Fields) -> Fields:
+        """Write a piece of a buffer object: its address plus an offset, and the bytes. Answers the number of bytes."""
         return {1: self._store(_number(fields, 3) + _number(fields, 6), _bytes(fields, 4))}
 
     def copy_from_device(self, fields: Fields) -> Fields:
+        """Read a piece of a buffer object: its address plus an offset, and the size in bytes."""
         data = self._load(_number(fields, 4) + _number(fields, 6), _number(fields, 5))
         return {1: len(data), 2: data}
 
     def write_memory(self, fields: Fields) -> Fields:
+        """Write bytes at a device address."""
         self._store(_number(fields, 2), _bytes(fields, 4))
         return {1: 1}
 
     def read_memory(self, fields: Fields) -> Fields:
+        """Read a number of bytes at a device address."""
         return {1: 1, 2: self._load(_number(fields, 2), _number(fields, 3))}
 
     def write_kernel(self, fields: Fields) -> Fields:
+        """Write consecutive registers of 32 bits at an address of a compute unit."""
         return self._write_registers(_number(fields, 2), _bytes(fields, 4))
 
     def read_kernel(self, fields: Fields) -> Fields:
+        """Read consecutive registers at an address of a compute unit; the control register runs its clock."""
         return self._read_registers(_number(fields, 2), _number(fields, 3))
 
     def write_register(self, fields: Fields) -> Fields:
+        """Write consecutive registers at a compute unit's base address plus an offset."""
         return self._write_registers(_number(fields, 1) + _number(fields, 2), _bytes(fields, 3))
 
     def read_register(self, fields: Fields) -> Fields:
+        """Read consecutive registers at a base address plus an offset; the control register runs the unit's clock."""
         return self._read_registers(_number(fields, 1) + _number(fields, 2), _number(fields, 3))
 
     def timestamp(self, _fields: Fields) -> Fields:
+        """Answer the simulated time in nanoseconds."""
         return {1: int(self._clocks * _CLOCK_NS)}
 
     def messages(self, _fields: Fields) -> Fields:
+        """Answer the messages since the last call as one text, and drop them."""
         text = "".join(self._messages)
         self._messages.clear()
         return {1: text.encode()} if text else {}
 
     def close(self, _fields: Fields) -> Fields:
+        """Mark the card as closed, which ends serve()."""
         self.closed = True
         return {1: 1}
 
@@ -159,7 +180,7 @@ class Card:
         return {1: 1, 2: np.array(words, dtype="<u4").tobytes()}
 
     def _run(self, unit: Simulation) -> None:
-        """Some clocks, and what the kernel did wrong in them."""
+        """Run the unit for POLL_CLOCKS and report a bus rule that it broke in them."""
         self._clocks += POLL_CLOCKS
         try:
             unit.advance(POLL_CLOCKS)
@@ -168,7 +189,7 @@ class Card:
             self._say(str(error))
 
     def _unit(self, address: int, size_bytes: int) -> tuple[Simulation, int]:
-        """The compute unit at an address and the register's offset in it. Raises RefusedError."""
+        """The compute unit at an address, and the offset of the register in it. Raises RefusedError if there is none."""
         base = address - address % COMPUTE_UNIT_RANGE
         offset = address - base
         if (
@@ -201,7 +222,7 @@ def _unknown(_card: Card, _fields: Fields) -> Fields:
 
 _NO: Fields = {1: 0}
 _NO_DATA: Fields = {1: 0, 2: b""}
-#: XRT's call numbers -> what answers them, and the answer that says no
+#: XRT's call numbers -> the method that implements the call, and the answer that refuses it
 _CALLS: dict[int, tuple[Callable[[Card, Fields], Fields], Fields]] = {
     1: (Card.close, _NO),
     4: (Card.allocate, _NO_DATA),
@@ -221,7 +242,7 @@ _CALLS: dict[int, tuple[Callable[[Card, Fields], Fields], Fields]] = {
 
 
 def _load(xclbin: Xclbin) -> Card:
-    """Raises OSError or SimulationError when its BITSTREAM is no simulator of this machine."""
+    """Open the card. Raises OSError or SimulationError if BITSTREAM is not a simulator for this machine."""
     with tempfile.NamedTemporaryFile(prefix="hypersonic_", suffix=".so") as image:
         image.write(xclbin.bitstream)
         image.flush()
@@ -229,13 +250,19 @@ def _load(xclbin: Xclbin) -> Card:
 
 
 def serve(card: Card, connection: socket.socket) -> None:
-    """Answer calls until the host closes the card or is gone. Raises WireError for what is no call, OSError."""
+    """Answer calls until the host closes the card or the connection.
+
+    Raises WireError for bytes that are not a call, and OSError when the connection breaks.
+    """
     while not card.closed and (call := read_call(connection)) is not None:
         send_answer(connection, card.answer(call))
 
 
 def connect(path: Path, timeout_s: float = 60.0) -> socket.socket:
-    """XRT starts this process before it listens. Raises OSError when it does not within timeout_s."""
+    """Connect to XRT's socket, and wait for it: XRT starts this process before it listens.
+
+    Raises OSError if it does not listen within timeout_s seconds.
+    """
     deadline = time.monotonic() + timeout_s
     while True:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -251,9 +278,9 @@ def connect(path: Path, timeout_s: float = 60.0) -> socket.socket:
 
 
 def main(argv: Sequence[str]) -> int:
-    """What simulate.sh runs: argv is the xclbin and XRT's socket; without a socket, only whether the xclbin can be loaded.
+    """Run the device process; simulate.sh calls it. argv is the xclbin and XRT's socket.
 
-    Returns the exit status.
+    Without a socket, only check that the xclbin can be loaded. Returns the exit status, 0 or 1.
     """
     logging.basicConfig(format="xrt_bridge: %(message)s")
     xclbin, *sockets = map(Path, argv)

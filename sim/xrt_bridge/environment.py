@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What XRT wants to find before it runs in its `hw_emu` mode: directories, files and variables.
+"""Prepare the directories, files and environment variables that XRT needs in its `hw_emu` mode.
 
-    hypersonic_xrt_.../          under /tmp, where XRT is fixed to write; removed at the end
+    hypersonic_xrt_.../          under /tmp, which is fixed in XRT; removed at the end
     |-- xrt/lib/                 XILINX_XRT: links to the installed libraries
     |-- emconfig.json            EMCONFIG_PATH: which card this machine has
-    |-- xrt.ini                  XRT_INI_PATH: where the device process is
-    |-- sim/simulate.sh          starts it
+    |-- xrt.ini                  XRT_INI_PATH: the directory of simulate.sh
+    |-- sim/simulate.sh          starts the device process
     `-- run/                     XRT's own working directory
 
-XRT puts its socket into /tmp/$USER, so that USER is the name of the directory.
+XRT creates its socket in /tmp/$USER, so USER is set to the name of the directory.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from hypersonic.hls.child import python_argv, python_environment
 from hypersonic.host.library import OVERRIDE
 
 LIBRARIES = ("libxrt_coreutil.so.2", "libxrt_core.so.2", "libxrt_hwemu.so.2")
-#: where XRT's own packages and the distributions' put them, after $XILINX_XRT
+#: where the packages of XRT and of distributions install them; $XILINX_XRT is searched first
 PLACES = ("/opt/xilinx/xrt/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib")
 
 #: fixed in XRT
 _SOCKET_ROOT = Path("/tmp")  # noqa: S108 -- XRT's choice; what is ours below it is made by mkdtemp
-#: XRT 2.13 writes behind its message buffer when a message is longer than the first one, its [Emulation] settings. So
-#: these are made long, at the price of a warning about an unknown one, and buffers travel in pieces that are shorter.
+#: XRT 2.13 overruns its message buffer when a message is longer than the first one, which has its [Emulation] settings. So
+#: padding makes these long, at the price of a warning about an unknown option, and buffers are sent in shorter pieces.
 _PADDING_BYTES = 400_000
 _PACKET_BYTES = 1 << 16
 
@@ -45,7 +45,10 @@ class XrtNotFoundError(ValueError):
 
 
 def find_xrt() -> Path:
-    """The directory of XRT's libraries with its hw_emu mode. Raises XrtNotFoundError, which says what to install."""
+    """Return the directory of XRT's libraries, those of the hw_emu mode included.
+
+    Raises XrtNotFoundError, whose text says what to install.
+    """
     own = os.environ.get("XILINX_XRT")
     places = [Path(place) for place in ([f"{own}/lib"] if own else []) + list(PLACES)]
     for place in places:
@@ -58,10 +61,10 @@ def find_xrt() -> Path:
 
 @contextmanager
 def xrt_environment(xclbin: Path) -> Iterator[dict[str, str]]:
-    """The environment of a process that shall see a card with real XRT and this xclbin on it.
+    """Yield the environment variables for a process in which AMD's XRT finds one card that can load this xclbin.
 
-    One process at a time may load it. Raises XclbinError for a bad file, ValueError for one that is not built for hw_emu or
-    holds no simulator of this machine, XrtNotFoundError, OSError.
+    Only one process at a time may load it. Raises XclbinError for a damaged file, ValueError for one that is not built for
+    hw_emu or has no simulator for this machine, XrtNotFoundError if XRT is not installed, and OSError.
     """
     contents = Xclbin.read(xclbin)
     if contents.target is not Target.HW_EMU:
@@ -83,7 +86,7 @@ def _device_process(xclbin: Path) -> list[str]:
 
 
 def _check_loads(xclbin: Path) -> None:
-    """XRT waits for five minutes for a device process that cannot start: try before."""
+    """Check that the device process can start, because XRT would wait five minutes for one that cannot."""
     done = subprocess.run(_device_process(xclbin), env=python_environment(), capture_output=True, text=True, check=False)
     if done.returncode:
         raise ValueError(f"{xclbin} cannot be simulated, build the model again: {done.stderr.strip()}")
@@ -91,7 +94,7 @@ def _check_loads(xclbin: Path) -> None:
 
 @contextmanager
 def _no_debug_log() -> Iterator[None]:
-    """XRT writes a log of nothing beside the program that is run, here Python's. Not left there when it was not before."""
+    """Remove the empty log that XRT writes into the directory of the program, here Python's, unless it was there before."""
     log = Path(sys.executable).resolve().with_name("emulation_debug.log")
     before = log.exists()
     try:
@@ -114,7 +117,7 @@ def _variables(directory: Path) -> dict[str, str]:
 
 
 def _link_libraries(directory: Path, installed: Path) -> None:
-    """XRT looks for its shims and plugins below XILINX_XRT, where Debian does not put them."""
+    """Link the libraries below XILINX_XRT, where XRT looks for its shims and plugins but Debian does not install them."""
     (directory / "xrt" / "module").mkdir(parents=True)
     for name in LIBRARIES:
         (directory / name).symlink_to(installed / name)
@@ -123,7 +126,8 @@ def _link_libraries(directory: Path, installed: Path) -> None:
 def _write_simulator(directory: Path, xclbin: Path) -> None:
     directory.mkdir()
     script = directory / "simulate.sh"
-    # Ctrl-C and a service manager reach it too, but a host whose device is gone never ends: it goes when its host does.
+    # Signals to the process group are ignored, because a host without its device process never ends. The device process ends
+    # when the host closes the socket.
     path = shlex.quote(python_environment()["PYTHONPATH"])
     device = f'{shlex.join(_device_process(xclbin))} "{_SOCKET_ROOT}/$USER/$EMULATION_SOCKETID"'
     script.write_text(f'#!/bin/sh\ntrap "" INT TERM\nexport PYTHONPATH={path}\nexec {device}\n')
@@ -135,7 +139,7 @@ def _ini(simulator: Path) -> str:
 
 
 def _emconfig(vbnv: str) -> dict[str, object]:
-    """One card. XRT wants all values as text."""
+    """The description of a machine with one card. XRT expects every value as text."""
     device = {
         "Name": vbnv,
         "HalMajorVersion": "2",

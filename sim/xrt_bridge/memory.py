@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The card's memory: XRT's own allocator, in the host process, says where buffers are; only those exist here."""
+"""The card's memory. XRT's allocator, in the host process, chooses the addresses of buffers; nothing else exists here."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _PAGE_BYTES = 4096
 
 
 class RefusedError(ValueError):
-    """The card does not do what the host asks; the text says why."""
+    """The card refuses the host's request; the text says why."""
 
 
 class DeviceMemory:
-    """The card's memory: only what the host allocates exists."""
+    """The buffers that the host has allocated, by device address."""
 
     def __init__(self, banks: Iterable[Bank]) -> None:
         self._banks = tuple(range(bank.base_address, bank.base_address + (bank.size_kib << 10)) for bank in banks if bank.used)
@@ -27,7 +27,10 @@ class DeviceMemory:
         self._regions: dict[int, NDArray[np.uint8]] = {}
 
     def allocate(self, address: int, size_bytes: int) -> None:
-        """Whole pages, all zero. Raises RefusedError outside the banks, on another region, or when memory is short."""
+        """Allocate whole pages of zeros at a device address.
+
+        Raises RefusedError outside the banks, for an overlap with another buffer, and when this machine is out of memory.
+        """
         pages_bytes = max(-(-size_bytes // _PAGE_BYTES), 1) * _PAGE_BYTES
         end = address + pages_bytes
         if not any(address in bank and end <= bank.stop for bank in self._banks):
@@ -42,14 +45,17 @@ class DeviceMemory:
         bisect.insort(self._starts, address)
 
     def free(self, address: int) -> NDArray[np.uint8]:
-        """Its bytes, which a kernel may still have in its hands. Raises RefusedError."""
+        """Free the buffer at an address and return its bytes, which a kernel may still be accessing.
+
+        Raises RefusedError if there is no buffer at that address.
+        """
         if address not in self._regions:
             raise RefusedError(f"there is no buffer at {address:#x}")
         self._starts.remove(address)
         return self._regions.pop(address)
 
     def view(self, address: int) -> NDArray[np.uint8]:
-        """From there to the end of its region, no copy; empty where nothing is allocated."""
+        """Return the bytes from an address to the end of its buffer, without a copy; empty if nothing is allocated there."""
         index = bisect.bisect_right(self._starts, address)
         if not index:
             return np.empty(0, dtype=np.uint8)
@@ -57,7 +63,7 @@ class DeviceMemory:
         return self._regions[start][address - start :]
 
     def range(self, address: int, size_bytes: int) -> NDArray[np.uint8]:
-        """Exactly so many bytes, no copy. Raises RefusedError."""
+        """Return exactly size_bytes bytes at an address, without a copy. Raises RefusedError if no buffer has them all."""
         view = self.view(address)
         if size_bytes > view.size:
             raise RefusedError(f"{size_bytes} bytes at {address:#x}: no buffer of that size is there")

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages of XRT's emulation socket: a header of fixed size, then a protobuf message of that many bytes.
+"""Messages of XRT's emulation socket: a header with the size in bytes, then a protobuf message of that size.
 
     host -> device   0x09 u64 size, 0x15 u32 call number
     device -> host   0x09 u64 size
 
-Only what the calls need is read: numbers and byte strings, the last of each field. Everything that comes in is checked,
-and sizes before memory is taken.
+Only the parts of protobuf that the calls need are decoded: integers and byte strings, and the last value of each field.
+Everything received is checked, and sizes before memory is allocated.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import struct
 from collections.abc import Mapping
 from typing import NamedTuple
 
-#: XRT sends buffers in pieces of 8 MiB, and its [Emulation] settings at once
+#: the largest message; XRT sends buffers in pieces of 8 MiB, and its [Emulation] settings in one message
 MAX_MESSAGE_BYTES = 16 << 20
 
 _CALL = struct.Struct("<BQBI")
@@ -25,21 +25,26 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _FIXED_BYTES = {_FIXED64: 8, _FIXED32: 4}
 _VARINT_MAX_BYTES = 10
 
-#: a message's fields by number; the last one counts where a number comes twice
+#: a message's fields by number; of a number that is there twice, the last field counts
 Fields = Mapping[int, int | bytes]
 
 
 class WireError(ValueError):
-    """The bytes are no message of XRT's emulation socket."""
+    """The bytes are not a message of XRT's emulation socket."""
 
 
 class Call(NamedTuple):
+    """A call from the host: its number in XRT's protocol, and its fields."""
+
     number: int
     fields: Fields
 
 
 def read_call(connection: socket.socket) -> Call | None:
-    """The next call, or None when the host has closed the socket between two calls. Raises WireError, OSError."""
+    """Read the next call. Returns None if the host has closed the socket between two calls.
+
+    Raises WireError for bytes that are not a whole call of at most MAX_MESSAGE_BYTES, and OSError.
+    """
     head = _receive(connection, _CALL.size)
     if not head:
         return None
@@ -55,13 +60,13 @@ def read_call(connection: socket.socket) -> Call | None:
 
 
 def send_answer(connection: socket.socket, fields: Fields) -> None:
-    """Raises OSError when the host is gone."""
+    """Send an answer with these fields. Raises OSError if the host has closed the socket."""
     body = encode(fields)
     connection.sendall(_ANSWER.pack(_SIZE_TAG, len(body)) + body)
 
 
 def _receive(connection: socket.socket, size_bytes: int) -> bytes:
-    """size_bytes bytes, or nothing when the socket is closed before the first. Raises WireError when it is after that."""
+    """Receive size_bytes bytes, or none if the socket is closed before the first. Raises WireError if it is closed later."""
     data = bytearray(size_bytes)
     view, done = memoryview(data), 0
     while done < size_bytes:
@@ -75,7 +80,7 @@ def _receive(connection: socket.socket, size_bytes: int) -> bytes:
 
 
 def decode(message: bytes) -> Fields:
-    """A protobuf message's fields; nested messages stay bytes. Raises WireError."""
+    """Decode a protobuf message into its fields; nested messages stay bytes. Raises WireError for a malformed message."""
     fields: dict[int, int | bytes] = {}
     position = 0
     while position < len(message):
@@ -97,7 +102,10 @@ def decode(message: bytes) -> Fields:
 
 
 def _varint(message: bytes, position: int) -> tuple[int, int]:
-    """The number there and the position after it. Raises WireError when it is cut off or above 64 bits."""
+    """Decode the varint at a position. Returns the number and the position after it.
+
+    Raises WireError if it is cut off or has more than 64 bits.
+    """
     value = 0
     for index, byte in enumerate(message[position : position + _VARINT_MAX_BYTES]):
         value |= (byte & 0x7F) << 7 * index
@@ -107,7 +115,7 @@ def _varint(message: bytes, position: int) -> tuple[int, int]:
 
 
 def encode(fields: Fields) -> bytes:
-    """Numbers as varints, bytes as they are."""
+    """Encode fields as a protobuf message: integers as varints, and bytes with their length."""
     return b"".join(
         _encode_varint(number << 3 | _BYTES) + _encode_varint(len(value)) + value
         if isinstance(value, bytes)

@@ -119,7 +119,7 @@ def test_a_simulator_that_is_none_is_refused(
         (stub_image[:3000], "it is truncated"),
         (patch(stub_image, 32, "<Q", 1 << 63), "it is truncated"),
         (program, "it is not a 64-bit shared library"),
-        (other_machine, "BITSTREAM is no simulator of this machine"),
+        (other_machine, "BITSTREAM is not a simulator for this machine"),
         (compile_stub("STUB_ABI=99"), "it was built for device model ABI 99, expected 1; build the model again"),
         (compile_stub("hypersonic_device_model=something_else"), "it does not export hypersonic_device_model"),
     ):
