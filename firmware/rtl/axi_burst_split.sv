@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cuts a descriptor (start address, number of beats) into AXI4 INCR bursts.
+// Splits a descriptor (start address, number of beats) into AXI4 INCR bursts.
 //
-// Bursts end on multiples of MAX_BURST_BEATS beats, a power of two that divides 4 KiB: so none crosses a 4 KiB border
-// (AXI4, A3.4.1) and all but the first and the last of a descriptor are of full length. A descriptor of no beats gives one
-// burst of 0 beats, so that whoever counts descriptors behind this module sees every one of them, in order.
+// Bursts end at multiples of MAX_BURST_BEATS beats, a power of two that divides 4 KiB. So none crosses a 4 KiB boundary
+// (AXI4, A3.4.1), and all but the first and the last of a descriptor have the full length. A descriptor of no beats gives one
+// burst of 0 beats, so that a module that counts descriptors after this one sees every one of them, in order.
 //
 //   descriptor  0x0F80, 67 beats of 64 bytes  ->  0x0F80 2 beats | 0x1000 64 beats | 0x2000 1 beat, last
 //
-// A burst leaves at most in every second clock, which full bursts, of two beats at the least, do not notice: so nothing that
-// decides when one is taken lies on the path of the arithmetic that makes the next.
+// At most one burst leaves in two clocks, which does not slow down full bursts, because they have at least two beats. In return,
+// the logic that decides when a burst is taken is not on the path of the arithmetic that computes the next.
 //
 // The address must be a multiple of BEAT_BYTES; its lower bits are ignored.
 `default_nettype none
@@ -23,7 +23,7 @@ module axi_burst_split #(
     parameter int MAX_BURST_BEATS = 64,
     // bits of a descriptor's number of beats
     parameter int COUNT_WIDTH = 42,
-    // bits that travel unchanged from a descriptor to each of its bursts
+    // bits that are copied from a descriptor to each of its bursts
     parameter int USER_WIDTH = 1
 ) (
     input  logic clk,
@@ -71,7 +71,7 @@ module axi_burst_split #(
   logic                       burst_last_q;
   logic [     USER_WIDTH-1:0] burst_user_q;
 
-  // beats to the next border of MAX_BURST_BEATS
+  // beats to the next multiple of MAX_BURST_BEATS
   wire [BURST_BITS:0] room = (BURST_BITS + 1)'(MAX_BURST_BEATS) - {1'b0, beat_q[BURST_BITS-1:0]};
   wire                fits = left_q <= COUNT_WIDTH'(room);
   wire [BURST_BITS:0] beats = fits ? left_q[BURST_BITS:0] : room;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads what descriptors (address, number of beats) ask for over AXI4 and streams it out, beat by beat, in order.
+// Reads the data of descriptors (address, number of beats) over AXI4 and gives them as a stream of beats, in order.
 //
-// A burst is asked for only when the data FIFO has room for all of it, so RREADY never falls and a slow consumer never
-// holds the interconnect. Up to OUTSTANDING bursts are on their way at once, which hides a memory latency of
-// OUTSTANDING * MAX_BURST_BEATS clocks; the next descriptor's bursts follow the last one's without a pause.
+// A burst is requested only when the data FIFO has room for all of it, so RREADY never falls and a slow consumer never
+// blocks the interconnect. Up to OUTSTANDING bursts are in flight at once, which hides a memory latency of
+// OUTSTANDING * MAX_BURST_BEATS clocks; the bursts of the next descriptor follow without a pause.
 //
-// The beats of successive descriptors follow one another without a mark: who reads them knows how many there are.
-// One ID, so the data come in order. `error` stays set from the first RRESP that is not OKAY until reset.
+// The stream does not mark the end of a descriptor: the consumer knows the number of beats. All bursts have one ID, so the
+// data arrive in order. `error` stays set from the first RRESP that is not OKAY until reset.
 `default_nettype none
 
 module axi_read_master #(
@@ -17,7 +17,7 @@ module axi_read_master #(
     parameter int DATA_WIDTH = 512,
     // beats of the longest burst, a power of two, at most 4 KiB in all
     parameter int MAX_BURST_BEATS = 64,
-    // bursts on their way at once, a power of two; the data FIFO holds them all
+    // bursts in flight at once, a power of two; the data FIFO has room for them all
     parameter int OUTSTANDING = 16,
     // bits of a descriptor's number of beats
     parameter int COUNT_WIDTH = 42
@@ -96,7 +96,7 @@ module axi_read_master #(
   logic [    ADDR_WIDTH-1:0] ar_address_q;
   logic [               7:0] ar_len_q;
   logic [      DEPTH_BITS:0] free_q;  // beats of the FIFO that no burst has claimed
-  logic [OUTSTANDING_BITS:0] bursts_q;  // bursts asked for and not yet answered in full
+  logic [OUTSTANDING_BITS:0] bursts_q;  // bursts requested and not yet answered completely
 
   wire empty = burst_beats == '0;
   wire room = free_q >= (DEPTH_BITS + 1)'(burst_beats);
@@ -129,7 +129,7 @@ module axi_read_master #(
   assign m_axi_arlen   = ar_len_q;
   assign m_axi_arsize  = 3'($clog2(DATA_WIDTH / 8));
   assign m_axi_arburst = 2'b01;  // INCR
-  assign m_axi_arcache = 4'b0011;  // normal, bufferable: what Vitis kernels send
+  assign m_axi_arcache = 4'b0011;  // normal, bufferable, as Vitis kernels send it
   assign m_axi_arprot  = 3'b000;
   assign m_axi_arvalid = ar_valid_q;
 

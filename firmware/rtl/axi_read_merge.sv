@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Merges the AXI4 reads of several masters into those of one bus that answers in any order, and never has two reads of one
-// ID on their way (the AWS F2 shell's PCIM).
+// Merges the AXI4 reads of several masters onto one bus that answers in any order and allows only one read of an ID in flight
+// (the AWS F2 shell's PCIM).
 //
 //   unit 0 AR --.                                                  .-> unit 0 R
 //               round_robin -> axi_burst_split -> m_axi AR         |
 //   unit 1 AR --'              slot = ID = tail   m_axi R -> beats -'-> unit 1 R
 //
-// A burst takes the next slot of a ring and the slot's number as its ID, so an ID comes back into use only when the burst
-// that had it has been answered and handed on; there are SLOTS of them, at most 32. Each slot has room for MAX_BURST_BEATS
-// beats, so RREADY never falls. Beats go where their ID says, in whatever order they come, and are handed on in the order
-// of the slots, as soon as they are there: so each unit's reads come back in the order it asked for them.
+// A burst takes the next slot of a ring, and the slot's number is its ID. So an ID is used again only when the beats of its
+// last burst have been received and passed on. There are SLOTS slots, at most 32. Each has room for MAX_BURST_BEATS beats, so
+// RREADY never falls. Beats are stored in the slot of their ID, in any order of arrival, and are passed on in the order of the
+// slots as soon as they are there. So each unit receives the answers in the order of its requests.
 //
-// A unit that does not take its beats holds up the others: axi_read_master always takes what it has asked for.
-// Bursts longer than MAX_BURST_BEATS, or across a border of that, are cut; the unit sees them as it asked for them.
+// A unit that does not take its beats blocks the others; axi_read_master always takes the beats it has requested. Bursts longer
+// than MAX_BURST_BEATS, or across a multiple of it, are split; the unit sees the answer to the whole burst.
 `default_nettype none
 
 module axi_read_merge #(
@@ -27,7 +27,7 @@ module axi_read_merge #(
     parameter int ID_WIDTH = 16,
     // beats of the longest burst on the bus, a power of two, at most 4 KiB in all
     parameter int MAX_BURST_BEATS = 64,
-    // bursts on their way at once, a power of two from 2 to 32
+    // bursts in flight at once, a power of two from 2 to 32
     parameter int SLOTS = 32
 ) (
     input  logic clk,
@@ -37,7 +37,7 @@ module axi_read_merge #(
     input  logic [UNITS-1:0][           7:0] s_axi_arlen,
     input  logic [UNITS-1:0]                 s_axi_arvalid,
     output logic [UNITS-1:0]                 s_axi_arready,
-    // one beat for all of them; whose it is says rvalid
+    // one beat for all units; rvalid selects the unit
     output logic [DATA_WIDTH-1:0]            s_axi_rdata,
     output logic [           1:0]            s_axi_rresp,
     output logic                             s_axi_rlast,
@@ -131,10 +131,11 @@ module axi_read_merge #(
       .m_axis_burst_user   (burst_unit)
   );
 
-  // Slots: asked for from the tail, handed on from the head. The pointers have one bit more than a slot's number.
+  // Slots: a request takes the one at the tail, and beats are passed on from the head. The pointers have one bit more than the
+  // number of a slot.
   logic [          SLOT_BITS:0] tail_q;
   logic [          SLOT_BITS:0] head_q;
-  logic [UNIT_BITS+BEAT_BITS:0] order[SLOTS];  // whose burst, whether the unit's burst ends with it, its beats less one
+  logic [UNIT_BITS+BEAT_BITS:0] order[SLOTS];  // the unit, whether the unit's burst ends with it, and its beats less one
 
   wire [SLOT_BITS-1:0] tail = tail_q[SLOT_BITS-1:0];
   wire [SLOT_BITS-1:0] head = head_q[SLOT_BITS-1:0];
@@ -172,11 +173,11 @@ module axi_read_merge #(
   assign m_axi_arburst = 2'b01;  // INCR
   assign m_axi_arvalid = ar_valid_q;
 
-  // Beats as they come: a register, then into the slot that their ID names
+  // Beats received: a register, and then the slot of their ID
   logic                  come_q;
   logic [ SLOT_BITS-1:0] come_slot_q;
   logic [DATA_WIDTH+1:0] come_beat_q;  // RRESP and data
-  logic [   BEAT_BITS:0] there_q[SLOTS];  // beats of each slot that are there
+  logic [   BEAT_BITS:0] there_q[SLOTS];  // beats received in each slot
   logic [DATA_WIDTH+1:0] beats[SLOTS*MAX_BURST_BEATS];
 
   assign m_axi_rready = 1'b1;
@@ -195,10 +196,10 @@ module axi_read_merge #(
     end
   end
 
-  // Beats as they are handed on: from the slot at the head. How many of its beats are there is looked up a clock before, as
-  // the choice among the slots takes time; a new head costs a clock for that.
+  // Beats passed on, from the slot at the head. The number of its beats received is read a clock earlier, because selecting one
+  // of the slots takes time; so each new head costs a clock.
   logic                  seen_valid_q;
-  logic [   BEAT_BITS:0] seen_q;  // beats of the head that were there
+  logic [   BEAT_BITS:0] seen_q;  // beats received in the head, a clock ago
   logic [   BEAT_BITS:0] beat_q;  // beats of the head that have been read
   logic                  out_valid_q;
   logic                  out_last_q;
@@ -239,7 +240,7 @@ module axi_read_merge #(
     assign s_axi_rvalid[i] = out_valid_q && out_unit_q == UNIT_BITS'(i);
   end
 
-  // the beats of a burst are counted: RLAST tells nothing more
+  // the beats of a burst are counted, so RLAST is not needed
   wire unused = &{1'b0, m_axi_rlast, m_axi_rid};
 
 endmodule

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Several AXI4 read masters behind one port with one ID, which answers in order.
+// Lets several AXI4 read masters share one port with one ID, which answers in order.
 //
 //   master 0 AR --.                                        .-> master 0 R
 //                 round_robin -> register -> m_axi AR      |
 //   master 1 AR --'       |                  m_axi R ------'-> master 1 R
-//                         '--> whose it is, in order ------^
+//                         '--> its master, in order -------^
 //
-// A burst goes out as it came, one in two clocks at most, while fewer than DEPTH are on their way; whose each is waits in a FIFO
-// until the burst's last beat has come. A master that does not take its beats holds up the others: axi_read_master always takes
-// what it has asked for.
+// Bursts are passed on unchanged, at most one in two clocks, while fewer than DEPTH are in flight. A FIFO holds the master of each
+// burst until its last beat has arrived. A master that does not take its beats blocks the others; axi_read_master always takes
+// the beats it has requested.
 `default_nettype none
 
 module axi_read_share #(
@@ -19,7 +19,7 @@ module axi_read_share #(
     parameter int ADDR_WIDTH = 64,
     // bits of a beat
     parameter int DATA_WIDTH = 512,
-    // bursts on their way at once, a power of two
+    // bursts in flight at once, a power of two
     parameter int DEPTH = 64
 ) (
     input  logic clk,
@@ -29,7 +29,7 @@ module axi_read_share #(
     input  logic [N-1:0][           7:0] s_axi_arlen,
     input  logic [N-1:0]                 s_axi_arvalid,
     output logic [N-1:0]                 s_axi_arready,
-    // one beat for all of them; whose it is says rvalid
+    // one beat for all masters; rvalid selects the master
     output logic [DATA_WIDTH-1:0]        s_axi_rdata,
     output logic [           1:0]        s_axi_rresp,
     output logic                         s_axi_rlast,
@@ -51,8 +51,8 @@ module axi_read_share #(
     $error("axi_read_share %m: N is %0d, expected at least 1", N);
   end
 
-  // Address channel: whose turn it is, is chosen in one clock, and its address taken in the next. So nothing that is said here
-  // or by memory reaches a master in the same clock.
+  // Address channel: a master is selected in one clock, and its address is taken in the next. So there is no combinational path
+  // from memory or from the arbiter to a master.
   logic [         N-1:0] turn_q;
   logic                  ar_valid_q;
   logic [ADDR_WIDTH-1:0] ar_address_q;
@@ -104,8 +104,8 @@ module axi_read_share #(
   assign m_axi_arlen   = ar_len_q;
   assign m_axi_arvalid = ar_valid_q;
 
-  // Data channel: to whom the oldest burst belongs, one-hot. It is known when the first beat comes, as memory answers an
-  // address in the clock after it took it at the soonest.
+  // Data channel: the master of the oldest burst, one-hot. It is known when the first beat arrives, because memory answers an
+  // address at the earliest in the clock after it took it.
   logic         owner_valid;
   logic [N-1:0] owner;
 

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes a stream of beats to memory over AXI4, as descriptors (address, number of bytes) say.
+// Writes a stream of beats over AXI4 to the memory that descriptors (address, number of bytes) name.
 //
-// AW goes out only once all of its burst's data are buffered, so a slow producer never holds the interconnect; W never
-// leads its AW. The last beat of a descriptor is strobed to the byte: nothing behind the descriptor's end is written. Each
-// descriptor gives one done, in order, once the last of its B responses has come; a descriptor of 0 bytes takes no beat
-// and is done as soon as those before it are.
+// AW is sent only when all data of its burst are buffered, so a slow producer never blocks the interconnect; W never precedes
+// its AW. The strobes of a descriptor's last beat are exact to the byte: nothing after the descriptor's end is written. Each
+// descriptor gives one done, in order, when the last of its B responses has arrived. A descriptor of 0 bytes takes no beat and
+// is done as soon as those before it are.
 //
 //   data FIFO    ====64 beats====|====64 beats====|==tail==
 //   AW                           A1               A2      A3
 //   W                             ======64======== =======64==== ==tail=
 //   B                                                 B1             B2    B3 -> done
 //
-// One ID, so the responses come in order. `error` stays set from the first BRESP that is not OKAY until reset.
+// All bursts have one ID, so responses arrive in order. `error` stays set from the first BRESP that is not OKAY until reset.
 `default_nettype none
 
 module axi_write_master #(
@@ -22,7 +22,7 @@ module axi_write_master #(
     parameter int DATA_WIDTH = 512,
     // beats of the longest burst, a power of two, at most 4 KiB in all; the data FIFO holds two
     parameter int MAX_BURST_BEATS = 64,
-    // bursts whose response has not come, a power of two
+    // the most bursts without a response, a power of two
     parameter int OUTSTANDING = 16,
     // bits of a descriptor's number of bytes
     parameter int BYTES_WIDTH = 48
@@ -61,7 +61,7 @@ module axi_write_master #(
     input  logic                    m_axi_bvalid,
     output logic                    m_axi_bready,
 
-    // an address waits for AWREADY, or a burst whose data are here for a response: OUTSTANDING are on their way
+    // an address waits for AWREADY, or a burst with all its data waits for a response because OUTSTANDING are in flight
     output logic                    address_waits,
     output logic                    error
 );
@@ -78,7 +78,7 @@ module axi_write_master #(
     $error("axi_write_master %m: OUTSTANDING is %0d, expected a power of two from 2", OUTSTANDING);
   end
 
-  // Descriptor to bursts; the bytes of the last beat (0: all of them) travel along.
+  // Descriptors to bursts; each burst has a copy of the number of bytes in the last beat (0: all of them).
   wire [BYTE_BITS-1:0] tail = s_axis_desc_bytes[BYTE_BITS-1:0];
   wire [COUNT_WIDTH-1:0] beats =
       {1'b0, s_axis_desc_bytes[BYTES_WIDTH-1:BYTE_BITS]} + COUNT_WIDTH'(tail != '0);
@@ -135,8 +135,8 @@ module axi_write_master #(
   logic [    ADDR_WIDTH-1:0] aw_address_q;
   logic [               7:0] aw_len_q;
   logic [     BYTE_BITS-1:0] aw_tail_q;
-  logic [      DEPTH_BITS:0] unclaimed_q;  // beats in the FIFO that belong to no burst yet
-  logic [OUTSTANDING_BITS:0] due_q;  // bursts whose response has not come, and empty descriptors between them
+  logic [      DEPTH_BITS:0] unclaimed_q;  // beats in the FIFO that do not belong to a burst yet
+  logic [OUTSTANDING_BITS:0] due_q;  // bursts without a response, and empty descriptors between them
 
   logic order_s_ready;
   logic order_valid;
@@ -176,7 +176,7 @@ module axi_write_master #(
   assign m_axi_awlen   = aw_len_q;
   assign m_axi_awsize  = 3'(BYTE_BITS);
   assign m_axi_awburst = 2'b01;  // INCR
-  assign m_axi_awcache = 4'b0011;  // normal, bufferable: what Vitis kernels send
+  assign m_axi_awcache = 4'b0011;  // normal, bufferable, as Vitis kernels send it
   assign m_axi_awprot  = 3'b000;
   assign m_axi_awvalid = aw_valid_q;
 
@@ -195,7 +195,7 @@ module axi_write_master #(
       .clk          (clk),
       .rst_n        (rst_n),
       .s_axis_tvalid(m_axi_awvalid && m_axi_awready),
-      .s_axis_tready(w_s_ready),  // never low: it holds no more than the bursts counted in due_q
+      .s_axis_tready(w_s_ready),  // never low: the FIFO has room for all bursts that due_q counts
       .s_axis_tdata ({aw_len_q, aw_tail_q}),
       .m_axis_tvalid(w_valid),
       .m_axis_tready(w_ready),
@@ -214,7 +214,7 @@ module axi_write_master #(
     if (!rst_n) w_beat_q <= '0;
   end
 
-  // Response channel: which responses end a descriptor, and the descriptors that wait for none.
+  // Response channel: which responses end a descriptor, and the descriptors without a response.
   axis_fifo #(
       .WIDTH(2),
       .DEPTH(OUTSTANDING)
@@ -222,7 +222,7 @@ module axi_write_master #(
       .clk          (clk),
       .rst_n        (rst_n),
       .s_axis_tvalid(burst_ready),
-      .s_axis_tready(order_s_ready),  // never low: it holds no more than due_q counts
+      .s_axis_tready(order_s_ready),  // never low: the FIFO has room for all that due_q counts
       .s_axis_tdata ({burst_last, empty}),
       .m_axis_tvalid(order_valid),
       .m_axis_tready(order_ready),

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Merges the AXI4 writes of several masters into those of one bus that wants a burst's data right behind its address (the
-// AWS F2 shell's PCIM: 8 us after AW the bus is dead).
+// Merges the AXI4 writes of several masters onto one bus that needs the data of a burst right after its address (the AWS F2
+// shell's PCIM disables the bus 8 us after AW).
 //
 //   unit 0 AW, W --.                .- bursts -.
 //                  round_robin ----+            +--> m_axi AW, then W without a pause
 //   unit 1 AW, W --'                '- beats  -'     m_axi B --ID--> unit 0 or unit 1
 //
-// A unit that is granted hands over a burst, its address and all its beats; only then may the burst leave. One burst leaves
-// at a time: AW once the last beat of the one before has been taken, W from the clock after AW was taken, and never a pause
-// of ours in it, as all of it is here. A unit's number is the ID, so each B finds its unit.
+// A unit with a grant gives a burst: its address and all its beats. Only then may the burst leave. One burst leaves at a time:
+// AW when the last beat of the previous burst has been taken, W from the clock after AW is taken, and without a pause of this
+// module, because all beats are buffered. A unit's number is the ID, which gives each B its unit.
 //
-// The units keep the rules for bursts (axi_write_master): INCR, full beats, not across 4 KiB, at most MAX_BURST_BEATS.
+// The units obey the rules for bursts (axi_write_master): INCR, full beats, not across 4 KiB, at most MAX_BURST_BEATS.
 `default_nettype none
 
 module axi_write_merge #(
@@ -25,7 +25,7 @@ module axi_write_merge #(
     parameter int ID_WIDTH = 16,
     // beats of the units' longest burst, a power of two; twice that are buffered
     parameter int MAX_BURST_BEATS = 64,
-    // bursts whose response has not come, a power of two; as many may wait in the buffer
+    // the most bursts without a response, a power of two; as many may wait in the buffer
     parameter int OUTSTANDING = 32
 ) (
     input  logic clk,
@@ -40,7 +40,7 @@ module axi_write_merge #(
     input  logic [UNITS-1:0]                   s_axi_wlast,
     input  logic [UNITS-1:0]                   s_axi_wvalid,
     output logic [UNITS-1:0]                   s_axi_wready,
-    // one response for all of them; whose it is says bvalid
+    // one response for all units; bvalid selects the unit
     output logic [           1:0]              s_axi_bresp,
     output logic [UNITS-1:0]                   s_axi_bvalid,
     input  logic [UNITS-1:0]                   s_axi_bready,
@@ -76,8 +76,8 @@ module axi_write_merge #(
     $error("axi_write_merge %m: OUTSTANDING is %0d, expected a power of two from 2", OUTSTANDING);
   end
 
-  // In: the burst of one unit after that of another
-  logic                  taking_q;  // the beats of the burst in in_*_q
+  // In: one burst of a unit at a time
+  logic                  taking_q;  // taking the beats of the burst in in_*_q
   logic [     UNITS-1:0] in_grant_q;
   logic [ UNIT_BITS-1:0] in_unit_q;
   logic [           7:0] in_len_q;
@@ -133,7 +133,7 @@ module axi_write_merge #(
     if (!rst_n) taking_q <= 1'b0;
   end
 
-  // The buffer: beats, and the bursts of which all beats are there
+  // The buffer: beats, and the bursts with all their beats
   logic                  beat_valid;
   logic                  beat_ready;
   logic                  burst_valid;
@@ -157,8 +157,8 @@ module axi_write_merge #(
 
   // Out: AW, then its W
   logic                      aw_valid_q;
-  logic                      giving_q;  // the beats of the burst whose AW was taken
-  logic [OUTSTANDING_BITS:0] bursts_q;  // left and not answered
+  logic                      giving_q;  // giving the beats of the burst whose AW has been taken
+  logic [OUTSTANDING_BITS:0] bursts_q;  // bursts sent and not answered
 
   wire given = m_axi_wvalid && m_axi_wready && m_axi_wlast;
   wire answered = m_axi_bvalid && m_axi_bready;
@@ -172,7 +172,7 @@ module axi_write_merge #(
       .clk          (clk),
       .rst_n        (rst_n),
       .s_axis_tvalid(stored),
-      .s_axis_tready(burst_room),  // as it was when the burst was taken: nobody else adds one
+      .s_axis_tready(burst_room),  // still high since the burst was taken, because nothing else adds a burst
       .s_axis_tdata ({in_unit_q, in_len_q, in_address_q}),
       .m_axis_tvalid(burst_valid),
       .m_axis_tready(leave),

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes a stream of a block that Vitis HLS wrote: ap_ctrl_hs, ap_vld on its input and on each of its outputs. Such a block
-// says when it takes a row (ap_ready) and when each output is there, each in its own clock, but cannot wait for whoever
-// takes the outputs:
+// Gives a block written by Vitis HLS, with ap_ctrl_hs and with ap_vld on its input and on each output, the handshakes of a stream.
+// Such a block signals when it takes a row (ap_ready) and when each output is valid, in a clock of its own, but it cannot wait
+// for the consumer of the outputs:
 //
 //   s_axis (valid, last) --> ap_start, the input's ap_vld --> the block, outside this module --> result_tvalid[i]
 //                    last --> axis_fifo ---------------------------------------------------+
-//                                               result i --> axis_fifo i, one per output --+--> m_axis when all are there
+//                                               result i --> axis_fifo i, one per output --+--> m_axis when all are valid
 //
-// A row is offered to the block only when a place in every FIFO is already kept for its results: a counter of free places
-// falls with each row taken and rises with each result handed over.
+// A row is offered to the block only if every FIFO has a free place for its result. A counter of free places is decremented for
+// each row taken and incremented for each result given.
 `default_nettype none
 
 module axis_ap_ctrl #(
@@ -83,7 +83,7 @@ module axis_ap_ctrl #(
     );
   end
 
-  // the counter's promise: a result always finds its place
+  // the counter guarantees that the FIFO has a place for every result
   always_ff @(posedge clk) begin
     if (rst_n && take) assert (last_room);
     if (rst_n) assert ((result_tvalid & ~room) == '0);

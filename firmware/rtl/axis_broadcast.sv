@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Offers each beat of one stream to N consumers; the next beat follows once all of them have taken this one, each when it
-// is ready. The data need no port here: every consumer reads the producer's.
+// Offers each beat of one stream to N consumers. Each takes it when it is ready, and the next beat follows when all have taken
+// this one. The data need no port here, because every consumer reads the producer's.
 `default_nettype none
 
 module axis_broadcast #(

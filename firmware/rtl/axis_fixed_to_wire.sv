@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of N raw fixed-point numbers to rows of N elements as they travel, floating point or raw integers, element 0 in the
-// low bits on both sides. Five clocks of latency (raw: three), a row every clock, any back-pressure: the whole pipeline moves
-// or stands. Raw integers may take more clocks, to come out beside other tensors' floating point.
+// Converts rows of N raw fixed-point numbers to rows of N elements in their wire format, floating point or raw integers, with
+// element 0 in the low bits on both sides. The latency is five clocks (raw integers: three), one row per clock; under
+// back-pressure the whole pipeline stops. LATENCY can delay raw integers to match the floating point of other tensors.
 //
-// SCALES holds one 16-bit two's complement exponent an element: a floating-point element i is divided by 2**SCALES[i], the
-// inverse of what axis_wire_to_fixed does. Raw integers are not scaled; ROUNDING and OVERFLOW are theirs. See fixed_to_float
-// and fixed_to_fixed for the numbers.
+// SCALES has one 16-bit two's complement exponent for each element: a floating-point element i is divided by 2**SCALES[i], the
+// inverse of axis_wire_to_fixed. Raw integers are not scaled; ROUNDING and OVERFLOW apply only to them. See fixed_to_float and
+// fixed_to_fixed for the conversion.
 `default_nettype none
 
 module axis_fixed_to_wire #(
@@ -26,9 +26,9 @@ module axis_fixed_to_wire #(
     parameter int FRACTION = 10,
     // 1: two's complement, 0: unsigned
     parameter bit SIGNED = 1'b1,
-    // one exponent an element, element 0 in the low bits
+    // one exponent for each element, element 0 in the low bits
     parameter logic [16*N-1:0] SCALES = '0,
-    // clocks from a row to its result: 5, of raw integers 3 or more
+    // clocks from a row to its result: 5, or for raw integers 3 or more
     parameter int LATENCY = EXPONENT_BITS == 0 ? 3 : 5
 ) (
     input  logic clk,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One beat of each of N streams becomes one beat, when all of them are there: the counterpart of axis_broadcast. The data need
-// no port here: the consumer reads the producers'.
+// Joins one beat of each of N streams into one beat when all of them are valid: the counterpart of axis_broadcast. The data need
+// no port here, because the consumer reads the producers'.
 `default_nettype none
 
 module axis_join #(

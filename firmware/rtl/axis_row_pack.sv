@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of ROW_WORDS words to beats of BEAT_WORDS words, packed tightly.
+// Packs rows of ROW_WORDS words into beats of BEAT_WORDS words, without gaps.
 //
-// The row with tlast ends a run: its words are flushed in a last beat (tlast), zero above them, and the next run begins
-// a beat of its own.
+// The row with tlast ends a run: its words are flushed in a last beat (tlast), with zeros above them, and the next run begins
+// in a new beat.
 //
 //   3 words a row, 4 a beat, 2 rows   rows: [a2 a1 a0] [b2 b1 b0] last   beats: [b0 a2 a1 a0] [0 0 b2 b1] last
 //
-// A row is taken whenever less than a beat is held: a row in every clock or a beat in every clock, whichever is the
-// slower.
+// A row is taken whenever less than a beat is held: one row per clock or one beat per clock, whichever is slower.
 `default_nettype none
 
 module axis_row_pack #(
@@ -40,8 +39,8 @@ module axis_row_pack #(
     $error("axis_row_pack %m: ROW_WORDS is %0d, expected at least 1", ROW_WORDS);
   end
 
-  // Words are counted in units of UNIT words, the greatest common divisor of a beat and a row: the lowest bit of either,
-  // as a beat is a power of two. The buffer only ever fills and drains by whole units.
+  // Words are counted in units of UNIT words, the greatest common divisor of a beat and a row, which is the lowest set bit of
+  // either because a beat is a power of two. The buffer is filled and drained by whole units only.
   localparam int UNIT = (BEAT_WORDS | ROW_WORDS) & -(BEAT_WORDS | ROW_WORDS);
   localparam int BEAT_UNITS = BEAT_WORDS / UNIT;
   localparam int ROW_UNITS = ROW_WORDS / UNIT;
@@ -53,7 +52,7 @@ module axis_row_pack #(
 
   logic [    WIDTH-1:0] held_q;  // zero above the filled units
   logic [FILL_BITS-1:0] fill_q;
-  logic                 flush_q;  // the words held end a run
+  logic                 flush_q;  // the words held are the last of a run
 
   wire whole = fill_q >= FILL_BITS'(BEAT_UNITS);
   wire ends = flush_q && fill_q <= FILL_BITS'(BEAT_UNITS);
@@ -77,7 +76,7 @@ module axis_row_pack #(
     if (take) flush_q <= s_axis_tlast;
     else if (finish) flush_q <= 1'b0;
     if (!rst_n) begin
-      held_q  <= WIDTH'(0);  // control: a row is joined to the words held by OR
+      held_q  <= WIDTH'(0);  // reset like a control flop, because a row is ORed into the words held
       fill_q  <= '0;
       flush_q <= 1'b0;
     end

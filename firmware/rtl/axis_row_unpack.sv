@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Beats of BEAT_WORDS words, packed tightly, to rows of ROW_WORDS words, any number of them.
+// Unpacks beats of BEAT_WORDS words, packed without gaps, into rows of ROW_WORDS words.
 //
-// Each descriptor is one run: so many rows, the first of which begins a beat. The last row of a run carries tlast; what
-// is left of the run's last beat is dropped, so no word of one run reaches another. Runs follow each other without a
-// pause. A descriptor of 0 rows takes no beat and gives no row.
+// Each descriptor is one run: its number of rows, the first of which begins at a beat. The last row of a run has tlast; the rest
+// of the run's last beat is dropped, so no word of one run reaches another. Runs follow each other without a pause. A descriptor
+// of 0 rows takes no beat and gives no row.
 //
 //   3 words a row, 4 a beat, 2 rows   beats: [a2 a1 a0 b0] [.. .. b2 b1]   rows: [a2 a1 a0] [b2 b1 b0] last
 //
-// A beat is taken only when the row at hand needs it, so there is one in every clock or a row in every clock, whichever
-// is the slower: ROW_WORDS / BEAT_WORDS beats a row cost max(1, ROW_WORDS / BEAT_WORDS) clocks a row.
+// A beat is taken only when the current row needs it: one beat per clock or one row per clock, whichever is slower, which is
+// max(1, ROW_WORDS / BEAT_WORDS) clocks per row.
 `default_nettype none
 
 module axis_row_unpack #(
@@ -38,7 +38,7 @@ module axis_row_unpack #(
     output logic [ ROW_WORDS*WORD_WIDTH-1:0] m_axis_tdata,
     output logic                             m_axis_tlast,
 
-    // a row is due and its words have not come
+    // a row is due and its words have not arrived
     output logic                             starved
 );
 
@@ -49,8 +49,8 @@ module axis_row_unpack #(
     $error("axis_row_unpack %m: ROW_WORDS is %0d, expected at least 1", ROW_WORDS);
   end
 
-  // Words are counted in units of UNIT words, the greatest common divisor of a beat and a row: the lowest bit of either,
-  // as a beat is a power of two. The buffer only ever fills and drains by whole units.
+  // Words are counted in units of UNIT words, the greatest common divisor of a beat and a row, which is the lowest set bit of
+  // either because a beat is a power of two. The buffer is filled and drained by whole units only.
   localparam int UNIT = (BEAT_WORDS | ROW_WORDS) & -(BEAT_WORDS | ROW_WORDS);
   localparam int BEAT_UNITS = BEAT_WORDS / UNIT;
   localparam int ROW_UNITS = ROW_WORDS / UNIT;
@@ -63,8 +63,8 @@ module axis_row_unpack #(
   logic [     WIDTH-1:0] held_q;  // zero above the filled units
   logic [ FILL_BITS-1:0] fill_q;
   logic                  active_q;  // rows of a run are still due
-  logic                  last_q;  // the row at hand is the run's last
-  logic [ROWS_WIDTH-1:0] left_q;  // rows due, the one at hand included
+  logic                  last_q;  // the current row is the last of its run
+  logic [ROWS_WIDTH-1:0] left_q;  // rows due, including the current one
 
   wire whole = fill_q >= FILL_BITS'(ROW_UNITS);
   wire give = m_axis_tvalid && m_axis_tready;
@@ -95,7 +95,7 @@ module axis_row_unpack #(
       left_q   <= left_q - 1'b1;
     end
     if (!rst_n) begin
-      held_q   <= WIDTH'(0);  // control: a beat is joined to the words held by OR
+      held_q   <= WIDTH'(0);  // reset like a control flop, because a beat is ORed into the words held
       fill_q   <= '0;
       active_q <= 1'b0;
     end

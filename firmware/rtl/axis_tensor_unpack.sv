@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Beats of BEAT_WORDS words, packed tightly, to rows that leave in pieces: tensor 0's pieces, all of one size, then tensor
-// 1's, of its own size, and so on; the next row follows. A piece lies in the low bits of m_axis_tdata, whatever is above it.
+// Unpacks beats of BEAT_WORDS words, packed without gaps, into rows that leave in pieces: the pieces of tensor 0, all of one
+// size, then those of tensor 1, of another size, and so on; then the next row. A piece is in the low bits of m_axis_tdata; the
+// bits above it have any value.
 //
-// Each descriptor is one run: so many rows, the first of which begins a beat. The last piece of a run's last row carries
-// tlast; what is left of the run's last beat is dropped, so no word of one run reaches another. Runs follow each other
-// without a pause. A descriptor of 0 rows takes no beat and gives nothing. axis_row_unpack does the same for whole rows.
+// Each descriptor is one run: its number of rows, the first of which begins at a beat. The last piece of a run's last row has
+// tlast; the rest of the run's last beat is dropped, so no word of one run reaches another. Runs follow each other without a
+// pause. A descriptor of 0 rows takes no beat and gives nothing. axis_row_unpack does the same for whole rows.
 //
 //   4 words a beat, a row is 2 pieces of 3 words, then 2 of 1   beats: [a3 a2 a1 a0] [b1 b0 a5 a4]
 //   1 row                                                       pieces: [a2 a1 a0] [a5 a4 a3] [b0] [b1] last
 //
-// A beat is taken only when the piece at hand needs it: a beat in every clock or a piece in every clock, whichever is the
-// slower.
+// A beat is taken only when the current piece needs it: one beat per clock or one piece per clock, whichever is slower.
 `default_nettype none
 
 module axis_tensor_unpack #(
@@ -20,7 +20,7 @@ module axis_tensor_unpack #(
     // words of a beat, a power of two
     parameter int BEAT_WORDS = 16,
     parameter int TENSORS = 2,
-    // 32 bits a tensor, tensor 0 in the low bits: words of a piece, and pieces of a row
+    // 32 bits for each tensor, tensor 0 in the low bits: words of a piece, and pieces of a row
     parameter logic [32*TENSORS-1:0] PIECE_WORDS = {TENSORS{32'd1}},
     parameter logic [32*TENSORS-1:0] PIECES = {TENSORS{32'd2}},
     // words of the largest piece
@@ -44,7 +44,7 @@ module axis_tensor_unpack #(
     output logic [MOST_WORDS*WORD_WIDTH-1:0] m_axis_tdata,
     output logic                             m_axis_tlast,
 
-    // a piece is due and its words have not come
+    // a piece is due and its words have not arrived
     output logic                             starved
 );
 
@@ -63,8 +63,8 @@ module axis_tensor_unpack #(
     end
   end
 
-  // Words are counted in units of UNIT words, the greatest common divisor of a beat and all pieces: the lowest bit of any of
-  // them, as a beat is a power of two. The buffer only ever fills and drains by whole units.
+  // Words are counted in units of UNIT words, the greatest common divisor of a beat and all pieces, which is the lowest bit set in
+  // any of them because a beat is a power of two. The buffer is filled and drained by whole units only.
   localparam int ANY = BEAT_WORDS | any_bits(PIECE_WORDS);
   localparam int UNIT = ANY & -ANY;
   localparam int BEAT_UNITS = BEAT_WORDS / UNIT;
@@ -76,8 +76,8 @@ module axis_tensor_unpack #(
   logic [     WIDTH-1:0] held_q;  // zero above the filled units
   logic [ FILL_BITS-1:0] fill_q;
   logic                  active_q;  // rows of a run are still due
-  logic                  last_q;  // the row at hand is the run's last
-  logic [ROWS_WIDTH-1:0] left_q;  // rows due, the one at hand included
+  logic                  last_q;  // the current row is the last of its run
+  logic [ROWS_WIDTH-1:0] left_q;  // rows due, including the current one
 
   logic [   TENSORS-1:0] turn;
   logic                  ends;
@@ -94,9 +94,9 @@ module axis_tensor_unpack #(
       .ends (ends)
   );
 
-  // Of the tensor whose turn it is; zero or false in the others
+  // Values for the tensor whose turn it is; zero or false for the others
   logic [TENSORS-1:0] is_whole;
-  logic [TENSORS-1:0] is_short;  // the piece after will need a beat
+  logic [TENSORS-1:0] is_short;  // the next piece will need a beat
   logic [FILL_BITS-1:0] less [TENSORS];
   logic [WIDTH-1:0] behind [TENSORS];
 
@@ -109,7 +109,7 @@ module axis_tensor_unpack #(
     assign behind[t] = turn[t] ? held_q >> (PIECE * UNIT_WIDTH) : '0;
   end
 
-  logic [FILL_BITS-1:0] given_fill;  // when a piece has been given
+  logic [FILL_BITS-1:0] given_fill;  // the fill after a piece has been given
   logic [    WIDTH-1:0] given_held;
 
   always_comb begin
@@ -146,7 +146,7 @@ module axis_tensor_unpack #(
       left_q   <= left_q - 1'b1;
     end
     if (!rst_n) begin
-      held_q   <= '0;  // control: a beat is joined to the words held by OR
+      held_q   <= '0;  // reset like a control flop, because a beat is ORed into the words held
       fill_q   <= '0;
       active_q <= 1'b0;
     end

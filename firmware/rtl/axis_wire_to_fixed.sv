@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of N elements as they travel, floating point or raw integers, to rows of N raw fixed-point numbers, element 0 in the
-// low bits on both sides. Three clocks of latency, a row every clock, any back-pressure: the whole pipeline moves or stands.
+// Converts rows of N elements in their wire format, floating point or raw integers, to rows of N raw fixed-point numbers, with
+// element 0 in the low bits on both sides. The latency is three clocks, one row per clock; under back-pressure the whole
+// pipeline stops.
 //
-// SCALES holds one 16-bit two's complement exponent an element: a floating-point element i is multiplied by 2**SCALES[i]
-// before it is rounded. A power of two only moves the point, so it is a constant in the fabric. Raw integers are the
-// network's numbers already and are not scaled. See float_to_fixed and fixed_to_fixed for the numbers.
+// SCALES has one 16-bit two's complement exponent for each element: a floating-point element i is multiplied by 2**SCALES[i]
+// before it is rounded. A power of two only moves the binary point, so it needs no multiplier. Raw integers are the network's
+// numbers already and are not scaled. See float_to_fixed and fixed_to_fixed for the conversion.
 `default_nettype none
 
 module axis_wire_to_fixed #(
@@ -26,7 +27,7 @@ module axis_wire_to_fixed #(
     // see fixed_round
     parameter int ROUNDING = 0,
     parameter int OVERFLOW = 0,
-    // one exponent an element, element 0 in the low bits
+    // one exponent for each element, element 0 in the low bits
     parameter logic [16*N-1:0] SCALES = '0
 ) (
     input  logic clk,

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What stands between UNITS kernels and the AWS F2 shell, all in the clock of the shell's interfaces (250 MHz):
+// The logic between UNITS kernels and the AWS F2 shell, all in the clock of the shell's interfaces (250 MHz):
 //
 //   ocl (BAR0) ------> ocl_decode -------> s_axi_control of each unit
 //   pcim AR, R <-----> axi_read_merge <--> m_axi_gmem0 of each unit
 //   pcim AW, W, B <--> axi_write_merge <-> m_axi_gmem1 of each unit
 //   irq_req, irq_ack <- irq_request <----- interrupt of each unit
 //
-// The shell's rules for PCIM, and who keeps them: beats of 64 bytes, INCR, not across 4 KiB (axi_burst_split, the units); at
-// most 32 reads, no two of one ID, data taken at once (axi_read_merge); a write's data right behind its address
-// (axi_write_merge); strobes without a hole (axi_write_master).
+// The shell's rules for PCIM, and the modules that obey them: beats of 64 bytes, INCR, not across 4 KiB (axi_burst_split, the
+// units); at most 32 reads in flight, no two with the same ID, data taken at once (axi_read_merge); the data of a write right
+// after its address (axi_write_merge); strobes without holes (axi_write_master).
 `default_nettype none
 
 module f2_shell #(
-    // kernels behind it
+    // number of kernels
     parameter int UNITS = 2,
-    // beats of the longest burst, a power of two, at most 64; the kernels' is the same
+    // beats of the longest burst, a power of two, at most 64; the same as in the kernels
     parameter int MAX_BURST_BEATS = 64,
-    // which build it is, told in the identity block
+    // identifies the build, in the identity block
     parameter logic [127:0] UUID = '0
 ) (
     input  logic clk,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The end of every conversion to fixed point: sign and magnitude are rounded and brought into range, in two clocks, one a
-// clock while `enable` is set.
+// The last stages of every conversion to fixed point: rounds a sign and magnitude and handles overflow, in two clocks, one
+// number per clock while `enable` is set.
 //
 //   raw = overflow(round(+-magnitude * 2**-POINT))
 //
-// The modes are ap_fixed's (UG1399), numbered as in hls/fixed.py; `beyond` says that the magnitude is 2**WIDTH or more
-// and only its low bits are here, `infinite` that it has none. The reference is FixedPoint.from_float (hls/fixed.py).
+// The modes are ap_fixed's (UG1399), numbered as in hls/fixed.py. `beyond` means that the whole part is 2**WIDTH or more and
+// `magnitude` has only its low bits; `infinite` means an infinity. The reference is FixedPoint.from_float (hls/fixed.py).
 `default_nettype none
 
 module fixed_round #(
@@ -60,11 +60,12 @@ module fixed_round #(
   localparam logic [WIDTH-1:0] MAX_RAW = SIGNED ? {WIDTH{1'b1}} >> 1 : {WIDTH{1'b1}};
   localparam logic [WIDTH-1:0] MIN_RAW = SIGNED ? ~({WIDTH{1'b1}} >> 1) : '0;
   localparam logic [WIDTH-1:0] SYM_RAW = SIGNED ? -MAX_RAW : '0;
-  // what a number too large and one too small become
+  // the results for a number that is too large and for one that is too small
   localparam logic [WIDTH-1:0] ABOVE = OVERFLOW == SAT_ZERO ? '0 : MAX_RAW;
   localparam logic [WIDTH-1:0] BELOW = OVERFLOW == SAT_ZERO ? '0 : OVERFLOW == SAT_SYM ? SYM_RAW : MIN_RAW;
 
-  // 1: what rounding looks at. The bits below the half only say whether any is set: here by sixes, what one LUT takes
+  // 1: the inputs of rounding. Of the bits below the half bit it matters only whether any is set; they are ORed in groups of six,
+  // the inputs of one LUT
   localparam int SIXES = (POINT + 4) / 6;
 
   logic             negative_q;
@@ -90,9 +91,9 @@ module fixed_round #(
     end
   end
 
-  // 2: decide on rounding, round, negate, bring into range
+  // 2: decide how to round, round, negate, handle overflow
   wire sticky = sticky_q != '0;
-  wire up;  // the magnitude grows by one
+  wire up;  // the magnitude is incremented
 
   if (ROUNDING == TRN) begin : gen_trn
     assign up = negative_q && (half_q || sticky);
@@ -112,7 +113,7 @@ module fixed_round #(
     assign up = half_q && (negative_q || sticky);
   end
 
-  wire           carry = negative_q ^ up;  // -(whole + up) is ~whole + !up
+  wire           carry = negative_q ^ up;  // -(whole + up) equals ~whole + !up
   wire [WIDTH:0] sum = ({1'b0, whole_q} ^ {(WIDTH + 1) {negative_q}}) + (WIDTH + 1)'(carry);
   wire           least = OVERFLOW == SAT_SYM && SIGNED && sum[WIDTH-1:0] == MIN_RAW;
   wire           outside;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One raw fixed-point number to another type's, three clocks, one a clock while `enable` is set.
+// Converts a raw fixed-point number to another type in three clocks, one number per clock while `enable` is set.
 //
 //   raw = overflow(round(x * 2**SHIFT))     the modes of fixed_round; SHIFT = fraction bits out - fraction bits in
 //
@@ -8,12 +8,12 @@
 `default_nettype none
 
 module fixed_to_fixed #(
-    // bits of the number that comes, and whether it is two's complement
+    // bits of the input, and whether it is two's complement
     parameter int WIDTH_IN = 16,
     parameter bit SIGNED_IN = 1'b1,
-    // bits the point moves by
+    // see above; may be negative
     parameter int SHIFT = 0,
-    // bits of the number that goes, and whether it is two's complement
+    // bits of the output, and whether it is two's complement
     parameter int WIDTH = 16,
     parameter bit SIGNED = 1'b1,
     // see fixed_round
@@ -34,7 +34,7 @@ module fixed_to_fixed #(
   end
 
   localparam int DOWN = SHIFT < -2 ? -SHIFT : 2;
-  localparam int POINT = DOWN > WIDTH_IN + 2 ? WIDTH_IN + 2 : DOWN;  // from here on only the sticky bit is left
+  localparam int POINT = DOWN > WIDTH_IN + 2 ? WIDTH_IN + 2 : DOWN;  // beyond this shift only the sticky bit is left
   localparam int LEFT = SHIFT + POINT < 0 ? 0 : SHIFT + POINT;
   localparam int KEPT = WIDTH + POINT;
   localparam int ALL = WIDTH_IN + LEFT > KEPT ? WIDTH_IN + LEFT : KEPT;

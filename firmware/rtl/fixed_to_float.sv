@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One raw fixed-point number to one IEEE 754 number, five clocks, one a clock while `enable` is set.
+// Converts a raw fixed-point number to an IEEE 754 number in five clocks, one number per clock while `enable` is set.
 //
 //   y = raw * 2**-SHIFT, rounded once, to nearest even
 //
 //   FP32: 8 and 23 bits     FP16: 5 and 10 bits     BF16: 8 and 7 bits
 //
-// Exact up to MANTISSA_BITS + 1 significant bits; results too large give infinity, small ones denormals, as IEEE 754 says.
+// Exact up to MANTISSA_BITS + 1 significant bits; as in IEEE 754, results that are too large give infinity and small ones
+// denormals.
 // The reference is TensorSpec.from_raw (hls/spec.py).
 `default_nettype none
 
@@ -38,14 +39,14 @@ module fixed_to_float #(
   end
 
   localparam int NORM = (WIDTH > 32) ? 64 : 32;
-  localparam int STEPS = (WIDTH > 1) ? $clog2(WIDTH) : 1;  // the leading one moves up by at most 2**STEPS - 1
-  localparam int LATE = STEPS / 2;  // steps 0 to LATE-1 are taken in stage 3, the larger ones in stage 2
+  localparam int STEPS = (WIDTH > 1) ? $clog2(WIDTH) : 1;  // the leading one is shifted up by at most 2**STEPS - 1
+  localparam int LATE = STEPS / 2;  // steps 0 to LATE-1 are in stage 3, the larger ones in stage 2
   localparam int BIAS = (1 << (EXPONENT_BITS - 1)) - 1;
-  localparam int TOP = BIAS + WIDTH - 1 - SHIFT;  // biased exponent when the leading one is the top bit
+  localparam int TOP = BIAS + WIDTH - 1 - SHIFT;  // biased exponent if the leading one is the top bit
   localparam bit MAY_UNDERFLOW = BIAS - SHIFT < 1;
-  localparam bit MAY_OVERFLOW = TOP >= 2 * BIAS;  // the greatest exponent, which may still round up
+  localparam bit MAY_OVERFLOW = TOP >= 2 * BIAS;  // TOP is at least the largest exponent, which rounding may still increase
 
-  // 1: magnitude, its top bit moved to the top of NORM bits
+  // 1: magnitude, with its top bit at the top of NORM bits
   logic            sign1_q;
   logic [NORM-1:0] norm1_q;
 
@@ -59,7 +60,7 @@ module fixed_to_float #(
     end
   end
 
-  // 2 and 3: the leading one to the top, by halves; `zeros` counts the places
+  // 2 and 3: shift the leading one to the top, in steps of powers of two; `zeros` counts the shift
   wire [STEPS-1:0] zeros_late;
   wire [STEPS-1:0] zeros_early;
   wire [ NORM-1:0] norm_late;
@@ -107,13 +108,13 @@ module fixed_to_float #(
   logic               sign4_q;
   logic [   NORM-1:0] norm4_q;
   logic               sticky4_q;
-  logic signed [11:0] exponent4_q;  // biased, of the hidden one; 0 for denormals
+  logic signed [11:0] exponent4_q;  // biased; 0 for denormals
 
   wire signed  [11:0] exponent = 12'(TOP) - 12'(zeros3_q);
   wire                zero = !norm3_q[NORM-1];
 
   if (MAY_UNDERFLOW) begin : gen_underflow
-    localparam int FURTHEST = MANTISSA_BITS + 3;  // from here on only the sticky bit is left
+    localparam int FURTHEST = MANTISSA_BITS + 3;  // beyond this shift only the sticky bit is left
     wire signed [11:0] down = 12'sd1 - exponent;
     wire [4:0] places = down <= 0 ? 5'd0 : down > 12'(FURTHEST) ? 5'(FURTHEST) : down[4:0];
     wire [NORM+FURTHEST-1:0] shifted = {norm3_q, {FURTHEST{1'b0}}} >> places;
@@ -135,7 +136,7 @@ module fixed_to_float #(
   end
   always_ff @(posedge clk) if (enable) sign4_q <= sign3_q;
 
-  // 5: round; the hidden one is added into the exponent, and a carry out of the fraction with it
+  // 5: round; the hidden bit, and a carry out of the fraction, are added to the exponent
   wire [            MANTISSA_BITS:0] significand = norm4_q[NORM-1-:MANTISSA_BITS+1];
   wire                               half = norm4_q[NORM-MANTISSA_BITS-2];
   wire                               sticky = sticky4_q || norm4_q[NORM-MANTISSA_BITS-3:0] != '0;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One IEEE 754 number to one raw fixed-point number, three clocks, one a clock while `enable` is set.
+// Converts an IEEE 754 number to a raw fixed-point number in three clocks, one number per clock while `enable` is set.
 //
 //   raw = overflow(round(x * 2**SHIFT))     the modes of fixed_round
 //
 //   FP32: 8 and 23 bits     FP16: 5 and 10 bits     BF16: 8 and 7 bits
 //
-// NaN gives 0, the infinities what saturation gives, and in WRAP the ends of the range; denormals count like any number.
+// NaN gives 0; an infinity gives the saturated result, in WRAP an end of the range; denormals are converted like any number.
 // The reference is TensorSpec.to_raw (hls/spec.py).
 //
-// The mantissa m stands for m * 2**(e - BIAS - MANTISSA_BITS + SHIFT). It is shifted into a number with MANTISSA_BITS + 2
-// bits right of the point; anything smaller than that moves only the sticky bit, as m itself does there, so the shift is
-// clamped at 0.
+// The mantissa m has the value m * 2**(e - BIAS - MANTISSA_BITS + SHIFT). It is shifted into a number with MANTISSA_BITS + 2
+// bits right of the point. A smaller value would only set the sticky bit, which an unshifted m does too, so the shift is clamped
+// at 0.
 `default_nettype none
 
 module float_to_fixed #(
@@ -42,12 +42,12 @@ module float_to_fixed #(
   end
 
   localparam int BIAS = (1 << (EXPONENT_BITS - 1)) - 1;
-  localparam int POINT = MANTISSA_BITS + 2;  // bits right of the point: the mantissa and one
+  localparam int POINT = MANTISSA_BITS + 2;  // bits right of the point: the mantissa, its hidden bit and one more
   localparam int KEPT = WIDTH + POINT;
-  localparam int MAX_SHIFT = KEPT - 1;  // beyond it the mantissa leaves the raw number altogether
+  localparam int MAX_SHIFT = KEPT - 1;  // beyond it no bit of the mantissa is in the raw number
   localparam int SHIFT_BITS = $clog2(KEPT);
-  localparam int DENORMAL = 1 + SHIFT - BIAS - MANTISSA_BITS + POINT;  // the shift of numbers without a hidden one
-  // Where even a denormal can overflow, only the bits shifted out tell.
+  localparam int DENORMAL = 1 + SHIFT - BIAS - MANTISSA_BITS + POINT;  // the shift of denormals
+  // If even a denormal can overflow, only the bits shifted out show it.
   localparam int ALIGNED = DENORMAL > WIDTH + 1 ? KEPT + MANTISSA_BITS : KEPT;
 
   wire                       sign;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An interrupt level as a request of one clock that is answered by an acknowledge of one clock (the AWS F2 shell's
-// cl_sh_apppf_irq_req and sh_cl_apppf_irq_ack). Each rise of the level is requested; a rise while a request waits for its
-// acknowledge is requested after it.
+// Turns an interrupt level into requests of one clock, each answered by an acknowledge of one clock (the AWS F2 shell's
+// cl_sh_apppf_irq_req and sh_cl_apppf_irq_ack). Each rise of the level gives a request; rises while a request waits for its
+// acknowledge give one request after it.
 //
 //   irq      __/‾‾‾‾‾\____/‾‾‾‾‾‾‾‾‾‾‾‾‾‾
 //   request  ____/‾\___________/‾\_______
@@ -19,7 +19,7 @@ module irq_request (
 
   logic irq_q;
   logic due_q;  // a rise that has not been requested
-  logic open_q;  // requested and not acknowledged
+  logic open_q;  // a request waits for its acknowledge
 
   wire rise = irq && !irq_q;
   wire give = (due_q || rise) && (!open_q || ack);

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernel's AXI4-Lite slave: block control by ap_ctrl_chain, arguments, status (registers.svh, docs/registers.md).
+// The kernel's AXI4-Lite slave: block control by ap_ctrl_chain, arguments and status (registers.svh, docs/registers.md).
 //
-// A run is accepted when ap_start is set and fewer than MAX_RUNS runs are in flight or unacknowledged; x, y, rows and w are
-// latched in that clock and ap_start falls, so the host may write the next run's arguments while this one works. Runs are
-// done in order; ap_done stands until the host has written ap_continue once for every done run.
+// A run is accepted when ap_start is set and fewer than MAX_RUNS runs are in flight or unacknowledged. In that clock x, y, rows
+// and w are latched and ap_start falls, so the host may write the next run's arguments during this run. Runs are done in order;
+// ap_done stays set until the host has written ap_continue once for every run that is done.
 //
 //   ap_start    __/‾‾\____/‾‾\________________        (host writes 1; accepted)
 //   run         ______A________B______________        (x, y, rows)
 //   done        _____________________A___B____
 //   ap_done     ______________________/‾‾‾‾‾‾‾‾‾‾\__  (falls with the second ap_continue)
 //
-// The interrupt follows ISR while GIE is set. ISR is toggled by writing; its done bit is set again for as long as ap_done
-// stands, so no done run is forgotten: acknowledge first, then clear ISR, as XRT does.
-`ifndef REGISTERS_SVH  // compilers that take it as a source of its own need no include path
+// The interrupt follows ISR while GIE is set. Writing 1 toggles a bit of ISR. The done bit is set again as long as ap_done is
+// set, so no done run is lost: acknowledge first and then clear ISR, as XRT does.
+`ifndef REGISTERS_SVH  // not needed by compilers that read it as a source of its own, which need no include path
 `include "registers.svh"
 `endif
 `default_nettype none
@@ -59,12 +59,12 @@ module kernel_control #(
     input  logic        s_axis_done_tvalid,
     output logic        s_axis_done_tready,
 
-    // one clock for each event of the status registers; the errors are levels
+    // pulses of one clock for each event in the status registers; the errors are levels
     input  logic        read_error,
     input  logic        write_error,
     input  logic        starved,
     input  logic        blocked,
-    // the stream of results, watched; an address or a beat waits for memory
+    // the handshake of the core's results, and whether an address or a beat waits for memory
     input  logic        results_valid,
     input  logic        results_ready,
     input  logic        read_address_waits,
@@ -78,7 +78,7 @@ module kernel_control #(
 
   localparam int RUN_BITS = $clog2(MAX_RUNS) + 1;
 
-  // Write channel: address and data come in any order and are held until both are there.
+  // Write channel: address and data arrive in any order and are held until both are there.
   logic        aw_valid_q;
   logic [11:0] aw_address_q;
   logic        w_valid_q;
@@ -125,7 +125,7 @@ module kernel_control #(
   wire acknowledge = write_control && write_ones[4] && done_q != '0;
   wire room = flying_q + done_q < RUN_BITS'(MAX_RUNS);
   wire accept = start_q && room && (!run_valid_q || m_axis_run_tready);
-  wire done = s_axis_done_tvalid;  // always taken: done_q has room for every run in flight
+  wire done = s_axis_done_tvalid;  // always taken: done_q can count every run in flight
 
   // Arguments
   logic [63:0] x_q;
@@ -166,7 +166,7 @@ module kernel_control #(
         default: ;
       endcase
     end
-    if (!rst_n) begin  // the host may read them back before it has written them
+    if (!rst_n) begin  // because the host may read them before it has written them
       x_q    <= '0;
       y_q    <= '0;
       rows_q <= '0;
@@ -218,9 +218,9 @@ module kernel_control #(
   logic [31:0] write_address_q;
   logic [31:0] write_data_q;
   logic [31:0] core_q;
-  logic        waiting_q;  // results wait for what writes them
-  logic        waited_q;  // and the last ones that were taken had to: the core is not what holds the rows up
-  logic [ 5:0] stalls_q;  // one clock late: what comes from memory's ready drives no counter
+  logic        waiting_q;  // results wait for the write side
+  logic        waited_q;  // the last results taken had to wait: then the core does not limit the rows
+  logic [ 5:0] stalls_q;  // a clock late, so that memory's ready signals do not drive the counters directly
   logic [31:0] accepted_cycle;
   logic        accepted_ready;
   logic        accepted_valid;
@@ -232,9 +232,9 @@ module kernel_control #(
       .clk          (clk),
       .rst_n        (rst_n),
       .s_axis_tvalid(accept),
-      .s_axis_tready(accepted_ready),  // never low: no more than MAX_RUNS runs are in flight
+      .s_axis_tready(accepted_ready),  // never low, because at most MAX_RUNS runs are in flight
       .s_axis_tdata (cycle_q),
-      .m_axis_tvalid(accepted_valid),  // never low at done: a run takes longer than the FIFO
+      .m_axis_tvalid(accepted_valid),  // never low when a run is done, because a run takes longer than the FIFO's latency
       .m_axis_tready(done),
       .m_axis_tdata (accepted_cycle)
   );

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a kernel reads from memory: the rows of its runs, and the weights of a core that takes them from there.
+// The read side of a kernel: reads the rows of its runs and, for a core with weights in memory, the weights.
 //
-//   what is read of a run (address, beats) -----> axi_read_master <---- m_axi
+//   descriptor of a run (address, beats) -------> axi_read_master <---- m_axi
 //                                                     | beats
 //   rows of a run ------------------------------> axis_row_unpack ----> m_axis_x (rows)
 //
-// A row leaves in one beat, or in several: X_PIECES of X_PIECE_BYTES bytes for each tensor, by axis_tensor_unpack in the place
-// of axis_row_unpack.
+// A row leaves in one beat, or in several: X_PIECES of X_PIECE_BYTES bytes for each tensor, with axis_tensor_unpack instead of
+// axis_row_unpack.
 //
-// Without weights (WEIGHTS_BEATS is 0) runs pass as they come, and the core's reset is everybody's. With them, the masters of
-// the core's streams share the port with the rows':
+// Without weights (WEIGHTS_BEATS is 0), runs are passed on unchanged, and the core has the common reset. With weights, the masters
+// of the weight streams share the port with the master of the rows:
 //
 //   runs (x, y, rows, w) --> kernel_weights ---> runs whose weights the core has; core_rst_n
 //                             |          ^ '---> m_axis_w
 //                 descriptors v          | beats
-//                  an axi_read_master a stream <--+
+//               one axi_read_master per stream <--+
 //                                                 +-- axi_read_share <-- axis_skid <-- m_axi
 //                     the rows' axi_read_master <-+
 `default_nettype none
@@ -25,20 +25,20 @@ module kernel_read #(
     parameter int ROW_BYTES = 72,
     // bytes of a beat of m_axis_x, the largest of them
     parameter int X_BYTES = ROW_BYTES,
-    // rows in several beats: tensors, and of each, 32 bits, tensor 0 in the low bits: bytes of a beat, beats of a row
+    // rows in several beats: tensors, and for each, in 32 bits, tensor 0 in the low bits: bytes of a beat, beats of a row
     parameter int X_TENSORS = 1,
     parameter logic [32*X_TENSORS-1:0] X_PIECE_BYTES = 32'(X_BYTES),
     parameter logic [32*X_TENSORS-1:0] X_PIECES = 32'd1,
     // bits of a beat in memory, and of a number of such beats
     parameter int DATA_WIDTH = 512,
     parameter int COUNT_WIDTH = 43,
-    // beats of the longest burst, and the rows' bursts on their way; powers of two
+    // beats of the longest burst, and the most bursts of rows in flight; powers of two
     parameter int MAX_BURST_BEATS = 64,
     parameter int OUTSTANDING = 16,
     // runs accepted and not yet acknowledged, a power of two
     parameter int MAX_RUNS = 8,
-    // beats of the weights in memory, 0: none. The core's weight streams, and of each, 32 bits, stream 0 in the low bits: its
-    // first beat, its beats, and one bit: they are read over and over
+    // beats of the weights in memory, 0: none. The core's weight streams, and for each, in 32 bits, stream 0 in the low bits: its
+    // first beat and its beats; and in one bit: they are read over and over
     parameter int WEIGHTS_BEATS = 0,
     parameter int WEIGHT_STREAMS = 1,
     parameter logic [32*WEIGHT_STREAMS-1:0] WEIGHT_FIRST = '0,
@@ -50,7 +50,7 @@ module kernel_read #(
     input  logic clk,
     input  logic rst_n,
 
-    // runs, and those whose weights the core has
+    // runs in, and runs out once the core has their weights
     input  logic        s_axis_run_tvalid,
     output logic        s_axis_run_tready,
     input  logic [63:0] s_axis_run_x,
@@ -62,13 +62,13 @@ module kernel_read #(
     output logic [63:0] m_axis_run_x,
     output logic [63:0] m_axis_run_y,
     output logic [31:0] m_axis_run_rows,
-    // a run's last byte is in memory; the run is done: the last one in flight once nothing more is read
+    // in: a run's last byte is in memory; out: the run is done. The last run in flight is done only when nothing is being read
     input  logic        s_axis_done_tvalid,
     output logic        s_axis_done_tready,
     output logic        m_axis_done_tvalid,
     input  logic        m_axis_done_tready,
 
-    // of each run that passed: what is read, and the rows in it
+    // for each run passed on: the address and beats to read, and its rows
     input  logic                   s_axis_read_tvalid,
     output logic                   s_axis_read_tready,
     input  logic [           63:0] s_axis_read_address,
@@ -105,9 +105,9 @@ module kernel_read #(
     input  logic [WEIGHT_STREAMS-1:0]              m_axis_w_tready,
     output logic [WEIGHT_STREAMS*WEIGHT_WIDTH-1:0] m_axis_w_tdata,
 
-    // a row, or a piece of one, is due and its bytes have not come
+    // a row, or a piece of one, is due and its bytes have not arrived
     output logic starved,
-    // a read was answered with an error, since reset
+    // a read has been answered with an error since reset
     output logic error
 );
 
@@ -283,11 +283,11 @@ module kernel_read #(
           .error              (stream_error[k])
       );
 
-      // the same as those of the rows' master
+      // the same as in the master of the rows
       assign unused_stream[k] = &{1'b0, arid, arsize, arburst, arcache, arprot};
     end
 
-    // A register ahead of so many FIFOs
+    // A register in front of several FIFOs
     axis_skid #(
         .WIDTH(DATA_WIDTH + 3)
     ) u_axis_skid (

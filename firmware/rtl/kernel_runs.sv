@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Turns each run (x, y, rows) into the three descriptors that carry it out: beats to read, rows to unpack, bytes to write.
-// Each waits in a queue of its own, deep enough for every run in flight, so reading runs ahead of writing by whole runs.
+// Turns each run (x, y, rows) into three descriptors: beats to read, rows to unpack and bytes to write. Each has its own queue,
+// deep enough for every run in flight, so that reading may be whole runs ahead of writing.
 `default_nettype none
 
 module kernel_runs #(
@@ -53,7 +53,7 @@ module kernel_runs #(
     $error("kernel_runs %m: ROW_OUT_BYTES is %0d, expected 1 to %0d", ROW_OUT_BYTES, MAX_ROW_BYTES - 1);
   end
 
-  // A run is taken; its products, constants times 32 bits, are made of two halves in the two clocks after; then it is offered
+  // A run is taken; in the next two clocks its products, constants times 32 bits, are computed from two halves; then it is offered
   localparam int HALF = BYTES_WIDTH - 16;
   logic [            1:0] fresh_q;
   logic                   valid_q;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Everything of a kernel but its network and the conversion of numbers: control, memory, and rows as they lie there.
+// A kernel without its core and its number conversion: control, memory access, and the packing of rows.
 //
 //   s_axi_control -> kernel_control -> kernel_read -> kernel_runs --+--------------------------+
 //                          (a run waits for its weights)            v                          v
@@ -10,12 +10,12 @@
 //                                         m_axis_x (rows) <-----------+                        |
 //                                         s_axis_y (rows) --------> axis_row_pack -------------+
 //
-// All parts work at once and on successive runs: the next run is read while this one is still being written. `done` goes
-// from the write master to the control, so a run is done when its last byte is in memory.
+// All parts work at the same time and on successive runs: the next run is read while this one is still being written. `done` is
+// sent from the write master to the control, so a run is done when its last byte is in memory.
 //
-// A row passes in one beat, or in several: of the rows in, X_PIECES of X_PIECE_BYTES bytes for each tensor, of the rows out,
-// ROW_OUT_BYTES / Y_BYTES. A core that takes its weights from memory (WEIGHTS_BEATS above 0) gets them through the port that
-// reads the rows, and is reset by kernel_read when they change.
+// A row passes in one beat or in several: an input row in X_PIECES of X_PIECE_BYTES bytes for each tensor, an output row in
+// ROW_OUT_BYTES / Y_BYTES beats. A core with weights in memory (WEIGHTS_BEATS above 0) receives them through the port that reads
+// the rows, and kernel_read resets it when they change.
 `default_nettype none
 
 module kernel_shell #(
@@ -25,19 +25,19 @@ module kernel_shell #(
     // bytes of a beat of m_axis_x, the largest of them, and of s_axis_y
     parameter int X_BYTES = ROW_IN_BYTES,
     parameter int Y_BYTES = ROW_OUT_BYTES,
-    // rows in several beats: tensors, and of each, 32 bits, tensor 0 in the low bits: bytes of a beat, beats of a row
+    // rows in several beats: tensors, and for each, in 32 bits, tensor 0 in the low bits: bytes of a beat, beats of a row
     parameter int X_TENSORS = 1,
     parameter logic [32*X_TENSORS-1:0] X_PIECE_BYTES = 32'(X_BYTES),
     parameter logic [32*X_TENSORS-1:0] X_PIECES = 32'd1,
     // bits of a number of bytes: 32 for the rows of a run, the others for the bytes of a row
     parameter int BYTES_WIDTH = 48,
-    // beats of the longest burst and bursts on their way, for both masters; powers of two
+    // beats of the longest burst and the most bursts in flight, for both masters; powers of two
     parameter int MAX_BURST_BEATS = 64,
     parameter int OUTSTANDING = 16,
     // runs accepted and not yet acknowledged, a power of two
     parameter int MAX_RUNS = 8,
-    // beats of the weights in memory, 0: none. The core's weight streams, and of each, 32 bits, stream 0 in the low bits: its
-    // first beat, its beats, and one bit: they are read over and over
+    // beats of the weights in memory, 0: none. The core's weight streams, and for each, in 32 bits, stream 0 in the low bits: its
+    // first beat and its beats; and in one bit: they are read over and over
     parameter int WEIGHTS_BEATS = 0,
     parameter int WEIGHT_STREAMS = 1,
     parameter logic [32*WEIGHT_STREAMS-1:0] WEIGHT_FIRST = '0,
@@ -120,7 +120,7 @@ module kernel_shell #(
     input  logic [WEIGHT_STREAMS-1:0]              m_axis_w_tready,
     output logic [WEIGHT_STREAMS*WEIGHT_WIDTH-1:0] m_axis_w_tdata,
 
-    // the handshake of the core's results, to tell its stalls from those behind it
+    // the handshake of the core's results, which distinguishes its stalls from those after it
     input  logic                 results_valid,
     input  logic                 results_ready
 );
@@ -145,7 +145,7 @@ module kernel_shell #(
   logic        done_ready;
   logic        read_error;
   logic        write_error;
-  // a row, or a piece of one, is due and its bytes have not come; one waits for the core
+  // starved: a row, or a piece of one, is due and its bytes have not arrived; blocked: one waits for the core
   logic        starved;
   logic        blocked;
   logic        write_address_waits;
@@ -195,7 +195,7 @@ module kernel_shell #(
       .write_data_waits     (m_axi_gmem1_wvalid && !m_axi_gmem1_wready)
   );
 
-  // the runs whose weights the core has
+  // runs whose weights the core has
   logic                   next_valid;
   logic                   next_ready;
   logic [           63:0] next_x;

@@ -1,44 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The weights of a core that takes them from memory: when they are loaded, and what is read for each of its streams.
+// Controls the weights of a core that takes them from memory: when they are loaded, and what is read for each stream.
 //
 //   kernel_control -- runs --> kernel_weights -- runs --> kernel_runs
 //                                |      |
 //                    descriptors v      v core_rst_n
 //                    axi_read_masters -> (beats) -> core
 //
-// A run passes when its `w` is the one the core was loaded from. The first run after reset, and one with another `w`, waits until
-// every run before it is done; then the core is held in reset, and what the masters still deliver is thrown away until nothing
-// more is owed; then the core's reset ends, the descriptors of the new image are given out and the run passes, a row of it waiting
-// in front of the core for as long as the core has not got its weights:
+// A run passes if its `w` is the address from which the core was loaded. The first run after reset, and one with another `w`,
+// waits until every run before it is done. Then the core is held in reset, and the beats that the masters still deliver are
+// dropped until none is in flight. Then the core's reset ends, the descriptors of the new image are sent and the run passes; its
+// rows wait in front of the core until the core has its weights:
 //
 //   run (w)     A  A  B...................B  B
 //   passed      A  A                      B  B
 //   done        ....A.....A
 //   core_rst_n  ‾‾‾‾‾‾‾‾‾‾‾‾\_________/‾‾‾‾‾‾‾
-//   beats       (A)......... thrown   (B)....
+//   beats       (A)......... dropped  (B)....
 //
-// Stream k takes BEATS[k] beats from w + BEAT_BYTES * FIRST[k] on, once, or for ever where REPEATS[k] is set. A descriptor is a
-// piece of it, given out when its master has room for all of it and so asks for it at once. No piece is given out while no run is
-// in flight, and the last run in flight is done only once all pieces have come: whoever has had his runs done may give the
-// image's memory to others.
+// Stream k has BEATS[k] beats from address w + BEAT_BYTES * FIRST[k] on, read once, or over and over if REPEATS[k] is set. A
+// descriptor is a piece of the stream; it is sent when its master has room for all of it and so requests it at once. No piece is
+// sent while no run is in flight, and the last run in flight is done only when all pieces have arrived. So when all its runs are
+// done, the host may use the image's memory for something else.
 `default_nettype none
 
 module kernel_weights #(
     // the core's weight streams
     parameter int STREAMS = 1,
-    // of each, 32 bits, stream 0 in the low bits: the first beat of the image, beats
+    // for each, in 32 bits, stream 0 in the low bits: its first beat in the image, and its beats
     parameter logic [32*STREAMS-1:0] FIRST = '0,
     parameter logic [32*STREAMS-1:0] BEATS = {STREAMS{32'd1}},
     parameter logic [STREAMS-1:0] REPEATS = '0,
     // bytes of a beat, a power of two
     parameter int BEAT_BYTES = 64,
-    // beats of a descriptor, but for the last one of the image: a burst
+    // beats of a descriptor, which is one burst; the last of the image may be shorter
     parameter int PIECE_BEATS = 64,
-    // beats that a master has room for, of a stream that is read once and of one that repeats; no fewer than a piece
+    // beats for which a master has room, for a stream that is read once and for one that repeats; at least one piece
     parameter int ONCE_AHEAD = 128,
     parameter int REPEATS_AHEAD = 512,
-    // the least clocks of the core's reset, 2 or more
+    // the minimum length of the core's reset in clocks, 2 or more
     parameter int RESET_CLOCKS = 16,
     // runs in flight, a power of two
     parameter int MAX_RUNS = 8
@@ -59,7 +59,7 @@ module kernel_weights #(
     output logic [63:0] m_axis_run_y,
     output logic [31:0] m_axis_run_rows,
 
-    // a run's last byte is in memory; the run is done
+    // in: a run's last byte is in memory; out: the run is done
     input  logic        s_axis_done_tvalid,
     output logic        s_axis_done_tready,
     output logic        m_axis_done_tvalid,
@@ -71,10 +71,10 @@ module kernel_weights #(
     output logic [STREAMS-1:0][63:0] m_axis_desc_address,
     output logic [STREAMS-1:0][31:0] m_axis_desc_beats,
 
-    // a beat of the stream has come from memory, in this clock
+    // a beat of the stream arrives from memory in this clock
     input  logic [STREAMS-1:0] arrived,
 
-    // the handshakes of the beats that come from the masters and go to the core
+    // the handshakes of the beats from the masters and to the core
     input  logic [STREAMS-1:0] s_axis_w_tvalid,
     output logic [STREAMS-1:0] s_axis_w_tready,
     output logic [STREAMS-1:0] m_axis_w_tvalid,
@@ -97,17 +97,17 @@ module kernel_weights #(
   localparam int RUN_BITS = $clog2(MAX_RUNS) + 1;
   localparam int CLOCK_BITS = $clog2(RESET_CLOCKS + 1);
 
-  // Runs: the one in front is compared in one clock and passes in the next
-  logic                  loaded_q;  // the core works with the weights at w_q
+  // Runs: the first one waiting is compared in one clock and passes in the next
+  logic                  loaded_q;  // the core has the weights at w_q, or they are being loaded
   logic [          63:0] w_q;
   logic                  checked_q;
   logic                  same_q;
-  logic [  RUN_BITS-1:0] flying_q;  // passed and not done
-  logic [CLOCK_BITS-1:0] clocks_q;  // of the core's reset, still to come
+  logic [  RUN_BITS-1:0] flying_q;  // runs passed and not done
+  logic [CLOCK_BITS-1:0] clocks_q;  // clocks left of the core's reset
   logic [   STREAMS-1:0] none_owed;
-  logic                  quiet_q;  // no beat was owed in the last clock
+  logic                  quiet_q;  // no beat was in flight in the last clock
   logic [   STREAMS-1:0] none_pending;
-  logic                  settled_q;  // all pieces had come in the last clock, and none was given out
+  logic                  settled_q;  // all pieces had arrived in the last clock, and none was sent
 
   wire pass = m_axis_run_tvalid && m_axis_run_tready;
   wire drop = loaded_q && checked_q && !same_q && flying_q == '0;
@@ -145,7 +145,7 @@ module kernel_weights #(
   assign m_axis_run_y      = s_axis_run_y;
   assign m_axis_run_rows   = s_axis_run_rows;
 
-  // Beats: the core gets none in its reset
+  // Beats: the core receives none during its reset
   assign m_axis_w_tvalid = s_axis_w_tvalid & {STREAMS{core_rst_n}};
   assign s_axis_w_tready = m_axis_w_tready | {STREAMS{!core_rst_n}};
 
@@ -160,11 +160,11 @@ module kernel_weights #(
     logic                  valid_q;
     logic [          63:0] address_q;
     logic [PIECE_BITS-1:0] beats_q;
-    logic [ OWED_BITS-1:0] owed_q;  // beats of descriptors that have not been taken from the master
-    logic [ OWED_BITS-1:0] pending_q;  // and have not come from memory
-    logic [ LEFT_BITS-1:0] left_q;  // beats of the image that are in no descriptor yet
-    logic [          63:0] next_q;  // where they begin
-    logic                  ended_q;  // the image has been given out and is not again
+    logic [ OWED_BITS-1:0] owed_q;  // beats of sent descriptors that have not been taken from the master
+    logic [ OWED_BITS-1:0] pending_q;  // beats of sent descriptors that have not arrived from memory
+    logic [ LEFT_BITS-1:0] left_q;  // beats of the image for which no descriptor has been sent yet
+    logic [          63:0] next_q;  // the address of the first of them
+    logic                  ended_q;  // the whole image has been requested and is not read again
 
     wire last = 32'(left_q) <= 32'(PIECE_BEATS);
     wire [PIECE_BITS-1:0] piece = last ? PIECE_BITS'(left_q) : PIECE_BITS'(PIECE_BEATS);
@@ -178,7 +178,7 @@ module kernel_weights #(
         beats_q   <= piece;
       end
       if (!loaded_q) begin
-        next_q <= s_axis_run_w + OFFSET;  // the run that the core is loaded for
+        next_q <= s_axis_run_w + OFFSET;  // of the run for which the core is loaded
         left_q <= LEFT_BITS'(COUNT);
       end else if (give) begin
         next_q <= last ? w_q + OFFSET : next_q + 64'(PIECE_BEATS * BEAT_BYTES);

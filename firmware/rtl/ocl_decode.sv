@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One AXI4-Lite slave (the AWS F2 shell's OCL) in front of several: the unit n at n * 0x10000, 4 KiB each, and the identity
-// block (docs/f2-registers.md). Any other address reads 0 and ignores writes: each access is answered, as the shell gives up
-// on the bus after one that is not.
+// Decodes the AWS F2 shell's OCL, an AXI4-Lite bus, to several slaves: unit n at n * 0x10000, 4 KiB each, and the identity block
+// (docs/f2-registers.md). Any other address reads 0 and ignores writes. Every access is answered, because the shell disables the
+// bus after one that is not.
 //
-// One write and one read at a time. Address and data of a write come in any order and are held until it is answered.
-`ifndef F2_REGISTERS_SVH  // compilers that take it as a source of its own need no include path
+// It handles one write and one read at a time. Address and data of a write arrive in any order and are held until the write is
+// answered.
+`ifndef F2_REGISTERS_SVH  // not needed by compilers that read it as a source of its own, which need no include path
 `include "f2_registers.svh"
 `endif
 `default_nettype none
 
 module ocl_decode #(
-    // slaves behind it, at most f2_registers::MAX_UNITS
+    // number of units, at most f2_registers::MAX_UNITS
     parameter int UNITS = 2,
-    // what UUID reads, the first hexadecimal digit in the top bits
+    // the value of the register UUID, with the first hexadecimal digit in the top bits
     parameter logic [127:0] UUID = '0
 ) (
     input  logic clk,
@@ -37,7 +38,7 @@ module ocl_decode #(
     output logic        s_axi_rvalid,
     input  logic        s_axi_rready,
 
-    // address and data for all units; whom they are for says valid
+    // one address and data for all units; valid selects the unit
     output logic [     11:0]       m_axi_awaddr,
     output logic [UNITS-1:0]       m_axi_awvalid,
     input  logic [UNITS-1:0]       m_axi_awready,
@@ -63,7 +64,7 @@ module ocl_decode #(
   logic             aw_held_q;
   logic             w_held_q;
   logic [     25:0] aw_address_q;
-  logic             write_q;  // handed on
+  logic             write_q;  // passed on to the unit
   logic [UNITS-1:0] write_unit;
   logic [UNITS-1:0] awaits_b_q;  // the unit that owes the response
   logic             b_valid_q;
@@ -116,7 +117,7 @@ module ocl_decode #(
   // Read
   logic             ar_held_q;
   logic [     25:0] ar_address_q;
-  logic             read_q;  // handed on
+  logic             read_q;  // passed on to the unit
   logic [UNITS-1:0] read_unit;
   logic [UNITS-1:0] awaits_r_q;  // the unit that owes the data
   logic             r_valid_q;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whose turn it is: the first of those who ask, counted from behind the one who was served last. `grant` is one-hot and
-// follows `request` combinationally; `taken` tells that the granted one has been served in this clock.
+// A round-robin arbiter: grants the first request after the one that was served last. `grant` is one-hot and depends on `request`
+// combinationally; `taken` means that the grant is served in this clock.
 //
 //   request  1011  1011  1011  0001
 //   grant    0001  0010  1000  0001      (each taken)
 `default_nettype none
 
 module round_robin #(
-    // those who may ask
+    // number of requesters
     parameter int COUNT = 2
 ) (
     input  logic             clk,
@@ -22,7 +22,7 @@ module round_robin #(
     $error("round_robin %m: COUNT is %0d, expected 1 or more", COUNT);
   end
 
-  logic [COUNT-1:0] behind_q;  // ones above the one who was served last
+  logic [COUNT-1:0] behind_q;  // ones above the requester served last
 
   wire [COUNT-1:0] first = request & behind_q;
   wire [COUNT-1:0] from = first != '0 ? first : request;

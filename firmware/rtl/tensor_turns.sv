@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whose turn it is in a row that comes in beats: so many beats of tensor 0, then of tensor 1, and so on, over and over.
+// Counts the beats of rows that have several tensors, and gives the tensor of the current beat: a number of beats of tensor 0,
+// then of tensor 1, and so on, over and over.
 //
 //   2 and 3 beats   step  1 1 1 0 1 1 1        turn  0 0 1 1 1 1 0        ends  0 1 0 0 0 1 0
 `default_nettype none
 
 module tensor_turns #(
     parameter int N = 2,  // tensors
-    // beats of a row, 32 bits a tensor, tensor 0 in the low bits
+    // beats in a row, 32 bits for each tensor, tensor 0 in the low bits
     parameter logic [32*N-1:0] BEATS = {N{32'd1}}
 ) (
     input  logic         clk,
     input  logic         rst_n,
-    // a beat passes
+    // a beat is transferred
     input  logic         step,
-    // bit i: the beat at hand is of tensor i, and the last of it
+    // turn[i]: the current beat is of tensor i; ends: it is the last of that tensor
     output logic [N-1:0] turn,
     output logic         ends
 );
@@ -37,10 +38,10 @@ module tensor_turns #(
   localparam int COUNT_BITS = ANY > 32'd1 ? $clog2(ANY) + 1 : 1;
 
   logic [         N-1:0] turn_q;
-  logic [COUNT_BITS-1:0] left_q;  // beats behind the one at hand
+  logic [COUNT_BITS-1:0] left_q;  // beats of the tensor after the current one
   logic                  ends_q;
 
-  // of the tensor after
+  // of the next tensor
   logic [         N-1:0] next_turn;
   logic [COUNT_BITS-1:0] next_left [N];
   logic [         N-1:0] next_ends;

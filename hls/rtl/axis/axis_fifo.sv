@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A stream FIFO: synchronous memory and an output register, so block RAM or LUT RAM both fit. One beat in and one beat
-// out per clock. Holds DEPTH beats in memory and one more in the output register; an empty FIFO passes a beat in two
+// A stream FIFO of a synchronous memory, which may be block RAM or LUT RAM, and an output register. One beat in and one beat
+// out per clock. It holds DEPTH beats in the memory and one more in the output register; an empty FIFO passes a beat in two
 // clocks. Neither handshake depends on the other combinationally:
 //
 //   clk            __/‾‾\__/‾‾\__/‾‾\__/‾‾\__
 //   s_axis_tvalid  __/‾‾‾‾‾\_________________
 //   m_axis_tvalid  ______________/‾‾‾‾‾\_____
 //
-// Reset forgets what is stored; the data flops and the memory are not reset.
+// A reset empties the FIFO; the data flops and the memory are not reset.
 `default_nettype none
 
 module axis_fifo #(
@@ -35,7 +35,7 @@ module axis_fifo #(
 
   logic [WIDTH-1:0] memory [DEPTH];
 
-  // one bit more than an address: the pointers are equal when empty and differ in the top bit alone when full
+  // one bit more than an address: the pointers are equal when empty, and differ only in the top bit when full
   logic [ADDRESS_WIDTH:0] write_pointer_q, read_pointer_q;
   logic stored, full, write, read;
 

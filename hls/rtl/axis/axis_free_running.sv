@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes a stream of a free-running pipeline that has no valid, no reset and no way to stop: a row taken at one clock edge
-// is the pipeline's output LATENCY edges later, whatever happens meanwhile.
+// Gives a free-running pipeline, which has no valid, no reset and no enable, the handshakes of a stream. The result of a row
+// taken at one clock edge is on the pipeline's output LATENCY edges later in any case.
 //
 //   s_axis (valid, last) --> shift register of LATENCY --+
 //   s_axis data --> the pipeline, outside this module ---+--> axis_fifo --> m_axis
 //
-// Since the pipeline cannot wait, a row is taken only when a place in the FIFO is already kept for its result: a counter
-// of free places falls with each row taken and rises with each result handed over. The FIFO is deep enough that the
-// counter never stops a stream that is not held up at the output.
+// Since the pipeline cannot wait, a row is taken only if the FIFO has a free place for its result. A counter of free places
+// is decremented for each row taken and incremented for each result given. The FIFO is deep enough that the counter never
+// stops a stream whose output does not stall.
 `default_nettype none
 
 module axis_free_running #(
@@ -26,7 +26,7 @@ module axis_free_running #(
     output logic [WIDTH-1:0] m_axis_tdata,
     output logic             m_axis_tlast
 );
-  // a row's place is taken for LATENCY edges in the pipeline, two in the FIFO and one until the counter knows
+  // a place is reserved for LATENCY edges in the pipeline, two in the FIFO and one until the counter is updated
   localparam int DEPTH = 1 << $clog2(LATENCY + 3);
   localparam int COUNT_WIDTH = $clog2(DEPTH + 1);
 
@@ -69,7 +69,7 @@ module axis_free_running #(
       .m_axis_tdata({m_axis_tlast, m_axis_tdata})
   );
 
-  // the counter's promise: a result always finds its place
+  // the counter guarantees that the FIFO has a place for every result
   always_ff @(posedge clk) begin
     if (rst_n && valid_q[LATENCY-1]) assert (fifo_tready);
   end

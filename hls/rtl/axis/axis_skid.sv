@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A stream register that cuts every combinational path between its two sides and still moves one beat per clock. While
-// the output stalls, the beat that was already on its way goes into a second register, and only then does ready fall:
+// A stream register that cuts every combinational path between its two sides and still moves one beat per clock. When the
+// output stalls, a second register takes the beat that is already being transferred, and only then does ready fall:
 //
 //   clk            __/‾‾\__/‾‾\__/‾‾\__/‾‾\__/‾‾\__
 //   s_axis_tdata   --< A >--< B  >--< C        >---
@@ -9,7 +9,7 @@
 //   s_axis_tready  ‾‾‾‾‾‾‾‾‾‾‾‾‾‾‾‾‾‾‾‾\_____/‾‾‾‾‾
 //   m_axis_tdata   --------< A >--< B        >-< C >
 //
-// Reset forgets both beats; the data flops are not reset.
+// A reset drops both beats; the data flops are not reset.
 `default_nettype none
 
 module axis_skid #(

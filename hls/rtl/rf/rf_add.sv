@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Joins two streams of one shape, element by element, LANES a clock:
+// Combines two streams of the same shape element by element, LANES elements per clock:
 //
 //   y = result_t(a + b)   OP 0      result_t(a - b)      OP 1      result_t(a * b)   OP 2
 //   y = result_t(max)     OP 3      result_t(min)        OP 4
 //
-// Exact before the cast: a and b are moved left to a common fraction first, but for a product. An average is a sum with one
-// more fraction bit.
+// The result is exact before the cast: except for a product, a and b are first shifted left to a common number of fraction
+// bits. An average is a sum with one more fraction bit.
 `default_nettype none
 
 module rf_add #(
@@ -14,11 +14,11 @@ module rf_add #(
     parameter int LANES = 2,  // elements of a beat
     parameter int A_WIDTH = 8,  // bits of an element of a
     parameter bit A_SIGNED = 1'b1,  // it is two's complement
-    parameter int A_LEFT = 0,  // bits a moves left to the common fraction, not in a product
+    parameter int A_LEFT = 0,  // bits by which a is shifted left to the common fraction; not in a product
     parameter int B_WIDTH = 8,
     parameter bit B_SIGNED = 1'b1,
     parameter int B_LEFT = 0,
-    parameter int RESULT_SHIFT = 0,  // common fraction (product: both fractions together) - fraction bits of the result
+    parameter int RESULT_SHIFT = 0,  // fraction bits before the cast (product: the sum of both) minus those of the result
     parameter int Y_WIDTH = 8,  // bits of a result
     parameter bit Y_SIGNED = 1'b1,
     parameter int ROUNDING = 0,  // see rf_cast
@@ -47,7 +47,7 @@ module rf_add #(
     $error("rf_add %m: A_LEFT is %0d and B_LEFT %0d, expected 0 or more", A_LEFT, B_LEFT);
   end
 
-  // both with a sign, at the common fraction
+  // both signed, with the common fraction
   localparam int A = A_WIDTH + 1 + (OP == 2 ? 0 : A_LEFT);
   localparam int B = B_WIDTH + 1 + (OP == 2 ? 0 : B_LEFT);
   localparam int V_WIDTH = OP == 2 ? A + B : (A > B ? A : B) + (OP < 2 ? 1 : 0);
@@ -117,7 +117,7 @@ module rf_add #(
       .m_axis_tlast(m_axis_tlast)
   );
 
-  wire unused = &{1'b0, s_axis_b_tlast};  // both rows have one length
+  wire unused = &{1'b0, s_axis_b_tlast};  // rows of a and b have the same length
 
 endmodule
 

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One raw fixed-point number to another type's, two clocks, one a clock:
+// Casts a raw fixed-point number to another type, in two clocks, one number per clock:
 //
 //   y = overflow(round(x * 2**-SHIFT))     SHIFT = fraction bits of x - fraction bits of y
 //
-// The modes are ap_fixed's (UG1399), numbered as in hls/fixed.py. Clock 1 rounds (one adder of the width of what is left),
-// clock 2 brings into range. The reference is Precision.cast (hls/fixed.py).
+// The modes are ap_fixed's (UG1399), numbered as in hls/fixed.py. Clock 1 rounds, with one adder as wide as the bits that are
+// left; clock 2 handles overflow. The reference is FixedPoint.cast (hls/fixed.py).
 `default_nettype none
 
 module rf_cast #(
-    // bits of the number that comes, and whether it is two's complement
+    // bits of the input, and whether it is two's complement
     parameter int IN_WIDTH = 32,
     parameter bit SIGNED_IN = 1'b1,
-    // bits the point moves by; negative: to the left, exactly
+    // bits to shift right; negative: shift left, which is exact
     parameter int SHIFT = 8,
-    // bits of the number that goes, and whether it is two's complement
+    // bits of the output, and whether it is two's complement
     parameter int WIDTH = 16,
     parameter bit SIGNED = 1'b1,
     // one of the modes below
@@ -57,10 +57,10 @@ module rf_cast #(
     $error("rf_cast %m: OVERFLOW is %0d, expected 0 to 3", OVERFLOW);
   end
 
-  // from here down every number is a quarter or less: only its sign and whether it is zero still count
+  // beyond this shift every number is at most a quarter: only its sign and whether it is zero matter
   localparam int RIGHT = SHIFT > IN_WIDTH + 1 ? IN_WIDTH + 1 : SHIFT > 0 ? SHIFT : 0;
   localparam int LEFT = SHIFT < 0 ? -SHIFT : 0;
-  // the number with room for a sign and for rounding up, and so much of it that a result can be cut out
+  // the number with a sign bit and a bit for rounding up, and wide enough to contain a whole result
   localparam int ALL = IN_WIDTH + 2 + LEFT;
   localparam int WHOLE = ALL - RIGHT > WIDTH + 1 ? ALL - RIGHT : WIDTH + 1;
 
@@ -104,11 +104,11 @@ module rf_cast #(
     always_ff @(posedge clk) whole_q <= aligned[WHOLE+RIGHT-1:RIGHT] + WHOLE'(up);
   end
 
-  // 2: bring into range
+  // 2: overflow
   localparam logic [WIDTH-1:0] MAX_RAW = SIGNED ? {WIDTH{1'b1}} >> 1 : {WIDTH{1'b1}};
   localparam logic [WIDTH-1:0] MIN_RAW = SIGNED ? ~({WIDTH{1'b1}} >> 1) : '0;
   localparam logic [WIDTH-1:0] SYM_RAW = SIGNED ? -MAX_RAW : '0;
-  // what a number too large and one too small become
+  // the results for a number that is too large and for one that is too small
   localparam logic [WIDTH-1:0] ABOVE = OVERFLOW == SAT_ZERO ? '0 : MAX_RAW;
   localparam logic [WIDTH-1:0] BELOW = OVERFLOW == SAT_ZERO ? '0 : OVERFLOW == SAT_SYM ? SYM_RAW : MIN_RAW;
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Puts two streams one behind the other, again and again: A_BEATS beats of a, then B_BEATS of b. With the beats of a pixel
-// channels are joined, with those of a line columns, with those of a row rows. tlast is b's. One beat a clock.
+// Concatenates two streams: A_BEATS beats of a, then B_BEATS of b, over and over. If these are the beats of a pixel, channels
+// are concatenated; those of a line, columns; those of an image, rows. tlast is that of b. One beat per clock.
 `default_nettype none
 
 module rf_concat #(
     parameter int WIDTH = 8,  // bits of a beat
-    parameter int A_BEATS = 2,  // beats of a that follow each other
-    parameter int B_BEATS = 1  // beats of b behind them
+    parameter int A_BEATS = 2,  // consecutive beats of a
+    parameter int B_BEATS = 1  // consecutive beats of b after them
 ) (
     input  logic             clk,
     input  logic             rst_n,
@@ -33,7 +33,7 @@ module rf_concat #(
   localparam int COUNT_WIDTH = BEATS > 1 ? $clog2(BEATS) : 1;
 
   logic [COUNT_WIDTH-1:0] count_q;
-  logic turn_q;  // b's
+  logic turn_q;  // 0: a, 1: b
   logic out_tready;
   wire out_tvalid = turn_q ? s_axis_b_tvalid : s_axis_a_tvalid;
   wire turn_ends = count_q == (turn_q ? COUNT_WIDTH'(B_BEATS - 1) : COUNT_WIDTH'(A_BEATS - 1));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Depthwise convolution over the windows that rf_window cuts out: K_W beats of K_H * LANES elements become one beat of LANES
-// results, each channel with weights of its own:
+// Depthwise convolution over the windows that rf_window gives. K_W beats of K_H * LANES elements give one beat of LANES
+// results; each channel has its own weights:
 //
 //   y[c] = result_t(bias[c] + sum over (kh, kw) of accum_t(x[kh][kw][c] * w[kh][kw][c]))
 //
-// LANES * K_H multipliers, a beat taken every clock. Types, cuts and the pipeline are rf_mac's. Weight memory word: K_H*LANES
-// weights, as the elements of a beat stand, address (beat of channels) * K_W + kw.
+// It has LANES * K_H multipliers and takes a beat every clock. Types, rounding and the pipeline are those of rf_mac. A word of
+// the weight memory has K_H*LANES weights in the order of a beat's elements; its address is (beat of channels) * K_W + kw.
 `default_nettype none
 
 module rf_depthwise #(
@@ -17,11 +17,11 @@ module rf_depthwise #(
     parameter int X_WIDTH = 8,  // bits of an input
     parameter bit X_SIGNED = 1'b1,  // inputs are two's complement
     parameter int W_WIDTH = 8,  // bits of a weight, two's complement
-    parameter int PRODUCT_SHIFT = 0,  // fraction bits of a product - of the accumulator; negative: to the left
-    parameter int PRODUCT_ROUNDING = 0,  // how a product is cut: 0 TRN, 1 RND
+    parameter int PRODUCT_SHIFT = 0,  // fraction bits of a product minus those of the accumulator; negative: shift left
+    parameter int PRODUCT_ROUNDING = 0,  // rounding of a product to the accumulator: 0 TRN, 1 RND
     parameter int ACC_WIDTH = 24,  // bits of the accumulator and of a bias
     parameter bit ACC_SIGNED = 1'b1,  // the accumulator is two's complement when it is cast
-    parameter int RESULT_SHIFT = 8,  // fraction bits of the accumulator - of the result
+    parameter int RESULT_SHIFT = 8,  // fraction bits of the accumulator minus those of the result
     parameter int Y_WIDTH = 8,  // bits of a result
     parameter bit Y_SIGNED = 1'b1,  // results are two's complement
     parameter int ROUNDING = 0,  // of the result, see rf_cast
@@ -57,7 +57,7 @@ module rf_depthwise #(
   localparam int CW = CHANNEL_BEATS > 1 ? $clog2(CHANNEL_BEATS) : 1;
   localparam int AW = WORDS > 1 ? $clog2(WORDS) : 1;
 
-  // widths on the way from a product to the accumulator
+  // widths from a product to the accumulator
   localparam int PRODUCT = X_WIDTH + W_WIDTH;
   localparam int RIGHT = PRODUCT_SHIFT > PRODUCT ? PRODUCT : PRODUCT_SHIFT > 0 ? PRODUCT_SHIFT : 0;
   localparam int LEFT = PRODUCT_SHIFT < 0 ? -PRODUCT_SHIFT : 0;
@@ -93,7 +93,7 @@ module rf_depthwise #(
   logic [LANES*ACC_WIDTH-1:0] bias_q;
   logic [TO_SUM-1:0] take_q, first_q;
   logic [TO_SUM-2:0] last_q;
-  logic [CW-1:0] bias_cb_q;  // the beat of channels is counted again at the accumulator
+  logic [CW-1:0] bias_cb_q;  // the beat of channels, counted a second time at the accumulator
   wire bias_cb_last = bias_cb_q == CW'(CHANNEL_BEATS - 1);
 
   rf_rom #(

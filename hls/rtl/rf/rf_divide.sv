@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A number divided by a small count, towards zero as C does, four clocks, one a clock. The magnitude is multiplied by the
-// reciprocal, ceil(2**POINT / count), with so many bits that no quotient of WIDTH bits is off.
+// Divides a number by a small count and rounds towards zero, as C does; latency four clocks, one number per clock. The magnitude
+// is multiplied by the reciprocal, ceil(2**POINT / count), which has enough bits to make every quotient of WIDTH bits exact.
 `default_nettype none
 
 module rf_divide #(
     parameter int WIDTH = 16,  // bits of the number
     parameter bit SIGNED = 1'b1,  // it is two's complement
     parameter int COUNTS = 4,  // the greatest count
-    parameter int CONSTANT = 0  // the count, if it is always the same; 0: it comes by the port
+    parameter int CONSTANT = 0  // the count if it is always the same; 0: the port gives it
 ) (
     input  logic                         clk,
     input  logic [            WIDTH-1:0] x,
@@ -53,7 +53,7 @@ module rf_divide #(
     always_ff @(posedge clk) reciprocal <= reciprocals[count];
   end
 
-  // 2 and 3: multiply, in two registers for a multiplier of several parts
+  // 2 and 3: multiply, with two registers for a multiplier of several DSPs
   logic [WIDTH+POINT:0] product_q, product_2_q;
 
   always_ff @(posedge clk) begin
@@ -61,7 +61,7 @@ module rf_divide #(
     product_2_q <= product_q;
   end
 
-  // 4: the sign again
+  // 4: restore the sign
   wire [WIDTH-1:0] quotient = product_2_q[POINT+:WIDTH];
 
   always_ff @(posedge clk) y <= negative_q[2] ? -quotient : quotient;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Replaces each index, one a beat, by its row of a table: N_OUT elements in beats of LANES. An index past the table's end reads
-// its last row. One beat out a clock.
+// Replaces each index, one per input beat, by its row of a table: N_OUT elements in beats of LANES. An index beyond the table's
+// end reads the last row. One beat out per clock.
 `default_nettype none
 
 module rf_embed #(
     parameter int X_WIDTH = 8,  // bits of an index, unsigned
-    parameter int X_FRACTION = 0,  // of which so many, the lowest, are fraction bits and not looked at
+    parameter int X_FRACTION = 0,  // the lowest bits of an index, which are fraction bits and ignored
     parameter int VOCABULARY = 10,  // rows of the table
     parameter int N_OUT = 4,  // elements of a row
     parameter int LANES = 2,  // elements of a beat, a divisor of N_OUT
@@ -38,7 +38,7 @@ module rf_embed #(
   localparam int BW = BEATS > 1 ? $clog2(BEATS) : 1;
   localparam int AW = WORDS > 1 ? $clog2(WORDS) : 1;
   localparam int WHOLE = X_WIDTH - X_FRACTION;
-  localparam int IW = (WHOLE > AW ? WHOLE : AW) + 1;  // room for an index, for the greatest and for more
+  localparam int IW = (WHOLE > AW ? WHOLE : AW) + 1;  // wide enough for an index and for the largest address
 
   logic [BW-1:0] beat_q, beat_1_q;
   logic [AW-1:0] index_q, address_q;

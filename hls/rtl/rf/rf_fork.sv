@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gives each beat of one stream to COUNT consumers; the next beat follows once all of them have taken this one, each when it is
-// ready. One tdata and one tlast for all. One beat a clock, and no combinational path back to the source.
+// Gives each beat of one stream to COUNT consumers. Each takes it when it is ready, and the next beat follows when all have
+// taken this one. They share tdata and tlast. One beat per clock, and no combinational path back to the source.
 `default_nettype none
 
 module rf_fork #(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pooling over a whole image: PIXELS pixels of CHANNEL_BEATS beats become one pixel. What is computed is rf_pool's, with all
-// pixels counted; one number a channel is kept, in a register or in a small memory. A beat is taken every clock.
+// Pooling over a whole image: PIXELS pixels of CHANNEL_BEATS beats give one pixel, computed as by rf_pool for a window of all
+// pixels. One number per channel is kept in a register or in a small memory. A beat is taken every clock.
 `default_nettype none
 
 module rf_global_pool #(
@@ -11,11 +11,11 @@ module rf_global_pool #(
     parameter int PIXELS = 4,  // pixels of an image
     parameter int X_WIDTH = 8,  // bits of an element
     parameter bit X_SIGNED = 1'b1,  // it is two's complement
-    parameter int X_SHIFT = 0,  // fraction bits of an element - of accum_t, in an average; negative: to the left
-    parameter int X_ROUNDING = 0,  // how an element is cut: 0 TRN, 1 RND
+    parameter int X_SHIFT = 0,  // fraction bits of an element minus those of accum_t, in an average; negative: shift left
+    parameter int X_ROUNDING = 0,  // rounding of an element to accum_t: 0 TRN, 1 RND
     parameter int ACC_WIDTH = 16,  // bits of accum_t, in an average
     parameter bit ACC_SIGNED = 1'b1,
-    parameter int RESULT_SHIFT = 0,  // fraction bits of accum_t (max: of an element) - of the result
+    parameter int RESULT_SHIFT = 0,  // fraction bits of accum_t (max: of an element) minus those of the result
     parameter int Y_WIDTH = 8,  // bits of a result
     parameter bit Y_SIGNED = 1'b1,
     parameter int ROUNDING = 0,  // see rf_cast
@@ -78,8 +78,8 @@ module rf_global_pool #(
     cb_2_q <= cb_q;
   end
 
-  // ---------------------------------------------------------------- one number a channel
-  logic [LANES*VALUE-1:0] earlier, values_q;  // of the beat taken a clock ago: without it, and with it one more clock later
+  // ---------------------------------------------------------------- one number per channel
+  logic [LANES*VALUE-1:0] earlier, values_q;  // for the beat taken a clock ago: the values before it, and a clock later those with it
   logic [LANES*VALUE-1:0] values;
 
   if (CHANNEL_BEATS == 1) begin : gen_register
@@ -88,7 +88,7 @@ module rf_global_pool #(
   end else begin : gen_memory
     logic [LANES*VALUE-1:0] channels[CHANNEL_BEATS];
 
-    // two beats of a pixel, or more, lie between a write and the next read of the same place
+    // there are two or more beats between a write and the next read of the same address
     always_ff @(posedge clk) if (take) earlier <= channels[cb_q];
     always_ff @(posedge clk) if (take_q) channels[cb_2_q] <= values;
   end

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Holds a vector's beats until a number that depends on all of them is known, and then gives each beat with it: the maximum
-// or the sum of a softmax. The number is computed outside, from the beats as they are taken, and comes at most LATENCY clocks
-// after the last of them. Vectors of one stream follow each other without a gap.
+// Holds the beats of a vector until a number that depends on all of them is known, such as the maximum or the sum of a softmax,
+// and then gives each beat together with this number. The number is computed outside from the beats as they are taken, and is
+// given at most LATENCY clocks after the last of them. Vectors follow each other without a gap.
 //
 //   s_axis --+--> FIFO of beats ------------------> m_axis_tdata, tlast
-//            +--> outside --> FIFO of numbers ----> m_number, on every beat of its vector
+//            +--> outside --> FIFO of numbers ----> m_number, with every beat of its vector
 `default_nettype none
 
 module rf_hold #(
@@ -33,9 +33,9 @@ module rf_hold #(
     $error("rf_hold %m: BEATS is %0d and LATENCY %0d, expected 1 or more", BEATS, LATENCY);
   end
 
-  // a beat waits for the rest of its vector, for the number and for two FIFOs
+  // a beat waits for the rest of its vector, for the number and for the latency of two FIFOs
   localparam int DEPTH = 1 << $clog2(BEATS + LATENCY + 5);
-  // vectors that can be inside at once
+  // the most vectors inside at once
   localparam int VECTORS = 1 << $clog2(DEPTH / BEATS + 3);
   localparam int COUNT_WIDTH = BEATS > 1 ? $clog2(BEATS) : 1;
 
@@ -79,7 +79,7 @@ module rf_hold #(
       .m_axis_tdata(m_number)
   );
 
-  // the depth's promise: a number always finds its place
+  // the depth guarantees that the FIFO has a place for every number
   always_ff @(posedge clk) begin
     if (rst_n && number_tvalid) assert (number_tready);
   end

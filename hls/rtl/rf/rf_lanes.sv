@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Turns beats of IN_LANES elements into beats of OUT_LANES elements; one number divides the other. The order of the
-// elements stays, element 0 in the low bits. The narrow side moves one beat per clock without a gap, and neither handshake
-// depends on the other combinationally. tlast stands on the last beat of a row on both sides; a row is whole beats of both.
+// Converts beats of IN_LANES elements into beats of OUT_LANES elements; one must be a multiple of the other. The elements keep
+// their order, with element 0 in the low bits. The narrow side moves one beat per clock without a gap, and neither handshake
+// depends on the other combinationally. tlast is on the last beat of a row on both sides; a row is whole beats of both.
 `default_nettype none
 
 module rf_lanes #(
-    parameter int IN_LANES  = 4,  // elements of a beat that comes
-    parameter int OUT_LANES = 1,  // elements of a beat that goes
+    parameter int IN_LANES  = 4,  // elements of an input beat
+    parameter int OUT_LANES = 1,  // elements of an output beat
     parameter int WIDTH     = 8   // bits of an element
 ) (
     input  logic                       clk,
@@ -40,7 +40,7 @@ module rf_lanes #(
     assign m_axis_tlast = s_axis_tlast;
     wire unused = &{1'b0, clk, rst_n};
   end else if (IN_LANES > OUT_LANES) begin : gen_narrower
-    // a beat is taken from the skid once the last piece of the one before leaves
+    // a beat is taken from the skid register when the last piece of the previous one leaves
     logic wide_tvalid, wide_tready, wide_tlast;
     logic [IN-1:0] wide_tdata;
 
@@ -57,7 +57,7 @@ module rf_lanes #(
         .m_axis_tdata({wide_tlast, wide_tdata})
     );
 
-    logic [COUNT_WIDTH-1:0] left_q;  // pieces behind the one offered
+    logic [COUNT_WIDTH-1:0] left_q;  // pieces after the one on offer
     logic [IN-1:0] data_q;
     logic last_q;
     wire advance = m_axis_tready || !m_axis_tvalid;
@@ -85,8 +85,8 @@ module rf_lanes #(
       if (wide_tready) last_q <= wide_tlast;
     end
   end else begin : gen_wider
-    // beats are collected beside the one offered, and only the last of them waits for it to leave; with two beats or more
-    // to collect, a taken beat has long left by then
+    // beats are collected while the previous output beat is on offer, and only the last of them waits for it to leave; with two
+    // or more beats to collect, a beat that is taken at once has left by then
     logic [COUNT_WIDTH-1:0] count_q;  // beats collected
     logic [OUT-IN-1:0] data_q;
     wire complete = count_q == COUNT_WIDTH'(RATIO - 1);

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Matrix times vector with P x Q multipliers, the weights in a memory filled from a file: rf_mac_engine and RF = (N_IN / P) *
-// (N_OUT / Q) words. Weight memory word: Q*P weights, element (q, p) at ((q*P)+p)*W_WIDTH, address (output group) * (N_IN/P) +
-// (input beat). UltraRAM of UltraScale+ has no initial contents (UG901): there, rf_mac_stream and rf_weights.
+// Matrix times vector with P x Q multipliers: rf_mac_engine with its weights in a memory that is filled from a file and has
+// RF = (N_IN / P) * (N_OUT / Q) words. A word has Q*P weights, element (q, p) at bit ((q*P)+p)*W_WIDTH; its address is
+// (output group) * (N_IN/P) + (input beat). For UltraRAM, which has no initial contents in UltraScale+ (UG901), use
+// rf_mac_stream and rf_weights.
 `default_nettype none
 
 module rf_mac #(
-    parameter int N_IN = 16,  // elements of a vector that comes
-    parameter int N_OUT = 8,  // elements of a vector that goes
+    parameter int N_IN = 16,  // elements of an input vector
+    parameter int N_OUT = 8,  // elements of an output vector
     parameter int P = 4,  // inputs taken in one clock, a divisor of N_IN
-    parameter int Q = 2,  // outputs computed side by side, a divisor of N_OUT
+    parameter int Q = 2,  // outputs computed in parallel, a divisor of N_OUT
     parameter int X_WIDTH = 8,  // bits of an input
     parameter bit X_SIGNED = 1'b1,  // inputs are two's complement
     parameter int W_WIDTH = 8,  // bits of a weight, two's complement
-    parameter int PRODUCT_SHIFT = 0,  // fraction bits of a product - of the accumulator; negative: to the left
-    parameter int PRODUCT_ROUNDING = 0,  // how a product is cut: 0 TRN, 1 RND
+    parameter int PRODUCT_SHIFT = 0,  // fraction bits of a product minus those of the accumulator; negative: shift left
+    parameter int PRODUCT_ROUNDING = 0,  // rounding of a product to the accumulator: 0 TRN, 1 RND
     parameter int ACC_WIDTH = 24,  // bits of the accumulator and of a bias
     parameter bit ACC_SIGNED = 1'b1,  // the accumulator is two's complement when it is cast
-    parameter int RESULT_SHIFT = 8,  // fraction bits of the accumulator - of the result
+    parameter int RESULT_SHIFT = 8,  // fraction bits of the accumulator minus those of the result
     parameter int Y_WIDTH = 8,  // bits of a result
     parameter bit Y_SIGNED = 1'b1,  // results are two's complement
     parameter int ROUNDING = 0,  // of the result, see rf_cast

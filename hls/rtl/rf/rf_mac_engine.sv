@@ -1,38 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The engine of rf_mac and rf_mac_stream: matrix times vector with P x Q multipliers, one vector every (N_IN / P) * (N_OUT / Q)
-// clocks without a gap:
+// The engine of rf_mac and rf_mac_stream: matrix times vector with P x Q multipliers, one vector every
+// RF = (N_IN / P) * (N_OUT / Q) clocks without a gap:
 //
 //   y[j] = result_t(bias[j] + sum over i of accum_t(x[i] * w[i][j]))
 //
-// A vector comes as N_IN / P beats of P elements and leaves as N_OUT / Q beats of Q. Sums are modulo 2**ACC_WIDTH, so their
-// order does not matter; only a product may be cut on its way into the accumulator (PRODUCT_SHIFT).
+// An input vector is N_IN / P beats of P elements, an output vector N_OUT / Q beats of Q. Sums are modulo 2**ACC_WIDTH, so their
+// order does not matter; only a product may lose bits before it is accumulated (PRODUCT_SHIFT).
 //
 //   s_axis --> vector buffer, twice ---> x --+
 //              (none when Q = N_OUT)         * --> cut --> adder tree over P --> accumulator --> rf_cast --> m_axis
 //   weight_word, from outside ---------> w --+                                       ^
 //                                                              bias memory ----------+
 //
-// A vector is read N_OUT / Q times, the first time while it comes in. The multipliers run free; a result's place in the
-// output FIFO is kept before its last products are made. weight_word is looked at one clock after weight_enable, which waits
-// for weight_tvalid: Q*P weights, element (q, p) at ((q*P)+p)*W_WIDTH, of word weight_address = (output group) * (N_IN/P) +
-// (input beat). Latency from the last beat of a vector to its first results: 9 + TREE_REGISTERS clocks, and one more with a
-// vector buffer.
+// A vector is read N_OUT / Q times, the first time while it is received. The multipliers have no enable; a place in the output
+// FIFO is reserved before the last products of a result are computed. weight_word must be valid one clock after weight_enable,
+// which waits for weight_tvalid. It has Q*P weights, element (q, p) at bit ((q*P)+p)*W_WIDTH, of word weight_address =
+// (output group) * (N_IN/P) + (input beat). The latency from the last beat of a vector to its first results is
+// 9 + TREE_REGISTERS clocks, and one more with a vector buffer.
 `default_nettype none
 
 module rf_mac_engine #(
-    parameter int N_IN = 16,  // elements of a vector that comes
-    parameter int N_OUT = 8,  // elements of a vector that goes
+    parameter int N_IN = 16,  // elements of an input vector
+    parameter int N_OUT = 8,  // elements of an output vector
     parameter int P = 4,  // inputs taken in one clock, a divisor of N_IN
-    parameter int Q = 2,  // outputs computed side by side, a divisor of N_OUT
+    parameter int Q = 2,  // outputs computed in parallel, a divisor of N_OUT
     parameter int X_WIDTH = 8,  // bits of an input
     parameter bit X_SIGNED = 1'b1,  // inputs are two's complement
     parameter int W_WIDTH = 8,  // bits of a weight, two's complement
-    parameter int PRODUCT_SHIFT = 0,  // fraction bits of a product - of the accumulator; negative: to the left
-    parameter int PRODUCT_ROUNDING = 0,  // how a product is cut: 0 TRN, 1 RND
+    parameter int PRODUCT_SHIFT = 0,  // fraction bits of a product minus those of the accumulator; negative: shift left
+    parameter int PRODUCT_ROUNDING = 0,  // rounding of a product to the accumulator: 0 TRN, 1 RND
     parameter int ACC_WIDTH = 24,  // bits of the accumulator and of a bias
     parameter bit ACC_SIGNED = 1'b1,  // the accumulator is two's complement when it is cast
-    parameter int RESULT_SHIFT = 8,  // fraction bits of the accumulator - of the result
+    parameter int RESULT_SHIFT = 8,  // fraction bits of the accumulator minus those of the result
     parameter int Y_WIDTH = 8,  // bits of a result
     parameter bit Y_SIGNED = 1'b1,  // results are two's complement
     parameter int ROUNDING = 0,  // of the result, see rf_cast
@@ -75,7 +75,7 @@ module rf_mac_engine #(
   localparam int GROUP_WIDTH = GROUPS > 1 ? $clog2(GROUPS) : 1;
   localparam int ADDRESS_WIDTH = RF > 1 ? $clog2(RF) : 1;
 
-  // widths on the way from a product to the accumulator
+  // widths from a product to the accumulator
   localparam int PRODUCT = X_WIDTH + W_WIDTH;
   localparam int RIGHT = PRODUCT_SHIFT > PRODUCT ? PRODUCT : PRODUCT_SHIFT > 0 ? PRODUCT_SHIFT : 0;
   localparam int LEFT = PRODUCT_SHIFT < 0 ? -PRODUCT_SHIFT : 0;
@@ -85,7 +85,7 @@ module rf_mac_engine #(
   // bits of a sum that reach the accumulator
   localparam int KEPT = ACC_WIDTH > LEFT ? ACC_WIDTH - LEFT : 1;
   localparam int SUM = CUT + LEVELS < KEPT ? CUT + LEVELS : KEPT;
-  // two narrow additions fit between registers, one wide one does
+  // levels of narrow additions, or one of wide additions, between two registers
   localparam int LEVELS_A_REGISTER = SUM <= 24 ? 2 : 1;
   localparam int TREE_REGISTERS = (LEVELS + LEVELS_A_REGISTER - 1) / LEVELS_A_REGISTER;
   localparam int TO_SUM = 4 + TREE_REGISTERS;  // clock edges from issuing a beat to its sum
@@ -94,8 +94,8 @@ module rf_mac_engine #(
   logic [BEAT_WIDTH-1:0] beat_q;
   logic [GROUP_WIDTH-1:0] group_q;
   logic [ADDRESS_WIDTH-1:0] address_q;
-  logic available;  // the beat is here
-  logic row_last;  // the vector is its row's last
+  logic available;  // the next beat has been received
+  logic row_last;  // the vector is the last of its row
   logic place_tready;  // a place in the output FIFO is free
   wire beat_last = beat_q == BEAT_WIDTH'(BEATS - 1);
   wire group_last = group_q == GROUP_WIDTH'(GROUPS - 1);
@@ -115,7 +115,7 @@ module rf_mac_engine #(
   end
 
   // ---------------------------------------------------------------- the inputs
-  // what is read without being issued goes nowhere, so the handshake enables the counters alone and not the wide registers
+  // data that are read but not issued have no effect, so the handshake enables only the counters and not the wide registers
   logic [P*X_WIDTH-1:0] beat_data_q;
 
   if (GROUPS == 1) begin : gen_straight
@@ -126,7 +126,7 @@ module rf_mac_engine #(
     always_ff @(posedge clk) beat_data_q <= s_axis_tdata;
   end else begin : gen_buffer
     logic [1:0] full_q, last_q;
-    logic [BEAT_WIDTH-1:0] count_q;  // beats of the vector that comes in
+    logic [BEAT_WIDTH-1:0] count_q;  // beats received of the current vector
     logic write_q, read_q;  // which vector
     wire write = s_axis_tvalid && s_axis_tready;
     wire write_last = count_q == BEAT_WIDTH'(BEATS - 1);
@@ -155,7 +155,7 @@ module rf_mac_engine #(
     end
 
     if (BEATS > 1024) begin : gen_deep
-      (* ram_style = "block" *)  // UltraRAM, which would be deep enough too, is for weights
+      (* ram_style = "block" *)  // UltraRAM, which would also be deep enough, is kept for weights
       logic [P*X_WIDTH-1:0] vectors[2<<BEAT_WIDTH];
       always_ff @(posedge clk) if (write) vectors[{write_q, count_q}] <= s_axis_tdata;
       always_ff @(posedge clk) beat_data_q <= vectors[{read_q, beat_q}];
@@ -178,14 +178,14 @@ module rf_mac_engine #(
 
   always_ff @(posedge clk) weights_q <= weight_word;
 
-  // ---------------------------------------------------------------- when a sum is whose
+  // ---------------------------------------------------------------- issue and bias, delayed to the accumulator
   logic [TO_SUM-1:0] issue_q, first_q;
   logic [Q*ACC_WIDTH-1:0] bias_q;
 
   always_ff @(posedge clk) issue_q <= rst_n ? TO_SUM'({issue_q, issue}) : '0;
   always_ff @(posedge clk) first_q <= TO_SUM'({first_q, beat_q == '0});
 
-  // the group is counted again at the accumulator: cheaper than carrying it along
+  // the group is counted a second time at the accumulator, which is cheaper than a delay line
   logic [TO_SUM-2:0] last_q;
   logic [GROUP_WIDTH-1:0] bias_group_q;
   wire bias_group_last = bias_group_q == GROUP_WIDTH'(GROUPS - 1);
@@ -212,7 +212,7 @@ module rf_mac_engine #(
   // ---------------------------------------------------------------- multiply, add, accumulate, cast
   for (genvar p = 0; p < P; p++) begin : g_x
     logic [X_WIDTH-1:0] x_q;
-    // a sign bit for an unsigned input too; behind the register, so that 27 bits of two's complement fit a DSP48E2
+    // a sign bit also for an unsigned input; after the register, so that 27 bits of two's complement fit a DSP48E2
     wire signed [X_WIDTH:0] x = {X_SIGNED && x_q[X_WIDTH-1], x_q};
     always_ff @(posedge clk) x_q <= beat_data_q[p*X_WIDTH+:X_WIDTH];
   end

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Element by element, LANES a clock:
+// Applies a function to every element, LANES elements per clock:
 //
 //   y = result_t(clamp(v))     v = x                                    MODE 0
 //                              v = x * a + b                            MODE 1: BatchNorm, hard sigmoid, hard tanh
@@ -8,22 +8,23 @@
 //                              v = x > a ? x : 0                        MODE 3: thresholded ReLU
 //                              v = x > a ? HIGHEST : x > b ? MIDDLE : LOWEST     MODE 4: binary and ternary tanh
 //
-// with a and b per element, from memories read once every PERIOD beats. A clamp makes the rest: LOW 0 is ReLU, LOW 0 and HIGH
-// 6 is ReLU6, and so on. v has V fraction bits: those of x in modes 0 and 3, of x + A_FRACTION in mode 2, PRODUCT_LEFT more
-// than the product's (and OFFSET_LEFT more than b's) in mode 1, those the constants are meant in in mode 4.
+// Each element has its own a and b, in memories that repeat every PERIOD beats. The clamp gives further functions: LOW 0 is ReLU,
+// LOW 0 and HIGH 6 is ReLU6, and so on. The fraction bits of v are those of x in modes 0 and 3; those of x plus A_FRACTION in
+// mode 2; PRODUCT_LEFT more than the product's, which is OFFSET_LEFT more than b's, in mode 1; and those of the constants in
+// mode 4.
 `default_nettype none
 
 module rf_map #(
     parameter int LANES = 2,  // elements of a beat
     parameter int MODE = 1,  // what v is, see above
-    parameter int X_WIDTH = 8,  // bits of an element that comes
+    parameter int X_WIDTH = 8,  // bits of an input element
     parameter bit X_SIGNED = 1'b1,  // it is two's complement
     parameter int A_WIDTH = 8,  // bits of a, two's complement
-    parameter int A_FRACTION = 4,  // fraction bits of a, counted in mode 2 alone
+    parameter int A_FRACTION = 4,  // fraction bits of a, used in mode 2 only
     parameter int B_WIDTH = 8,  // bits of b, two's complement
-    parameter int PRODUCT_LEFT = 0,  // mode 1: bits the product moves left to meet b
-    parameter int OFFSET_LEFT = 0,  // mode 1: bits b moves left to meet the product
-    parameter int PERIOD = 1,  // beats after which a and b begin again
+    parameter int PRODUCT_LEFT = 0,  // mode 1: left shift of the product before b is added
+    parameter int OFFSET_LEFT = 0,  // mode 1: left shift of b before it is added
+    parameter int PERIOD = 1,  // beats after which a and b repeat
     parameter A_FILE = "",  // $readmemh: PERIOD words of LANES*A_WIDTH bits
     parameter B_FILE = "",  // $readmemh: PERIOD words of LANES*B_WIDTH bits
     parameter logic signed [31:0] HIGHEST = 1,  // mode 4
@@ -33,7 +34,7 @@ module rf_map #(
     parameter logic signed [63:0] LOW = 0,  // in v's fraction bits
     parameter bit CLAMP_HIGH = 1'b0,  // v above HIGH becomes HIGH
     parameter logic signed [63:0] HIGH = 0,
-    parameter int RESULT_SHIFT = 0,  // fraction bits of v - of the result
+    parameter int RESULT_SHIFT = 0,  // fraction bits of v minus those of the result
     parameter int Y_WIDTH = 8,  // bits of a result
     parameter bit Y_SIGNED = 1'b1,
     parameter int ROUNDING = 0,  // see rf_cast
@@ -66,7 +67,7 @@ module rf_map #(
   localparam bit CLAMP = CLAMP_LOW || CLAMP_HIGH;
   localparam int V_LATENCY = MODE == 0 ? 1 : MODE == 1 ? 4 : MODE == 2 ? 3 : 2;
   localparam int LATENCY = V_LATENCY + (CLAMP ? 1 : 0) + 2;
-  // a comparison has room for the bound and for v
+  // wide enough to compare v with a bound
   localparam int BOUND = V_WIDTH > 64 ? V_WIDTH : 64;
 
   wire take = s_axis_tvalid && s_axis_tready;

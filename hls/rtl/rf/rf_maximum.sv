@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gives the beats of a vector again, and with each of them the vector's maximum and where it first stands. One beat a clock.
+// Repeats the beats of a vector, each together with the vector's maximum and the index of its first occurrence. One beat per
+// clock.
 `default_nettype none
 
 module rf_maximum #(

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Puts zeros around images: (H, W) pixels of BEATS beats become (TOP + H + BOTTOM, LEFT + W + RIGHT) pixels. One beat a clock.
-// The zeros before an image wait for its first beat, so that nothing leaves for an image that has not begun.
+// Pads images with zeros: (H, W) pixels of BEATS beats give (TOP + H + BOTTOM, LEFT + W + RIGHT) pixels. One beat per clock.
+// The zeros before an image wait for its first beat, so that nothing is given for an image that has not begun.
 `default_nettype none
 
 module rf_pad #(
     parameter int WIDTH = 8,  // bits of a beat
-    parameter int H = 2,  // rows of an image that comes
+    parameter int H = 2,  // rows of an input image
     parameter int W = 3,  // columns
     parameter int BEATS = 1,  // beats of a pixel
     parameter int TOP = 1,  // rows of zeros above it
-    parameter int BOTTOM = 1,  // below it
-    parameter int LEFT = 1,  // columns of zeros before it
-    parameter int RIGHT = 1  // behind it
+    parameter int BOTTOM = 1,  // rows of zeros below it
+    parameter int LEFT = 1,  // columns of zeros left of it
+    parameter int RIGHT = 1  // columns of zeros right of it
 ) (
     input  logic             clk,
     input  logic             rst_n,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pooling over the windows that rf_window cuts out: K_W beats of K_H * LANES elements become one beat of LANES results.
+// Pooling over the windows that rf_window gives: K_W beats of K_H * LANES elements give one beat of LANES results.
 //
 //   OP 0   y = result_t(max)
-//   OP 1   y = result_t(sum of accum_t(x) / count)      towards zero, count being the pixels of the window that lie on the
-//                                                       image, or K_H * K_W where padding counts
+//   OP 1   y = result_t(sum of accum_t(x) / count)      rounded towards zero; count is the number of pixels of the window
+//                                                       inside the image, or K_H * K_W if padding counts
 //
-// Sums are modulo 2**ACC_WIDTH. The padding of a maximum is rf_window's PAD_VALUE, that of an average has to be zero.
+// Sums are modulo 2**ACC_WIDTH. The padding of a maximum is rf_window's PAD_VALUE; that of an average must be zero.
 `default_nettype none
 
 module rf_pool #(
@@ -15,7 +15,7 @@ module rf_pool #(
     parameter int CHANNEL_BEATS = 1,  // beats of a pixel
     parameter int K_H = 2,  // rows of the window
     parameter int K_W = 2,  // columns
-    parameter int H = 4,  // rows of the image: as rf_window has them, for an average with padding
+    parameter int H = 4,  // rows of the image; this and the next ones as in rf_window, for an average with padding
     parameter int W = 4,
     parameter int S_H = 2,
     parameter int S_W = 2,
@@ -26,11 +26,11 @@ module rf_pool #(
     parameter bit COUNT_PAD = 1'b0,  // padding counts in an average
     parameter int X_WIDTH = 8,  // bits of an element
     parameter bit X_SIGNED = 1'b1,  // it is two's complement
-    parameter int X_SHIFT = 0,  // fraction bits of an element - of accum_t, in an average; negative: to the left
-    parameter int X_ROUNDING = 0,  // how an element is cut: 0 TRN, 1 RND
+    parameter int X_SHIFT = 0,  // fraction bits of an element minus those of accum_t, in an average; negative: shift left
+    parameter int X_ROUNDING = 0,  // rounding of an element to accum_t: 0 TRN, 1 RND
     parameter int ACC_WIDTH = 16,  // bits of accum_t, in an average
     parameter bit ACC_SIGNED = 1'b1,
-    parameter int RESULT_SHIFT = 0,  // fraction bits of accum_t (max: of an element) - of the result
+    parameter int RESULT_SHIFT = 0,  // fraction bits of accum_t (max: of an element) minus those of the result
     parameter int Y_WIDTH = 8,  // bits of a result
     parameter bit Y_SIGNED = 1'b1,
     parameter int ROUNDING = 0,  // see rf_cast
@@ -64,7 +64,7 @@ module rf_pool #(
   localparam int KW = K_W > 1 ? $clog2(K_W) : 1;
   localparam int COUNTS = K_H * K_W;
   localparam int COUNT_WIDTH = $clog2(COUNTS + 1);
-  // the last row and column of windows say whether any of them leaves the image
+  // windows extend beyond the image only if the first or the last row or column of them does
   localparam bit PADDED_BEHIND = (OUT_H - 1) * S_H - PAD_TOP + K_H > H || (OUT_W - 1) * S_W - PAD_LEFT + K_W > W;
   localparam bit PADDED = PAD_TOP > 0 || PAD_LEFT > 0 || PADDED_BEHIND;
   localparam bit VARIES = AVERAGE && PADDED && !COUNT_PAD;
@@ -86,7 +86,7 @@ module rf_pool #(
   always_ff @(posedge clk) take_q <= rst_n ? TO_VALUE'({take_q, take}) : '0;
   always_ff @(posedge clk) first_q <= TO_VALUE'({first_q, kw_q == '0});
 
-  // ---------------------------------------------------------------- pixels of the window that lie on the image
+  // ---------------------------------------------------------------- pixels of the window inside the image
   logic [COUNT_WIDTH-1:0] count;
 
   if (VARIES) begin : gen_count

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A read-only memory filled from a file, one clock from an address to its word; the word stays while `enable` is low.
-// Without a file every word is zero (a module looked at alone, with its parameters' defaults). A simulator finds the file in
-// the directory that +memories=DIR names, so that a model can carry its files with it.
+// A read-only memory filled from a file, with one clock from an address to its word; the word stays while `enable` is low.
+// Without a file, as with the defaults of the parameters, every word is zero. A simulator looks for the file in the directory
+// that +memories=DIR names, so that a model can bring its own files.
 `default_nettype none
 
 module rf_rom #(
     parameter int WIDTH = 8,  // bits of a word
     parameter int DEPTH = 16,  // words
-    parameter FILE = "",  // what $readmemh reads, relative to where the tool runs
+    parameter FILE = "",  // the file for $readmemh, relative to the tool's working directory
     parameter STYLE = "auto"  // ram_style: auto, block, distributed or registers
 ) (
     input  logic                                       clk,
@@ -20,12 +20,12 @@ module rf_rom #(
   if (WIDTH < 1 || DEPTH < 1) begin : g_check_size
     $error("rf_rom %m: WIDTH is %0d and DEPTH %0d, expected 1 or more", WIDTH, DEPTH);
   end
-  // UltraRAM of UltraScale+ has no initial contents (UG901): Vivado would leave it zero
+  // UltraRAM of UltraScale+ has no initial contents (UG901); Vivado would leave it zero
   if (STYLE == "" || 128'(STYLE) == 128'("ultra")) begin : g_check_style
     $error("rf_rom %m: STYLE is %s, expected auto, block, distributed or registers", STYLE);
   end
 
-  (* ram_style = STYLE, rom_style = STYLE *)  // a memory that nothing writes goes by the second in Vivado (UG901)
+  (* ram_style = STYLE, rom_style = STYLE *)  // Vivado reads rom_style for a memory that is never written (UG901)
   logic [WIDTH-1:0] words[DEPTH];
 
   if (FILE != "") begin : gen_file

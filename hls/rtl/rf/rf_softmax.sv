@@ -7,9 +7,9 @@
 //                 y[i] = result_t(e[i] * inverse_table[top bits of inverse_t(sum of e)])
 //   argmax  (3)   y[i] = i is the first index of the maximum ? ONE : 0
 //
-// The tables have a power of two of words; exp_table holds raw numbers of accum_t. Sums are modulo 2**ACC_WIDTH, or kept
-// within accum_t's range (ACC_SATURATE, exact as long as no e is negative). One beat a clock; a vector is held twice on its
-// way, for its maximum and for its sum.
+// The number of words in a table is a power of two; exp_table has raw numbers of accum_t. Sums are modulo 2**ACC_WIDTH, or
+// saturate (ACC_SATURATE, exact if no e is negative). One beat per clock; a vector is held twice, until its maximum is known
+// and until its sum is known.
 `default_nettype none
 
 module rf_softmax #(
@@ -18,7 +18,7 @@ module rf_softmax #(
     parameter int IMPLEMENTATION = 2,  // 0 latency, 2 stable, 3 argmax
     parameter int X_WIDTH = 8,  // bits of an element
     parameter bit X_SIGNED = 1'b1,  // it is two's complement
-    parameter int NORM_SHIFT = 0,  // fraction bits of x - of norm_t
+    parameter int NORM_SHIFT = 0,  // fraction bits of x minus those of norm_t
     parameter int NORM_WIDTH = 7,  // bits of norm_t
     parameter bit NORM_SIGNED = 1'b0,
     parameter int NORM_ROUNDING = 0,  // see rf_cast
@@ -28,8 +28,8 @@ module rf_softmax #(
     parameter int ACC_WIDTH = 16,  // bits of accum_t
     parameter bit ACC_SIGNED = 1'b1,
     parameter bit ACC_SATURATE = 1'b0,
-    parameter int INVERSE_SHIFT = 0,  // fraction bits of accum_t - of inverse_t
-    parameter int INVERSE_WIDTH = 16,  // bits of inverse_t, which the sum becomes
+    parameter int INVERSE_SHIFT = 0,  // fraction bits of accum_t minus those of inverse_t
+    parameter int INVERSE_WIDTH = 16,  // bits of inverse_t, to which the sum is cast
     parameter bit INVERSE_SIGNED = 1'b1,
     parameter int INVERSE_ROUNDING = 0,
     parameter int INVERSE_OVERFLOW = 0,
@@ -37,12 +37,12 @@ module rf_softmax #(
     parameter INVERSE_FILE = "",  // $readmemh: words of FACTOR_WIDTH bits
     parameter int FACTOR_WIDTH = 16,  // bits of an inverse
     parameter bit FACTOR_SIGNED = 1'b1,
-    parameter int RESULT_SHIFT = 0,  // fraction bits of accum_t + of an inverse - of the result
+    parameter int RESULT_SHIFT = 0,  // fraction bits of accum_t plus those of an inverse, minus those of the result
     parameter int Y_WIDTH = 8,  // bits of a result
     parameter bit Y_SIGNED = 1'b1,
     parameter int ROUNDING = 0,
     parameter int OVERFLOW = 0,
-    parameter logic signed [63:0] ONE = 1  // argmax: the raw result where the maximum is
+    parameter logic signed [63:0] ONE = 1  // argmax: the raw result at the maximum
 ) (
     input  logic                     clk,
     input  logic                     rst_n,
@@ -64,7 +64,7 @@ module rf_softmax #(
   localparam bit ARGMAX = IMPLEMENTATION == 3;
   localparam int EXP_BITS = EXP_SIZE > 1 ? $clog2(EXP_SIZE) : 1;
   localparam int INVERSE_BITS = INVERSE_SIZE > 1 ? $clog2(INVERSE_SIZE) : 1;
-  localparam int EXP_FROM = STABLE ? NORM_WIDTH : X_WIDTH;  // bits of what addresses the table
+  localparam int EXP_FROM = STABLE ? NORM_WIDTH : X_WIDTH;  // bits of the number whose top bits address the table
 
   if (LANES < 1 || N % LANES != 0) begin : g_check_lanes
     $error("rf_softmax %m: LANES is %0d, expected a divisor of N, %0d", LANES, N);
@@ -79,7 +79,7 @@ module rf_softmax #(
     $error("rf_softmax %m: INVERSE_SIZE is %0d, expected a power of two from 2 to 2**%0d", INVERSE_SIZE, INVERSE_WIDTH);
   end
 
-  // ---------------------------------------------------------------- the maximum, and the vector again
+  // ---------------------------------------------------------------- the maximum, and the held vector
   logic x_tvalid, x_tready, x_tlast;
   logic [LANES*X_WIDTH-1:0] x_tdata;
   logic [X_WIDTH-1:0] x_max;
@@ -217,10 +217,10 @@ module rf_softmax #(
         .m_axis_tlast(e_tlast)
     );
 
-    // ---------------------------------------------------------------- their sum's inverse, and the exponentials again
+    // ---------------------------------------------------------------- the inverse of their sum, and the held exponentials
     localparam int SUM = ACC_WIDTH + $clog2(N) + 1;
-    localparam int TO_INVERSE = LEVELS + 1 + 1 + 2 + 2;  // clocks from a beat to the inverse after it
-    logic [TO_INVERSE-1:0] take_q;  // in [LEVELS+1:] last beats alone
+    localparam int TO_INVERSE = LEVELS + 1 + 1 + 2 + 2;  // clocks from a vector's last beat to its inverse
+    logic [TO_INVERSE-1:0] take_q;  // from bit LEVELS+1 up: last beats only
     logic [LEVELS:0] first_q, last_q;
     logic [COUNT_WIDTH-1:0] count_q;
     wire take = e_tvalid && e_tready;

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A function by its table, element by element, LANES a clock:
+// Looks up a function in a table, element by element, LANES elements per clock:
 //
-//   index = towards_zero(x * SCALE * 2**-SCALE_SHIFT) + OFFSET, kept within 0 and TABLE_SIZE - 1
+//   index = towards_zero(x * SCALE * 2**-SCALE_SHIFT) + OFFSET, clamped to 0 ... TABLE_SIZE - 1
 //   y = table[index]
 //
-// which is how hls4ml looks up sigmoid, tanh, softplus and softsign (SCALE the table's size, SCALE_SHIFT the fraction bits of
-// x and 4 more for a range of 16, OFFSET half the table). ELU and SELU look up the negative side alone (POSITIVE_PASS, SCALE
-// below zero): y = result_t(x * GAIN) where x is zero or more. The table holds raw results.
+// hls4ml looks up sigmoid, tanh, softplus and softsign in this way: SCALE is the table's size, SCALE_SHIFT the fraction bits of
+// x plus 4 for a range of 16, and OFFSET half the table. ELU and SELU look up only negative x (POSITIVE_PASS, negative SCALE);
+// for x >= 0 they are y = result_t(x * GAIN). The table has raw results.
 `default_nettype none
 
 module rf_table #(
     parameter int LANES = 2,  // elements of a beat
-    parameter int X_WIDTH = 8,  // bits of an element that comes
+    parameter int X_WIDTH = 8,  // bits of an input element
     parameter bit X_SIGNED = 1'b1,  // it is two's complement
-    parameter int SCALE = 16,  // see above; may be below zero
-    parameter int SCALE_SHIFT = 8,  // may be below zero: to the left
+    parameter int SCALE = 16,  // see above; may be negative
+    parameter int SCALE_SHIFT = 8,  // may be negative: shift left
     parameter int OFFSET = 8,
     parameter int TABLE_SIZE = 16,  // numbers in the table
     parameter TABLE_FILE = "",  // $readmemh: TABLE_SIZE words of Y_WIDTH bits
-    parameter bit POSITIVE_PASS = 1'b0,  // x of zero or more is no index but a factor of the result
+    parameter bit POSITIVE_PASS = 1'b0,  // for x >= 0 the result is x * GAIN instead of a table entry
     parameter int GAIN = 1,  // the other factor, raw
-    parameter int RESULT_SHIFT = 0,  // fraction bits of x * GAIN - of the result
+    parameter int RESULT_SHIFT = 0,  // fraction bits of x * GAIN minus those of the result
     parameter int Y_WIDTH = 8,  // bits of a result
     parameter bit Y_SIGNED = 1'b1,
     parameter int ROUNDING = 0,  // of x * GAIN, see rf_cast
     parameter int OVERFLOW = 0,
-    parameter RAM_STYLE = "auto"  // of the table, of which every lane has its own
+    parameter RAM_STYLE = "auto"  // of the table; every lane has its own copy
 ) (
     input  logic                     clk,
     input  logic                     rst_n,
@@ -50,14 +50,14 @@ module rf_table #(
   localparam int LATENCY = 7;
   localparam int RIGHT = SCALE_SHIFT > 0 ? SCALE_SHIFT : 0;
   localparam int LEFT = SCALE_SHIFT < 0 ? -SCALE_SHIFT : 0;
-  // as many bits as a number has, its sign included
+  // the number of bits of a number, including its sign
   localparam int SCALE_WIDTH = $clog2((SCALE < 0 ? -SCALE : SCALE) + 1) + 1;
   localparam int GAIN_WIDTH = $clog2((GAIN < 0 ? -GAIN : GAIN) + 1) + 1;
   localparam int PRODUCT = X_WIDTH + 1 + SCALE_WIDTH + LEFT;
   localparam int SUM = (PRODUCT > RIGHT + 32 ? PRODUCT : RIGHT + 32) + 1;
   localparam int PASSED = X_WIDTH + 1 + GAIN_WIDTH;
   localparam int INDEX_WIDTH = TABLE_SIZE > 1 ? $clog2(TABLE_SIZE) : 1;
-  // what makes cutting a number below zero round up
+  // added to a negative number, so that truncation rounds it towards zero
   localparam logic [SUM-1:0] TOWARDS_ZERO = (SUM'(1) << RIGHT) - SUM'(1);
 
   logic [LANES*Y_WIDTH-1:0] results;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes images larger by repetition: every pixel FACTOR_W times, every row FACTOR_H times. Two rows are held, so that one
-// comes in while the other goes out; the first repetition follows the row as it comes. One beat out a clock. A sequence is an
-// image of W = 1: then a step is a row and FACTOR_H repeats it.
+// Enlarges images by repetition: every pixel FACTOR_W times, every row FACTOR_H times. It holds two rows, so that one is
+// received while the other is sent; the first repetition of a row is sent while the row is received. One beat out per clock. A
+// sequence is an image with W = 1: a step is a row, which FACTOR_H repeats.
 `default_nettype none
 
 module rf_upsample #(
     parameter int WIDTH = 8,  // bits of a beat
     parameter int W = 3,  // columns of an image
     parameter int BEATS = 2,  // beats of a pixel
-    parameter int FACTOR_H = 2,  // times a row goes out
-    parameter int FACTOR_W = 2,  // times a pixel of it does
+    parameter int FACTOR_H = 2,  // repetitions of a row
+    parameter int FACTOR_W = 2,  // repetitions of a pixel
     parameter RAM_STYLE = "auto"  // of the rows
 ) (
     input  logic             clk,
@@ -42,9 +42,9 @@ module rf_upsample #(
   logic [WIDTH-1:0] rows[2<<AW];
   logic [WIDTH-1:0] beat_q;
 
-  // ---------------------------------------------------------------- the row that comes
+  // ---------------------------------------------------------------- the row that is received
   logic [1:0] full_q, last_q;
-  logic [AW-1:0] count_q;  // beats of it
+  logic [AW-1:0] count_q;  // beats received of it
   logic write_q, read_q;  // which row
   logic place_tready;
   wire write = s_axis_tvalid && s_axis_tready;
@@ -52,7 +52,7 @@ module rf_upsample #(
 
   assign s_axis_tready = !full_q[write_q];
 
-  // ---------------------------------------------------------------- the row that goes
+  // ---------------------------------------------------------------- the row that is sent
   logic [AW-1:0] start_q;  // of the pixel
   logic [CW-1:0] cb_q;
   logic [WW-1:0] repeat_w_q;

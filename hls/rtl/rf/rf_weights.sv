@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Weights that are loaded at run time, for memory without initial contents (UltraRAM) or for weights that change: after a reset
-// the first DEPTH words of the load stream fill the memory, every later beat goes on to the next in the chain, and from then on
-// the words 0 to DEPTH - 1 leave over and over, one a clock.
+// Weights that are loaded at run time, for memory without initial contents (UltraRAM) or for weights that change. After a reset,
+// the first DEPTH words of the load stream fill the memory, and every later beat is passed on to the next rf_weights in the
+// chain. Once the memory is full, the words 0 to DEPTH - 1 are given over and over, one per clock.
 //
-//   s_load --> [ the first DEPTH * LOAD_BEATS beats ] --> memory --> m_axis, for rf_mac_stream
-//          --> [ those behind ] --> m_load, of the next rf_weights
+//   s_load --> [ the first DEPTH * LOAD_BEATS beats ] --> memory --> m_axis, to rf_mac_stream
+//          --> [ later beats ] --> m_load, to the next rf_weights
 //
-// A word is LOAD_BEATS = ceil(WIDTH / LOAD_WIDTH) beats, its low bits first; bits beyond the word are not looked at.
+// A word is LOAD_BEATS = ceil(WIDTH / LOAD_WIDTH) beats, low bits first; bits beyond the word are ignored.
 `default_nettype none
 
 module rf_weights #(

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cuts the windows of a convolution or a pooling out of images. An image (H, W, C) comes as beats of LANES channels; out go,
-// for each output pixel (oy, ox), for each beat of channels cb, for each column kw of the kernel, K_H * LANES elements:
-// element kh*LANES + l is input row oy*S_H + kh - PAD_TOP, column ox*S_W + kw - PAD_LEFT, channel cb*LANES + l, and PAD_VALUE
-// where that lies outside.
+// Gives the windows of a convolution or a pooling over images. An input image (H, W, C) is beats of LANES channels. The output
+// has one beat for each output pixel (oy, ox), each beat of channels cb and each column kw of the kernel, in this order, with
+// K_H * LANES elements: element kh*LANES + l is that of input row oy*S_H + kh - PAD_TOP, column ox*S_W + kw - PAD_LEFT and
+// channel cb*LANES + l, or PAD_VALUE if that is outside the image.
 //
 //   s_axis --> [ line 0 | line 1 | ... | line LINES-1 ]  one memory each --> rotate, pad --> m_axis
-//                  ^ the writer, at most LINES lines ahead of the oldest line that the reader still wants
+//                  ^ the writer, at most LINES lines ahead of the oldest line that the reader still needs
 //
-// The reader follows the writer on_image a line, so a slow source costs nothing; while the last lines of an image are read, the
-// first of the next come in. An image takes max(beats in, beats out) clocks when LINES holds both; with the least LINES, K_H +
-// S_H, and more beats out than in, up to K_H - PAD_TOP - S_H lines' beats more. A sequence is an image of W = 1, one line a
-// step: then the memory holds K_H + S_H steps.
+// The reader may read a line while it is being written, so that a slow source costs no extra clocks. While the last lines of an
+// image are read, the first of the next are written. An image takes max(beats in, beats out) clocks if LINES is large enough;
+// with the smallest LINES, K_H + S_H, and more beats out than in, it takes up to K_H - PAD_TOP - S_H lines' beats more. A
+// sequence is an image with W = 1, one line per step, of which the memory holds K_H + S_H.
 `default_nettype none
 
 module rf_window #(
-    parameter int H = 6,  // rows of an image that comes
+    parameter int H = 6,  // rows of an input image
     parameter int W = 5,  // columns
     parameter int C = 2,  // channels
     parameter int LANES = 1,  // channels of a beat, a divisor of C
@@ -28,7 +28,7 @@ module rf_window #(
     parameter int PAD_LEFT = 1,  // columns of padding before it
     parameter int OUT_H = 6,  // rows of output pixels
     parameter int OUT_W = 5,  // columns
-    parameter logic [63:0] PAD_VALUE = 0,  // what stands outside the image
+    parameter logic [63:0] PAD_VALUE = 0,  // the elements outside the image
     parameter int LINES = K_H + S_H,  // lines of memory, K_H + S_H or more
     parameter RAM_STYLE = "auto"  // of the lines
 ) (
@@ -79,12 +79,12 @@ module rf_window #(
   localparam int OXW = OUT_W > 1 ? $clog2(OUT_W) : 1;
   localparam int OYW = OUT_H > 1 ? $clog2(OUT_H) : 1;
 
-  // from a line's slot to that of the line `lines` further
+  // from the slot of a line to that of the line `lines` after it
   function automatic int modulo(input int lines);
     modulo = ((lines % LINES) + LINES) % LINES;
   endfunction
 
-  // lines of the image among the `K_H` from y on, and the first of them
+  // the number of lines of the image among the `K_H` from y on, and the first of them
   function automatic int first_line(input int y);
     first_line = y < 0 ? 0 : y > H ? H : y;
   endfunction
@@ -95,9 +95,9 @@ module rf_window #(
   localparam int LAST_Y = (OUT_H - 1) * S_H - PAD_TOP;
 
   // ---------------------------------------------------------------- the writer
-  // complete lines in memory, counted from the oldest that the reader still wants (below zero: it wants none of those yet)
+  // complete lines in memory, counted from the oldest that the reader still needs; negative if it needs none of them yet
   logic signed [YW-1:0] ahead_q;
-  logic [XW-1:0] write_x_q;  // beats written of the line behind those
+  logic [XW-1:0] write_x_q;  // beats written of the line after those
   logic [SW-1:0] write_slot_q;
   wire write = s_axis_tvalid && s_axis_tready;
   wire line_end = write && write_x_q == XW'(LINE - 1);
@@ -120,9 +120,9 @@ module rf_window #(
   logic [OYW-1:0] oy_q;
   logic signed [AW-1:0] address_q;  // of the beat in its line
   logic signed [YW-1:0] y_q;  // the input row that kh = 0 is
-  logic [SW-1:0] slot_q;  // and where it is, or would be
-  logic signed [YW-1:0] need_q;  // complete lines that every column of this output row can be read with
-  logic signed [YW-1:0] done_q;  // lines that are wanted no more once it is done
+  logic [SW-1:0] slot_q;  // its slot, or the slot it would have
+  logic signed [YW-1:0] need_q;  // complete lines needed to read every column of this output row
+  logic signed [YW-1:0] done_q;  // lines that are no longer needed after it
 
   wire kw_last = kw_q == KW'(K_W - 1);
   wire cb_last = cb_q == CW'(CB - 1);
@@ -131,13 +131,13 @@ module rf_window #(
   wire row_end = kw_last && cb_last && ox_last;
   wire on_line = address_q < AW'(LINE);
   wire on_image = address_q >= 0 && on_line;
-  // the newest line it wants is still being written, but this beat of it is there; padding waits for its neighbour
+  // the newest line needed is still being written, but already has this beat; padding waits for the column beside it
   wire behind = ahead_q == need_q - 1'b1 && write_x_q != '0 && $signed({1'b0, write_x_q}) > (XW + 1)'(address_q) && on_line;
   wire available = ahead_q >= need_q || behind;
   logic place_tready;
   wire take = available && place_tready;
 
-  // the next output row, by the row that is its kh = 0
+  // the next output row, as the input row of its kh = 0
   wire signed [YW-1:0] next_y = oy_last ? YW'(-PAD_TOP) : y_q + YW'(S_H);
   wire next_last = OUT_H == 1 || (OUT_H > 1 && oy_q == OYW'(OUT_H - 2));
   wire signed [YW-1:0] next_first = next_y < 0 ? '0 : next_y > YW'(H) ? YW'(H) : next_y;
@@ -146,7 +146,7 @@ module rf_window #(
   wire signed [YW-1:0] after_first = after_y < 0 ? '0 : after_y > YW'(H) ? YW'(H) : after_y;
   wire [SW:0] next_slot = {1'b0, slot_q} + (oy_last ? (SW + 1)'(modulo(H - PAD_TOP - LAST_Y)) : (SW + 1)'(modulo(S_H)));
 
-  // both sums before it is known which: `take` compares whole addresses, and an adder behind that is too much for a clock
+  // both sums before the choice between them: `take` compares whole addresses, and an adder after that would be too slow
   wire signed [YW-1:0] ahead_kept = ahead_q + (line_end ? YW'(1) : YW'(0));
   wire signed [YW-1:0] ahead_left = ahead_q - done_q + (line_end ? YW'(1) : YW'(0));
 
