@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// axi_burst_split: no burst crosses 4 KiB or is longer than allowed; the bursts of a descriptor follow one another without
-// a hole, hold exactly its beats, and only the last is marked last. Full bursts and beats;
-// addresses of 16 bits and counts of 10, which the structure does not depend on.
+// axi_burst_split: no burst crosses 4 KiB or is longer than allowed; the bursts of a descriptor are contiguous, have exactly its
+// beats, and only the last is marked last. Bursts and beats have their full size; addresses have 16 bits and counts 10, on which
+// the structure does not depend.
 `default_nettype none
 
 module axi_burst_split_proof (
@@ -50,13 +50,13 @@ module axi_burst_split_proof (
   wire [24:0] burst = {m_axis_burst_address, m_axis_burst_beats, m_axis_burst_last, m_axis_burst_user};
   stream_rules #(.WIDTH(25)) u_out (.clk, .rst_n, .tvalid(m_axis_burst_tvalid), .tready(m_axis_burst_tready), .tdata(burst));
 
-  // The descriptor at work, followed from the outside: what its bursts must still cover.
+  // The current descriptor, observed at the ports: the beats that its bursts must still cover.
   logic        started_q = 1'b0;
-  logic [ 9:0] next_beat_q;  // address of the next burst in beats, of the descriptor that is being answered
+  logic [ 9:0] next_beat_q;  // address of the current descriptor's next burst, in beats
   logic [ 9:0] left_q;
   logic        user_q;
-  logic        open_q;  // a descriptor is being answered
-  logic        waiting_q;  // and another was taken behind it
+  logic        open_q;  // there is a current descriptor
+  logic        waiting_q;  // another has been taken after it
   logic [ 9:0] waiting_beat_q;
   logic [ 9:0] waiting_left_q;
   logic        waiting_user_q;
@@ -98,13 +98,13 @@ module axi_burst_split_proof (
     end
   end
 
-  // Registers of u_axi_burst_split, connected by the .sby
+  // Registers of u_axi_burst_split, which the .sby connects
   (* keep *) wire       inner_work;
   (* keep *) wire [9:0] inner_left;
   (* keep *) wire [9:0] inner_beat;
   (* keep *) wire       inner_user;
 
-  // What the splitter has inside must be what is still due: the induction needs to be told.
+  // Invariant for the induction: the splitter's registers have exactly the beats that are still due.
   wire        inside_burst = m_axis_burst_tvalid;
   wire        same = inside_burst && !m_axis_burst_last;  // burst and work belong to one descriptor
   wire [ 9:0] due = left_q - (inside_burst ? 10'(m_axis_burst_beats) : 10'd0);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rules of an AXI4-Lite interface, for proofs (AXI4, A3.1.2, A3.2.1, A3.3.1, B1.1): offers stand; each pair of address
-// and data is answered by one response, each read by one. The host's rules are assumed, the slave's asserted, with
-// ASSUME_SLAVE the other way round. Stricter than AXI: at most two writes and one read are open, answers are OKAY, and
-// come within PATIENCE clocks of what they answer.
+// The rules of an AXI4-Lite interface, for proofs (AXI4, A3.1.2, A3.2.1, A3.3.1, B1.1): valid and its payload stay until ready;
+// each pair of address and data gets one response, and each read one answer. The host's rules are assumed and the slave's are
+// asserted; with ASSUME_SLAVE it is the other way round. Stricter than AXI: at most two writes and one read are open, and
+// answers are OKAY and arrive within PATIENCE clocks.
 `default_nettype none
 
 module axi_lite_rules #(
@@ -77,12 +77,12 @@ module axi_lite_rules #(
   assign words     = words_q;
   assign reads     = reads_q;
 
-  // The host's
+  // The host's rules
   wire host_quiet = !after_reset_q || (!awvalid && !wvalid && !arvalid);
   wire aw_stands = !standing_q[4] || (awvalid && awaddr == aw_q);
   wire w_stands = !standing_q[3] || (wvalid && {wdata, wstrb} == w_q);
   wire ar_stands = !standing_q[2] || (arvalid && araddr == ar_q);
-  // The slave's
+  // The slave's rules
   wire quiet = !after_reset_q || (!bvalid && !rvalid);
   wire b_stands = !standing_q[1] || (bvalid && bresp == b_q);
   wire r_stands = !standing_q[0] || (rvalid && {rdata, rresp} == r_q);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// axi_read_master: keeps the rules of AXI; the bursts it asks for are those of its descriptors, without a hole, in order;
-// RREADY never falls while a beat is owed, as every burst has its room; the beats that come are handed on, each once, in
-// order; and it never waits for nobody.
+// axi_read_master obeys the rules of AXI; the bursts it requests are those of its descriptors, contiguous and in order; RREADY
+// never falls while a beat is owed, because every burst has its room; each beat received is passed on once, in order; and there
+// is no deadlock.
 //
-// A descriptor chosen by the solver is marked: `front_q` beats are asked for before it, then its own, `own_q` of them from
-// `beat_q` up. A beat that comes is marked likewise on its way through the FIFO. Beats of two bytes, bursts of two, two on
-// their way. Registers of the master are connected by the .sby, so that the induction can be told where things lie.
+// The solver marks a descriptor: `front_q` beats are requested before it, then its own, `own_q` of them from `beat_q` up. In the
+// same way a received beat is marked and followed through the FIFO. Beats have two bytes, bursts two beats, and two bursts are in
+// flight. The .sby connects registers of the master, for the invariants of the induction.
 `default_nettype none
 
 module axi_read_master_proof (
@@ -106,7 +106,7 @@ module axi_read_master_proof (
   stream_rules #(.WIDTH(19), .ASSUME(1'b1)) u_desc (.clk, .rst_n, .tvalid(s_axis_desc_tvalid), .tready(s_axis_desc_tready), .tdata(desc));
   stream_rules #(.WIDTH(16)) u_out (.clk, .rst_n, .tvalid(m_axis_tvalid), .tready(m_axis_tready), .tdata(m_axis_tdata));
 
-  // Registers of u_axi_read_master, connected by the .sby
+  // Registers of u_axi_read_master, which the .sby connects
   (* keep *) wire [ 2:0] inner_free;
   (* keep *) wire [ 1:0] inner_bursts;
   (* keep *) wire        inner_work;
@@ -128,7 +128,7 @@ module axi_read_master_proof (
   wire  come = m_axi_rvalid && m_axi_rready;
   wire  give = m_axis_tvalid && m_axis_tready;
 
-  // Beats on their way to AR: in its register, behind that, in the splitter
+  // Beats before AR: in its register, in the stage before that, in the splitter
   wire [6:0] ar_beats = m_axi_arvalid ? 7'(m_axi_arlen) + 7'd1 : 7'd0;
   wire [6:0] burst_beats = inner_burst ? 7'(inner_burst_beats) : 7'd0;
   wire [6:0] work_beats = inner_work ? 7'(inner_left) : 7'd0;
@@ -175,7 +175,7 @@ module axi_read_master_proof (
       if (marked_q) begin
         assert (own_q != '0 && own_q < 7'd32);
         assert (front_q < unasked && end_q <= unasked);
-        // what belongs to the marked descriptor lies where it says, and no burst holds beats of two descriptors
+        // the marked descriptor's beats are at their addresses, and no burst has beats of two descriptors
         if (ar_beats != '0 && front_q != '0) assert (ar_beats <= front_q);
         if (ar_beats != '0 && front_q == '0) begin
           assert (m_axi_araddr == {beat_q, 1'b0});
@@ -197,7 +197,7 @@ module axi_read_master_proof (
     cover (started_q && rst_n && marked_q && front_q == 7'd2 && bursts == 4'(OUTSTANDING));
   end
 
-  // Room: every beat that may still come has its place
+  // Room: there is a place for every beat that may still arrive
   wire [2:0] stored = inner_write - inner_read;
 
   logic error_q;
@@ -218,7 +218,7 @@ module axi_read_master_proof (
     cover (started_q && rst_n && error);
   end
 
-  // The marked beat on its way through the FIFO
+  // The marked beat in the FIFO
   logic        through_q;
   logic [ 3:0] ahead_q;
   logic [15:0] data_q;
@@ -246,7 +246,7 @@ module axi_read_master_proof (
     cover (started_q && rst_n && give && through_q && ahead_q == '0 && marked_q);
   end
 
-  // No deadlock: with beats still due, it offers a burst or a beat, or beats are owed, or it moves within three clocks
+  // No deadlock: while beats are due, it offers a burst or a beat, or beats are owed, or it proceeds within three clocks
   logic [2:0] idle_q;
   wire        due = unasked != '0 || stored != '0;
   wire        waits = m_axi_arvalid || m_axis_tvalid || owed != '0;

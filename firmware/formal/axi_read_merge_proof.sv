@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// axi_read_merge keeps the rules of PCIM: aligned INCR bursts of full beats within a border of MAX_BURST_BEATS (and so within
-// 4 KiB), offers stand, never two reads of one ID on their way, never more than SLOTS, RREADY never low. And the beats are
-// handed on, each once, burst after burst in the order they were asked for, whatever the order in which they came.
+// axi_read_merge obeys the rules of PCIM: aligned INCR bursts of full beats that do not cross a multiple of MAX_BURST_BEATS (and
+// so not 4 KiB); valid and its payload stay until ready; never two reads of one ID in flight, never more than SLOTS; RREADY never
+// low. Each beat is passed on once, burst after burst in the order of the requests, for any order of arrival.
 //
-// The bus answers in any order between IDs and mixed beat by beat: any ID that is owed a beat may get one. `shadow_q` is what
-// came, by ID and beat; `at_q` and `beat_q` are the burst and beat that must be read out next, `want_q` what must then be seen at
-// the output. Two units, two slots, bursts
-// of two beats of two bytes. Registers of the merge are connected by the .sby, so that the induction can be told how they go.
+// The bus answers IDs in any order and interleaves them beat by beat: any ID that is owed a beat may receive one. `shadow_q` has
+// the beats received, by ID and beat; `at_q` and `beat_q` are the burst and beat that must be read out next, and `want_q` the
+// output expected then. Two units, two slots, bursts of two beats of two bytes. The .sby connects registers of the merge, for the
+// invariants of the induction.
 `default_nettype none
 
 module axi_read_merge_proof (
@@ -39,7 +39,7 @@ module axi_read_merge_proof (
   logic        m_axi_arvalid;
   logic        m_axi_rready;
 
-  // The bus: beats owed to each ID, and those that came
+  // The bus: beats owed to each ID, and beats received
   logic [1:0] owed0_q;
   logic [1:0] owed1_q;
   wire  [1:0] owed = m_axi_rid ? owed1_q : owed0_q;
@@ -65,7 +65,7 @@ module axi_read_merge_proof (
   stream_rules #(.WIDTH(19)) u_r0 (.clk, .rst_n, .tvalid(s_axi_rvalid[0]), .tready(s_axi_rready[0]), .tdata({s_axi_rdata, s_axi_rresp, s_axi_rlast}));
   stream_rules #(.WIDTH(19)) u_r1 (.clk, .rst_n, .tvalid(s_axi_rvalid[1]), .tready(s_axi_rready[1]), .tdata({s_axi_rdata, s_axi_rresp, s_axi_rlast}));
 
-  // Registers of u_axi_read_merge, connected by the .sby
+  // Registers of u_axi_read_merge, which the .sby connects
   (* keep *) wire [ 1:0] inner_tail;
   (* keep *) wire [ 1:0] inner_head;
   (* keep *) wire        inner_ar_slot;
@@ -92,13 +92,13 @@ module axi_read_merge_proof (
 
   logic        started_q = 1'b0;
   logic [17:0] shadow_q[4];  // by {ID, beat}
-  logic [ 1:0] got0_q;  // beats that came since the ID was asked for
+  logic [ 1:0] got0_q;  // beats received since the ID's request
   logic [ 1:0] got1_q;
   logic        next_id_q;
   wire  [ 1:0] got = m_axi_rid ? got1_q : got0_q;
 
-  // What must be read out next, the burst's number, modulo 4, and its beat; and what was, with whose it is and whether it is
-  // the last one: its slot may be used again before it is taken
+  // The burst, as a number modulo 4, and the beat that must be read out next; and the beat read out last, with its unit and
+  // whether it is a last beat, because its slot may be used again before it is taken
   logic [ 1:0] at_q;
   logic        beat_q;
   logic [19:0] want_q;
@@ -162,7 +162,7 @@ module axi_read_merge_proof (
     cover (started_q && rst_n && s_axi_rvalid[0] && !s_axi_rready[0] && inner_tail - inner_head == 2'd2);
   end
 
-  // How its registers go together
+  // Invariants of its registers
   wire       in_ring_0 = used == 2'd2 || (used == 2'd1 && !inner_head[0]);
   wire       in_ring_1 = used == 2'd2 || (used == 2'd1 && inner_head[0]);
   wire       asked_0 = in_ring_0 && !(m_axi_arvalid && !inner_ar_slot);
@@ -194,14 +194,14 @@ module axi_read_merge_proof (
         assert (inner_there_1 + coming_1 == got1_q);
         assert (3'(got1_q) + 3'(owed1_q) == 3'(inner_order_1[0]) + 3'd1);
       end else assert (owed1_q == '0 && coming_1 == '0);
-      // what has come lies where its ID and its number say, or is on its way there
+      // a beat received is in the place of its ID and number, or in the register before it
       if (in_ring_0 && inner_there_0 > 2'd0) assert (inner_beat_0 == shadow_q[0]);
       if (in_ring_0 && inner_there_0 > 2'd1) assert (inner_beat_1 == shadow_q[1]);
       if (in_ring_1 && inner_there_1 > 2'd0) assert (inner_beat_2 == shadow_q[2]);
       if (in_ring_1 && inner_there_1 > 2'd1) assert (inner_beat_3 == shadow_q[3]);
       if (coming_0[0]) assert (inner_come_beat == shadow_q[{1'b0, inner_there_0[0]}]);
       if (coming_1[0]) assert (inner_come_beat == shadow_q[{1'b1, inner_there_1[0]}]);
-      // what is read out next
+      // the beat read out next
       if (used == 2'd0) assert (inner_beat == 2'd0);
       else begin
         assert (inner_beat <= head_there && inner_beat <= 2'(head_order[0]));

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rules of an AXI4 read interface with one ID, for proofs (AXI4, A3.1.2, A3.2.1, A3.3.1, A3.4.1, A5.3). What the
-// master must keep is asserted (ASSUME_MASTER: assumed), what the memory must keep is assumed (ASSERT_MEMORY: asserted).
-// Stricter than AXI where our masters are: INCR bursts of full beats, aligned, at most MAX_BURST_BEATS and OUTSTANDING.
+// The rules of an AXI4 read interface with one ID, for proofs (AXI4, A3.1.2, A3.2.1, A3.3.1, A3.4.1, A5.3). The master's rules
+// are asserted (ASSUME_MASTER: assumed), the memory's rules are assumed (ASSERT_MEMORY: asserted). Stricter than AXI, as this
+// project's masters are: aligned INCR bursts of full beats, at most MAX_BURST_BEATS and OUTSTANDING.
 //
-// FAIR_CLOCKS above 0: the memory keeps nobody waiting for so many clocks.
+// With FAIR_CLOCKS above 0, the memory makes nothing wait for that many clocks.
 `default_nettype none
 
 module axi_read_rules #(
     parameter int ADDR_WIDTH = 16,
     parameter int DATA_WIDTH = 16,
     parameter int MAX_BURST_BEATS = 4,
-    // bursts on their way at once
+    // the most bursts in flight at once
     parameter int OUTSTANDING = 2,
     parameter bit ASSUME_MASTER = 1'b0,
     parameter bit ASSERT_MEMORY = 1'b0,
@@ -31,9 +31,9 @@ module axi_read_rules #(
     input logic                  rvalid,
     input logic                  rready,
 
-    // address of the beat that comes next; meaningless when none is owed
+    // address of the next beat to arrive; meaningless if none is owed
     output logic [ADDR_WIDTH-1:0] beat_address,
-    // bursts asked for and not answered in full, and their beats that have not come
+    // bursts requested and not answered completely, and their beats that have not arrived
     output logic [           3:0] bursts,
     output logic [           9:0] owed
 );
@@ -42,7 +42,7 @@ module axi_read_rules #(
   localparam int BYTE_BITS = $clog2(BEAT_BYTES);
   localparam int ENTRY = ADDR_WIDTH + 8;
 
-  // The bursts on their way, the oldest in the low bits
+  // The bursts in flight, the oldest in the low bits
   logic [OUTSTANDING*ENTRY-1:0] queue_q;
   logic [                  3:0] bursts_q;
   logic [                  7:0] beat_q;
@@ -95,14 +95,14 @@ module axi_read_rules #(
   assign owed         = sum[OUTSTANDING] - 10'(beat_q);
   assign beat_address = head_address + (ADDR_WIDTH'(beat_q) << BYTE_BITS);
 
-  // The master's
+  // The master's rules
   wire ar_quiet = !after_reset_q || !arvalid;
   wire ar_stands = !ar_standing_q || (arvalid && {araddr, arlen, arsize, arburst} == ar_q);
   wire ar_shape = !arvalid || (arburst == 2'b01 && arsize == 3'(BYTE_BITS) && araddr[BYTE_BITS-1:0] == '0);
   wire ar_length = !arvalid || arlen < 8'(MAX_BURST_BEATS);
   wire ar_border = !arvalid || 14'(araddr[11:0]) + ((14'(arlen) + 14'd1) << BYTE_BITS) <= 14'd4096;
   wire ar_bound = 5'(bursts_q) + 5'(arvalid) <= 5'(OUTSTANDING);
-  // The memory's
+  // The memory's rules
   wire r_quiet = !after_reset_q || !rvalid;
   wire r_stands = !r_standing_q || (rvalid && {rdata, rresp, rlast} == r_q);
   wire r_asked = !rvalid || bursts_q != '0;

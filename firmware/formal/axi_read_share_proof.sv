@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// axi_read_share: what memory sees keeps the rules of AXI where each master does, with no more than DEPTH + 1 bursts on their
-// way; what each master sees keeps the rules of a memory: a beat only for a burst of its own, from the address that it asked for,
-// RLAST with its last one. Masters take turns: one that waits sees no other served twice. And memory is never kept waiting while
-// the masters take what they have asked for.
+// axi_read_share: if each master obeys the rules of AXI, the port to memory does too, with at most DEPTH + 1 bursts in flight. The
+// port to each master obeys the rules of a memory: it gives beats only for the master's own bursts, from the address requested,
+// with RLAST on the last. Masters take turns: while one waits, no other is served twice. And memory never waits while the masters
+// take the beats they have requested.
 //
-// The masters may do what the rules allow and take beats when they like; memory answers as the rules allow. Two masters with two
-// bursts on their way each, of up to two beats of two bytes; DEPTH 2. Registers of the module, and the bursts that the rules
-// remember, are connected by the .sby, so that the induction can be told where each burst lies.
+// The masters may do all that the rules allow and take beats at any time; memory answers in any way that the rules allow. Two
+// masters have two bursts in flight each, of up to two beats of two bytes; DEPTH is 2. The .sby connects registers of the module
+// and the bursts recorded by the rules, for the invariants of the induction.
 `default_nettype none
 
 module axi_read_share_proof (
@@ -131,7 +131,7 @@ module axi_read_share_proof (
       .owed        (owed_1)
   );
 
-  // Registers, connected by the .sby
+  // Registers, which the .sby connects
   (* keep *) wire [ 1:0] inner_turn;
   (* keep *) wire [ 1:0] inner_behind;
   (* keep *) wire [ 1:0] inner_write;
@@ -150,7 +150,7 @@ module axi_read_share_proof (
   logic started_q = 1'b0;
   always_ff @(posedge clk) started_q <= 1'b1;
 
-  // Whose the bursts are, the oldest first, and what was asked for with each
+  // The masters of the bursts, the oldest first, and each request
   wire [1:0] stored = inner_write - inner_read;
   wire [2:0] held = 3'(stored) + 3'(inner_owner_valid);
   wire [1:0] next = inner_read[0] ? inner_word_1 : inner_word_0;
@@ -164,7 +164,7 @@ module axi_read_share_proof (
   wire [21:0] what_1 = memory_bursts == 4'd1 ? ar : inner_memory[43:22];
   wire [21:0] what_2 = memory_bursts == 4'd2 ? ar : inner_memory[65:44];
 
-  // how many of a master's are among the oldest one and two
+  // the number of a master's bursts among the oldest one and two
   wire of_0 = whose_0[0];
   wire of_1 = whose_1[0];
   wire [1:0] count_0 = 2'(held > 3'd0 && whose_0[0]) + 2'(held > 3'd1 && whose_1[0]) + 2'(held > 3'd2 && whose_2[0]);
@@ -173,7 +173,7 @@ module axi_read_share_proof (
   // Turns
   logic [1:0] other_0_q;
   logic [1:0] other_1_q;
-  logic [1:0] idle_q;  // clocks in which a master waits for nobody
+  logic [1:0] idle_q;  // clocks in which a master waits and nothing else does
   wire  [1:0] ask = s_axi_arvalid & s_axi_arready;
   always_ff @(posedge clk) begin
     other_0_q <= s_axi_arvalid[0] && !ask[0] ? other_0_q + 2'(ask[1]) : '0;
@@ -185,7 +185,7 @@ module axi_read_share_proof (
   always_comb begin
     if (!started_q) assume (!rst_n);
     if (started_q && rst_n) begin
-      // each beat is of the burst that its master is owed
+      // each beat belongs to the burst that its master is owed
       if (s_axi_rvalid[0]) assert (address_0 == memory_address);
       if (s_axi_rvalid[1]) assert (address_1 == memory_address);
       assert (s_axi_rvalid != 2'b11 && ask != 2'b11);
@@ -193,7 +193,7 @@ module axi_read_share_proof (
       assert (other_0_q <= 2'd1 && other_1_q <= 2'd1);
       assert (idle_q < 2'd2);
 
-      // where the bursts lie
+      // the places of the bursts
       assert (stored <= 2'd2);
       assert (4'(held) == memory_bursts + 4'(m_axi_arvalid));
       if (!inner_owner_valid) assert (memory_bursts == '0);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// axi_write_master: keeps the rules of AXI; its bursts are those of its descriptors, without a hole, in order, and their
-// strobes end where the descriptor ends: no byte outside [address, address + bytes) is written; beats go out once, in order;
-// each descriptor is answered once, in order, after the response to its last burst; and it never waits for nobody.
+// axi_write_master obeys the rules of AXI; its bursts are those of its descriptors, contiguous and in order, and their strobes end
+// where the descriptor ends: no byte outside [address, address + bytes) is written; each beat is sent once, in order; each
+// descriptor is answered once, in order, after the response to its last burst; and there is no deadlock.
 //
-// Three marks, set by the solver: a descriptor on its way to AW (`front_q` beats before it, then its own), a beat on its
-// way through the FIFO, and a descriptor on its way to its answer (`before_q` answers before it, `beats_q` beats to be
-// asked for up to its end and `responses_q` responses). Beats of four bytes, bursts of two, two on their way. Registers of
-// the master are connected by the .sby, so that the induction can be told where things lie.
+// The solver sets three marks: a descriptor, followed to AW (`front_q` beats before it, then its own); a beat, followed through the
+// FIFO; and a descriptor, followed to its answer (`before_q` answers before it, `beats_q` beats to be requested up to its end,
+// and `responses_q` responses). Beats have four bytes, bursts two beats, and two bursts are in flight. The .sby connects registers
+// of the master, for the invariants of the induction.
 `default_nettype none
 
 module axi_write_master_proof (
@@ -62,7 +62,7 @@ module axi_write_master_proof (
       .address_waits()
   );
 
-  // Registers of u_axi_write_master, connected by the .sby
+  // Registers of u_axi_write_master, which the .sby connects
   (* keep *) wire [ 1:0] inner_aw_tail;
   (* keep *) wire [ 2:0] inner_unclaimed;
   (* keep *) wire [ 1:0] inner_due;
@@ -154,7 +154,7 @@ module axi_write_master_proof (
   wire  answered = m_axi_bvalid && m_axi_bready;
   wire  done = m_axis_done_tvalid && m_axis_done_tready;
 
-  // 1. AW. Beats on their way to it: in its register, behind that, in the splitter
+  // 1. AW. The beats before it: in its register, in the stage before that, in the splitter
   wire [4:0] desc_beats = 5'(s_axis_desc_bytes[5:2]) + 5'(s_axis_desc_bytes[1:0] != '0);
   wire [6:0] aw_beats = m_axi_awvalid ? 7'(m_axi_awlen) + 7'd1 : 7'd0;
   wire [6:0] burst_beats = inner_burst ? 7'(inner_burst_beats) : 7'd0;
@@ -201,7 +201,7 @@ module axi_write_master_proof (
       if (marked_q) begin
         assert (own_q != '0 && own_q < 7'd32);
         assert (front_q < aw_beats + split && end_q <= aw_beats + split);
-        // what belongs to the marked descriptor lies where it says, and no burst holds beats of two descriptors
+        // the marked descriptor's beats are at their addresses, and no burst has beats of two descriptors
         if (aw_beats != '0 && front_q != '0) assert (aw_beats <= front_q);
         if (aw_beats != '0 && front_q == '0) begin
           assert (m_axi_awaddr == {beat_q, 2'b00});
@@ -227,7 +227,7 @@ module axi_write_master_proof (
     cover (started_q && rst_n && marked_q && front_q != '0 && bursts == 4'(OUTSTANDING));
   end
 
-  // 2. W: the lengths and tails of the bursts at hand, the beats that are theirs, and the marked beat
+  // 2. W: the lengths and tails of the current bursts, their beats, and the marked beat
   wire  [1:0] w_stored = inner_w_write - inner_w_read;
   wire  [9:0] w_first = inner_w_read[0] ? inner_w_1 : inner_w_0;
   wire  [9:0] w_second = inner_w_read[0] ? inner_w_0 : inner_w_1;
@@ -264,7 +264,7 @@ module axi_write_master_proof (
       assert (inner_w_beat == beat);
       if (m_axi_wvalid) assert (m_axi_wstrb == (m_axi_wlast && tail != '0 ? ~(4'hf << tail) : 4'hf));
       assert (stored <= 3'(DEPTH));
-      // every beat that a burst has claimed is there
+      // every beat that a burst has claimed is in the FIFO
       assert (10'(inner_unclaimed) + 10'(aw_beats) + owed == 10'(stored) + 10'(inner_data_valid));
       if (through_q) begin
         assert (ahead_q < 4'(stored) + 4'(inner_data_valid));
@@ -277,14 +277,14 @@ module axi_write_master_proof (
     cover (started_q && rst_n && stored == 3'(DEPTH));
   end
 
-  // 3. B and the answers. The queue of bursts and empty descriptors whose response or answer is due, oldest first
+  // 3. B and the answers. The queue of bursts and empty descriptors with a response or an answer due, the oldest first
   wire [1:0] order_stored = inner_order_write - inner_order_read;
   wire [2:0] entry;
   wire [2:0] entry_last;
   wire [2:0] entry_burst;
-  wire [3:0][2:0] lasts;  // descriptors that end in front of an entry
-  wire [3:0][2:0] before;  // bursts in front of an entry
-  wire [3:0][2:0] up_to;  // of these, the ones up to the end of the marked descriptor
+  wire [3:0][2:0] lasts;  // descriptors that end before an entry
+  wire [3:0][2:0] before;  // bursts before an entry
+  wire [3:0][2:0] up_to;  // those of them up to the end of the marked descriptor
 
   logic [3:0] flight_q;  // descriptors taken and not answered
   logic       followed_q;
@@ -313,7 +313,7 @@ module axi_write_master_proof (
     always_comb if (started_q && rst_n && entry[i] && !entry_burst[i]) assert (entry_last[i]);
   end
 
-  wire [3:0] out = 4'(m_axis_done_tvalid) + 4'(lasts[3]);  // descriptors that the splitter has done with
+  wire [3:0] out = 4'(m_axis_done_tvalid) + 4'(lasts[3]);  // descriptors that the splitter has finished
   wire [3:0] inside = 4'(inner_burst && inner_burst_last) + 4'(inner_work);
   wire [6:0] asked_beats = inner_ask ? burst_beats : 7'd0;
 
@@ -363,7 +363,7 @@ module axi_write_master_proof (
           if (inner_burst && inner_burst_last && before_q == out) assert (beats_q == burst_beats);
           else assert (beats_q == split);
         end
-        // the answer: nothing of it is left to be written, nothing unanswered
+        // at the answer, nothing of the descriptor is left to be written or unanswered
         if (m_axis_done_tvalid && before_q == '0) assert (beats_q == '0 && responses_q == '0);
       end
     end
@@ -372,8 +372,8 @@ module axi_write_master_proof (
     cover (started_q && rst_n && error);
   end
 
-  // 4. No deadlock: with an answer due, it offers a burst, a beat or an answer, or a response or a beat of the producer is
-  // owed, or it is one step nearer to that in the next clock: in the splitter, a burst, in the queue of answers, at its head
+  // 4. No deadlock: while an answer is due, it offers a burst, a beat or an answer, or a response or a beat of the producer is
+  // owed, or in the next clock it is one step nearer to that: in the splitter, a burst, in the queue of answers, at its head
   logic [2:0] idle_q;
   wire        waits = m_axi_awvalid || m_axi_wvalid || m_axis_done_tvalid || (written != '0 && !m_axi_bvalid) || answered
       || (s_axis_tready && 7'(inner_unclaimed) < split);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// axi_write_merge keeps the rules of PCIM: offers stand; an address leaves only when all of its burst is buffered; then its
-// data follow from the next clock on, without a pause, with WLAST on the last of them, and no other data; one burst at a time;
-// no more bursts are unanswered than OUTSTANDING. Responses go to the unit that their ID names.
+// axi_write_merge obeys the rules of PCIM: valid and its payload stay until ready; an address is sent only when its whole burst is
+// buffered; its data follow from the next clock on, without a pause, with WLAST on the last of them, and without other data; one
+// burst at a time; at most OUTSTANDING bursts are unanswered. Responses are sent to the unit that their ID names.
 //
-// The beats in the buffer are those of the burst that leaves, of the bursts that wait, and of the one that is being taken, in
-// this order: `end_*` is where each of them ends, counted from the beat that leaves next, and there the marks for WLAST must
-// be. Two units, bursts of two beats of one byte, two unanswered. Registers are connected by the .sby. That beats keep their
-// order and their data in a FIFO is axis_fifo's own proof.
+// The beats in the buffer are those of the burst being sent, of the bursts that wait, and of the burst being taken, in this order.
+// `end_*` is the end of each, counted from the next beat to be sent, and WLAST must be marked there. Two units, bursts of two beats
+// of one byte, two unanswered. The .sby connects the registers. The proof of axis_fifo shows that a FIFO keeps the order and the
+// data of its beats.
 `default_nettype none
 
 module axi_write_merge_proof (
@@ -48,7 +48,7 @@ module axi_write_merge_proof (
   logic       m_axi_wvalid;
   logic       m_axi_bready;
 
-  // The units: the beats of the burst that was taken last, and how many of them have been
+  // The units: the beats of the burst taken last, and the number of them that have been taken
   logic in_len_q;
   logic in_beat_q;
   wire  in_last = in_beat_q == in_len_q;
@@ -77,7 +77,7 @@ module axi_write_merge_proof (
   stream_rules #(.WIDTH(13)) u_aw (.clk, .rst_n, .tvalid(m_axi_awvalid), .tready(m_axi_awready), .tdata({m_axi_awaddr, m_axi_awlen, m_axi_awid}));
   stream_rules #(.WIDTH(10)) u_w (.clk, .rst_n, .tvalid(m_axi_wvalid), .tready(m_axi_wready), .tdata({m_axi_wdata, m_axi_wstrb, m_axi_wlast}));
 
-  // Registers of u_axi_write_merge, connected by the .sby
+  // Registers of u_axi_write_merge, which the .sby connects
   (* keep *) wire        inner_taking;
   (* keep *) wire [ 7:0] inner_in_len;
   (* keep *) wire [ 1:0] inner_in_grant;
@@ -99,9 +99,9 @@ module axi_write_merge_proof (
   (* keep *) wire [12:0] inner_burst_1;
 
   logic       started_q = 1'b0;
-  logic       out_len_q;  // of the burst whose address left last
+  logic       out_len_q;  // of the burst whose address was sent last
   logic       out_beat_q;
-  logic [1:0] open_q;  // bursts whose data have left and that are not answered
+  logic [1:0] open_q;  // bursts whose data have been sent and that are not answered
 
   wire [1:0] take = s_axi_awvalid & s_axi_awready;
   wire [1:0] store = s_axi_wvalid & s_axi_wready;
@@ -138,7 +138,7 @@ module axi_write_merge_proof (
       if (m_axi_awvalid) begin
         assert (m_axi_awburst == 2'b01 && m_axi_awsize == 3'd0);
         assert (!inner_giving && !m_axi_wvalid);  // one burst at a time, no data before their address
-        assert (buffered >= 4'(m_axi_awlen) + 4'd1);  // all of it is here
+        assert (buffered >= 4'(m_axi_awlen) + 4'd1);  // the whole burst is buffered
       end
       assert (m_axi_wvalid == inner_giving);  // from the clock after AW on, without a pause
       if (m_axi_wvalid) assert (m_axi_wlast == (out_beat_q == out_len_q));
@@ -151,7 +151,7 @@ module axi_write_merge_proof (
     cover (started_q && rst_n && open_q == 2'd2 && answer && m_axi_bid && inner_burst);
   end
 
-  // How its registers go together
+  // Invariants of its registers
   wire [1:0] waiting = inner_bursts_write - inner_bursts_read;  // in the memory of their FIFO
   wire [7:0] first_len = inner_bursts_read[0] ? inner_burst_1[11:4] : inner_burst_0[11:4];
   wire [7:0] second_len = inner_bursts_read[0] ? inner_burst_0[11:4] : inner_burst_1[11:4];
@@ -163,7 +163,7 @@ module axi_write_merge_proof (
   wire [3:0] marks = {inner_beat_3[9], inner_beat_2[9], inner_beat_1[9], inner_beat_0[9]};
 
   for (genvar i = 0; i < 5; i++) begin : gen_beat
-    // beat i from the one that leaves next, if there are so many: in the output register, or behind it in the memory
+    // beat i, counted from the next one to be sent, if there are so many: in the output register or after it in the memory
     wire [1:0] place = inner_beats_read[1:0] + 2'(i) - 2'(inner_beat);
     wire       mark = (i == 0 && inner_beat) ? m_axi_wlast : marks[place];
     wire       ends = end_0 == 4'(i + 1) || end_1 == 4'(i + 1) || end_2 == 4'(i + 1) || end_3 == 4'(i + 1);

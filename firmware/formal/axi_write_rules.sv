@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rules of an AXI4 write interface with one ID, for proofs (AXI4, A3.1.2, A3.2.1, A3.3.1, A3.4.1, A5.3). What the
-// master must keep is asserted (ASSUME_MASTER: assumed), what the memory must keep is assumed (ASSERT_MEMORY: asserted).
-// Stricter than AXI where our masters are: INCR bursts of full beats, aligned, at most MAX_BURST_BEATS and OUTSTANDING; no
-// W before its AW; strobes without a hole from byte 0 up, all set but in the last beat of a burst.
+// The rules of an AXI4 write interface with one ID, for proofs (AXI4, A3.1.2, A3.2.1, A3.3.1, A3.4.1, A5.3). The master's rules
+// are asserted (ASSUME_MASTER: assumed), the memory's rules are assumed (ASSERT_MEMORY: asserted). Stricter than AXI, as this
+// project's masters are: aligned INCR bursts of full beats, at most MAX_BURST_BEATS and OUTSTANDING; no W before its AW; strobes
+// from byte 0 up without holes, and all set except in the last beat of a burst.
 //
-// FAIR_CLOCKS above 0: the memory keeps nobody waiting for so many clocks.
+// With FAIR_CLOCKS above 0, the memory makes nothing wait for that many clocks.
 `default_nettype none
 
 module axi_write_rules #(
     parameter int ADDR_WIDTH = 16,
     parameter int DATA_WIDTH = 16,
     parameter int MAX_BURST_BEATS = 2,
-    // bursts whose response has not come
+    // the most bursts without a response
     parameter int OUTSTANDING = 2,
-    // bits the proof hangs on each burst
+    // bits that the proof attaches to each burst
     parameter int USER_WIDTH = 1,
     parameter bit ASSUME_MASTER = 1'b0,
     parameter bit ASSERT_MEMORY = 1'b0,
@@ -38,15 +38,15 @@ module axi_write_rules #(
     input logic                    bvalid,
     input logic                    bready,
 
-    // the beat that goes next: its address, and its place in its burst; that burst's length, and the next burst's
+    // the next beat: its address and its index in its burst; the length of that burst, and of the next
     output logic [  ADDR_WIDTH-1:0] beat_address,
     output logic [             7:0] beat,
     output logic [USER_WIDTH+8-1:0] burst,
     output logic [USER_WIDTH+8-1:0] next_burst,
-    // bursts whose AW has been taken and whose response has not; those of them whose data have been taken
+    // bursts whose AW has been taken, but not their response; and those of them whose data have been taken
     output logic [             3:0] bursts,
     output logic [             3:0] written,
-    // beats of bursts whose AW has been taken that have not been
+    // beats not taken yet, of bursts whose AW has been taken
     output logic [             9:0] owed
 );
 
@@ -55,7 +55,7 @@ module axi_write_rules #(
   localparam int ENTRY = ADDR_WIDTH + USER_WIDTH + 8;
   localparam int WIDTH = OUTSTANDING * ENTRY;
 
-  // The bursts on their way, the oldest in the low bits
+  // The bursts in flight, the oldest in the low bits
   logic [WIDTH-1:0] queue_q;
   logic [      3:0] bursts_q;
   logic [      3:0] written_q;
@@ -126,7 +126,7 @@ module axi_write_rules #(
   assign next_burst   = chosen_next[OUTSTANDING][USER_WIDTH+8-1:0];
   assign beat_address = at_work[ENTRY-1-:ADDR_WIDTH] + (ADDR_WIDTH'(beat_q) << BYTE_BITS);
 
-  // The master's
+  // The master's rules
   wire quiet = !after_reset_q || (!awvalid && !wvalid);
   wire aw_stands = !aw_standing_q || (awvalid && {awaddr, awlen, awsize, awburst} == aw_q);
   wire aw_shape = !awvalid || (awburst == 2'b01 && awsize == 3'(BYTE_BITS) && awaddr[BYTE_BITS-1:0] == '0);
@@ -137,7 +137,7 @@ module axi_write_rules #(
   wire w_asked = !wvalid || written_q < bursts_q;
   wire w_last = !wvalid || wlast == (beat_q == at_work[7:0]);
   wire w_strobe = !wvalid || (wstrb != '0 && (wstrb & (wstrb + 1'b1)) == '0 && (wlast || (&wstrb)));
-  // The memory's
+  // The memory's rules
   wire b_quiet = !after_reset_q || !bvalid;
   wire b_stands = !b_standing_q || (bvalid && bresp == b_q);
   wire b_asked = !bvalid || written_q != '0;

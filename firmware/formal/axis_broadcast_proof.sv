@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// axis_broadcast, three consumers: each takes each beat exactly once, whenever it is ready; offers stand; the next beat
-// follows in the clock in which the last of them has taken this one.
+// axis_broadcast with three consumers: each takes each beat exactly once, whenever it is ready; valid and its payload stay until
+// ready; the next beat may follow as soon as the last consumer has taken this one.
 `default_nettype none
 
 module axis_broadcast_proof (
@@ -22,9 +22,9 @@ module axis_broadcast_proof (
     stream_rules #(.WIDTH(4)) u_out (.clk, .rst_n, .tvalid(m_axis_tvalid[i]), .tready(m_axis_tready[i]), .tdata(s_axis_tdata));
   end
 
-  (* keep *) wire [2:0] inner_taken;  // u_axis_broadcast.taken_q, connected by the .sby
+  (* keep *) wire [2:0] inner_taken;  // u_axis_broadcast.taken_q, which the .sby connects
 
-  // who has taken the beat at hand
+  // the consumers that have taken the current beat
   logic       started_q = 1'b0;
   logic [2:0] taken_q;
   wire  [2:0] taken = taken_q | (m_axis_tvalid & m_axis_tready);
@@ -43,7 +43,7 @@ module axis_broadcast_proof (
       assert ((m_axis_tvalid & taken_q) == '0);
       assert (s_axis_tvalid || m_axis_tvalid == '0);
       assert (!next || (&taken));
-      // no deadlock: who has not taken it is offered it, and once all have, it goes
+      // no deadlock: consumers that have not taken the beat are offered it, and once all have taken it, it is gone
       assert (!s_axis_tvalid || (m_axis_tvalid | taken_q) == 3'b111);
       assert (!s_axis_tvalid || !(&taken) || s_axis_tready);
     end

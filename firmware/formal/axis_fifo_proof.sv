@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// axis_fifo, 4 beats deep: what goes in comes out, once, in order; offers stand; it holds DEPTH beats and one more.
-// A beat chosen by the solver is marked on its way in; the number of beats in front of it says when it must come out.
-// Registers and memory words of the FIFO are connected by the .sby, so that the induction can be told where a beat lies.
+// axis_fifo with a depth of 4: every beat taken is given once, in order; valid and its payload stay until ready; the FIFO holds
+// DEPTH beats and one more. The solver marks a beat when it is taken; the number of beats before it determines when it must be
+// given. The .sby connects registers and memory words of the FIFO, for the invariants of the induction.
 `default_nettype none
 
 module axis_fifo_proof (
@@ -47,12 +47,12 @@ module axis_fifo_proof (
   logic       started_q = 1'b0;
   logic [3:0] held_q;  // beats inside
   logic       marked_q;  // the marked beat is inside
-  logic [3:0] front_q;  // beats in front of it
+  logic [3:0] front_q;  // beats before it
   logic [3:0] data_q;
 
   wire give = m_axis_tvalid && m_axis_tready;
   wire take = s_axis_tvalid && s_axis_tready;
-  // where the marked beat lies, unless it is in the output register
+  // the address of the marked beat, unless it is in the output register
   wire [2:0] stored = inner_write - inner_read;
   wire [1:0] slot = inner_read[1:0] + front_q[1:0] - 2'(m_axis_tvalid);
   wire [3:0] word = slot[1] ? (slot[0] ? inner_word_3 : inner_word_2) : (slot[0] ? inner_word_1 : inner_word_0);

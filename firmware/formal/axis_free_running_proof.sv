@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// axis_free_running, latency 2: each row taken gives its result, once, in order, with its tlast, however long the output is
-// held up; a result always finds its place in the FIFO (also asserted in the module); a place is asked for again when there
-// is one. The pipeline hands on what it was given. A row chosen by the solver is marked; `front_q` rows are in front of it.
-// Registers of the module are connected by the .sby, so that the induction can be told where a row lies.
+// axis_free_running with a latency of 2: each row taken gives its result once, in order and with its tlast, for any stall of the
+// output; the FIFO has a place for every result (also asserted in the module); and while a place is free, a row is taken. The
+// pipeline of the proof delays its input. The solver marks a row; `front_q` rows are before it. The .sby connects registers of the
+// module, for the invariants of the induction.
 `default_nettype none
 
 module axis_free_running_proof (
@@ -50,7 +50,7 @@ module axis_free_running_proof (
   wire [4:0] result = {m_axis_tlast, m_axis_tdata};
   stream_rules #(.WIDTH(5)) u_out (.clk, .rst_n, .tvalid(m_axis_tvalid), .tready(m_axis_tready), .tdata(result));
 
-  // Registers of u_axis_free_running, connected by the .sby
+  // Registers of u_axis_free_running, which the .sby connects
   (* keep *) wire [1:0] inner_valid;
   (* keep *) wire [1:0] inner_last;
   (* keep *) wire [3:0] inner_free;
@@ -73,7 +73,7 @@ module axis_free_running_proof (
   wire        take = s_axis_tvalid && s_axis_tready;
   wire        give = m_axis_tvalid && m_axis_tready;
   wire  [3:0] stored = inner_write - inner_read;
-  wire  [4:0] ready = 5'(stored) + 5'(m_axis_tvalid);  // behind the pipeline
+  wire  [4:0] ready = 5'(stored) + 5'(m_axis_tvalid);  // after the pipeline
 
   always_ff @(posedge clk) begin
     started_q <= 1'b1;

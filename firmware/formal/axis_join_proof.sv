@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// axis_join, three producers: their beats go together or not at all, an offer stands, and the beat goes in the clock in which
-// the last of them is there and the consumer is ready.
+// axis_join with three producers: their beats are taken together or not at all; valid and its payload stay until ready; and the
+// beat is transferred in the clock in which all of them are valid and the consumer is ready.
 `default_nettype none
 
 module axis_join_proof (
@@ -33,7 +33,7 @@ module axis_join_proof (
     if (!started_q) assume (!rst_n);
     if (started_q && rst_n) begin
       assert (taken == {3{give}});
-      // no deadlock: once all are there, it goes as soon as the consumer is ready
+      // no deadlock: once all are valid, the beat is transferred as soon as the consumer is ready
       assert (m_axis_tvalid == (&s_axis_tvalid));
       assert (!(&s_axis_tvalid) || !m_axis_tready || (&taken));
     end

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// axis_row_pack: every word of a row comes out once, at its place; a run ends with a beat marked last, zero behind the run's
-// words, and no beat is without a word; it waits for nobody but who owes it something. A word chosen by the solver is marked
-// on its way in; `front_q` words lie in front of it.
+// axis_row_pack: every word of a row is given once, at its position; a run ends with a beat marked last, with zeros after the run's
+// words; every beat has a word of a run; and there is no deadlock. The solver marks a word when it is taken; `front_q` words are
+// before it.
 //
-// The .sby names the sizes; registers of the module are connected by it, so that the induction can be told where a word lies.
+// The .sby sets the sizes. It also connects registers of the module, for the invariants of the induction.
 `default_nettype none
 
 module axis_row_pack_proof #(
@@ -53,14 +53,14 @@ module axis_row_pack_proof #(
   wire [BEAT_WORDS*WORD_WIDTH:0] beat = {m_axis_tlast, m_axis_tdata};
   stream_rules #(.WIDTH(BEAT_WORDS * WORD_WIDTH + 1)) u_out (.clk, .rst_n, .tvalid(m_axis_tvalid), .tready(m_axis_tready), .tdata(beat));
 
-  // Registers of u_axis_row_pack, connected by the .sby
+  // Registers of u_axis_row_pack, which the .sby connects
   (* keep *) wire [       HELD_WIDTH-1:0] inner_held;
   (* keep *) wire [$clog2(UNITS + 2)-1:0] inner_fill;
   (* keep *) wire                         inner_flush;
 
   logic       started_q = 1'b0;
   logic [5:0] words_q;  // words held
-  logic       ending_q;  // and they end a run
+  logic       ending_q;  // they are the last of a run
   wire        take = s_axis_tvalid && s_axis_tready;
   wire        give = m_axis_tvalid && m_axis_tready;
   wire  [5:0] given = words_q < 6'(BEAT_WORDS) ? words_q : 6'(BEAT_WORDS);
@@ -97,7 +97,7 @@ module axis_row_pack_proof #(
     if (!started_q) assume (!rst_n);
     if (started_q && rst_n) begin
       if (m_axis_tvalid) begin
-        // full, or what is left of a run, and zero behind it
+        // a full beat, or the rest of a run with zeros after it
         assert (words_q != '0 && (words_q >= 6'(BEAT_WORDS) || ending_q));
         assert (m_axis_tlast == (ending_q && words_q <= 6'(BEAT_WORDS)));
         assert (m_axis_tdata >> (32'(words_q) * WORD_WIDTH) == '0 || words_q >= 6'(BEAT_WORDS));
@@ -105,11 +105,11 @@ module axis_row_pack_proof #(
           assert (WORD_WIDTH'(m_axis_tdata >> (32'(front_q) * WORD_WIDTH)) == word_q);
         end
       end
-      // no row of the next run joins the last words of this one
+      // no row of the next run is added to the last words of this one
       if (take && ending_q) assert (kept == '0);
-      // no deadlock: a beat is offered or a row asked for
+      // no deadlock: a beat is offered or a row is requested
       assert (m_axis_tvalid || s_axis_tready);
-      // what the module holds is what the model says
+      // the module's state equals that of the model
       assert (inner_flush == ending_q);
       assert (!ending_q || words_q != '0);
       assert (6'(inner_fill) * 6'(UNIT) == words_q && words_q < 6'(ROW_WORDS + BEAT_WORDS));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// axis_row_unpack: each descriptor gives exactly its rows, the last of them marked; every word of a beat comes out once, at
-// its place, or, when it lies behind the last row of a run, never; no beat is taken that the run does not need; it waits for
-// nobody but who owes it something. A word chosen by the solver is marked on its way in; `front_q` words lie in front of it.
+// axis_row_unpack: each descriptor gives exactly its rows, the last of them marked; every word of a beat is given once, at its
+// position, or never if it is after the last row of a run; no beat is taken that the run does not need; and there is no deadlock.
+// The solver marks a word when it is taken; `front_q` words are before it.
 //
-// The .sby names the sizes; registers of the module are connected by it, so that the induction can be told where a word lies.
+// The .sby sets the sizes. It also connects registers of the module, for the invariants of the induction.
 `default_nettype none
 
 module axis_row_unpack_proof #(
@@ -60,7 +60,7 @@ module axis_row_unpack_proof #(
   wire [ROW_WORDS*WORD_WIDTH:0] row = {m_axis_tlast, m_axis_tdata};
   stream_rules #(.WIDTH(ROW_WORDS * WORD_WIDTH + 1)) u_out (.clk, .rst_n, .tvalid(m_axis_tvalid), .tready(m_axis_tready), .tdata(row));
 
-  // Registers of u_axis_row_unpack, connected by the .sby
+  // Registers of u_axis_row_unpack, which the .sby connects
   (* keep *) wire [       HELD_WIDTH-1:0] inner_held;
   (* keep *) wire [$clog2(UNITS + 2)-1:0] inner_fill;
   (* keep *) wire                         inner_active;
@@ -106,7 +106,7 @@ module axis_row_unpack_proof #(
   always_comb begin
     if (!started_q) assume (!rst_n);
     if (started_q && rst_n) begin
-      // rows: as many as the descriptor says, and only the last is marked so
+      // as many rows as in the descriptor, and only the last is marked last
       if (m_axis_tvalid) begin
         assert (due_q != '0);
         assert (m_axis_tlast == (due_q == 3'd1));
@@ -115,12 +115,12 @@ module axis_row_unpack_proof #(
           assert (WORD_WIDTH'(m_axis_tdata >> (32'(front_q) * WORD_WIDTH)) == word_q);
         end
       end
-      // a run takes no beat more than it needs
+      // a run takes only the beats that it needs
       if (finish) assert (words_q - 6'(ROW_WORDS) < 6'(BEAT_WORDS));
-      // no deadlock: a row is offered, or a beat is asked for, or a descriptor
+      // no deadlock: a row is offered, or a beat or a descriptor is requested
       assert (m_axis_tvalid || (due_q != '0 ? s_axis_tready : s_axis_desc_tready));
       assert (starved == (due_q != '0 && !m_axis_tvalid));
-      // what the module holds is what the model says
+      // the module's state equals that of the model
       assert (inner_active == (due_q != '0));
       assert (!inner_active || (inner_left == due_q && inner_last == (due_q == 3'd1)));
       assert (6'(inner_fill) * 6'(UNIT) == words_q && words_q < 6'(ROW_WORDS + BEAT_WORDS));

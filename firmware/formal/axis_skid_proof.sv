@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// axis_skid: what goes in comes out, once, in order; offers stand. A beat chosen by the solver is marked on its way in;
-// the number of beats in front of it says when it must come out.
+// axis_skid: every beat taken is given once, in order; valid and its payload stay until ready. The solver marks a beat when it is
+// taken; the number of beats before it determines when it must be given.
 `default_nettype none
 
 module axis_skid_proof (
@@ -35,12 +35,12 @@ module axis_skid_proof (
 
   localparam int CAPACITY = 2;
 
-  (* keep *) wire [3:0] inner_skid_data;  // u_axis_skid.skid_data_q, connected by the .sby
+  (* keep *) wire [3:0] inner_skid_data;  // u_axis_skid.skid_data_q, which the .sby connects
 
   logic       started_q = 1'b0;
   logic [1:0] held_q;  // beats inside
   logic       marked_q;  // the marked beat is inside
-  logic [1:0] front_q;  // beats in front of it
+  logic [1:0] front_q;  // beats before it
   logic [3:0] data_q;
 
   wire give = m_axis_tvalid && m_axis_tready;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// axis_tensor_unpack: each descriptor gives exactly its rows, each in the pieces of its tensors, in order, the last of them
-// marked; every word of a beat comes out once, at its place, or, when it lies behind the last row of a run, never; no beat is
-// taken that the run does not need; it waits for nobody but who owes it something. A word chosen by the solver is marked on its
-// way in; `front_q` words lie in front of it. Rows are A_PIECES pieces of A words, then B_PIECES of B (none: one tensor).
+// axis_tensor_unpack: each descriptor gives exactly its rows, each in the pieces of its tensors, in order, the last of them marked;
+// every word of a beat is given once, at its position, or never if it is after the last row of a run; no beat is taken that the run
+// does not need; and there is no deadlock. The solver marks a word when it is taken; `front_q` words are before it. Rows are
+// A_PIECES pieces of A words, then B_PIECES of B (none: one tensor).
 //
-// The .sby names the sizes; registers of the module are connected by it, so that the induction can be told where a word lies.
+// The .sby sets the sizes. It also connects registers of the module, for the invariants of the induction.
 `default_nettype none
 
 module axis_tensor_unpack_proof #(
@@ -70,7 +70,7 @@ module axis_tensor_unpack_proof #(
   stream_rules #(.WIDTH(3), .ASSUME(1'b1)) u_desc (.clk, .rst_n, .tvalid(s_axis_desc_tvalid), .tready(s_axis_desc_tready), .tdata(s_axis_desc_rows));
   stream_rules #(.WIDTH(BEAT_WORDS * WORD_WIDTH), .ASSUME(1'b1)) u_in (.clk, .rst_n, .tvalid(s_axis_tvalid), .tready(s_axis_tready), .tdata(s_axis_tdata));
 
-  // Registers of u_axis_tensor_unpack, connected by the .sby
+  // Registers of u_axis_tensor_unpack, which the .sby connects
   (* keep *) wire [       HELD_WIDTH-1:0] inner_held;
   (* keep *) wire [$clog2(UNITS + 2)-1:0] inner_fill;
   (* keep *) wire                         inner_active;
@@ -83,17 +83,17 @@ module axis_tensor_unpack_proof #(
   logic       started_q = 1'b0;
   logic [2:0] due_q;  // rows due
   logic [5:0] words_q;  // words held
-  logic [5:0] piece_q;  // the piece at hand, of its row
+  logic [5:0] piece_q;  // the index of the current piece in its row
   wire        start = s_axis_desc_tvalid && s_axis_desc_tready;
   wire        take = s_axis_tvalid && s_axis_tready;
   wire        give = m_axis_tvalid && m_axis_tready;
   wire        of_a = piece_q < 6'(A_PIECES);
-  wire  [5:0] size = of_a ? 6'(A) : 6'(B);  // words of the piece at hand
+  wire  [5:0] size = of_a ? 6'(A) : 6'(B);  // words of the current piece
   wire        row_ends = piece_q == 6'(A_PIECES + B_PIECES - 1);
   wire        finish = give && due_q == 3'd1 && row_ends;
   wire  [5:0] kept = finish ? 6'd0 : give ? words_q - size : words_q;
 
-  // what is above a piece may change: a beat is joined to the words held while the piece waits
+  // the bits above a piece may change, because a beat may be added to the words held while the piece waits
   wire [MOST*WORD_WIDTH-1:0] piece = m_axis_tdata & ~({MOST * WORD_WIDTH{1'b1}} << (32'(size) * WORD_WIDTH));
   wire [MOST*WORD_WIDTH:0] given = {m_axis_tlast, piece};
   stream_rules #(.WIDTH(MOST * WORD_WIDTH + 1)) u_out (.clk, .rst_n, .tvalid(m_axis_tvalid), .tready(m_axis_tready), .tdata(given));
@@ -130,7 +130,7 @@ module axis_tensor_unpack_proof #(
   always_comb begin
     if (!started_q) assume (!rst_n);
     if (started_q && rst_n) begin
-      // rows: as many as the descriptor says, and only the last piece is marked so
+      // as many rows as in the descriptor, and only the last piece is marked last
       if (m_axis_tvalid) begin
         assert (due_q != '0);
         assert (m_axis_tlast == (due_q == 3'd1 && row_ends));
@@ -139,12 +139,12 @@ module axis_tensor_unpack_proof #(
           assert (WORD_WIDTH'(m_axis_tdata >> (32'(front_q) * WORD_WIDTH)) == word_q);
         end
       end
-      // a run takes no beat more than it needs
+      // a run takes only the beats that it needs
       if (finish) assert (words_q - size < 6'(BEAT_WORDS));
-      // no deadlock: a row is offered, or a beat is asked for, or a descriptor
+      // no deadlock: a row is offered, or a beat or a descriptor is requested
       assert (m_axis_tvalid || (due_q != '0 ? s_axis_tready : s_axis_desc_tready));
       assert (starved == (due_q != '0 && !m_axis_tvalid));
-      // what the module holds is what the model says
+      // the module's state equals that of the model
       assert (inner_active == (due_q != '0));
       assert (!inner_active || (inner_left == due_q && inner_last == (due_q == 3'd1)));
       assert (6'(inner_fill) * 6'(UNIT) == words_q && words_q < size + 6'(BEAT_WORDS));

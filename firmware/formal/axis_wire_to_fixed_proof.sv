@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// axis_wire_to_fixed, halves to raw numbers of 8 bits: the pipeline of 3 clocks loses no row and makes none, keeps each row's tlast,
-// stands as a whole and moves as a whole. A row chosen by the solver is marked; `age_q` stages are behind it. What the
-// numbers become is not followed here: the benches compare them with the reference, bit for bit.
-// Registers of the module are connected by the .sby, so that the induction can be told where a row is.
+// axis_wire_to_fixed, FP16 to raw numbers of 8 bits: the pipeline of 3 clocks gives each row once, keeps each row's tlast, and stops
+// and moves as a whole. The solver marks a row; it has passed `age_q` stages. The values of the numbers are not part of this proof:
+// the benches compare them with the reference, bit for bit.
+// The .sby connects registers of the module, for the invariants of the induction.
 `default_nettype none
 
 module axis_wire_to_fixed_proof (
@@ -45,7 +45,7 @@ module axis_wire_to_fixed_proof (
   wire [8:0] result = {m_axis_tlast, m_axis_tdata};
   stream_rules #(.WIDTH(9)) u_out (.clk, .rst_n, .tvalid(m_axis_tvalid), .tready(m_axis_tready), .tdata(result));
 
-  // Registers of u_axis_wire_to_fixed, connected by the .sby
+  // Registers of u_axis_wire_to_fixed, which the .sby connects
   (* keep *) wire [LATENCY-1:0] inner_valid;
   (* keep *) wire [LATENCY-1:0] inner_last;
 
@@ -84,7 +84,7 @@ module axis_wire_to_fixed_proof (
     if (!started_q) assume (!rst_n);
     if (started_q && rst_n) begin
       assert (held_q == inside);
-      // no deadlock: it takes a row unless the output is held up
+      // no deadlock: it takes a row unless the output stalls
       assert (s_axis_tready == (m_axis_tready || !m_axis_tvalid));
       if (marked_q) begin
         assert (age_q < 4'(LATENCY));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// kernel_control: keeps the rules of AXI4-Lite, and of ap_ctrl_chain: one run for each ap_start, with x, y, rows and w as they
-// stood in that clock; never more than MAX_RUNS runs at work or unacknowledged; ap_done stands until ap_continue has been
-// written once for every done run; a done run raises the interrupt.
+// kernel_control obeys the rules of AXI4-Lite, and those of ap_ctrl_chain: one run for each ap_start, with the x, y, rows and w of
+// that clock; never more than MAX_RUNS runs in flight or unacknowledged; ap_done stays set until ap_continue has been written once
+// for every run that is done; a run that is done raises the interrupt.
 //
-// What the host writes is followed from the outside: a write takes effect in the clock in front of its response's first,
-// so the model is one clock behind the module (`_q` at one clock is the module's register in the clock before).
-// Registers of the module are connected by the .sby, so that the induction can be told that both agree.
+// The model observes the host's writes at the ports. A write takes effect in the clock before the first of its response, so the
+// model is one clock late (a `_q` in one clock is the module's register in the clock before). The .sby connects registers of the
+// module, for the invariants of the induction.
 `default_nettype none
 
 module kernel_control_proof (
@@ -105,7 +105,7 @@ module kernel_control_proof (
   wire [223:0] run = {m_axis_run_x, m_axis_run_y, m_axis_run_rows, m_axis_run_w};
   stream_rules #(.WIDTH(224)) u_run (.clk, .rst_n, .tvalid(m_axis_run_tvalid), .tready(m_axis_run_tready), .tdata(run));
 
-  // Registers of u_kernel_control, connected by the .sby
+  // Registers of u_kernel_control, which the .sby connects
   (* keep *) wire        inner_aw_valid;
   (* keep *) wire        inner_w_valid;
   (* keep *) wire [11:0] inner_aw_address;
@@ -136,9 +136,9 @@ module kernel_control_proof (
   wire         wrote_control = wrote && word == 10'h000;
   wire         started = wrote_control && data_q[0] && strobe_q[0];
   wire         continued = wrote_control && data_q[4] && strobe_q[0];
-  wire         accepted = m_axis_run_tvalid && !run_stood_q;  // a run is offered that was not in the last clock
+  wire         accepted = m_axis_run_tvalid && !run_stood_q;  // a run is on offer that was not in the last clock
 
-  // The model, one clock behind
+  // The model, one clock late
   logic        start_q;
   logic [63:0] x_q;
   logic [63:0] y_q;
@@ -146,7 +146,7 @@ module kernel_control_proof (
   logic [63:0] w_q;
   logic [ 2:0] flying_q;  // runs accepted and not done
   logic [ 2:0] waiting_q;  // runs done and not acknowledged
-  logic [ 2:0] handed_q;  // runs handed on and not done, up to date
+  logic [ 2:0] handed_q;  // runs passed on and not done, without the delay
   wire         acknowledged = continued && waiting_q != '0;
   wire  [ 2:0] flying = flying_q + 3'(accepted) - 3'(done_q);
   wire  [ 2:0] waiting = waiting_q + 3'(done_q) - 3'(acknowledged);
@@ -167,7 +167,7 @@ module kernel_control_proof (
   always_ff @(posedge clk) begin
     started_q   <= 1'b1;
     fresh_q     <= rst_n;
-    b_valid_q   <= bvalid && !bready;  // after a response taken, the next one is another
+    b_valid_q   <= bvalid && !bready;  // a response after one that was taken is a new one
     run_stood_q <= m_axis_run_tvalid && !m_axis_run_tready;
     done_q      <= s_axis_done_tvalid;
     if (awvalid && awready) address_q <= awaddr;
@@ -195,7 +195,7 @@ module kernel_control_proof (
     end
   end
 
-  // A read: what the status said in the clock in which its address was taken
+  // A read: the status in the clock in which its address was taken
   logic        read_q;
   logic [ 9:0] read_word_q;
   always_ff @(posedge clk) begin
@@ -203,7 +203,7 @@ module kernel_control_proof (
     read_word_q <= araddr[11:2];
   end
 
-  // Interrupt: with its enables set and a done run waiting it rises within two clocks
+  // Interrupt: with its enables set and a run done and waiting, it rises within two clocks
   logic [1:0] silent_q;
   always_ff @(posedge clk) begin
     silent_q <= (rst_n && inner_gie && inner_ier[0] && inner_done != '0 && !irq) ? silent_q + 1'b1 : '0;
@@ -212,7 +212,7 @@ module kernel_control_proof (
   always_comb begin
     if (!started_q) assume (!rst_n);
     if (started_q && rst_n) begin
-      // the shell is done only with what it was given
+      // the shell completes only runs that it has been given
       assume (!s_axis_done_tvalid || handed_q != '0);
       assert (s_axis_done_tready);
       // one run for each start, with the arguments of that clock
@@ -229,7 +229,7 @@ module kernel_control_proof (
       if (read_q && read_word_q == 10'h00a) assert (rdata == rows_q);
       if (read_q && read_word_q == 10'h007) assert (rdata == y_q[31:0]);
       assert (silent_q < 2'd2 || (silent_q == 2'd2 && irq));
-      // what the module holds is what the model says
+      // the module's state equals that of the model
       assert (inner_start == start);
       assert (inner_x == {x_high, x_low} && inner_y == {y_high, y_low} && inner_rows == rows && inner_w == {w_high, w_low});
       assert (3'(inner_flying) == flying);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// kernel_runs: each run gives one descriptor to read, one to unpack and one to write, each stream in the order of the runs:
-// x and the beats that hold rows x ROW_IN_BYTES bytes; rows; y and rows x ROW_OUT_BYTES bytes, exactly. It keeps a run
-// waiting only while one of the queues is full.
+// kernel_runs: each run gives one descriptor to read, one to unpack and one to write, each stream in the order of the runs: x and
+// the beats of rows x ROW_IN_BYTES bytes; rows; y and exactly rows x ROW_OUT_BYTES bytes. A run waits only while one of the queues
+// is full.
 //
-// With axi_write_master's proof (no byte outside [address, address + bytes)) and kernel_control's (y and rows are the ones
-// that the host started) it follows that the kernel writes nothing outside [y, y + rows x row_bytes).
+// Together with the proofs of axi_write_master (no byte outside [address, address + bytes)) and kernel_control (y and rows are
+// those of the host's start), it follows that the kernel writes nothing outside [y, y + rows x row_bytes).
 //
-// A run chosen by the solver is marked; on each stream `front` descriptors are in front of its own. Two runs in flight, rows
-// of 3 and 5 bytes, beats of 4. Registers of the module are connected by the .sby.
+// The solver marks a run; on each stream `front` descriptors are before its own. Two runs in flight, rows of 3 and 5 bytes, beats
+// of 4. The .sby connects registers of the module.
 `default_nettype none
 
 module kernel_runs_proof (
@@ -45,7 +45,7 @@ module kernel_runs_proof (
   wire [159:0] run = {s_axis_run_x, s_axis_run_y, s_axis_run_rows};
   stream_rules #(.WIDTH(160), .ASSUME(1'b1)) u_run (.clk, .rst_n, .tvalid(s_axis_run_tvalid), .tready(s_axis_run_tready), .tdata(run));
 
-  // Registers of u_kernel_runs, connected by the .sby
+  // Registers of u_kernel_runs, which the .sby connects
   (* keep *) wire [  1:0] inner_fresh;
   (* keep *) wire [ 18:0] inner_in_low;
   (* keep *) wire [ 18:0] inner_in_high;
@@ -71,13 +71,13 @@ module kernel_runs_proof (
   (* keep *) wire [98:0] inner_write_0;
   (* keep *) wire [98:0] inner_write_1;
 
-  // What the marked run must give
+  // The descriptors expected of the marked run
   logic        started_q = 1'b0;
   wire         take = s_axis_run_tvalid && s_axis_run_tready;
   logic [63:0] x_q;
   logic [63:0] y_q;
   logic [31:0] rows_q;
-  logic [ 2:0] marked_q;  // its descriptor to read has not been given; to unpack; to write
+  logic [ 2:0] marked_q;  // its descriptors to read, to unpack and to write have not been given
   wire  [34:0] in_bytes = 35'(rows_q) * 35'd3;
   wire  [34:0] out_bytes = 35'(rows_q) * 35'd5;
   wire         begins = take && mark && marked_q == '0;
@@ -87,7 +87,7 @@ module kernel_runs_proof (
     if (begins) {x_q, y_q, rows_q} <= run;
   end
 
-  // What the run at hand will be offered with
+  // The descriptors with which the current run will be offered
   wire  [34:0] held_in = inner_fresh != '0 ? 35'(inner_rows) * 35'd3 : inner_in_bytes;
   wire  [34:0] held_out = inner_fresh != '0 ? 35'(inner_rows) * 35'd5 : inner_out_bytes;
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// kernel_shell writes nothing outside [y, y + rows x ROW_OUT_BYTES) of the runs handed to it: a byte chosen by the solver
-// lies in the region of none of them, and no write has its strobe. With the shell's own wiring and kernel_read's, kernel_runs
-// and axi_write_master as they are, 64-byte beats and rows of 12 bytes; kernel_control, what kernel_read reads and unpacks with
-// and the packing of rows are free to do anything (kernel_shell_stubs.sv). Bursts of two beats, two on their way, two runs, of up to 31 rows.
+// kernel_shell writes nothing outside [y, y + rows x ROW_OUT_BYTES) of the runs given to it: the solver chooses a byte outside the
+// regions of all runs, and no write has its strobe set. The proof uses the real wiring of kernel_shell and kernel_read, the real
+// kernel_runs and axi_write_master, beats of 64 bytes and rows of 12 bytes. kernel_control, the modules with which kernel_read
+// reads and unpacks, and the packing of rows may do anything (kernel_shell_stubs.sv). Bursts of two beats, two in flight, two runs
+// of up to 31 rows.
 //
-// As anywhere, y is a multiple of a beat: the host sees to it.
+// As everywhere, y is a multiple of a beat, which the host ensures.
 `default_nettype none
 
 module kernel_shell_proof (
@@ -135,7 +136,7 @@ module kernel_shell_proof (
       .owed()
   );
 
-  // The runs on their way to kernel_runs, connected by the .sby
+  // The runs passed to kernel_runs, which the .sby connects
   (* keep *) wire        inner_run_valid;
   (* keep *) wire        inner_run_ready;
   (* keep *) wire [63:0] inner_run_y;

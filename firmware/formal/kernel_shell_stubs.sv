@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What kernel_shell_proof puts in the place of the modules that write nothing to memory: each with the ports of its
-// namesake, and outputs that the solver chooses. So the shell is proved for whatever they do.
+// Stubs with which kernel_shell_proof replaces the modules that do not write to memory. Each has the ports of its namesake and
+// outputs that the solver chooses, so the shell is proved for any behaviour of these modules.
 `default_nettype none
 
 module kernel_control #(

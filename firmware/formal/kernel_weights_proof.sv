@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// kernel_weights: a run passes as it came, and only while the core works with the weights at its `w`; those change only while the
-// core is in reset, for RESET_CLOCKS at the least, with no run in flight, no descriptor offered and no beat owed by a master: so
-// all that a core gets after its reset is of the image that the run behind the reset names. Descriptors are that image's pieces in
-// order, once or over and over, and no more beats are owed than the stream's master has room for. While no run is in flight no
-// piece is on its way from memory. Beats are thrown away in the core's reset and at no other time. And it never waits for nobody.
+// kernel_weights: a run passes unchanged, and only while the core has the weights at its `w`. These change only while the core is in
+// reset, for at least RESET_CLOCKS, with no run in flight, no descriptor offered and no beat owed by a master. So all beats that a
+// core receives after its reset are of the image that the next run names. Descriptors are the pieces of that image in order, once
+// or over and over, and at most as many beats are owed as the stream's master has room for. While no run is in flight, memory owes
+// no beats. Beats are dropped during the core's reset and at no other time. And there is no deadlock.
 //
-// The masters take descriptors and deliver what they owe when they like, the runs are done when they like. Two streams, one of 5
-// beats once, one of 3 over and over; two runs in flight. Registers of the module are connected by the .sby.
+// The masters take descriptors and deliver beats at any time, and runs are done at any time. Two streams, one of 5 beats read once,
+// one of 3 read over and over; two runs in flight. The .sby connects registers of the module.
 `default_nettype none
 
 module kernel_weights_proof (
@@ -71,7 +71,7 @@ module kernel_weights_proof (
   stream_rules #(.WIDTH(1), .ASSUME(1'b1)) u_w_0 (.clk, .rst_n, .tvalid(s_axis_w_tvalid[0]), .tready(s_axis_w_tready[0]), .tdata(1'b0));
   stream_rules #(.WIDTH(1), .ASSUME(1'b1)) u_w_1 (.clk, .rst_n, .tvalid(s_axis_w_tvalid[1]), .tready(s_axis_w_tready[1]), .tdata(1'b0));
 
-  // Registers of u_kernel_weights, connected by the .sby
+  // Registers of u_kernel_weights, which the .sby connects
   (* keep *) wire        inner_loaded;
   (* keep *) wire [63:0] inner_w;
   (* keep *) wire        inner_checked;
@@ -90,17 +90,17 @@ module kernel_weights_proof (
   (* keep *) wire [ 2:0] inner_pending_1;
   (* keep *) wire        inner_settled;
 
-  // What is in flight and owed, seen from outside
+  // The runs in flight and the beats owed, observed at the ports
   logic       started_q = 1'b0;
   logic [1:0] flying_q;
   logic [3:0] owed_0_q;
   logic [3:0] owed_1_q;
-  logic [3:0] asked_0_q;  // of those, beats that memory owes
+  logic [3:0] asked_0_q;  // those of them that memory owes
   logic [3:0] asked_1_q;
   logic [2:0] low_q;  // clocks of the core's reset so far
   logic       core_q;
   logic [63:0] w_q;
-  logic [2:0] at_0_q;  // beats of the image whose descriptors were taken, of the round
+  logic [2:0] at_0_q;  // beats of the image whose descriptors have been taken in this round
   logic [2:0] at_1_q;
   logic [2:0] idle_q;
 
@@ -111,7 +111,7 @@ module kernel_weights_proof (
   wire       nothing = owed_0_q == '0 && owed_1_q == '0 && m_axis_desc_tvalid == '0;
   wire [31:0] beats_0 = m_axis_desc_beats[31:0];
   wire [31:0] beats_1 = m_axis_desc_beats[63:32];
-  // with those of the descriptor that is offered
+  // including those of the descriptor on offer
   wire [2:0] given_0 = at_0_q + (m_axis_desc_tvalid[0] ? 3'(beats_0) : '0);
   wire [2:0] given_1 = at_1_q + (m_axis_desc_tvalid[1] ? 3'(beats_1) : '0);
   wire [2:0] round_1 = given_1 == 3'(AGAIN) ? '0 : given_1;
@@ -149,7 +149,8 @@ module kernel_weights_proof (
   always_comb begin
     if (!started_q) assume (!rst_n);
     if (started_q && rst_n) begin
-      // kernel_control lets no more than MAX_RUNS into flight, this one too; what is done was passed; a beat was asked for
+      // assumptions: kernel_control allows MAX_RUNS runs in flight, including this one; only runs that have passed are done; only
+      // beats that were requested arrive
       if (s_axis_run_tvalid) assume (flying_q < 2'(MAX_RUNS));
       if (s_axis_done_tvalid) assume (flying_q != '0);
       if (arrived[0]) assume (asked_0_q != '0);
@@ -163,7 +164,7 @@ module kernel_weights_proof (
         assert (s_axis_run_tvalid && given == run[223:64]);
         assert (core_rst_n && inner_loaded && s_axis_run_w == inner_w);
       end
-      // the image changes in the core's reset, between runs, with nothing on its way
+      // the image changes during the core's reset, between runs, with no beat in flight
       if (!core_rst_n) assert (flying_q == '0);
       if (inner_w != w_q && inner_loaded) assert (!core_rst_n && nothing);
       if (core_rst_n && !core_q) assert (owed_0_q == '0 && owed_1_q == '0 && low_q >= 3'(RESET_CLOCKS));
@@ -178,7 +179,7 @@ module kernel_weights_proof (
       end
       assert (given_0 <= 3'(ONCE) && given_1 <= 3'(AGAIN) && at_1_q < 3'(AGAIN));
       if (m_axis_desc_tvalid[0]) assert (at_0_q < 3'(ONCE));
-      // memory: nobody's while no run is in flight
+      // memory: not read while no run is in flight
       if (flying_q == '0) assert (settled);
       if (done && flying_q == 2'd1) assert (settled);
       if (s_axis_done_tvalid && settled && inner_settled) assert (m_axis_done_tvalid);
@@ -187,7 +188,7 @@ module kernel_weights_proof (
       else assert (m_axis_w_tvalid == '0 && s_axis_w_tready == 2'b11);
       assert (idle_q < 3'd4);
 
-      // how its registers go together
+      // invariants of its registers
       assert (inner_flying == flying_q && flying_q <= 2'(MAX_RUNS));
       assert (4'(inner_owed_0) == owed_0_q + (m_axis_desc_tvalid[0] ? 4'(beats_0) : '0) && inner_owed_0 <= 3'(AHEAD));
       assert (4'(inner_owed_1) == owed_1_q + (m_axis_desc_tvalid[1] ? 4'(beats_1) : '0) && inner_owed_1 <= 3'(AHEAD));

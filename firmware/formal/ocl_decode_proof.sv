@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ocl_decode: every access of the shell is answered once, with OKAY, within PATIENCE clocks if its unit answers within two;
-// offers stand on both sides; and it reaches the unit that its address names, with its address and data, or none.
+// ocl_decode: every access of the shell is answered once, with OKAY, within PATIENCE clocks if its unit answers within two; valid
+// and its payload stay until ready on both sides; and the access reaches the unit of its address with its address and data, or no
+// unit.
 //
-// The shell is any AXI4-Lite host; the units are any slaves that keep the rules. Two units; the one that a write or a read
-// names is followed from when it was taken.
+// The shell is any AXI4-Lite host; the units are any slaves that obey the rules. There are two units; the one that a write or a
+// read addresses is recorded when it is taken.
 `default_nettype none
 
 module ocl_decode_proof (
@@ -113,7 +114,7 @@ module ocl_decode_proof (
     );
   end
 
-  // A unit takes what it is offered within two clocks
+  // A unit takes an access within two clocks
   logic       started_q = 1'b0;
   logic [1:0] waits_q[6];
   wire  [5:0] waits = {m_axi_awvalid & ~m_axi_awready, m_axi_wvalid & ~m_axi_wready, m_axi_arvalid & ~m_axi_arready};
@@ -123,11 +124,11 @@ module ocl_decode_proof (
     always_comb if (started_q && rst_n) assume (waits_q[i] < 2'd2);
   end
 
-  // What was taken last, and what its address names
+  // The access taken last, and the unit of its address
   logic [31:0] aw_q;
   logic [35:0] w_q;
   logic [31:0] ar_q;
-  logic [31:0] data_q;  // what its unit answered
+  logic [31:0] data_q;  // the unit's answer
   wire         aw_unit_0 = aw_q[25:12] == 14'h0000;
   wire         aw_unit_1 = aw_q[25:12] == 14'h0010;
   wire         ar_unit_0 = ar_q[25:12] == 14'h0000;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rules of a valid/ready stream, for proofs: an offer stands, unchanged, until it is taken (AXI4-Stream, 2.2.1).
-// With ASSUME set they are assumed of the environment, else asserted of the design.
+// The rules of a valid/ready stream, for proofs: valid and its payload stay until ready (AXI4-Stream, 2.2.1). With ASSUME set,
+// they are assumed of the environment; otherwise they are asserted of the design.
 `default_nettype none
 
 module stream_rules #(

@@ -59,7 +59,7 @@ module kernel_control #(
     input  logic        s_axis_done_tvalid,
     output logic        s_axis_done_tready,
 
-    // pulses of one clock for each event in the status registers; the errors are levels
+    // the status registers count the clocks in which these are high; the errors are levels
     input  logic        read_error,
     input  logic        write_error,
     input  logic        starved,
