@@ -174,7 +174,7 @@ class StreamBench:
         clock_limit: int = 0,
         drain: int = 40,
     ) -> Results:
-        """Send every beat and take `results` output beats; in `drain` more clocks there must be no other.
+        """Send every beat and take `results` output beats; for `drain` more clocks, no other may be given.
 
         A clock_limit above 0 ends the run after that many clocks, with beats in flight. Raises StreamError for a broken stream
         rule, a beat too many, and when no beat moves for 100 000 clocks.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Xclbins that are damaged, foreign, or of another build: an error and no more, whatever stands in the file."""
+"""Xclbins that are damaged, for another machine, or of another build give an error and nothing worse, for any contents."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def whole(write_xclbin: WriteXclbin) -> bytes:
 
 @pytest.fixture
 def refused(xrt: Xrt, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Refused:
-    """Load these bytes on a fresh card, which must refuse them; what the library says."""
+    """Load these bytes on a new card, which must refuse them. Returns the library's message."""
     device = xrt.device()
     path = tmp_path / "damaged.xclbin"
 

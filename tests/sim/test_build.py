@@ -195,7 +195,7 @@ def test_a_damaged_version_is_not_taken_for_the_build(tmp_path: Path) -> None:
 
 
 def no_work(step: str) -> None:
-    """What is wrong with the arguments is said before anything is built."""
+    """Errors in the arguments are reported before anything is built."""
     raise AssertionError(step)
 
 

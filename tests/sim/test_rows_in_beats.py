@@ -68,7 +68,7 @@ def test_a_place_that_cannot_be_written_is_named(
 def test_a_disk_that_is_full_leaves_no_files(simulator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (8, limits[1]))  # Python ignores the signal that comes with it
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8, limits[1]))  # Python ignores SIGXFSZ, so that the write fails
     try:
         with pytest.raises(SimulationError, match=r"memory files cannot be written: .*: File too large"):
             Simulation(simulator)

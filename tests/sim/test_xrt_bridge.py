@@ -179,7 +179,7 @@ def stub_xclbin(write_xclbin: WriteXclbin) -> Path:
 
 
 def refused(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
-    """What the command line says about arguments it does not take."""
+    """Run the command line with arguments that it must refuse. Returns its error message."""
     with pytest.raises(SystemExit) as exit_:
         command_line.main(argv)
     assert exit_.value.code == 2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""axi_burst_split: descriptors in, bursts out, compared with six lines of Python."""
+"""axi_burst_split: the bursts of random descriptors, compared with six lines of Python."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hypersonic.sim.cocotb_run import run_bench
 
 
 def bursts_of(address: int, beats: int, user: int, beat_bytes: int, max_beats: int) -> list[Item]:
-    """What the descriptor must become."""
+    """Return the bursts expected for a descriptor."""
     result: list[Item] = []
     while True:
         room = max_beats - address // beat_bytes % max_beats
@@ -69,7 +69,7 @@ async def a_burst_leaves_in_every_second_clock(dut: Any) -> None:
     await tb.bench.reset()
     tb.send(0, 100 * tb.max_beats)
     await tb.bench.until(lambda: len(tb.sink.received) == 100)
-    assert tb.bench.clocks <= 204  # full bursts are of two beats or more
+    assert tb.bench.clocks <= 204  # full bursts have two beats or more
 
 
 @cocotb.test()

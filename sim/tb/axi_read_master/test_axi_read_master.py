@@ -56,7 +56,7 @@ async def reads_what_the_descriptors_say_under_pauses_everywhere(dut: Any) -> No
         for _ in range(25):
             tb.send_random()
         await tb.check()
-        assert tb.monitor.held_back == 0  # room for every beat is reserved before it is asked for
+        assert tb.monitor.held_back == 0  # room for every beat is reserved before it is requested
         assert tb.monitor.outstanding <= int(dut.OUTSTANDING.value)
         assert dut.error.value == 0
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""axi_read_merge between two units and a PCIM that answers in any order: each unit gets its own beats, in its own order."""
+"""axi_read_merge between two units and a PCIM that answers in any order: each unit receives its own beats, in order."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class TB:
             self.expected[unit].append({"data": data, "resp": resp, "last": int(beat == beats - 1)})
 
     def ask_random(self, unit: int) -> None:
-        """A burst as AXI allows it: up to a whole page, never across one."""
+        """A random burst within one 4 KiB page, as AXI allows it."""
         page = 4096 * self.rng.randrange(_MEMORY_BYTES // 4096)
         most = 4096 // self.beat_bytes
         first = self.rng.randrange(most)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// axi_read_share with three masters, each channel a stream of its own, as the bench's agents want them.
+// axi_read_share with three masters and separate ports for each channel, as the bench's agents need them.
 `default_nettype none
 
 module axi_read_share_bench #(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""axi_read_share between three masters and a memory: each gets its own beats, in its own order, and they take turns."""
+"""axi_read_share between three masters and a memory: each receives its own beats, in order, and they take turns."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ async def each_master_gets_what_it_asked_for_in_its_order(dut: Any) -> None:
                 tb.ask_random(number)
         await tb.check()
         assert tb.monitor.outstanding <= int(dut.DEPTH.value) + 1
-        assert pause or tb.monitor.held_back == 0  # masters that take what they asked for keep no beat waiting
+        assert pause or tb.monitor.held_back == 0  # no beat waits if the masters take the beats they requested
 
 
 @cocotb.test()

@@ -19,7 +19,7 @@ _MEMORY_BYTES = 1 << 17
 
 
 class Buffered:
-    """Checks that an address goes out only when all the data of its burst have been handed over."""
+    """Checks that an address is sent only when all data of its burst have been taken."""
 
     def __init__(self, dut: Any, data: Source, monitor: WriteMonitor) -> None:
         self._dut, self._data, self._monitor = dut, data, monitor
@@ -59,7 +59,7 @@ class TB:
         text = self.rng.randbytes(size_bytes)
         self.expected[address : address + size_bytes] = text
         padding = self.rng.randbytes(-size_bytes % self.beat_bytes)
-        whole = text + padding  # what stands behind the last byte of the last beat must not reach the memory
+        whole = text + padding  # the bytes after the descriptor's end, in the last beat, must not be written
         for at in range(0, len(whole), self.beat_bytes):
             self.data.send(tdata=int.from_bytes(whole[at : at + self.beat_bytes], "little"))
 
@@ -117,7 +117,7 @@ async def each_done_waits_for_its_own_last_response(dut: Any) -> None:
     tb = TB(dut, MemoryBehaviour(latency=40))
     await tb.bench.reset()
     tb.send(0, 5)
-    tb.send(4096, 0)  # nothing to write, and yet not before the one in front
+    tb.send(4096, 0)  # nothing to write, but not done before the previous one
     tb.send(8192, 5)
     await tb.bench.step(30)
     assert tb.monitor.finished == 2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""axi_write_merge between two units and a PCIM that wants data right behind their address; the whole memory is compared."""
+"""axi_write_merge between two units and a PCIM that needs data right after their address; the whole memory is compared."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class TB:
         self.wanted: list[list[int]] = [[], []]
 
     def write(self, unit: int, address: int, size_bytes: int) -> None:
-        """A burst of size_bytes from `address` of the unit's half on; the last beat is strobed to the byte."""
+        """Write size_bytes from `address` in the unit's half on as one burst; the last beat's strobes are exact to the byte."""
         at = unit * _HALF_BYTES + address
         text = self.rng.randbytes(size_bytes)
         self.expected[at : at + size_bytes] = text
@@ -88,7 +88,7 @@ async def no_address_leaves_before_the_last_of_its_data_has_come(dut: Any) -> No
     tb.addresses[0].send(addr=0, len=tb.max_beats - 1)
     for beat in range(tb.max_beats - 1):
         tb.data[0].send(data=beat, strb=(1 << tb.beat_bytes) - 1, last=0)
-    tb.write(1, 0, tb.beat_bytes)  # waits behind the burst that is being handed over
+    tb.write(1, 0, tb.beat_bytes)  # waits for the burst that is being taken
     await tb.bench.step(3 * tb.max_beats)
     assert not tb.pcim.bursts
     tb.data[0].send(data=7, strb=1, last=1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""axis_ap_ctrl around a block as Vitis HLS writes them: takes a row when it likes, gives each output in its own clock."""
+"""axis_ap_ctrl around a block such as Vitis HLS writes: it takes rows at any time and gives each output in its own clock."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ WIDTH, OUTPUTS, DEPTH = 8, 3, 8
 
 
 def result(row: int) -> int:
-    """Output i of row n is n + i, modulo its width; output 0 in the low bits."""
+    """The outputs of row n: output i is n + i, modulo 2**width; output 0 is in the low bits."""
     return sum((row + i & 0xFF) << (WIDTH * i) for i in range(OUTPUTS))
 
 
 class Block:
-    """Stands for the block: a pipeline that advances every clock; output i is there latency + i clocks after its row."""
+    """A model of the block: a pipeline that advances every clock; output i is valid latency + i clocks after its row."""
 
     def __init__(self, dut: Any, rng: random.Random, interval: int, latency: int) -> None:
         self._dut, self._rng = dut, rng
@@ -70,7 +70,7 @@ async def every_row_gives_its_results_once_in_order(dut: Any) -> None:
         for row in range(60):
             source.send(tlast=row % 5 == 4)
         await bench.step(40)
-        await bench.reset(1)  # in mid-stream: rows on their way are gone, none comes twice
+        await bench.reset(1)  # in mid-stream: rows in flight are lost, and none is given twice
         sink.received.clear()
         last = [rng.random() < 0.3 for _ in range(150)]
         for flag in last:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""axis_broadcast: each consumer gets each beat once, at its own pace."""
+"""axis_broadcast: each consumer takes each beat once, at its own pace."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypersonic.sim.cocotb_run import run_bench
 
 
 class Consumers:
-    """All consumers at once: the ports are vectors. Counts what each has taken; an offer must stand until then."""
+    """All consumers together, because the ports are vectors. Counts the beats each has taken and checks that valid stays."""
 
     def __init__(self, dut: Any, count: int, rng: random.Random, pause: float) -> None:
         self._dut, self._rng, self._pause = dut, rng, pause
@@ -51,7 +51,7 @@ async def every_consumer_takes_every_beat_once(dut: Any) -> None:
         for _ in range(200):
             source.send()
         await bench.step(20)
-        await bench.reset(1)  # in mid-stream: the beats on offer are gone, none comes twice
+        await bench.reset(1)  # in mid-stream: the beats on offer are lost, and none is given twice
         for _ in range(200):
             source.send()
         await bench.until(lambda source=source: source.idle)

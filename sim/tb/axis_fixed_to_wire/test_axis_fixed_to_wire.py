@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""axis_fixed_to_wire: rows under pauses on both sides, a scale of its own for each element."""
+"""axis_fixed_to_wire: rows with pauses on both sides; each element has its own scale."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""axis_join: a beat of each producer, together, at the pace of the slowest."""
+"""axis_join: takes a beat of every producer at the same time, at the pace of the slowest."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hypersonic.sim.cocotb_run import run_bench
 
 
 class Producers:
-    """All producers at once: the ports are vectors. Each holds its offer until it is taken, and counts."""
+    """All producers together, because the ports are vectors. Each holds its beat until it is taken, and counts them."""
 
     def __init__(self, dut: Any, count: int, rng: random.Random, pause: float) -> None:
         self._dut, self._rng, self._pause = dut, rng, pause
@@ -51,7 +51,7 @@ async def beats_go_together_once_all_are_there(dut: Any) -> None:
         sink = Sink(dut, "m_axis", (), rng, pause_out)
         producers.left = 200
         clocks = 0
-        while producers.left:  # there is no register in it, so the bench needs no clock of its own
+        while producers.left:  # the module has no registers, so the bench needs no clock
             for agent in (producers, sink):
                 agent.drive()
             await Timer(1, "ns")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""axis_row_pack: rows of any length in, tightly packed beats of 16 words out, a flush at each run's end."""
+"""axis_row_pack: packs rows of any length into beats of 16 words, and flushes at each run's end."""
 
 from __future__ import annotations
 

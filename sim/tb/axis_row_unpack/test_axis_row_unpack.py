@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""axis_row_unpack: runs of tightly packed rows in beats of 16 words, rows of any length out."""
+"""axis_row_unpack: unpacks runs of rows of any length from beats of 16 words."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TB:
         for row in range(rows):
             value = int.from_bytes(text[row * self.row_bytes : (row + 1) * self.row_bytes], "little")
             self.expected.append({"tdata": value, "tlast": int(row == rows - 1)})
-        text += self.rng.randbytes(-len(text) % self.beat_bytes)  # rubbish behind the run's last row
+        text += self.rng.randbytes(-len(text) % self.beat_bytes)  # random bytes after the run's last row
         for at in range(0, len(text), self.beat_bytes):
             self.beats.send(tdata=int.from_bytes(text[at : at + self.beat_bytes], "little"))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""axis_tensor_unpack: runs of tightly packed rows in beats of 16 words, each row out in pieces of its tensors."""
+"""axis_tensor_unpack: unpacks runs of rows from beats of 16 words, each row in pieces of its tensors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ class TB:
         sizes, counts = (
             [int(value) >> 32 * t & 0xFFFF_FFFF for t in range(tensors)] for value in (dut.PIECE_WORDS.value, dut.PIECES.value)
         )
-        self.pieces = [size * word for size, count in zip(sizes, counts, strict=True) for _ in range(count)]  # of a row, bytes
+        self.pieces = [
+            size * word for size, count in zip(sizes, counts, strict=True) for _ in range(count)
+        ]  # bytes of each piece of a row
         self.runs = Source(dut, "s_axis_desc", ("rows",), self.rng, pause_in)
         self.beats = Source(dut, "s_axis", ("tdata",), self.rng, pause_in)
         self.given = Sink(dut, "m_axis", ("tdata", "tlast"), self.rng, pause_out)
@@ -41,7 +43,7 @@ class TB:
             at += piece
         if rows:
             self.expected[-1]["tlast"] = 1
-        text += self.rng.randbytes(-len(text) % self.beat_bytes)  # rubbish behind the run's last row
+        text += self.rng.randbytes(-len(text) % self.beat_bytes)  # random bytes after the run's last row
         for begin in range(0, len(text), self.beat_bytes):
             self.beats.send(tdata=int.from_bytes(text[begin : begin + self.beat_bytes], "little"))
 
@@ -74,7 +76,7 @@ async def the_slower_side_sets_the_pace_across_runs(dut: Any) -> None:
     for _ in range(3):
         tb.send(20)
     await tb.bench.until(lambda: len(tb.given.received) == len(tb.expected))
-    # one piece a clock while there is a beat a clock: what is slower is so piece by piece, not on the whole
+    # one piece per clock or one beat per clock, whichever is slower; this holds for each piece, not only for the total
     clocks = sum(max(1, piece / tb.beat_bytes) for piece in tb.pieces)
     assert tb.bench.clocks <= 60 * ceil(clocks) + 3 * 2 + 8
 

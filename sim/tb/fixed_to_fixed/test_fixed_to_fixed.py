@@ -25,7 +25,7 @@ Pair = tuple[FixedPoint, FixedPoint]
 
 
 def pairs() -> list[Pair]:
-    """Every mode on a cast that drops bits on both ends, the wire's widths, extreme shifts, and random ones."""
+    """Every mode on a cast that drops bits at both ends, the widths of wire formats, extreme shifts, and random types."""
     chosen = [
         (FixedPoint(9, 4, signed), FixedPoint(6, 3, True, *modes))
         for signed, modes in itertools.product([True, False], itertools.product(Rounding, Overflow))
@@ -50,7 +50,7 @@ def pairs() -> list[Pair]:
 
 
 def raw_numbers(fixed: FixedPoint, rng: random.Random) -> list[int]:
-    """_VALUES raw numbers: all of a small type, else the ends, powers of two and their neighbours, and random ones."""
+    """_VALUES raw numbers: all of a small type; otherwise the ends, powers of two and their neighbours, and random ones."""
     if fixed.width <= 9:
         return [fixed.min_raw + i % (1 << fixed.width) for i in range(_VALUES)]
     powers = [sign * (1 << bit) + step for bit in range(fixed.width) for sign in (1, -1) for step in (-1, 0, 1)]
@@ -59,7 +59,7 @@ def raw_numbers(fixed: FixedPoint, rng: random.Random) -> list[int]:
 
 
 def wrapper(every: list[Pair]) -> str:
-    """All casts side by side, an input of its own for each."""
+    """A module with all casts in parallel, each with its own input."""
     lanes, x_low, y_low = [], 0, 0
     for i, (source, to) in enumerate(every):
         lanes.append(

@@ -26,7 +26,7 @@ _VALUES = 700
 
 
 def specs(datatype: str) -> list[TensorSpec]:
-    """Telling widths; shifts whose results are denormal (around 149), too large, or both sides of either border."""
+    """Types with selected widths, and shifts whose results are denormal (around 149), too large, or on either side of a limit."""
     shapes = [(16, 6, True, 0), (16, 6, False, 3), (1, 1, True, 0), (1, 1, False, 0), (2, 1, True, 5), (24, 4, True, 0)]
     shapes += [(25, 4, True, 0), (26, 4, False, 0), (33, 8, True, -7), (54, 20, True, 0), (62, 31, True, 0), (62, 62, False, 0)]
     if datatype == "FP16":
@@ -47,11 +47,11 @@ def specs(datatype: str) -> list[TensorSpec]:
 
 
 def raw_numbers(spec: TensorSpec, rng: np.random.Generator) -> NDArray[np.int64]:
-    """(_VALUES,) raw numbers of that type: the ends, powers of two and their neighbours, ties, random ones."""
+    """Raw numbers (_VALUES,) of the type: the ends, powers of two and their neighbours, ties, and random ones."""
     low, high = spec.fixed.min_raw, spec.fixed.max_raw
     powers = 1 << np.arange(spec.fixed.width, dtype=np.int64)
     near = np.concatenate([powers, powers - 1, powers + 1, powers * 3 // 2])
-    bits = spec.element.bits - spec.element.exponent_bits  # the significant ones
+    bits = spec.element.bits - spec.element.exponent_bits  # significant bits
     patterns = rng.integers(1 << (bits - 1), 1 << (bits + 1), 40) << rng.integers(0, max(1, spec.fixed.width - bits), 40)
     ties = np.concatenate([patterns | patterns >> bits, (patterns << 1 | 1) << rng.integers(0, 30, 40)])
     some = np.concatenate([[low, high, 0], near, -near, ties, -ties])
@@ -61,7 +61,7 @@ def raw_numbers(spec: TensorSpec, rng: np.random.Generator) -> NDArray[np.int64]
 
 
 def wrapper(every: list[TensorSpec]) -> str:
-    """All types side by side, an input of its own for each."""
+    """A module with the conversions of all types in parallel, each with its own input."""
     element = every[0].element
     bits = f".EXPONENT_BITS({element.exponent_bits}), .MANTISSA_BITS({element.bits - 1 - element.exponent_bits})"
     lanes, low = [], 0

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""float_to_fixed against TensorSpec.to_raw: many types at once, each number into all of them, bit for bit.
+"""float_to_fixed against TensorSpec.to_raw: each number is converted to many types at once and compared bit for bit.
 
-FP16: every number there is. FP32 and BF16: every exponent with telling fractions, both signs, NaN, infinities, denormals, and
-for each type the ties, the ends of its range and their neighbours.
+FP16: all numbers. FP32 and BF16: every exponent with selected fractions, both signs, NaN, infinities, denormals, and for each
+type the ties, the ends of its range and their neighbours.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SPECS = "HYPERSONIC_BENCH_SPECS"
 
 
 def specs(datatype: str) -> list[TensorSpec]:
-    """Every rounding and overflow on telling widths, the extremes of width and shift, and random ones."""
+    """Every rounding and overflow mode with selected widths, the extremes of width and shift, and random types."""
     modes = list(itertools.product(Rounding, Overflow))
     rng = random.Random(7)
     chosen = [(*shape, *mode) for shape in [(16, 6, True, 0), (8, 8, False, 2)] for mode in modes]
@@ -56,7 +56,7 @@ def specs(datatype: str) -> list[TensorSpec]:
 
 
 def words(every: list[TensorSpec]) -> NDArray[np.generic]:
-    """The elements to convert, as they travel."""
+    """The elements to convert, in their wire format."""
     element = every[0].element
     if element.bits == 16 and element.exponent_bits == 5:
         return np.arange(1 << 16, dtype=np.uint16)
@@ -77,7 +77,7 @@ def words(every: list[TensorSpec]) -> NDArray[np.generic]:
 
 
 def wrapper(every: list[TensorSpec]) -> str:
-    """All types side by side."""
+    """A module with the conversions to all types in parallel."""
     element = every[0].element
     bits = f".EXPONENT_BITS({element.exponent_bits}), .MANTISSA_BITS({element.bits - 1 - element.exponent_bits})"
     lanes, low = [], 0
@@ -95,7 +95,7 @@ def wrapper(every: list[TensorSpec]) -> str:
 
 
 def unpack(word: int, every: list[TensorSpec]) -> list[int]:
-    """The raw numbers of all types out of one output word."""
+    """The raw numbers of all types from one output word."""
     values = []
     for spec in every:
         low = word & ((1 << spec.fixed.width) - 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""irq_request: every rise of the level is requested once, for one clock, and never before the last one's acknowledge."""
+"""irq_request: every rise of the level gives one request of one clock, and never before the last one's acknowledge."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypersonic.sim.cocotb_run import run_bench
 
 
 class Shell:
-    """Acknowledges each request some clocks later; the level falls and rises by itself."""
+    """Acknowledges each request `latency` clocks later, and toggles the level at random."""
 
     def __init__(self, dut: Any, rng: random.Random, latency: int, toggle: float) -> None:
         self._dut, self._rng, self._latency, self.toggle = dut, rng, latency, toggle

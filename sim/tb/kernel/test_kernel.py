@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The whole kernel around a bench core: cocotbext-axi's AXI4-Lite master and memories, our own protocol monitors.
+"""The whole kernel around a bench core, with cocotbext-axi's AXI4-Lite master and memories and this project's monitors.
 
     AxiLiteMaster -> s_axi_control | kernel | m_axi_gmem0 -> AxiRamRead  --+
                                             | m_axi_gmem1 -> AxiRamWrite --+- one memory, compared byte for byte
 
-Every byte around an output is a canary. Expected rows come from numpy (Row and the bench core's formula).
+Every byte around an output is a canary. numpy computes the expected rows (Row and the bench core's formula).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from hypersonic.sim.control_bus import ControlMaster
 _MEMORY_BYTES = 1 << 22
 _X, _Y = 0x1000, 0x200000
 
-#: JSON of the input's and the output's Row
+#: environment variable with the JSON of the input's and the output's Row
 _ROWS = "HYPERSONIC_BENCH_ROWS"
 _STALLS = {
     "ar": registers.READ_ADDRESS_CYCLES,
@@ -47,7 +47,7 @@ _STALLS = {
 
 
 class Waits:
-    """Counts the clocks in which a channel's offer stood and was not taken."""
+    """Counts the clocks in which a channel's valid was high and its ready low."""
 
     def __init__(self, dut: Any, channel: str) -> None:
         self._valid, self._ready = getattr(dut, f"{channel}valid"), getattr(dut, f"{channel}ready")
@@ -64,7 +64,7 @@ class Waits:
 
 
 class TB:
-    """rows go to memory with `put`, runs are started and finished through `control`, `check` compares one output."""
+    """The bench: `put` writes rows to memory, `control` starts and finishes runs, and `check` compares one output."""
 
     def __init__(self, dut: Any, seed: int = 1) -> None:
         self.rng, self.generator = random.Random(seed), np.random.default_rng(seed)
@@ -89,7 +89,7 @@ class TB:
             channel.set_pause_generator(self.rng.random() < probability for _ in itertools.count())
 
     async def stalls(self, slow: str, rows: int) -> dict[str, int]:
-        """What a run adds to the stall counters in which one channel of the memory moves in one clock of eight."""
+        """Return what a run adds to the stall counters if one channel of the memory is ready only in one clock of eight."""
         before = {name: await self.control.read(offset) for name, offset in _STALLS.items()}
         channel = getattr(self.ram_read if slow in ("ar", "r") else self.ram_write, f"{slow}_channel")
         channel.set_pause_generator(clock % 8 != 0 for clock in itertools.count())
@@ -99,7 +99,7 @@ class TB:
         return {name: await self.control.read(offset) - before[name] for name, offset in _STALLS.items()}
 
     def put(self, rows: int, x: int = _X, y: int = _Y) -> None:
-        """Random rows at x, and what must come of them into the expected memory at y."""
+        """Write random rows to memory at x, and their results to the expected memory at y."""
         data = self.x.encode([t.quantise(self.generator.normal(0, 8, (rows, t.size))) for t in self.x.tensors])
         self.array[x : x + data.nbytes] = self.expected[x : x + data.nbytes] = data
         result = self.y.encode(bench_core_wire(self.x.decode(data), self.x, self.y))
@@ -196,7 +196,7 @@ async def each_stall_is_counted_for_the_channel_that_causes_it_and_for_no_other(
         seen = [waits.clocks - before for waits, before in zip(tb.waits, seen, strict=True)]
         assert [stalls[channel] for channel in ("ar", "aw", "w")] == seen
         assert all(stalls[channel] == 0 for channel in ("ar", "aw", "w") if channel != slow)
-        assert stalls["core"] == stalls["blocked"]  # 60 rows of results fit the write master's buffer
+        assert stalls["core"] == stalls["blocked"]  # the write master's buffer holds 60 rows of results
         assert slow != "w" or stalls["w"] > 0
 
 

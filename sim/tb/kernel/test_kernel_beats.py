@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernel around a core whose rows come and go in many beats, in a C++ loop: sizes of runs, stalls, clocks."""
+"""The kernel around a core that takes and gives rows in many beats, in a C++ loop: sizes of runs, stalls, clocks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Built:
         self.simulator = build_hardware_simulator(self.kernel)
 
     def run(self, simulation: Simulation, count: int, seed: int) -> int:
-        """One run gives its rows and not a byte more; returns its clocks."""
+        """Check that a run writes its rows and no other byte. Returns its clocks."""
         data, expected = self.model.rows(count, seed)
         simulation.memory[:] = 0xA5
         simulation.memory[_X : _X + data.size] = data
@@ -76,7 +76,7 @@ def test_the_shell_keeps_up_with_the_core(built: Built) -> None:
     core = built.kernel.core
     with Simulation(built.simulator, _MEMORY_BYTES, IDEAL) as simulation:
         few, many = (built.run(simulation, rows, 1) for rows in (50, 150))
-        burst = 64  # beats of a burst are written once the last of them is there
-        # the core's own clocks, which may be more than it says where branches wait for each other
+        burst = 64  # beats, which are written when the last of them is there
+        # the core's own clocks, which may be more than its ii where branches wait for each other
         assert core.ii <= (many - few) / 100 <= 1.2 * core.ii + burst / 100
-        assert simulation.read(registers.STARVED_CYCLES) < 40  # no piece waits for its bytes but the first of a run
+        assert simulation.read(registers.STARVED_CYCLES) < 40  # only the first piece of a run waits for its bytes

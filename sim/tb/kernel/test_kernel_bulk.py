@@ -33,7 +33,7 @@ def simulator(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def put(simulation: Simulation, rows: int, seed: int = 1, x: int = _X) -> NDArray[np.float32]:
-    """Random rows at x, everything else a canary; returns what must come out."""
+    """Write random rows at x, with canaries everywhere else. Returns the expected results."""
     data = np.random.default_rng(seed).normal(0, 50, (rows, _X_ROW.size)).astype(np.float32)
     simulation.memory[x : x + data.nbytes] = data.reshape(-1).view(np.uint8)
     (result,) = bench_core_wire((data,), _X_ROW, _Y_ROW)
@@ -65,7 +65,9 @@ def test_a_run_costs_its_read_beats_and_a_fixed_latency(simulator: Path, timing:
         simulation.start(_X, _Y, 16_000)
         cycles = simulation.finish()
         assert 18_000 < cycles <= 18_000 + latency
-        assert simulation.read(registers.STARVED_CYCLES) <= 2_000 + 2 * latency  # 1 clock in 9 is the data's own pace
+        assert (
+            simulation.read(registers.STARVED_CYCLES) <= 2_000 + 2 * latency
+        )  # the rate of the data itself causes 1 clock in 9
         assert simulation.read(registers.BLOCKED_CYCLES) == 0
 
 
@@ -91,7 +93,7 @@ def test_every_wire_format_is_exact_end_to_end(tmp_path: Path, datatypes: tuple[
 def run_exactly(
     simulator: Path, timing: MemoryTiming, data: tuple[NDArray[np.uint8], NDArray[np.uint8]], row_bytes: tuple[int, int]
 ) -> int:
-    """One run over all of data[0] gives data[1] and not a byte more; returns its clocks."""
+    """Check that a run over all of data[0] writes data[1] and no other byte. Returns its clocks."""
     with Simulation(simulator, _MEMORY_BYTES, timing) as simulation:
         simulation.memory[:] = 0xA5
         simulation.memory[_X : _X + data[0].size] = data[0]
@@ -184,7 +186,7 @@ def test_an_address_outside_the_memory_shows_in_the_error_register(simulator: Pa
             with pytest.raises(SimulationError, match="no buffer object"):
                 simulation.finish()
             simulation.faults.clear()
-            simulation.finish()  # the run ends all the same
+            simulation.finish()  # the run ends nevertheless
             assert simulation.read(registers.AXI_ERROR) == error
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernel around a core that takes its weights from memory, in a C++ loop: when they are loaded, what a run waits for."""
+"""The kernel around a core with weights in memory, in a C++ loop: when they are loaded, and what a run waits for."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hypersonic.sim.direct import MemoryTiming, Simulation, SimulationError
 from hypersonic.sim.simulator import build_hardware_simulator
 
 _X, _Y, _W = 0x10000, 0x80000, 0x100000
-#: between images, which are a multiple of 64 bytes and not of 4 KiB apart
+#: bytes between images: a multiple of 64, but not of 4 KiB
 _STRIDE = 0x8040
 _MEMORY_BYTES = 1 << 21
 
@@ -31,11 +31,11 @@ STALLING = MemoryTiming(read_latency_clocks=60, write_latency_clocks=20, stall_p
 
 class Run(NamedTuple):
     rows: int
-    image: int  # which
+    image: int  # index of its weights' image
 
 
 class TB:
-    """A simulation with three images in memory; `expect` follows what the core has loaded."""
+    """A simulation with three images in memory; `expect` keeps track of the image that the core has loaded."""
 
     def __init__(self, core: Core, simulation: Simulation) -> None:
         self.core, self.simulation = core, simulation
@@ -46,7 +46,7 @@ class TB:
         self._loaded, self._rows = -1, 0
 
     def expect(self, run: Run) -> tuple[NDArray[np.int16], NDArray[np.int16]]:
-        """Random rows and what must come of them."""
+        """Return random rows and their expected results."""
         if run.image != self._loaded:
             self._loaded, self._rows = run.image, 0
         x = self.rng.integers(-(1 << 15), 1 << 15, (run.rows, 4), dtype=np.int16)
@@ -65,7 +65,7 @@ class TB:
         np.testing.assert_array_equal(beats.view(np.int16).reshape(y.shape), y)
 
     def run(self, run: Run) -> int:
-        """Returns its clocks."""
+        """Run one run and check its results. Returns its clocks."""
         y = self.start(run)
         clocks = self.simulation.finish()
         self.check(y)
@@ -77,7 +77,7 @@ class Built(NamedTuple):
     simulator: Path
 
 
-#: small streams; a stream once of many bursts beside one over and over that no FIFO holds
+#: small streams; and a stream of many bursts read once, with a repeated one that is larger than any FIFO
 STREAMS = {
     "small": (WeightStream(0, 70, False), WeightStream(128, 5, True)),
     "large": (WeightStream(0, 300, False), WeightStream(320, 110, True)),
@@ -117,7 +117,7 @@ def test_runs_in_the_queue_change_the_weights_between_them(built: Built) -> None
 
 
 def test_only_a_run_with_other_weights_waits_for_them(built: Built) -> None:
-    load = built.core.weight_streams[0].beats // 2  # clocks at the least, beside the reading of the rows
+    load = built.core.weight_streams[0].beats // 2  # minimum clocks, in addition to those of reading the rows
     with Simulation(built.simulator, _MEMORY_BYTES, IDEAL) as simulation:
         tb = TB(built.core, simulation)
         loading = tb.run(Run(1, 0))
@@ -140,12 +140,12 @@ def test_runs_with_the_same_weights_leave_no_gap(built: Built) -> None:
             simulation.finish()
         for i, y in enumerate(runs):
             tb.check(y, 0x1000 * i)
-        # a row costs ROW_BEATS beats of weights, and the latency of the first ones is paid once
+        # each row needs ROW_BEATS beats of weights; the latency of the first ones counts once
         assert simulation.read(registers.BUSY_CYCLES) - before < 3 * rows * built.core.ii + one + 50
 
 
 def _finish(simulation: Simulation) -> int:
-    """Each burst of the weights is a fault of its own, up to what the FIFOs hold."""
+    """Each burst of weights is a separate fault, for as many bursts as the FIFOs hold."""
     for _ in range(500):
         simulation.faults.clear()
         with contextlib.suppress(SimulationError):
@@ -158,5 +158,5 @@ def test_an_address_of_weights_outside_the_memory_shows_in_the_error_register(bu
         simulation.start(_X, _Y, 4, _MEMORY_BYTES)
         with pytest.raises(SimulationError, match="no buffer object"):
             simulation.finish()
-        assert _finish(simulation)  # the run ends all the same
+        assert _finish(simulation)  # the run ends nevertheless
         assert simulation.read(registers.AXI_ERROR) == registers.READ_ERROR

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kernel_control: the ap_ctrl_chain protocol as XRT speaks it, over cocotbext-axi's AXI4-Lite master."""
+"""kernel_control: XRT's use of the ap_ctrl_chain protocol, through cocotbext-axi's AXI4-Lite master."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class TB:
         self.write, self.read, self.write_bytes = self.control.write, self.control.read, self.control.write_bytes
 
     async def start(self, x: int, y: int, rows: int, w: int = 0) -> Item:
-        """w: without weights in memory it is written, and changes nothing."""
+        """Start a run. Returns the expected run; without weights in memory, w is written too but has no effect."""
         await self.control.write_arguments(x, y, rows, w)
         await self.write(registers.CONTROL, registers.AP_START)
         return {"x": x, "y": y, "rows": rows, "w": w if self.weights else 0}
@@ -92,7 +92,7 @@ async def a_run_goes_through_start_ready_done_and_continue(dut: Any) -> None:
     assert tb.runs.received == [first]
     tb.done.send()
     await tb.bench.step(3)
-    for _ in range(3):  # done stands however often it is read
+    for _ in range(3):  # done stays set however often it is read
         assert await tb.read(registers.CONTROL) == registers.AP_DONE | registers.AP_IDLE
     assert await tb.read(registers.RUNS) == 1
     await tb.write(registers.CONTROL, registers.AP_CONTINUE)
@@ -112,7 +112,7 @@ async def arguments_are_latched_when_the_run_is_accepted(dut: Any) -> None:
     tb.runs.pause = 0.0
     await tb.bench.step(4)
     assert tb.runs.received[0] == first
-    # the second start waited behind the first run, so it is accepted with what stood there then
+    # the second start waited for the first run to leave, so it is accepted with the arguments of that clock
     assert tb.runs.received[1] == {**second, "rows": 99}
 
 
@@ -181,7 +181,7 @@ async def interrupts_follow_done_and_are_toggled_off(dut: Any) -> None:
     await tb.write(registers.GIE, 1)
     await tb.bench.step(2)
     assert dut.irq.value == 1
-    await tb.write(registers.ISR, 1)  # done still stands: the bit comes back
+    await tb.write(registers.ISR, 1)  # done is still set, so the bit is set again
     assert await tb.read(registers.ISR) == 1
     await tb.write(registers.CONTROL, registers.AP_CONTINUE)
     await tb.write(registers.ISR, await tb.read(registers.ISR))
@@ -206,7 +206,7 @@ async def counters_tell_clocks_runs_and_errors(dut: Any) -> None:
     await tb.bench.until(lambda: tb.done.idle)
     await tb.bench.step()
     busy = await tb.read(registers.BUSY_CYCLES)
-    assert await tb.read(registers.BUSY_CYCLES) == busy  # stands still while nothing is in flight
+    assert await tb.read(registers.BUSY_CYCLES) == busy  # does not count while nothing is in flight
     assert await tb.read(registers.BUSY_CYCLES + 4) == 0
     assert await tb.read(registers.RUN_CYCLES) == busy
     assert 100 <= busy <= 120
@@ -240,7 +240,7 @@ async def a_row_waits_for_the_core_alone_while_results_leave_without_waiting(dut
     await tb.bench.step(10)
     dut.blocked.value = 0
     assert await tb.read(registers.BLOCKED_CYCLES) == 52
-    # the first 20 and one until the wait is seen; the last 10: a result left that had not waited
+    # the first 20, and one until the wait is seen; in the last 10 the last result taken had not waited
     assert await tb.read(registers.CORE_CYCLES) == 31
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kernel_runs: a run becomes three descriptors, each at its consumer's pace."""
+"""kernel_runs: each run gives three descriptors, each at the pace of its consumer."""
 
 from __future__ import annotations
 

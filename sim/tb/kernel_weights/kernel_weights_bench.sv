@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernel_weights with a stream that is read once and one that is read over and over, each a stream of its own.
+// kernel_weights with a stream that is read once and one that is read over and over, and separate ports for each.
 `default_nettype none
 
 module kernel_weights_bench (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kernel_weights: a run passes once the core is loaded with its weights, and the core gets each image from its beginning."""
+"""kernel_weights: a run passes when the core has its weights, and the core receives each image from its beginning."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from hypersonic.firmware.kernel.files import rtl_sources
 from hypersonic.sim.bus import Bench, Item, Sink, Source
 from hypersonic.sim.cocotb_run import run_bench
 
-#: of each stream: its first beat, its beats, as kernel_weights_bench has them; the second one repeats
+#: the first beat and the beats of each stream, as in kernel_weights_bench; the second one repeats
 _STREAMS = ((0, 21), (64, 3))
 _BEAT_BYTES = 64
 
 
 class Stream:
-    """The master of a stream and the core's end of it: `core` are the beats' addresses since the core's reset, `asked` those
-    that memory owes."""
+    """The master of a stream and the core's side of it.
+
+    core has the addresses of the beats that the core has received since its reset, and asked those that memory owes.
+    """
 
     def __init__(self, dut: Any, number: int, rng: random.Random, pause: float) -> None:
         self.desc = Sink(dut, f"m_desc{number}", ("address", "beats"), rng, pause)
@@ -31,7 +33,7 @@ class Stream:
         self._rng = rng
         self._arrived = getattr(dut, f"w{number}_arrived")
         self.asked: deque[int] = deque()
-        self._held: deque[int] = deque()  # in the master
+        self._held: deque[int] = deque()  # beats in the master
         self._shown = self._comes = False
         self.pause = pause
         self.core: list[int] = []
@@ -77,8 +79,10 @@ class Stream:
 
 
 class Work:
-    """What comes behind: takes the runs, has written each after a while, the last one not before another is sent, and sees that
-    the core has their weights, and that memory owes nothing once all are done."""
+    """The rest of the kernel: takes the runs and completes each after some clocks, the last one not before another is sent.
+
+    It checks that the core has the weights of each run, and that memory owes no beats when all runs are done.
+    """
 
     def __init__(self, dut: Any, rng: random.Random, pause: float, streams: list[Stream], most_clocks: int = 40) -> None:
         self._sink = Sink(dut, "m_axis_run", ("x", "y", "rows"), rng, pause)
@@ -89,7 +93,7 @@ class Work:
         self._left: deque[int] = deque()  # clocks until each run in flight is done
         self.sent: list[Item] = []
         self.passed = 0
-        self.loads: list[int] = []  # the address of each image that was loaded
+        self.loads: list[int] = []  # the address of each image loaded
         self._working = False
 
     def drive(self) -> None:
@@ -147,7 +151,7 @@ class TB:
         await self.bench.until(lambda: self.work.passed == len(self.work.sent))
 
     async def check_beats(self) -> None:
-        """The core gets the image it works with, from its beginning, in order: once, and over and over."""
+        """Check that the core received its image from the beginning and in order: one stream once, the other over and over."""
         w = self.work.loads[-1]
         (first, beats), (first_again, beats_again) = _STREAMS
         await self.bench.until(lambda: len(self.streams[0].core) == beats and len(self.streams[1].core) > 4 * beats_again)

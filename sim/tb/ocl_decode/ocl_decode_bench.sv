@@ -82,7 +82,7 @@ module ocl_decode_bench (
       .m_axi_rready (rready)
   );
 
-  // A slave of 1024 words that is ready, and answers, when its own pseudo-random bits say so
+  // A slave of 1024 words that is ready, and answers, at pseudo-random times
   for (genvar i = 0; i < UNITS; i++) begin : gen_unit
     logic [31:0] words[1024];
     logic [15:0] dice_q;

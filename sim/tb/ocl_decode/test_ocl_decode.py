@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ocl_decode in front of two slaves, driven as the shell's OCL drives it, with pauses on every channel."""
+"""ocl_decode in front of two slaves, driven like the shell's OCL, with pauses on every channel."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hypersonic.sim.bus import Bench
 from hypersonic.sim.cocotb_run import run_bench
 from hypersonic.sim.control_bus import ControlMaster
 
-#: words of a slave, which keeps what it is given
+#: words of a slave, which stores what is written
 _WORDS = (registers.X, registers.X + 4, registers.Y, registers.Y + 4, registers.ROWS)
 
 
@@ -34,7 +34,7 @@ async def each_unit_keeps_its_own_registers(dut: Any) -> None:
     for seed, pause in enumerate((0.0, 0.5)):
         _, control, rng = await _start(dut, pause, seed)
         kept = {unit * f2.UNIT_STRIDE + word: 0 for unit in range(2) for word in _WORDS}
-        for offset in kept:  # the slaves keep their words over a reset
+        for offset in kept:  # the slaves keep their words during a reset
             await control.write(offset, 0)
         for _ in range(150):
             offset = rng.choice(sorted(kept))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""rf_add against exact fractions: every operation, unequal types, streams that stall apart from each other, reset."""
+"""rf_add against exact fractions: every operation, different types, streams that stall independently, reset."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FINE = 60
 
 
 class Case(NamedTuple):
-    """function(a, b): what the layer computes, in numbers and not in raw ones; fraction: of its value."""
+    """One instance. function(a, b) is the layer's exact function of real values; fraction is the fraction bits of its value."""
 
     name: str
     op: int

@@ -17,7 +17,7 @@ Pair = tuple[FixedPoint, FixedPoint]
 
 
 def pairs() -> list[Pair]:
-    """Every mode on a cast that drops bits on both ends, wide accumulators, extreme shifts, and random ones."""
+    """Every mode on a cast that drops bits at both ends, wide accumulators, extreme shifts, and random types."""
     chosen = [
         (fixed_point(9, 5, signed), fixed_point(6, 3, to_signed, *modes))
         for signed, to_signed, *modes in itertools.product([True, False], [True, False], Rounding, Overflow)
@@ -34,7 +34,7 @@ def pairs() -> list[Pair]:
 
 
 def raw_numbers(source: FixedPoint, to: FixedPoint, rng: random.Random) -> list[int]:
-    """_VALUES raw numbers: all of a small type, else ends, powers of two, ties and their neighbours, and random ones."""
+    """_VALUES raw numbers: all of a small type; otherwise ends, powers of two, ties and their neighbours, and random ones."""
     if source.width <= 9:
         return [source.min_raw + i % (1 << source.width) for i in range(_VALUES)]
     down = max(0, source.fraction - to.fraction)
@@ -48,7 +48,7 @@ def raw_numbers(source: FixedPoint, to: FixedPoint, rng: random.Random) -> list[
 
 
 def wrapper(every: list[Pair]) -> str:
-    """All casts side by side, an input of its own for each, as one stream."""
+    """A module with all casts in parallel, each with its own input, as one stream."""
     lanes, x_low, y_low = [], 0, 0
     for i, (source, to) in enumerate(every):
         lanes.append(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""rf_concat: groups of both streams in turn, every beat once, whichever side stalls, reset in mid-group."""
+"""rf_concat: groups of both streams in turn, every beat once, for stalls on any side, reset in mid-group."""
 
 from __future__ import annotations
 

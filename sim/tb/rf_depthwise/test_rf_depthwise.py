@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""rf_depthwise against sums of Python integers: kernels of one row and one column, cuts, any stalls, reset in mid-window."""
+"""rf_depthwise against sums of Python integers: kernels of one row or column, product rounding, stalls, reset in mid-window."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Case(NamedTuple):
     y: FixedPoint = fixed_point(8, 4, True, Rounding.RND_CONV, Overflow.SAT)
 
     def weights(self) -> list[list[list[int]]]:
-        """By kh, kw and channel."""
+        """The weights, indexed by kh, kw and channel."""
         rng = random.Random(f"{self.name} weights")
         return [
             [[rng.randint(self.w.min_raw, self.w.max_raw) for _ in range(self.channels)] for _ in range(self.kernel[1])]

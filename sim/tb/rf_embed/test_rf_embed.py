@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""rf_embed: rows of the table, indices past its end, a beat out every clock, any stalls, reset in mid-row."""
+"""rf_embed: rows of the table, indices beyond its end, a beat out every clock, any stalls, reset in mid-row."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of, pack
 
 @dataclass(frozen=True)
 class Case:
-    """bits: of an index, fraction bits among them."""
+    """One instance. bits: the bits of an index, and the fraction bits among them."""
 
     name: str
     bits: tuple[int, int]

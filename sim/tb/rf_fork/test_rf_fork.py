@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""rf_fork: every consumer gets every beat once, whoever is late, and both together one a clock; reset in mid-row."""
+"""rf_fork: every consumer takes every beat once, also if one is slower, and one beat passes per clock; reset in mid-row."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from hypersonic.sim.stream_bench import Beat, Dut, StreamBench
 
-#: two consumers behind FIFOs of unequal depth, their beats side by side again at the end
+#: two consumers with FIFOs of different depth, whose beats are joined again at the end
 _PAIR = """\
 module pair (
     input logic clk, rst_n, s_axis_tvalid, output logic s_axis_tready, input logic [7:0] s_axis_tdata, input logic s_axis_tlast,

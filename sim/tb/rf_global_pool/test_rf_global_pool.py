@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""rf_global_pool against Python integers: one channel beat and many, cuts and divisors, any stalls, reset in mid-image."""
+"""rf_global_pool against Python integers: one channel beat and many, rounding and divisors, any stalls, reset in mid-image."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def bench() -> Iterator[StreamBench]:
 
 
 def both_sides(dut: Dut, rows: int, seed: int) -> tuple[list[Beat], list[Beat]]:
-    """Rows of random length as the input's and as the output's beats."""
+    """Rows of random length, as input beats and as output beats."""
     rng = random.Random(seed)
     in_lanes, out_lanes, width = (int(dut.parameters[name]) for name in ("IN_LANES", "OUT_LANES", "WIDTH"))
     source, sink = [], []

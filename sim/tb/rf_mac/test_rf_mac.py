@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""rf_mac against sums of Python integers: shapes, types and cuts, no clock lost, any stalls, reset in mid-vector."""
+"""rf_mac against sums of Python integers: shapes, types, product rounding, full throughput, any stalls, reset in mid-vector."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RESULT = fixed_point(8, 4, True, Rounding.RND_CONV, Overflow.SAT)
 
 
 class Case(NamedTuple):
-    """One engine. x, w, accumulator, result: the types; cut: how a product is cut; vectors: of a row."""
+    """One engine. x, w, accumulator, result: types; cut: the rounding of a product; vectors: their number in a row."""
 
     name: str
     n_in: int
@@ -138,7 +138,7 @@ def bench() -> Iterator[StreamBench]:
 
 
 def check(bench: StreamBench, case: Case, count: int, stalls: tuple[int, int] = (0, 0), seed: int = 1) -> list[int]:
-    """Run rows, compare results and tlast; returns when each beat of results left."""
+    """Run rows and compare the results and tlast. Returns the clock at which each beat of results was taken."""
     rows = case.rows(count, seed)
     groups = case.n_out // case.q
     answer = bench.run(case.dut(), case.beats(rows), results=count * case.vectors * groups, stalls=Stalls(*stalls, seed=seed))

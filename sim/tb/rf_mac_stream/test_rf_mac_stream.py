@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two layers whose weights are loaded at run time, one chain of rf_weights for both, rf_mac_stream multiplying: exact, as fast
-as with weights from a file, and loaded anew after a reset."""
+"""Two layers of rf_mac_stream whose weights are loaded at run time through one chain of rf_weights: exact results, the same
+throughput as with weights from a file, and weights loaded again after a reset."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Layer(NamedTuple):
     n_out: int
     p: int
     q: int
-    weights: list[list[int]]  # by input and output
+    weights: list[list[int]]  # indexed by input and output
 
     @property
     def words(self) -> list[int]:
@@ -143,7 +143,7 @@ def traffic_of(load_width: int, rows: int, seed: int) -> tuple[list[list[Beat]],
 
 
 @pytest.mark.parametrize("dut", DUTS, ids=map(str, WIDTHS))
-def test_integers_are_exact_under_any_stalls_and_loaded_anew_after_a_reset(bench: StreamBench, dut: Dut) -> None:
+def test_integers_are_exact_under_any_stalls_and_with_weights_loaded_again_after_a_reset(bench: StreamBench, dut: Dut) -> None:
     width = int(dut.parameters["LOAD_WIDTH"])
     bench.check(dut, lambda rows, seed: traffic_of(width, rows, seed), rows=20)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""rf_map against exact fractions: every mode as the layers that use it, any stalls, constants that begin again, reset."""
+"""rf_map against exact fractions: every mode as in the layers that use it, any stalls, constants that repeat, reset."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Function = Callable[[Fraction, Fraction, Fraction], Fraction]
 
 
 class Case(NamedTuple):
-    """One instance. function(x, a, b): what the layer computes, in numbers and not in raw ones."""
+    """One instance. function(x, a, b) is the layer's exact function of real values."""
 
     name: str
     mode: int
@@ -35,7 +35,7 @@ class Case(NamedTuple):
     period: int = 3
     fraction: int = 4  # of v
     extra: Mapping[str, int] | None = None
-    constant: tuple[int, int] | None = None  # a and b, where they are the same for all
+    constant: tuple[int, int] | None = None  # a and b if they are the same for all elements
 
     def constants(self) -> list[tuple[int, int]]:
         rng = random.Random(self.name)

@@ -49,7 +49,7 @@ class TB:
         self.expected: list[tuple[int, int, int, int]] = []
 
     def send(self, vectors: int) -> None:
-        """Random vectors. In every second one the elements are of few values, so that the maximum is there several times."""
+        """Send random vectors. Every second one has only three different values, so that the maximum occurs several times."""
         for vector in range(vectors):
             span = 3 if vector % 2 else 1 << self.width
             low = self.rng.randint(self.low, self.low + (1 << self.width) - span)

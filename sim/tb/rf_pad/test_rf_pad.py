@@ -14,7 +14,7 @@ from hypersonic.sim.stream_bench import Beat, Dut, StreamBench
 
 @dataclass(frozen=True)
 class Case:
-    """shape: (H, W, beats of a pixel); pad: (top, bottom, left, right)."""
+    """One instance. shape: (H, W, beats of a pixel); pad: (top, bottom, left, right)."""
 
     shape: tuple[int, int, int]
     pad: tuple[int, int, int, int]

@@ -17,7 +17,7 @@ fixed_point = FixedPoint.with_fraction
 
 
 class Case(NamedTuple):
-    """shape: (H, W, C); kernel, stride: (down, across); pad: (top, bottom, left, right)."""
+    """One instance. shape: (H, W, C); kernel and stride: (down, across); pad: (top, bottom, left, right)."""
 
     name: str
     average: bool
@@ -74,7 +74,7 @@ class Case(NamedTuple):
         return [source], sink
 
     def pixel(self, oy: int, ox: int, rng: random.Random) -> tuple[list[list[int]], list[int]]:
-        """One beat of channels: the columns that come, and the results."""
+        """One beat of channels: the input columns and the results."""
         (h, w, _), (k_h, k_w) = self.shape, self.kernel
         y, x = oy * self.stride[0] - self.pad[0], ox * self.stride[1] - self.pad[2]
         outside = 0 if self.average else self.x.min_raw

@@ -19,7 +19,8 @@ fixed_point = FixedPoint.with_fraction
 
 
 class Case(NamedTuple):
-    """span: the table's width in numbers (16 for sigmoid, 8 for tanh, -8 for ELU's negative side); gain: raw and fraction."""
+    """One instance. span: the range of x in the table (16 for sigmoid, 8 for tanh, -8 for negative x in ELU); gain: its raw
+    value and its fraction bits."""
 
     name: str
     size: int

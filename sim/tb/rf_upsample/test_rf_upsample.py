@@ -14,7 +14,7 @@ from hypersonic.sim.stream_bench import Beat, Dut, StreamBench
 
 @dataclass(frozen=True)
 class Case:
-    """columns, beats of a pixel, factors (down, across)."""
+    """One instance: columns, beats of a pixel, factors (down, across)."""
 
     columns: int
     beats: int

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""rf_weights: loaded words over and over and in order, later beats passed on, any stalls, reset while loading and after it."""
+"""rf_weights: the loaded words over and over, later beats passed on, any stalls, reset while loading and after it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TB:
         self.sink.received.clear()
 
     def send(self, rest: int = 0) -> tuple[list[int], list[int]]:
-        """Send new words and `rest` beats more. Returns the words, and the beats that must be passed on."""
+        """Send new words and `rest` more beats. Returns the words, and the beats that must be passed on."""
         beats = [self.rng.getrandbits(self.load_width) for _ in range(self.depth * self.parts + rest)]
         for beat in beats:
             self.load.send(tdata=beat)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""rf_window against slices of padded arrays: strides, paddings, odd shapes, sequences; how many clocks an image takes."""
+"""rf_window against slices of padded arrays: strides, paddings, odd shapes, sequences, and the clocks of an image."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of, pack, 
 
 @dataclass(frozen=True)
 class Case:
-    """shape: (H, W, C); kernel, stride: (down, across); pad: (top, bottom, left, right). more_lines: of memory."""
+    """One instance. shape: (H, W, C); kernel and stride: (down, across); pad: (top, bottom, left, right); more_lines: lines of
+    memory above the minimum."""
 
     name: str
     shape: tuple[int, int, int]
@@ -52,7 +53,7 @@ class Case:
         return Dut("rf_window", parameters, {"s_axis": bits}, self.kernel[0] * bits)
 
     def windows(self, image: list[int]) -> list[list[int]]:
-        """The elements of each beat that must come out."""
+        """The expected elements of each output beat."""
         (h, w, c), (k_h, k_w), (s_h, s_w) = self.shape, self.kernel, self.stride
 
         def element(y: int, x: int, channel: int) -> int:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""round_robin: the grant against a model in Python, nobody waits for more than one round, reset at any moment."""
+"""round_robin: the grant against a model in Python, no request waits for more than one round, reset at any time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def clock(dut: Any, rst_n: int, request: int, taken: int) -> int:
 
 
 def granted(request: int, count: int, last: int) -> int | None:
-    """The index of the first request above `last`, counted round; None without a request."""
+    """The index of the first request after `last`, cyclically; None without a request."""
     order = [(last + 1 + i) % count for i in range(count)]
     return next((i for i in order if request >> i & 1), None)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tensor_turns: so many steps of each tensor, over and over."""
+"""tensor_turns: the beats of each tensor in turn, over and over, with pauses and resets."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from hypersonic.sim.cocotb_run import run_bench
 
 
 def beats_of(dut: Any) -> list[int]:
-    """The parameter BEATS."""
+    """The beats of each tensor, from the parameter BEATS."""
     bits = int(dut.BEATS.value)
     return [bits >> 32 * i & 0xFFFF_FFFF for i in range(int(dut.N.value))]
 
 
 async def clock(dut: Any, rst_n: int, step: int) -> tuple[int, int]:
-    """One clock; turn and ends before its edge."""
+    """One clock. Returns turn and ends before its rising edge."""
     dut.clk.value, dut.rst_n.value, dut.step.value = 0, rst_n, step
     await Timer(1, "ns")
     seen = int(dut.turn.value), int(dut.ends.value)
