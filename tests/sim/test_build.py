@@ -195,7 +195,7 @@ def test_a_damaged_version_is_not_taken_for_the_build(tmp_path: Path) -> None:
 
 
 def no_work(step: str) -> None:
-    """Errors in the arguments are reported before anything is built."""
+    """A build step that must not run, because an error in the arguments is reported first."""
     raise AssertionError(step)
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The streams of a da core: tlast with its row, any back-pressure, full throughput, and a reset that drops the rows inside.
 
-The network is a chain of x @ [[1, -1], [2, 3]] + 5 with wrapping, so the bench knows every answer; tests/hls compares numbers of
-real networks in bulk. DEPTH, the length of the chain, is about the number of pipeline stages.
+The network is a chain of x @ [[1, -1], [2, 3]] + 5 with wrapping, so the bench knows every answer; tests/hls compares numbers
+of real networks in bulk. DEPTH, the length of the chain, is about the number of pipeline stages.
 """
 
 from __future__ import annotations

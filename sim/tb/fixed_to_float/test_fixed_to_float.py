@@ -26,7 +26,7 @@ _VALUES = 700
 
 
 def specs(datatype: str) -> list[TensorSpec]:
-    """Types with selected widths, and shifts whose results are denormal (around 149), too large, or on either side of a limit."""
+    """Types with selected widths, and shifts whose results are denormal (around 149), too large, or next to either limit."""
     shapes = [(16, 6, True, 0), (16, 6, False, 3), (1, 1, True, 0), (1, 1, False, 0), (2, 1, True, 5), (24, 4, True, 0)]
     shapes += [(25, 4, True, 0), (26, 4, False, 0), (33, 8, True, -7), (54, 20, True, 0), (62, 31, True, 0), (62, 62, False, 0)]
     if datatype == "FP16":
