@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// axis_fixed_to_wire, raw numbers of 8 bits to FP16: the pipeline of 5 clocks gives each row once, keeps each row's tlast, and stops
-// and moves as a whole. The solver marks a row; it has passed `age_q` stages. The values of the numbers are not part of this proof:
+// axis_fixed_to_wire, raw numbers of 8 bits to FP16: the pipeline of 5 clocks gives each row once, keeps each row's tlast, and
+// stops and moves as a whole. The solver marks a row; it has passed `age_q` stages. The values of the numbers are not part of this proof:
 // the benches compare them with the reference, bit for bit.
 // The .sby connects registers of the module, for the invariants of the induction.
 `default_nettype none

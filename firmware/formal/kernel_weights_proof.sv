@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// kernel_weights: a run passes unchanged, and only while the core has the weights at its `w`. These change only while the core is in
-// reset, for at least RESET_CLOCKS, with no run in flight, no descriptor offered and no beat owed by a master. So all beats that a
+// kernel_weights: a run passes unchanged, and only while the core has the weights at its `w`. These change only while the core is
+// in reset, for at least RESET_CLOCKS, with no run in flight, no descriptor offered and no beat owed by a master. So all beats that a
 // core receives after its reset are of the image that the next run names. Descriptors are the pieces of that image in order, once
 // or over and over, and at most as many beats are owed as the stream's master has room for. While no run is in flight, memory owes
 // no beats. Beats are dropped during the core's reset and at no other time. And there is no deadlock.

@@ -79,7 +79,7 @@ module rf_global_pool #(
   end
 
   // ---------------------------------------------------------------- one number per channel
-  logic [LANES*VALUE-1:0] earlier, values_q;  // for the beat taken a clock ago: the values before it, and a clock later those with it
+  logic [LANES*VALUE-1:0] earlier, values_q;  // for the beat taken a clock ago: values without it, then with it
   logic [LANES*VALUE-1:0] values;
 
   if (CHANNEL_BEATS == 1) begin : gen_register
