@@ -18,9 +18,9 @@ import tritonclient.http as triton
 from tritonclient.http import aio
 from tritonclient.utils import InferenceServerException
 
+from tests.clients.calls.grpc_examples import A, B, check_sums
+from tests.clients.calls.grpc_examples import operands as grpc_operands
 from tests.clients.conftest import Asked
-from tests.clients.test_grpc_programs import A, B, check_sums
-from tests.clients.test_grpc_programs import operands as grpc_operands
 
 
 def tensor(name: str, x: np.ndarray, datatype: str, *, binary: bool = True) -> Any:

@@ -14,9 +14,9 @@ import pytest
 from tritonclient.grpc import model_config_pb2, service_pb2, service_pb2_grpc
 from tritonclient.utils import deserialize_bytes_tensor, triton_to_np_dtype
 
+from tests.clients.calls.examples import config_of
+from tests.clients.calls.grpc_examples import WAIT_S, Answers, answer, put
 from tests.clients.conftest import FLAVOURS, Asked, Flavour
-from tests.clients.test_grpc_programs import WAIT_S, Answers, answer, put
-from tests.clients.test_programs import config_of
 
 #: red, green and blue of pictures of one colour; no two channels of one picture alike
 COLOURS = ((200, 100, 50), (10, 250, 90), (1, 2, 3))

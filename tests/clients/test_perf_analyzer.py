@@ -6,7 +6,6 @@ from __future__ import annotations
 import base64
 import json
 import struct
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +19,7 @@ from tests.clients.perf_report import CSV_PARTS, Counted, Measurement, analyze
 from tests.reference import environment
 from tests.reference.environment import Program
 from tests.reference.servers import Served
+from tests.support.waiting import holds_within
 
 REQUESTS = 40
 MODES = {"sync": ("--sync",), "async": ("-a",), "streaming": ("-a", "--streaming")}
@@ -49,9 +49,7 @@ def growing(server: Served, model: str, requests: int, batch: int = 1) -> Iterat
         before = _counts(client, model)
         yield
         expected = (before[0] + requests, before[1] + requests * batch)
-        deadline = time.monotonic() + WAIT_S
-        while _counts(client, model) != expected and time.monotonic() < deadline:
-            time.sleep(0.05)  # a decoupled model's run may end after its answers
+        holds_within(lambda: _counts(client, model) == expected, WAIT_S)  # a decoupled model's run may end after its answers
         assert _counts(client, model) == expected
 
 

@@ -15,22 +15,9 @@ import pytest
 from tritonclient.utils import InferenceServerException
 
 from tests.clients import repository
+from tests.clients.calls.examples import A, B, check_sums, config_of, stepped, steps, texts, totalled
 from tests.clients.conftest import Asked, Flavour
 from tests.reference.servers import Served
-
-A = np.arange(16, dtype=np.int32).reshape(1, 16)
-B = np.full((1, 16), -1, np.int32)
-VALUES = (11, 7, 5, 3, 2, 0, 1)
-
-
-def texts(x: np.ndarray) -> np.ndarray:
-    """The numbers as they are spelled, in bytes."""
-    return np.array([str(v).encode() for v in x.reshape(-1)], np.object_).reshape(x.shape)
-
-
-def check_sums(result: Any) -> None:
-    np.testing.assert_array_equal(result.as_numpy("OUTPUT0").astype(np.int32), A + B)
-    np.testing.assert_array_equal(result.as_numpy("OUTPUT1").astype(np.int32), A - B)
 
 
 @pytest.mark.parametrize("algorithm", [None, "gzip", "deflate"])
@@ -102,11 +89,6 @@ def test_health_and_metadata(simple: Asked, flavour: Flavour) -> None:
             client.get_model_metadata("wrong_model_name")
 
 
-def config_of(flavour: Flavour, client: Any, model: str) -> Any:
-    config = flavour.told(client.get_model_config, model)
-    return config["config"] if flavour.is_grpc else config
-
-
 def test_trace_and_log_settings(server: Served, flavour: Flavour) -> None:
     with flavour.client(server) as client:
         traced = flavour.told(client.get_trace_settings)
@@ -153,25 +135,6 @@ def test_a_file_name_longer_than_a_file_system_takes_is_refused(hypersonic: Serv
             client.load_model(model, config="{}", files={"file:" + "A" * 256: b"a"})
         assert caught.value.status() == ("StatusCode.INTERNAL" if flavour.is_grpc else "500")
         assert client.is_server_live()
-
-
-def steps(first: int, sign: int) -> Iterator[tuple[int, bool, bool]]:
-    """Value, start, end."""
-    values = (first, *(sign * value for value in VALUES))
-    return ((value, i == 0, i == len(values) - 1) for i, value in enumerate(values))
-
-
-def stepped(first: int, sign: int, last: int = 0) -> list[int]:
-    """What a model answers that adds one at the start and its correlation id at the end."""
-    answers = [first + 1, *(sign * value for value in VALUES)]
-    answers[-1] += last
-    return answers
-
-
-def totalled(first: int, sign: int, last: int) -> list[int]:
-    answers: list[int] = np.cumsum([first, *(sign * value for value in VALUES)]).tolist()
-    answers[-1] += last
-    return answers
 
 
 def send_sequence(

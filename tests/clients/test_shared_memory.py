@@ -17,8 +17,8 @@ import pytest
 import tritonclient.utils.shared_memory as shm
 from tritonclient.utils import InferenceServerException, serialize_byte_tensor, serialized_byte_size
 
+from tests.clients.calls.examples import texts
 from tests.clients.conftest import Asked, Flavour
-from tests.clients.test_programs import texts
 
 A = np.arange(16, dtype=np.int32).reshape(1, 16)
 B = np.ones((1, 16), np.int32)

@@ -22,6 +22,7 @@ from tests.clients.networks import WAIT_S, Network
 from tests.clients.sonic_triton import Arrays, Client, ProductError, Service, pseudo_asynchronous, retried
 from tests.reference import repository, servers
 from tests.reference.servers import Served
+from tests.support.waiting import holds_within
 
 WAYS = [
     ("sync", None),
@@ -186,9 +187,8 @@ def test_cms_triton_starts_waits_and_sees_ports_that_are_taken(tmp_path: Path) -
 
 
 def wait_for(process: subprocess.Popen[bytes], log: Path, pattern: str) -> re.Match[str]:
-    deadline = time.monotonic() + WAIT_S
-    while time.monotonic() < deadline and process.poll() is None:
-        if match := re.search(pattern, log.read_text()):
-            return match
-        time.sleep(0.05)
-    raise AssertionError(log.read_text())
+    """Return the first match in the log; fail with the log if the process ends first or nothing matches in time."""
+    holds_within(lambda: process.poll() is not None or re.search(pattern, log.read_text()), WAIT_S)
+    match = re.search(pattern, log.read_text())
+    assert match, log.read_text()
+    return match

@@ -13,8 +13,8 @@ import pytest
 import trustme
 
 from tests.clients import repository
+from tests.clients.calls.examples import A, B, check_sums
 from tests.clients.conftest import Flavour
-from tests.clients.test_programs import A, B, check_sums
 from tests.reference import servers
 from tests.reference.repository import write
 from tests.reference.servers import Served

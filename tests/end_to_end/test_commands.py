@@ -5,10 +5,7 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -23,33 +20,7 @@ from hypersonic.events.infer import count_units, read_kernel_clocks
 from hypersonic.hls.verilator import MissingToolError, ToolError
 from hypersonic.hls.zoo.facile.events import gate_rows
 from hypersonic.server_process import start_server
-
-ROOT = Path(__file__).resolve().parents[2]
-
-
-def hypersonic(*argv: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "hypersonic.cli", *map(str, argv)],
-        cwd=ROOT,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-def places(directory: Path) -> list[str | Path]:
-    """Options that keep a build out of the checkout."""
-    return ["--model-repository", directory, "--build-directory", directory / "build"]
-
-
-def refused(done: subprocess.CompletedProcess[str], *texts: str) -> None:
-    """Exit code 2 and one paragraph on standard error that holds all of `texts`, no traceback."""
-    assert done.returncode == 2, done.stderr
-    assert "Traceback" not in done.stderr
-    assert "hypersonic: error: " in done.stderr
-    for text in texts:
-        assert text in done.stderr
+from tests.end_to_end.command_line import hypersonic, places, refused
 
 
 def test_the_main_job_builds_serves_infers_checks_and_stops(tmp_path: Path) -> None:

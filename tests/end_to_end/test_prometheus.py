@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import threading
-import time
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
@@ -20,7 +19,8 @@ import numpy as np
 import pytest
 import yaml
 
-from tests.server.conftest import Serve, serve  # noqa: F401 - a fixture: a server with a model in memory
+from tests.server.conftest import Serve
+from tests.support.waiting import wait_until
 
 SHIPPED = Path(__file__).resolve().parents[2] / "deploy" / "prometheus"
 #: SuperSONIC's, for KEDA and Envoy's rate limiter: milliseconds of waiting per execution
@@ -75,11 +75,8 @@ class Prometheus:
         return {series["metric"].get("model", ""): float(series["value"][1]) for series in result}
 
     def wait_for(self, text: str, expected: Any) -> None:
-        """Until the query's answer is that; asks four times a second."""
-        deadline = time.monotonic() + 90
-        while (got := self.query(text)) != expected:
-            assert time.monotonic() < deadline, (text, got, expected, self.log[-5:])
-            time.sleep(0.25)
+        """Return as soon as the query's answer is `expected`; asks four times a second."""
+        wait_until(lambda: self.query(text) == expected, 90, 0.25, lambda: (text, self.query(text), expected, self.log[-5:]))
 
     def stop(self) -> None:
         self._process.terminate()

@@ -16,9 +16,9 @@ from tritonclient.utils import InferenceServerException
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import assemble_xclbin
+from tests.faults.card_models import ask, runs, units, write_model
 from tests.faults.site import Site, infer, site
-from tests.faults.test_lost_cards import ask, runs, units, write_model
-from tests.host.conftest import Build, build, image, manifest_of  # noqa: F401 - fixtures: the emulated card's kernel
+from tests.host.conftest import Build, manifest_of
 
 THREE = {"HYPERSONIC_EMU_DEVICES": "3"}
 #: one row that takes its unit a while

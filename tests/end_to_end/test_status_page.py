@@ -21,7 +21,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
 from hypersonic.server.inference.card import Card, CardReadings
-from tests.server.conftest import Running, Script, Serve, serve, write_model  # noqa: F401 - serve is a fixture
+from tests.server.conftest import Running, Script, Serve, write_model
 
 ARGUMENTS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",

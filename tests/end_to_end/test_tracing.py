@@ -15,9 +15,9 @@ import pytest
 import tritonclient.grpc as triton
 from tritonclient.utils import InferenceServerException
 
-from tests.server.conftest import Running, Serve, serve, tensor  # noqa: F401 - serve is a fixture
-from tests.server.test_app import program
+from tests.server.conftest import Running, Serve, tensor
 from tests.server.tracing.otlp import Collector, attributes, collecting
+from tests.support.server_program import program
 
 TRACE_ID = "0af7651916cd43dd8448eb211c80319c"
 HEADERS = {"traceparent": f"00-{TRACE_ID}-b7ad6b7169203331-01"}

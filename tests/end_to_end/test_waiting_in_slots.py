@@ -15,9 +15,9 @@ import numpy as np
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import assemble_xclbin
+from tests.faults.card_models import write_model
 from tests.faults.site import infer, site
-from tests.faults.test_lost_cards import write_model
-from tests.host.conftest import image, manifest_of  # noqa: F401 - a fixture: the emulated card's kernel
+from tests.host.conftest import manifest_of
 
 #: each row takes the kernel 50 ms or more; a slot holds three
 SLOW = np.tile(np.eye(1, 18, dtype=np.float32) * np.float32(1e29), (3, 1))

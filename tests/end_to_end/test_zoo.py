@@ -18,7 +18,7 @@ from hypersonic.events.picture import show
 from hypersonic.hls.zoo.resnet50.task import TASK as RESNET50
 from hypersonic.hls.zoo.task import task_of
 from hypersonic.reporting import engines as report
-from tests.end_to_end.test_commands import hypersonic, places, refused
+from tests.end_to_end.command_line import hypersonic, places, refused
 
 
 def test_a_network_with_shared_multipliers_is_built_served_and_checked_by_one_command(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from hypersonic.firmware.target import Target
 from hypersonic.host.instance import open_instances
 from hypersonic.host.opening import open_device
 from hypersonic.sim.f2 import build_f2_simulator
-from tests.rf_kernels import WHOLE_OUT
+from tests.support.rf_kernels import WHOLE_OUT
 
 ROWS = 40
 

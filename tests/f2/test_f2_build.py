@@ -27,7 +27,7 @@ from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.hls import verilator
 
 if TYPE_CHECKING:
-    from conftest import Built
+    from tests.f2.conftest import Built
 
 HERE = Path(__file__).parent
 F2 = find_platform("aws_f2")

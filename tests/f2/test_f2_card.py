@@ -39,7 +39,7 @@ from hypersonic.host.f2.pinned import PinnedMemory
 from hypersonic.host.f2.unit import Run, Unit
 
 if TYPE_CHECKING:
-    from conftest import Built
+    from tests.f2.conftest import Built
 
 ADDRESS, AGFI = "0000:34:00.0", "agfi-0123456789abcdef0"
 PAGE = 1 << 21

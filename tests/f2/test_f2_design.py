@@ -20,7 +20,7 @@ from hypersonic.sim.direct import MemoryTiming, Simulation, SimulationError
 from hypersonic.sim.f2 import build_f2_simulator
 
 if TYPE_CHECKING:
-    from conftest import Built
+    from tests.f2.conftest import Built
 
 MEMORY_BYTES, CANARY = 1 << 22, 0xA5
 ROOT = Path(__file__).resolve().parents[2]

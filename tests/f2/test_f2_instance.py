@@ -37,7 +37,7 @@ from hypersonic.host.opening import open_device as open_card
 from hypersonic.sim.f2_card import SimulatedCard
 
 if TYPE_CHECKING:
-    from conftest import Built
+    from tests.f2.conftest import Built
 
 ROWS = 200
 

@@ -25,7 +25,7 @@ from hypersonic.host.xrt import Library
 from hypersonic.server_process import start_server
 
 if TYPE_CHECKING:
-    from conftest import Built
+    from tests.f2.conftest import Built
 
 
 def test_a_container_for_f2_is_opened_without_xrt(built: Built) -> None:

@@ -14,7 +14,7 @@ import queue
 import re
 import threading
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,7 +29,7 @@ from hypersonic.firmware.publish.repository import publish
 from tests.host.conftest import Build
 from tests.server.onnx_graphs import graph, node
 from tests.server.python_models import DECOUPLED, DOUBLE, FLOATS, source, write_python
-from tests.server.test_app import Program, program
+from tests.support.server_program import Program, program
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 TWO = FLOATS + "instance_group [ { count: 2 kind: KIND_CPU } ]"
@@ -123,9 +123,9 @@ class Site:
         """Clients cut off so far."""
         return self.metrics()[f'hypersonic_server_clients_cut_off_total{{fault="{fault}"}}']
 
-    def wait_for(self, condition: object) -> None:
-        """Until it holds."""
-        self.program.wait_for(condition)  # type: ignore[arg-type]
+    def wait_for(self, condition: Callable[[], object]) -> None:
+        """Return as soon as the condition holds; fail with the server's log if it never does."""
+        self.program.wait_for(condition)
 
     @property
     def resident_bytes(self) -> int:

@@ -11,8 +11,8 @@ import tritonclient.grpc as triton
 from tritonclient.utils import InferenceServerException
 
 from tests.faults.site import Site, site
-from tests.faults.test_shutdown import children_of
 from tests.server.python_models import DOUBLE, source
+from tests.support.processes import children_of
 
 CONFIG = (
     '{"backend":"%s","max_batch_size":8,"input":[{"name":"x","data_type":"TYPE_FP32","dims":[3]}],'

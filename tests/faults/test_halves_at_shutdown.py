@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
+from tests.faults.large_answers import write_models
 from tests.faults.raw import RawGrpc, request
 from tests.faults.site import Site, site
-from tests.server.onnx_graphs import TYPES, graph, node, write_onnx
-from tests.server.python_models import FLOATS, source, write_python
-from tests.server.security.conftest import Certificates, certificates  # noqa: F401 - a fixture
+from tests.server.python_models import source, write_python
+from tests.server.security.conftest import Certificates
 
 POST = "POST /v2/{} HTTP/1.1\r\nHost: t\r\nContent-Length: {}\r\n\r\n"
 BODY = '{"inputs":[{"name":"x","datatype":"FP32","shape":[1,3],"data":[1,2,3]}]}'
@@ -22,23 +22,9 @@ INFER = POST.format("models/triple/infer", len(BODY))
 LARGE_BODY = '{"inputs":[{"name":"x","datatype":"FP32","shape":[1],"data":[%d]}],"parameters":{"binary_data_output":true}}'
 #: floats of an answer that is larger than every buffer between server and client: TCP's over HTTP, HTTP/2's window over gRPC
 OVER_HTTP, OVER_GRPC = 4 << 20, 1 << 17
-LARGE = 'input [ { name: "x" data_type: TYPE_FP32 dims: [ 1 ] } ] output [ { name: "y" data_type: TYPE_FP32 dims: [ -1 ] } ]'
 #: who waits for the exit timeout fails by the time the tests wait for the program
 OPTIONS = ("--exit-timeout-secs", "600")
 WHOLE = "All requests are answered and all models unloaded."
-
-
-def write_models(repository: Path) -> Path:
-    """triple: y = 3 x. large: y = x zeros."""
-    shape = ("N", 3)
-    three = graph(
-        [node("Mul", "x three", "y")], [("x", "FP32", shape)], [("y", "FP32", shape)], {"three": np.array(3, np.float32)}
-    )
-    write_onnx(repository, "triple", three, FLOATS)
-    nodes = [node("Cast", "x", "size", to=TYPES["INT64"]), node("ConstantOfShape", "size", "y")]
-    large = graph(nodes, [("x", "FP32", (1,))], [("y", "FP32", ("N",))])
-    write_onnx(repository, "large", large, LARGE)
-    return repository
 
 
 def send(running: Site, stack: ExitStack, text: str, port: str = "HTTPService") -> socket.socket:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults.large_answers import write_models
 from tests.faults.raw import RawGrpc, request
 from tests.faults.site import Site, X, infer, site
-from tests.faults.test_halves_at_shutdown import write_models
 
 STREAMS = 200
 

@@ -16,8 +16,8 @@ import pytest
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 from tests.faults.site import FACTORS, Site, infer, others, site, streamed, write_site
-from tests.faults.test_shutdown import alive, children_of
-from tests.host.conftest import Build, build, image  # noqa: F401 - fixtures: the emulated card's kernel
+from tests.host.conftest import Build
+from tests.support.processes import alive, children_of
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,8 @@ from tritonclient.grpc import service_pb2, service_pb2_grpc
 from tritonclient.utils import InferenceServerException
 
 from tests.faults.site import Site, X, infer, site, streamed, write_site
-from tests.host.conftest import Build, build, image  # noqa: F401 - fixtures: the emulated card's kernel
+from tests.host.conftest import Build
+from tests.support.processes import alive, children_of
 
 #: what they are told who come too late: by the server while it drains, by a port that is closed
 LATE = ("stopped accepting new requests", "failed to connect")
@@ -132,18 +133,6 @@ def watching_health(running: Site) -> Iterator[queue.SimpleQueue[tuple[float, bo
         yield seen
         call.cancel()
         thread.join()
-
-
-def children_of(pid: int) -> set[int]:
-    return {int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()}
-
-
-def alive(pid: int) -> bool:
-    """A process that has ended but was not waited for does not count."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def test_sigterm_under_load_loses_no_request_and_leaves_nothing_behind(build: Build, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from tritonclient.grpc import model_config_pb2
 from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.target import Target
-from tests.firmware.publish.test_manifest import MANIFEST
+from tests.firmware.publish.manifests import MANIFEST
 
 
 def slots(manifest: Manifest) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend import zoo_weights
 from hypersonic.hls.frontend.predict import trained_predict
 from hypersonic.server_process import start_server
-from tests.planted import plant, ran
+from tests.support.shadow_modules import plant, ran
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("hls", "firmware", "host", "server", "sim", "hypersonic")

@@ -26,7 +26,7 @@ from hypersonic.hls.project import HlsProject
 from hypersonic.hls.rtl.simulate import RtlCore
 from hypersonic.hls.spec import SpecMismatchError
 from hypersonic.hls.verilator import ToolError
-from tests.planted import plant, ran
+from tests.support.shadow_modules import plant, ran
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]

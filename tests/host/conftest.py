@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -22,8 +23,9 @@ from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 from hypersonic.host.device import Device
-from hypersonic.host.library import OVERRIDE
+from hypersonic.host.library import OVERRIDE, load_library
 from hypersonic.host.opening import open_device
+from tests.host.sysfs_tree import MadeUp
 
 HERE = Path(__file__).parent
 DEVICE_MODEL = HERE.parents[1] / "sim" / "emu" / "device_model.h"
@@ -162,3 +164,19 @@ def cards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cards]:
 def hang(cards: Cards, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """hang("facile_1:3"): before the device is opened; that compute unit never completes its 3rd run, until a reset."""
     return lambda units: monkeypatch.setenv("HYPERSONIC_EMU_HANG", units)
+
+
+@pytest.fixture
+def sysfs(tmp_path: Path) -> MadeUp:
+    return MadeUp(tmp_path / "sys")
+
+
+@contextmanager
+def kept_up() -> Iterator[None]:
+    """Keep the emulated card open, so that it keeps its state between devices, as a real card always does."""
+    library = load_library(Target.HW_EMU)
+    handle = library.open_device(0)
+    try:
+        yield
+    finally:
+        library.close_device(handle)

@@ -16,7 +16,7 @@ from hypersonic.host import library
 from hypersonic.host.card_facts import CardFacts, UnitFacts, driver_version, read_facts
 from hypersonic.host.devices import devices, devices_as_data, find_devices
 from hypersonic.host.library import OVERRIDE
-from tests.host.test_telemetry import CARD, HWMON, MadeUp, fill, sysfs  # noqa: F401 - sysfs is a fixture
+from tests.host.sysfs_tree import CARD, HWMON, MadeUp, fill
 
 INTERFACE, XCLBIN = "807a580e5f507d48484d26c2217aa787", "6e1f4b0cfa2d4c7ba1f50b6bb6a7b2aa"
 SHELL = "xilinx_u250_gen3x16_xdma_4_1_202210_1"

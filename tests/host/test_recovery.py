@@ -28,10 +28,9 @@ from hypersonic.host.errors import (
 from hypersonic.host.instance import Slot, open_instances
 from hypersonic.host.opening import open_device
 from tests.host.conftest import Cards
+from tests.host.register_values import BUSY, HEALTHY, MEMORY_ERROR
 
 Build = tuple[Path, Manifest]
-#: VERSION is ours, CONTROL idle, AXI_ERROR clear; all registers of a faulty XRT read the same
-HEALTHY, MEMORY_ERROR, BUSY, ALL_ONES = 0x10004, 0x10005, 0x10000, 0xFFFFFFFF
 
 
 def run(slot: Slot, rows: int = 16) -> None:

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -18,15 +16,13 @@ from numpy.testing import assert_array_equal
 from hypersonic.firmware.errors import ManifestMismatchError
 from hypersonic.firmware.kernel.registers import W as W_REGISTER
 from hypersonic.firmware.publish.manifest import check
-from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.host.card_instances import CardInstances
 from hypersonic.host.errors import BufferObjectError, DeviceError, WeightsError, XclbinMismatchError
 from hypersonic.host.instance import ModelInstance, Slot, open_instances
-from hypersonic.host.library import load_library
 from hypersonic.host.opening import open_device
 from hypersonic.host.weights import W, find_weights, load_weights
-from tests.host.conftest import Build, Cards, FaultyXrt, publish_weights, weights_of
+from tests.host.conftest import Build, Cards, FaultyXrt, kept_up, publish_weights, weights_of
 
 CLOSED = ["run", "buffer", "buffer"]
 
@@ -41,17 +37,6 @@ def answer(slot: Slot) -> np.float32:
 
 def answers(instances: tuple[ModelInstance, ...]) -> list[list[float]]:
     return [[float(answer(slot)) for slot in instance.slots] for instance in instances]
-
-
-@contextmanager
-def kept_up() -> Iterator[None]:
-    """The emulated card stays as it is for as long as somebody has it open, as a real one does anyway."""
-    library = load_library(Target.HW_EMU)
-    handle = library.open_device(0)
-    try:
-        yield
-    finally:
-        library.close_device(handle)
 
 
 @pytest.fixture

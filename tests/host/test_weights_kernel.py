@@ -29,7 +29,7 @@ from hypersonic.host.weights import W
 from hypersonic.sim.bench_weights import bench_image, bench_weights_rows, write_bench_weights
 from hypersonic.sim.f2 import build_f2_simulator
 from hypersonic.sim.simulator import build_hardware_simulator
-from tests.host.test_weights import kept_up
+from tests.host.conftest import kept_up
 
 CARDS = ("u250", "u55c", "aws_f2")
 ROWS, SIZE, UNITS = 40, 4, 2

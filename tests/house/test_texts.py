@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.house.graph import PACKAGE, ROOT, read_sources
-from tests.house.test_tree import tracked_files
+from tests.house.tracked import tracked_files
 
 HOUSE = ROOT / "tests" / "house"
 

@@ -7,24 +7,17 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
 from hypersonic.commands import NAMES
 from tests.house.graph import ROOMS, ROOT
+from tests.house.tracked import tracked_files
 
 CODE = {".py", ".pyi", ".sv", ".v", ".cpp", ".hpp", ".h"}
 
 #: of a folder, its __init__ not counted
 MOST_MODULES = 20
-
-
-def tracked_files() -> list[Path]:
-    listing = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    return [ROOT / name for name in listing.stdout.splitlines() if (ROOT / name).is_file()]
 
 
 def test_no_code_file_is_longer_than_400_lines() -> None:

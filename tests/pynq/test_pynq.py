@@ -29,8 +29,8 @@ from hypersonic.sim.bench_core import bench_core_wire, several_rows
 from hypersonic.sim.bench_weights import bench_image, bench_weights_rows, write_bench_weights
 from hypersonic.sim.simulator import build_hardware_simulator
 from tests.pynq.environment import pynq_python
-from tests.several import NAME, software
-from tests.sim.test_xrt_bridge import needs_xrt
+from tests.support.multi_tensor_kernel import NAME, software
+from tests.support.xrt import needs_xrt
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

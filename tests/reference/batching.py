@@ -17,9 +17,9 @@ import grpc
 import numpy as np
 
 from tests.reference.pair import Side
-from tests.reference.polling import came
 from tests.reference.repository import gate
-from tests.reference.wire import TIMEOUT_S, Wire, given, message, plain, refused
+from tests.reference.wire import Wire, given, message, plain, refused
+from tests.support.waiting import holds_within, wait_until
 
 DURATIONS = ("success", "fail", "queue", "compute_input", "compute_infer", "compute_output", "cache_hit", "cache_miss")
 
@@ -97,12 +97,6 @@ def _ended(now: dict[str, int], before: dict[str, int]) -> int:
     return sum(now[key] - before[key] for key in ("success", "fail"))
 
 
-def wait_until(holds: Callable[[], bool]) -> None:
-    """Raises TimeoutError when it does not come to hold."""
-    if not came(holds, TIMEOUT_S):
-        raise TimeoutError("what the test waits for did not happen")
-
-
 def _seen(future: grpc.Future) -> Any:
     try:
         answer = plain(future.result())
@@ -159,7 +153,7 @@ def cancelled(side: Side, model: str) -> dict[str, int]:
         waiting = wire.begin(request(model, Queued()))
         wait_until(lambda: wire.pending(model) >= 1)
         waiting.cancel()
-        came(lambda: _ended(counts(wire, model), before) >= 1, 2.0)  # never on a server that takes no notice
+        holds_within(lambda: _ended(counts(wire, model), before) >= 1, 2.0)  # some servers never notice the cancellation
     holder.result()
     wait_until(lambda: _ended(counts(wire, model), before) >= 2)
     return {key: value - before.get(key, 0) for key, value in counts(wire, model).items() if value > before.get(key, 0)}

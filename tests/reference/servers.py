@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.reference import environment
-from tests.reference.polling import came
+from tests.support.waiting import holds_within
 
 PATIENCE_S = 120
 _STOP_S = 30
@@ -142,7 +142,7 @@ def _wait(name: str, process: subprocess.Popen[bytes], log: Path) -> Served:
         text = log.read_text(errors="replace")
         return [match.group(1) for pattern in _STARTED.values() if (match := re.search(pattern, text))]
 
-    came(lambda: len(listening()) == len(_STARTED) or process.poll() is not None, PATIENCE_S)
+    holds_within(lambda: len(listening()) == len(_STARTED) or process.poll() is not None, PATIENCE_S)
     if len(addresses := listening()) == len(_STARTED):
         return Served(name, *addresses, log, process)
     raise StartError(f"{name} did not start (exit code {process.poll()}):\n{log.read_text(errors='replace')}")

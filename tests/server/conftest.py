@@ -27,6 +27,8 @@ from hypersonic.server.inference.backend import Execution
 from hypersonic.server.inference.card import Card
 from hypersonic.server.inference.pending import Share
 from hypersonic.server.options import Options
+from tests.host.conftest import build, device, faulty, image, weighted  # noqa: F401 - fixtures for every test of the server
+from tests.server.ensemble.ensemble_models import models  # noqa: F401 - a fixture of several folders
 
 N_IN = 3
 
@@ -293,3 +295,7 @@ def restored_loggers() -> Iterator[None]:
     """For tests that make a LogControl."""
     with loggers_as_they_were():
         yield
+
+
+def rows(count: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(count, 3)).astype(np.float32)

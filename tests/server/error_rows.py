@@ -25,7 +25,9 @@ from tests.server.questions import (
     unload,
     without_raw,
 )
-from tests.server.rpc.test_servicer import SHAPE
+
+#: start of the message on a tensor of the wrong shape
+SHAPE = "unexpected shape for input 'x' for model 'm'. Expected [-1,3], got "
 
 #: in front of what is wrong with a tensor, where the request has no id
 ID = "[request id: <id_unknown>] "

@@ -17,8 +17,7 @@ from hypersonic.server.inference.backend import Backend
 from hypersonic.server.log import LogControl, LogSettings
 from hypersonic.server.options import Options
 from tests.server.conftest import Running, Script, SumBackend, loggers_as_they_were
-from tests.server.http.test_http import ask
-from tests.server.http.test_infer import post
+from tests.server.http.requests import ask, post
 
 
 class Tensor(NamedTuple):

@@ -3,20 +3,16 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from dataclasses import replace as replace_field
 from pathlib import Path
 
@@ -30,66 +26,10 @@ from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.repository import publish
 from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import assemble_xclbin
-from tests.host.conftest import Build, build, image, manifest_of  # noqa: F401 - fixtures: the emulated card's kernel, y = 2 * x[0] + x[1]
+from tests.host.conftest import Build, manifest_of
+from tests.support.server_program import Program, program
 
 N_IN = 18
-
-
-@dataclass
-class Program:
-    """A started server. stderr is read all the time, so that it never blocks."""
-
-    process: subprocess.Popen[str]
-    lines: list[str] = field(default_factory=list)
-    ports: dict[str, str] = field(default_factory=dict)
-
-    def read(self) -> None:
-        for line in self.process.stderr or ():
-            self.lines.append(line.rstrip())
-            if match := re.search(r"Started (GRPCInferenceService|HTTPService|Metrics Service) at (\S+)$", line.rstrip()):
-                self.ports[match[1]] = match[2]
-
-    @property
-    def log(self) -> str:
-        return "\n".join(self.lines)
-
-    @property
-    def grpc(self) -> str:
-        return self.ports["GRPCInferenceService"]
-
-    def wait_for(self, condition: Callable[[], bool], timeout_s: float = 300.0) -> None:
-        deadline = time.monotonic() + timeout_s
-        while not condition():
-            assert time.monotonic() < deadline, self.log
-            time.sleep(0.02)
-
-    def stop(self) -> int:
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(60)
-
-
-@contextmanager
-def program(
-    *options: str, environment: Mapping[str, str] | None = None, started: bool = True, limits: str = ""
-) -> Iterator[Program]:
-    """limits: an option of prlimit(1)."""
-    argv = [*(["prlimit", limits, "--"] if limits else []), sys.executable, "-m", "hypersonic.server.app", *options]
-    for name in ("grpc", "http", "metrics"):
-        if f"--{name}-port" not in options:
-            argv += [f"--{name}-port", "0"]
-        argv += [f"--{name}-address", "127.0.0.1"]
-    with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, env={**os.environ, **(environment or {})}) as process:
-        running = Program(process)
-        reader = threading.Thread(target=running.read)
-        reader.start()
-        try:
-            if started:
-                running.wait_for(lambda: len(running.ports) == 3 or process.poll() is not None)
-                assert len(running.ports) == 3, running.log
-            yield running
-        finally:
-            process.kill()
-            reader.join()
 
 
 @pytest.fixture

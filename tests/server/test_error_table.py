@@ -18,7 +18,6 @@ from tritonclient.grpc import service_pb2_grpc
 from hypersonic.server.rpc import wire
 from tests.server.conftest import Running, Script, write_model
 from tests.server.error_rows import GUARDED, ID, OPEN, PLAIN, ROWS
-from tests.server.http.test_infer import eventually
 from tests.server.onnx_graphs import tensors
 from tests.server.questions import (
     Tensor,
@@ -33,6 +32,7 @@ from tests.server.questions import (
     statistics,
     unload,
 )
+from tests.support.waiting import wait_until
 
 Y = tensors("output", ("y", "FP32", [1]))
 MODELS = {
@@ -73,7 +73,7 @@ def test_each_row_answers_with_its_code_and_text_on_both_protocols(servers: dict
     running = servers[server]
     assert by_grpc(running, asked) == (code, text)
     assert by_http(running, asked) == (status, http_text or text)
-    eventually(lambda: running.server.service.admission.size_bytes == running.server.service.admission.requests == 0)
+    wait_until(lambda: running.server.service.admission.size_bytes == running.server.service.admission.requests == 0)
 
 
 def test_a_stream_tells_each_row_of_inference_and_goes_on(servers: dict[str, Running]) -> None:
@@ -115,9 +115,9 @@ def test_a_full_queue_and_a_timeout_in_it_are_told_on_both_protocols(tmp_path: P
     with serving(tmp_path / "r", Script(gate=gate, slots=1)) as running, ThreadPoolExecutor(8) as pool:
         models = {name: running.server.repository.model(name) for name in ("m", "late")}
         under_way = [pool.submit(by_grpc, running, infer(Tensor(), model=name)) for name in models]
-        eventually(lambda: len(running.script.batches) == 2)
+        wait_until(lambda: len(running.script.batches) == 2)
         under_way.append(pool.submit(by_http, running, infer(Tensor())))
-        eventually(lambda: models["m"].waiting == 1)
+        wait_until(lambda: models["m"].waiting == 1)
         assert by_grpc(running, infer(Tensor())) == ("UNAVAILABLE", full)
         assert by_http(running, infer(Tensor())) == (503, full)
         expired = infer(Tensor(), model="late", timeout=1000)

@@ -17,7 +17,7 @@ from hypersonic.firmware.xclbin.assemble import assemble_xclbin
 from hypersonic.firmware.xclbin.container import Xclbin
 
 if TYPE_CHECKING:
-    from conftest import CompileStub, WriteXclbin, Xrt
+    from tests.sim.conftest import CompileStub, WriteXclbin, Xrt
 
 HEADERS, HEADER_BYTES = 456, 40
 

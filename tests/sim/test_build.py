@@ -35,7 +35,7 @@ from hypersonic.sim.bench_weights import write_bench_weights
 from hypersonic.sim.simulator import build_simulator
 
 if TYPE_CHECKING:
-    from conftest import Xrt
+    from tests.sim.conftest import Xrt
 
 ROWS = 16_000
 EMULATED = (Target.HW_EMU, Target.SW_EMU)

@@ -15,7 +15,7 @@ from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.sim.library import library_path
 
 if TYPE_CHECKING:
-    from conftest import WriteXclbin, Xrt
+    from tests.sim.conftest import WriteXclbin, Xrt
 
 UNKNOWN = 0x1234
 

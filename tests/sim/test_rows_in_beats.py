@@ -15,10 +15,10 @@ import pytest
 from hypersonic.sim.direct import Simulation, SimulationError
 from hypersonic.sim.memories import write_memories
 from hypersonic.sim.simulator import build_hardware_simulator
-from tests.rf_kernels import NAME, SEVERAL
+from tests.support.rf_kernels import NAME, SEVERAL
 
 if TYPE_CHECKING:
-    from conftest import WriteXclbin, Xrt
+    from tests.sim.conftest import WriteXclbin, Xrt
 
 
 @pytest.fixture(scope="module")

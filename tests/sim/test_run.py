@@ -17,7 +17,7 @@ import pytest
 from hypersonic.sim.library import library_path
 
 if TYPE_CHECKING:
-    from conftest import WriteXclbin, Xrt
+    from tests.sim.conftest import WriteXclbin, Xrt
 
 RUNS, MOST_IN_FLIGHT = 0x48, 0x80
 NEVER_COMPLETES, WRITES_TOO_FAR, MEETS = 0xDEAD0001, 0xDEAD0002, 0xDEAD0003

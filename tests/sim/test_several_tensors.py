@@ -19,10 +19,10 @@ from hypersonic.hls.row import Row
 from hypersonic.hls.spec import DATATYPES, TensorSpec
 from hypersonic.sim.bench_core import bench_core_wire, several_rows
 from hypersonic.sim.direct import Simulation
-from tests.several import NAME, simulator, software
+from tests.support.multi_tensor_kernel import NAME, simulator, software
 
 if TYPE_CHECKING:
-    from conftest import WriteXclbin, Xrt
+    from tests.sim.conftest import WriteXclbin, Xrt
 
 _X, _Y = 0x1000, 0x40000
 

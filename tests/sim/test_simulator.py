@@ -19,7 +19,7 @@ from hypersonic.hls.spec import TensorSpec
 from hypersonic.sim.simulator import SimulatorError, build_simulator
 
 if TYPE_CHECKING:
-    from conftest import Buffer, Pair, WriteXclbin, Xrt
+    from tests.sim.conftest import Buffer, Pair, WriteXclbin, Xrt
 
 EMULATED = (Target.HW_EMU, Target.SW_EMU)
 CANARY = 0xA5

@@ -14,7 +14,7 @@ from hypersonic.firmware.kernel import registers
 from hypersonic.hls.core import Core
 from hypersonic.sim.direct import MemoryTiming, Simulation
 from hypersonic.sim.simulator import build_hardware_simulator
-from tests.rf_kernels import EVERYWHERE
+from tests.support.rf_kernels import EVERYWHERE
 
 _X, _Y, _W = 0x1000, 0x40000, 0x80000
 STALLING = MemoryTiming(read_latency_clocks=80, write_latency_clocks=20, stall_percent=25)

@@ -27,22 +27,13 @@ from hypersonic.sim.bench_weights import write_bench_weights
 from hypersonic.sim.simulator import build_hardware_simulator
 from hypersonic.sim.xrt_bridge import __main__ as command_line
 from hypersonic.sim.xrt_bridge import environment
-from hypersonic.sim.xrt_bridge.environment import XrtNotFoundError, find_xrt, xrt_environment
+from hypersonic.sim.xrt_bridge.environment import XrtNotFoundError, xrt_environment
 from tests.sim.xrt_host import ask
+from tests.support.xrt import needs_xrt
 
 if TYPE_CHECKING:
-    from conftest import CompileStub, Pair, WriteXclbin
+    from tests.sim.conftest import CompileStub, Pair, WriteXclbin
 
-
-def has_xrt() -> bool:
-    try:
-        find_xrt()
-    except XrtNotFoundError:
-        return False
-    return True
-
-
-needs_xrt = pytest.mark.skipif(not has_xrt(), reason="Debian package libxrt1 (XRT 2.13 with its hw_emu shim) is not installed")
 
 BRIDGE = [sys.executable, "-m", "hypersonic.sim.xrt_bridge"]
 ROUNDS, SLOTS, ROWS = 3, 3, 16000

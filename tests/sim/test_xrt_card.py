@@ -24,7 +24,7 @@ from hypersonic.sim.xrt_bridge.wire import MAX_MESSAGE_BYTES, Call, Fields, Wire
 from tests.sim.xrt_host import ask
 
 if TYPE_CHECKING:
-    from conftest import Pair, WriteXclbin
+    from tests.sim.conftest import Pair, WriteXclbin
 
 
 @pytest.fixture

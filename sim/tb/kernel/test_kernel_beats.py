@@ -12,7 +12,7 @@ from hypersonic.firmware.kernel import registers
 from hypersonic.firmware.kernel.files import Kernel
 from hypersonic.sim.direct import MemoryTiming, Simulation
 from hypersonic.sim.simulator import build_hardware_simulator
-from tests.rf_kernels import SEVERAL, WHOLE_IN, Model
+from tests.support.rf_kernels import SEVERAL, WHOLE_IN, Model
 
 _X, _Y = 0x1000, 0x80000
 _MEMORY_BYTES = 1 << 20

@@ -24,14 +24,7 @@ from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
-
-XCLBIN = assemble_xclbin("facile", Target.HW_EMU, find_platform("u250"), b"simulator", compute_units=2)
-INPUT = TensorSpec("x", (18,), FixedPoint(16, 6), scale_exponents=tuple(range(18)))
-OUTPUT = TensorSpec("y", (1,), FixedPoint(24, 12))
-MANIFEST = Manifest.of(
-    XCLBIN, model="facile", platform="u250", core="da", inputs=Row((INPUT,)), outputs=Row((OUTPUT,)), ii=1, latency_cycles=14,
-    max_batch_size=160_000, tools={"hls4ml": "1.3.0"}, report={"sigma68": [0.1, 0.2]},
-)  # fmt: skip
+from tests.firmware.publish.manifests import INPUT, MANIFEST, OUTPUT, XCLBIN
 
 
 def test_a_manifest_reads_back_as_written(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from hypersonic.hls.rf.stages.dense import Dense
 from hypersonic.hls.rf.stages.map import Map, MapFunction, linear
 from hypersonic.hls.rf.stages.softmax import Softmax, SoftmaxKind
 from hypersonic.hls.rf.stages.table import Table
-from tests.hls.rf.test_lint import clean, single
+from tests.hls.rf.lint_networks import clean, single
 
 #: a type by its width and the bits right of its point
 fixed_point = FixedPoint.with_fraction

@@ -6,35 +6,22 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from hypersonic.hls.core import AXIS_RTL, RF_RTL, Core
+from hypersonic.hls.core import AXIS_RTL, RF_RTL
 from hypersonic.hls.errors import UnsupportedLayerError
-from hypersonic.hls.fixed import Constants, FixedPoint, Overflow, Rounding
-from hypersonic.hls.rf.layers import Layer, RfNetwork, Tensor, Window
+from hypersonic.hls.fixed import Constants, FixedPoint
+from hypersonic.hls.rf.layers import RfNetwork, Tensor
 from hypersonic.hls.rf.plan import plan
-from hypersonic.hls.rf.stages.concatenate import Concatenate
-from hypersonic.hls.rf.stages.dense import Dense
-from hypersonic.hls.rf.stages.global_pool import GlobalPool
 from hypersonic.hls.rf.stages.map import Map, MapFunction
-from hypersonic.hls.rf.stages.merge import Merge, MergeOperation
-from hypersonic.hls.rf.stages.pool import Pool, PoolOperation
 from hypersonic.hls.rf.stages.softmax import Softmax, SoftmaxKind
-from hypersonic.hls.rf.stages.upsample import Upsample
-from hypersonic.hls.rf.stages.zero_pad import ZeroPad
-from hypersonic.hls.rf.write import write_rf_core
-from hypersonic.hls.row import Row
 from hypersonic.hls.rtl.simulate import RtlCore, Stalls
-from hypersonic.hls.spec import TensorSpec
 from hypersonic.hls.verilator import lint
 from tests.hls.rf.golden import random_rows
+from tests.hls.rf.lint_networks import clean, fixed_point, network, read, single
 from tests.hls.rf.reference import evaluate
-
-#: a type by its width and the bits right of its point
-fixed_point = FixedPoint.with_fraction
 
 Parameters = dict[str, int]
 Draw = Callable[["Drawn"], Parameters]
@@ -216,69 +203,6 @@ def test_every_module_has_its_ends() -> None:
     assert {file.stem for folder in RTL for file in folder.glob("*.sv")} == MODULES.keys() | PARTS.keys()
 
 
-# ---------------------------------------------------------------- whole cores
-def kind(rng: np.random.Generator, widest: int = 18) -> FixedPoint:
-    width, signed = int(rng.integers(1, widest)), bool(rng.integers(2))
-    modes = Rounding(rng.choice(list(Rounding))), Overflow(rng.choice(list(Overflow)))
-    return fixed_point(width + signed, int(rng.integers(-3, width + 4)), signed, *modes)
-
-
-def network(seed: int) -> RfNetwork:
-    """Layers on images of 3x3, each behind one of the last three before it; all tensors that nobody reads leave."""
-    rng = np.random.default_rng(seed)
-    tensors = [Tensor("input_1", (3, 3, 1), fixed_point(9, 4)), Tensor("input_2", (3, 3, 1), fixed_point(5, 6, False))]
-    inputs, layers = tuple(tensors), list[Layer]()
-
-    def numbers(*shape: int) -> Constants:
-        return Constants(rng.integers(-9, 10, shape), int(rng.integers(0, 5)))
-
-    def accum(x: Tensor) -> FixedPoint:
-        return fixed_point(int(rng.integers(2, 30)), x.precision.fraction + int(rng.integers(3)), bool(rng.integers(2)))
-
-    def layer(name: str, x: Tensor, other: Tensor) -> Layer:
-        def y(*shape: int) -> Tensor:
-            return Tensor(name, shape, kind(rng))
-
-        match int(rng.integers(9)):
-            case 0:
-                return Merge(name, x, other, y(3, 3, 1), MergeOperation(rng.choice(list(MergeOperation))))
-            case 1:
-                seen = Window((3, 3), (1, 1), 1, 1, 1, 1)
-                return Dense(name, x, y(3, 3, 1), numbers(9, 1), numbers(1), fixed_point(30, 12), 3, 3, seen)
-            case 2:
-                seen = Window((2, 2), (1, 1), 0, 1, 0, 1)
-                return Pool(name, x, y(3, 3, 1), PoolOperation(rng.choice(list(PoolOperation))), seen, accum(x))
-            case _:
-                function = MapFunction(rng.choice(list(MapFunction)))
-                return Map(name, x, y(3, 3, 1), function, numbers(1), numbers(1))
-
-    for number in range(12):
-        x, other = (tensors[int(rng.integers(max(0, len(tensors) - 3), len(tensors)))] for _ in "xo")
-        layers.append(layer(f"layer_{number}", x, other))
-        tensors.append(layers[-1].y)
-    joined = Concatenate("join", tensors[-1], tensors[-2], Tensor("join", (3, 3, 2), kind(rng)), 2)
-    pooled = GlobalPool("pool", joined.y, Tensor("pool", (2,), kind(rng)), PoolOperation.AVERAGE, accum(joined.y))
-    up = Upsample("up", joined.y, Tensor("up", (6, 6, 2), joined.y.precision), (2, 2))
-    pad = ZeroPad("pad", up.y, Tensor("pad", (7, 7, 2), joined.y.precision), (1, 0, 0, 1))
-    layers += [joined, pooled, up, pad]
-    unread = [one.y for one in layers if one.y.name not in read(layers)]
-    return RfNetwork("net", inputs, tuple(unread), tuple(layers))
-
-
-def read(layers: Sequence[Layer]) -> set[str]:
-    return {tensor.name for layer in layers for tensor in layer.inputs}
-
-
-def clean(drawn: RfNetwork, name: str, directory: Path) -> Core:
-    """Write its core and lint it."""
-    rows = (
-        Row(tuple(TensorSpec(t.name, t.shape, t.precision.checked()) for t in side)) for side in (drawn.inputs, drawn.outputs)
-    )
-    core = write_rf_core(drawn, name, *rows, directory, 1 << 20)[0]
-    lint(core.sources, core.top)
-    return core
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_a_core_of_drawn_layers_is_clean_whatever_their_types(seed: int, tmp_path: Path) -> None:
     clean(network(seed), "net", tmp_path)
@@ -290,10 +214,6 @@ def test_a_core_with_an_input_that_nobody_reads_answers(tmp_path: Path) -> None:
     x = random_rows(drawn, 12, 1)
     with RtlCore(core, optimisation="-O0") as rtl:
         np.testing.assert_array_equal(rtl.predict_raw(x, Stalls(60, 60, 1)), evaluate(drawn, x).astype(np.int64))
-
-
-def single(layer: Any) -> RfNetwork:
-    return RfNetwork("net", (layer.x,), (layer.y,), (layer,))
 
 
 def test_a_clamp_below_zero_is_written_as_wide_as_its_module_has_it(tmp_path: Path) -> None:

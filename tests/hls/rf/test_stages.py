@@ -23,7 +23,7 @@ from hypersonic.hls.rf.registry import ACTIVATIONS, READERS, STAGES, collect, st
 from hypersonic.hls.rf.stage import Stage
 from hypersonic.hls.rf.stage_type import StageType
 from tests.hls.rf.fit_networks import Net
-from tests.hls.rf.test_lint import network
+from tests.hls.rf.lint_networks import network
 
 STAGE_FILES = Path(str(sys.modules["hypersonic.hls.rf.stages"].__path__[0]))
 

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from tritonclient.grpc import service_pb2
 
-from tests.reference.batching import wait_until
 from tests.reference.cases.infer import good
 from tests.reference.pair import Side
 from tests.reference.repository import BROKEN, MODELS
 from tests.reference.wire import Wire, given, message
+from tests.support.waiting import wait_until
 
 Case = Callable[[Side], Any]
 _SOURCE = (MODELS / "addsub.py").read_bytes()

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from tests.reference.cases.infer import Case, good
-from tests.reference.polling import came
 from tests.reference.wire import Tensor, Value, Wire, message
+from tests.support.waiting import holds_within
 
 SIZE_BYTES = 256
 _HTTP = "/v2/systemsharedmemory"
@@ -102,7 +102,7 @@ def _await_output(said: Any, segment: SharedMemory) -> None:
     outputs = said.get("outputs", ()) if isinstance(said, dict) else ()
     elsewhere = any(not output[-1] for output in outputs)
     if elsewhere:
-        came(lambda: any(segment.buf[128:SIZE_BYTES]), 5)
+        holds_within(lambda: any(segment.buf[128:SIZE_BYTES]), 5)
 
 
 def _nameless(value: Any, key: str) -> Any:

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from tests.reference.batching import counts, wait_until
+from tests.reference.batching import counts
 from tests.reference.cases.http import addsub
 from tests.reference.cases.infer import good, rows
 from tests.reference.cases.model import WAYS, chain, failing, repeat, step
 from tests.reference.pair import Side
 from tests.reference.wire import Tensor, Wire, message
+from tests.support.waiting import wait_until
 
 Case = Callable[[Side], Any]
 #: metrics that 2.51 has too; histograms and the time to load are newer

@@ -13,8 +13,8 @@ from hypersonic.firmware.publish.repository import publish
 from hypersonic.server.backends.fpga.backend import FpgaBackend, FpgaModel
 from hypersonic.server.config.read import read_config
 from hypersonic.server.errors import BackendError, InstanceAwayError, InstanceTimeoutError
-from tests.host.conftest import Build, build, faulty, image  # noqa: F401 - fixtures
-from tests.host.test_recovery import HEALTHY
+from tests.host.conftest import Build
+from tests.host.register_values import HEALTHY
 
 SLOT = ["run", "buffer", "buffer"]
 UNIT = [*SLOT, "kernel"]

@@ -19,7 +19,7 @@ from hypersonic.server.errors import ModelLoadError
 from hypersonic.server.inference.check import check
 from hypersonic.server.inference.pending import PendingRequest, Share
 from hypersonic.server.inference.request import InferRequest, InputTensor
-from tests.host.conftest import Build, manifest_of, weighted, weights_of  # noqa: F401 - fixtures
+from tests.host.conftest import Build, manifest_of, weights_of
 
 SLOT_ROWS = 16
 

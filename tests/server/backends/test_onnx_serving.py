@@ -21,8 +21,8 @@ from hypersonic.server.app import Server, Signals
 from hypersonic.server.backends.onnxruntime.backend import OnnxRuntimeBackend
 from hypersonic.server.backends.python.backend import PythonBackend
 from hypersonic.server.options import Options
-from tests.server.backends.test_onnxruntime import RAGGED, VALUES, ragged_sums, same
 from tests.server.onnx_graphs import add_sub, graph, identity, node, tensors, write_onnx
+from tests.server.onnx_runs import RAGGED, VALUES, ragged_sums, same
 
 N_HITS, N_FEATURES, RADIUS = 24, 4, 1.1
 WEIGHTS = np.random.default_rng(0).normal(size=(3, N_FEATURES)).astype(np.float32)

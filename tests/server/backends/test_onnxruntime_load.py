@@ -15,7 +15,6 @@ from hypersonic.server.backends.onnxruntime.backend import OnnxRuntimeBackend
 from hypersonic.server.errors import ModelLoadError, ServerError
 from hypersonic.server.inference.pending import Share
 from hypersonic.server.inference.request import InputTensor
-from tests.server.backends.test_onnxruntime import load, refused, run, same
 from tests.server.onnx_graphs import (
     ADD_SUB,
     add_sub,
@@ -28,6 +27,7 @@ from tests.server.onnx_graphs import (
     tensors,
     write_onnx,
 )
+from tests.server.onnx_runs import load, refused, run, same
 
 
 def test_controls_and_states_of_a_sequence_are_inputs_and_outputs(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypersonic.server.backends.python.bls import ModelCall, infer_by
 from hypersonic.server.errors import BackendError
 from hypersonic.server.inference.request import InferRequest, InputTensor, WantedOutput
-from tests.server.ensemble.ensemble_models import PATIENCE_S, A, Models, models  # noqa: F401 - models is a fixture
+from tests.server.ensemble.ensemble_models import PATIENCE_S, A, Models
 
 
 def call_of(model: str) -> ModelCall:

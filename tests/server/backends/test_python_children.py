@@ -8,7 +8,6 @@ import logging
 import os
 import signal
 import textwrap
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,10 +17,11 @@ import pytest
 import tritonclient.grpc as triton
 
 from hypersonic.server.errors import InstanceLostError, ModelLoadError
-from tests.server.backends.test_python_server import infer
 from tests.server.python_models import DOUBLE, FLOATS, loaded, source
 from tests.server.python_models import write_python as write
-from tests.server.test_app import program
+from tests.server.python_serving import infer
+from tests.support.server_program import program
+from tests.support.waiting import wait_until
 
 X = np.ones((2, 3), np.float32)
 #: of a program of its own, in a session of its own, of a daemon that nobody is the parent of, and of a pool
@@ -111,13 +111,6 @@ def test_what_a_model_has_started_is_gone_when_its_load_fails(tmp_path: Path) ->
     assert left(pids_of(tmp_path / "pids")) == []
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_what_models_have_started_is_gone_when_their_server_is(tmp_path: Path, how: signal.Signals) -> None:
     """In mid run: on SIGTERM it waits for the run, but not for ever."""
@@ -133,7 +126,7 @@ def test_what_models_have_started_is_gone_when_their_server_is(tmp_path: Path, h
             server.process.send_signal(how)
             server.process.wait(60)
             assert asked.exception(60) is not None
-        wait_for(lambda: not left(pids))
+        wait_until(lambda: not left(pids))
 
 
 def test_what_a_model_has_started_is_gone_although_somebody_has_stopped_its_keeper(tmp_path: Path) -> None:
@@ -149,7 +142,7 @@ def test_what_a_model_has_started_in_its_session_is_gone_although_somebody_has_k
         pids = pids_of(tmp_path / "pids")
         os.kill(model.instance.process.pid, signal.SIGKILL)
         model.instance.process.wait()
-        wait_for(lambda: not {"model", "program", "pool"} & set(left(pids)))
+        wait_until(lambda: not {"model", "program", "pool"} & set(left(pids)))
     for kind in left(pids):  # nobody knows of these any more
         os.kill(pids[kind], signal.SIGKILL)
 

@@ -20,9 +20,9 @@ from hypersonic.server.backends.python.stub.errors import TritonModelException
 from hypersonic.server.backends.python.stub.tensor import NUMPY, Packed, Tensor, unpack
 from tests.server.backends import dlpack_producer as dl
 from tests.server.backends.dlpack_producer import Producer, header
-from tests.server.backends.test_python_server import client_of, serving
 from tests.server.onnx_graphs import identity, tensors, write_onnx
 from tests.server.python_models import source, write_python
+from tests.server.python_serving import client_of, serving
 
 BF16 = np.array([[1.5, -2.0, 3e38], [0.0, -0.0, np.nan]], ml_dtypes.bfloat16)
 BITS = BF16.view(np.uint16)

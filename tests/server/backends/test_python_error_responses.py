@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import queue
-import time
 import urllib.request
 from collections.abc import Iterator
 from typing import Any
@@ -15,8 +14,9 @@ import pytest
 
 from hypersonic.server.app import Server
 from hypersonic.server.statistics.responses import MOST_INDICES, ResponseOutcome, ResponseStatistics
-from tests.server.backends.test_python_server import client_of, infer, serving, tensor
 from tests.server.python_models import DECOUPLED, WORDS, source, write_python
+from tests.server.python_serving import client_of, ended_requests, infer, serving, tensor
+from tests.support.waiting import wait_until
 
 #: an answer for each number; an error for a negative one; 9 raises
 CODE = """
@@ -100,15 +100,10 @@ def test_a_model_that_asks_a_decoupled_one_gets_what_follows_an_error(server: Se
 def test_the_statistics_have_an_entry_for_each_response_of_a_request(server: Server) -> None:
     for values in ((1, -2, 3), (4,), (), (9,)):
         answers(server, *values, model="counted")
-    deadline = time.monotonic() + 60
     with client_of(server) as client:
-        while True:
-            figures = client.get_inference_statistics("counted").model_stats[0]
-            total = figures.inference_stats
-            if total.success.count + total.fail.count == 4:
-                break
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_until(lambda: ended_requests(client, "counted") == 4)
+        figures = client.get_inference_statistics("counted").model_stats[0]
+    total = figures.inference_stats
     # a request with an error among its responses has failed
     assert (total.success.count, total.fail.count) == (2, 2)
     counts = {index: [getattr(each, name).count for name in FIGURES] for index, each in figures.response_stats.items()}

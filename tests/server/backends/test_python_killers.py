@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import textwrap
 import threading
-import time
-from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -17,8 +15,9 @@ from tritonclient.utils import InferenceServerException
 
 from hypersonic.server.app import Server
 from hypersonic.server.scheduling.lost_run import MOST_LOSSES
-from tests.server.backends.test_python_server import client_of, infer, serving, streamed, tensor
 from tests.server.python_models import DOUBLE, FLOATS, source, write_python
+from tests.server.python_serving import client_of, infer, serving, streamed, tensor
+from tests.support.waiting import wait_until
 
 ROWS = 8
 HEALTHY = r"Stub process 'm_0' is not healthy\."
@@ -54,13 +53,6 @@ def write(repository: Path, initialize: str = "pass") -> Path:
 
 def ask_all(client: triton.InferenceServerClient, values: list[float], pool: ThreadPoolExecutor) -> list[Future[np.ndarray]]:
     return [pool.submit(infer, client, row(value)) for value in values]
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def counts(client: triton.InferenceServerClient) -> tuple[int, int, int, int]:
@@ -119,16 +111,16 @@ def test_a_request_whose_client_has_gone_does_not_run_again(tmp_path: Path) -> N
         done = threading.Event()
         waiting = client.async_infer("m", [tensor(row(7.0))], callback=lambda result, error: done.set())
         answers = ask_all(client, [-1.0, *map(float, range(1, ROWS - 1))], pool)
-        wait_for(lambda: reviving(server))
+        wait_until(lambda: reviving(server))
         waiting.cancel()
         batcher = server.repository.model("m").scheduler.batcher
-        wait_for(lambda: len(batcher) == ROWS - 1)
+        wait_until(lambda: len(batcher) == ROWS - 1)
         go.touch()
         for answer in answers[1:]:
             assert answer.result(60) is not None
         assert done.wait(60)
         failures = server.repository.model("m").statistics.snapshot().failures
-        wait_for(answers[0].done)
+        wait_until(answers[0].done)
         assert failures["CANCELED"].count == 1
     assert runs.read_text().split() == [str(ROWS), *["1"] * (ROWS - 1)]
 
@@ -164,5 +156,5 @@ def test_of_a_decoupled_run_those_that_have_answered_nothing_run_again(tmp_path:
         assert "Stub process 'm_0' is not healthy." in killer[0]
         assert waiting == [row(2.0).tolist()]
         with client_of(server) as client:
-            wait_for(lambda: counts(client)[:2] == (1, 2))
+            wait_until(lambda: counts(client)[:2] == (1, 2))
     assert runs.read_text().split() == ["3", "1", "1"]

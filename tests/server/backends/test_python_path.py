@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.planted import plant, ran
 from tests.server.python_models import WORDS, loaded, source
+from tests.support.shadow_modules import plant, ran
 
 
 def test_a_model_imports_what_lies_beside_it_and_nothing_of_the_servers_working_directory(

@@ -6,7 +6,6 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import time
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +23,7 @@ from tests.server.python_models import (
     loaded,
     source,
 )
+from tests.support.waiting import wait_until
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -101,10 +101,7 @@ def test_a_hanging_execute_is_killed_after_timeout_ms_with_all_it_started(tmp_pa
         with pytest.raises(InstanceTimeoutError, match="did not answer within 1500 ms"):
             model.run(-1 - X)
         child = Path(f"/proc/{(tmp_path / 'm' / '1' / 'pid').read_text()}/stat")
-        deadline = time.monotonic() + 60
-        while child.exists() and " Z " not in child.read_text():  # killed, but perhaps not dead yet
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_until(lambda: not child.exists() or " Z " in child.read_text())  # killed, but perhaps not dead yet
         assert model.instance.revive()
         np.testing.assert_array_equal(model.run(X)[0], 2 * X)
 

@@ -5,73 +5,23 @@ from __future__ import annotations
 
 import json
 import os
-import queue
 import signal
-import time
 import urllib.request
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import tritonclient.grpc as triton
 from tritonclient.utils import InferenceServerException
 
-from hypersonic.server.app import Server, Signals
-from hypersonic.server.options import Options
 from tests.server.python_models import DECOUPLED, DOUBLE, FLOATS, WORDS, source, write_python
-from tests.server.test_app import program
+from tests.server.python_serving import client_of, infer, serving, streamed, tensor
+from tests.support.server_program import program
+from tests.support.waiting import wait_until
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
-
-
-@contextmanager
-def serving(repository: Path, **options: Any) -> Iterator[Server]:
-    """The server with all its backends, on free ports of the loopback interface."""
-    addresses: dict[str, Any] = dict.fromkeys(("grpc_address", "http_address"), "127.0.0.1")
-    ports = dict.fromkeys(("grpc_port", "http_port", "metrics_port"), 0)
-    server = Server(Options((repository,), **{**ports, **addresses, "exit_on_error": False, **options}))
-    server.load()
-    server.start()
-    try:
-        yield server
-    finally:
-        server.stop(Signals())
-
-
-def client_of(server: Server) -> triton.InferenceServerClient:
-    return triton.InferenceServerClient(server.addresses["GRPCInferenceService"])
-
-
-def tensor(x: np.ndarray) -> triton.InferInput:
-    given = triton.InferInput("x", list(x.shape), {"f": "FP32", "O": "BYTES"}[x.dtype.kind])
-    given.set_data_from_numpy(x)
-    return given
-
-
-def infer(client: triton.InferenceServerClient, x: np.ndarray, model: str = "m", **keywords: Any) -> np.ndarray:
-    return client.infer(model, [tensor(x)], **keywords).as_numpy("y")
-
-
-def streamed(server: Server, x: np.ndarray, model: str = "m") -> list[Any]:
-    """Every answer to one request, as lists; an error as its text."""
-    got: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    with client_of(server) as client:
-        client.start_stream(lambda result, error: got.put(error or result))
-        client.async_stream_infer(model, [tensor(x)], enable_empty_final_response=True)
-        answers: list[Any] = []
-        while True:
-            answer = got.get(timeout=60)
-            if isinstance(answer, InferenceServerException):
-                return [*answers, answer.message()]
-            if answer.as_numpy("y") is not None:
-                answers.append(answer.as_numpy("y").tolist())
-            if answer.get_response().parameters["triton_final_response"].bool_param:
-                return answers
 
 
 def test_a_request_that_fails_in_a_shared_run_fails_alone(tmp_path: Path) -> None:
@@ -108,8 +58,7 @@ def test_clients_notice_nothing_when_a_process_is_killed_in_mid_run(tmp_path: Pa
     write_python(tmp_path / "models", "m", code, FLOATS + "instance_group [ { count: 2 kind: KIND_CPU } ]")
     with serving(tmp_path / "models") as server, client_of(server) as client, ThreadPoolExecutor(8) as pool:
         marked = pool.submit(infer, client, X + 7)
-        while not flag.exists():
-            time.sleep(0.01)
+        wait_until(flag.exists)
         others = [pool.submit(infer, client, X + 100 + n) for n in range(40)]
         os.kill(int(flag.read_text()), signal.SIGKILL)
         for n, other in enumerate(others):
@@ -117,10 +66,7 @@ def test_clients_notice_nothing_when_a_process_is_killed_in_mid_run(tmp_path: Pa
         np.testing.assert_array_equal(marked.result(60), 2 * (X + 7))
         assert client.is_server_ready()
         figures = server.repository.model("m").figures
-        deadline = time.monotonic() + 60
-        while sum(each.revived for each in figures.values()) != 1:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        wait_until(lambda: sum(each.revived for each in figures.values()) == 1)
         assert all(each.in_service for each in figures.values())
 
 

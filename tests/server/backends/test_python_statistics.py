@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.server.backends.test_python_server import client_of, serving, streamed
 from tests.server.python_models import DECOUPLED, source, write_python
+from tests.server.python_serving import client_of, ended_requests, serving, streamed
+from tests.support.waiting import wait_until
 
 ALL_IN_EXECUTE = """
 for request in requests:
@@ -43,13 +43,9 @@ def test_a_decoupled_request_is_counted_once_whether_its_answers_or_its_run_end_
     write_python(tmp_path, "m", source(execute), DECOUPLED)
     with serving(tmp_path) as server, client_of(server) as client:
         streamed(server, np.arange(2, dtype=np.float32))
-        deadline = time.monotonic() + 60
-        while True:
-            figures = client.get_inference_statistics("m").model_stats[0]
-            stats = figures.inference_stats
-            if stats.success.count + stats.fail.count or time.monotonic() > deadline:
-                break
-            time.sleep(0.01)
+        wait_until(lambda: ended_requests(client, "m"))
+        figures = client.get_inference_statistics("m").model_stats[0]
+    stats = figures.inference_stats
     assert (stats.success.count, stats.fail.count, figures.execution_count) == (success, fail, 1)
     assert [part.count for part in (stats.queue, stats.compute_input, stats.compute_infer, stats.compute_output)] == [
         success

@@ -21,8 +21,7 @@ from hypersonic.server.errors import BackendError, ServerError
 from hypersonic.server.inference.answer import Answer, Output
 from hypersonic.server.inference.model import Call, Sink
 from hypersonic.server.inference.request import CheckedRequest, Frame
-from tests.server.backends.test_python_server import client_of, serving
-from tests.server.ensemble.ensemble_models import (  # noqa: F401
+from tests.server.ensemble.ensemble_models import (
     PATIENCE_S,
     X_TO_Y,
     A,
@@ -30,13 +29,14 @@ from tests.server.ensemble.ensemble_models import (  # noqa: F401
     FakeCall,
     Models,
     graph,
-    models,
     request_of,
     step,
     stream,
 )
 from tests.server.onnx_graphs import config_of
 from tests.server.python_models import source, write_python
+from tests.server.python_serving import client_of, serving
+from tests.support.waiting import wait_until
 
 ONE = 'input [ { name: "x" data_type: TYPE_FP32 dims: [ 2 ] } ] output [ { name: "y" data_type: TYPE_FP32 dims: [ 2 ] } ]'
 #: x -> 0, 1, ..., x - 1; then an error where x is 7
@@ -173,9 +173,7 @@ def test_a_response_goes_on_while_the_model_still_works(models: Models, repeater
     step_sink, respond, _ = repeater.requests.get(timeout=PATIENCE_S)
     for value in (1.0, 2.0):
         respond(value)
-        deadline = time.monotonic() + PATIENCE_S
-        while len(sink.answers) < value:
-            assert time.monotonic() < deadline
+        wait_until(lambda: len(sink.answers) >= value, PATIENCE_S)  # noqa: B023 - it is called before the next value
     step_sink.end(None)
     assert ended(sink) == [None]
     assert [answer.tolist() for answer in sink.answers] == [[[2.0, 2.0]], [[4.0, 4.0]]]

@@ -20,7 +20,7 @@ from hypersonic.server.inference.answer import Answer
 from hypersonic.server.inference.collect import Array
 from hypersonic.server.inference.parameters import SequenceMark
 from hypersonic.server.inference.request import CheckedRequest, InferRequest
-from tests.server.ensemble.ensemble_models import (  # noqa: F401
+from tests.server.ensemble.ensemble_models import (
     PATIENCE_S,
     X_TO_Y,
     A,
@@ -31,7 +31,6 @@ from tests.server.ensemble.ensemble_models import (  # noqa: F401
     fail,
     graph,
     infer,
-    models,
     request_of,
     step,
     stream,

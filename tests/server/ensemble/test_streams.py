@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Mapping
 
 import numpy as np
@@ -23,7 +22,7 @@ from hypersonic.server.inference.collect import Array
 from hypersonic.server.inference.model import Model
 from hypersonic.server.inference.parameters import SequenceMark
 from hypersonic.server.inference.request import InferRequest
-from tests.server.ensemble.ensemble_models import (  # noqa: F401
+from tests.server.ensemble.ensemble_models import (
     PATIENCE_S,
     A,
     Collected,
@@ -33,10 +32,10 @@ from tests.server.ensemble.ensemble_models import (  # noqa: F401
     fail,
     graph,
     infer,
-    models,
     step,
     stream,
 )
+from tests.support.waiting import holds_within
 
 
 def test_the_first_error_withdraws_what_waits(models: Models) -> None:
@@ -88,9 +87,7 @@ def test_a_client_that_goes_away_takes_its_waiting_step_along(models: Models) ->
 
 
 def _end_when_waiting(call: FakeCall, model: Model) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not model.waiting and time.monotonic() < deadline:
-        time.sleep(0.001)
+    holds_within(lambda: model.waiting, PATIENCE_S, 0.001)
     call.end()
 
 

@@ -14,15 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from hypersonic.server.config.check import check_config
-from hypersonic.server.config.read import parse_config
-from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.datatype import DATATYPES
 from hypersonic.server.errors import InvalidRequestError, MalformedJsonError, ServerError
 from hypersonic.server.http import jsonscan, jsontext, tensors
 from hypersonic.server.http.codec import parse_request
 from hypersonic.server.http.tensors import to_json
 from hypersonic.server.inference.answer import Output
+from tests.server.http.codec_config import CONFIG
 
 NUMERIC = [name for name, datatype in DATATYPES.items() if name not in ("BYTES", *tensors.BINARY_ONLY)]
 SHAPES = arrays.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=4)
@@ -33,20 +31,6 @@ def depth_of(value: Any) -> int:
         inner = value.values() if isinstance(value, dict) else value
         return 1 + max(map(depth_of, inner), default=0)
     return 0
-
-
-def model_config(inputs: dict[str, tuple[str, tuple[int, ...]]], max_batch_size: int = 0) -> ModelConfig:
-    """name -> (datatype, dims); outputs are y and z."""
-    tensors = {"input": inputs, "output": {"y": ("FP32", (1,)), "z": ("FP32", (1,))}}
-    text = "".join(
-        f'{kind} {{ name: "{name}" data_type: TYPE_{datatype.replace("BYTES", "STRING")} dims: {list(dims)} }}\n'
-        for kind, named in tensors.items()
-        for name, (datatype, dims) in named.items()
-    )
-    return check_config(parse_config(f'name: "m" backend: "sum" max_batch_size: {max_batch_size}\n{text}', "config.pbtxt"))
-
-
-CONFIG = model_config({"x": ("FP32", (3,))}, max_batch_size=4)
 
 
 def as_output(data: bytes, datatype: str, shape: tuple[int, ...]) -> Output:

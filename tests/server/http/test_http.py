@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import base64
-import http.client
 import json
 import socket
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from tritonclient.utils import InferenceServerException
 from hypersonic.server.http.app import listen
 from hypersonic.server.http.tojson import to_json
 from tests.server.conftest import Running, Script, Serve, write_model
+from tests.server.http.requests import ask
 
 
 @pytest.fixture
@@ -31,18 +31,6 @@ def running(serve: Serve) -> Iterator[Running]:
 def client(running: Running) -> Iterator[tritonclient.http.InferenceServerClient]:
     with tritonclient.http.InferenceServerClient(running.http.removeprefix("http://")) as http_client:
         yield http_client
-
-
-def ask(url: str, path: str, method: str = "GET", body: Any = None) -> tuple[int, str]:
-    """(status, body). body: bytes, or what is sent as JSON."""
-    connection = http.client.HTTPConnection(url.removeprefix("http://").split("/")[0], timeout=60)
-    data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
-    try:
-        connection.request(method, path, data)
-        answer = connection.getresponse()
-        return answer.status, answer.read().decode()
-    finally:
-        connection.close()
 
 
 def test_health_and_metadata(running: Running) -> None:

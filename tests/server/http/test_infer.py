@@ -10,9 +10,8 @@ import http.client
 import json
 import socket
 import threading
-import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -26,10 +25,11 @@ from hypersonic.server.errors import BudgetError, InvalidRequestError, ShuttingD
 from hypersonic.server.http import body as bodies
 from hypersonic.server.limits.admission import Admission, Held
 from tests.server.conftest import Running, Script, Serve
+from tests.server.http.requests import INFER, address, post
+from tests.support.waiting import wait_until
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
 Y = X.sum(axis=1, keepdims=True)
-INFER = "/v2/models/m/infer"
 
 
 @pytest.fixture
@@ -38,39 +38,13 @@ def running(serve: Serve) -> Iterator[Running]:
         yield server
 
 
-def address(running: Running) -> str:
-    return running.http.removeprefix("http://")
-
-
 def connected(running: Running) -> socket.socket:
     host, port = address(running).split(":")
     return socket.create_connection((host, int(port)), timeout=60)
 
 
-def post(
-    running: Running, body: bytes | dict[str, Any], headers: Mapping[str, str] | None = None, path: str = INFER
-) -> tuple[int, Mapping[str, str], bytes]:
-    """(status, headers, body)."""
-    connection = http.client.HTTPConnection(address(running), timeout=60)
-    data = json.dumps(body).encode() if isinstance(body, dict) else body
-    try:
-        connection.request("POST", path, data, dict(headers or {}))
-        answer = connection.getresponse()
-        return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
-    finally:
-        connection.close()
-
-
 def document(x: np.ndarray = X, **more: Any) -> dict[str, Any]:
     return {"inputs": [{"name": "x", "shape": list(x.shape), "datatype": "FP32", "data": x.ravel().tolist()}], **more}
-
-
-def eventually(condition: Callable[[], bool]) -> None:
-    """Fails after a minute."""
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 # tritonclient
@@ -223,7 +197,7 @@ def test_a_body_that_becomes_too_large_is_refused(serve: Serve) -> None:
             assert status == 400
             assert text in json.loads(answer)["error"]
         assert post(running, document())[0] == 200
-        eventually(lambda: running.server.service.admission.size_bytes == 0)
+        wait_until(lambda: running.server.service.admission.size_bytes == 0)
 
 
 def test_a_chunked_body_that_becomes_too_large_is_refused(serve: Serve) -> None:
@@ -246,7 +220,7 @@ def test_a_body_in_tiny_chunks_is_refused(running: Running, answered: bool) -> N
                 received += piece
         assert received.startswith(b"HTTP/1.1 404 " if answered else b"")
         assert received.count(b"HTTP/1.1") <= 1
-    eventually(lambda: running.server.service.admission.requests == 0)
+    wait_until(lambda: running.server.service.admission.requests == 0)
     assert post(running, document())[0] == 200
 
 
@@ -266,14 +240,14 @@ def test_the_budget_is_asked_before_a_body_is_read(serve: Serve) -> None:
     gate = threading.Event()
     with serve(Script(gate=gate), max_inflight_bytes=20_000) as running, ThreadPoolExecutor(1) as pool:
         first = pool.submit(post, running, document())
-        eventually(lambda: bool(running.script.batches))
+        wait_until(lambda: bool(running.script.batches))
         with connected(running) as connection:
             connection.sendall(f"POST {INFER} HTTP/1.1\r\nHost: h\r\nContent-Length: 19990\r\n\r\n".encode())
             answer = connection.recv(4096)
             assert answer.startswith(b"HTTP/1.1 503 ")
         gate.set()
         assert first.result(60)[0] == 200
-        eventually(lambda: running.server.service.admission.size_bytes == running.server.service.admission.requests == 0)
+        wait_until(lambda: running.server.service.admission.size_bytes == running.server.service.admission.requests == 0)
 
 
 def test_a_client_cannot_name_itself_another_address(serve: Serve) -> None:
@@ -283,7 +257,7 @@ def test_a_client_cannot_name_itself_another_address(serve: Serve) -> None:
     with serve(Script(gate=gate)) as running, connected(running) as connection:
         budget = running.server.service.admission.budget
         connection.sendall(head.encode() + body)
-        eventually(lambda: bool(running.script.batches))
+        wait_until(lambda: bool(running.script.batches))
         assert (budget.held("10.0.0.1:0")[0], budget.held("127.0.0.1:0")[0]) == (0, budget.used)
         gate.set()
         assert connection.recv(4096).startswith(b"HTTP/1.1 200 ")
@@ -293,7 +267,7 @@ def test_health_and_metadata_answer_while_every_thread_waits(serve: Serve) -> No
     gate = threading.Event()
     with serve(Script(gate=gate, slots=1), http_infer_thread_count=2) as running, ThreadPoolExecutor(5) as pool:
         waiting = [pool.submit(post, running, document()) for _ in range(5)]
-        eventually(lambda: running.server.service.admission.requests == 5)
+        wait_until(lambda: running.server.service.admission.requests == 5)
         with tritonclient.http.InferenceServerClient(address(running)) as client:
             assert client.is_server_live()
             assert client.is_server_ready()
@@ -310,14 +284,14 @@ def test_a_client_that_goes_away_gives_its_request_up(serve: Serve) -> None:
     with serve(Script(gate=gate, slots=1), http_infer_thread_count=2) as running, ThreadPoolExecutor(1) as pool:
         admission, statistics = running.server.service.admission, running.server.repository.model("m").statistics
         first = pool.submit(post, running, document())
-        eventually(lambda: bool(running.script.batches))
+        wait_until(lambda: bool(running.script.batches))
         queued = [connected(running) for _ in range(10)]  # more than there are threads
         for connection in queued:
             connection.sendall(request)
-        eventually(lambda: running.server.repository.model("m").waiting == 10)
+        wait_until(lambda: running.server.repository.model("m").waiting == 10)
         for left, connection in zip(range(10, 0, -1), queued, strict=True):
             connection.close()
-            eventually(lambda left=left: admission.requests == left)
+            wait_until(lambda left=left: admission.requests == left)
         assert statistics.snapshot().failed.count == 10
         gate.set()
         assert first.result(60)[0] == 200
@@ -327,9 +301,9 @@ def test_a_client_that_goes_away_gives_its_request_up(serve: Serve) -> None:
 def test_a_body_that_ends_early_is_nobodys(running: Running) -> None:
     connection = connected(running)
     connection.sendall(f"POST {INFER} HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\nabc".encode())
-    eventually(lambda: running.server.service.admission.requests == 1)
+    wait_until(lambda: running.server.service.admission.requests == 1)
     connection.close()
-    eventually(lambda: running.server.service.admission.requests == 0)
+    wait_until(lambda: running.server.service.admission.requests == 0)
     assert post(running, document())[0] == 200
 
 

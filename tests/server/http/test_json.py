@@ -10,7 +10,7 @@ import pytest
 from hypersonic.server.errors import InvalidRequestError, ServerError
 from hypersonic.server.http.codec import header_bytes, parse_request
 from hypersonic.server.http.tensors import to_json
-from tests.server.http.test_codec import CONFIG, model_config
+from tests.server.http.codec_config import CONFIG, model_config
 
 # requests
 

@@ -27,7 +27,7 @@ from hypersonic.server.backends.python.backend import PythonBackend
 from hypersonic.server.datatype import DATATYPES
 from hypersonic.server.options import Options
 from tests.server.conftest import Running, Script
-from tests.server.http.test_infer import post
+from tests.server.http.requests import post
 from tests.server.onnx_graphs import identity, tensors, write_onnx
 from tests.server.python_models import source, write_python
 from tests.server.questions import Asked, Tensor, by_grpc, by_http, infer

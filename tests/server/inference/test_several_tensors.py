@@ -30,8 +30,8 @@ from hypersonic.server.inference.check import check as check_request
 from hypersonic.server.inference.pending import PendingRequest, Share
 from hypersonic.server.inference.request import CheckedRequest, InferRequest, InputTensor
 from hypersonic.sim.bench_core import bench_core_wire, several_rows
-from tests.server.test_app import Program, program
-from tests.several import NAME, simulator
+from tests.support.multi_tensor_kernel import NAME, simulator
+from tests.support.server_program import Program, program
 
 X, Y = several_rows()
 OUTPUTS = tuple(tensor.name for tensor in Y.tensors)

@@ -32,7 +32,7 @@ from hypersonic.server.errors import (
 from hypersonic.server.inference.answer import Output
 from hypersonic.server.inference.shm import SharedMemory
 from tests.server.conftest import Running, Script, Serve
-from tests.server.http.test_infer import eventually
+from tests.support.waiting import wait_until
 
 SIZE = 64
 
@@ -299,11 +299,11 @@ def test_what_is_read_of_a_region_counts_until_the_answer_is_read(stub: Any) -> 
     running, calls = stub
     admission, request = running.server.service.admission, in_region(48)
     waiting = [calls.ModelInfer.future(request, timeout=60), calls.ModelStreamInfer(iter([request]), timeout=60)]
-    eventually(lambda: admission.size_bytes == 2 * (48 + request.ByteSize()))
+    wait_until(lambda: admission.size_bytes == 2 * (48 + request.ByteSize()))
     running.script.gate.set()
     assert len(waiting[0].result().raw_output_contents[0]) == 16
     assert [bool(answer.error_message) for answer in waiting[1]] == [False]
-    eventually(lambda: admission.size_bytes == admission.requests == 0)
+    wait_until(lambda: admission.size_bytes == admission.requests == 0)
 
 
 def test_a_region_larger_than_the_budget_is_refused_before_it_is_read(stub: Any) -> None:
@@ -322,7 +322,7 @@ def test_a_region_larger_than_the_budget_is_refused_before_it_is_read(stub: Any)
     assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     assert re.search(refused, answer.error_message)
     assert most_bytes < 10**7
-    eventually(lambda: running.server.service.admission.size_bytes == running.server.service.admission.requests == 0)
+    wait_until(lambda: running.server.service.admission.size_bytes == running.server.service.admission.requests == 0)
 
 
 def test_shared_memory_is_off_until_it_is_allowed(serve: Serve, memory: Any) -> None:

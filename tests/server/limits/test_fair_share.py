@@ -24,7 +24,7 @@ from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.limits.threads import FairPool, ThreadQuota
 from hypersonic.server.options import Options
 from tests.server.conftest import N_IN, Running, Script, SumModel, tensor, write_model
-from tests.server.repository.test_model_control import until
+from tests.support.waiting import wait_until
 
 CALLS = 300
 X = np.ones((1, N_IN), np.float32)
@@ -128,7 +128,7 @@ def test_calls_of_a_model_that_hangs_stop_nobody_elses(threads: int, tmp_path: P
     with serving(tmp_path, hung, **options) as running, crowd(running, "hung") as people:
         with ThreadPoolExecutor(40) as pool:
             asking = [pool.submit(by_http, running, "hung") for _ in range(40)]
-            until(lambda: waiting(running) >= CALLS + 40 - 2 * 64)
+            wait_until(lambda: waiting(running) >= CALLS + 40 - 2 * 64)
             answers_everywhere(running)
             assert people.answers.empty()
             assert not any(each.done() for each in asking)
@@ -146,7 +146,7 @@ def test_calls_of_an_ensemble_of_a_model_that_hangs_stop_nobody_elses(threads: i
     with serving(tmp_path, hung, **options) as running, crowd(running, "wrap") as people:
         with ThreadPoolExecutor(40) as pool:
             asking = [pool.submit(by_http, running, "wrap") for _ in range(40)]
-            until(lambda: running.server.service.admission.requests == CALLS + 40)
+            wait_until(lambda: running.server.service.admission.requests == CALLS + 40)
             answers_everywhere(running)
             assert people.answers.empty()
             assert not any(each.done() for each in asking)
@@ -160,7 +160,7 @@ def test_calls_of_an_ensemble_of_a_model_that_hangs_stop_nobody_elses(threads: i
 def test_a_fast_model_answers_many_requests_while_all_of_a_slow_ones_are_pending(tmp_path: Path) -> None:
     slow = Script(gate=threading.Event(), slots=1, slot_rows=1)
     with serving(tmp_path, slow) as running, crowd(running, "hung", 200) as people:
-        until(lambda: waiting(running) == 199)
+        wait_until(lambda: waiting(running) == 199)
         with triton.InferenceServerClient(running.grpc) as client:
             for _ in range(100):
                 client.infer("m", [tensor(X)], client_timeout=20)
@@ -172,7 +172,7 @@ def test_a_timeout_in_the_queue_of_a_model_that_hangs_is_kept_without_a_thread(t
     hung = Script(gate=threading.Event(), slots=1, slot_rows=1)
     config = "dynamic_batching { default_queue_policy { default_timeout_microseconds: 50000 } }"
     with serving(tmp_path, hung, config=config) as running, crowd(running, "hung", 1):
-        until(lambda: hung.started.acquire(blocking=False))
+        wait_until(lambda: hung.started.acquire(blocking=False))
         with crowd(running, "hung", 20) as people:
             for _ in range(20):
                 assert "Request timeout expired" in str(people.answers.get(timeout=20))
@@ -183,9 +183,9 @@ def test_a_client_that_gives_up_takes_its_waiting_calls_along(tmp_path: Path) ->
     with serving(tmp_path, hung) as running:
         for model in ("hung", "wrap"):
             with crowd(running, model, 50) as people:
-                until(lambda: running.server.service.admission.requests == 50)
+                wait_until(lambda: running.server.service.admission.requests == 50)
                 people.close()
-            until(lambda: running.server.service.admission.requests == 0)
+            wait_until(lambda: running.server.service.admission.requests == 0)
         assert waiting(running) == 0
 
 
@@ -247,7 +247,7 @@ def test_requests_are_answered_by_grpcios_own_threads_where_calls_cannot_be_take
     monkeypatch.setattr("hypersonic.server.rpc.grpcio.server.take_calls", lambda *_: None)
     hung = Script(gate=threading.Event(), slots=1)
     with serving(tmp_path, hung) as running, crowd(running, "hung", 20) as people:
-        until(lambda: waiting(running) == 19)
+        wait_until(lambda: waiting(running) == 19)
         answers_everywhere(running)
         assert hung.gate is not None
         hung.gate.set()
@@ -269,7 +269,7 @@ def test_work_that_waits_for_its_share_is_done_in_order_by_whoever_is_done() -> 
     gate = threading.Event()
     blocked = threading.Thread(target=shares.run, args=("a", gate.wait))
     blocked.start()
-    until(lambda: shares.held("a") == 1)
+    wait_until(lambda: shares.held("a") == 1)
     for n in range(5):
         shares.run("a", lambda n=n: order.append(n))  # type: ignore[misc]
     shares.run("b", lambda: order.append("b"))

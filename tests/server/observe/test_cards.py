@@ -16,8 +16,8 @@ from hypersonic.host.errors import DeviceNotFoundError
 from hypersonic.server.backends.fpga.backend import CardRegister, FpgaBackend
 from hypersonic.server.config.read import read_config
 from hypersonic.server.inference.card import Card, CardReadings
-from tests.host.conftest import Build, build, device, image  # noqa: F401 - fixtures: the emulated card with a model on it
-from tests.host.test_telemetry import HWMON, XMC, MadeUp, fill
+from tests.host.conftest import Build
+from tests.host.sysfs_tree import HWMON, XMC, MadeUp, fill
 from tests.server.conftest import Running, Script, Serve, write_model
 
 GIB = 1 << 30

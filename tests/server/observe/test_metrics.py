@@ -7,7 +7,6 @@ import math
 import queue
 import re
 import threading
-import time
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from hypersonic.server.inference.backend import Execution
 from hypersonic.server.observe.host import memory_bytes, processor_counters
 from hypersonic.server.statistics.exposition import Family, Sample, render
 from tests.server.conftest import Running, Script, Serve, SumSlot, tensor, write_model
+from tests.support.waiting import wait_until
 
 #: name -> (type, HELP) of tritonserver 2.51's /metrics, in its order; started with a python model
 TRITON = {
@@ -217,10 +217,7 @@ def test_a_model_with_a_run_in_flight_counts_as_busy_and_waiting_requests_as_pen
         for thread in threads:
             thread.start()
         assert script.started.acquire(timeout=30)
-        deadline = time.monotonic() + 30
-        while samples(running)[f"nv_inference_pending_request_count{{{LOOSE}}}"] != 2:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        wait_until(lambda: samples(running)[f"nv_inference_pending_request_count{{{LOOSE}}}"] == 2)
         assert samples(running)["hypersonic_server_requests_in_flight"] == 3
         assert script.gate is not None
         script.gate.set()
@@ -236,10 +233,8 @@ def test_a_hung_compute_unit_shows(serve: Serve) -> None:
         with pytest.raises(Exception, match=r"UNAVAILABLE|out of service"):
             running.infer(np.ones((5, 3), np.float32))
         # tried on both, the request is answered before it is known that neither can be brought back
-        deadline = time.monotonic() + 30
-        while (values := samples(running))[f"hypersonic_model_in_service{{{LOOSE}}}"]:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        wait_until(lambda: not samples(running)[f"hypersonic_model_in_service{{{LOOSE}}}"])
+        values = samples(running)
     units = [f'{{compute_unit="sum_{n}",{MODEL}}}' for n in (1, 2)]
     assert sum(values[f"fpga_compute_unit_timeouts_total{unit}"] for unit in units) == 2
     assert [values[f"fpga_compute_unit_in_service{unit}"] for unit in units] == [0, 0]

@@ -7,10 +7,8 @@ import queue
 import re
 import socket
 import threading
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 
 import grpc
@@ -24,6 +22,7 @@ from hypersonic.server.errors import BackendError, ForbiddenError, ModelLoadErro
 from hypersonic.server.limits.sockets import open_connections
 from hypersonic.server.service.refusals import Protocol, Refusal, Refusals, reason_of
 from tests.server.conftest import Running, Script, Serve, tensor
+from tests.support.waiting import wait_until
 
 X = np.ones((5, 3), np.float32)
 
@@ -40,13 +39,6 @@ def refused(running: Running) -> dict[tuple[str, str], float]:
     counts = {match.groups(): value for name, value in scraped(running).items() if (match := label.fullmatch(name))}
     assert counts.keys() == {(str(protocol), str(reason)) for protocol in Protocol for reason in Refusal}
     return {(protocol, reason): value for (protocol, reason), value in counts.items() if value}
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def post(running: Running, path: str, body: bytes = b"{}", **headers: str) -> int:

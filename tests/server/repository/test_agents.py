@@ -25,7 +25,7 @@ from hypersonic.server.repository.override import OverridePolicy
 from hypersonic.server.scheduling.model import ScheduledModel
 from tests.server.conftest import CONFIG as TEXT
 from tests.server.conftest import write_model
-from tests.server.repository.test_model_control import CONFIG, Open, ask, backend, opened, rows  # noqa: F401
+from tests.server.repository.opened_repository import CONFIG, Open, ask, rows
 from tests.server.shift_backend import ShiftBackend, ShiftModel
 
 MB = 1 << 20

@@ -30,9 +30,10 @@ from hypersonic.server.repository.models import ModelRepository
 from hypersonic.server.scheduling.model import ScheduledModel
 from hypersonic.server.signals import Signals
 from tests.server.conftest import N_IN, tensor, write_model
-from tests.server.repository.test_model_control import ask, rows, until, write_shift
+from tests.server.repository.opened_repository import ask, rows, write_shift
 from tests.server.shift_backend import ShiftBackend
-from tests.server.test_app import program
+from tests.support.server_program import program
+from tests.support.waiting import wait_until
 
 #: a limit that a test waits for, and one that it does not
 SHORT_S, LONG_S = 0.2, 600.0
@@ -75,7 +76,7 @@ def test_models_behind_several_that_hang_are_loaded_and_served(tmp_path: Path) -
     for name in (*names, "m", "z"):
         write_model(tmp_path, name)
     with loading(tmp_path, hung(*names)) as repository:
-        until(lambda: "m" in repository and "z" in repository)
+        wait_until(lambda: "m" in repository and "z" in repository)
         assert ask(repository) == ask(repository, name="z") == 3.0
         assert not repository.all_ready
         assert {row[2] for row in rows(repository)} == {"LOADING", "READY"}
@@ -90,7 +91,7 @@ def test_a_model_that_is_not_loaded_yet_is_unavailable_and_not_unknown(tmp_path:
             with pytest.raises(UnavailableError, match=r"Request for unknown model: 'm'.* is not at ready state"):
                 repository.model("m", version)
         backend.gates["m"].set()
-        until(lambda: "m" in repository)
+        wait_until(lambda: "m" in repository)
         assert ask(repository) == 3.0
 
 
@@ -108,9 +109,9 @@ def test_a_load_that_does_not_end_in_time_is_the_models_reason(mode: ModelContro
     write_model(tmp_path, "a")
     write_model(tmp_path)
     with loading(tmp_path, hung("a"), mode, limit_s=SHORT_S) as repository:
-        until(lambda: ("m", "1", "READY", "") in rows(repository))
+        wait_until(lambda: ("m", "1", "READY", "") in rows(repository))
         reason = "Internal: did not load within 0.2 s (--model-load-timeout-secs)"
-        until(lambda: ("a", "1", "UNAVAILABLE", reason) in rows(repository))
+        wait_until(lambda: ("a", "1", "UNAVAILABLE", reason) in rows(repository))
         assert ask(repository) == 3.0
 
 
@@ -146,9 +147,9 @@ def test_what_comes_too_late_is_closed_and_not_served(tmp_path: Path) -> None:
     backend = ShiftBackend(cards=1)
     backend.gates = {"m": threading.Event()}
     with loading(tmp_path, backend, limit_s=SHORT_S) as repository:
-        until(lambda: [row[2] for row in rows(repository)] == ["UNAVAILABLE"])
+        wait_until(lambda: [row[2] for row in rows(repository)] == ["UNAVAILABLE"])
         backend.gates["m"].set()
-        until(lambda: backend.loads == [("m", "1")] and backend.cards == 1)
+        wait_until(lambda: backend.loads == [("m", "1")] and backend.cards == 1)
         assert "m" not in repository
 
 
@@ -156,13 +157,13 @@ def test_polling_goes_on_while_a_model_hangs(tmp_path: Path) -> None:
     for name in ("a", "gone", "m"):
         write_model(tmp_path, name)
     with loading(tmp_path, hung("a"), ModelControlMode.POLL, poll_s=0.01) as repository:
-        until(lambda: "m" in repository and "gone" in repository)
+        wait_until(lambda: "m" in repository and "gone" in repository)
         write_model(tmp_path, "late")
-        until(lambda: "late" in repository)
+        wait_until(lambda: "late" in repository)
         write_shift(tmp_path / "m", 2, 4)
-        until(lambda: ask(repository) == 7.0)
+        wait_until(lambda: ask(repository) == 7.0)
         shutil.rmtree(tmp_path / "gone")
-        until(lambda: "gone" not in repository)
+        wait_until(lambda: "gone" not in repository)
         shutil.rmtree(tmp_path / "a")
 
 
@@ -190,9 +191,9 @@ ensemble_scheduling { step [ { model_name: "%s" model_version: -1
     repository = ModelRepository([tmp_path], {"sum": backend}, ScheduledModel, control=control, ensembles=ensembles)
     thread = threading.Thread(target=repository.load_all)
     thread.start()
-    until(lambda: loaded == ["a_of_b"])
+    wait_until(lambda: loaded == ["a_of_b"])
     backend.gates["slow"].set()
-    until(lambda: loaded == ["a_of_b", "a_of_slow"])
+    wait_until(lambda: loaded == ["a_of_b", "a_of_slow"])
     backend.gates["a"].set()
     thread.join(30)
     assert not thread.is_alive()
@@ -280,7 +281,7 @@ def test_a_python_models_process_is_killed_when_its_load_does_not_end(where: str
     (row,) = rows(repository)
     assert row[2] == "UNAVAILABLE"
     assert "did not load within 2 s" in row[3]
-    until(lambda: model_threads() <= others)
+    wait_until(lambda: model_threads() <= others)
     assert repository.close(30)
 
 
@@ -322,7 +323,7 @@ def test_no_load_begins_while_a_server_that_is_told_to_end_waits_for_its_request
     server.service.admission.enter(1)
     stopper = threading.Thread(target=server.stop, args=(Signals(),))
     stopper.start()
-    until(lambda: "Waiting for in-flight" in caplog.text)
+    wait_until(lambda: "Waiting for in-flight" in caplog.text)
     backend.gates["a"].set()
     loader.join(30)
     assert not loader.is_alive()

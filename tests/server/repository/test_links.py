@@ -26,7 +26,7 @@ from hypersonic.server.scheduling.model import ScheduledModel
 from tests.server.conftest import CONFIG, write_model
 from tests.server.onnx_graphs import graph, node
 from tests.server.python_models import source
-from tests.server.repository.test_model_control import ask, rows, write_shift
+from tests.server.repository.opened_repository import ask, rows, write_shift
 from tests.server.shift_backend import ShiftBackend
 
 Open = Callable[..., ModelRepository]

@@ -3,103 +3,21 @@
 
 from __future__ import annotations
 
-import json
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from hypersonic.server.errors import (
-    InvalidRequestError,
-    ModelLoadError,
-    NotFoundError,
-    ReplacedError,
-    StartError,
-    UnavailableError,
-)
-from hypersonic.server.inference.check import check
-from hypersonic.server.inference.request import InferRequest, InputTensor
+from hypersonic.server.errors import InvalidRequestError, ModelLoadError, NotFoundError, StartError, UnavailableError
 from hypersonic.server.repository.control_mode import ModelControlMode, ModelControlOptions
 from hypersonic.server.repository.models import ModelRepository
 from hypersonic.server.scheduling.model import ScheduledModel
 from tests.server.conftest import Script, write_model
+from tests.server.repository.opened_repository import CONFIG, Open, ask, rows, write_shift
 from tests.server.shift_backend import ShiftBackend
-
-Rows = list[tuple[str, str, str, str]]
-Open = Callable[..., ModelRepository]
-EXPLICIT = ModelControlOptions(ModelControlMode.EXPLICIT)
-
-
-@pytest.fixture
-def backend() -> ShiftBackend:
-    return ShiftBackend()
-
-
-@pytest.fixture
-def opened(tmp_path: Path, backend: ShiftBackend) -> Iterator[Open]:
-    """opened(control=..., backend=...): a repository on tmp_path, closed at the end."""
-    repositories = []
-
-    def start(control: ModelControlOptions = EXPLICIT, backend: ShiftBackend = backend) -> ModelRepository:
-        repositories.append(ModelRepository([tmp_path], {"sum": backend, "fpga": backend}, ScheduledModel, control=control))
-        repositories[-1].load_all()
-        return repositories[-1]
-
-    yield start
-    for repository in repositories:
-        assert repository.close(30)
-
-
-def rows(repository: ModelRepository) -> Rows:
-    return [(entry.name, entry.version, str(entry.state), entry.reason) for entry in repository.index()]
-
-
-def until(what: Callable[[], bool]) -> None:
-    """Wait for something that happens on another thread."""
-    deadline = time.monotonic() + 30
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-
-
-class Patient:
-    """A call that never ends by itself."""
-
-    client = "test"
-
-    def is_active(self) -> bool:
-        return True
-
-    def add_callback(self, callback: Callable[[], None]) -> bool:
-        return True
-
-
-def ask(repository: ModelRepository, value: float = 1.0, name: str = "m") -> float:
-    """The answer to one row, as the front ends ask for it."""
-    x = np.full((1, 3), value, np.float32)
-    request = InferRequest("", (InputTensor("x", "FP32", (1, 3), memoryview(x.tobytes())),))
-    while True:
-        model = repository.model(name)
-        try:
-            return float(
-                model.infer(
-                    check(request, model.config),
-                    lambda _request, answer: np.frombuffer(b"".join(answer.outputs[0].chunks), np.float32)[0],
-                    Patient(),
-                    time.monotonic_ns(),
-                )
-            )
-        except ReplacedError:
-            continue
-
-
-def write_shift(model: Path, version: int, shift: object) -> None:
-    (model / str(version)).mkdir(exist_ok=True)
-    (model / str(version) / "shift").write_text(str(shift))
+from tests.support.waiting import wait_until
 
 
 def test_with_explicit_control_nothing_is_loaded_that_nobody_asked_for(tmp_path: Path, opened: Open) -> None:
@@ -144,7 +62,7 @@ def test_load_and_unload_and_load_again(tmp_path: Path, opened: Open) -> None:
     repository.load("m")
     assert ask(repository) == 3.0
     repository.unload("m")
-    until(lambda: rows(repository) == [("m", "1", "UNAVAILABLE", "unloaded")])
+    wait_until(lambda: rows(repository) == [("m", "1", "UNAVAILABLE", "unloaded")])
     assert repository.all_ready
     with pytest.raises(NotFoundError, match="Request for unknown model: 'm' has no available versions"):
         repository.model("m")
@@ -255,7 +173,7 @@ def test_a_reload_takes_what_is_there_and_starts_its_statistics_at_zero(tmp_path
     repository.load("m")
     assert ask(repository) == 13.0
     assert repository.model("m").statistics.snapshot().success.count == 1
-    until(lambda: rows(repository) == [("m", "1", "UNAVAILABLE", "unloaded"), ("m", "2", "READY", "")])
+    wait_until(lambda: rows(repository) == [("m", "1", "UNAVAILABLE", "unloaded"), ("m", "2", "READY", "")])
 
 
 def test_an_unload_serves_what_was_there_already(tmp_path: Path, opened: Open) -> None:
@@ -271,7 +189,7 @@ def test_an_unload_serves_what_was_there_already(tmp_path: Path, opened: Open) -
         assert script.gate is not None
         script.gate.set()
         assert answer.result(30) == 3.0
-    until(lambda: rows(repository) == [("m", "1", "UNAVAILABLE", "unloaded")])
+    wait_until(lambda: rows(repository) == [("m", "1", "UNAVAILABLE", "unloaded")])
 
 
 def test_loads_of_one_name_take_turns_and_others_do_not_wait(tmp_path: Path, opened: Open, backend: ShiftBackend) -> None:
@@ -289,16 +207,6 @@ def test_loads_of_one_name_take_turns_and_others_do_not_wait(tmp_path: Path, ope
             load.result(30)
     assert backend.most_at_once == 1
     assert backend.loads.count(("a", "1")) == 2
-
-
-CONFIG = json.dumps(
-    {
-        "backend": "sum",
-        "max_batch_size": "7",
-        "input": [{"name": "x", "data_type": "TYPE_FP32", "dims": ["3"]}],
-        "output": [{"name": "y", "data_type": "TYPE_FP32", "dims": [1]}],
-    }
-)
 
 
 def test_a_configuration_over_the_network_takes_the_place_of_the_file(tmp_path: Path, opened: Open) -> None:

@@ -20,7 +20,7 @@ from tritonclient.utils import InferenceServerException
 from hypersonic.server.arguments import add_arguments
 from hypersonic.server.options import Options
 from tests.server.conftest import CONFIG, Serve, tensor, write_model
-from tests.server.repository.test_model_control import CONFIG as OVERRIDE
+from tests.server.repository.opened_repository import CONFIG as OVERRIDE
 
 
 def test_clients_load_configure_and_unload(tmp_path: Path, serve: Serve) -> None:

@@ -17,7 +17,7 @@ from hypersonic.server.app import Server, Signals
 from hypersonic.server.options import Options
 from hypersonic.server.repository.registry import Registry
 from tests.server.conftest import Script, write_model
-from tests.server.repository.test_model_control import write_shift
+from tests.server.repository.opened_repository import write_shift
 from tests.server.shift_backend import ShiftBackend
 
 BODY = json.dumps({"inputs": [{"name": "x", "shape": [1, 3], "datatype": "FP32", "data": [1, 1, 1]}]}).encode()

@@ -19,8 +19,9 @@ from hypersonic.server.repository.control_mode import ModelControlMode, ModelCon
 from hypersonic.server.repository.models import ModelRepository
 from hypersonic.server.repository.override import OverridePolicy
 from tests.server.conftest import write_model
-from tests.server.repository.test_model_control import CONFIG, Open, ask, backend, opened, rows, until, write_shift  # noqa: F401
+from tests.server.repository.opened_repository import CONFIG, Open, ask, rows, write_shift
 from tests.server.shift_backend import ShiftBackend
+from tests.support.waiting import wait_until
 
 
 def scratch_of(repository: ModelRepository, name: str) -> Path:
@@ -43,8 +44,8 @@ def test_files_over_the_network_live_in_a_private_directory_as_long_as_the_model
     assert sorted(str(path.relative_to(scratch)) for path in scratch.rglob("*") if path.is_file()) == ["n/1/shift", "n/3/shift"]
     assert list(tmp_path.iterdir()) == []
     repository.unload("n")
-    until(lambda: not scratch.exists())
-    until(lambda: rows(repository) == [])
+    wait_until(lambda: not scratch.exists())
+    wait_until(lambda: rows(repository) == [])
 
 
 def test_a_load_from_the_repository_ends_an_override(tmp_path: Path, opened: Open) -> None:
@@ -54,7 +55,7 @@ def test_a_load_from_the_repository_ends_an_override(tmp_path: Path, opened: Ope
     scratch = scratch_of(repository, "m")
     repository.load("m")
     assert ask(repository) == 3.0
-    until(lambda: not scratch.exists())
+    wait_until(lambda: not scratch.exists())
 
 
 @pytest.mark.parametrize(
@@ -199,7 +200,7 @@ def test_where_only_one_fits_the_old_version_goes_first_and_requests_wait(tmp_pa
     backend.gates["m"] = threading.Event()
     with ThreadPoolExecutor(2) as pool:
         load = pool.submit(repository.load, "m")
-        until(lambda: [row[2] for row in rows(repository)] == ["READY"])  # it tries beside the old one first
+        wait_until(lambda: [row[2] for row in rows(repository)] == ["READY"])  # it tries beside the old one first
         backend.gates["m"].set()
         answers = [pool.submit(ask, repository).result(30) for _ in range(50)]
         load.result(30)
@@ -256,7 +257,7 @@ def test_no_request_fails_while_versions_replace_each_other_under_load(tmp_path:
         for version in range(2, 7):
             write_shift(directory, version, version * 10)
             repository.load("m")
-            until(lambda v=version: any(3.0 + v * 10 in seen for seen in answers))  # type: ignore[misc]
+            wait_until(lambda v=version: any(3.0 + v * 10 in seen for seen in answers))  # type: ignore[misc]
         ended.set()
         for sender in senders:
             sender.result(30)

@@ -19,9 +19,10 @@ from hypersonic.server.repository.control_mode import ModelControlMode, ModelCon
 from hypersonic.server.repository.models import ModelRepository
 from hypersonic.server.scheduling.model import ScheduledModel
 from tests.server.conftest import write_model
-from tests.server.repository.test_model_control import CONFIG, ask, until, write_shift
-from tests.server.repository.test_repository_ensembles import ensemble, write_ensemble
+from tests.server.repository.opened_repository import CONFIG, ask, write_shift
+from tests.server.repository.shift_ensembles import ensemble, write_ensemble
 from tests.server.shift_backend import ShiftBackend
+from tests.support.waiting import wait_until
 
 MODELS = ("m", "n", "e", "f")
 ROUNDS = 40
@@ -90,8 +91,8 @@ def test_loads_and_unloads_of_all_kinds_at_once_leave_a_model_that_serves(
     for name in MODELS:
         load(repository, name)
     assert [ask(repository, name=name) for name in MODELS] == [3.0, 13.0, 3.0, 13.0]
-    until(lambda: {row.state for row in repository.index()} == {ModelState.READY})
-    until(lambda: not list(scratch.iterdir()))
+    wait_until(lambda: {row.state for row in repository.index()} == {ModelState.READY})
+    wait_until(lambda: not list(scratch.iterdir()))
     assert repository._lifecycle._turns._locks == {}
     assert repository.close(60)
     assert backend.most_at_once == 1
@@ -107,4 +108,4 @@ def load(repository: ModelRepository, name: str) -> None:
             return False
         return True
 
-    until(loaded)
+    wait_until(loaded)

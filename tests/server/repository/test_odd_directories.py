@@ -28,7 +28,8 @@ from hypersonic.server.repository.models import ModelRepository
 from hypersonic.server.scheduling.model import ScheduledModel
 from tests.server.conftest import CONFIG, N_IN, Script, Serve, SumBackend, tensor, write_model
 from tests.server.questions import serving
-from tests.server.repository.test_model_control import ask, until
+from tests.server.repository.opened_repository import ask
+from tests.support.waiting import wait_until
 
 Odd = Callable[[Path], object]
 _INT64 = 2**63 - 1
@@ -233,7 +234,7 @@ def test_the_poller_outlives_a_fault_of_ours(tmp_path: Path, monkeypatch: pytest
     repository = open_repository(tmp_path, ModelControlMode.POLL, poll_s=0.01)
     monkeypatch.setattr("hypersonic.server.repository.models.find_models", fail)
     write_model(tmp_path, "late")
-    until(lambda: "late" in repository)
+    wait_until(lambda: "late" in repository)
     assert repository.close(30)
 
 
@@ -277,7 +278,7 @@ def test_one_repository_that_is_away_does_not_stop_the_others(tmp_path: Path) ->
     shutil.rmtree(two / "b")
     (tmp_path / "away").rename(one)
     repository.poll()
-    until(lambda: "b" not in repository)
+    wait_until(lambda: "b" not in repository)
     assert "a" in repository
     assert repository.close(30)
 

@@ -11,23 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from hypersonic.server.config.schema import ModelConfig
-from hypersonic.server.ensemble.model import EnsembleModel
 from hypersonic.server.errors import InvalidRequestError
-from hypersonic.server.inference.model import Model
 from hypersonic.server.repository.control_mode import ModelControlMode, ModelControlOptions
 from hypersonic.server.repository.models import ModelRepository
 from hypersonic.server.scheduling.model import ScheduledModel
 from tests.server.conftest import CONFIG, Script, write_model
-from tests.server.repository.test_model_control import ask, rows, until, write_shift
+from tests.server.repository.opened_repository import ask, rows, write_shift
+from tests.server.repository.shift_ensembles import ensemble, write_ensemble
 from tests.server.shift_backend import ShiftBackend
+from tests.support.waiting import wait_until
 
 EXPLICIT = ModelControlOptions(ModelControlMode.EXPLICIT)
 Open = Callable[..., ModelRepository]
-
-
-def ensemble(config: ModelConfig, version: int, repository: ModelRepository) -> Model:
-    return EnsembleModel(config, version, repository.model)
 
 
 @pytest.fixture
@@ -44,15 +39,6 @@ def opened(tmp_path: Path) -> Iterator[Open]:
     yield start
     for repository in repositories:
         assert repository.close(30)
-
-
-def write_ensemble(repository: Path, name: str, member: str, version: int = -1) -> None:
-    (repository / name / "1").mkdir(parents=True)
-    step = f'model_name: "{member}" model_version: {version} input_map {{ key: "x" value: "x" }}'
-    (repository / name / "config.pbtxt").write_text(
-        CONFIG.replace('backend: "sum"', 'platform: "ensemble"')
-        + f'ensemble_scheduling {{ step {{ {step} output_map {{ key: "y" value: "y" }} }} }}'
-    )
 
 
 def states(repository: ModelRepository) -> dict[str, str]:
@@ -75,7 +61,7 @@ def test_an_ensemble_brings_its_models_and_goes_with_them(tmp_path: Path, opened
     repository.load("e")
     assert states(repository) == {"e1": "READY", "m1": "READY"}
     repository.unload("m")
-    until(lambda: states(repository) == {"e1": "UNAVAILABLE unloaded", "m1": "UNAVAILABLE unloaded"})
+    wait_until(lambda: states(repository) == {"e1": "UNAVAILABLE unloaded", "m1": "UNAVAILABLE unloaded"})
     repository.load("m")
     assert states(repository) == {"e1": "READY", "m1": "READY"}
 
@@ -90,10 +76,10 @@ def test_unload_dependents_takes_the_models_nobody_asked_for(tmp_path: Path, ope
         repository.load(name)
     repository.unload("e", unload_dependents=True)
     repository.unload("g", unload_dependents=True)
-    until(lambda: states(repository)["e1"] == states(repository)["g1"] == "UNAVAILABLE unloaded")
+    wait_until(lambda: states(repository)["e1"] == states(repository)["g1"] == "UNAVAILABLE unloaded")
     assert (states(repository)["m1"], states(repository)["n1"]) == ("READY", "READY")
     repository.unload("f", unload_dependents=True)
-    until(lambda: states(repository)["m1"] == "UNAVAILABLE unloaded")
+    wait_until(lambda: states(repository)["m1"] == "UNAVAILABLE unloaded")
 
 
 def load_text(repository: ModelRepository, name: str) -> str:
@@ -147,7 +133,7 @@ def test_an_ensemble_follows_its_models_and_goes_when_one_does_not_fit_any_more(
     assert ask(repository, name="e") == 13.0
     (directory / "config.pbtxt").write_text(CONFIG.replace("200", "2"))
     repository.load("m")
-    until(lambda: states(repository)["e1"] == "UNAVAILABLE unloaded")
+    wait_until(lambda: states(repository)["e1"] == "UNAVAILABLE unloaded")
     assert "allows maximum batch size 200, but it contains model m which only allows" in states(repository)["e"]
     assert not repository.all_ready
 
@@ -161,7 +147,7 @@ def test_poll_brings_an_ensemble_once_its_model_appears(tmp_path: Path, opened: 
     assert ask(repository, name="e") == 3.0
     shutil.rmtree(tmp_path / "m")
     repository.poll()
-    until(lambda: states(repository) == {"e1": "UNAVAILABLE unloaded"})
+    wait_until(lambda: states(repository) == {"e1": "UNAVAILABLE unloaded"})
 
 
 def test_an_ensembles_last_requests_still_find_its_model(tmp_path: Path, opened: Open) -> None:
@@ -179,7 +165,7 @@ def test_an_ensembles_last_requests_still_find_its_model(tmp_path: Path, opened:
         assert script.gate is not None
         script.gate.set()
         assert answer.result(30) == 3.0
-    until(lambda: set(states(repository).values()) == {"UNAVAILABLE unloaded"})
+    wait_until(lambda: set(states(repository).values()) == {"UNAVAILABLE unloaded"})
 
 
 def test_while_a_model_is_replaced_in_place_its_ensembles_wait_and_whoever_looks_does_not(tmp_path: Path, opened: Open) -> None:
@@ -195,7 +181,7 @@ def test_while_a_model_is_replaced_in_place_its_ensembles_wait_and_whoever_looks
         last = pool.submit(ask, repository)  # holds up the old version's end
         assert script.started.acquire(timeout=30)
         load = pool.submit(repository.load, "m")
-        until(lambda: repository._registry.entry("m").replacing)
+        wait_until(lambda: repository._registry.entry("m").replacing)
         looks = pool.submit(lambda: [(model.name, model.reason) for model in repository])
         assert looks.result(30) == [("e", ""), ("f", "")]
         states_now = states(repository)

@@ -13,8 +13,9 @@ from hypersonic.server.repository.control_mode import ModelControlMode, ModelCon
 from hypersonic.server.repository.models import ModelRepository
 from hypersonic.server.scheduling.model import ScheduledModel
 from tests.server.conftest import CONFIG, write_model
-from tests.server.repository.test_model_control import ask, rows, until, write_shift
+from tests.server.repository.opened_repository import ask, rows, write_shift
 from tests.server.shift_backend import ShiftBackend
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ def test_models_come_change_and_go(tmp_path: Path, repository: ModelRepository) 
     assert ask(repository, name="n") == 7.0
     shutil.rmtree(tmp_path / "n")
     repository.poll()
-    until(lambda: rows(repository) == [("m", "1", "READY", "")])
+    wait_until(lambda: rows(repository) == [("m", "1", "READY", "")])
 
 
 def test_a_model_that_is_half_written_is_tried_again_when_it_changes(tmp_path: Path, repository: ModelRepository) -> None:
@@ -134,5 +135,5 @@ def test_the_server_polls_by_itself(tmp_path: Path) -> None:
     )
     repository.load_all()
     write_model(tmp_path)
-    until(lambda: "m" in repository)
+    wait_until(lambda: "m" in repository)
     assert repository.close(30)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -18,7 +17,7 @@ import pytest
 from hypersonic.server.rpc.grpcio import call_queue
 from hypersonic.server.rpc.grpcio.call_queue import CallQueue, take_calls
 from tests.faults.raw import RawGrpc
-from tests.server.http.test_infer import eventually
+from tests.support.waiting import wait_until
 
 METHOD, OTHER = "/test.Service/Taken", "/test.Service/Left"
 WAIT_S = 30
@@ -77,14 +76,6 @@ def serving(handle: Handle | None, threads: int = 4, *, streams: bool = False) -
         closing.callback(lambda: server.stop(0).wait(WAIT_S))
         channel = closing.enter_context(grpc.insecure_channel(f"127.0.0.1:{port}"))
         yield Serving(channel, server, queue, headers, ("127.0.0.1", port))
-
-
-def until(what: Callable[[], bool]) -> None:
-    """Wait for something that happens on another thread."""
-    deadline = time.monotonic() + WAIT_S
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def echo(data: bytes, _context: Any) -> bytes:
@@ -241,12 +232,12 @@ def test_calls_without_a_place_leave_the_queue_when_they_are_given_up() -> None:
     with serving(echo, threads=1) as served, RawGrpc(served.address) as raw:
         raw.half(METHOD)
         assert served.queue is not None
-        eventually(lambda: served.queue._places.used == 1)
+        wait_until(lambda: served.queue._places.used == 1)
         waiting = [served.future() for _ in range(5)]
-        eventually(lambda: served.queue.unread.used == 5)
+        wait_until(lambda: served.queue.unread.used == 5)
         for call in waiting:
             call.cancel()
-        eventually(lambda: served.queue.unread.used == 0)
+        wait_until(lambda: served.queue.unread.used == 0)
         raw.__exit__(None, None, None)
         assert served.call(b"x") == b"<x>"
 
@@ -263,12 +254,12 @@ def test_an_address_that_is_alone_again_gets_all_the_places_that_are_free() -> N
         for _ in range(5):
             stack.enter_context(RawGrpc(served.address, "127.0.0.2")).half(METHOD)
         assert served.queue is not None
-        eventually(lambda: served.queue._places.used == 5)
+        wait_until(lambda: served.queue._places.used == 5)
         waiting = [served.future(b"x") for _ in range(20)]
-        eventually(lambda: served.queue.unread.used + served.queue._places.used == 25)
+        wait_until(lambda: served.queue.unread.used + served.queue._places.used == 25)
         assert served.queue._places.used < 14
         stack.close()
-        eventually(lambda: served.queue._places.used >= 12)
+        wait_until(lambda: served.queue._places.used >= 12)
         gate.set()
         assert [future.result() for future in waiting] == [b"<x>"] * 20
 
@@ -347,7 +338,7 @@ def test_answers_may_come_later_from_any_thread_and_their_calls_hold_none() -> N
 
     with serving(handle, threads=2) as served:
         waiting = {b"%d" % n: served.future(b"%d" % n) for n in range(50)}
-        until(lambda: len(replies) == len(waiting))
+        wait_until(lambda: len(replies) == len(waiting))
         assert served.call(b"now") == b"<now>"
         for data, reply in replies[1:]:
             reply.send(echo(data, None))
@@ -368,7 +359,7 @@ def test_a_promised_answer_to_a_client_that_is_gone_and_one_after_the_server_sto
 
     with serving(handle) as served:
         gone, late = served.future(b"gone"), served.future(b"late")
-        until(lambda: len(replies) == 2)
+        wait_until(lambda: len(replies) == 2)
         gone.cancel()
         replies[b"gone"].send(b"to nobody")
         assert not late.done()

@@ -18,7 +18,8 @@ from tritonclient.grpc import service_pb2, service_pb2_grpc
 from tritonclient.utils import InferenceServerException
 
 from tests.server.conftest import Running, Script, Serve, tensor, write_model
-from tests.server.http.test_infer import eventually
+from tests.server.error_rows import SHAPE
+from tests.support.waiting import wait_until
 
 Request = service_pb2.ModelInferRequest
 
@@ -61,8 +62,6 @@ def changed(change: Callable[[Request], object], **changes: object) -> Request:
 def parameter(key: str, **value: object) -> Callable[[Request], object]:
     return lambda message: message.parameters[key].MergeFrom(service_pb2.InferParameter(**value))
 
-
-SHAPE = "unexpected shape for input 'x' for model 'm'. Expected [-1,3], got "
 
 #: one of Triton's errors each: request, code, text
 ROWS = {
@@ -233,7 +232,7 @@ def test_typed_contents_count_with_what_they_take_in_memory_before_they_are_pars
         (answer,) = stub.ModelStreamInfer(iter([message]), timeout=20)
         assert "24000000 more exceed its share" in answer.error_message
         assert stub.ModelInfer(request(), timeout=20).raw_output_contents
-        eventually(lambda: running.server.service.admission.size_bytes == 0)
+        wait_until(lambda: running.server.service.admission.size_bytes == 0)
 
 
 def test_nan_and_infinity_touch_nobody_elses_rows(running: Running) -> None:

@@ -14,6 +14,7 @@ from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 from hypersonic.server.rpc.grpcio import stream_requests
 from tests.server.conftest import Running, Script, Serve
+from tests.support.waiting import wait_until
 
 Request = service_pb2.ModelInferRequest
 Stub = service_pb2_grpc.GRPCInferenceServiceStub
@@ -123,23 +124,13 @@ def test_when_the_client_goes_away_its_waiting_requests_do_and_their_bytes_are_f
         call = Stub(channel).ModelStreamInfer(requests())
         assert running.script.started.acquire(timeout=20)
         admission = running.server.service.admission
-        until(lambda: admission.requests == 5)
+        wait_until(lambda: admission.requests == 5)
         call.cancel()
-        until(lambda: admission.requests == 0)
+        wait_until(lambda: admission.requests == 0)
         running.script.gate.set()
         forever.set()
-        until(lambda: len(running.script.batches) == 1)
+        wait_until(lambda: len(running.script.batches) == 1)
         assert admission.size_bytes == 0
-
-
-def until(condition: object, seconds: float = 30) -> None:
-    """Wait for a condition that another thread brings about."""
-    event = threading.Event()
-    for _ in range(int(seconds / 0.01)):
-        if condition():  # type: ignore[operator]
-            return
-        event.wait(0.01)
-    raise AssertionError("it did not happen in time")
 
 
 def test_many_streams_at_once_are_served(running: Running) -> None:

@@ -16,31 +16,9 @@ from hypersonic.server.inference.request import CheckedRequest
 from hypersonic.server.scheduling.batcher import MAX_TIMEOUTS, DynamicBatcher
 from hypersonic.server.scheduling.lost_run import MOST_LOSSES
 from hypersonic.server.scheduling.rule import BatchRule
+from tests.server.scheduling.batchers import batcher, enqueue, pending
 
 HOUR_US = 3_600_000_000
-
-
-def pending(rows: int, timeout_us: int = 0, client: str = "") -> PendingRequest:
-    request = CheckedRequest("", rows, (memoryview(bytes(rows)),), ((rows,),), (0,), timeout_us=timeout_us)
-    return PendingRequest(request, lambda *_: b"", 0, client=client)
-
-
-def batcher(
-    capacity: int = 64,
-    preferred: tuple[int, ...] = (),
-    delay_us: int = 0,
-    policy: QueuePolicy | None = None,
-    merge: bool = True,
-) -> DynamicBatcher:
-    batching = DynamicBatching(preferred, delay_us, policy or QueuePolicy()) if merge else None
-    return DynamicBatcher(BatchRule.of(capacity, batching, 10**6))
-
-
-def enqueue(target: DynamicBatcher, *rows: int) -> list[PendingRequest]:
-    requests = [pending(n) for n in rows]
-    for request in requests:
-        target.enqueue(request)
-    return requests
 
 
 def take(target: DynamicBatcher) -> tuple[Share, ...]:

@@ -18,8 +18,8 @@ from hypersonic.server.backends.python.answer import _KINDS, _MODEL_ERRORS
 from hypersonic.server.errors import BackendError, CredentialsError, InstanceAwayError, ServerError, UnavailableError
 from hypersonic.server.scheduling.batcher import DynamicBatcher
 from tests.server.conftest import Script, Serve, tensor, write_model
-from tests.server.scheduling.test_batcher import batcher, enqueue, pending
-from tests.server.scheduling.test_sequence import batcher as sequence_batcher
+from tests.server.scheduling.batchers import batcher, enqueue, pending
+from tests.server.scheduling.sequence_batchers import batcher as sequence_batcher
 
 CLIENTS, EACH = 16, 12
 BATCHING = "dynamic_batching { max_queue_delay_microseconds: 2000 }\n"

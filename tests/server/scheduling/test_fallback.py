@@ -14,7 +14,7 @@ import tritonclient.grpc as triton
 from hypersonic.server.app import Server, Signals
 from hypersonic.server.options import Options
 from tests.server.conftest import Script, SumBackend, tensor, write_model
-from tests.server.scheduling.test_scheduler import wait_for
+from tests.support.waiting import wait_until
 
 FALLBACK = 'parameters { key: "fallback_backend" value { string_value: "spare" } }'
 
@@ -69,7 +69,7 @@ def test_the_spare_serves_while_the_first_is_away_and_rests_again_when_it_is_bac
         assert [infer(server, n) for n in range(3)] == [0, 3, 6]
         assert (model.on_standby, len(spare.batches), server.service.ready) == (True, 3, True)
         first.back.set()
-        wait_for(lambda: not model.on_standby)
+        wait_until(lambda: not model.on_standby)
         assert [infer(server, n) for n in range(3)] == [0, 3, 6]
         assert (len(first.batches), len(spare.batches)) == (4, 3)
     finally:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -25,13 +24,10 @@ from hypersonic.server.scheduling.batcher import DynamicBatcher
 from hypersonic.server.scheduling.rule import BatchRule
 from hypersonic.server.scheduling.scheduler import Scheduler
 from hypersonic.server.statistics.model import ModelStatistics
-from tests.server.conftest import Running, Script, Serve, SumInstance, SumModel, tensor, write_model
+from tests.server.conftest import Running, Script, Serve, SumInstance, SumModel, rows, tensor, write_model
+from tests.support.waiting import wait_until
 
 BATCHING = "dynamic_batching { max_queue_delay_microseconds: 200 preferred_batch_size: [ 32 ] }"
-
-
-def rows(count: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=(count, 3)).astype(np.float32)
 
 
 def sums(x: np.ndarray) -> np.ndarray:
@@ -41,13 +37,6 @@ def sums(x: np.ndarray) -> np.ndarray:
 def statistics(running: Running) -> service_pb2.ModelStatistics:
     with triton.InferenceServerClient(running.grpc) as client:
         return client.get_inference_statistics("m").model_stats[0]
-
-
-def wait_for(condition: Callable[[], bool], timeout_s: float = 20.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.01)
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -92,7 +81,7 @@ def test_requests_of_many_clients_share_runs(serve: Serve, tmp_path: Path) -> No
         first = pool.submit(running.infer, rows(32))
         assert running.script.started.acquire(timeout=20)
         others = [pool.submit(running.infer, rows(4, seed)) for seed in range(7)]
-        wait_for(lambda: len(running.server.repository.model("m").scheduler.batcher) == 7)
+        wait_until(lambda: len(running.server.repository.model("m").scheduler.batcher) == 7)
         running.script.gate.set()
         np.testing.assert_array_equal(first.result(), sums(rows(32)))
         for seed, other in enumerate(others):
@@ -104,7 +93,7 @@ def test_the_next_slot_is_started_while_the_first_run_works(serve: Serve) -> Non
     with serve(Script(slots=2, gate=threading.Event())) as running, ThreadPoolExecutor(3) as pool:
         answers = [pool.submit(running.infer, rows(1, seed)) for seed in range(3)]
         batcher = running.server.repository.model("m").scheduler.batcher
-        wait_for(lambda: len(batcher) + len(running.script.batches) == 3)
+        wait_until(lambda: len(batcher) + len(running.script.batches) == 3)
         running.script.gate.set()
         for seed, answer in enumerate(answers):
             np.testing.assert_array_equal(answer.result(), sums(rows(1, seed)))
@@ -181,7 +170,7 @@ def test_all_runs_on_a_hung_compute_unit_go_to_another_one_at_once_and_in_their_
             if count <= 4:
                 assert script.started.acquire(timeout=20)
             else:
-                wait_for(lambda waiting=count - 4: len(running.server.repository.model("m").scheduler.batcher) == waiting)
+                wait_until(lambda waiting=count - 4: len(running.server.repository.model("m").scheduler.batcher) == waiting)
         script.gate.set()
         for count, answer in enumerate(answers, start=1):
             np.testing.assert_array_equal(answer.result(), sums(rows(count, count)))
@@ -202,7 +191,7 @@ def test_a_drain_waits_for_a_run_that_may_still_come_back_to_the_queue() -> None
         pool.submit(scheduler.submit, pending)
         assert script.started.acquire(timeout=20)
         closed = pool.submit(scheduler.close, UnavailableError("closed"), 20)
-        wait_for(lambda: scheduler.batcher.closed)
+        wait_until(lambda: scheduler.batcher.closed)
         assert script.gate is not None
         script.gate.set()
         assert closed.result()
@@ -235,7 +224,7 @@ def test_when_no_compute_unit_is_left_requests_fail_and_the_server_is_not_ready(
             with pytest.raises(InferenceServerException, match=r"no compute unit is in service|hangs") as caught:
                 client.infer("m", [tensor(rows(2))])
             assert caught.value.status() == "StatusCode.UNAVAILABLE"
-        wait_for(lambda: not running.server.service.ready)
+        wait_until(lambda: not running.server.service.ready)
         with pytest.raises(InferenceServerException, match="'m' version 1 is not at ready state: no compute unit"):
             client.infer("m", [tensor(rows(2))])
         assert (client.is_server_ready(), client.is_model_ready("m"), client.is_server_live()) == (False, False, True)
@@ -260,9 +249,9 @@ def test_a_cancelled_request_that_still_waits_never_reaches_the_card(serve: Serv
         batcher = running.server.repository.model("m").scheduler.batcher
         with triton.InferenceServerClient(running.grpc) as client:
             call = client.async_infer("m", [tensor(rows(2))], callback=lambda result, error: None)
-            wait_for(lambda: len(batcher) == 1)
+            wait_until(lambda: len(batcher) == 1)
             call.cancel()
-            wait_for(lambda: len(batcher) == 0)
+            wait_until(lambda: len(batcher) == 0)
         running.script.gate.set()
         first.result()
         assert running.script.batches == [(1,)]
@@ -276,7 +265,7 @@ def test_a_request_whose_deadline_passes_in_the_queue_never_reaches_the_card(ser
         assert running.script.started.acquire(timeout=20)
         with pytest.raises(InferenceServerException, match="Deadline Exceeded"):
             running.infer(rows(2), client_timeout=0.2)
-        wait_for(lambda: len(running.server.repository.model("m").scheduler.batcher) == 0)
+        wait_until(lambda: len(running.server.repository.model("m").scheduler.batcher) == 0)
         running.script.gate.set()
         first.result()
         assert running.script.batches == [(1,)]
@@ -291,7 +280,7 @@ def test_a_client_that_goes_away_in_mid_request_disturbs_nobody(serve: Serve) ->
         other = pool.submit(running.infer, rows(3))
         running.script.gate.set()
         np.testing.assert_array_equal(other.result(), sums(rows(3)))
-        wait_for(lambda: running.server.service.admission.requests == 0)
+        wait_until(lambda: running.server.service.admission.requests == 0)
         assert running.server.service.admission.size_bytes == 0
 
 
@@ -302,7 +291,7 @@ def test_queue_timeout_and_full_queue_refuse_as_triton_does(serve: Serve, tmp_pa
         first = pool.submit(running.infer, rows(1))
         assert running.script.started.acquire(timeout=20)
         waiting = pool.submit(running.infer, rows(2))
-        wait_for(lambda: len(running.server.repository.model("m").scheduler.batcher) == 1)
+        wait_until(lambda: len(running.server.repository.model("m").scheduler.batcher) == 1)
         with pytest.raises(InferenceServerException, match="Exceeds maximum queue size") as full:
             running.infer(rows(1))
         with pytest.raises(InferenceServerException, match="Request timeout expired") as expired:
@@ -332,7 +321,7 @@ def test_bytes_in_flight_are_bounded(serve: Serve) -> None:
         assert caught.value.status() == "StatusCode.RESOURCE_EXHAUSTED"
         running.script.gate.set()
         first.result()
-        wait_for(lambda: running.server.service.admission.requests == 0)  # its answer has been read a moment before
+        wait_until(lambda: running.server.service.admission.requests == 0)  # its answer has been read a moment before
         np.testing.assert_array_equal(running.infer(rows(150)), sums(rows(150)))
 
 
@@ -346,7 +335,7 @@ def test_a_model_whose_only_instance_is_away_refuses_at_once_and_serves_again_wh
             assert caught.value.status() == "StatusCode.UNAVAILABLE"
         assert (client.is_model_ready("m"), client.is_server_ready()) == (False, False)
         script.back.set()
-        wait_for(lambda: client.is_model_ready("m"))
+        wait_until(lambda: client.is_model_ready("m"))
         np.testing.assert_array_equal(running.infer(rows(5)), sums(rows(5)))
         assert client.is_server_ready()
         (figures,) = running.server.repository.model("m").figures.values()
@@ -362,9 +351,9 @@ def test_while_one_instance_is_away_the_other_serves_and_then_both_do(serve: Ser
                 np.testing.assert_array_equal(answer.result(), sums(rows(9, seed)))
             figures = running.server.repository.model("m").figures
             if seed == 0:
-                wait_for(lambda figures=figures: not figures["sum_1"].in_service)
+                wait_until(lambda figures=figures: not figures["sum_1"].in_service)
                 script.back.set()
-                wait_for(lambda figures=figures: figures["sum_1"].in_service)
+                wait_until(lambda figures=figures: figures["sum_1"].in_service)
         assert sum(unit.runs for unit in figures.values()) >= 2
 
 
@@ -372,8 +361,8 @@ def test_a_server_ends_while_an_instance_is_away(serve: Serve) -> None:
     with serve(Script(hang_from_run={"sum_1": 1}, back=threading.Event())) as running:
         with pytest.raises(InferenceServerException, match="sum_1 hangs"):
             running.infer(rows(1))
-        wait_for(lambda: any(thread.name.endswith(":revive") for thread in threading.enumerate()))
-    wait_for(lambda: not any(thread.name.endswith(":revive") for thread in threading.enumerate()))
+        wait_until(lambda: any(thread.name.endswith(":revive") for thread in threading.enumerate()))
+    wait_until(lambda: not any(thread.name.endswith(":revive") for thread in threading.enumerate()))
 
 
 def test_an_instance_that_comes_back_in_an_unforeseen_way_leaves_nobody_waiting(serve: Serve) -> None:

@@ -5,38 +5,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from google.protobuf import text_format
-from tritonclient.grpc import model_config_pb2
 
-from hypersonic.server.config.check import check_config
 from hypersonic.server.errors import CancelledError, InvalidRequestError, InvalidTensorError, UnavailableError
 from hypersonic.server.inference.answer import Answer, Output
 from hypersonic.server.inference.parameters import SequenceMark
 from hypersonic.server.inference.pending import PendingRequest, Share
 from hypersonic.server.inference.request import CheckedRequest
 from hypersonic.server.scheduling.sequence import SequenceBatcher
+from tests.server.scheduling.sequence_batchers import DIRECT, batcher
 
-CONFIG = """
-name: "m" backend: "python" max_batch_size: 4
-input [ {{ name: "x" data_type: TYPE_INT32 dims: [ 1 ] }} ]
-output [ {{ name: "y" data_type: TYPE_INT32 dims: [ 1 ] }} ]
-sequence_batching {{
-  {strategy}
-  control_input [
-    {{ name: "START" control [ {{ kind: CONTROL_SEQUENCE_START int32_false_true: [ 0, 1 ] }} ] }},
-    {{ name: "END" control [ {{ kind: CONTROL_SEQUENCE_END fp32_false_true: [ 0, 1 ] }} ] }},
-    {{ name: "READY" control [ {{ kind: CONTROL_SEQUENCE_READY bool_false_true: [ false, true ] }} ] }},
-    {{ name: "CORRID" control [ {{ kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_UINT64 }} ] }} ]
-  {more}
-}}
-"""
-DIRECT = "direct { }"
 OLDEST = "oldest { max_candidate_sequences: 4 }"
-
-
-def batcher(strategy: str = DIRECT, more: str = "", instances: int = 1) -> SequenceBatcher:
-    message = text_format.Parse(CONFIG.format(strategy=strategy, more=more), model_config_pb2.ModelConfig())
-    return SequenceBatcher(check_config(message), 4, instances)
 
 
 def request(sequence: int | str, x: int = 0, *, start: bool = False, end: bool = False, rows: int = 1) -> PendingRequest:

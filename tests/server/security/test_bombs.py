@@ -20,8 +20,8 @@ from tritonclient.grpc import service_pb2
 from tests.server.onnx_graphs import identity, tensors, write_onnx
 from tests.server.python_models import source, write_python
 from tests.server.security.conftest import call, fetch
-from tests.server.security.test_robustness import INFER, field, most_bytes
-from tests.server.test_app import Program, program
+from tests.server.security.raw_messages import INFER, field, most_bytes
+from tests.support.server_program import Program, program
 
 LIMIT_BYTES = 16 << 20
 STREAM = "/inference.GRPCInferenceService/ModelStreamInfer"

@@ -18,18 +18,19 @@ import grpc
 import pytest
 from tritonclient.grpc import service_pb2
 
-from hypersonic.server.rpc.wire import varint
 from hypersonic.server.security.groups import RPCS
 from tests.server.onnx_graphs import identity, write_onnx
 from tests.server.security.conftest import call, fetch
-from tests.server.test_app import Program, program
+from tests.server.security.raw_messages import INFER, field, most_bytes
+from tests.support.server_program import Program, program
 
-MESSAGE_BYTES, BODY_BYTES = 16 << 20, 4 << 20
-INFER = "/inference.GRPCInferenceService/ModelInfer"
 #: what a refusal may cost: the message itself, some copies of it and the allocator's slack
 SLACK_BYTES = 96 << 20
 #: what a compressed message inflates to
 BOMB_BYTES = 192 << 20
+
+
+MESSAGE_BYTES, BODY_BYTES = 16 << 20, 4 << 20
 
 
 @pytest.fixture(scope="module")
@@ -43,11 +44,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
         assert "Traceback" not in running.log
 
 
-def most_bytes(server: Program) -> int:
-    text = Path(f"/proc/{server.process.pid}/status").read_text()
-    return int(re.search(r"VmHWM:\s+(\d+) kB", text)[1]) << 10  # type: ignore[index]
-
-
 @contextmanager
 def harmless(server: Program) -> Iterator[grpc.Channel]:
     """Afterwards memory has hardly grown and the server answers on both protocols."""
@@ -57,10 +53,6 @@ def harmless(server: Program) -> Iterator[grpc.Channel]:
         assert call(channel, "/inference.GRPCInferenceService/ServerLive") == ("OK", "")
     assert fetch(f"http://{server.ports['HTTPService']}/v2/health/live")[0] == 200
     assert most_bytes(server) - before < SLACK_BYTES
-
-
-def field(number: int, body: bytes) -> bytes:
-    return varint(number << 3 | 2) + varint(len(body)) + body
 
 
 #: ModelInferRequests of a few MB that would be hundreds in memory

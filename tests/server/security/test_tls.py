@@ -7,7 +7,6 @@ import logging
 import shutil
 import ssl
 import subprocess
-import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from hypersonic.server.options import Options
 from hypersonic.server.security import tls, watched
 from tests.server.conftest import Serve
 from tests.server.security.conftest import Certificates, fetch
+from tests.support.waiting import wait_until
 
 
 def grpc_options(certificates: Certificates, *, mutual: bool) -> dict[str, object]:
@@ -245,9 +245,7 @@ def test_a_certificate_that_expires_while_it_is_used_is_named(
     ends = datetime.now(UTC) + timedelta(seconds=1)
     certificates.renew_server(datetime.now(UTC) - DAY, ends)
     with serve(**grpc_options(certificates, mutual=False)) as running:
-        until = time.monotonic() + 60
-        while "has expired" not in log.text and time.monotonic() < until:
-            served_certificate(running.grpc)
+        wait_until(lambda: served_certificate(running.grpc) and "has expired" in log.text)
     assert log.text.count("the certificate has expired") == 1
 
 

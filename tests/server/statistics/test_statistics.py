@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hypersonic.server.statistics.times import RunTimes, join_times
-from tests.server.conftest import Script, Serve
-from tests.server.scheduling.test_scheduler import rows, wait_for
+from tests.server.conftest import Script, Serve, rows
+from tests.support.waiting import wait_until
 
 #: (taken, launched, done, answered) of each run, and (taken, compute_input, compute_infer, compute_output) of the request
 SEVERAL_RUNS: dict[str, tuple[Sequence[tuple[int, ...]], tuple[int, ...]]] = {
@@ -58,7 +58,7 @@ def test_the_wait_in_the_second_slot_is_queue_time_and_a_request_that_waits_ther
         assert script.started.acquire(timeout=20)
         both_ns = time.monotonic_ns()
         assert model.waiting == 1
-        wait_for(lambda: time.monotonic_ns() - both_ns > 50_000_000)
+        wait_until(lambda: time.monotonic_ns() - both_ns > 50_000_000)
         held_ns = time.monotonic_ns() - both_ns
         assert script.gate is not None
         script.gate.set()

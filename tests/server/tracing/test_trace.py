@@ -14,17 +14,12 @@ import pytest
 
 from hypersonic.server.errors import BackendError, StartError
 from hypersonic.server.statistics.times import RunTimes
-from hypersonic.server.tracing.exporters import open_tracing
-from hypersonic.server.tracing.settings import TraceConfig, TraceControl
 from hypersonic.server.tracing.span import parse_traceparent
 from hypersonic.server.tracing.trace import Trace, Tracing
 from tests.server.tracing.otlp import Collector, attributes, collecting
+from tests.server.tracing.traced import tracing
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-
-
-def tracing(*texts: str) -> Tracing:
-    return open_tracing(TraceControl(TraceConfig.of(texts)))
 
 
 def otlp(collector: Collector, *texts: str) -> Tracing:

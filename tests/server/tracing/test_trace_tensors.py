@@ -15,8 +15,8 @@ from hypersonic.server.inference.answer import Answer, Output
 from hypersonic.server.inference.request import InputTensor
 from hypersonic.server.inference.strings import pack_strings
 from hypersonic.server.tracing.tensors import INPUT, MOST_CHARACTERS, MOST_ELEMENTS, MOST_TENSORS, TracedTensor, traced
-from tests.server.ensemble.ensemble_models import A, Models, models, request_of  # noqa: F401 - models is a fixture
-from tests.server.tracing.test_trace import tracing
+from tests.server.ensemble.ensemble_models import A, Models, request_of
+from tests.server.tracing.traced import tracing
 
 
 def shown(datatype: str, data: bytes) -> str:

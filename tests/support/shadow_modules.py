@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Modules that a user may well have beside a model, with the names of libraries: each says that it was run, and raises."""
+"""Modules named like libraries, as a user may have them. Each leaves a marker file when it runs, then raises."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NAMES = (
 
 
 def plant(directory: Path) -> Path:
-    """Write the modules; returns `directory`, which is made."""
+    """Write the modules into `directory`, create it if needed, and return it."""
     directory.mkdir(parents=True, exist_ok=True)
     for name in NAMES:
         marker = directory / f"ran-{name}"
@@ -21,5 +21,5 @@ def plant(directory: Path) -> Path:
 
 
 def ran(directory: Path) -> list[str]:
-    """The names of those that were run."""
+    """The names of the modules that were run, sorted."""
     return sorted(file.name.removeprefix("ran-") for file in directory.glob("ran-*"))

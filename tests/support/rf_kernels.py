@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels around an rf core, for tests that look at what is around it: rows in beats, memory files, no TensorFlow."""
+"""Kernels around an rf core, for tests of the shell around the core: rows in beats, memory files. They need no TensorFlow."""
 
 from __future__ import annotations
 
@@ -20,8 +20,11 @@ NAME = "rf_kernel"
 
 
 class Model(NamedTuple):
-    """reuse_factor: of the network's layers; whole_row_bits: rows up to so many bits pass in one beat; weights_in: of each
-    input's layer."""
+    """A network in an rf core.
+
+    reuse_factor: of every layer. whole_row_bits: rows of at most so many bits pass in one beat. weights_in: the memory that
+    holds the weights of each input's layer.
+    """
 
     x: Row
     y: Row
@@ -37,19 +40,19 @@ class Model(NamedTuple):
         return write_kernel(core, directory)
 
     def rows(self, count: int, seed: int = 1) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-        """So many random rows as bytes, and the bytes that must come of them."""
+        """`count` random rows as bytes, and the bytes that the kernel must return for them."""
         data = np.random.default_rng(seed).integers(0, 256, count * self.x.row_bytes, dtype=np.uint8)
         return data, self.y.encode(bench_core_wire(self.x.decode(data), self.x, self.y))
 
 
-#: an image, numbers and a list beside it, each in beats of its own; the result in beats too
+#: an image, a vector and a list, each in its own beats; the result also takes several beats
 SEVERAL = Model(*rf_bench_rows(((8, 6), "FP32"), ((15,), "INT8"), ((7, 6), "FP16"), n_out=6, datatype="INT16"), 12, 0)
 
-#: the same with the weights of each input elsewhere
+#: the same kernel with the weights of each input in a different memory
 EVERYWHERE = SEVERAL._replace(weights_in=(WeightsIn.URAM, WeightsIn.DRAM))
 
-#: rows that come in one beat and leave in several
+#: rows that enter in one beat and leave in several
 WHOLE_IN = Model(*rf_bench_rows(((4, 3), "FP32"), n_out=32), 12, 300)
 
-#: as most networks are: an image in beats, a whole row of results
+#: like most networks: an image in several beats in, a whole row out
 WHOLE_OUT = Model(*rf_bench_rows(((16, 4), "FP32"), n_out=3), 16, 300)

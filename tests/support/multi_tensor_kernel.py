@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bench core as a model with several inputs and outputs: its simulators for both emulation targets."""
+"""A kernel with several inputs and outputs around the bench core, and its simulators for both emulation targets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COMPILE = ("g++", "-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-fPIC", 
 
 
 def software(x: Row, y: Row) -> Path:
-    """sw_emu's simulator: the C++ shell around the bench core in C++."""
+    """Build the simulator for sw_emu: the C++ shell around the bench core in C++."""
     texts = {"shell.cpp": shell_source(NAME, x, y), "csim.cpp": bench_core_csim(x, y)}
 
     def build(directory: Path) -> None:
@@ -30,7 +30,7 @@ def software(x: Row, y: Row) -> Path:
 
 
 def simulator(target: Target, x: Row, y: Row, directory: Path) -> Path:
-    """The simulator for sw_emu or hw_emu."""
+    """Build the simulator for sw_emu or hw_emu."""
     if target is Target.SW_EMU:
         return software(x, y)
     return build_hardware_simulator(write_kernel(write_bench_core(x, y, directory, name=NAME), directory))

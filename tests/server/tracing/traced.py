@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tracing with given settings."""
+
+from __future__ import annotations
+
+from hypersonic.server.tracing.exporters import open_tracing
+from hypersonic.server.tracing.settings import TraceConfig, TraceControl
+from hypersonic.server.tracing.trace import Tracing
+
+
+def tracing(*texts: str) -> Tracing:
+    return open_tracing(TraceControl(TraceConfig.of(texts)))

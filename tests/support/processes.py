@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Questions about processes, answered from /proc."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def children_of(pid: int) -> set[int]:
+    return {int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()}
+
+
+def alive(pid: int) -> bool:
+    """A process that has ended but was not waited for does not count."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
