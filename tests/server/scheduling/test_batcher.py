@@ -17,6 +17,7 @@ from hypersonic.server.scheduling.batcher import MAX_TIMEOUTS, DynamicBatcher
 from hypersonic.server.scheduling.lost_run import MOST_LOSSES
 from hypersonic.server.scheduling.rule import BatchRule
 from tests.server.scheduling.batchers import batcher, enqueue, pending
+from tests.support.waiting import wait_until
 
 HOUR_US = 3_600_000_000
 
@@ -252,8 +253,7 @@ def test_with_timeout_action_delay_expired_requests_go_behind_the_others() -> No
     late = pending(7, timeout_us=1)
     target.enqueue(late)
     enqueue(target, 8)
-    while time.monotonic_ns() < late.expires_ns:
-        time.sleep(0)
+    wait_until(lambda: time.monotonic_ns() >= late.expires_ns)
     assert taken(target) == [8]
     enqueue(target, 9)
     assert [taken(target), taken(target)] == [[9], [7]]

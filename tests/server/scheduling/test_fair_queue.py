@@ -16,6 +16,7 @@ from hypersonic.server.inference.request import CheckedRequest
 from hypersonic.server.scheduling.batcher import DynamicBatcher
 from hypersonic.server.scheduling.fair_queue import FairQueue
 from hypersonic.server.scheduling.rule import BatchRule
+from tests.support.waiting import wait_until
 
 HOUR_US = 3_600_000_000
 
@@ -105,8 +106,7 @@ def test_an_expired_request_is_refused_when_a_batch_is_taken_and_never_runs() ->
     late = pending(timeout_us=1, name="late")
     target.enqueue(late)
     target.enqueue(pending(name="other"))
-    while time.monotonic_ns() < late.expires_ns:
-        time.sleep(0)
+    wait_until(lambda: time.monotonic_ns() >= late.expires_ns)
     assert order(target) == ["other"]
     assert isinstance(late.error, QueueTimeoutError)
 
