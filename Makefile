@@ -10,8 +10,9 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.stamp-$(shell cat requirements.lock pyproject.toml | sha256sum | cut -c1-16)
 MODEL    ?= facile
 PLATFORM ?= u250
+LINTS    := lint-style lint-types lint-imports lint-rtl
 
-.PHONY: help dev run test lint serve bitstream bench formal docs lock clean
+.PHONY: help dev run check test lint $(LINTS) serve bitstream bench formal docs lock clean
 
 help: ## what can be made
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -28,13 +29,27 @@ $(STAMP):
 	@touch $@
 
 lint: $(STAMP) ## style, types, imports, RTL
+	@$(MAKE) --no-print-directory --output-sync=target -j$(words $(LINTS)) $(LINTS)
+
+lint-style:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+lint-types:
 	$(BIN)/mypy
+
+lint-imports:
 	$(BIN)/lint-imports
+
+lint-rtl:
 	$(BIN)/python -m hypersonic.sim.lint
 
-test: lint ## everything: lint, then the whole test suite
+check: lint ## lint and the fast tests, for every change: 2 to 3 minutes on two cores
+	$(BIN)/python -m pytest -m "not slow"
+
+test: ## lint and all tests: 20 to 30 minutes on two cores
+	@echo "make test: lint and all tests, 20 to 30 minutes on two cores; make check takes 2 to 3"
+	@$(MAKE) --no-print-directory lint
 	$(BIN)/python -m pytest
 
 run: $(STAMP) ## the main job: FACILE built for hw_emu, served, events sent, every answer checked, figures and a picture

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which test modules are slow, so that `make check` leaves them out.
+
+A module is slow if it is in one of SLOW_FOLDERS, or if it imports one of STARTERS, itself or through a helper module of tests/.
+A single test is slow if it is marked with `@pytest.mark.slow`.
+"""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+#: every test there needs a server process, a Verilated kernel or another program, often through a fixture of conftest.py
+SLOW_FOLDERS = (
+    "sim/tb", "tests/client", "tests/clients", "tests/end_to_end", "tests/f2", "tests/faults", "tests/pynq", "tests/reference",
+    "tests/sim",
+)  # fmt: skip
+
+#: no test there is slow because of its imports: they ask git and start short commands
+QUICK_FOLDERS = ("tests/house",)
+
+#: modules that start processes, run Verilator or g++, convert models with hls4ml, or import TensorFlow
+STARTERS = (
+    "cocotb", "hypersonic.building", "hypersonic.hls.build", "hypersonic.hls.child", "hypersonic.hls.convert",
+    "hypersonic.hls.csim", "hypersonic.hls.verilator", "hypersonic.server.backends.python", "hypersonic.server_process",
+    "hypersonic.sim.f2", "hypersonic.sim.lint", "hypersonic.sim.simulator", "keras", "subprocess", "tensorflow", "tf_keras",
+)  # fmt: skip
+
+
+@cache
+def is_slow(file: Path) -> bool:
+    """Return whether all tests of this file are slow. file: absolute, below the root of the repository."""
+    folders = {str(folder) for folder in file.relative_to(ROOT).parents}
+    if folders & set(QUICK_FOLDERS):
+        return False
+    return bool(folders & set(SLOW_FOLDERS)) or any(imports_starter(module) for module in imported_modules(file))
+
+
+@cache
+def imports_starter(module: str) -> bool:
+    """Return whether a module is one of STARTERS, lies below one, or is a helper of tests/ that imports one."""
+    if f"{module}.".startswith(tuple(f"{starter}." for starter in STARTERS)):
+        return True
+    file = ROOT.joinpath(*module.split(".")).with_suffix(".py")
+    is_helper = module.startswith("tests.") and file.name != "conftest.py" and file.is_file()
+    return is_helper and any(imports_starter(each) for each in imported_modules(file) if each != module)
+
+
+@cache
+def imported_modules(file: Path) -> frozenset[str]:
+    """The dotted names that a file imports, anywhere in it; `from a import b` gives `a` and `a.b`."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text(), str(file))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return frozenset(names)
