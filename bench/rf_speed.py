@@ -121,9 +121,9 @@ def dense_core(size: int, directory: Path) -> Core:
     weight = Constants(rng.integers(-128, 128, (size, size)), 4)
     reuse = size * size // _MULTIPLIERS
     layer = Dense("dense", x, y, weight, Constants(np.zeros(size, dtype=np.int64), 8), wide, reuse, reuse)
-    rows = (Row((TensorSpec(name, (size,), fixed),)) for name in ("x", "y"))
+    row_x, row_y = (Row((TensorSpec(name, (size,), fixed),)) for name in ("x", "y"))
     network = RfNetwork(f"dense_{size}", (x,), (y,), (layer,))
-    return write_rf_core(network, f"dense_{size}", *rows, directory)[0]
+    return write_rf_core(network, f"dense_{size}", row_x, row_y, directory)[0]
 
 
 def _raw(row: Row, rows: int) -> NDArray[np.int64]:

@@ -23,6 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import grpc
 import numpy as np
@@ -160,7 +161,7 @@ def serve_echo() -> None:
     def handle(data: bytes, _context: grpc.ServicerContext) -> bytes:
         return answers[data[2 : 2 + data[1]]]
 
-    handlers = {METHOD.rsplit("/", 1)[1]: grpc.unary_unary_rpc_method_handler(handle)}
+    handlers: dict[str, Any] = {METHOD.rsplit("/", 1)[1]: grpc.unary_unary_rpc_method_handler(handle)}
     server = grpc.server(ThreadPoolExecutor(256), options=CHANNEL)
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(METHOD.split("/")[1], handlers),))
     port = server.add_insecure_port("127.0.0.1:0")
@@ -200,7 +201,7 @@ def cost_us(server: Running, load: Load, in_flight: int, requests: int) -> float
 
     def client(count: int, barrier: threading.Barrier) -> None:
         with grpc.insecure_channel(server.address, options=[*CHANNEL, ("grpc.use_local_subchannel_pool", 1)]) as channel:
-            call = channel.unary_unary(METHOD)
+            call: Any = channel.unary_unary(METHOD)
             for _ in range(3):
                 call(data)
             barrier.wait()

@@ -21,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import grpc
 import numpy as np
@@ -77,7 +78,7 @@ def memory(server: Running, requests: int) -> Memory:
 
     def client(channel: grpc.Channel) -> None:
         nonlocal sent
-        call = channel.unary_unary(METHOD)
+        call: Any = channel.unary_unary(METHOD)
         while True:
             with lock:
                 sent += 1

@@ -59,7 +59,7 @@ class Bench:
             self.clocks += 1
             await Timer(1, "ns")
 
-    async def until(self, done: Callable[[], bool], limit: int = 100_000) -> None:
+    async def until(self, done: Callable[..., bool], limit: int = 100_000) -> None:
         """Step until `done()`. Raises TimeoutError after `limit` clocks."""
         for _ in range(limit):
             if done():

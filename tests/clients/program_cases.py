@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +55,8 @@ def write(directory: Path, cases: Mapping[str, Case]) -> None:
         json.dumps({name: case._replace(inputs={})._asdict() for name, case in cases.items()})
     )
     for name, case in cases.items():
-        np.savez(directory / f"{name}.inputs.npz", **dict(case.inputs))
+        inputs: dict[str, Any] = dict(case.inputs)
+        np.savez(directory / f"{name}.inputs.npz", **inputs)
 
 
 def read(directory: Path, name: str) -> dict[str, Arrays]:
@@ -86,5 +87,5 @@ def main(ask: Callable[[Case], Answers]) -> None:
     for name, fields in json.loads((directory / "cases.json").read_text()).items():
         with np.load(directory / f"{name}.inputs.npz") as inputs:
             case = Case(**{**fields, "inputs": dict(inputs)})
-        answers = {f"{way}:{output}": y for way, outputs in ask(case) for output, y in outputs.items()}
+        answers: dict[str, Any] = {f"{way}:{output}": y for way, outputs in ask(case) for output, y in outputs.items()}
         np.savez(directory / f"{name}.answers.npz", **answers)

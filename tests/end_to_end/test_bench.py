@@ -64,7 +64,7 @@ def test_bench_kernel_of_a_model_that_is_none_says_so_in_one_sentence() -> None:
 
 
 def test_runs_of_every_wire_format_cost_their_beats_3_per_cent_and_600_clocks_and_one_row_at_most_700() -> None:
-    argv = [sys.executable, SCRIPTS / "kernel_clocks.py", "--json"]
+    argv = [sys.executable, str(SCRIPTS / "kernel_clocks.py"), "--json"]
     printed = json.loads(subprocess.run(argv, capture_output=True, text=True, check=True).stdout)
     measured = [clocks for kernel in printed["kernels"] for clocks in kernel["clocks"]]
     assert {(c["datatypes"][0], c["memory"]) for c in measured} >= {

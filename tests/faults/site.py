@@ -123,7 +123,7 @@ class Site:
         """Clients cut off so far."""
         return self.metrics()[f'hypersonic_server_clients_cut_off_total{{fault="{fault}"}}']
 
-    def wait_for(self, condition: Callable[[], object]) -> None:
+    def wait_for(self, condition: Callable[..., object]) -> None:
         """Return as soon as the condition holds; fail with the server's log if it never does."""
         self.program.wait_for(condition)
 

@@ -10,6 +10,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import grpc.aio
 import numpy as np
@@ -54,7 +55,7 @@ def wanted(n: int) -> tuple[str, np.ndarray, np.ndarray]:
 async def over_grpc(target: str, n: int, together: asyncio.Barrier) -> bool:
     model, x, y = wanted(n)
     async with grpc.aio.insecure_channel(target, options=[("grpc.use_local_subchannel_pool", 1)]) as channel:
-        call = channel.unary_unary("/inference.GRPCInferenceService/ModelInfer")
+        call: Any = channel.unary_unary("/inference.GRPCInferenceService/ModelInfer")
         await together.wait()
         answer = service_pb2.ModelInferResponse.FromString(await call(request(model, x), timeout=100))
         await together.wait()  # nobody leaves before everybody has been served

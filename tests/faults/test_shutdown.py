@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import grpc
 import numpy as np
@@ -118,7 +119,8 @@ def watching_health(running: Site) -> Iterator[queue.SimpleQueue[tuple[float, bo
 
     seen: queue.SimpleQueue[tuple[float, bool]] = queue.SimpleQueue()
     with grpc.insecure_channel(running.program.grpc) as channel:
-        call = channel.unary_stream("/grpc.health.v1.Health/Watch")(b"")
+        watch: Any = channel.unary_stream("/grpc.health.v1.Health/Watch")
+        call = watch(b"")
 
         def watch() -> None:
             try:

@@ -127,7 +127,7 @@ def describe(file: Path, **sides: Any) -> Path:
 
 def main(directory: Path) -> None:
     use_keras_2()
-    gate = {"rows": "tests.hls.several_models:gate_rows", "tolerance": {"flag": 0, "energy": 0.0}}
+    gate: dict[str, Any] = {"rows": "tests.hls.several_models:gate_rows", "tolerance": {"flag": 0, "energy": 0.0}}
     for name, write in (("two_keras.h5", keras_file), ("two_onnx.onnx", onnx_file)):
         write(directory / name)
         file = describe(directory / name, inputs=INPUTS, outputs=OUTPUTS, gate=gate)

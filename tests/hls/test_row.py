@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -59,7 +62,7 @@ def test_the_structured_dtype_sees_every_tensor_in_the_bytes(row: Row, count: in
     sent = wires(row, count)
     data = row.encode(sent)
     assert row.dtype.itemsize == row.row_bytes
-    fields = row.dtype.fields or {}
+    fields: Mapping[str, Any] = row.dtype.fields or {}
     assert [fields[tensor.name][1] for tensor in row.tensors] == list(row.offsets)
     seen = data.view(row.dtype)
     for tensor, wire in zip(row.tensors, sent, strict=True):

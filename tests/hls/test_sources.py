@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 import yaml
@@ -19,6 +20,7 @@ from hypersonic.firmware.kernel import files
 from hypersonic.firmware.kernel import write as kernel
 from hypersonic.hls import build
 from hypersonic.hls.cache import content_hash
+from hypersonic.hls.core import Core
 from hypersonic.hls.frontend import description, zoo_weights
 from hypersonic.hls.rf import modules
 from hypersonic.hls.sources import NoSourcesError, sources_hash
@@ -106,7 +108,7 @@ FOLDERS: dict[str, tuple[object, str, Callable[[], object]]] = {
     "platforms": (platform, "DIRECTORY", platform._names.__wrapped__),
     "proofs": (prove, "FORMAL", prove.proofs),
     "kernel modules": (files, "RTL", lambda: files.rtl_sources("kernel_shell")),
-    "kernel names": (kernel, "AXIS_RTL", lambda: kernel._check_name(SimpleNamespace(name="m", top="t"))),
+    "kernel names": (kernel, "AXIS_RTL", lambda: kernel._check_name(cast("Core", SimpleNamespace(name="m", top="t")))),
     "stages": (modules, "RF_RTL", lambda: modules.rtl_sources("rf_mac")),
 }
 

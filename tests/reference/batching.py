@@ -38,8 +38,9 @@ class Queued(NamedTuple):
 
 
 def request(model: str, queued: Queued, value: float = 1.0, id: str = "") -> Any:  # noqa: A002
+    parameters: dict[str, Any] = queued.parameters
     shape = (queued.rows, *queued.row) if queued.rows else queued.row
-    return message(model, [given("X", np.full(shape, value, np.float32), "FP32")], id=id, **queued.parameters)
+    return message(model, [given("X", np.full(shape, value, np.float32), "FP32")], id=id, **parameters)
 
 
 class Scenario(NamedTuple):

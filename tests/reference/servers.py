@@ -144,7 +144,8 @@ def _wait(name: str, process: subprocess.Popen[bytes], log: Path) -> Served:
 
     holds_within(lambda: len(listening()) == len(_STARTED) or process.poll() is not None, PATIENCE_S)
     if len(addresses := listening()) == len(_STARTED):
-        return Served(name, *addresses, log, process)
+        grpc, http, metrics = addresses
+        return Served(name, grpc, http, metrics, log, process)
     raise StartError(f"{name} did not start (exit code {process.poll()}):\n{log.read_text(errors='replace')}")
 
 

@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +42,12 @@ MODULES = {
 }
 
 
+def _on_wire(case: Case, side: Side) -> Any:
+    return case(side.wire)
+
+
 def of_wires(cases: Mapping[str, Case]) -> dict[str, Callable[[Side], Any]]:
-    return {name: lambda side, case=case: case(side.wire) for name, case in cases.items()}
+    return {name: partial(_on_wire, case) for name, case in cases.items()}
 
 
 @pytest.mark.parametrize("module", MODULES)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,6 +52,16 @@ class Script:
     batches: list[tuple[int, ...]] = field(default_factory=list)
     started: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     most_in_flight: int = 0
+
+    def open_gate(self) -> None:
+        """Let the runs that wait at the gate go on."""
+        assert self.gate is not None
+        self.gate.set()
+
+    def come_back(self) -> None:
+        """Let lost instances be revived."""
+        assert self.back is not None
+        self.back.set()
 
 
 class SumSlot:
@@ -93,7 +104,7 @@ class SumSlot:
         first_row = sum(share.rows for share in self._shares[:index])
         rows = self._shares[index].rows
         assert first_row + rows <= self._rows
-        data = memoryview(self._y[first_row : first_row + rows].reshape(-1).view(np.uint8))
+        data = self._y[first_row : first_row + rows].reshape(-1).view(np.uint8).data
         return Answer((Output(0, "FP32", (rows, 1), (data,), len(data)),))
 
 
@@ -246,13 +257,13 @@ def serving(directory: Path) -> Serve:
     """Servers as the fixture `serve` gives them; its repository is made in `directory`."""
 
     @contextmanager
-    def start(script: Script | None = None, repository: Path | None = None, **options: object) -> Iterator[Running]:
+    def start(script: Script | None = None, repository: Path | None = None, **options: Any) -> Iterator[Running]:
         script = script or Script()
         if repository is None:
             repository = directory / "models"
             if not repository.exists():
                 write_model(repository)
-        ports = dict.fromkeys(("grpc_port", "http_port", "metrics_port"), 0)
+        ports: dict[str, Any] = dict.fromkeys(("grpc_port", "http_port", "metrics_port"), 0)
         addresses = dict.fromkeys(("grpc_address", "http_address"), "127.0.0.1")
         server = Server(
             Options((repository,), **{**ports, **addresses, "exit_on_error": False, **options}), {"sum": SumBackend(script)}

@@ -155,7 +155,7 @@ def by_grpc(running: Running, asked: Asked) -> tuple[str, str]:
         try:
             getattr(service_pb2_grpc.GRPCInferenceServiceStub(channel), asked.rpc)(asked.message, timeout=60)
         except grpc.RpcError as error:
-            return error.code().name, error.details()
+            return error.code().name, error.details() or ""
     return "OK", ""
 
 

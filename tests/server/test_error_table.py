@@ -6,9 +6,10 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import grpc
@@ -55,9 +56,12 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Runn
     key = f"/table_{uuid4().hex}"
     with ExitStack() as stack:
         named = {PLAIN: stack.enter_context(serving(repository))}
-        explicit = {"model_control_mode": "explicit", "load_model": ("m",), "allow_client_shm": True}
+        explicit: dict[str, Any] = {"model_control_mode": "explicit", "load_model": ("m",), "allow_client_shm": True}
         named[OPEN] = stack.enter_context(serving(repository, **explicit))
-        groups = {"grpc_restricted_protocol": ("statistics:key=v",), "http_restricted_api": ("statistics:key=v",)}
+        groups: dict[str, Any] = {
+            "grpc_restricted_protocol": ("statistics:key=v",),
+            "http_restricted_api": ("statistics:key=v",),
+        }
         named[GUARDED] = stack.enter_context(serving(repository, **groups))
         descriptor = os.open(f"/dev/shm{key}", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         stack.callback(os.unlink, f"/dev/shm{key}")
@@ -114,7 +118,7 @@ def test_a_full_queue_and_a_timeout_in_it_are_told_on_both_protocols(tmp_path: P
     full = ID + "Exceeds maximum queue size"
     with serving(tmp_path / "r", Script(gate=gate, slots=1)) as running, ThreadPoolExecutor(8) as pool:
         models = {name: running.server.repository.model(name) for name in ("m", "late")}
-        under_way = [pool.submit(by_grpc, running, infer(Tensor(), model=name)) for name in models]
+        under_way: list[Future[Any]] = [pool.submit(by_grpc, running, infer(Tensor(), model=name)) for name in models]
         wait_until(lambda: len(running.script.batches) == 2)
         under_way.append(pool.submit(by_http, running, infer(Tensor())))
         wait_until(lambda: models["m"].waiting == 1)

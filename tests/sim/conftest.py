@@ -25,6 +25,7 @@ from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.hls import verilator
 from hypersonic.hls.cache import cached
 from hypersonic.hls.core import AXIS_RTL, Core
+from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
@@ -263,10 +264,11 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
     here = Path(__file__).parent
     x = TensorSpec("x", (3,), FixedPoint.parse("ap_fixed<16,6,RND_CONV,SAT>"), scale_exponents=(0, -3, 5))
     y = TensorSpec("y", (2,), FixedPoint.parse("ap_fixed<20,10>"), scale_exponents=(0, 2))
-    rows = Row((x,)), Row((y,))
-    core = Core("pair", "da", "pair_core", (AXIS_RTL / "axis_skid.sv", here / "pair_core.sv"), *rows, ii=1, latency_cycles=1)
+    core = Core(
+        "pair", CoreKind.DA, "pair_core", (AXIS_RTL / "axis_skid.sv", here / "pair_core.sv"), Row((x,)), Row((y,)), 1, 1
+    )
     hardware = build_hardware_simulator(write_kernel(core, tmp_path_factory.mktemp("pair")))
-    shell = shell_source("pair", *rows)
+    shell = shell_source("pair", Row((x,)), Row((y,)))
     command = ["g++", "-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared"]
     sources = ("shell.cpp", here / "pair_csim.cpp", "-fvisibility=hidden", "-fno-gnu-unique")
 

@@ -16,3 +16,15 @@ def ask(host: socket.socket, number: int, fields: Fields) -> Fields:
     tag, size_bytes = struct.unpack("<BQ", host.recv(9, socket.MSG_WAITALL))
     assert tag == 0x09
     return decode(host.recv(size_bytes, socket.MSG_WAITALL) if size_bytes else b"")
+
+
+def bytes_of(answer: Fields, field: int = 2) -> bytes:
+    value = answer[field]
+    assert isinstance(value, bytes)
+    return value
+
+
+def number_of(answer: Fields, field: int = 1) -> int:
+    value = answer[field]
+    assert isinstance(value, int)
+    return value

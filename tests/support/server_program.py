@@ -38,7 +38,7 @@ class Program:
     def grpc(self) -> str:
         return self.ports["GRPCInferenceService"]
 
-    def wait_for(self, condition: Callable[[], object], timeout_s: float = 300.0) -> None:
+    def wait_for(self, condition: Callable[..., object], timeout_s: float = 300.0) -> None:
         wait_until(condition, timeout_s, explain=lambda: self.log)
 
     def stop(self) -> int:

@@ -8,8 +8,10 @@ from collections.abc import Callable
 
 INTERVAL_S = 0.01
 
+# Conditions are called without arguments; `...` allows those that bind the variable of a loop: `lambda name=name: ...`.
 
-def holds_within(condition: Callable[[], object], timeout_s: float, interval_s: float = INTERVAL_S) -> bool:
+
+def holds_within(condition: Callable[..., object], timeout_s: float, interval_s: float = INTERVAL_S) -> bool:
     """Return True as soon as `condition()` is true, or False if it is still false after `timeout_s` seconds."""
     deadline = time.monotonic() + timeout_s
     while not condition():
@@ -20,7 +22,7 @@ def holds_within(condition: Callable[[], object], timeout_s: float, interval_s: 
 
 
 def wait_until(
-    condition: Callable[[], object],
+    condition: Callable[..., object],
     timeout_s: float = 60.0,
     interval_s: float = INTERVAL_S,
     explain: Callable[[], object] | None = None,

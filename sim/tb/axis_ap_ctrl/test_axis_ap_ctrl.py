@@ -28,6 +28,7 @@ class Block:
     def __init__(self, dut: Any, rng: random.Random, interval: int, latency: int) -> None:
         self._dut, self._rng = dut, rng
         self._interval, self._latency = interval, latency
+        self._wait = 0
         self.reset()
 
     def drive(self) -> None:

@@ -19,8 +19,8 @@ Pair = tuple[FixedPoint, FixedPoint]
 def pairs() -> list[Pair]:
     """Every mode on a cast that drops bits at both ends, wide accumulators, extreme shifts, and random types."""
     chosen = [
-        (fixed_point(9, 5, signed), fixed_point(6, 3, to_signed, *modes))
-        for signed, to_signed, *modes in itertools.product([True, False], [True, False], Rounding, Overflow)
+        (fixed_point(9, 5, signed), fixed_point(6, 3, to_signed, rounding, overflow))
+        for signed, to_signed, rounding, overflow in itertools.product([True, False], [True, False], Rounding, Overflow)
     ]
     rng = random.Random(9)
     shapes = [(16, 8, 18, 8), (48, 20, 16, 10), (96, 40, 16, 6), (128, 60, 64, 30), (18, 10, 16, 10), (1, 0, 1, 0)]

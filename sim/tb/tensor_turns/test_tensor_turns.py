@@ -37,8 +37,8 @@ async def clock(dut: Any, rst_n: int, step: int) -> tuple[int, int]:
 async def every_tensor_has_its_beats_in_order_whatever_pauses_and_resets(dut: Any) -> None:
     rng = random.Random(1)
     beats = beats_of(dut)
-    row = list(chain.from_iterable((1 << i, int(k == n - 1)) for i, n in enumerate(beats) for k in range(n)))
-    row = list(zip(row[::2], row[1::2], strict=True))
+    flat = list(chain.from_iterable((1 << i, int(k == n - 1)) for i, n in enumerate(beats) for k in range(n)))
+    row = list(zip(flat[::2], flat[1::2], strict=True))
     for pause in (0.0, 0.5, 0.9):
         await clock(dut, 0, 1)
         expected = islice(cycle(row), rng.randrange(3 * len(row), 5 * len(row)))

@@ -30,6 +30,7 @@ from hypersonic.firmware.kernel.write import write_kernel
 from hypersonic.firmware.platform import find_platform
 from hypersonic.hls.build import build_project
 from hypersonic.hls.core import Core, Logic
+from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.resources import Amounts
 from hypersonic.hls.zoo import facile
 from hypersonic.sim.bench_core import bench_rows, write_bench_core
@@ -85,7 +86,7 @@ def test_a_module_given_as_ports_alone_counts_elsewhere(mac: Path, tmp_path: Pat
 
 def test_a_core_is_counted_and_timed_inside_its_shell(mac: Path, tmp_path: Path) -> None:
     row = write_bench_core(*bench_rows(1, 1), tmp_path / "bench").inputs
-    core = Core("mac", "da", "mac", (mac,), row, row, 1, 2)
+    core = Core("mac", CoreKind.DA, "mac", (mac,), row, row, 1, 2)
     shell = tmp_path / "around.sv"
     shell.write_text(
         "module around (input wire clk, input wire [31:0] x, output logic [39:0] y);\n  wire [39:0] inner;\n"
@@ -104,7 +105,7 @@ def test_a_core_too_large_for_yosys_counts_as_its_adders_say_and_is_not_read(tmp
     row = write_bench_core(*bench_rows(1, 1), tmp_path / "bench").inputs
     unread = tmp_path / "huge.sv"
     unread.write_text("this is no SystemVerilog")
-    core = Core("huge", "da", "huge", (unread,), row, row, 1, 2, logic=Logic(MAPPED_LUTS + 1, 77))
+    core = Core("huge", CoreKind.DA, "huge", (unread,), row, row, 1, 2, logic=Logic(MAPPED_LUTS + 1, 77))
     ports = ", ".join(f".{name}({name})" for name in ("clk", "rst_n"))
     shell = tmp_path / "around.sv"
     shell.write_text(

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[3]
 def test_the_constants_are_those_of_the_table(file: Path) -> None:
     text = (ROOT / file).read_text()
     assert text == fixed_modes.products(ROOT)[ROOT / file], f"{file} is stale: python -m hypersonic.firmware.kernel.fixed_modes"
-    for mode, code in {**ROUNDING_CODES, **OVERFLOW_CODES}.items():
+    for mode, code in (*ROUNDING_CODES.items(), *OVERFLOW_CODES.items()):
         assert f"  localparam int {mode.removeprefix('AP_')} = {code};\n" in text
     assert not re.search(r"(ROUNDING|OVERFLOW) (==|!=|<|>|<=|>=) \d", text), "a mode by its number"
 

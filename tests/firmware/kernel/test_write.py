@@ -17,6 +17,7 @@ from hypersonic.firmware.kernel.files import PORTS, Kernel, KernelError, rtl_sou
 from hypersonic.firmware.kernel.write import keep_kernel, write_kernel
 from hypersonic.hls import verilator
 from hypersonic.hls.core import Core, Port
+from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import DATATYPES, TensorSpec
@@ -127,7 +128,7 @@ def test_a_row_longer_than_the_shell_counts_is_refused(core: Core, tmp_path: Pat
 @pytest.mark.parametrize(("elements", "widths"), [(16_383, 0), (16_384, 1)])
 def test_only_rows_of_65536_bytes_and_more_are_counted_with_more_bits(tmp_path: Path, elements: int, widths: int) -> None:
     y = Row((TensorSpec("y", (elements,), FixedPoint(16, 6)),))
-    core = Core("wide_rows", "rf", "wide_core", (), bench_rows(4, 1)[0], y, 1, 1, y_lanes=(1,))
+    core = Core("wide_rows", CoreKind.RF, "wide_core", (), bench_rows(4, 1)[0], y, 1, 1, y_lanes=(1,))
     write_kernel(core, tmp_path)
     assert (tmp_path / "wide_rows.v").read_text().count(".BYTES_WIDTH(56)") == widths
 

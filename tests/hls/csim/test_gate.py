@@ -43,7 +43,7 @@ def scalar() -> float:
 
 
 def test_each_input_gets_its_rows_in_single_precision() -> None:
-    assert [(rows.shape, rows.dtype) for rows in gate._rows(f"{__name__}:one", Row((X,)))] == [((5, 3), np.float32)]
+    assert [(rows.shape, rows.dtype) for rows in gate._rows(f"{__name__}:one", Row((X,)))] == [((5, 3), np.dtype(np.float32))]
     assert [rows.shape for rows in gate._rows(f"{__name__}:two", Row((X, Z)))] == [(5, 3), (5, 2)]
 
 

@@ -77,7 +77,7 @@ class Drawing:
 
     def _dense(self, name: str, result: dict[str, str]) -> None:
         units, bias = int(self.rng.integers(1, 6)), bool(self.rng.random() < 0.7)
-        activation = self.rng.choice([None, "relu"])
+        activation = self.rng.choice(np.array([None, "relu"]))
         drawn = _keras().initializers.RandomUniform(-3.7, 3.7, seed=int(self.rng.integers(1 << 30)))
         layer = _keras().layers.Dense(units, activation, bias, kernel_initializer=drawn, bias_initializer=drawn, name=name)
         self.tensors[name] = layer(self.tensors[self.pick()])

@@ -203,11 +203,13 @@ def test_an_accumulator_that_drops_product_bits_is_refused_by_layer_name() -> No
 
 def test_an_accumulator_that_drops_only_zeros_is_not_refused() -> None:
     network = dense(fixed_point(20, 6), weight=4)
+    (layer,) = network.layers
+    assert isinstance(layer, Dense)
     even = replace(
         network,
         layers=(
             Activation("even", "x", False, fixed_point(6, 3)),
-            *(replace(layer, source="even") for layer in network.layers),
+            replace(layer, source="even"),
         ),
     )
     rows = random_rows(even, 20)

@@ -109,7 +109,12 @@ def cases() -> dict[str, Case]:
         "alpha": Case([Node("Gemm", ["x"], "y", [(4, 3), (1, 3)], {"alpha": 0.5, "beta": 2.0})], (4,)),
         "no_bias": Case([Node("Gemm", ["x"], "y", [(4, 3)])], (4,)),
         "scaled": Case(
-            [Node("Sub", ["x"], "a", [(4,)]), Node("Div", ["a"], "b", [np.float32([2, 4, 1, 3])]), gemm("b", "y", 4, 2)], (4,)
+            [
+                Node("Sub", ["x"], "a", [(4,)]),
+                Node("Div", ["a"], "b", [np.array([2, 4, 1, 3], np.float32)]),
+                gemm("b", "y", 4, 2),
+            ],
+            (4,),
         ),
         "by_place": Case([Node("Mul", ["x"], "a", [wide]), conv("a", "y", (2, 2, 3, 3))], (2, 3, 4)),
         "by_channel": Case([Node("Mul", ["x"], "a", [(1, 2, 1, 1)]), conv("a", "y", (2, 2, 3, 3))], IMAGE),
@@ -240,7 +245,9 @@ def write(case: Case, file: Path) -> Path:
     import onnx
     from onnx import TensorProto, helper, numpy_helper
 
-    rng, constants, nodes = np.random.default_rng(3), [], []
+    rng = np.random.default_rng(3)
+    constants: list[Any] = []
+    nodes: list[Any] = []
     for i, node in enumerate(case.nodes):
         names = []
         for weight in node.weights:

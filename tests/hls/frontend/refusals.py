@@ -24,7 +24,7 @@ def cases() -> dict[str, tuple[Callable[[], Any], dict[str, Any]]]:
     def dense(kernel: Any = "ones", **options: Any) -> Any:
         return Sequential([Input((3,), name="x"), layers.Dense(2, name="d", kernel_initializer=kernel, **options)])
 
-    def with_layer(layer: Any, shape: tuple[int, ...] = (3,)) -> Any:
+    def with_layer(layer: Any, shape: tuple[int | None, ...] = (3,)) -> Any:
         return Sequential([Input(shape, name="x"), layer])
 
     def model(build: Callable[[Any], Any], shape: tuple[int, ...] = (3,)) -> Callable[[], Any]:

@@ -81,7 +81,7 @@ def chain(rng: np.random.Generator) -> tuple[Any, Config]:
         kind = str(rng.choice(["dense", "dense", "bn", "relu", "linear"]))
         name = f"{kind}_{index}"
         if kind == "dense":
-            kernel, activation = uniform(keras, rng), rng.choice([None, "relu"])
+            kernel, activation = uniform(keras, rng), rng.choice(np.array([None, "relu"]))
             units = int(rng.integers(1, 13))
             layers.append(keras.layers.Dense(units, activation, kernel_initializer=kernel, bias_initializer=kernel, name=name))
             names[name] = {"Precision": types.product(), **reuse(rng)}
@@ -121,7 +121,7 @@ def curve(rng: np.random.Generator) -> tuple[Any, Config]:
     }.get(kind, lambda: keras.layers.Activation(kind, name="a"))()
     x_type = types.result(4, 12) if kind in ("elu", "selu") else types.result(4, 18)
     table = {"table": "ap_fixed<18,8>", "param": "ap_fixed<16,6>"} if rng.random() < 0.5 else {}
-    names = {"x": {"Precision": {"result": x_type}}, "a": {"Precision": {"result": types.result(), **table}}}
+    names: Config = {"x": {"Precision": {"result": x_type}}, "a": {"Precision": {"result": types.result(), **table}}}
     if rng.random() < 0.5:
         names["a"]["TableSize"] = int(rng.choice([64, 256, 4096]))
     return keras.Sequential([keras.Input((int(rng.choice([1, 3, 6])),), name="x"), layer]), names

@@ -84,10 +84,10 @@ def read(layers: Sequence[Layer]) -> set[str]:
 
 def clean(drawn: RfNetwork, name: str, directory: Path) -> Core:
     """Write its core and lint it."""
-    rows = (
+    x, y = (
         Row(tuple(TensorSpec(t.name, t.shape, t.precision.checked()) for t in side)) for side in (drawn.inputs, drawn.outputs)
     )
-    core = write_rf_core(drawn, name, *rows, directory, 1 << 20)[0]
+    core = write_rf_core(drawn, name, x, y, directory, 1 << 20)[0]
     lint(core.sources, core.top)
     return core
 

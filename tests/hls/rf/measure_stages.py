@@ -65,8 +65,8 @@ def drawn(network: RfNetwork, rng: np.random.Generator) -> RfNetwork:
             few = [factor for factor, shape in dense_shapes(layer).items() if 4 <= shape.p * shape.q <= 64]
             changed["reuse_factor"] = int(rng.choice(few)) if few else max(dense_shapes(layer))
         layers.append(replace(layer, **changed))
-    ends = (tuple(typed(tensor) for tensor in side) for side in (network.inputs, network.outputs))
-    return RfNetwork(network.name, *ends, tuple(layers))
+    inputs, outputs = (tuple(typed(tensor) for tensor in side) for side in (network.inputs, network.outputs))
+    return RfNetwork(network.name, inputs, outputs, tuple(layers))
 
 
 def measured(stage: Stage) -> Amounts:

@@ -25,11 +25,11 @@ MEASURED = [json.loads(line) for line in (Path(__file__).parent / "stages.jsonl"
 
 def predicted(line: Mapping[str, Any]) -> Amounts:
     """Of a stage without files."""
-    sides = [
+    inputs, outputs = [
         tuple(Stream(f"{side}{at}", fixed_point(width, 2), lanes, beats) for at, (lanes, width, beats) in enumerate(line[side]))
         for side in ("inputs", "outputs")
     ]
-    return stage_cost(Stage("s", line["module"], "s", line["parameters"], *sides, Timing((), 0, 0, 0)))
+    return stage_cost(Stage("s", line["module"], "s", line["parameters"], inputs, outputs, Timing((), 0, 0, 0)))
 
 
 @pytest.fixture(autouse=True)

@@ -101,7 +101,7 @@ def test_what_a_module_does_not_hold_is_refused_by_the_layers_name(layer: Layer,
             tensor("y", Y),
             MapFunction.LEAKY,
             Constants(np.array([3]), -2),
-            Constants(np.zeros(0), 0),
+            Constants(np.zeros(0, np.int64), 0),
         ),
     ],
     ids=["elu", "selu", "sigmoid", "softmax", "sums", "cast", "leaky"],
@@ -199,6 +199,7 @@ def test_a_tables_numbers_are_exact_however_wide_the_result_and_the_parameter_ar
     narrow = ACTIVATIONS["elu"](
         graph_layer(activation="elu", activ_param=0.75, table_t=kind(60, 10), param_t=kind(4, 2)), x, wide
     )
+    assert isinstance(narrow, Table)
     assert [int(raw) for raw in read.values.raw] == [int(raw) for raw in narrow.values.raw]
     assert min(int(raw) for raw in read.values.raw) < -(1 << 78)
     assert plan(single(read)).stages

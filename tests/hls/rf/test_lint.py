@@ -68,7 +68,8 @@ class Drawn:
         return {**x, **cut, "ACC_WIDTH": self.of(1, 2, 8, 30), "ACC_SIGNED": self.bit(), **self.result()}
 
     def image(self) -> Parameters:
-        (kernel, stride, size, pad), sizes = ((1, 2, 3), (1, 2), (3, 4, 7), (0, 1)), {}
+        kernel, stride, size, pad = (1, 2, 3), (1, 2), (3, 4, 7), (0, 1)
+        sizes: Parameters = {}
         for axis, side in (("H", "TOP"), ("W", "LEFT")):
             k, s, n = self.of(*kernel), self.of(*stride), self.of(*size)
             p = min(self.of(*pad), k - 1)

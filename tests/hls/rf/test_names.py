@@ -64,11 +64,11 @@ def residual(names: list[str]) -> RfNetwork:
 
 
 def written(network: RfNetwork, name: str, directory: Path, whole_row_bits: int = 8192) -> Core:
-    rows = (
+    x, y = (
         Row(tuple(TensorSpec(f"t{index}", tensor.shape, tensor.precision.checked()) for index, tensor in enumerate(side)))
         for side in (network.inputs, network.outputs)
     )
-    return write_rf_core(network, name, *rows, directory, whole_row_bits)[0]
+    return write_rf_core(network, name, x, y, directory, whole_row_bits)[0]
 
 
 def declared(text: str) -> list[str]:
@@ -134,6 +134,8 @@ def test_a_tensor_inside_a_layer_of_the_model_is_called_as_no_other() -> None:
     x, inner, y = (Tensor(name, (4,), KIND) for name in ("pool_accum", "pool_accum", "pool"))
     steps = tuple(Map("pool", source, to, MapFunction.LINEAR, NONE, NONE) for source, to in ((x, inner), (inner, y)))
     first, second = distinct(steps, taken := {"pool_accum", "pool"})
+    assert isinstance(first, Map)
+    assert isinstance(second, Map)
     assert (first.x.name, first.y.name, second.x.name, second.y.name) == ("pool_accum", "pool_accum_2", "pool_accum_2", "pool")
     assert taken == {"pool_accum", "pool_accum_2", "pool"}
 

@@ -37,7 +37,8 @@ def module_file(module: str) -> Path:
 
 def nouns(kind: type) -> Iterator[type]:
     """What can be in a network: subclasses that have none themselves."""
-    for below in kind.__subclasses__():
+    subclasses: list[type] = kind.__subclasses__()
+    for below in subclasses:
         yield from nouns(below) if below.__subclasses__() else [below]
 
 

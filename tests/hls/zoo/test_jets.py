@@ -22,7 +22,8 @@ def particles(*jet: tuple[float, float, float]) -> Particles:
     """One jet of (pt, eta, phi), hardest first."""
     table = np.zeros((3, 1, CONSTITUENTS))
     table[:, 0, : len(jet)] = np.array(jet).T
-    return Particles(*table, np.zeros(1, np.int64))
+    pt, eta, phi = table
+    return Particles(pt, eta, phi, np.zeros(1, np.int64))
 
 
 def column(name: str, rows: np.ndarray) -> np.ndarray:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from tests.reference.cases.infer import Case
@@ -49,7 +50,7 @@ def cases() -> dict[str, Case]:
         "trace settings of no model": _rpc("TraceSetting", model_name="nope"), "log settings": _rpc("LogSettings"),
     }  # fmt: skip
     for service in ("", "inference.GRPCInferenceService", "another"):
-        cases[f"health of {service!r}"] = lambda wire, service=service: wire.check_health(service)
+        cases[f"health of {service!r}"] = partial(Wire.check_health, service=service)
     return cases
 
 

@@ -220,7 +220,7 @@ def _in_region(where: str) -> Any:
 def _typed() -> Iterator[Row]:
     """Every datatype, raw and typed."""
     for datatype, kind in PLAIN.items():
-        x = (np.arange(5) % 2 if datatype == "BOOL" else np.arange(5)).astype(kind)
+        x: np.ndarray = (np.arange(5) % 2 if datatype == "BOOL" else np.arange(5)).astype(kind)
         yield _row(f"raw {datatype}", "identity", [given(f"IN_{datatype}", x, datatype)])
         if datatype in _CONTENTS:
             typed = Tensor(f"IN_{datatype}", datatype, [5], None, (_CONTENTS[datatype], x.tolist()))

@@ -21,12 +21,17 @@ _HTTP = "/v2/systemsharedmemory"
 Place = tuple[str, int, int]
 
 
+def _view(segment: SharedMemory) -> memoryview:
+    assert segment.buf is not None, "it is None once the segment is closed"
+    return segment.buf
+
+
 @contextmanager
 def _segment() -> Iterator[SharedMemory]:
     """Two rows of 16 floats at 0 and 64; the rest is zero."""
     segment = SharedMemory(f"reference-{uuid.uuid4().hex}", create=True, size=SIZE_BYTES)
     try:
-        segment.buf[:128] = np.arange(32, dtype=np.float32).tobytes()
+        _view(segment)[:128] = np.arange(32, dtype=np.float32).tobytes()
         yield segment
     finally:
         segment.close()
@@ -90,7 +95,7 @@ def _with_region(ask: Callable[[Wire, str], Any]) -> Case:
                 _register(wire, key)
                 reply = ask(wire, key)
                 _await_output(reply, segment)
-                return _nameless(reply, key), bytes(segment.buf[128:SIZE_BYTES]).rstrip(b"\0")
+                return _nameless(reply, key), bytes(_view(segment)[128:SIZE_BYTES]).rstrip(b"\0")
             finally:
                 wire.rpc("SystemSharedMemoryUnregister")
 
@@ -102,7 +107,7 @@ def _await_output(said: Any, segment: SharedMemory) -> None:
     outputs = said.get("outputs", ()) if isinstance(said, dict) else ()
     elsewhere = any(not output[-1] for output in outputs)
     if elsewhere:
-        holds_within(lambda: any(segment.buf[128:SIZE_BYTES]), 5)
+        holds_within(lambda: any(_view(segment)[128:SIZE_BYTES]), 5)
 
 
 def _nameless(value: Any, key: str) -> Any:

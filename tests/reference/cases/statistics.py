@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -47,10 +48,10 @@ def cases() -> dict[str, Case]:
         "metric families": lambda side: _families(side.wire),
     }  # fmt: skip
     for way in WAYS:
-        cases[f"model: {way}"] = _counted(("failing",), 1, lambda wire, way=way: wire.infer(failing(way)))
+        cases[f"model: {way}"] = _counted(("failing",), 1, partial(Wire.infer, request=failing(way)))
     for way in ("nothing_wrong", "exception", "error_code"):
         ask = failing(way, "failing_chain")
-        cases[f"ensemble of a model: {way}"] = _counted(("failing_chain", "failing"), 1, lambda wire, ask=ask: wire.infer(ask))
+        cases[f"ensemble of a model: {way}"] = _counted(("failing_chain", "failing"), 1, partial(Wire.infer, request=ask))
     return {f"statistics: {name}": case for name, case in cases.items()}
 
 

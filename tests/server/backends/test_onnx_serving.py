@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -20,6 +20,7 @@ from tritonclient.utils import InferenceServerException, np_to_triton_dtype
 from hypersonic.server.app import Server, Signals
 from hypersonic.server.backends.onnxruntime.backend import OnnxRuntimeBackend
 from hypersonic.server.backends.python.backend import PythonBackend
+from hypersonic.server.inference.backend import Backend
 from hypersonic.server.options import Options
 from tests.server.onnx_graphs import add_sub, graph, identity, node, tensors, write_onnx
 from tests.server.onnx_runs import RAGGED, VALUES, ragged_sums, same
@@ -48,7 +49,12 @@ ENDS = [
     node("Gather", "embedded from", "a"),
     node("Gather", "embedded to", "b"),
 ]
-CONSTANTS = {"one_one": np.array([1, 1]), "zero": np.array([0]), "last": np.array([1]), "cut": np.float32(0)}
+CONSTANTS: dict[str, np.ndarray] = {
+    "one_one": np.array([1, 1]),
+    "zero": np.array([0]),
+    "last": np.array([1]),
+    "cut": np.array(0, np.float32),
+}
 
 
 def write_tracking(repository: Path) -> None:
@@ -139,9 +145,9 @@ class Clients(NamedTuple):
 def clients(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clients]:
     repository = tmp_path_factory.mktemp("models")
     write_models(repository)
-    ports = dict.fromkeys(("grpc_port", "http_port", "metrics_port"), 0)
-    addresses = dict.fromkeys(("grpc_address", "http_address"), "127.0.0.1")
-    backends = {"onnxruntime": OnnxRuntimeBackend(), "python": PythonBackend()}
+    ports: dict[str, Any] = dict.fromkeys(("grpc_port", "http_port", "metrics_port"), 0)
+    addresses: dict[str, Any] = dict.fromkeys(("grpc_address", "http_address"), "127.0.0.1")
+    backends: dict[str, Backend] = {"onnxruntime": OnnxRuntimeBackend(), "python": PythonBackend()}
     server = Server(Options((repository,), exit_on_error=False, **ports, **addresses), backends)
     server.load()
     server.start()

@@ -14,7 +14,9 @@ import tritonclient.grpc as triton
 from tritonclient.utils import InferenceServerException
 
 from hypersonic.server.app import Server
+from hypersonic.server.errors import FailureReason
 from hypersonic.server.scheduling.lost_run import MOST_LOSSES
+from hypersonic.server.scheduling.model import ScheduledModel
 from tests.server.python_models import DOUBLE, FLOATS, source, write_python
 from tests.server.python_serving import client_of, infer, serving, streamed, tensor
 from tests.support.waiting import wait_until
@@ -113,7 +115,9 @@ def test_a_request_whose_client_has_gone_does_not_run_again(tmp_path: Path) -> N
         answers = ask_all(client, [-1.0, *map(float, range(1, ROWS - 1))], pool)
         wait_until(lambda: reviving(server))
         waiting.cancel()
-        batcher = server.repository.model("m").scheduler.batcher
+        model = server.repository.model("m")
+        assert isinstance(model, ScheduledModel)
+        batcher = model.scheduler.batcher
         wait_until(lambda: len(batcher) == ROWS - 1)
         go.touch()
         for answer in answers[1:]:
@@ -121,7 +125,7 @@ def test_a_request_whose_client_has_gone_does_not_run_again(tmp_path: Path) -> N
         assert done.wait(60)
         failures = server.repository.model("m").statistics.snapshot().failures
         wait_until(answers[0].done)
-        assert failures["CANCELED"].count == 1
+        assert failures[FailureReason.CANCELED].count == 1
     assert runs.read_text().split() == [str(ROWS), *["1"] * (ROWS - 1)]
 
 

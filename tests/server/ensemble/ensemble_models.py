@@ -181,9 +181,7 @@ def request_of(
     return check(request, model.config)
 
 
-def infer(
-    model: Model, outputs: Sequence[str] = (), call: FakeCall | None = None, **arrays: np.ndarray
-) -> dict[str, np.ndarray]:
+def infer(model: Model, outputs: Sequence[str] = (), call: FakeCall | None = None, **arrays: Any) -> dict[str, np.ndarray]:
     def frame(_request: CheckedRequest, answer: Answer) -> dict[str, np.ndarray]:
         return arrays_of(answer, model.config)
 
@@ -219,6 +217,6 @@ class Collected:
         self.ended.release()
 
 
-def stream(model: Model, sink: Collected, given: InferRequest | None = None, **arrays: np.ndarray) -> None:
+def stream(model: Model, sink: Collected, given: InferRequest | None = None, **arrays: Any) -> None:
     request = request_of(model, given=given, **arrays)
     model.stream(request, lambda _request, answer: arrays_of(answer, model.config)["Y"], FakeCall(), time.monotonic_ns(), sink)

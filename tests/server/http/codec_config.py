@@ -10,7 +10,10 @@ from hypersonic.server.config.schema import ModelConfig
 
 def model_config(inputs: dict[str, tuple[str, tuple[int, ...]]], max_batch_size: int = 0) -> ModelConfig:
     """name -> (datatype, dims); outputs are y and z."""
-    tensors = {"input": inputs, "output": {"y": ("FP32", (1,)), "z": ("FP32", (1,))}}
+    tensors: dict[str, dict[str, tuple[str, tuple[int, ...]]]] = {
+        "input": inputs,
+        "output": {"y": ("FP32", (1,)), "z": ("FP32", (1,))},
+    }
     text = "".join(
         f'{kind} {{ name: "{name}" data_type: TYPE_{datatype.replace("BYTES", "STRING")} dims: {list(dims)} }}\n'
         for kind, named in tensors.items()

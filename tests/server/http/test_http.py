@@ -132,7 +132,8 @@ def test_the_index_lists_what_is_ready_if_that_is_asked(serve: Serve, tmp_path: 
     write_model(tmp_path / "models")
     (write_model(tmp_path / "models", "broken") / "1" / "broken").write_text("why")
     with serve(repository=tmp_path / "models") as running:
-        for body in (None, {}, {"ready": False}, [], {"foo": 1}):
+        bodies: tuple[Any, ...] = (None, {}, {"ready": False}, [], {"foo": 1})
+        for body in bodies:
             status, answer = ask(running.http, "/v2/repository/index", "POST", body)
             assert status == 200
             broken, ready = json.loads(answer)

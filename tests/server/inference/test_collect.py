@@ -142,7 +142,7 @@ def batch_input(kind: str, datatype: str) -> str:
 def test_the_largest_element_count_is_a_shape() -> None:
     model = config_of(batch_input("BATCH_MAX_ELEMENT_COUNT_AS_SHAPE", "FP32"))
     array = collect([share(model, x=np.zeros(s, np.float32)) for s in ((2, 3), (1, 4))], model)["shape"]
-    assert (array.shape, array.dtype) == ((6,), np.float32)
+    assert (array.shape, array.dtype) == ((6,), np.dtype(np.float32))
 
 
 def test_item_shapes_of_several_dimensions_are_those_of_the_protocols_example() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import struct
 import tracemalloc
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -27,6 +28,10 @@ def converted(datatype: str, field: str, values: list[object]) -> bytes:
     return bytes(to_infer_request(message, []).inputs[0].data)
 
 
+#: bits of a float by its bytes
+WIDTHS: dict[int, Literal[16, 32, 64]] = {2: 16, 4: 32, 8: 64}
+
+
 @pytest.mark.parametrize("datatype", [name for name, d in DATATYPES.items() if d.contents and name != "BYTES"])
 @given(data=st.data())
 def test_numbers_are_laid_out_as_numpy_lays_them_out(datatype: str, data: st.DataObject) -> None:
@@ -34,7 +39,7 @@ def test_numbers_are_laid_out_as_numpy_lays_them_out(datatype: str, data: st.Dat
     if kind.kind == "b":
         one: st.SearchStrategy[object] = st.booleans()
     elif kind.kind == "f":
-        one = st.floats(width=8 * kind.itemsize)
+        one = st.floats(width=WIDTHS[kind.itemsize])
     else:
         one = st.integers(int(np.iinfo(kind).min), int(np.iinfo(kind).max))
     values = data.draw(st.lists(one, max_size=5))

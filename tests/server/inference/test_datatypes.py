@@ -25,6 +25,7 @@ from hypersonic.server.app import Server, Signals
 from hypersonic.server.backends.onnxruntime.backend import OnnxRuntimeBackend
 from hypersonic.server.backends.python.backend import PythonBackend
 from hypersonic.server.datatype import DATATYPES
+from hypersonic.server.inference.backend import Backend
 from hypersonic.server.options import Options
 from tests.server.conftest import Running, Script
 from tests.server.http.requests import post
@@ -68,9 +69,9 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     write_python(repository, "python", source(ECHO), ins + outs)
     refusing = tensors("input", ("x", "BYTES", [1])) + tensors("output", ("y", "FP32", [1]))
     write_python(repository, "codes", source(CODES), refusing)
-    ports = dict.fromkeys(("grpc_port", "http_port", "metrics_port"), 0)
-    addresses = dict.fromkeys(("grpc_address", "http_address"), "127.0.0.1")
-    backends = {"onnxruntime": OnnxRuntimeBackend(), "python": PythonBackend()}
+    ports: dict[str, Any] = dict.fromkeys(("grpc_port", "http_port", "metrics_port"), 0)
+    addresses: dict[str, Any] = dict.fromkeys(("grpc_address", "http_address"), "127.0.0.1")
+    backends: dict[str, Backend] = {"onnxruntime": OnnxRuntimeBackend(), "python": PythonBackend()}
     server = Server(Options((repository,), **ports, **addresses), backends)
     server.load()
     server.start()

@@ -56,9 +56,13 @@ def rows(count: int, seed: int) -> Tensors:
     return tracks, draw.integers(0, 256, (count, 5), dtype=np.uint8)
 
 
+def each_of(tensors: Tensors) -> tuple[np.ndarray, ...]:
+    return tensors
+
+
 def asked(tensors: Tensors, inputs: type = triton.InferInput) -> list[Any]:
     sent = []
-    for name, values, datatype in zip(("tracks", "flags"), tensors, ("FP32", "UINT8"), strict=True):
+    for name, values, datatype in zip(("tracks", "flags"), each_of(tensors), ("FP32", "UINT8"), strict=True):
         sent.append(inputs(name, list(values.shape), datatype))
         sent[-1].set_data_from_numpy(values)
     return sent
@@ -112,7 +116,8 @@ def test_shares_of_one_run_lie_behind_each_other(tmp_path: Path) -> None:
     every = [rows(count, 40 + count) for count in (9, 30, 1, 20)]
     shares = [Share(PendingRequest(checked(tensors, config), lambda *_: None, 0), 0, len(tensors[0])) for tensors in every]
     shares[1] = Share(shares[1].pending, 5, 11)  # a part of a request that did not fit as a whole
-    every[1] = tuple(tensor[5:16] for tensor in every[1])
+    tracks, flags = every[1]
+    every[1] = tracks[5:16], flags[5:16]
     for _ in range(2):
         slot.start(shares)
         assert slot.finish()[2:] == (41 * X.row_bytes, 41 * Y.row_bytes)
@@ -129,7 +134,7 @@ def test_shares_of_one_run_lie_behind_each_other(tmp_path: Path) -> None:
 
 
 def checked(tensors: Tensors, config: ModelConfig) -> CheckedRequest:
-    given = zip(config.inputs, tensors, strict=True)
+    given = zip(config.inputs, each_of(tensors), strict=True)
     inputs = (InputTensor(spec.name, spec.datatype, x.shape, memoryview(x.tobytes())) for spec, x in given)
     return check_request(InferRequest("", tuple(inputs)), config)
 

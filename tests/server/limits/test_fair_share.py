@@ -9,6 +9,7 @@ import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -55,7 +56,7 @@ def serving(repository: Path, hung: Script, **options: Any) -> Iterator[Running]
     write_model(repository)
     write_model(repository, "hung", options.pop("config", ""))
     (write_model(repository, "wrap") / "config.pbtxt").write_text(ENSEMBLE)
-    given = dict.fromkeys(("grpc_port", "http_port", "metrics_port"), 0)
+    given: dict[str, Any] = dict.fromkeys(("grpc_port", "http_port", "metrics_port"), 0)
     given |= dict.fromkeys(("grpc_address", "http_address"), "127.0.0.1")
     opts = Options((repository,), **{**given, **options})
     server = Server(opts, {"sum": ScriptedBackend({"m": Script(), "hung": hung})})
@@ -209,7 +210,7 @@ def test_load_requests_that_hang_leave_control_calls_to_others(tmp_path: Path) -
 
     write_model(tmp_path)
     write_model(tmp_path, "hung")
-    given = dict.fromkeys(("grpc_port", "http_port", "metrics_port"), 0)
+    given: dict[str, Any] = dict.fromkeys(("grpc_port", "http_port", "metrics_port"), 0)
     opts = Options((tmp_path,), model_control_mode="explicit", http_address="127.0.0.1", grpc_address="127.0.0.1", **given)
     server = Server(opts, {"sum": Hanging({"m": Script(), "hung": Script()})})
     server.load()
@@ -217,10 +218,10 @@ def test_load_requests_that_hang_leave_control_calls_to_others(tmp_path: Path) -
     running = Running(server, Script(gate=gate))
     try:
         with grpc.insecure_channel(running.grpc) as channel, ThreadPoolExecutor(40) as pool:
-            load = channel.unary_unary("/inference.GRPCInferenceService/RepositoryModelLoad")
+            load: Any = channel.unary_unary("/inference.GRPCInferenceService/RepositoryModelLoad")
             message = service_pb2.RepositoryModelLoadRequest(model_name="hung").SerializeToString()
             asked = [load.future(message, timeout=60) for _ in range(40)]
-            posted = [pool.submit(post, running, "/v2/repository/models/hung/load") for _ in range(40)]
+            posted: list[Any] = [pool.submit(post, running, "/v2/repository/models/hung/load") for _ in range(40)]
             with triton.InferenceServerClient(running.grpc) as client:
                 client.load_model("m", client_timeout=20)
                 client.get_model_repository_index(client_timeout=20)
@@ -282,7 +283,7 @@ def test_work_that_waits_for_its_share_is_done_in_order_by_whoever_is_done() -> 
 def test_a_fair_pool_runs_others_work_while_one_holds_its_share() -> None:
     pool, gate = FairPool(4, "test"), threading.Event()
     stuck = [pool.submit("a", gate.wait) for _ in range(20)]
-    assert [pool.submit(name, lambda name=name: name).result(30) for name in "bcd"] == ["b", "c", "d"]
+    assert [pool.submit(name, partial(str, name)).result(30) for name in "bcd"] == ["b", "c", "d"]
     gate.set()
     assert all(each.result(30) for each in stuck)
 

@@ -10,6 +10,7 @@ import threading
 import urllib.error
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import grpc
 import numpy as np
@@ -144,7 +145,8 @@ def test_a_streams_requests_are_counted_and_so_is_the_stream_while_it_is_open(se
 def test_a_stream_whose_client_vanishes_is_not_open_any_more(serve: Serve) -> None:
     with serve() as running:
         channel = grpc.insecure_channel(running.grpc)
-        opened = channel.stream_stream("/inference.GRPCInferenceService/ModelStreamInfer")(iter(threading.Event().wait, None))
+        stream: Any = channel.stream_stream("/inference.GRPCInferenceService/ModelStreamInfer")
+        opened = stream(iter(threading.Event().wait, None))
         wait_until(lambda: scraped(running)["hypersonic_streams"] == 1)
         opened.cancel()
         channel.close()

@@ -12,6 +12,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import grpc
 import numpy as np
@@ -183,7 +184,7 @@ ensemble_scheduling { step [ { model_name: "%s" model_version: -1
     backend = hung("a", "slow")
     loaded: list[str] = []
 
-    def ensembles(config, version, repository):  # type: ignore[no-untyped-def]
+    def ensembles(config, version, repository):
         loaded.append(config.name)
         return repository.model(config.ensemble[0].model_name)
 
@@ -311,7 +312,7 @@ def test_no_load_begins_while_a_server_that_is_told_to_end_waits_for_its_request
         write_model(tmp_path, name)
     backend = ShiftBackend()
     backend.gates["a"] = threading.Event()
-    ports = dict.fromkeys(("grpc_port", "http_port", "metrics_port"), 0)
+    ports: dict[str, Any] = dict.fromkeys(("grpc_port", "http_port", "metrics_port"), 0)
     server = Server(
         Options((tmp_path,), http_address="127.0.0.1", model_load_thread_count=1, exit_on_error=False, **ports),
         {"sum": backend},
@@ -360,7 +361,8 @@ def test_a_server_is_alive_and_not_ready_and_serves_what_is_loaded_while_a_model
         for state in ("LOADING", "READY"):
             assert f'hypersonic_model_versions{{state="{state}"}} 1\n' in text
         with grpc.insecure_channel(f"127.0.0.1:{grpc_port}") as channel:
-            asked = channel.unary_unary("/grpc.health.v1.Health/Check")(b"", timeout=20)
+            check: Any = channel.unary_unary("/grpc.health.v1.Health/Check")
+            asked = check(b"", timeout=20)
             assert health_pb2.HealthCheckResponse.FromString(asked).status == health_pb2.HealthCheckResponse.NOT_SERVING
         assert "Started" not in server.log
         assert server.stop() == 0

@@ -17,6 +17,7 @@ from hypersonic.server import links as links_module
 from hypersonic.server.backends.onnxruntime.backend import OnnxRuntimeBackend
 from hypersonic.server.backends.python.backend import PythonBackend
 from hypersonic.server.errors import ModelLoadError
+from hypersonic.server.inference.backend import Backend
 from hypersonic.server.inference.repository import ModelState
 from hypersonic.server.links import Links
 from hypersonic.server.repository.control_mode import ModelControlMode, ModelControlOptions
@@ -48,7 +49,11 @@ def served(tmp_path: Path, sums: ShiftBackend) -> Iterator[Open]:
     ) -> ModelRepository:
         control = ModelControlOptions(mode, poll_s=3600, link_roots=roots)
         links = control.links([models])
-        backends = {"sum": sums, "onnxruntime": OnnxRuntimeBackend(links), "python": PythonBackend(links=links)}
+        backends: dict[str, Backend] = {
+            "sum": sums,
+            "onnxruntime": OnnxRuntimeBackend(links),
+            "python": PythonBackend(links=links),
+        }
         opened.append(ModelRepository([models], backends, ScheduledModel, control=control))
         opened[-1].load_all()
         return opened[-1]

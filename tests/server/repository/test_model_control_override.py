@@ -257,7 +257,7 @@ def test_no_request_fails_while_versions_replace_each_other_under_load(tmp_path:
         for version in range(2, 7):
             write_shift(directory, version, version * 10)
             repository.load("m")
-            wait_until(lambda v=version: any(3.0 + v * 10 in seen for seen in answers))  # type: ignore[misc]
+            wait_until(lambda v=version: any(3.0 + v * 10 in seen for seen in answers))
         ended.set()
         for sender in senders:
             sender.result(30)

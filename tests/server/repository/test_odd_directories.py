@@ -21,6 +21,7 @@ from hypersonic.server.backends.fpga.backend import FpgaBackend
 from hypersonic.server.backends.onnxruntime.backend import OnnxRuntimeBackend
 from hypersonic.server.backends.python.backend import PythonBackend
 from hypersonic.server.errors import ServerError
+from hypersonic.server.inference.backend import Backend
 from hypersonic.server.inference.repository import IndexEntry, ModelState
 from hypersonic.server.repository import layout
 from hypersonic.server.repository.control_mode import ModelControlMode, ModelControlOptions
@@ -126,7 +127,7 @@ ODD: dict[str, Odd] = {
 
 
 def open_repository(directory: Path, mode: ModelControlMode = ModelControlMode.NONE, poll_s: float = 3600) -> ModelRepository:
-    ours = {"python": PythonBackend(), "onnxruntime": OnnxRuntimeBackend(), "fpga": FpgaBackend()}
+    ours: dict[str, Backend] = {"python": PythonBackend(), "onnxruntime": OnnxRuntimeBackend(), "fpga": FpgaBackend()}
     repository = ModelRepository(
         [directory], {"sum": SumBackend(Script()), **ours}, ScheduledModel, control=ModelControlOptions(mode, poll_s=poll_s)
     )

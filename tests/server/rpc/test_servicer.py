@@ -7,6 +7,7 @@ import asyncio
 import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import grpc
 import numpy as np
@@ -21,7 +22,7 @@ from tests.server.conftest import Running, Script, Serve, tensor, write_model
 from tests.server.error_rows import SHAPE
 from tests.support.waiting import wait_until
 
-Request = service_pb2.ModelInferRequest
+Request: TypeAlias = service_pb2.ModelInferRequest
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def stub(running: Running) -> Iterator[service_pb2_grpc.GRPCInferenceServiceStub
         yield service_pb2_grpc.GRPCInferenceServiceStub(channel)
 
 
-def request(rows: int = 2, **changes: object) -> Request:
+def request(rows: int = 2, **changes: Any) -> Request:
     """Two rows of ones for model m; `changes` replace fields of the only input or of the message."""
     message = Request(model_name="m")
     given = message.inputs.add(name="x", datatype="FP32", shape=[rows, 3])
@@ -53,7 +54,7 @@ def request(rows: int = 2, **changes: object) -> Request:
     return message
 
 
-def changed(change: Callable[[Request], object], **changes: object) -> Request:
+def changed(change: Callable[[Request], object], **changes: Any) -> Request:
     message = request(**changes)
     change(message)
     return message
@@ -167,7 +168,7 @@ def test_a_bad_request_is_refused_with_tritons_code_and_text(stub: service_pb2_g
     message, code, text = ROWS[row]
     with pytest.raises(grpc.RpcError) as caught:
         stub.ModelInfer(message, timeout=20)
-    assert (caught.value.code().name, text in caught.value.details()) == (code, True), caught.value.details()
+    assert (caught.value.code().name, text in (caught.value.details() or "")) == (code, True), caught.value.details()
     assert len(stub.ModelInfer(request(), timeout=20).raw_output_contents[0]) == 8
     figures = stub.ModelStatistics(service_pb2.ModelStatisticsRequest()).model_stats[0].inference_stats
     assert (figures.success.count, figures.fail.count) == (1, 0)
@@ -182,7 +183,7 @@ def test_tensor_errors_name_the_request_as_triton_does(stub: service_pb2_grpc.GR
 
 def test_bytes_that_are_no_message_are_refused(running: Running) -> None:
     with grpc.insecure_channel(running.grpc) as channel:
-        call = channel.unary_unary("/inference.GRPCInferenceService/ModelInfer")
+        call: Any = channel.unary_unary("/inference.GRPCInferenceService/ModelInfer")
         with pytest.raises(grpc.RpcError) as caught:
             call(b"\xff\xff\xff", timeout=20)
         assert (caught.value.code().name, caught.value.details()) == (

@@ -6,6 +6,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Iterator
+from typing import Any, TypeAlias
 
 import grpc
 import numpy as np
@@ -16,8 +17,8 @@ from hypersonic.server.rpc.grpcio import stream_requests
 from tests.server.conftest import Running, Script, Serve
 from tests.support.waiting import wait_until
 
-Request = service_pb2.ModelInferRequest
-Stub = service_pb2_grpc.GRPCInferenceServiceStub
+Request: TypeAlias = service_pb2.ModelInferRequest
+Stub: TypeAlias = service_pb2_grpc.GRPCInferenceServiceStub
 
 
 def request(name: str = "", rows: int = 1, value: float = 1.0, model: str = "m") -> Request:
@@ -80,7 +81,7 @@ def test_a_bad_request_is_answered_with_an_error_and_the_stream_goes_on(stub: St
 
 def test_bytes_that_are_no_request_are_an_error_of_that_message_alone(running: Running) -> None:
     with grpc.insecure_channel(running.grpc) as channel:
-        call = channel.stream_stream("/inference.GRPCInferenceService/ModelStreamInfer")
+        call: Any = channel.stream_stream("/inference.GRPCInferenceService/ModelStreamInfer")
         got = [
             service_pb2.ModelStreamInferResponse.FromString(a) for a in call(iter([b"\xff", request("x").SerializeToString()]))
         ]
@@ -106,7 +107,7 @@ def test_requests_of_a_stream_share_runs(serve: Serve) -> None:
         call = Stub(channel).ModelStreamInfer(iter(waiting.get, None), timeout=60)
         waiting.put(request("first"))
         assert running.script.started.acquire(timeout=20)
-        running.script.gate.set()
+        running.script.open_gate()
         assert next(call).infer_response.id == "first"
         waiting.put(None)
         assert list(call) == []
@@ -127,7 +128,7 @@ def test_when_the_client_goes_away_its_waiting_requests_do_and_their_bytes_are_f
         wait_until(lambda: admission.requests == 5)
         call.cancel()
         wait_until(lambda: admission.requests == 0)
-        running.script.gate.set()
+        running.script.open_gate()
         forever.set()
         wait_until(lambda: len(running.script.batches) == 1)
         assert admission.size_bytes == 0

@@ -99,8 +99,8 @@ def test_no_run_is_larger_than_max_batch_size() -> None:
 
 def test_a_share_views_its_own_rows_only() -> None:
     data = memoryview(bytes(range(40)))
-    request = PendingRequest(CheckedRequest("", 10, (data, data[:10]), (0,), 0, 0), lambda *_: b"", 0)
-    assert [bytes(view) for view in Share(request, 3, 2).tensors] == [bytes(range(12, 20)), bytes((3, 4))]
+    request = PendingRequest(CheckedRequest("", 10, (data, data[:10]), ((10, 4), (10, 1)), (0,)), lambda *_: b"", 0)
+    assert [bytes(view or b"") for view in Share(request, 3, 2).tensors] == [bytes(range(12, 20)), bytes((3, 4))]
 
 
 def test_a_full_queue_refuses() -> None:

@@ -38,7 +38,7 @@ def impatient_threads() -> Iterator[None]:
 def failures(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Callable[[], list[dict[str, str]]]:
     """The fields of the failures logged so far: model, request_id, client."""
     monkeypatch.setattr(logging.getLogger("hypersonic"), "propagate", True)
-    return lambda: [record.fields for record in caplog.records if getattr(record, "fields", {}).get("client")]
+    return lambda: [fields for record in caplog.records if (fields := getattr(record, "fields", {})).get("client")]
 
 
 @pytest.mark.usefixtures("impatient_threads")

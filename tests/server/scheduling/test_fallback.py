@@ -68,7 +68,7 @@ def test_the_spare_serves_while_the_first_is_away_and_rests_again_when_it_is_bac
         (model,) = server.repository
         assert [infer(server, n) for n in range(3)] == [0, 3, 6]
         assert (model.on_standby, len(spare.batches), server.service.ready) == (True, 3, True)
-        first.back.set()
+        first.come_back()
         wait_until(lambda: not model.on_standby)
         assert [infer(server, n) for n in range(3)] == [0, 3, 6]
         assert (len(first.batches), len(spare.batches)) == (4, 3)

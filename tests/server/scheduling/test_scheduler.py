@@ -20,7 +20,9 @@ from hypersonic.server.config.schema import DynamicBatching
 from hypersonic.server.errors import UnavailableError
 from hypersonic.server.inference.pending import PendingRequest
 from hypersonic.server.inference.request import CheckedRequest
+from hypersonic.server.scheduling.batch import Batcher
 from hypersonic.server.scheduling.batcher import DynamicBatcher
+from hypersonic.server.scheduling.model import ScheduledModel
 from hypersonic.server.scheduling.rule import BatchRule
 from hypersonic.server.scheduling.scheduler import Scheduler
 from hypersonic.server.statistics.model import ModelStatistics
@@ -32,6 +34,12 @@ BATCHING = "dynamic_batching { max_queue_delay_microseconds: 200 preferred_batch
 
 def sums(x: np.ndarray) -> np.ndarray:
     return x.sum(axis=1, keepdims=True)
+
+
+def batcher_of(running: Running) -> Batcher:
+    model = running.server.repository.model("m")
+    assert isinstance(model, ScheduledModel)
+    return model.scheduler.batcher
 
 
 def statistics(running: Running) -> service_pb2.ModelStatistics:
@@ -58,7 +66,7 @@ def test_every_row_of_every_client_is_answered_to_its_owner(
     def client(seed: int, sizes: list[int]) -> None:
         for index, size in enumerate(sizes):
             x = rows(size, 1000 * seed + index)
-            request = CheckedRequest("", size, (memoryview(x).cast("B"),), (x.shape,), (0,))
+            request = CheckedRequest("", size, (x.data.cast("B"),), (x.shape,), (0,))
             pending = PendingRequest(request, lambda _, answer: b"".join(answer.outputs[0].chunks), time.monotonic_ns())
             scheduler.submit(pending)
             assert pending.wait(30 * 10**9)
@@ -81,8 +89,8 @@ def test_requests_of_many_clients_share_runs(serve: Serve, tmp_path: Path) -> No
         first = pool.submit(running.infer, rows(32))
         assert running.script.started.acquire(timeout=20)
         others = [pool.submit(running.infer, rows(4, seed)) for seed in range(7)]
-        wait_until(lambda: len(running.server.repository.model("m").scheduler.batcher) == 7)
-        running.script.gate.set()
+        wait_until(lambda: len(batcher_of(running)) == 7)
+        running.script.open_gate()
         np.testing.assert_array_equal(first.result(), sums(rows(32)))
         for seed, other in enumerate(others):
             np.testing.assert_array_equal(other.result(), sums(rows(4, seed)))
@@ -92,9 +100,9 @@ def test_requests_of_many_clients_share_runs(serve: Serve, tmp_path: Path) -> No
 def test_the_next_slot_is_started_while_the_first_run_works(serve: Serve) -> None:
     with serve(Script(slots=2, gate=threading.Event())) as running, ThreadPoolExecutor(3) as pool:
         answers = [pool.submit(running.infer, rows(1, seed)) for seed in range(3)]
-        batcher = running.server.repository.model("m").scheduler.batcher
+        batcher = batcher_of(running)
         wait_until(lambda: len(batcher) + len(running.script.batches) == 3)
-        running.script.gate.set()
+        running.script.open_gate()
         for seed, answer in enumerate(answers):
             np.testing.assert_array_equal(answer.result(), sums(rows(1, seed)))
         assert running.script.most_in_flight == 2
@@ -107,7 +115,7 @@ def test_a_request_that_arrives_during_a_run_is_started_in_the_free_slot_before_
         second = pool.submit(running.infer, rows(2, 2))
         assert running.script.started.acquire(timeout=20)
         assert not first.done()
-        running.script.gate.set()
+        running.script.open_gate()
         np.testing.assert_array_equal(first.result(), sums(rows(1, 1)))
         np.testing.assert_array_equal(second.result(), sums(rows(2, 2)))
 
@@ -122,7 +130,7 @@ def test_rows_of_one_large_request_and_batches_that_waited_use_the_free_slot_too
         small = pool.submit(running.infer, rows(2, 2))
         assert script.started.acquire(timeout=20)
         assert script.batches == [(10,), (5,), (2,)]
-        script.gate.set()
+        script.open_gate()
         np.testing.assert_array_equal(large.result(), sums(rows(15, 1)))
         np.testing.assert_array_equal(small.result(), sums(rows(2, 2)))
 
@@ -131,7 +139,7 @@ def test_a_lone_request_is_run_by_its_own_thread() -> None:
     script = Script()
     scheduler = Scheduler(SumModel(script).instances, DynamicBatcher(BatchRule(64)), ModelStatistics(), label="m")
     users: list[str] = []
-    request = CheckedRequest("", 5, (memoryview(rows(5)).cast("B"),), (0,), 0, 0)
+    request = CheckedRequest("", 5, (rows(5).data.cast("B"),), ((5, 3),), (0,))
     pending = PendingRequest(request, lambda *_: users.append(threading.current_thread().name) or b"", 0)
     scheduler.submit(pending)
     assert (pending.completed, users) == (True, [threading.current_thread().name])
@@ -170,8 +178,8 @@ def test_all_runs_on_a_hung_compute_unit_go_to_another_one_at_once_and_in_their_
             if count <= 4:
                 assert script.started.acquire(timeout=20)
             else:
-                wait_until(lambda waiting=count - 4: len(running.server.repository.model("m").scheduler.batcher) == waiting)
-        script.gate.set()
+                wait_until(lambda waiting=count - 4: len(batcher_of(running)) == waiting)
+        script.open_gate()
         for count, answer in enumerate(answers, start=1):
             np.testing.assert_array_equal(answer.result(), sums(rows(count, count)))
         assert script.batches[:4] == [(1,), (2,), (3,), (4,)]
@@ -185,7 +193,7 @@ def test_all_runs_on_a_hung_compute_unit_go_to_another_one_at_once_and_in_their_
 def test_a_drain_waits_for_a_run_that_may_still_come_back_to_the_queue() -> None:
     script = Script(instances=2, slots=1, hang_from_run={"sum_1": 1}, gate=threading.Event())
     scheduler = Scheduler(SumModel(script).instances, DynamicBatcher(BatchRule(64)), ModelStatistics(), label="m")
-    request = CheckedRequest("", 5, (memoryview(rows(5)).cast("B"),), (0,), 0, 0)
+    request = CheckedRequest("", 5, (rows(5).data.cast("B"),), ((5, 3),), (0,))
     pending = PendingRequest(request, lambda *_: b"answer", 0)
     with ThreadPoolExecutor(2) as pool:
         pool.submit(scheduler.submit, pending)
@@ -193,7 +201,7 @@ def test_a_drain_waits_for_a_run_that_may_still_come_back_to_the_queue() -> None
         closed = pool.submit(scheduler.close, UnavailableError("closed"), 20)
         wait_until(lambda: scheduler.batcher.closed)
         assert script.gate is not None
-        script.gate.set()
+        script.open_gate()
         assert closed.result()
     assert (pending.answer, script.batches) == (b"answer", [(5,), (5,)])
 
@@ -204,7 +212,7 @@ def test_a_request_of_a_lost_run_is_told_that_its_time_is_up_while_the_instance_
     script, back = Script(slots=1, hang_from_run={"sum_1": 1}, gate=threading.Event()), threading.Event()
     monkeypatch.setattr(SumInstance, "revive", lambda _: not back.wait(60))
     scheduler = Scheduler(SumModel(script).instances, DynamicBatcher(BatchRule(64)), ModelStatistics(), label="m")
-    request = CheckedRequest("", 5, (memoryview(rows(5)).cast("B"),), (0,), 0, 0)
+    request = CheckedRequest("", 5, (rows(5).data.cast("B"),), ((5, 3),), (0,))
     pending = PendingRequest(request, lambda *_: b"answer", 0)
     scheduler.submit(pending, here=False)
     assert script.started.acquire(timeout=20)
@@ -246,13 +254,13 @@ def test_a_cancelled_request_that_still_waits_never_reaches_the_card(serve: Serv
     with serve(Script(slots=1, gate=threading.Event())) as running, ThreadPoolExecutor(1) as pool:
         first = pool.submit(running.infer, rows(1))
         assert running.script.started.acquire(timeout=20)
-        batcher = running.server.repository.model("m").scheduler.batcher
+        batcher = batcher_of(running)
         with triton.InferenceServerClient(running.grpc) as client:
             call = client.async_infer("m", [tensor(rows(2))], callback=lambda result, error: None)
             wait_until(lambda: len(batcher) == 1)
             call.cancel()
             wait_until(lambda: len(batcher) == 0)
-        running.script.gate.set()
+        running.script.open_gate()
         first.result()
         assert running.script.batches == [(1,)]
         failures = running.server.repository.model("m").statistics.snapshot().failures
@@ -265,8 +273,8 @@ def test_a_request_whose_deadline_passes_in_the_queue_never_reaches_the_card(ser
         assert running.script.started.acquire(timeout=20)
         with pytest.raises(InferenceServerException, match="Deadline Exceeded"):
             running.infer(rows(2), client_timeout=0.2)
-        wait_until(lambda: len(running.server.repository.model("m").scheduler.batcher) == 0)
-        running.script.gate.set()
+        wait_until(lambda: len(batcher_of(running)) == 0)
+        running.script.open_gate()
         first.result()
         assert running.script.batches == [(1,)]
 
@@ -278,7 +286,7 @@ def test_a_client_that_goes_away_in_mid_request_disturbs_nobody(serve: Serve) ->
         assert running.script.started.acquire(timeout=20)
         client.close()
         other = pool.submit(running.infer, rows(3))
-        running.script.gate.set()
+        running.script.open_gate()
         np.testing.assert_array_equal(other.result(), sums(rows(3)))
         wait_until(lambda: running.server.service.admission.requests == 0)
         assert running.server.service.admission.size_bytes == 0
@@ -291,7 +299,7 @@ def test_queue_timeout_and_full_queue_refuse_as_triton_does(serve: Serve, tmp_pa
         first = pool.submit(running.infer, rows(1))
         assert running.script.started.acquire(timeout=20)
         waiting = pool.submit(running.infer, rows(2))
-        wait_until(lambda: len(running.server.repository.model("m").scheduler.batcher) == 1)
+        wait_until(lambda: len(batcher_of(running)) == 1)
         with pytest.raises(InferenceServerException, match="Exceeds maximum queue size") as full:
             running.infer(rows(1))
         with pytest.raises(InferenceServerException, match="Request timeout expired") as expired:
@@ -299,7 +307,7 @@ def test_queue_timeout_and_full_queue_refuse_as_triton_does(serve: Serve, tmp_pa
         with pytest.raises(InferenceServerException, match="Request timeout expired"):
             running.infer(rows(1), timeout=10_000)
         assert {full.value.status(), expired.value.status()} == {"StatusCode.UNAVAILABLE"}
-        running.script.gate.set()
+        running.script.open_gate()
         first.result()
         assert running.script.batches == [(1,)]
 
@@ -319,7 +327,7 @@ def test_bytes_in_flight_are_bounded(serve: Serve) -> None:
         with pytest.raises(InferenceServerException, match="exceed its share of the limit of 3000") as caught:
             running.infer(rows(150))
         assert caught.value.status() == "StatusCode.RESOURCE_EXHAUSTED"
-        running.script.gate.set()
+        running.script.open_gate()
         first.result()
         wait_until(lambda: running.server.service.admission.requests == 0)  # its answer has been read a moment before
         np.testing.assert_array_equal(running.infer(rows(150)), sums(rows(150)))
@@ -334,7 +342,7 @@ def test_a_model_whose_only_instance_is_away_refuses_at_once_and_serves_again_wh
                 running.infer(rows(1))
             assert caught.value.status() == "StatusCode.UNAVAILABLE"
         assert (client.is_model_ready("m"), client.is_server_ready()) == (False, False)
-        script.back.set()
+        script.come_back()
         wait_until(lambda: client.is_model_ready("m"))
         np.testing.assert_array_equal(running.infer(rows(5)), sums(rows(5)))
         assert client.is_server_ready()
@@ -352,7 +360,7 @@ def test_while_one_instance_is_away_the_other_serves_and_then_both_do(serve: Ser
             figures = running.server.repository.model("m").figures
             if seed == 0:
                 wait_until(lambda figures=figures: not figures["sum_1"].in_service)
-                script.back.set()
+                script.come_back()
                 wait_until(lambda figures=figures: figures["sum_1"].in_service)
         assert sum(unit.runs for unit in figures.values()) >= 2
 

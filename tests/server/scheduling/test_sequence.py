@@ -18,7 +18,7 @@ OLDEST = "oldest { max_candidate_sequences: 4 }"
 
 
 def request(sequence: int | str, x: int = 0, *, start: bool = False, end: bool = False, rows: int = 1) -> PendingRequest:
-    data = memoryview(np.full((rows, 1), x, np.int32)).cast("B")
+    data = np.full((rows, 1), x, np.int32).data.cast("B")
     mark = SequenceMark(sequence, start, end)
     return PendingRequest(CheckedRequest("", rows, (data,), ((rows, 1),), (0,), sequence=mark), lambda *_: b"", 0)
 

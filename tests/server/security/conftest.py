@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 STREAMS = ("ModelStreamInfer", "Watch")
 
 
-def call(channel: grpc.Channel, method: str, data: bytes = b"", metadata: Sequence[tuple[str, str]] = ()) -> tuple[str, str]:
+def call(channel: Any, method: str, data: bytes = b"", metadata: Sequence[tuple[str, str]] = ()) -> tuple[str, str]:
     """One RPC as bytes: (name of its code, details)."""
     try:
         if method.endswith("Watch"):
@@ -31,7 +31,7 @@ def call(channel: grpc.Channel, method: str, data: bytes = b"", metadata: Sequen
         else:
             channel.unary_unary(method)(data, timeout=20, metadata=metadata)
     except grpc.RpcError as error:
-        return error.code().name, error.details()
+        return error.code().name, error.details() or ""
     return "OK", ""
 
 
@@ -45,7 +45,7 @@ def fetch(
             return answer.status, answer.read().decode(), answer.headers
     except urllib.error.HTTPError as error:
         body = error.read().decode()
-        return error.code, json.loads(body) if body.startswith("{") else body, error.headers
+        return error.code, json.loads(body) if body.startswith("{") else body, dict(error.headers)
 
 
 class Certificates:

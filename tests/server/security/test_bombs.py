@@ -94,7 +94,7 @@ def test_a_compressed_message_is_refused_at_the_limit_on_every_kind_of_call(
 ) -> None:
     bomb = field(7, bytes(BOMB_BYTES))
     with grpc.insecure_channel(server.grpc, [("grpc.max_send_message_length", -1)]) as channel:
-        ask = channel.stream_stream(method) if method == STREAM else channel.unary_stream(method)
+        ask: Any = channel.stream_stream(method) if method == STREAM else channel.unary_stream(method)
         answers = ask(iter([bomb]) if method == STREAM else bomb, timeout=120, compression=compression)
         with pytest.raises(grpc.RpcError, match="Decompressed message larger than max") as caught:
             next(answers)

@@ -231,7 +231,7 @@ def test_no_rpc_is_served_that_was_not_judged_as_its_own_group(name: str) -> Non
         method = name
         invocation_metadata = ()
 
-    handler = grpc.unary_unary_rpc_method_handler(lambda data, _context: data)
+    handler: Any = grpc.unary_unary_rpc_method_handler(lambda data, _context: data)
     service = GenericHandler({method: handler for method in RPCS if method.startswith("/inference")})
     judged: list[str] = []
     guarded = protect_rpcs(service, POLICY, lambda error: judged.append(str(error))).service(Details)  # type: ignore[arg-type]

@@ -131,7 +131,7 @@ REFUSED: list[tuple[str, Callable[[], str]]] = [
     ("Jwt verification fails", lambda: swapped(token(), claims(sub="root"))),
     ("Jwks doesn't have key to match kid or alg from Jwt", lambda: token(EC_KEY, "ES256", "r")),
     ("Jwks doesn't have key to match kid or alg from Jwt", lambda: token(P384_KEY, "ES384", "e")),
-    ("Jwt header [alg] is not supported", lambda: jwt.encode(claims(), None, "none") + "xxxx"),
+    ("Jwt header [alg] is not supported", lambda: jwt.encode(claims(), "", "none") + "xxxx"),
     ("Jwt header [alg] is not supported", signed_with_the_public_key),
     ("Jwt header [alg] is not supported", lambda: headed({"alg": "RS256", "crit": ["exp"]})),
     ("Jwt header [alg] field is required and must be a string", lambda: headed({"kid": "r"})),
@@ -186,14 +186,15 @@ def test_a_signed_token_is_accepted_or_refused_whatever_its_claims_are(tokens: J
 
 
 def test_a_token_is_verified_once_and_not_after_it_expired(tokens: JsonWebTokens, monkeypatch: pytest.MonkeyPatch) -> None:
-    verified, now = [], time.time()
+    verified: list[int] = []
+    now = time.time()
     decode = jwt.decode
     monkeypatch.setattr(jwt, "decode", lambda *args, **kw: verified.append(1) or decode(*args, **kw))
     given = token(exp=int(now) + 60)
     for _ in range(3):
         tokens.accept(given)
     assert len(verified) == 1
-    monkeypatch.setattr(keys_module.time, "time", lambda: now + 60 + 31)
+    monkeypatch.setattr(time, "time", lambda: now + 60 + 31)
     monkeypatch.setattr(jwt.api_jwt, "datetime", _Later(now + 60 + 31))
     with pytest.raises(AuthorisationError, match="Jwt is expired"):
         tokens.accept(given)

@@ -12,6 +12,7 @@ import json
 from collections import Counter
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -76,7 +77,7 @@ def test_a_damaged_json_config_is_read_or_refused() -> None:
 
 
 #: what may stand where JSON has a value
-VALUES = (
+VALUES: tuple[Any, ...] = (
     *(None, True, False, 0, -1, 1, 2**31, 2**63, 2**64, -(2**63) - 1, 10**400, 0.5, 1e308, float("nan"), float("inf")),
     *("", "x", "y", "FP32", "BYTES", "INT8", "BF16", "\x00", "\ud800", "triton_x", "9" * 5000),
     *([], {}, [[]], [1], [[1, 2], [3]], [None], ["a", 1], [2**62, 2**62], [0, 3], [1] * 70, {"a": {}}),

@@ -14,6 +14,7 @@ from tritonclient.utils import InferenceServerException
 
 from hypersonic.server.backends.python.backend import PythonBackend
 from hypersonic.server.errors import InvalidRequestError
+from hypersonic.server.inference.backend import Backend
 from hypersonic.server.options import Options
 from hypersonic.server.repository.control_mode import ModelControlMode, ModelControlOptions
 from hypersonic.server.repository.models import ModelRepository
@@ -57,7 +58,7 @@ def test_python_code_of_a_caller_without_credentials_does_not_run_until_it_is_al
             load(running.grpc)
         assert no.value.status() == "StatusCode.INVALID_ARGUMENT"
         assert not ran.exists()
-    allowed = {"model_control_mode": "explicit", "allow_python_override": True}
+    allowed: dict[str, Any] = {"model_control_mode": "explicit", "allow_python_override": True}
     with serving(models, more={"python": PythonBackend()}, **allowed) as running:
         load(running.grpc)
         assert ran.exists()
@@ -85,7 +86,7 @@ def test_python_code_is_taken_where_every_port_asks_its_callers_who_they_are(
     tmp_path: Path, given: dict[str, Any], guarded: bool
 ) -> None:
     (tmp_path / "tokens").write_text(TOKEN)
-    values = {name: str(tmp_path / "tokens") if value == "TOKENS" else value for name, value in given.items()}
+    values: dict[str, Any] = {name: str(tmp_path / "tokens") if value == "TOKENS" else value for name, value in given.items()}
     options = Options((tmp_path,), **values)
     assert model_control(options, policies(options)).override.allow_python is guarded
 
@@ -100,7 +101,7 @@ def repository(tmp_path: Path) -> Iterator[ModelRepository]:
     (directory / "config.pbtxt").write_text('backend: "python"' + TEXT)
     for name in ("model.py", "helper.py"):
         (directory / "1" / name).write_text(MARKING)
-    backends = {"sum": SumBackend(Script()), "python": PythonBackend()}
+    backends: dict[str, Backend] = {"sum": SumBackend(Script()), "python": PythonBackend()}
     opened = ModelRepository([models], backends, ScheduledModel, control=ModelControlOptions(ModelControlMode.EXPLICIT))
     yield opened
     assert opened.close(30)

@@ -13,6 +13,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -87,7 +88,7 @@ def test_a_control_message_of_very_many_parameters_is_refused_before_it_grows(se
 
 def test_a_compressed_grpc_message_is_refused_at_the_limit_of_what_it_inflates_to(server: Program) -> None:
     with harmless(server) as channel:
-        infer = channel.unary_unary(INFER)
+        infer: Any = channel.unary_unary(INFER)
         with pytest.raises(grpc.RpcError, match="Decompressed message larger than max") as error:
             infer(field(7, bytes(BOMB_BYTES)), timeout=120, compression=grpc.Compression.Gzip)
         assert error.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED

@@ -9,6 +9,7 @@ import ssl
 import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -61,8 +62,10 @@ def test_a_certificate_of_another_authority_is_refused(serve: Serve, certificate
     stranger, key = Certificates(tmp_path / "strangers").client
     with serve(**grpc_options(certificates, mutual=True)) as running:
         credentials = grpc.ssl_channel_credentials(certificates.root.read_bytes(), key.read_bytes(), stranger.read_bytes())
-        with grpc.secure_channel(running.grpc, credentials) as channel, pytest.raises(grpc.RpcError):
-            channel.unary_unary("/inference.GRPCInferenceService/ServerLive")(b"", timeout=20)
+        with grpc.secure_channel(running.grpc, credentials) as channel:
+            is_live: Any = channel.unary_unary("/inference.GRPCInferenceService/ServerLive")
+            with pytest.raises(grpc.RpcError):
+                is_live(b"", timeout=20)
 
 
 def https(certificates: Certificates, *, client: bool) -> ssl.SSLContext:

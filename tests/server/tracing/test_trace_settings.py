@@ -162,8 +162,9 @@ REFUSED: list[tuple[dict[str, list[str]], str]] = [
 @pytest.mark.parametrize(("settings", "text"), REFUSED, ids=[text[:40] for _, text in REFUSED])
 def test_a_change_is_refused_as_a_whole_with_tritons_text(settings: dict[str, list[str]], text: str) -> None:
     tracing = control()
+    changes: dict[str, Any] = {**settings, "trace_mode": ["x"]}
     with pytest.raises(InvalidRequestError) as caught:
-        rpc(tracing, **{**settings, "trace_mode": ["x"]})
+        rpc(tracing, **changes)
     assert str(caught.value) == text
     assert rpc(tracing) == SHOWN
 
@@ -242,6 +243,7 @@ def test_a_trace_config_that_is_none_is_refused_with_what_is_expected(text: str)
 
 
 def test_no_error_is_anything_but_the_servers_own() -> None:
-    for document in ({"trace_level": [None]}, {"trace_count": {}}, {"trace_level": [["x"]]}, "x", 5, None):
+    documents: tuple[Any, ...] = ({"trace_level": [None]}, {"trace_count": {}}, {"trace_level": [["x"]]}, "x", 5, None)
+    for document in documents:
         with suppress(ServerError):
             http(control(), document)
