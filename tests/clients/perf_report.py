@@ -28,7 +28,7 @@ _LATENCY = re.compile(r"\n    Avg latency: (\d+) usec")
 
 
 class Counted(NamedTuple):
-    """What a model's statistics grew by over the measurement. Times: means over the successful requests, us."""
+    """The growth of a model's statistics over the measurement. Times are means over the successful requests, in us."""
 
     inferences: int
     executions: int

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a program in another project's environment is asked to do: read from a directory, the answers written beside it.
+"""The cases that a program in another project's environment runs, read from a directory; it writes the answers to the same place.
 
 `<program>.py <directory>`: `cases.json` has the cases, `<case>-<input>.npy` their arrays. Only numpy is needed.
 """

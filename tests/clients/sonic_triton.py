@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What CMSSW's HeterogeneousCore/SonicTriton asks a server, in its order: TritonService at start, then a TritonClient per module.
+"""The calls of CMSSW's HeterogeneousCore/SonicTriton, in its order: TritonService at start, then a TritonClient per module.
 
-Written from the description of its calls; the protocol's own stubs are called, as its C++ client does.
+Written from the description of its calls. Like its C++ client, it calls the protocol's generated stubs.
 """
 
 from __future__ import annotations

@@ -159,7 +159,7 @@ Sequences = list[tuple[str, int | str, int, int]]
 
 
 def sequences(asked: Asked, *, dyna: bool) -> tuple[Sequences, list[list[int]]]:
-    """What to send and what comes back. dyna: the models that are told the correlation id."""
+    """The sequences to send and the answers to expect. dyna: use the models that receive the correlation id."""
     model, text = (asked.named(f"simple_{name}sequence") for name in (("dyna_", "string_dyna_") if dyna else ("", "")))
     if not dyna:
         sent: Sequences = [(model, 1000, 0, 1), (model, 1001, 100, -1), (text, str(uuid.uuid4()), 20, -1)]

@@ -88,7 +88,7 @@ def test_bodies_made_and_read_apart_from_the_sending(simple: Asked) -> None:
 
 
 def test_a_page_of_json_and_nothing_else(simple: Asked) -> None:
-    """What curl sends."""
+    """The request that curl sends."""
     inputs = [{"name": f"INPUT{i}", "datatype": "INT32", "shape": [1, 16], "data": x.tolist()} for i, x in enumerate((A, B))]
     body = json.dumps({"id": "curl", "inputs": inputs}).encode()
     url = f"http://{simple.server.http}/v2/models/{simple.model}/versions/1/infer"

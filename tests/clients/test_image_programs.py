@@ -25,7 +25,7 @@ GRPC, HTTP = FLAVOURS[:2]
 
 
 class Classifier(NamedTuple):
-    """What an image client reads out of metadata and configuration. shape: channels, height, width."""
+    """The facts that an image client reads from metadata and configuration. shape: (channels, height, width)."""
 
     input: str
     output: str

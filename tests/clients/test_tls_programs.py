@@ -53,7 +53,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
 
 
 def options_of(flavour: Flavour, secured: Secured) -> dict[str, Any]:
-    """What each client calls the same three files."""
+    """The TLS options of each client, which name the same three files."""
     if flavour.is_grpc:
         files = {"root_certificates": secured.root, "private_key": secured.key, "certificate_chain": secured.certificate}
         return {"ssl": True, **files}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The guide's Python program, as it stands there."""
+"""The guide's Python program, run as printed."""
 
 from __future__ import annotations
 

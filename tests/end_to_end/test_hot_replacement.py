@@ -61,7 +61,7 @@ def publish(model: Path, build: Path, version: int) -> None:
 
 
 def damaged(build: Path, directory: Path) -> Path:
-    """A version that only the card finds out about: its image is no simulator."""
+    """A version whose damage only the card detects: its image is not a simulator."""
     version = directory / "1"
     directory.mkdir()
     shutil.copytree(build, version)
@@ -89,7 +89,7 @@ class Load:
         return list(self.answers)
 
     def wait_for(self, version: str, answers: int = 5 * CLIENTS) -> None:
-        """Until that version has answered so many requests."""
+        """Return once that version has answered so many requests."""
         with self._changed:
             assert self._changed.wait_for(lambda: self.answers.get(version, 0) >= answers, PATIENCE_S), self.answers
 

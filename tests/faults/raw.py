@@ -22,7 +22,7 @@ class RefusedError(Exception):
 
 
 def connect(address: tuple[str, int], source: str = "", timeout_s: float = 60) -> socket.socket:
-    """A connection that comes from an address of one's choice, "" = any."""
+    """Connect from a given local address; "" leaves the choice to the system."""
     return socket.create_connection(address, timeout=timeout_s, source_address=(source, 0) if source else None)
 
 

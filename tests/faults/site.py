@@ -114,7 +114,7 @@ class Site:
         return host, int(port)
 
     def metrics(self) -> Mapping[str, float]:
-        """What an operator's Prometheus sees, by name and labels."""
+        """The values of the metrics page, by name and labels."""
         with urllib.request.urlopen(f"http://{self.program.ports['Metrics Service']}/metrics", timeout=60) as answer:
             rows = [line.rsplit(" ", 1) for line in answer.read().decode().splitlines() if not line.startswith("#")]
         return {name: float(value) for name, value in rows}
@@ -206,7 +206,7 @@ class Others:
             assert self._asked.wait_for(lambda: self.answered >= goal, 60), "the other clients get no answers"
 
     def stop(self) -> list[str]:
-        """What they saw that they should not have."""
+        """Stop the clients and return their complaints."""
         self._stopping.set()
         for thread in self._threads:
             thread.join()

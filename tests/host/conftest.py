@@ -116,7 +116,7 @@ class FaultyXrt:
         self._library.faulty_reset(faults.encode())
 
     def journal(self) -> list[str]:
-        """What was given back, in order."""
+        """The resources that were released, in order."""
         return bytes(self._library.faulty_journal()).decode().split()
 
 
@@ -129,7 +129,7 @@ def faulty(build: Build, monkeypatch: pytest.MonkeyPatch) -> FaultyXrt:
 
 
 class Cards:
-    """What happens to emulated cards, to those of other processes too: a directory that HYPERSONIC_EMU_CARDS names."""
+    """Events of emulated cards, also of those in other processes: files in the directory that HYPERSONIC_EMU_CARDS names."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the pages say exists: links, commands and their options, paths, and the tables of rounding and overflow."""
+"""The documentation pages name only things that exist: links, commands and their options, paths, and the tables of rounding and overflow."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def page_name(page: Path) -> str:
 
 
 def anchors(page: Path) -> set[str]:
-    """What GitHub makes of the headings outside code blocks."""
+    """The anchors that GitHub makes of the headings outside code blocks."""
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
     headings = re.findall(r"^#+ +(.*?)\s*$", text, flags=re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
@@ -82,7 +82,7 @@ def test_every_command_and_option_is_one_the_program_knows(page: Path) -> None:
 
 
 def allowed(known: dict[str, argparse.ArgumentParser], page: Path, name: str, option: str) -> bool:
-    """A word after `hypersonic` in running text is no command, unless an option follows."""
+    """Return whether the page may use this name and option; in running text a word after `hypersonic` need not be a command."""
     if name not in known:
         return not option and f"`hypersonic {name}" not in page.read_text()
     return not option or option in options(known[name]) | (TRAINING if name == "train" else set())

@@ -24,7 +24,7 @@ SCRIPT = ROOT / "deploy" / "environment.sh"
 UV = Path(sys.executable).with_name("uv")
 REAL = Path(os.path.realpath(sys.executable))
 TOOLS = ("bash", "sh", "env", "rm", "grep", "sed")
-pytestmark = pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="needs Python 3.11")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="needs Python 3.11")]
 
 
 def locked_uv() -> str:
@@ -51,7 +51,7 @@ class Machine:
                 file.chmod(0o755)
 
     def make(self, package: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
-        """What `make dev` does first."""
+        """Run the first step of `make dev`."""
         env = {name: value for name, value in os.environ.items() if name not in {"PYTHON", "VIRTUAL_ENV"}}
         cache = os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))  # of uv and pip: the same packages each time
         env |= {"PATH": str(self._bin), "HOME": str(self._home), "XDG_DATA_HOME": str(self._home), "XDG_CACHE_HOME": cache}

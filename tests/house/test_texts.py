@@ -17,7 +17,7 @@ from tests.house.tracked import tracked_files
 
 HOUSE = ROOT / "tests" / "house"
 
-#: texts without a grammar that we read here: all of them is looked at
+#: files that are checked as a whole, because no parser here separates their comments
 _WHOLE = {".md", ".toml", ".tcl", ".sv", ".svh", ".v", ".vlt", ".f", ".sby", ".cpp", ".hpp", ".h", ".yaml", ".yml", ".sh", ""}
 
 _KINDS = "py|pyi|sv|svh|cpp|tcl|toml|vlt|md"
@@ -29,7 +29,7 @@ _FILE = re.compile(
 _COMMENT = re.compile(r"(?:^|\s)#(.*)$")
 _MODULE = re.compile(rf"(?<![\w./-]){PACKAGE}((?:\.\w+)+)")
 
-#: files that nobody has yet or that are another's, and that no code names whole
+#: files that do not exist in this repository: generated ones, examples and files of other projects
 _NOT_OURS = {
     "cl_hypersonic.sv",  # an F2 design's, as are its scripts
     "build/scripts/synth_cl_hypersonic.tcl",

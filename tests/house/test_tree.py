@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tree promises of itself: the size of its files, the symlinks of its rooms, what its commands say."""
+"""Rules for the source tree: the size of its files and folders, the symlinks of its packages, the help of its commands."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.house.tracked import tracked_files
 
 CODE = {".py", ".pyi", ".sv", ".v", ".cpp", ".hpp", ".h"}
 
-#: of a folder, its __init__ not counted
+#: the most modules in a folder, without its __init__
 MOST_MODULES = 20
 
 
@@ -72,6 +72,7 @@ def test_a_commands_arguments_are_read_without_numpy_grpc_and_the_compiler() -> 
     assert output.strip() == "[]"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", NAMES)
 def test_every_command_explains_itself(command: str) -> None:
     text = subprocess.run(

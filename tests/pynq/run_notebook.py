@@ -12,7 +12,7 @@ from nbclient import NotebookClient
 
 
 def is_script(output: Any) -> bool:
-    """What PYNQ's import sends to a browser."""
+    """Return whether this is the script that importing PYNQ sends to a browser."""
     return "application/javascript" in output.get("data", {})
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which requests a server runs together, told by the gated model: the first request holds the instance in execute, the others
-queue behind it one by one, then it is let go."""
+"""Find out which requests a server runs together, with the gated model: the first request holds the instance in execute, the
+others queue behind it one by one, then it is released."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def request(model: str, queued: Queued, value: float = 1.0, id: str = "") -> Any
 
 
 class Scenario(NamedTuple):
-    """What queues behind a model's first request, which is in execute all the while."""
+    """Requests that queue behind a model's first request, which stays in execute meanwhile."""
 
     model: str
     queued: Sequence[Queued]
@@ -147,7 +147,7 @@ def keeps_order(side: Side, model: str) -> bool:
 
 
 def cancelled(side: Side, model: str) -> dict[str, int]:
-    """What is counted when the client takes back a request that waits behind another."""
+    """The growth of the statistics when the client cancels a request that waits behind another."""
     wire = side.wire
     before = counts(wire, model)
     with held(side, model, Queued()) as holder:

@@ -32,7 +32,7 @@ def _answer(case: Callable[[Side], Any], side: Side) -> Any:
 
 
 def _placeless(value: Any, place: str) -> Any:
-    """The two repositories lie in different directories, which is no difference between the servers."""
+    """Replace the path of the repository, which differs between the two servers."""
     if isinstance(value, str):
         return value.replace(place, "<repository>")
     if isinstance(value, dict):

@@ -37,13 +37,13 @@ def on_broken(reference: environment.Program, tmp_path_factory: pytest.TempPathF
 
 @pytest.fixture
 def pair(on_main: Pairs, record_property: Callable[[str, object], None]) -> Iterator[Pairs]:
-    """on_main; a crash of the reference during the test stands in the run's summary."""
+    """on_main; a crash of the reference during the test is reported in the summary of the run."""
     yield from _reported(on_main, record_property)
 
 
 @pytest.fixture
 def controlled(on_broken: Pairs, record_property: Callable[[str, object], None]) -> Iterator[Pairs]:
-    """on_broken, likewise."""
+    """on_broken, with the same report."""
     yield from _reported(on_broken, record_property)
 
 

@@ -63,7 +63,7 @@ output [ { name: "y" data_type: TYPE_FP32 dims: [ -1 ] } ]
 
 
 def source(execute: str, initialize: str = "pass", more: str = "") -> str:
-    """A model.py: the bodies of its functions; `more` stands in the class."""
+    """Return the text of a model.py with the given function bodies; `more` is added to the class."""
     parts = (
         "class TritonPythonModel:\n",
         "    def initialize(self, args):\n        self.args = args\n" + textwrap.indent(textwrap.dedent(initialize), " " * 8),

@@ -30,7 +30,7 @@ class Tensor(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """One question, both ways. http: (method, path, body); a body that is no bytes is sent as JSON."""
+    """One question, both ways. http: (method, path, body); a body that is not bytes is sent as JSON."""
 
     rpc: str
     message: Any

@@ -89,7 +89,7 @@ class ShiftBackend:
         try:
             value = float(text)
         except ValueError as error:
-            raise ModelLoadError(f"{shift}: {text!r} is no number") from error
+            raise ModelLoadError(f"{shift}: {text!r} is not a number") from error
         self._take_card()
         if (directory / "refused").exists():
             self._give_card()

@@ -20,7 +20,7 @@ VALUES = (11, 7, 5, 3, 2, 0, 1)
 
 
 def texts(x: np.ndarray) -> np.ndarray:
-    """The numbers as they are spelled, in bytes."""
+    """The numbers as decimal text, in bytes."""
     return np.array([str(v).encode() for v in x.reshape(-1)], np.object_).reshape(x.shape)
 
 
@@ -35,13 +35,13 @@ def config_of(flavour: Flavour, client: Any, model: str) -> Any:
 
 
 def steps(first: int, sign: int) -> Iterator[tuple[int, bool, bool]]:
-    """Value, start, end."""
+    """(value, start, end) of each request of a sequence."""
     values = (first, *(sign * value for value in VALUES))
     return ((value, i == 0, i == len(values) - 1) for i, value in enumerate(values))
 
 
 def stepped(first: int, sign: int, last: int = 0) -> list[int]:
-    """What a model answers that adds one at the start and its correlation id at the end."""
+    """The answers of a model that adds one at the start and its correlation id at the end."""
     answers = [first + 1, *(sign * value for value in VALUES)]
     answers[-1] += last
     return answers

@@ -49,7 +49,7 @@ class Vendor:
         return [line.split("\x1f") for line in (self.place / "vivado.record").read_text().splitlines()]
 
     def link_as(self, kernel: str, platform: Platform, compute_units: int) -> None:
-        """What place and route is to leave: an xclbin of our own writer."""
+        """Set the result of place and route: an xclbin from our own writer."""
         (self.place / "linked.xclbin").write_bytes(
             assemble_xclbin(kernel, Target.HW, platform, b"bitstream", compute_units=compute_units)
         )

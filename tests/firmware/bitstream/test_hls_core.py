@@ -199,12 +199,12 @@ def test_a_block_with_several_tensors_is_wrapped_in_their_order(project: HlsProj
         for stalls in (Stalls(), Stalls(60, 60, 3)):
             assert np.array_equal(rtl.predict_raw(rows, stalls), expected)
     kernel = write_kernel(core, tmp_path / "kernel")
-    verilator.lint([*kernel.lint_waivers, *kernel.sources], kernel.top, "-Wno-DECLFILENAME", "-Wno-UNUSEDSIGNAL")
+    verilator.lint([*kernel.lint_waivers, *kernel.sources], kernel.top)
 
 
 def test_a_kernel_around_it_lints_and_packages_with_names_of_its_own(project: HlsProject, tools: Tools, tmp_path: Path) -> None:
     kernel = write_kernel(_wrap(project, tmp_path), tmp_path / "kernel")
-    verilator.lint([*kernel.lint_waivers, *kernel.sources], kernel.top, "-Wno-fatal", "-Wno-DECLFILENAME")
+    verilator.lint([*kernel.lint_waivers, *kernel.sources], kernel.top)
     names = [source.name for source in kernel.sources]
     assert len(set(names)) == len(names)
     assert {"net.v", "net_hls.v", "net_table_ROM.v", "net_core.sv"} <= set(names)

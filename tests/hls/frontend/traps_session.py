@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What hls4ml does without a word, each model in this one process: python tests/hls/frontend/traps_session.py DIRECTORY
+"""Models that hls4ml converts wrongly without a message, each in this one process: python tests/hls/frontend/traps_session.py DIRECTORY
 
 Writes DIRECTORY/said.json: what each case was refused with, or its notes, a line each.
 """
@@ -320,7 +320,7 @@ def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
 
 
 def _types(graph: Any) -> list[str]:
-    """What hls4ml took, for the cases that ask for it."""
+    """The reuse factors and weight types that hls4ml chose, for the cases that ask for them."""
     return [
         f"took {layer.name}: reuse {layer.get_attr('reuse_factor')}, weight {layer.get_attr('weight_t').precision}"
         for layer in graph.get_layers()
@@ -329,7 +329,7 @@ def _types(graph: Any) -> list[str]:
 
 
 def _planned(pipeline: Pipeline) -> list[str]:
-    """What the rf core made of it."""
+    """The multipliers and weight memories of the rf core's stages."""
     places = {True: "DRAM", False: "URAM", None: "BRAM"}
     return [
         f"took {stage.name}: {stage.multipliers} multipliers, weights in {places[stage.feed.repeats if stage.feed else None]}"

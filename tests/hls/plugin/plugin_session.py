@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an hls4ml user types, without the rest of the stack: python tests/hls/plugin/plugin_session.py DIRECTORY"""
+"""A session of an hls4ml user, without the rest of the stack: python tests/hls/plugin/plugin_session.py DIRECTORY"""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def compared(
 
 
 def refusal(converted: Any, x: Any, kind: str) -> str:
-    """What predict answers to numbers of another kind, or refuses them with."""
+    """The answer of `predict` to numbers of another dtype, or the message of its TypeError."""
     try:
         answer = converted.predict([part.astype(kind) for part in x] if isinstance(x, list) else x.astype(kind))
     except TypeError as error:
@@ -104,7 +104,7 @@ def refusal(converted: Any, x: Any, kind: str) -> str:
 
 
 def said_to_shapes(converted: Any, x: Any) -> list[str]:
-    """What predict refuses arrays with whose numbers are those of whole rows, in another shape than rows."""
+    """The messages with which `predict` refuses arrays that hold whole rows in the wrong shape."""
     first, *others = x if isinstance(x, list) else [x]
     size = first[0].size
     answers = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What hls/rf/layers.py promises, in exact Python integers: slow, obvious, and compared with hls4ml's C++ before any RTL is."""
+"""The layers of hls/rf/layers.py in exact Python integers: slow and obvious; compared with hls4ml's C++ before any RTL is."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class _Beats:
 
 
 def blocks(pipeline: Pipeline, rows: int = 3) -> str:
-    """What does not get `rows` rows through, "" when they all come out: the outputs' beats that are missing."""
+    """Send `rows` rows through; return the missing beats of the outputs as a text, "" if every row leaves."""
     beats = _Beats(pipeline)
     for stream in pipeline.inputs:
         beats.places[stream.name] = 1

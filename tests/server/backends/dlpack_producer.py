@@ -89,7 +89,7 @@ class Producer:
 
 
 def header(capsule: object) -> dict[str, Any]:
-    """What a capsule of somebody else says."""
+    """The header of a capsule made by another library."""
     versioned = "versioned" in repr(capsule)
     at = _POINTER(capsule, b"dltensor_versioned" if versioned else b"dltensor")
     managed: Any = (Versioned if versioned else Managed).from_address(at)

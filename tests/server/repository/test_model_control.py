@@ -126,7 +126,7 @@ def test_a_name_that_is_no_models_is_refused(opened: Open, name: str, kind: type
         (
             lambda model: write_shift(model, 1, "much"),
             InvalidRequestError,
-            "load failed for model 'm': version 1 is at UNAVAILABLE state: Internal: m/1/shift: 'much' is no number;\n",
+            "load failed for model 'm': version 1 is at UNAVAILABLE state: Internal: m/1/shift: 'much' is not a number;\n",
         ),
         (
             lambda model: (model / "1" / "bug").touch(),
@@ -159,7 +159,7 @@ def test_a_model_that_fails_at_first_is_unavailable_with_its_reason(tmp_path: Pa
     repository = opened()
     with pytest.raises(InvalidRequestError, match="load failed for model 'm'"):
         repository.load("m")
-    assert rows(repository) == [("m", "1", "UNAVAILABLE", "Internal: m/1/shift: 'much' is no number")]
+    assert rows(repository) == [("m", "1", "UNAVAILABLE", "Internal: m/1/shift: 'much' is not a number")]
     assert not repository.all_ready
 
 

@@ -73,7 +73,7 @@ def test_a_load_from_the_repository_ends_an_override(tmp_path: Path, opened: Ope
         ({"config": "{"}, ModelLoadError, "failed to load 'm', failed to poll from model repository: Invalid config override"),
         ({"config": '{"foo": 1}'}, ModelLoadError, "Invalid config override: .*foo"),
         ({"config": '{"name": "other"}'}, ModelLoadError, "unexpected directory name 'm' for model 'other'"),
-        ({"config": CONFIG, "file:1/shift": b"much"}, InvalidRequestError, "Internal: m/1/shift: 'much' is no number"),
+        ({"config": CONFIG, "file:1/shift": b"much"}, InvalidRequestError, "Internal: m/1/shift: 'much' is not a number"),
         (
             {"config": CONFIG, "file:1/big": b"0" * 101},
             InvalidRequestError,

@@ -100,7 +100,7 @@ def test_what_an_ensemble_lacks_is_said_in_tritons_words(tmp_path: Path, opened:
     )
     assert load_text(repository, "failing") == (
         "load failed for model 'failing': ensemble 'failing' depends on 'bad' which has no loaded version. Model 'bad' loading "
-        "failed with error: version 1 is at UNAVAILABLE state: Internal: bad/1/shift: 'much' is no number;\n"
+        "failed with error: version 1 is at UNAVAILABLE state: Internal: bad/1/shift: 'much' is not a number;\n"
     )
     assert load_text(repository, "version") == (
         "load failed for model 'version': ensemble 'version' depends on 'm' whose required version 7 is not loaded.\n"

@@ -209,7 +209,7 @@ def spoil_text(wire: bytes, random: Random) -> bytes:
 
 
 def nested(wire: bytes, random: Random) -> bytes:
-    """Damage inside a field, whose length is put right afterwards."""
+    """Damage inside a field, whose length is corrected afterwards."""
     fields = [field for field in records(wire) if field[2] - field[1] > 1]
     if not fields:
         return wire
