@@ -31,7 +31,7 @@ _EXPLICIT = ("--model-control-mode=explicit", "--load-model=*")
 
 
 class Asked(NamedTuple):
-    """A server and the name of a model there."""
+    """A server, and the name of one of its models."""
 
     server: Served
     model: str
@@ -53,7 +53,7 @@ def tritons(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Restarting[Ser
 
 @pytest.fixture
 def triton(tritons: Restarting[Served]) -> Iterator[Served]:
-    """The real server, another one when a test before has left none."""
+    """The real server, started again if an earlier test crashed it."""
     try:
         yield tritons.running()
     except environment.UnavailableError as error:
@@ -71,7 +71,7 @@ def hypersonic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture(scope="session")
 def card(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """Ours, with FACILE on an emulated card."""
+    """Our server, with FACILE on an emulated card."""
     directory = tmp_path_factory.mktemp("card")
     build("facile", target="sw_emu", repository=directory / "models")
     with servers.hypersonic(directory, directory / "models") as served:
@@ -80,7 +80,7 @@ def card(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture(params=[*SERVERS, "hypersonic-onnxruntime", "card"])
 def network(request: pytest.FixtureRequest) -> Network:
-    """The network the field's programs ask, on each backend."""
+    """The network that the client programs query, on each backend."""
     server, _, backend = request.param.partition("-")
     served: Served = request.getfixturevalue(server)
     return on_card(served) if server == "card" else summing(served, "facile_onnx" if backend else "facile")
@@ -93,7 +93,7 @@ def server(request: pytest.FixtureRequest) -> Served:
 
 
 def _asked(name: str) -> Any:
-    """A fixture: the model of that name in Python, and ours as an ONNX graph."""
+    """Return a fixture: the model of that name in Python, and on our server also as an ONNX graph."""
 
     @pytest.fixture(params=[*SERVERS, "hypersonic-onnxruntime"], name=name)
     def fixture(request: pytest.FixtureRequest) -> Asked:
@@ -128,7 +128,7 @@ class Flavour(NamedTuple):
 
     @contextmanager
     def client(self, server: Served, **options: Any) -> Iterator[Any]:
-        """Its calls wait for their answers; those of an asyncio client run in an event loop of their own, one after another."""
+        """Open a client whose calls block; the calls of an asyncio client run one by one in an event loop of its own."""
         url = server.grpc if self.is_grpc else server.http
         if self.name.endswith("aio"):
             with asyncio.Runner() as runner:
@@ -142,7 +142,7 @@ class Flavour(NamedTuple):
                 yield client
 
     def tensor(self, name: str, x: Any, datatype: str, *, binary: bool = True) -> Any:
-        """binary: as it is asked for over HTTP; gRPC knows nothing else."""
+        """binary: send binary data over HTTP; gRPC always does."""
         tensor = self.module.InferInput(name, list(x.shape), datatype)
         tensor.set_data_from_numpy(x, **({} if self.is_grpc else {"binary_data": binary}))
         return tensor
@@ -152,12 +152,12 @@ class Flavour(NamedTuple):
         return self.module.InferRequestedOutput(name, class_count=class_count, **binary_data)
 
     def told(self, call: Callable[..., Any], *args: Any, **named: Any) -> Any:
-        """The call's answer as the dictionary it is in JSON (64-bit integers are texts where it came over gRPC)."""
+        """Return the answer of the call as its JSON dictionary (over gRPC, 64-bit integers are strings)."""
         return call(*args, **named, **({"as_json": True} if self.is_grpc else {}))
 
 
 class _Waiting:
-    """An asyncio client, called from outside."""
+    """An asyncio client with blocking calls."""
 
     def __init__(self, client: Any, runner: asyncio.Runner) -> None:
         self._client, self._runner = client, runner

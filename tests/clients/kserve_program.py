@@ -16,7 +16,7 @@ DATATYPES = {np.dtype(np.float32): "FP32", np.dtype(np.int32): "INT32"}
 
 
 def request(case: Case, *, binary: bool, binary_answer: bool | None = None) -> InferRequest:
-    """binary_answer: what is asked for each output; None asks for none by name."""
+    """binary_answer: whether each output is requested as binary data; None requests no output by name."""
     inputs = []
     for name, x in first(case, case.most).items():
         tensor = InferInput(name, list(x.shape), DATATYPES[x.dtype])

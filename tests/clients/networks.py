@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The network the field's programs ask here: rows of features in, one energy a row out, on each backend."""
+"""The network that the client programs query: rows of features in, one energy for each row out, on each backend."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class Measurement(NamedTuple):
 
 
 def analyze(program: Program, directory: Path, *options: str) -> Sequence[Measurement]:
-    """Run it; one measurement for each concurrency or rate that was asked for."""
+    """Run perf_analyzer; return one measurement for each concurrency or rate."""
     report = directory / "report.csv"
     argv = [*program.argv, "--verbose-csv", "-f", str(report), *options]
     done = subprocess.run(argv, env={**os.environ, **program.env}, capture_output=True, text=True, check=False, timeout=300)

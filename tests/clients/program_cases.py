@@ -40,17 +40,17 @@ def first(case: Case, count: int) -> Arrays:
 
 
 def stacked(samples: Sequence[Arrays]) -> Arrays:
-    """Answers to single rows, as those to a batch."""
+    """Stack the answers to single rows into the answers to a batch."""
     return {name: np.stack([sample[name] for sample in samples]) for name in samples[0]}
 
 
 def joined(batches: Sequence[Arrays]) -> Arrays:
-    """Answers to parts of a batch, as those to the whole."""
+    """Join the answers to parts of a batch."""
     return {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
 
 
 def write(directory: Path, cases: Mapping[str, Case]) -> None:
-    """For `main` to read."""
+    """Write the cases for `main` to read."""
     (directory / "cases.json").write_text(
         json.dumps({name: case._replace(inputs={})._asdict() for name, case in cases.items()})
     )
@@ -71,7 +71,7 @@ def read(directory: Path, name: str) -> dict[str, Arrays]:
 
 @contextmanager
 def refused(kind: type[Exception], words: str = "") -> Iterator[None]:
-    """The block must raise this, with these words."""
+    """Check that the block raises this error with these words."""
     try:
         yield
     except kind as error:
@@ -82,7 +82,7 @@ def refused(kind: type[Exception], words: str = "") -> Iterator[None]:
 
 
 def main(ask: Callable[[Case], Answers]) -> None:
-    """Asks each case and keeps the answers."""
+    """Run each case and write its answers."""
     directory = Path(sys.argv[1])
     for name, fields in json.loads((directory / "cases.json").read_text()).items():
         with np.load(directory / f"{name}.inputs.npz") as inputs:

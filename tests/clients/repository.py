@@ -160,12 +160,12 @@ ONNX: Mapping[str, Graph] = {
 
 
 def write_python(directory: Path) -> Path:
-    """For either server."""
+    """Write the Python models, for either server."""
     return write(directory, PYTHON)
 
 
 def write_both(directory: Path) -> Path:
-    """For ours: the ONNX ones are called <name>_onnx."""
+    """Write all models, for our server; the ONNX models are called <name>_onnx."""
     write(directory, {**PYTHON, "image_channels_onnx": _classifier("channels_onnx")})
     for name, graph in ONNX.items():
         _save(directory / name, graph)

@@ -185,7 +185,7 @@ def sequence_requests(sent: Sequences, module: Any) -> Iterator[dict[str, Any]]:
 
 
 def by_sequence(results: list[Any]) -> list[list[int]]:
-    """The answers of each sequence, in the order they came."""
+    """The answers of each sequence, in order of arrival."""
     seen: dict[int, list[int]] = {}
     for result in results:
         seen.setdefault(int(result.get_response().id), []).append(int(result.as_numpy("OUTPUT")[0, 0]))
@@ -222,7 +222,7 @@ def test_sequences_by_asyncio_stream(simple: Asked, dyna: bool) -> None:
 
 
 def test_a_decoupled_model_answers_once_per_element(server: Served) -> None:
-    """As simple_grpc_custom_repeat counts: until there are as many answers as elements."""
+    """Like simple_grpc_custom_repeat, wait for as many answers as elements."""
     values, count = np.arange(100, 110, dtype=np.int32), 10
     inputs = [
         tensor("IN", values, "INT32"),

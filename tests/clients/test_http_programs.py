@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The published examples that only HTTP has, and what the HTTP client can beside them.
+"""The published examples that exist only for HTTP, and other features of the HTTP client.
 
 simple_http_async_infer_client, the parallel half of simple_http_aio_infer_client; request and response bodies made apart.
 """

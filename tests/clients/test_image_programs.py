@@ -110,7 +110,7 @@ def test_image_client(channels: Asked, flavour: Flavour, size: int, count: int) 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_image_client_with_callbacks(channels: Asked, stream: bool) -> None:
-    """--async and --streaming; the ids tell which picture an answer is of."""
+    """--async and --streaming; the request id says which picture an answer belongs to."""
     answers: Answers = queue.SimpleQueue()
     with GRPC.client(channels.server) as client:
         model = described(GRPC, client, channels.model)
@@ -170,7 +170,7 @@ def test_grpc_image_client(channels: Asked, mode: str) -> None:
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_ensemble_image_client(image_channels: Asked, flavour: Flavour, count: int) -> None:
-    """The files themselves go to the server."""
+    """The image files are sent as they are."""
     files = np.array([[b"P6 4 4 255\n" + bytes(colour) * 16] for colour in COLOURS], np.bytes_)
     with flavour.client(image_channels.server) as client:
         metadata = flavour.told(client.get_model_metadata, image_channels.model)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""perf_analyzer 2.51, its binary as published, against ours: each of its ways to ask, with what our server counted in its report."""
+"""The published binary perf_analyzer 2.51 against our server: every way to send requests, and the server's counts in its report."""
 
 from __future__ import annotations
 

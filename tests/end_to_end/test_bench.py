@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`hypersonic bench` gathers what the scripts print; the kernel's own script keeps to its bound."""
+"""`hypersonic bench` collects the figures of its scripts; the kernel's clock counts stay within their bound."""
 
 from __future__ import annotations
 

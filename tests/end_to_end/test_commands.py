@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line as a user meets it: what it does, and what it says when something is wrong."""
+"""The command line as a user sees it: its results, and its messages when something is wrong."""
 
 from __future__ import annotations
 

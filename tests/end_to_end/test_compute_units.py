@@ -21,7 +21,7 @@ _BUSY = re.compile(r'^fpga_compute_unit_busy_(\w+)_total\{.*compute_unit="([^"]+
 
 
 def busy(metrics: str) -> dict[str, dict[str, float]]:
-    """By "seconds" and "cycles", by compute unit: how long a run was in flight, by the server's clock and by the unit's own."""
+    """The time in flight by compute unit: under "seconds" by the server's clock, under "cycles" by the unit's own."""
     busy_by_unit: dict[str, dict[str, float]] = {"seconds": {}, "cycles": {}}
     with urllib.request.urlopen(f"http://{metrics}/metrics", timeout=60) as answer:
         for measure, unit, value in _BUSY.findall(answer.read().decode()):

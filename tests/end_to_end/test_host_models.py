@@ -34,7 +34,7 @@ Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built with the command, the others by the function behind it."""
+    """Build one model with the command and the others with the function behind it."""
     place = tmp_path_factory.mktemp("models")
     argv = [sys.executable, "-m", "hypersonic.cli", "build", NAMES[0], "--model-repository", str(place)]
     done = subprocess.run(argv, capture_output=True, text=True, check=True)

@@ -52,7 +52,7 @@ def one_card(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def publish(model: Path, build: Path, version: int) -> None:
-    """At once, as `hypersonic build` does."""
+    """Publish atomically, as `hypersonic build` does."""
     model.mkdir(parents=True, exist_ok=True)
     if not (model / "config.pbtxt").exists():
         shutil.copy(build.parent / "config.pbtxt", model)
@@ -105,7 +105,7 @@ class Load:
         return answer.as_numpy(output.name), answer.get_response().model_version
 
     def _send(self) -> int:
-        """How many were answered; raises what a client sees."""
+        """Return the number of answered requests; raise the first error that a client saw."""
         sent, last = 0, 0
         with triton.InferenceServerClient(self._url) as client:
             while not self._ended.is_set():
@@ -120,7 +120,7 @@ class Load:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """The first failure of any client is raised at the end."""
+        """Stop the clients at the end and raise the first failure of any of them."""
         with ThreadPoolExecutor(CLIENTS) as pool:
             senders: list[Future[int]] = [pool.submit(self._send) for _ in range(CLIENTS)]
             try:

@@ -22,7 +22,7 @@ YAML = (ZOO / "facile" / "facile.yaml").read_bytes()
 
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """How often each step is done in this process; the conversion has one of its own."""
+    """The number of times each step runs in this process; the conversion runs in a process of its own."""
     count: Counter[str] = Counter()
     load, copy, generate = yaml.safe_load, shutil.copytree, write.top_text
 

@@ -41,7 +41,7 @@ def other(image: bytes, tmp_path_factory: pytest.TempPathFactory) -> Build:
 
 @pytest.fixture(scope="module")
 def third(image: bytes, tmp_path_factory: pytest.TempPathFactory) -> Build:
-    """And one with three."""
+    """An xclbin of the same kernel with three compute units."""
     return _linked(image, tmp_path_factory.mktemp("third"), 3)
 
 
@@ -81,7 +81,7 @@ def test_models_are_on_the_cards_that_their_configurations_name(build: Build, ot
 
 
 def loads(client: triton.InferenceServerClient, model: str) -> bool:
-    """Whether a card takes it."""
+    """Return whether a card accepts it."""
     try:
         client.load_model(model)
     except InferenceServerException:

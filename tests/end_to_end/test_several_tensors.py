@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a Keras model with two inputs and two outputs to tritonclient: build, serve, ask, and csim's integers come back."""
+"""From a Keras model with two inputs and two outputs to tritonclient: build, serve, query; the answers are csim's integers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A U-Net, a residual network and a DeepSets in one network of two inputs and two outputs, under Keras' own names of layers,
-go the whole way: build, serve, ask; the integers of the C++ come back from both emulated cards."""
+are built, served and queried; both emulated cards return the integers of the C++."""
 
 from __future__ import annotations
 

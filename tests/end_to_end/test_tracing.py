@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traces of real requests, over gRPC, its stream and HTTP, in the hands of an OpenTelemetry collector."""
+"""Traces of real requests, over gRPC, its stream and HTTP, as an OpenTelemetry collector receives them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A zoo model with an rf core through the whole of it by one command each: the kernel, the server, the report."""
+"""A zoo model with an rf core, one command for each step: the kernel, the server, the report."""
 
 from __future__ import annotations
 

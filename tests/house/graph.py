@@ -20,7 +20,7 @@ BY_NAME = {f"{PACKAGE}.cli": f"{PACKAGE}.commands", f"{PACKAGE}.hls.rf.registry"
 
 
 def read_sources(root: Path) -> dict[str, Path]:
-    """Every module of ours by its dotted name, and its file."""
+    """The files of all our modules, by dotted name."""
     package = [(file, file.relative_to(root)) for file in sorted((root / PACKAGE).rglob("*.py"))]  # follows no symlink
     rooms = [(file, PACKAGE / file.relative_to(root)) for room in ROOMS for file in sorted((root / room).rglob("*.py"))]
     named = [(file, path.with_suffix("").parts) for file, path in (*package, *rooms)]
@@ -52,7 +52,7 @@ def _imported_names(tree: ast.Module, package: str) -> Iterator[str]:
 
 
 def _module_of(imported: str, files: dict[str, Path]) -> str | None:
-    """The module of ours that holds the name, None for somebody else's."""
+    """The module of ours that holds the name, or None if the name is not ours."""
     while imported and imported not in files:
         imported = imported.rpartition(".")[0]
     return imported or None

@@ -36,7 +36,7 @@ def test_hls4ml_is_imported_where_contributing_says() -> None:
 
 
 def modules() -> dict[str, str]:
-    """RTL module -> its text."""
+    """The text of each RTL module, by name."""
     return {file.stem: file.read_text() for room in ("firmware", "hls") for file in (ROOT / room / "rtl").rglob("*.sv")}
 
 
@@ -54,7 +54,7 @@ def test_every_module_is_driven_by_a_bench_of_its_own_or_of_one_around_it() -> N
 
 
 def rows_of(text: str, head: str) -> dict[str, list[str]]:
-    """The cells of a Markdown table, by their first."""
+    """The rows of a Markdown table, by their first cell."""
     lines = text[text.index(head) :].split("\n\n", maxsplit=1)[0].splitlines()[2:]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     return {row[0]: row for row in cells}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The documentation pages name only things that exist: links, commands and their options, paths, and the tables of rounding and overflow."""
+"""The pages name only what exists: links, commands and their options, paths, rounding and overflow modes in tables."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def allowed(known: dict[str, argparse.ArgumentParser], page: Path, name: str, op
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.stem != "coming-from-triton"], ids=page_name)
 def test_every_option_in_running_text_is_one_of_some_command(page: Path) -> None:
-    """`--kernel-mhz 250` alone between backticks; one page speaks of tritonserver's options, which are not ours."""
+    """Options alone between backticks, such as `--kernel-mhz 250`; one page is about tritonserver's options, not ours."""
     known = set[str]().union(*(options(parser) for parser in commands().values()), {"--help", "--version"})
     assert not set(re.findall(r"`(--[a-z][\w-]*)(?:[ =][^`]*)?`", page.read_text())) - known
 

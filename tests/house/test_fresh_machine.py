@@ -77,7 +77,7 @@ class Machine:
 
 
 def debian(version: str, *missing: str) -> str:
-    """A python3 that says it is of this version and misses some modules, as Debian's does; the rest of it is real."""
+    """A python3 that claims this version and lacks some modules, as Debian's does; otherwise it is real."""
     lacks = "".join(f'[ "$2" = {module} ] && {{ echo "No module named {module}"; exit 1; }}\n' for module in missing)
     return f'[ "$1" = -c ] && {{ echo {version}; exit 0; }}\n{lacks}exec {REAL} "$@"\n'
 
@@ -109,7 +109,7 @@ def offered(directory: Path, url: str, sha256: str = "0" * 64) -> Mapping[str, s
 
 @pytest.fixture
 def nowhere() -> str:
-    """An address where nobody listens."""
+    """An address where nothing listens."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     return f"http://127.0.0.1:{port}/python.tar.gz"

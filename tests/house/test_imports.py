@@ -47,13 +47,13 @@ def test_no_two_modules_import_each_other() -> None:
 
 
 def test_no_two_folders_import_each_other() -> None:
-    """Nor a folder and a module beside it."""
+    """The same holds for a folder and a module in the same package."""
     cycles = [cycle for package in packages() for cycle in explain_folder_cycles(package)]
     assert not cycles, f"{len(cycles)} cycles of folders:\n" + "\n\n".join(cycles)
 
 
 def explain_folder_cycles(package: str) -> Iterator[str]:
-    """Each cycle of what lies in a package, as the imports of modules that close it."""
+    """Each cycle among the parts of a package, as the imports that close it."""
     for group in find_components(group_by_folder(imports(), package)):
         yield from filter(
             None, ["\n".join(line for a in group for b in group if a != b for line in imports_between(imports(), a, b))]

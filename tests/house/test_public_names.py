@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names of `hypersonic` itself: each leads somewhere and says what it is, and none is loaded before it is used."""
+"""The public names of `hypersonic`: each exists and has a docstring, and none is loaded before it is used."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NUMERIC = ("numpy", "grpc", "google.protobuf", "tritonclient")
 
 
 def loaded(code: str, *modules: str) -> list[str]:
-    """Those of `modules` that a process of its own has after the code."""
+    """Run the code in a new process; return those of `modules` that it has imported."""
     program = f"import sys\n{code}\nprint(*(name for name in {modules!r} if name in sys.modules), sep='\\n')"
     output = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     return output.split()

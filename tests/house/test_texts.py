@@ -79,7 +79,7 @@ def mentions(pattern: re.Pattern[str], files: list[Path], root: Path = ROOT) -> 
 
 @cache
 def texts() -> list[Path]:
-    """Of today: what an old release was like, a changelog may say."""
+    """The changelog is left out, because it may name files of old releases."""
     files = [file for file in tracked_files() if file.suffix in {".py", *_WHOLE} and file.name != "CHANGELOG.md"]
     return [file for file in files if not file.is_symlink() and not file.name.startswith("LICENSE")]
 
@@ -111,7 +111,7 @@ def is_known(name: str, folders: frozenset[str]) -> bool:
 
 
 def is_header(name: str) -> bool:
-    """In a folder that is not ours: of a library."""
+    """Return whether the path is in a folder that is not ours, such as a library's."""
     return Path(name).suffix[1:] in _HEADERS.split("|")
 
 

@@ -22,9 +22,9 @@ SLOW_FOLDERS = (
 #: no test there is slow because of its imports: they ask git and start short commands
 QUICK_FOLDERS = ("tests/house",)
 
-#: modules that start processes, run Verilator or g++, convert models with hls4ml, or import TensorFlow
+#: modules that start processes, run Verilator, Yosys or g++, convert models with hls4ml, or import TensorFlow
 STARTERS = (
-    "cocotb", "hypersonic.building", "hypersonic.hls.build", "hypersonic.hls.child", "hypersonic.hls.convert",
+    "cocotb", "hypersonic.building", "hypersonic.firmware.formal", "hypersonic.hls.build", "hypersonic.hls.child", "hypersonic.hls.convert",
     "hypersonic.hls.csim", "hypersonic.hls.verilator", "hypersonic.server.backends.python", "hypersonic.server_process",
     "hypersonic.sim.f2", "hypersonic.sim.lint", "hypersonic.sim.simulator", "keras", "subprocess", "tensorflow", "tf_keras",
 )  # fmt: skip
