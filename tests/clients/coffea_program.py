@@ -14,7 +14,7 @@ import numpy as np
 from coffea.ml_tools import triton_wrapper
 
 
-class Energies(triton_wrapper):  # type: ignore[misc]
+class Energies(triton_wrapper):  # type: ignore[misc] # coffea is not installed here
     def prepare_awkward(self, given: str, wanted: str, rows: Any) -> Any:
         return [], {"output_list": [wanted], "input_dict": {given: rows}}
 

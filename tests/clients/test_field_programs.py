@@ -85,7 +85,7 @@ def test_nusonic_classifies_the_patches_of_an_event(mycnn: Asked) -> None:
         assert (inferences, successes) == (len(x), 3)
 
 
-class Flaky(triton.InferenceServerClient):  # type: ignore[misc]
+class Flaky(triton.InferenceServerClient):  # type: ignore[misc] # tritonclient has no types
     """Loads the model when a call has failed, as if the server had come back meanwhile."""
 
     failed = 0

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules for the tests themselves: what a test module may import, and how it waits."""
+"""Rules for the tests themselves: what a test module may import, how it waits, and which of them are slow."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from tests.house.graph import ROOT
 from tests.house.tracked import tracked_files
+from tests.support.slow import SLOW_FOLDERS, STARTERS, is_slow
 
 WAITING = ROOT / "tests" / "support" / "waiting.py"
 
@@ -25,6 +27,7 @@ def is_test_module(module: str) -> bool:
     return module.rpartition(".")[2].startswith("test_")
 
 
+@cache
 def find_fixtures(module: str, root: Path) -> set[str]:
     """The fixtures that a module of tests/ defines; empty for a module elsewhere."""
     file = root.joinpath(*module.split(".")).with_suffix(".py")
@@ -50,9 +53,14 @@ def find_forbidden_imports(file: Path, root: Path) -> Iterator[str]:
 
 def find_polling_loops(file: Path) -> Iterator[int]:
     """The lines of `while` loops that sleep between attempts."""
-    for node in ast.walk(ast.parse(file.read_text(), str(file))):
-        if isinstance(node, ast.While) and "time.sleep(" in ast.unparse(node):
+    text = file.read_text()
+    for node in ast.walk(ast.parse(text, str(file))) if "while" in text and "sleep" in text else ():
+        if isinstance(node, ast.While) and any(is_sleep(inner) for inner in ast.walk(node)):
             yield node.lineno
+
+
+def is_sleep(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and ast.unparse(node.func) == "time.sleep"
 
 
 def test_no_test_module_imports_another_one_or_a_fixture() -> None:
@@ -89,3 +97,25 @@ def test_a_loop_that_sleeps_is_found(tmp_path: Path) -> None:
     file = tmp_path / "test_loop.py"
     file.write_text("import time\nfrom pathlib import Path\n\nwhile not Path('flag').exists():\n    time.sleep(1)\n")
     assert list(find_polling_loops(file)) == [4]
+
+
+@pytest.mark.parametrize(
+    ("file", "slow"),
+    [
+        ("sim/tb/axis_fifo/test_axis_fifo.py", True),
+        ("tests/end_to_end/test_zoo.py", True),
+        ("tests/hls/test_convert.py", True),  # imports a starter itself
+        ("tests/server/repository/test_hung_loads.py", True),  # through a helper module
+        ("tests/hls/test_row.py", False),
+        ("tests/server/rpc/test_stream.py", False),
+        ("tests/house/test_tree.py", False),
+    ],
+)
+def test_a_test_is_slow_by_its_folder_or_by_its_imports(file: str, slow: bool) -> None:
+    assert is_slow(ROOT / file) is slow
+
+
+def test_the_rule_for_slow_tests_names_folders_and_modules_that_exist() -> None:
+    assert all((ROOT / folder).is_dir() for folder in SLOW_FOLDERS)
+    ours = [ROOT.joinpath(*starter.split(".")) for starter in STARTERS if starter.startswith("hypersonic.")]
+    assert all(path.is_dir() or path.with_suffix(".py").is_file() for path in ours)

@@ -54,7 +54,7 @@ def call(function: object, spec: TensorSpec, values: NDArray[np.generic], result
     form = np.array([element.bytes, element.exponent_bits, *packed(integer)], np.int32)
     pointers = [a.ctypes.data_as(ctypes.c_void_p) for a in (kind, form, values, result)]
     count = ctypes.c_size_t(values.nbytes // element.bytes if values.dtype == np.uint8 else values.size)
-    function(*pointers[:2], ctypes.c_int32(int(spec.exponents[0])), *pointers[2:], count)  # type: ignore[operator]
+    function(*pointers[:2], ctypes.c_int32(int(spec.exponents[0])), *pointers[2:], count)  # type: ignore[operator] # a ctypes function, typed as object
 
 
 def floats(spec: TensorSpec, draw: np.random.Generator) -> NDArray[np.float32]:

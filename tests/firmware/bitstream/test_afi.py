@@ -70,7 +70,7 @@ def test_the_archive_holds_the_checkpoint_and_its_manifest() -> None:
     packed = design_archive(_linked(), "26_11_21-120000", "2021.2")
     assert packed == design_archive(_linked(), "26_11_21-120000", "2021.2")
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
-        files = {entry.name: archive.extractfile(entry).read() for entry in archive}  # type: ignore[union-attr]
+        files = {entry.name: archive.extractfile(entry).read() for entry in archive}  # type: ignore[union-attr] # None only for a folder
     assert list(files) == ["to_aws/26_11_21-120000_SH_CL_routed.dcp", "to_aws/26_11_21-120000_manifest.txt"]
     assert files["to_aws/26_11_21-120000_SH_CL_routed.dcp"] == b"checkpoint"
 

@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,8 +36,8 @@ def kernel(kernel: Kernel, vendor: Vendor) -> Kernel:
     return kernel
 
 
-def _link(**options: object) -> BitstreamOptions:
-    return BitstreamOptions(2, jobs=2, **{"needed_bytes": 0, **options})  # type: ignore[arg-type]
+def _link(**options: Any) -> BitstreamOptions:
+    return BitstreamOptions(2, jobs=2, **{"needed_bytes": 0, **options})
 
 
 def _build(kernel: Kernel, tools: Tools, tmp_path: Path, **options: object) -> Bitstream:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,11 +42,11 @@ def test_a_model_becomes_an_xclbin_for_a_card_in_the_repository(installed: Vendo
 
 def test_a_missed_clock_is_not_published_unless_it_is_taken(installed: Vendor, tmp_path: Path) -> None:
     installed.replace("xclbin.info", "Achieved Freq:  300 MHz", "Achieved Freq:  250 MHz")
-    asked = {"compute_units": 2, "repository": tmp_path / "models", "directory": tmp_path / "build"}
+    asked: dict[str, Any] = {"compute_units": 2, "repository": tmp_path / "models", "directory": tmp_path / "build"}
     with pytest.raises(TimingError, match="runs at 250 MHz, asked for 300"):
-        build("facile", "hw", options=CardOptions(needed_bytes=0), **asked)  # type: ignore[arg-type]
+        build("facile", "hw", options=CardOptions(needed_bytes=0), **asked)
     assert not (tmp_path / "models").exists()
-    place = build("facile", "hw", options=CardOptions(needed_bytes=0, lower_clock=True), **asked)  # type: ignore[arg-type]
+    place = build("facile", "hw", options=CardOptions(needed_bytes=0, lower_clock=True), **asked)
     assert Manifest.read(place / "manifest.json").report["clocks"][0]["achieved_mhz"] == 250.0
 
 

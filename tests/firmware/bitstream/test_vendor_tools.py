@@ -6,6 +6,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,8 +17,8 @@ from hypersonic.firmware.platform import GIB, find_platform
 from tests.firmware.bitstream.conftest import U250, Vendor
 
 
-def _find(vendor: Vendor, **options: object) -> object:
-    return find_tools(U250, environment=vendor.environment, **options)  # type: ignore[arg-type]
+def _find(vendor: Vendor, **options: Any) -> object:
+    return find_tools(U250, environment=vendor.environment, **options)
 
 
 def test_the_tools_are_found_on_the_path_with_release_and_shell(vendor: Vendor) -> None:

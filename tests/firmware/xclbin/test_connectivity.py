@@ -80,7 +80,7 @@ def test_every_line_of_every_platform_is_a_key_that_vitis_knows(name: str) -> No
     platform = PLATFORMS[name]
     text = vpp_config(platform, kernel(4), place_units(platform, kernel(4)), vitis="2024.2")
     parsed = configparser.ConfigParser(strict=False, delimiters="=", comment_prefixes="#", interpolation=None)
-    parsed.optionxform = str  # type: ignore[assignment, method-assign]
+    parsed.optionxform = str  # type: ignore[assignment, method-assign] # as configparser documents it
     parsed.read_string(text)
     assert {section: set(parsed[section]) for section in parsed.sections()} == {
         "connectivity": {"nk", "sp", "slr"},

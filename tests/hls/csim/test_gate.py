@@ -90,7 +90,7 @@ def test_an_index_of_the_gates_rows_without_a_row_in_the_table_is_refused(index:
     x_raw = Row((X, Z)).to_raw([rows[:, :3], rows[:, 3:]])
     message = rf"input 'z' of row 2 holds the index {index:g} in ap_fixed<8,4.*, expected 0 to 2"
     with pytest.raises(DescriptionError, match=message):
-        gate._check_vocabularies(project, given, x_raw, [0, 3])  # type: ignore[arg-type]
+        gate._check_vocabularies(project, given, x_raw, [0, 3])  # type: ignore[arg-type] # a project of the attributes that are read
 
 
 def compared(got: list[float], wanted: list[float], tolerance: float | None = None) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def compared(got: list[float], wanted: list[float], tolerance: float | None = No
     )
     project = SimpleNamespace(name="m", inputs=row, outputs=out)
     judged = Gate(f"{__name__}:one", tolerance) if tolerance else None
-    return gate.compare(SimpleNamespace(project=project, predict_raw=answers), trained, judged, [0])  # type: ignore[arg-type]
+    return gate.compare(SimpleNamespace(project=project, predict_raw=answers), trained, judged, [0])  # type: ignore[arg-type] # a csim of the attributes that are read
 
 
 def test_without_a_tolerance_a_difference_of_the_answers_size_is_a_warning() -> None:

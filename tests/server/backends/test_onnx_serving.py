@@ -161,10 +161,10 @@ def clients(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clients]:
         server.stop(Signals())
 
 
-def given(module: object, **arrays: np.ndarray) -> list[triton.InferInput]:
+def given(module: Any, **arrays: np.ndarray) -> list[triton.InferInput]:
     inputs = []
     for name, array in arrays.items():
-        inputs.append(module.InferInput(name, list(array.shape), np_to_triton_dtype(array.dtype)))  # type: ignore[attr-defined]
+        inputs.append(module.InferInput(name, list(array.shape), np_to_triton_dtype(array.dtype)))
         inputs[-1].set_data_from_numpy(array)
     return inputs
 
@@ -227,7 +227,7 @@ def test_an_ensembles_error_is_its_steps_with_the_ensembles_name(clients: Client
 
 
 def test_requests_of_one_stream_are_answered_in_order_by_an_ensemble(clients: Clients) -> None:
-    answers: queue.SimpleQueue[tuple[object, object]] = queue.SimpleQueue()
+    answers: queue.SimpleQueue[tuple[Any, object]] = queue.SimpleQueue()
     clients.grpc.start_stream(lambda result, error: answers.put((result, error)))
     try:
         for value in (1, 99, 3):
@@ -235,7 +235,7 @@ def test_requests_of_one_stream_are_answered_in_order_by_an_ensemble(clients: Cl
         got = [answers.get(timeout=60) for _ in range(3)]
     finally:
         clients.grpc.stop_stream()
-    assert [result.as_numpy("V").item() if error is None else "error" for result, error in got] == [1.0, "error", 3.0]  # type: ignore[attr-defined]
+    assert [result.as_numpy("V").item() if error is None else "error" for result, error in got] == [1.0, "error", 3.0]
 
 
 def test_a_model_that_fails_its_warm_up_is_unavailable_and_says_why(clients: Clients) -> None:

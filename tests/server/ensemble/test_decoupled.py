@@ -157,7 +157,7 @@ class Repeater:
 
 @pytest.fixture
 def repeater(models: Models) -> Repeater:
-    models.loaded["rep"] = model = Repeater()  # type: ignore[assignment]
+    models.loaded["rep"] = model = Repeater()  # type: ignore[assignment] # it has only the methods that a step needs
     return model
 
 

@@ -69,7 +69,7 @@ def objects(rows: Sequence[Sequence[bytes]]) -> np.ndarray:
 def test_one_whole_request_is_not_copied() -> None:
     model = config("FP32", [4])
     sent = np.arange(8, dtype=np.float32)
-    request = CheckedRequest("", 2, (memoryview(sent.view(np.uint8)),), ((2, 4),), (0,))  # type: ignore[arg-type]
+    request = CheckedRequest("", 2, (sent.view(np.uint8).data,), ((2, 4),), (0,))
     (array,) = collect([Share(PendingRequest(request, lambda *_: None, 0), 0, 2)], model).values()
     assert np.shares_memory(array, sent)
 

@@ -266,13 +266,14 @@ def test_shares_leave_as_many_threads_to_others_as_one_holds() -> None:
 
 
 def test_work_that_waits_for_its_share_is_done_in_order_by_whoever_is_done() -> None:
-    shares, order = ThreadQuota(2), []
+    shares = ThreadQuota(2)
+    order: list[Any] = []
     gate = threading.Event()
     blocked = threading.Thread(target=shares.run, args=("a", gate.wait))
     blocked.start()
     wait_until(lambda: shares.held("a") == 1)
     for n in range(5):
-        shares.run("a", lambda n=n: order.append(n))  # type: ignore[misc]
+        shares.run("a", partial(order.append, n))
     shares.run("b", lambda: order.append("b"))
     assert order == ["b"]
     gate.set()

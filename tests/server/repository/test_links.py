@@ -8,6 +8,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -242,8 +243,8 @@ def test_a_link_that_is_changed_between_its_check_and_its_opening_opens_nothing_
     follow = Links.follow
 
     def exchanged(change: Callable[[], object]) -> Callable[..., Path]:
-        def then(*given: object) -> Path:
-            resolved = follow(*given)  # type: ignore[arg-type]
+        def then(*given: Any) -> Path:
+            resolved = follow(*given)
             change()
             return resolved
 
@@ -273,12 +274,12 @@ def test_a_link_that_leads_out_once_the_backend_has_opened_it_is_not_served(
     (tmp_path / "secret").write_text("9")
     load = sums.load
 
-    def meddling(*given: object) -> object:
+    def meddling(*given: Any) -> Any:
         (directory / "1" / "shift").unlink()
         (directory / "1" / "shift").symlink_to(tmp_path / "secret")
-        return load(*given)  # type: ignore[arg-type]
+        return load(*given)
 
-    sums.load = meddling  # type: ignore[assignment]
+    vars(sums)["load"] = meddling
     [(_, _, state, reason)] = rows(served(roots=(tmp_path / "models",)))
     assert state == "UNAVAILABLE"
     assert "m/1/shift leads out of the model repositories" in reason

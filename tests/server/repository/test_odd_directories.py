@@ -10,6 +10,7 @@ import threading
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -226,11 +227,11 @@ def test_the_poller_outlives_a_fault_of_ours(tmp_path: Path, monkeypatch: pytest
     write_model(tmp_path)
     looks = []
 
-    def fail(repositories: object) -> object:
+    def fail(repositories: Any) -> Any:
         looks.append(repositories)
         if len(looks) < 4:
             raise RuntimeError("a fault of ours")
-        return layout.find_models(repositories)  # type: ignore[arg-type]
+        return layout.find_models(repositories)
 
     repository = open_repository(tmp_path, ModelControlMode.POLL, poll_s=0.01)
     monkeypatch.setattr("hypersonic.server.repository.models.find_models", fail)

@@ -10,6 +10,7 @@ import os
 import time
 from collections import Counter
 from random import Random
+from typing import Any
 
 import pytest
 from google.protobuf.message import DecodeError
@@ -67,12 +68,12 @@ def test_a_few_thousand_seeds_are_judged_as_the_library_judges_them() -> None:
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS[:-1], ids=lambda mutation: mutation.__name__)
-def test_each_kind_of_damage_is_judged_as_the_library_judges_it(mutation: object) -> None:
+def test_each_kind_of_damage_is_judged_as_the_library_judges_it(mutation: Any) -> None:
     for seed in range(200):
         random = Random(seed)
         wire = message(random)
         if wire:
-            verdict(mutation(wire, random))  # type: ignore[operator]
+            verdict(mutation(wire, random))
 
 
 def test_fuzzing_goes_on_for_as_long_as_asked() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
 from tritonclient.grpc.service_pb2 import ModelInferRequest
 
@@ -38,8 +39,8 @@ def _text(random: Random) -> str:
     return random.choice(_STRINGS)
 
 
-def _parameter(random: Random, parameters: object) -> None:
-    parameter = parameters[_text(random)]  # type: ignore[index]
+def _parameter(random: Random, parameters: Any) -> None:
+    parameter = parameters[_text(random)]
     field, value = random.choice(
         (("bool_param", True), ("int64_param", -1), ("string_param", _text(random)), ("double_param", float("nan")),
          ("uint64_param", 2**64 - 1))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -26,8 +27,8 @@ def pending(client: str = "", size: int = 1, priority: int = 0, timeout_us: int 
     return PendingRequest(request, lambda *_: b"", 0, client=client)
 
 
-def batcher(**batching: object) -> DynamicBatcher:
-    rule = BatchRule.of(100, DynamicBatching(**batching), 100)  # type: ignore[arg-type]
+def batcher(**batching: Any) -> DynamicBatcher:
+    rule = BatchRule.of(100, DynamicBatching(**batching), 100)
     return DynamicBatcher(rule)
 
 

@@ -314,7 +314,7 @@ def test_queue_timeout_and_full_queue_refuse_as_triton_does(serve: Serve, tmp_pa
 
 def test_an_instance_that_breaks_in_an_unforeseen_way_leaves_nobody_waiting(serve: Serve) -> None:
     with serve() as running:
-        running.script.batches = None  # type: ignore[assignment]
+        running.script.batches = None  # type: ignore[assignment] # makes the next run fail
         with pytest.raises(InferenceServerException, match="no compute unit is in service") as caught:
             running.infer(rows(1))
         assert "AttributeError" in caught.value.message()
@@ -375,6 +375,6 @@ def test_a_server_ends_while_an_instance_is_away(serve: Serve) -> None:
 
 def test_an_instance_that_comes_back_in_an_unforeseen_way_leaves_nobody_waiting(serve: Serve) -> None:
     with serve(Script(hang_from_run={"sum_1": 1})) as running:
-        running.script.back = "no event"  # type: ignore[assignment]
+        running.script.back = "no event"  # type: ignore[assignment] # makes a revival fail
         with pytest.raises(InferenceServerException, match="no compute unit is in service any more: sum_1 hangs"):
             running.infer(rows(1))

@@ -68,7 +68,7 @@ class Certificates:
         builder = x509.CertificateBuilder(own.issuer, own.subject, own.public_key(), x509.random_serial_number(), begins, ends)
         for extension in own.extensions:
             builder = builder.add_extension(extension.value, extension.critical)
-        renewed = builder.sign(issuer, hashes.SHA256())  # type: ignore[arg-type]
+        renewed = builder.sign(issuer, hashes.SHA256())  # type: ignore[arg-type] # trustme makes EC keys, which can sign
         certificate.write_bytes(renewed.public_bytes(serialization.Encoding.PEM))
 
     def _issue(self, directory: Path, name: str, *identities: str) -> tuple[Path, Path]:

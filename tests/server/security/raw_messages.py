@@ -14,7 +14,9 @@ INFER = "/inference.GRPCInferenceService/ModelInfer"
 
 def most_bytes(server: Program) -> int:
     text = Path(f"/proc/{server.process.pid}/status").read_text()
-    return int(re.search(r"VmHWM:\s+(\d+) kB", text)[1]) << 10  # type: ignore[index]
+    match = re.search(r"VmHWM:\s+(\d+) kB", text)
+    assert match
+    return int(match[1]) << 10
 
 
 def field(number: int, body: bytes) -> bytes:

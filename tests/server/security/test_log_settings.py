@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,13 +19,13 @@ pytestmark = pytest.mark.usefixtures("restored_loggers")
 GRPC, HTTP = "logging:admin=secret", "trace,logging:admin=secret"
 
 
-def may_reduce(directory: Path, **options: object) -> bool:
+def may_reduce(directory: Path, **options: Any) -> bool:
     """Whether a call that has come as far as the settings may switch information messages off."""
     (directory / "models").mkdir(exist_ok=True)
-    ports = dict.fromkeys(("grpc_port", "http_port", "metrics_port"), 0)
-    addresses = dict.fromkeys(("grpc_address", "http_address"), "127.0.0.1")
+    ports: dict[str, Any] = dict.fromkeys(("grpc_port", "http_port", "metrics_port"), 0)
+    addresses: dict[str, Any] = dict.fromkeys(("grpc_address", "http_address"), "127.0.0.1")
     log = LogControl(LogSettings())
-    server = Server(Options((directory / "models",), **ports, **addresses, **options), {}, log)  # type: ignore[arg-type]
+    server = Server(Options((directory / "models",), **ports, **addresses, **options), {}, log)
     try:
         return not http_log_settings(log, {"log_info": False})["log_info"]
     except UnsupportedError:
@@ -47,7 +48,7 @@ def may_reduce(directory: Path, **options: object) -> bool:
     ],
 )
 def test_the_log_is_reduced_only_where_every_port_asks_for_something(
-    tmp_path: Path, options: dict[str, object], expected: bool
+    tmp_path: Path, options: dict[str, Any], expected: bool
 ) -> None:
     assert may_reduce(tmp_path, **options) is expected
 

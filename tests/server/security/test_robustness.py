@@ -177,7 +177,7 @@ def test_http_that_is_none_ends_that_connection_alone(server: Program, request_b
 def test_headers_that_mean_nothing_change_nothing(server: Program, headers: tuple[tuple[str, str], ...]) -> None:
     with harmless(server) as channel:
         given = tuple((key, value.encode() if key.endswith("-bin") else value) for key, value in headers)
-        code, _ = call(channel, "/inference.GRPCInferenceService/ServerLive", metadata=given)  # type: ignore[arg-type]
+        code, _ = call(channel, "/inference.GRPCInferenceService/ServerLive", metadata=given)  # type: ignore[arg-type] # a value of type bytes for -bin keys
         assert code in {"OK", "INTERNAL", "UNKNOWN"} if "encoding" in headers[0][0] else code == "OK"
 
 
@@ -214,7 +214,8 @@ def test_a_client_forges_no_line_of_the_log(server: Program) -> None:
 
 def test_an_error_tells_no_path_of_the_server(server: Program, tmp_path: Path) -> None:
     """What a client gets to see names neither the repository nor the program's files."""
-    repository = next(part for part in server.process.args if str(part).startswith("/") and "models" in str(part))  # type: ignore[union-attr]
+    assert isinstance(server.process.args, list)
+    repository = next(part for part in server.process.args if str(part).startswith("/") and "models" in str(part))
     with harmless(server) as channel:
         for method in sorted(RPCS):
             _, text = call(channel, method, b"\xff")

@@ -137,10 +137,10 @@ def served_certificate(address: str) -> str:
     ],
 )
 def test_a_missing_file_is_said_at_start(certificates: Certificates, change: dict[str, object], text: str) -> None:
-    values = {**grpc_options(certificates, mutual=False), **change}
+    values: dict[str, Any] = {**grpc_options(certificates, mutual=False), **change}
     wrong = tls.http_context if any(name.startswith("http") for name in change) else tls.grpc_credentials
     with pytest.raises(StartError) as error:
-        wrong(Options((Path(),), **values))  # type: ignore[arg-type]
+        wrong(Options((Path(),), **values))
     assert str(error.value) == text
 
 
@@ -162,8 +162,8 @@ def test_files_that_do_not_belong_together_are_said_at_start(certificates: Certi
         ((certificate, encrypted, certificates.root), "the private key is encrypted"),
     ):
         names = (f"{front}_server_cert", f"{front}_server_key", f"{front}_root_cert")
-        values = {**dict(zip(names, map(str, files), strict=True)), "grpc_use_ssl_mutual": front == "grpc"}
-        opts = Options((Path(),), **values)  # type: ignore[arg-type]
+        values: dict[str, Any] = {**dict(zip(names, map(str, files), strict=True)), "grpc_use_ssl_mutual": front == "grpc"}
+        opts = Options((Path(),), **values)
         with pytest.raises(StartError, match=text):
             (tls.grpc_credentials if front == "grpc" else tls.http_context)(opts)
 
@@ -185,9 +185,9 @@ def test_files_that_do_not_belong_together_are_said_at_start(certificates: Certi
         ({"allow_grpc": False}, []),
     ],
 )
-def test_files_that_have_no_effect_are_named_at_start(options: dict[str, object], texts: list[str]) -> None:
-    files = {f"grpc_{name}": name for name in ("server_cert", "server_key", "root_cert")}
-    lines = [text for _, text in advice(Options((Path(),), **{**files, **options}))]  # type: ignore[arg-type]
+def test_files_that_have_no_effect_are_named_at_start(options: dict[str, Any], texts: list[str]) -> None:
+    files: dict[str, Any] = {f"grpc_{name}": name for name in ("server_cert", "server_key", "root_cert")}
+    lines = [text for _, text in advice(Options((Path(),), **{**files, **options}))]
     assert len(lines) == len(texts)
     assert all(line.startswith(text) for line, text in zip(lines, texts, strict=True)), lines
 
@@ -217,9 +217,9 @@ def test_a_certificate_out_of_its_time_is_named_at_start(
 ) -> None:
     begins, ends = (datetime.now(UTC) + offset for offset in valid)
     certificates.renew_server(begins, ends)
-    values: dict[str, object] = {**grpc_options(certificates, mutual=False), **http_options(certificates, mutual=False)}
-    tls.grpc_credentials(Options((Path(),), **values))  # type: ignore[arg-type]
-    tls.http_context(Options((Path(),), **values))  # type: ignore[arg-type]
+    values: dict[str, Any] = {**grpc_options(certificates, mutual=False), **http_options(certificates, mutual=False)}
+    tls.grpc_credentials(Options((Path(),), **values))
+    tls.http_context(Options((Path(),), **values))
     expected = text.format(*(f"{at:%Y-%m-%d %H:%M} UTC" for at in (begins, ends)))
     warned = [record.message for record in log.records if record.levelno == logging.WARNING]
     assert len(warned) == (2 if text else 0), warned

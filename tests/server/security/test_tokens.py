@@ -7,6 +7,7 @@ import errno
 import logging
 import os
 from pathlib import Path
+from typing import Any
 
 import grpc
 import numpy as np
@@ -252,6 +253,6 @@ def test_a_file_without_tokens_is_said_at_start(tmp_path: Path) -> None:
         ({"auth_audience": ("x",)}, "they need --auth-jwks-file"),
     ],
 )
-def test_options_that_contradict_each_other_are_said_at_start(options: dict[str, object], text: str) -> None:
+def test_options_that_contradict_each_other_are_said_at_start(options: dict[str, Any], text: str) -> None:
     with pytest.raises(StartError, match=text):
-        policies(Options((Path(),), **options))  # type: ignore[arg-type]
+        policies(Options((Path(),), **options))
