@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A trained model -> an HLS project and an RTL core."""
+"""The compiler side: converts a trained model into an HLS project and an RTL core."""

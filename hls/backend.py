@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The entry point of the hls4ml plugin `Hypersonic` (group hls4ml.backends).
 
-hls4ml calls register() while its own package is still loading, so nothing of hls4ml is imported before that.
+hls4ml calls register() while its own package is still loading, so this module imports hls4ml only inside register().
 """
 
 from __future__ import annotations
@@ -11,7 +11,10 @@ from typing import Any
 
 
 def register(register_backend: Callable[[str, Any], None], register_writer: Callable[[str, Any], None]) -> None:
-    """Called once by hls4ml's plugin loader. Makes `backend="Hypersonic"` a choice of every convert_from_* function."""
+    """Register the backend `Hypersonic` and its writer, so that every convert_from_* function takes `backend="Hypersonic"`.
+
+    hls4ml's plugin loader calls this once, with its own register_backend and register_writer.
+    """
     from hypersonic.hls.plugin.hls4ml_backend import HypersonicBackend, HypersonicWriter
 
     register_writer("Hypersonic", HypersonicWriter)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model's name -> its HLS project and core, without TensorFlow in this process; what was built before is found again."""
+"""Builds a model's HLS project and core without TensorFlow in this process; earlier builds are found in the cache."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ from hypersonic.hls.sources import sources_hash
 
 
 class ConversionFailedError(RuntimeError):
-    """The conversion's process ended without a result or a refusal: how, its last words, and where the rest is."""
+    """The conversion's process ended without a result or a refusal.
+
+    The message gives its exit code or signal, its last line of output, and the file that holds the whole log.
+    """
 
     exit_code = 1
 
@@ -39,9 +42,10 @@ _ROOM = Path(__file__).resolve().parent
 def build_project(
     model: str, directory: Path, *, core: str = "", card: str = "", progress: Callable[[str], None] = lambda _: None
 ) -> tuple[HlsProject, Core | None]:
-    """Convert `model` into `directory` (replaced when it exists) and return what is there; no Core of csim.
+    """Convert `model` into `directory`, which is replaced when it exists; return the project, and its Core (None for csim).
 
-    model: a zoo name, or a path to a .h5, .keras or .onnx file with a YAML beside it. Otherwise as convert_model.
+    model: a zoo name, or a path to a .h5, .keras or .onnx file with a YAML beside it. The other arguments are convert_model's.
+    Raises what convert_model and describe raise, and ProjectError when `directory` holds something other than an HLS project.
     """
     _check_kind(core)
     project, rtl = convert_model(describe(model), core=core, card=card, progress=progress)
@@ -52,13 +56,13 @@ def build_project(
 def convert_model(
     description: ModelDescription, *, core: str = "", card: str = "", progress: Callable[[str], None] = lambda _: None
 ) -> tuple[HlsProject, Core | None]:
-    """The converted model where it is kept, which nobody may write to; no Core of csim.
+    """Convert a model, or find it in the cache; return the project, and its Core (None for csim). Do not write to the result.
 
-    core: one of CONVERTED; "": da or rf as the YAML's Strategy says. card: of an rf core, rf.fit.exchange.card_to_json as
-    JSON: reuse factors are taken that fill it, and the search stands in the report as "fit". progress: called with one line
-    per step.
-    Raises ConversionError for what the user can mend (its message is the conversion's own), ConversionFailedError for what
-    they cannot.
+    core: one of CONVERTED; "" takes da or rf, as the YAML's Strategy says. card: for an rf core, the JSON text of
+    rf.fit.exchange.card_to_json; the reuse factors are then chosen to fill that card, and the report has the search as "fit".
+    "" keeps the YAML's reuse factors. progress: called with one line of text per step.
+    Raises ConversionError, with the conversion's own message, for what the user can correct, and ConversionFailedError
+    otherwise.
     """
     _check_kind(core)
     kind = CoreKind(core or description.core)
@@ -71,7 +75,7 @@ def convert_model(
 
 
 def is_converted(description: ModelDescription, core: str) -> bool:
-    """Whether convert_model(description, core=core) would find the conversion done. core: one of CONVERTED."""
+    """Return whether convert_model(description, core=core) would find its result in the cache. core: one of CONVERTED."""
     return is_cached("project", _parts(description.file, description, core, ""))
 
 
@@ -81,7 +85,7 @@ def _check_kind(core: str) -> None:
 
 
 def _parts(model_file: Path, description: ModelDescription, core: str, card: str) -> list[str | bytes | Path]:
-    """All that a conversion depends on."""
+    """Everything that the result of a conversion depends on, for the cache's key."""
     parts = [core, card, *_sources(model_file), *_versions()]
     if description.gate:
         rows = description.gate.rows
@@ -92,19 +96,19 @@ def _parts(model_file: Path, description: ModelDescription, core: str, card: str
 def _replace(directory: Path, built: Path) -> None:
     if directory.exists():
         if any(directory.iterdir()) and not (directory / "project.json").is_file():
-            raise ProjectError(f"{directory} is not empty and holds no HLS project; give another directory")
+            raise ProjectError(f"{directory} is not empty and does not hold an HLS project; give another directory")
         shutil.rmtree(directory)
     shutil.copytree(built, directory)
 
 
 def _sources(model_file: Path) -> list[str | bytes | Path]:
-    """The model, its YAML, and all that may have a part in the result: the room without the zoo, and the model's own folder."""
+    """The files that the result may depend on: the model, its YAML, hls/ without the zoo, and a zoo model's own folder."""
     beside = sorted(model_file.parent.glob("*.py")) if model_file.is_relative_to(_ROOM) else []
     return [model_file, *data_beside(model_file), description_file(model_file), sources_hash(_ROOM, "zoo"), *beside]
 
 
 def _module_beside(model_file: Path, reference: str) -> list[Path]:
-    """The file beside the model that "module:function" names, where there is one."""
+    """The file beside the model that "module:function" names; empty if there is none."""
     file = model_file.parent.joinpath(*reference.partition(":")[0].split(".")).with_suffix(".py")
     return [file] if file.is_file() else []
 
@@ -114,7 +118,10 @@ def _versions() -> list[str]:
 
 
 def _convert(model_file: Path, directory: Path, core: str, card: str, progress: Callable[[str], None]) -> None:
-    """Run hls/convert.py to its end, passing its progress on. The project's path is read anew by HlsProject.load."""
+    """Run hls/convert.py in a process of its own until it ends, and pass its progress lines on.
+
+    `directory` may be renamed afterwards, because HlsProject.load takes the path from its argument and not from the file.
+    """
     argv = python_argv("-m", "hypersonic.hls.convert", str(model_file), "--output", str(directory), "--core", core)
     argv += ["--card", card] * bool(card)
     log: list[str] = []
@@ -126,7 +133,7 @@ def _convert(model_file: Path, directory: Path, core: str, card: str, progress: 
                 if line.startswith(PROGRESS):
                     progress(line.removeprefix(PROGRESS).rstrip())
                 log.append(line)
-        except BaseException:  # Ctrl-C: nobody would read what it goes on to write
+        except BaseException:  # Ctrl-C: the child must not go on alone
             process.kill()
             raise
     refusal = next((line for line in reversed(log) if line.startswith(REFUSAL)), None)
@@ -141,4 +148,4 @@ def _failure(model_file: Path, code: int, log: list[str]) -> str:
         file.writelines(log)
     last = next((line.strip() for line in reversed(log) if line.strip()), "nothing")
     ended = f"was killed by signal {-code}" if code < 0 else f"ended with {code}"
-    return f"the conversion of {model_file} {ended}; it said last: {last}; please report it with {file.name}"
+    return f"the conversion of {model_file} {ended}; its last line was: {last}; please report it with {file.name}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Long builds, kept by the hash of what went into them: never by date, never half done."""
+"""The cache of finished builds. The key is a hash of a build's inputs, never a date, and an unfinished build is never kept."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pathlib import Path
 
 
 class CacheError(RuntimeError):
-    """The directory of kept builds cannot be written: which, why, and how to choose another."""
+    """The cache directory cannot be written. The message says which, why, and how to choose another."""
 
 
 def cache_directory() -> Path:
-    """$HYPERSONIC_CACHE, else $XDG_CACHE_HOME/hypersonic, else ~/.cache/hypersonic."""
+    """Return $HYPERSONIC_CACHE, or $XDG_CACHE_HOME/hypersonic, or ~/.cache/hypersonic, whichever is set first."""
     if named := os.environ.get("HYPERSONIC_CACHE"):
         return Path(named)
     home = os.environ.get("XDG_CACHE_HOME")
@@ -24,9 +24,10 @@ def cache_directory() -> Path:
 
 
 def content_hash(parts: Iterable[str | bytes | Path]) -> str:
-    """Hash of texts, bytes and files (a file counts by name and content, a directory by every file below it).
+    """Return 32 hex digits of SHA-256 over texts, bytes and files.
 
-    Each part is framed by its length, so no two lists of parts share a hash by joining differently.
+    A file is hashed by its name and content, a directory by the relative paths and contents of all files below it. The length
+    of each piece is hashed before it, so two lists that differ only in where one part ends and the next begins differ.
     """
     digest = hashlib.sha256()
     for part in parts:
@@ -46,10 +47,10 @@ def _pieces(part: str | bytes | Path) -> Iterable[bytes]:
 
 
 def cached(kind: str, parts: Iterable[str | bytes | Path], build: Callable[[Path], None]) -> Path:
-    """The directory of the build whose inputs are `parts`; `build(directory)` fills it when it is not there yet.
+    """Return the directory of the build whose inputs are `parts`; call `build(directory)` to fill it if it does not exist yet.
 
-    A build that raises leaves nothing behind; of two processes that build the same, the first to finish wins. Raises
-    CacheError when the cache cannot be written.
+    kind: a subdirectory of the cache. A build that raises leaves nothing behind. If two processes build the same, the first to
+    finish wins. Raises CacheError when the cache cannot be written, and whatever `build` raises.
     """
     place = _place(kind, parts)
     if place.is_dir():
@@ -68,7 +69,7 @@ def cached(kind: str, parts: Iterable[str | bytes | Path], build: Callable[[Path
 
 
 def is_cached(kind: str, parts: Iterable[str | bytes | Path]) -> bool:
-    """Whether `cached` would find it."""
+    """Return whether `cached` would find the build of these parts without building."""
     return _place(kind, parts).is_dir()
 
 

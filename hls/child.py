@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a Python process of our own is started: it imports nothing from the working directory, where a user's yaml.py may lie."""
+"""How this project starts Python child processes: they import nothing from the working directory, which may hold a yaml.py."""
 
 from __future__ import annotations
 
@@ -10,41 +10,50 @@ from pathlib import Path
 
 import hypersonic
 
-#: begins every line of hls/convert.py's standard output that is progress, not hls4ml's talk
+#: prefix of the lines of hls/convert.py's standard output that report progress; the other lines are hls4ml's own
 PROGRESS = "hypersonic: "
 
-#: begins the one line of its standard error that says what was refused
+#: prefix of the one line of its standard error that says what was refused
 REFUSAL = "hypersonic refuses: "
 
 
 def python_argv(*arguments: str) -> list[str]:
-    """The command of a child: this interpreter with `-P`; without it `-m` and `-c` import from the working directory first."""
+    """Return the command of a child that runs this interpreter with `-P`.
+
+    Without `-P`, `-m` and `-c` import from the working directory first.
+    """
     return [sys.executable, "-P", *arguments]
 
 
 def script_argv(script: str | Path, *arguments: str) -> list[str]:
-    """The command of a child that runs a file of ours: Python imports from that file's directory, not from the working one."""
+    """Return the command of a child that runs a script of this project.
+
+    It needs no `-P`: Python imports from the directory of the script, not from the working directory.
+    """
     return [sys.executable, str(script), *arguments]
 
 
 def python_environment(**variables: str) -> dict[str, str]:
-    """The environment of a child: this process's and `variables`, with a module path that does not name the working directory.
+    """Return the environment of a child: this process's, `variables`, and a PYTHONPATH without empty entries.
 
-    Python takes an empty entry of PYTHONPATH for the working directory: those are left out. `.` stays, which the user wrote.
-    The package is found by the child even when it is not installed.
+    Python reads an empty entry of PYTHONPATH as the working directory. An entry `.` is kept, because the user wrote it. A
+    checkout that is not installed is added, so that the child finds the package.
     """
     entries = [*_checkout(), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, entries)), **variables}
 
 
 def keras_2_environment() -> dict[str, str]:
-    """python_environment with TensorFlow's Keras as Keras 2, which QKeras and hls4ml read and no other part of us must load."""
+    """Return python_environment with TensorFlow's Keras set to Keras 2, which QKeras and hls4ml need.
+
+    Only children load it: no other part of this project may.
+    """
     return python_environment(TF_USE_LEGACY_KERAS="1")
 
 
 def _checkout() -> list[str]:
-    """The directory that holds the package, unless packages are installed there: on PYTHONPATH all of them would come before
-    the standard library."""
+    """The directory that holds the package, or nothing if it is site-packages: on PYTHONPATH, every package installed there
+    would take precedence over the standard library."""
     directory = Path(hypersonic.__file__).resolve().parent.parent
     installed = {Path(sysconfig.get_path(kind)).resolve() for kind in ("purelib", "platlib")}
     return [] if directory in installed else [str(directory)]

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model file and the YAML beside it -> an HLS project and a core, in a process of its own:
+"""Converts a model file, with the YAML beside it, into an HLS project and a core. It runs in a process of its own:
 
     python -m hypersonic.hls.convert MODEL --output DIR [--core da|rf|csim]
 
-Alone with hls4ml's two loaders (frontend/keras/model.py, frontend/onnx/model.py) and the plugin (plugin/hls4ml_backend.py,
-frontend/passes.py) this touches hls4ml and TensorFlow, which take seconds to import and must see Keras 2. Refusals go to
-standard error, exit code 2.
+Only this module, hls4ml's two loaders (frontend/keras/model.py, frontend/onnx/model.py) and the plugin
+(plugin/hls4ml_backend.py, frontend/passes.py) load hls4ml and TensorFlow, which take seconds to import and must see Keras 2.
+A refusal goes to standard error, with exit code 2.
 """
 
 from __future__ import annotations
@@ -42,12 +42,14 @@ _TOOLS = ("hls4ml", "da4ml", "numpy", "tensorflow-cpu", "tf-keras", "qkeras", "v
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command line; returns the exit code."""
+    """Run the command line and return the exit code: 2 for a refusal, 0 for success."""
     parser = argparse.ArgumentParser(prog="python -m hypersonic.hls.convert", description="model -> HLS project and RTL core")
     parser.add_argument("model", help="a zoo name or a path to a .h5, .keras or .onnx file with a YAML beside it")
-    parser.add_argument("--output", type=Path, required=True, help="directory to write")
-    parser.add_argument("--core", choices=[kind.value for kind in CONVERTED], default=CoreKind.DA.value)
-    parser.add_argument("--card", default="", metavar="JSON", help="rf: take reuse factors that fill this card")
+    parser.add_argument("--output", type=Path, required=True, help="directory to write the project into")
+    parser.add_argument(
+        "--core", choices=[kind.value for kind in CONVERTED], default=CoreKind.DA.value, help="kind of core; default: da"
+    )
+    parser.add_argument("--card", default="", metavar="JSON", help="rf only: choose reuse factors that fill this card")
     arguments = parser.parse_args(argv)
     try:
         convert(find_model(arguments.model), arguments.output, core=arguments.core, card=arguments.card)
@@ -58,9 +60,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def convert(model_file: Path, directory: Path, *, core: str, card: str = "") -> HlsProject:
-    """Write the project into `directory` and return it. core: one of CONVERTED. card: JSON (rf/fit/exchange.py), or "".
+    """Convert the model, compile its csim, compare that with the trained model, and write the project into `directory`.
 
-    Raises ConversionError.
+    core: one of CONVERTED. card: the card to fill as JSON (rf/fit/exchange.py), or "". Prints a progress line per step.
+    Raises ConversionError for a model that is refused, SpecMismatchError for tensors that do not fit their description, and
+    MissingToolError when there is no C++ compiler.
     """
     kind = CoreKind(core)
     description = read_description(model_file)

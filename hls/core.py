@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An RTL core: a network as SystemVerilog behind two streams."""
+"""An RTL core: a network as a SystemVerilog module with an input stream and an output stream."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ RF_RTL = RTL / "rf"
 
 @dataclass(frozen=True)
 class Port:
-    """How rows pass one of a core's two ports.
+    """How the rows of one side are divided into beats of a core's input or output stream.
 
-    lanes: elements of each tensor in a beat, a divisor of its size: the tensors come one after another, each in size / lanes
-    beats. (): a row is one beat, the tensors one behind another, tensor 0 in the low bits. Elements lie one behind another,
-    element 0 in the low bits, each of its tensor's fixed.width.
+    lanes: elements in a beat, for each tensor, a divisor of its size. The tensors follow one another, each in size / lanes
+    beats. An empty tuple means one beat per row: the tensors are concatenated, tensor 0 in the low bits. Within a beat,
+    elements are packed without padding, element 0 in the low bits, each as wide as its tensor's fixed.width.
+    Raises ProjectError for lanes that do not divide the sizes.
     """
 
     row: Row
@@ -47,33 +48,33 @@ class Port:
 
     @property
     def width(self) -> int:
-        """Bits of tdata: of the whole row, or of the widest tensor's beat."""
+        """Bits of tdata: the whole row's, or those of the tensor whose beats are widest."""
         if not self.lanes:
             return self.row.raw_bits
         return max(lanes * tensor.fixed.width for lanes, tensor in zip(self.lanes, self.row.tensors, strict=True))
 
     @property
     def tensor_beats(self) -> tuple[int, ...]:
-        """Beats of each tensor where rows come in beats; (1,) for a row in one."""
+        """The number of beats of each tensor; (1,) where a whole row is one beat."""
         if not self.lanes:
             return (1,)
         return tuple(tensor.size // lanes for lanes, tensor in zip(self.lanes, self.row.tensors, strict=True))
 
     @property
     def beats(self) -> int:
-        """Beats of a row."""
+        """The number of beats of one row."""
         return sum(self.tensor_beats)
 
 
 class Logic(NamedTuple):
-    """The most a core can take, counted from what it computes: a LUT for each bit of an adder, registers by the bit."""
+    """An upper bound of a core's logic, counted from its arithmetic: one LUT per adder bit, and single register bits."""
 
     luts: int
     registers: int
 
 
 class Signal(NamedTuple):
-    """One port of a module. direction: input or output, as the module sees it. bits: of a vector; None: one wire, no range."""
+    """A port of a module. direction: "input" or "output", seen from the module. bits: a vector's width; None for a scalar."""
 
     name: str
     direction: str
@@ -81,7 +82,11 @@ class Signal(NamedTuple):
 
 
 def core_signals(x_bits: int, y_bits: int, weight_streams: int = 0) -> tuple[Signal, ...]:
-    """The ports of every core's module, in order. rst_n is synchronous and active low; weight streams stand side by side."""
+    """Return the ports of a core's module, in order.
+
+    x_bits, y_bits: widths of the two streams' tdata. rst_n is synchronous and active low. The weight streams share one set of
+    ports: stream k has bit k of tvalid and tready, and the bits from k * WEIGHT_BITS of tdata.
+    """
     k = weight_streams
     weights = (
         Signal("s_axis_w_tvalid", "input", k),
@@ -104,13 +109,13 @@ def core_signals(x_bits: int, y_bits: int, weight_streams: int = 0) -> tuple[Sig
 
 
 def declare(signals: Iterable[Signal]) -> str:
-    """SystemVerilog's declarations of ports, a line each, without a last newline."""
+    """Return SystemVerilog declarations of the ports, one per line, separated by commas, without a final newline."""
     ranges = {signal: "" if signal.bits is None else f"[{signal.bits - 1}:0] " for signal in signals}
     return ",\n".join(f"    {signal.direction:<6} logic {range_}{signal.name}" for signal, range_ in ranges.items())
 
 
 def module_header(name: str, signals: Iterable[Signal]) -> str:
-    """From `module` to the semicolon behind its ports, without a last newline."""
+    """Return a module's header, from `module` to the semicolon after its ports, without a final newline."""
     return f"module {name} (\n{declare(signals)}\n);"
 
 
@@ -118,15 +123,20 @@ def module_header(name: str, signals: Iterable[Signal]) -> str:
 class Core:
     """A SystemVerilog module with the ports of core_signals: rows in on s_axis_x, results out on m_axis_y, weights on s_axis_w.
 
-    A row is a beat, or many (see Port); tlast stands on the last beat of a packet of rows and travels with its row; any
-    back-pressure; reset drops every row inside.
+    A row is one beat or several (see Port). tlast marks the last beat of a packet of rows, and each result has its row's
+    tlast. Back-pressure is allowed at any time. A reset drops every row inside the core, and the weights it has received.
 
-    top: the module's name. sources: in the order a compiler wants. ii: clocks a row without back-pressure.
-    latency_cycles: from the clock edge that takes a row to the first one at which its result can be taken. x_lanes, y_lanes:
-    Port's. memories: files that $readmemh in the sources reads, by their base names (for Verilator: in the directory that
-    +memories=DIR names). weights: the file of which each of weight_streams takes a part, stream k at bits k * WEIGHT_BITS of
-    s_axis_w_tdata; rows wait where their weights have not come. A reset forgets the weights. logic: of a core that is nothing
-    but adders, what they can take; None where only a synthesiser tells.
+    top: the module's name.
+    sources: the SystemVerilog files, in compilation order.
+    ii: initiation interval, clocks per row without back-pressure.
+    latency_cycles: clocks from the edge that takes a row to the first edge at which its result can be taken.
+    x_lanes, y_lanes: `lanes` of the two ports (see Port).
+    memories: files that the sources read with $readmemh, by their base names (with Verilator, from the directory that
+        +memories=DIR names).
+    weights: the file of the weights that are streamed in at run time; None without weight streams.
+    weight_streams: the part of that file that each stream takes; stream k is at bits k * WEIGHT_BITS of s_axis_w_tdata. Rows
+        wait until their weights have arrived.
+    logic: an upper bound, for a core made of adders alone; None where only synthesis can tell.
     """
 
     name: str
@@ -146,31 +156,31 @@ class Core:
 
     @property
     def takes_weights(self) -> bool:
-        """Whether it has weight streams, and so a weights' file."""
+        """True if the core has weight streams, and therefore a weights file."""
         return bool(self.weight_streams)
 
     @property
     def weight_beats(self) -> int:
-        """Beats of the weights' file; 0 without one."""
+        """Length of the weights file in beats of WEIGHT_BITS; 0 if there is no such file."""
         return max((stream.first + stream.beats for stream in self.weight_streams), default=0)
 
     @property
     def signals(self) -> tuple[Signal, ...]:
-        """The module's ports."""
+        """The module's ports, in order (see core_signals)."""
         return core_signals(self.x.width, self.y.width, len(self.weight_streams))
 
     @property
     def x(self) -> Port:
-        """Where rows come in."""
+        """The port that takes rows."""
         return Port(self.inputs, self.x_lanes)
 
     @property
     def y(self) -> Port:
-        """Where rows leave."""
+        """The port that gives results."""
         return Port(self.outputs, self.y_lanes)
 
     def save(self, directory: Path) -> None:
-        """Write directory/core.json; sources in `directory` or among the shared modules are named relative to those."""
+        """Write directory/core.json. Files in `directory` or among the shared modules (RTL) are named relative to those."""
         value = {
             "schema": _SCHEMA,
             "name": self.name,
@@ -192,7 +202,7 @@ class Core:
 
     @classmethod
     def load(cls, directory: Path) -> Core:
-        """Read directory/core.json. Raises ProjectError when it, or a source it names, is missing or malformed."""
+        """Read directory/core.json. Raises ProjectError when it is missing or malformed, or a file that it names is missing."""
         value = read_json(directory / "core.json", _SCHEMA)
         try:
             sources = tuple(_resolved(str(source), directory) for source in value["sources"])

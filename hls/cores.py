@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""hls4ml's ModelGraph -> the RTL core of a kind, on disk. What the da core refuses names the rf core where that takes it."""
+"""Writes the RTL core of one kind from hls4ml's ModelGraph. Where the da core refuses a layer that the rf core can compute,
+the error says so."""
 
 from __future__ import annotations
 
@@ -28,10 +29,11 @@ def write_core_of(
     graph: Any, kind: CoreKind, name: str, inputs: Row, outputs: Row, directory: Path, *, card: dict[str, Any] | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> tuple[Core, dict[str, Any]]:  # fmt: skip
-    """Write the core into `directory`; return it and a report: its figures as "core", and as "fit" how its reuse factors were
-    found where a card was to be filled.
+    """Write the core into `directory`; return the core and its report.
 
-    kind: DA or RF. card: rf/fit/exchange.py's, of an rf core. Raises UnsupportedLayerError.
+    kind: DA or RF. card: the card to fill with an rf core, as rf/fit/exchange.py has it; None keeps the graph's reuse factors.
+    The report has the core's figures as "core", and with a card the search for its reuse factors as "fit". progress: called
+    with one line per step. Raises UnsupportedLayerError.
     """
     where = name, inputs, outputs, directory
     if kind is CoreKind.DA:
@@ -52,7 +54,7 @@ def write_core_of(
 
 @contextmanager
 def naming_rf(graph: Any) -> Iterator[None]:
-    """Whatever the da core refuses of a ModelGraph inside. Raises UnsupportedLayerError, with BY_RF if the rf core takes it."""
+    """Add BY_RF to an UnsupportedLayerError raised inside the context, if the rf core can compute the whole graph."""
     try:
         yield
     except UnsupportedLayerError as error:
@@ -62,9 +64,9 @@ def naming_rf(graph: Any) -> Iterator[None]:
 
 
 def _rf_takes(graph: Any) -> bool:
-    """Whether the rf core reads every layer of it."""
+    """Return whether the rf core can compute every layer of the graph."""
     try:
         read_rf_network(graph)
-    except Exception:  # noqa: BLE001 - the refusal is told either way; this only asks what else there is
+    except Exception:  # noqa: BLE001 - the user sees the da core's refusal either way; this only asks for an alternative
         return False
     return True

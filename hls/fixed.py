@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 
 class Rounding(StrEnum):
-    """What happens to the bits below the last one (AP_ prefix as in Vitis)."""
+    """Quantisation mode: how bits below the least significant one are rounded. Values are Vitis' names (UG1399)."""
 
     TRN = "AP_TRN"  # towards minus infinity
     RND = "AP_RND"  # to nearest, ties towards plus infinity
@@ -27,7 +27,7 @@ class Rounding(StrEnum):
     RND_MIN_INF = "AP_RND_MIN_INF"  # to nearest, ties towards minus infinity
 
 
-#: the modes' numbers in RTL (ROUNDING); firmware/kernel/fixed_modes.py writes them into the modules
+#: the values of the RTL parameter ROUNDING; firmware/kernel/fixed_modes.py writes them into the modules
 ROUNDING_CODES = {
     Rounding.TRN: 0,
     Rounding.RND: 1,
@@ -38,20 +38,20 @@ ROUNDING_CODES = {
     Rounding.RND_MIN_INF: 6,
 }
 
-#: modes that look at a number's sign
+#: modes whose result depends on a number's sign
 BY_SIGN = frozenset({Rounding.TRN_ZERO, Rounding.RND_ZERO, Rounding.RND_INF})
 
 
 class Overflow(StrEnum):
-    """What happens to a value that does not fit."""
+    """Overflow mode: what a value becomes that does not fit. Values are Vitis' names (UG1399)."""
 
     WRAP = "AP_WRAP"  # the upper bits are dropped
     SAT = "AP_SAT"  # the nearest end of the range
     SAT_ZERO = "AP_SAT_ZERO"  # zero
-    SAT_SYM = "AP_SAT_SYM"  # the nearest end of the range -max to max, which has no least number of two's complement
+    SAT_SYM = "AP_SAT_SYM"  # the nearest end of the range -max to max, which leaves out two's complement's most negative value
 
 
-#: the same of these (OVERFLOW)
+#: the values of the RTL parameter OVERFLOW
 OVERFLOW_CODES = {Overflow.WRAP: 0, Overflow.SAT: 1, Overflow.SAT_ZERO: 2, Overflow.SAT_SYM: 3}
 
 
@@ -60,26 +60,26 @@ def _names(modes: type[StrEnum]) -> str:
 
 
 class PrecisionError(ValueError):
-    """A fixed-point type that is malformed or that no core computes exactly."""
+    """A fixed-point type is malformed, or no core computes it exactly."""
 
 
 _SPELLING = re.compile(
     r"^ap_(u?)fixed<\s*(-?\d+)\s*,\s*(-?\d+)\s*(?:,\s*(?:AP_)?(\w+)\s*)?(?:,\s*(?:AP_)?(\w+)\s*)?(?:,\s*0\s*)?>$"
 )
 
-#: widest type of a tensor, and of arrays: raw values and their products stay inside int64 views
+#: the widest type of a tensor and of arrays, in bits: raw values and their products fit int64
 MAX_WIDTH = 62
 
-#: beyond this a double is a multiple of every 2**width
+#: every double beyond this is a multiple of 2**width for every width
 _HUGE = 2.0**1000
 
 
 @dataclass(frozen=True)
 class FixedPoint:
-    """An ap_fixed or ap_ufixed type of any width; the number is raw * 2**-fraction.
+    """An ap_fixed or ap_ufixed type of any width; a number is raw * 2**-fraction.
 
-    width: bits in all. integer: bits left of the binary point, the sign included; may be negative or above width.
-    Methods on single integers take any width, those on arrays up to MAX_WIDTH (see checked).
+    width: total number of bits. integer: bits left of the binary point, including the sign; may be negative or exceed width.
+    Methods on single integers take types of any width, those on arrays up to MAX_WIDTH (see checked).
     """
 
     width: int
@@ -97,21 +97,22 @@ class FixedPoint:
         rounding: Rounding = Rounding.TRN,
         overflow: Overflow = Overflow.WRAP,
     ) -> FixedPoint:
-        """The type with so many bits right of the binary point, which may be negative or above width."""
+        """Return the type with `fraction` bits right of the binary point, which may be negative or exceed width."""
         return FixedPoint(width, width - fraction, signed, rounding, overflow)
 
     def checked(self) -> FixedPoint:
-        """The type itself, whose raw values and their products fit int64. Raises PrecisionError for a width that has none."""
+        """Return the type itself if its width is 1 to MAX_WIDTH; raise PrecisionError otherwise."""
         if not 1 <= self.width <= MAX_WIDTH:
             raise PrecisionError(f"{self}: width is {self.width}, expected 1 to {MAX_WIDTH}")
         return self
 
     @classmethod
     def parse(cls, text: str) -> FixedPoint:
-        """Read `ap_fixed<16,6,AP_RND_CONV,AP_SAT>`; AP_ may be left out, the modes default to TRN and WRAP as in Vitis.
+        """Parse a type such as `ap_fixed<16,6,AP_RND_CONV,AP_SAT>`. AP_ may be left out; the modes default to TRN and WRAP, as
+        in Vitis.
 
-        Raises PrecisionError with the text for anything else, the overflow mode WRAP_SM and saturation bits included, and for
-        a width that no row carries (see checked).
+        Raises PrecisionError for any other text, for the overflow mode WRAP_SM, for saturation bits, and for a width outside 1
+        to MAX_WIDTH.
         """
         match = _SPELLING.match(text.strip())
         if not match:
@@ -131,49 +132,49 @@ class FixedPoint:
 
     @property
     def fraction(self) -> int:
-        """Bits right of the binary point; the number is raw * 2**-fraction. May be negative."""
+        """Bits right of the binary point; may be negative."""
         return self.width - self.integer
 
     @property
     def min_raw(self) -> int:
-        """The least raw value."""
+        """The smallest raw value that the register can hold."""
         return -(1 << (self.width - 1)) if self.signed else 0
 
     @property
     def max_raw(self) -> int:
-        """The greatest raw value."""
+        """The largest raw value that the register can hold."""
         return (1 << (self.width - self.signed)) - 1
 
     @property
     def least_raw(self) -> int:
-        """The least raw value that a number can become: SAT_SYM never gives min_raw."""
+        """The smallest raw value that a conversion can give: min_raw, or -max_raw in SAT_SYM."""
         return -self.max_raw if self.signed and self.overflow is Overflow.SAT_SYM else self.min_raw
 
     @property
     def above_raw(self) -> int:
-        """What a number too large becomes, but for WRAP, where only plus infinity does."""
+        """The raw value of a number that is too large; in WRAP, of plus infinity only."""
         return 0 if self.overflow is Overflow.SAT_ZERO else self.max_raw
 
     @property
     def below_raw(self) -> int:
-        """What a number too small becomes, but for WRAP, where only minus infinity does."""
+        """The raw value of a number that is too small; in WRAP, of minus infinity only."""
         if self.overflow is Overflow.SAT_ZERO or not self.signed:
             return 0
         return self.least_raw
 
     def from_float(self, x: ArrayLike) -> NDArray[np.int64]:
-        """Real numbers of any shape -> raw int64 of that shape, by this type's own rounding and overflow.
+        """Convert real numbers of any shape to raw int64 of that shape, with this type's rounding and overflow modes.
 
-        NaN gives 0. The infinities give what saturation gives, so 0 in SAT_ZERO, and the ends of the range in WRAP: the same
-        in every engine of this project (C++ leaves them undefined). Exact for every float32 and float64. Raises PrecisionError
-        for a type of more than 62 bits.
+        The conversion is exact for every float32 and float64. NaN gives 0. Infinities saturate: they give 0 in SAT_ZERO and an
+        end of the range in every other mode, WRAP included. Every engine of this project does the same (C++ leaves these
+        undefined). Raises PrecisionError for a type wider than MAX_WIDTH.
         """
         self.checked()
         values = np.asarray(x, dtype=np.float64)
         finite = np.isfinite(values)
         with np.errstate(over="ignore"):
             scaled = np.ldexp(np.where(finite, values, 0.0), self.fraction)
-        # where a double leaves its own range, the number is far outside this type's, and a multiple of it
+        # a scaled value that overflows a double is far outside this type's range, and a multiple of 2**width
         scaled = np.clip(scaled, -_HUGE, _HUGE)
         whole = _ROUND[self.rounding](scaled)
         raw = self._wrap(whole) if self.overflow is Overflow.WRAP else self._saturate(whole)
@@ -181,16 +182,19 @@ class FixedPoint:
         return np.where(np.isneginf(values), self.below_raw, raw)
 
     def to_float(self, raw: ArrayLike) -> NDArray[np.float64]:
-        """Raw integers of any shape -> the numbers they stand for (exact up to 53 bits). Raises as from_float does."""
+        """Convert raw integers of any shape to the numbers they represent, float64, exact up to 53 bits.
+
+        Raises PrecisionError for a type wider than MAX_WIDTH.
+        """
         self.checked()
         return np.ldexp(np.asarray(raw, dtype=np.int64).astype(np.float64), -self.fraction)
 
     def cast(self, value: int, fraction: int) -> int:
-        """The raw value of value * 2**-fraction in this type, exactly as ap_fixed assigns it."""
+        """Return the raw value of value * 2**-fraction in this type, exactly as an assignment to an ap_fixed gives it."""
         return self.confine(shift_right(value, fraction - self.fraction, self.rounding))
 
     def confine(self, raw: int) -> int:
-        """A raw value of any size brought into this type's range by its overflow mode."""
+        """Bring a raw value of any size into this type's range by its overflow mode."""
         if self.overflow is Overflow.WRAP:
             low_bits = raw & ((1 << self.width) - 1)
             return low_bits - (1 << self.width) if low_bits > self.max_raw else low_bits
@@ -198,7 +202,7 @@ class FixedPoint:
 
     def _saturate(self, whole: NDArray[np.float64]) -> NDArray[np.int64]:
         low = self.min_raw
-        # powers of two, because the ends themselves may have no double
+        # powers of two, because the ends of the range may not be representable as doubles
         beyond = float(1 << (self.width - self.signed))
         inside = np.clip(whole, low, np.nextafter(beyond, 0.0)).astype(np.int64)
         beneath = whole <= low if self.overflow is Overflow.SAT_SYM else whole < low
@@ -211,7 +215,7 @@ class FixedPoint:
 
 
 def _to_nearest(x: NDArray[np.float64], up: NDArray[np.bool_] | bool) -> NDArray[np.float64]:
-    """Nearest; a tie goes up where `up` says so. floor(x + 0.5) would round 0.49999999999999994 up."""
+    """Round to nearest; a tie goes up where `up` is true. floor(x + 0.5) would round 0.49999999999999994 up."""
     low = np.floor(x)
     rest = x - low
     return np.where((rest > 0.5) | ((rest == 0.5) & up), low + 1.0, low)
@@ -229,7 +233,7 @@ _ROUND: dict[Rounding, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
 
 
 def shift_right(value: int, bits: int, rounding: Rounding) -> int:
-    """value * 2**-bits as an integer, by the rounding mode; a negative number of bits shifts left, exactly."""
+    """Return value * 2**-bits, rounded to an integer by `rounding`; negative `bits` shift left, which is exact."""
     if bits <= 0:
         return value << -bits
     half = 1 << (bits - 1)
@@ -247,7 +251,7 @@ def shift_right(value: int, bits: int, rounding: Rounding) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Constants:
-    """Trained numbers as the C++ holds them: raw (any shape) int64, each worth raw * 2**-fraction."""
+    """Weights as the C++ holds them: raw int64 of any shape; each number is raw * 2**-fraction."""
 
     raw: NDArray[np.int64]
     fraction: int

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON files of a schema, as projects and cores have them on disk."""
+"""Reads the JSON files of projects and cores, which carry the number of their schema."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypersonic.hls.errors import ProjectError
 
 
 def read_json(file: Path, schema: int) -> dict[str, Any]:
-    """A JSON object of that schema number from `file`. Raises ProjectError."""
+    """Read a JSON object whose field "schema" is `schema`. Raises ProjectError if the file is missing or is something else."""
     try:
         value = json.loads(file.read_text())
     except FileNotFoundError as error:

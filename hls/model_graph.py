@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""hls4ml's ModelGraph, after its optimisers: types, trained numbers and shapes, as every core and check reads them.
+"""Reads types, weights and shapes from hls4ml's ModelGraph after its optimisers, for every core and check.
 
-Nothing of hls4ml is imported here: the graph comes from whoever has it (hls/convert.py, hls/plugin/hls4ml_backend.py).
+hls4ml is not imported here: the caller passes the graph (hls/convert.py, hls/plugin/hls4ml_backend.py).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import numpy as np
 from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.fixed import MAX_WIDTH, Constants, FixedPoint, Overflow, PrecisionError, Rounding
 
-#: layers whose results are their input's numbers, in an order of their own
+#: layers whose results are their input's numbers, possibly in another order
 _MOVES = ("Reshape", "Clone", "Repack", "Transpose")
 
 
 @dataclass(frozen=True)
 class TensorType:
-    """An input or output of a ModelGraph: the layer it is the result of, its shape per row and its type."""
+    """An input or output of a ModelGraph. layer: the name of the layer that computes it. shape: per row, without the batch."""
 
     layer: str
     shape: tuple[int, ...]
@@ -30,7 +30,10 @@ class TensorType:
 
 
 def tensor_types(model: Any) -> tuple[tuple[TensorType, ...], tuple[TensorType, ...]]:
-    """The inputs and the outputs, each in the order of the C++ function's arguments. Raises UnsupportedLayerError."""
+    """Return the graph's inputs and outputs, each in the order of the C++ function's arguments.
+
+    Raises UnsupportedLayerError for a type that is not fixed point or is wider than MAX_WIDTH.
+    """
     made_by = {tensor: layer for layer in model.get_layers() for tensor in layer.outputs}
     inputs = tuple(_tensor_type(made_by[tensor], tensor, "input") for tensor in model.inputs)
     return inputs, tuple(_tensor_type(made_by[tensor], tensor, "output") for tensor in model.outputs)
@@ -42,7 +45,7 @@ def _tensor_type(layer: Any, tensor: str, role: str) -> TensorType:
 
 
 def count_multiplications(model: Any) -> int:
-    """Of a row: each weight of a matrix or filter once, or once for each place of the layer's output."""
+    """Return the number of multiplications per row: each weight of a matrix or filter, times the positions it is applied at."""
     return sum(
         constants.data.size * prod(int(size) for size in layer.get_output_variable().shape[:-1])
         for layer in model.get_layers()
@@ -53,7 +56,8 @@ def count_multiplications(model: Any) -> int:
 
 
 def vocabulary_sizes(model: Any) -> tuple[int, ...]:
-    """How many rows the table has that each input is an index of, the smallest of several; 0 for an input that is none."""
+    """Return, for each input, the rows of the Embedding table that it indexes (the smallest of several), or 0 if it is not an
+    index."""
     sizes: dict[str, list[int]] = {tensor: [] for tensor in model.inputs}
     holds = {tensor: tensor for tensor in model.inputs}
     for layer in model.get_layers():
@@ -66,9 +70,9 @@ def vocabulary_sizes(model: Any) -> tuple[int, ...]:
 
 
 def check_merge(layer: Any) -> None:
-    """Refuse broadcasting: hls4ml 1.3.0 takes the greater size as the later text, so that 10 elements and 5 make 5.
+    """Refuse a merge of two shapes: hls4ml 1.3.0 compares sizes as text, so that 10 elements and 5 make 5.
 
-    Raises UnsupportedLayerError.
+    Raises UnsupportedLayerError if the shapes differ.
     """
     a, b = (tuple(int(size) for size in layer.get_input_variable(tensor).shape) for tensor in layer.inputs)
     if a != b:
@@ -79,12 +83,16 @@ def check_merge(layer: Any) -> None:
 
 
 def result_precision(layer: Any) -> FixedPoint:
-    """The type of a layer's result."""
+    """Return the type of a layer's result. Raises UnsupportedLayerError if it is not fixed point."""
     return precision_of(layer.get_output_variable().type.precision, f"layer {layer.name!r}: result")
 
 
 def written_constants(layer: Any, name: str) -> Constants:
-    """A weight array as the C++ gets it: hls4ml writes each number with `fraction` decimals and ap_fixed reads the double."""
+    """Return a layer's weight array, of its own shape, as the C++ gets it.
+
+    hls4ml writes each number in decimal, with `fraction` digits after the point, and ap_fixed converts the resulting double.
+    Raises UnsupportedLayerError for a type that this project does not read.
+    """
     variable = layer.weights[name]
     what = f"layer {layer.name!r}: {name}"
     if type(variable.type).__name__ in ("CompressedType", "ExponentType"):
@@ -103,7 +111,10 @@ def written_constants(layer: Any, name: str) -> Constants:
 
 
 def precision_of(precision: Any, what: str) -> FixedPoint:
-    """hls4ml's FixedPrecisionType or IntegerPrecisionType. Raises UnsupportedLayerError for other types and modes."""
+    """Convert hls4ml's FixedPrecisionType or IntegerPrecisionType. what: the start of the error message.
+
+    Raises UnsupportedLayerError for other types, for the mode WRAP_SM and for saturation bits.
+    """
     kind = type(precision).__name__
     if kind.endswith("IntegerPrecisionType"):
         return FixedPoint(int(precision.width), int(precision.width), bool(precision.signed))
@@ -122,33 +133,36 @@ def precision_of(precision: Any, what: str) -> FixedPoint:
 
 
 def input_precision(layer: Any) -> FixedPoint:
-    """The type of the elements that a layer reads first."""
+    """Return the type of a layer's first input. Raises UnsupportedLayerError if it is not fixed point."""
     return precision_of(layer.get_input_variable(layer.inputs[0]).type.precision, f"layer {layer.name!r}: its input")
 
 
 def retype(graph: Any, kind: Any, precision: str) -> None:
-    """Give a tensor's type (of a layer's output variable) another precision, and no other layer's."""
-    kind.precision = copy(kind.precision)  # which other layers may have too
+    """Set the precision of one tensor. kind: the type object of a layer's output variable. Other layers keep theirs."""
+    kind.precision = copy(kind.precision)  # other layers may share the object
     vars(kind.precision).update(vars(graph.config.backend.convert_precision_string(precision)))
 
 
 def is_streamed(layer: Any) -> bool:
-    """Whether the graph is io_stream."""
+    """Return whether the layer's graph was converted with IOType io_stream."""
     return bool(layer.model.config.get_config_value("IOType") == "io_stream")
 
 
 def strategy_of(layer: Any) -> str:
-    """The one that hls4ml took, in small letters."""
+    """Return the Strategy that hls4ml chose for the layer, in lower case."""
     return str(layer.get_attr("strategy")).lower()
 
 
 def number_of(layer: Any, name: str, default: int = 0) -> int:
-    """An attribute, default where it is not there or nothing."""
+    """Return a layer's attribute as an integer, or `default` if it is missing, None or 0."""
     return int(layer.get_attr(name, default) or default)
 
 
 def edge(precision: FixedPoint, what: str) -> FixedPoint:
-    """The type of an input or output; what: "the input 'x'". Raises UnsupportedLayerError when it is wider than a raw value."""
+    """Check the type of an input or output and return it. what: such as "the input 'x'".
+
+    Raises UnsupportedLayerError if it is wider than MAX_WIDTH.
+    """
     try:
         return precision.checked()
     except PrecisionError as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Identifiers from names that users chose: legal in SystemVerilog and C++, each given once, and the words that none may be."""
+"""Makes identifiers from names that users chose: legal in SystemVerilog and C++, unique, and never a keyword."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _VERILOG = """
     wait wait_order wand weak weak0 weak1 while wildcard wire with within wor xnor xor
 """
 
-#: ISO/IEC 14882:2017, 5.11, and the global names that hls4ml's headers bring with them
+#: ISO/IEC 14882:2017, 5.11, and the global names that hls4ml's headers declare
 _CPP = """
     alignas alignof and_eq asm auto bitand bitor bool catch char char16_t char32_t compl const_cast constexpr decltype
     delete double dynamic_cast explicit false float friend goto inline long mutable namespace noexcept not_eq nullptr
@@ -39,26 +39,27 @@ _CPP = """
     sqrt std strlen tan tanh time
 """
 
-#: words that no model may be named by: a kernel is a Verilog module, and the network inside it a C++ function
+#: words that are not allowed as a model's name: its kernel is a Verilog module, and the network inside it a C++ function
 KEYWORDS = frozenset(_VERILOG.split()) | frozenset(_CPP.split())
 
-#: characters kept of a name, so that an identifier with all that is put around it stays a legal file name
+#: characters kept of a name, so that an identifier with a prefix and suffix is still a legal file name
 _MAX_LENGTH = 80
 
 
 class Namespace:
-    """The identifiers of one scope. No two are equal, nor differ by case alone, which some file systems do not see.
+    """The identifiers of one scope. No two are equal or differ only in case, which some file systems ignore.
 
-    taken: identifiers that the scope has already.
+    taken: identifiers that the scope already has.
     """
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = {name.lower() for name in taken}
 
     def identifier(self, name: str, forms: Sequence[str] = ("{}",)) -> str:
-        """An identifier as like `name` as can be, numbered where that one is taken.
+        """Return an unused identifier that resembles `name`, with a number at its end if the plain one is taken.
 
-        forms: all that the caller makes of the identifier, "{}" standing for it; every one of them is given once.
+        forms: the names that the caller derives from the identifier, with "{}" in its place. All of them are unused, and are
+        taken from now on.
         """
         plain = cleaned(name)
         for number in count(1):
@@ -71,6 +72,9 @@ class Namespace:
 
 
 def cleaned(name: str) -> str:
-    """Letters of ASCII, digits and single underscores; a letter first, no underscore last. Two names may give the same."""
+    """Reduce a name to ASCII letters, digits and single underscores, with a letter first and no underscore at the end.
+
+    Two names may give the same result.
+    """
     words = re.sub(r"[^A-Za-z0-9]+", "_", name[:_MAX_LENGTH]).strip("_")
     return words if words[:1].isalpha() else f"n_{words}".rstrip("_")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An HLS project on disk: hls4ml's C++ and what is known about it."""
+"""An HLS project on disk: hls4ml's C++, and project.json, which describes it."""
 
 from __future__ import annotations
 
@@ -18,17 +18,21 @@ _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)*_?")
 
 
 def is_identifier(name: str) -> bool:
-    """Whether a C++ function and a Verilog module may be called `name`: "__" is reserved in C++."""
+    """Return whether `name` is legal for a C++ function and a Verilog module. "__" is not: C++ reserves it."""
     return _IDENTIFIER.fullmatch(name) is not None
 
 
 @dataclass(frozen=True)
 class HlsProject:
-    """A directory: path/project.json, path/hls/ (hls4ml's Vitis project), path/core/ (SystemVerilog, when there is a core).
+    """A directory with project.json, hls/ (hls4ml's Vitis project) and core/ (SystemVerilog, when there is a core).
 
-    name: an identifier, the kernel's and the model's name. inputs, outputs: in the model's order, which is that of the C++
-    function's arguments (the inputs first, then the outputs).
-    tools: name -> version of what made it. report: the figures of the gate (csim against Keras) and of the core.
+    name: an identifier, the name of the kernel and the model.
+    inputs, outputs: the tensors in the model's order, which is the order of the C++ function's arguments, inputs first.
+    part: the AMD part that the HLS project is for.
+    tools: the versions of the tools that wrote the project, by name.
+    report: notes, and the figures of the gate (csim against the trained model) and of the core.
+    max_batch_size: the most rows in one request.
+    Raises ProjectError for a name that is not an identifier.
     """
 
     path: Path
@@ -46,12 +50,12 @@ class HlsProject:
 
     @property
     def hls(self) -> Path:
-        """hls4ml's Vitis project: build_prj.tcl, firmware/, the test bench."""
+        """The directory of hls4ml's Vitis project: build_prj.tcl, firmware/, the test bench."""
         return self.path / "hls"
 
     @property
     def core(self) -> Path:
-        """Where the RTL core lies when the project has one."""
+        """The directory of the RTL core; it exists only if the project has one."""
         return self.path / "core"
 
     def save(self) -> None:
@@ -71,7 +75,7 @@ class HlsProject:
 
     @classmethod
     def load(cls, path: Path) -> HlsProject:
-        """Read path/project.json. Raises ProjectError when it is missing, malformed or of another schema."""
+        """Read path/project.json. Raises ProjectError when the file is missing, malformed or of another schema."""
         value = read_json(path / "project.json", _SCHEMA)
         try:
             return cls(

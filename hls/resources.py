@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Amounts of what an UltraScale+ part is made of: of a stage, a kernel, a die, a budget. One type, one spelling."""
+"""Amounts of the resources of an UltraScale+ part, used by a stage or kernel, or offered by a die or budget."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from dataclasses import asdict, dataclass, fields
 
 @dataclass(frozen=True)
 class Amounts:
-    """Named as a platform's file names them, and as JSON has them; a RAMB18 is half a bram36."""
+    """An amount of each kind of resource. The names are those of platform files and of JSON.
+
+    lut, ff, dsp: LUTs, flip-flops, DSP48E2 slices. bram36: RAMB36 blocks; a RAMB18 is half of one. uram: URAM288 blocks.
+    """
 
     lut: float = 0
     ff: float = 0
@@ -19,47 +22,52 @@ class Amounts:
 
     @classmethod
     def from_json(cls, value: Mapping[str, float]) -> Amounts:
-        """As to_json gave it."""
+        """Read what to_json returned."""
         return cls(**value)
 
     def to_json(self) -> dict[str, float]:
-        """Kind -> amount, every kind."""
+        """Return every kind's amount, by the kind's name."""
         return asdict(self)
 
     def __add__(self, other: Amounts) -> Amounts:
         return Amounts(*(getattr(self, kind) + getattr(other, kind) for kind in KINDS))
 
     def times(self, count: float) -> Amounts:
+        """Return `count` times these amounts."""
         return Amounts(*(getattr(self, kind) * count for kind in KINDS))
 
     def fits(self, budget: Amounts) -> bool:
+        """Return whether no kind exceeds the budget."""
         return not self.exceeding(budget)
 
     def exceeding(self, budget: Amounts) -> tuple[str, ...]:
-        """The kinds of which there is more than in the budget."""
+        """Return the names of the kinds that exceed the budget."""
         return tuple(kind for kind in KINDS if getattr(self, kind) > getattr(budget, kind))
 
     def fullest(self, budget: Amounts) -> tuple[float, str]:
-        """The largest share of the budget, and of which kind; infinite for something of which there is none."""
+        """Return the largest share of the budget (1 is all of it) and its kind.
+
+        A kind that is needed and of which the budget has nothing counts as infinite.
+        """
         return max((_share(getattr(self, kind), getattr(budget, kind)), kind) for kind in KINDS)
 
     def percent_of(self, whole: Amounts) -> dict[str, float]:
-        """Kind -> per cent of the whole, of the kinds that it has."""
+        """Return the percentage of `whole`, to one decimal, by kind, for the kinds of which `whole` has any."""
         return {kind: round(100 * getattr(self, kind) / getattr(whole, kind), 1) for kind in KINDS if getattr(whole, kind)}
 
     def texts(self) -> list[str]:
-        """The amounts as people read them, in the order of KINDS."""
+        """Return the amounts formatted for people (see amount_text), in the order of KINDS."""
         return [amount_text(getattr(self, kind)) for kind in KINDS]
 
 
 NOTHING = Amounts()
 KINDS = tuple(field.name for field in fields(Amounts))
-#: what people read: the primitives of the part
+#: the kinds' names in texts for people: the primitives of the part
 LABELS = {"lut": "LUT", "ff": "FF", "dsp": "DSP48E2", "bram36": "RAMB36", "uram": "URAM288"}
 
 
 def amount_text(amount: float) -> str:
-    """12,345, or 22.5: half a RAMB36 is a RAMB18."""
+    """Format an amount: 12,345, or 22.5 where it has a half (a RAMB18 is half a RAMB36)."""
     return f"{amount:,.0f}" if amount == int(amount) else f"{amount:,.1f}"
 
 

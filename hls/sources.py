@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Source files of our own: found by folder, and hashed for the keys of kept builds."""
+"""Finds this project's own source files by folder, and hashes them for the keys of cached builds."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from hypersonic.hls.cache import content_hash
 
 
 class NoSourcesError(RuntimeError):
-    """A folder of ours holds none of the files that belong there: which folder, which files."""
+    """A folder of this project has none of the files that belong there. The message names the folder and the pattern."""
 
     exit_code = 1
 
 
 def source_files(folder: Path, pattern: str) -> list[Path]:
-    """The files of `folder` of this glob pattern, sorted. Raises NoSourcesError when there are none."""
+    """Return the files of `folder` that match a glob pattern, sorted. Raises NoSourcesError if there are none."""
     files = sorted(file for file in folder.glob(pattern) if file.is_file())
     if not files:
         raise NoSourcesError(
@@ -27,10 +27,10 @@ def source_files(folder: Path, pattern: str) -> list[Path]:
 
 @cache
 def sources_hash(folder: Path, *without: str) -> str:
-    """Hash of the names and contents of all files below `folder`, worked out once in a process.
+    """Return a hash of the names and contents of all files below `folder`, computed once per process.
 
-    without: folders in it that are left out; so are __pycache__ and what is hidden. Raises NoSourcesError when there is no
-    file.
+    without: names of entries of `folder` to leave out. __pycache__ and hidden files are always left out. Raises NoSourcesError
+    if there is no file.
     """
     files = {file.relative_to(folder): file for file in source_files(folder, "**/*")}
     ours = {name: file for name, file in files.items() if name.parts[0] not in without and not any(map(_foreign, name.parts))}

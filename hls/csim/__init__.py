@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""C simulation: hls4ml's C++ compiled by g++, the golden reference of every core."""
+"""C simulation: hls4ml's C++ compiled with g++, the golden reference for every core."""

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// hls4ml's C++ of either io_type behind one C function that speaks raw integers, so that nothing is rounded on the way in or
+// A C function around hls4ml's C++ of either io_type. It takes and returns raw integers, so nothing is rounded on the way in or
 // out. Compiled with
 // -DHYPERSONIC_HEADER="<name>.h" -DHYPERSONIC_TOP=<name> -DHYPERSONIC_INPUTS=<inputs>
 // -DHYPERSONIC_SIZES=<elements of each argument of the top function: the inputs, then the outputs>
-// and linked with hypersonic_stack_bytes: what the top function and all that it calls may need.
+// and linked with hypersonic_stack_bytes, the most stack that the top function and all that it calls can need.
 #include HYPERSONIC_HEADER
 
 #include <pthread.h>
@@ -21,13 +21,13 @@
 
 extern "C" const unsigned long long hypersonic_stack_bytes;
 
-// A name of its own, beside which the top function may have any other.
+// A namespace, so that the top function may have any other name.
 namespace hypersonic_bridge {
 
 constexpr size_t SIZES[] = {HYPERSONIC_SIZES};
 constexpr size_t TENSORS = sizeof(SIZES) / sizeof(SIZES[0]);
 
-// Below this the caller's own stack will do: the smallest that threads commonly have is 2 MiB.
+// Below this the caller's stack is enough: the smallest stack that threads commonly have is 2 MiB.
 constexpr size_t SMALL_STACK_BYTES = 1 << 20;
 
 enum Status { DONE = 0, LEFT_OVER = 1, NO_MEMORY = 2, NO_THREAD = 3 };
@@ -51,9 +51,9 @@ public:
     }
 };
 
-// io_stream: packs of elements, a pack for each place of the last axis.
+// io_stream: packs of elements; a pack holds the last axis.
 template <class Pack, size_t N> class Tensor<hls::stream<Pack> &, N> {
-    static_assert(N % Pack::size == 0, "the tensor has another last axis than its stream's packs");
+    static_assert(N % Pack::size == 0, "the tensor's size is not a multiple of its stream's packs");
     hls::stream<Pack> stream_;
 
 public:
@@ -80,11 +80,11 @@ public:
 template <class Arguments, class Index> class Model;
 
 template <class... T, size_t... K> class Model<void (*)(T...), std::index_sequence<K...>> {
-    static_assert(sizeof...(T) == TENSORS, "the top function takes other tensors than the project has");
+    static_assert(sizeof...(T) == TENSORS, "the top function takes a different number of tensors than the project has");
     std::tuple<Tensor<T, SIZES[K]>...> tensors_;
 
 public:
-    // Line buffers of streams are static variables.
+    // With streams, the line buffers are static variables, so calls must not overlap.
     static constexpr bool STATE = (Tensor<T, SIZES[K]>::STREAM || ...);
 
     Status run(const int64_t *x, int64_t *y, size_t rows) {
@@ -112,13 +112,14 @@ void *compute(void *argument) {
     Call &call = *static_cast<Call *>(argument);
     try {
         call.status = std::make_unique<Top>()->run(call.x, call.y, call.rows);
-    } catch (const std::exception &) {  // only memory can run out
+    } catch (const std::exception &) {  // the only possible failure is a lack of memory
         call.status = NO_MEMORY;
     }
     return nullptr;
 }
 
-// hls4ml's functions have their layers' results, and DenseLatency all its products, on the stack.
+// Runs a call in a thread with a large stack: hls4ml's functions keep their layers' results, and DenseLatency all its products,
+// on the stack.
 Status on_a_large_stack(Call &call) {
     pthread_attr_t attributes;
     pthread_t thread;
@@ -147,15 +148,15 @@ Status answer_zeros() {
 
 }  // namespace hypersonic_bridge
 
-// x_raw: rows x elements of all inputs, y_raw: rows x elements of all outputs, row-major, tensor by tensor; each the ap_fixed's
-// bits as a sign-extended integer. Any thread may call it. Returns 0, or why there is no result: 1 the top function took or
-// gave another number of elements, 2 no memory, 3 no thread with a stack of hypersonic_stack_bytes.
+// x_raw: rows x elements of all inputs, y_raw: rows x elements of all outputs, row-major, tensor after tensor; each number is
+// the ap_fixed's bits as a sign-extended integer. Any thread may call it. Returns 0, or the reason for a failure: 1 the top
+// function read or wrote a different number of elements, 2 no memory, 3 no thread with a stack of hypersonic_stack_bytes.
 extern "C" __attribute__((visibility("default"))) int hypersonic_csim(const int64_t *x_raw, int64_t *y_raw, size_t rows) {
     static std::mutex mutex;
     static bool warm = false;
     std::unique_lock<std::mutex> one_at_a_time(mutex);
     if (!hypersonic_bridge::Top::STATE) {
-        // Tables of activations are static variables that the first row fills.
+        // The tables of activations are static variables that the first row fills: compute one row before calls may overlap.
         if (!warm) {
             if (const int status = hypersonic_bridge::answer_zeros()) return status;
             warm = true;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""C simulation: hls4ml's C++ compiled by g++, the golden reference that every core equals integer by integer."""
+"""Compiles hls4ml's C++ with g++ and runs it: the C simulation, whose integers every core must reproduce exactly."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ _FOLDER = Path(__file__).resolve().parent
 _BRIDGE = _FOLDER / "bridge.cpp"
 _OURS = (_BRIDGE, _FOLDER / "compiled.py", _FOLDER / "source.py")
 
-#: C++17, because ap_types' headers predate C++20; their warnings are theirs
+#: C++17, because ap_types' headers predate C++20; -w, because their warnings are not this project's to correct
 _FLAGS = ("-std=c++17", "-fPIC", "-fno-gnu-unique", "-fvisibility=hidden", "-w")
 _LINKED = ("-shared", "-pthread", "-Wl,-z,defs", "-Wl,-Bsymbolic")
 
-#: beside the frames of hls4ml's functions: the C++ and C libraries', and what a thread begins with
+#: stack for the frames of the C and C++ libraries and of the thread's start, in addition to those of hls4ml's functions
 _STACK_MARGIN_BYTES = 256 << 10
 
 _FAILURES = {
-    1: "the top function took or gave another number of elements than the project has",
+    1: "the top function read or wrote a different number of elements than the project has",
     2: "memory ran out",
-    3: "there is no thread with the stack that hls4ml's functions need; give the process more memory",
+    3: "a thread with the stack that hls4ml's functions need could not be started; give the process more memory",
 }
 
 
 class CsimError(RuntimeError):
-    """The compiled C++ could not be loaded or failed."""
+    """The compiled C++ could not be loaded, or it failed."""
 
 
 def compile_csim(
@@ -48,10 +48,11 @@ def compile_csim(
     output: str = "csim.so",
     optimisation: str = "-O2",
 ) -> Path:
-    """A shared library with `int hypersonic_csim(const int64_t *x_raw, int64_t *y_raw, size_t rows)`; kept by content hash.
+    """Compile a shared library with `int hypersonic_csim(const int64_t *x_raw, int64_t *y_raw, size_t rows)`; return its path.
 
-    extra_sources: C++ compiled and linked into the same library. defines: NAME or NAME=value for all of it. The weights
-    are inside, so the library stands alone. Either io_type. Raises ToolError when g++ is missing or fails.
+    The project may have either io_type. extra_sources: C++ files to compile into the same library. defines: NAME or NAME=value
+    for all files. output: the library's file name. The library contains the weights and needs no other files. It is cached by
+    content. Raises MissingToolError if g++ is not installed, and ToolError if it fails.
     """
     firmware = project.hls / "firmware"
     flags = [
@@ -72,12 +73,12 @@ def compile_csim(
             prepare(copied)
             _compile(project.name, flags, others, copied, (directory / output).resolve())
 
-    # the code that changes the text is an input like the text
+    # the code that rewrites the C++ is part of the key, like the C++ itself
     return cached("csim", [*flags, *_LINKED, output, firmware, *_OURS, *others], build) / output
 
 
 def _compile(name: str, flags: Sequence[str], others: Sequence[Path], firmware: Path, library: Path) -> None:
-    """One file of model and bridge, because the headers cost more than a small network; then the stack that it needs."""
+    """Compile model and bridge as one file, because the headers take longer than a small network; then add the stack's size."""
     includes = ("-I.", "-Iap_types")
     model, stack = firmware / "hypersonic_model.cpp", firmware / "hypersonic_stack.cpp"
     model.write_text(f'#include "{name}.cpp"\n#include "{_BRIDGE}"\n')
@@ -88,12 +89,15 @@ def _compile(name: str, flags: Sequence[str], others: Sequence[Path], firmware: 
 
 
 def _frames_bytes(stack_usage: str) -> int:
-    """What g++ -fstack-usage told of a file's functions, summed up: they do not recurse, so no call needs more."""
+    """The sum of all stack frames that g++ -fstack-usage reports: no call needs more, since the functions do not recurse."""
     return sum(int(line.rsplit("\t", 2)[1]) for line in stack_usage.splitlines())
 
 
 class Csim:
-    """The library of compile_csim(project); any thread may call it, one call at a time."""
+    """A loaded library of compile_csim(project). Any thread may call it, but only one at a time.
+
+    Raises CsimError if the library cannot be loaded.
+    """
 
     def __init__(self, library: Path, project: HlsProject) -> None:
         self.library = library
@@ -101,13 +105,14 @@ class Csim:
         try:
             self._function = ctypes.CDLL(str(library)).hypersonic_csim
         except (OSError, AttributeError) as error:
-            raise CsimError(f"{library} is no csim library: {error}; build the model again") from error
+            raise CsimError(f"{library} is not a csim library: {error}; build the model again") from error
         self._function.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
 
     def predict_raw(self, x_raw: NDArray[np.int64]) -> NDArray[np.int64]:
-        """x_raw: (rows, inputs.size) int64 -> (rows, outputs.size) int64, tensor by tensor: raw integers of its fixed.
+        """Compute rows. x_raw: (rows, inputs.size) int64 -> (rows, outputs.size) int64.
 
-        Raises SpecMismatchError for a wrong shape.
+        All are raw integers of the tensors' `fixed` types, tensor after tensor. Raises SpecMismatchError for a wrong shape, and
+        CsimError if the C++ fails.
         """
         x = np.ascontiguousarray(x_raw, dtype=np.int64)
         if x.ndim != 2 or x.shape[1] != self.project.inputs.size:

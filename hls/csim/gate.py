@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The gate: hls4ml's C++ against the framework that trained the model, the one comparison that has a tolerance."""
+"""The gate: compares hls4ml's C++ with the framework that trained the model. It is the only comparison with a tolerance."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from hypersonic.hls.project import HlsProject
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 
-#: random numbers that a model without rows of its own is compared on: csim of a large one takes seconds a row
+#: how many random numbers a model without rows of its own is compared on: csim of a large model takes seconds per row
 _RANDOM_NUMBERS = 100_000
 
 
 @contextmanager
 def modules_beside(model_file: Path) -> Iterator[None]:
-    """Modules beside the model can be imported, behind all others: only what has another name than a library is found there."""
+    """Make the modules beside the model importable inside the context. Libraries of the same name take precedence."""
     directory = str(model_file.resolve().parent)
     sys.path.append(directory)
     try:
@@ -37,12 +37,13 @@ def modules_beside(model_file: Path) -> Iterator[None]:
 
 
 def compare(csim: Csim, trained: TrainedModel, gate: Gate | None, vocabularies: Sequence[int]) -> dict[str, Any]:
-    """csim against the framework that trained the model, on the gate's rows, in each output's units on the wire.
+    """Compare csim with the trained model, in each output's units on the wire; return the figures for the report.
 
-    vocabularies: for each input, the rows of the table that it is an index of, or 0.
-    The worst of all outputs, and under "outputs" the same figures of each by name, with the trained model's own least and
-    greatest number. "warnings": without a tolerance, a sentence for each output that is nothing like the trained model's.
-    Raises ConversionError above the tolerance.
+    The rows are the gate's, or random ones without a gate. vocabularies: for each input, the rows of the table that it
+    indexes, or 0 (see model_graph.vocabulary_sizes).
+    The figures are the worst over all outputs, and under "outputs" those of each output by name, with the smallest and largest
+    answer of the trained model. Without a gate, "warnings" has a sentence for each output that is far from the trained model's.
+    Raises ConversionError if a difference exceeds the gate's tolerance, and DescriptionError if the gate's rows are unusable.
     """
     project = csim.project
     rows = _rows(gate.rows, project.inputs) if gate else _random_rows(project.inputs, vocabularies)
@@ -70,17 +71,18 @@ def compare(csim: Csim, trained: TrainedModel, gate: Gate | None, vocabularies: 
 def _warnings(project: HlsProject, outputs: Mapping[str, Mapping[str, float]], rows: int) -> list[str]:
     return [
         f"output {spec.name!r} of model {project.name!r} is not what the trained model answers: on {rows:,} random rows the "
-        f"worst difference is {figures['max_abs_difference']:g}, where the trained model's answers run from "
+        f"worst difference is {figures['max_abs_difference']:g}, and the trained model's answers run from "
         f"{figures['least']:g} to {figures['greatest']:g}. Give the layers wider types; with gate.rows and gate.tolerance in "
-        "the YAML the model is compared on your rows, and refused when it is worse than that"
+        "the YAML the model is compared on your rows, and refused if a difference exceeds the tolerance"
         for spec, figures in ((spec, outputs[spec.name]) for spec in project.outputs.tensors)
         if _is_far(spec, figures)
     ]
 
 
 def _is_far(spec: TensorSpec, figures: Mapping[str, float]) -> bool:
-    """Whether the worst difference is half of the answers' span or more (of their size, where they are all one number), and
-    more than one step of the output's type. A difference that is NaN is far as well.
+    """Return whether the worst difference is at least half of the answers' range and more than one step of the output's type.
+
+    If all answers are the same number, its magnitude takes the place of the range. A difference of NaN is far, too.
     """
     least, greatest, worst = (figures[name] for name in ("least", "greatest", "max_abs_difference"))
     size = greatest - least or abs(greatest)
@@ -115,7 +117,10 @@ def _figures(
 
 
 def _rows(place: str, inputs: Row) -> list[NDArray[np.float32]]:
-    """What the user's function gives: an array for one input, a sequence of them for several."""
+    """Call the user's function "module:function"; return one array (rows, size) float32 per input.
+
+    The function returns an array for one input, and a sequence of arrays for several.
+    """
     module, function = place.split(":", 1)
     count = len(inputs.tensors)
     try:
@@ -124,7 +129,7 @@ def _rows(place: str, inputs: Row) -> list[NDArray[np.float32]]:
     except Exception as error:  # the function is the user's
         raise DescriptionError(
             f"gate.rows is {place!r}, which gives no rows: {type(error).__name__}: {error}; expected a function without "
-            "arguments in a module beside the YAML, whose name no library has, or on PYTHONPATH"
+            "arguments, in a module beside the YAML that is not named like a library, or on PYTHONPATH"
         ) from error
     if len(rows) != count:
         raise DescriptionError(f"gate.rows {place!r} gives {len(rows)} arrays, expected {count}, one for each input")
@@ -136,8 +141,11 @@ def _rows(place: str, inputs: Row) -> list[NDArray[np.float32]]:
 
 
 def _random_rows(inputs: Row, vocabularies: Sequence[int]) -> list[NDArray[Any]]:
-    """Up to a thousand rows, fewer of long ones, for a model that brings none: a figure for the report, no judgement. Numbers
-    of unit width around zero; of an input that is an index, the indices that the table and its type have."""
+    """Random rows for a model without a gate: up to 1000, fewer if rows are long. They give figures, but refuse nothing.
+
+    The network's numbers are normal with unit width. An input that indexes a table gets indices that the table and its type
+    have.
+    """
     rng, rows = np.random.default_rng(1), max(4, min(1000, _RANDOM_NUMBERS // inputs.size))
 
     def numbers(tensor: TensorSpec, vocabulary: int) -> NDArray[np.float64]:
@@ -151,7 +159,7 @@ def _random_rows(inputs: Row, vocabularies: Sequence[int]) -> list[NDArray[Any]]
 
 
 def _check_vocabularies(project: HlsProject, gate: Gate | None, x_raw: NDArray[np.int64], vocabularies: Sequence[int]) -> None:
-    """The framework knows no answer for an index without a row."""
+    """Raise DescriptionError for an index in the gate's rows that is outside its table: the framework has no answer for it."""
     for tensor, raw, vocabulary in zip(project.inputs.tensors, project.inputs.split(x_raw), vocabularies, strict=True):
         index = tensor.fixed.to_float(raw)
         wrong = np.argwhere((index < 0) | (index >= vocabulary))

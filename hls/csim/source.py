@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""hls4ml's C++ as a compiler can take it in: the same values, in a fraction of the time.
+"""Rewrites a copy of hls4ml's C++ so that it compiles and runs in a fraction of the time, with the same results.
 
-Numbers of weights/*.h go into binary files that the assembler takes in: g++ takes seconds for an ap_fixed array of some
-thousand initialisers and hours for a million. ap_fixed loses a `volatile` that has it write every intermediate result to
-memory: a network answers in a sixth of the time without. The functions that copy a convolution's pixels in io_parallel, a
-statement for each, are not optimised: that takes g++ minutes and gains nothing. The state of a recurrent layer is a static
-variable, that of each thread here: rows are computed by several at once.
+- The numbers in weights/*.h move into binary files that the assembler includes: g++ takes seconds for an ap_fixed array of some
+  thousand initialisers, and hours for a million.
+- ap_fixed loses a `volatile` that forces every intermediate result into memory: a network answers in a sixth of the time
+  without it.
+- The functions that copy a convolution's pixels in io_parallel, with a statement for each, are not optimised: that takes g++
+  minutes and gains nothing.
+- The state of a recurrent layer, a static variable, becomes thread-local, because several threads compute rows at once.
 """
 
 from __future__ import annotations
@@ -16,13 +18,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-#: an array of numbers in a header: its type, its name, how many, and the numbers
+#: an array of numbers in a header: its type, its name, its length, and the numbers
 _ARRAY = re.compile(rb"^(\w+) (\w+)\[(\d+)\] = \{([^{}]*)\};$", re.MULTILINE)
 
-#: numpy's letter of what a file holds -> C++'s type; the smallest integers that hold all numbers are taken
+#: C++'s type by numpy's type character, for the binary files; the smallest integer type that holds all numbers is used
 _KINDS = {"b": "signed char", "h": "short", "i": "int", "d": "double"}
 
-#: the array is filled when the library is loaded, by the conversion from double that an initialiser would have taken
+#: fills the array when the library is loaded, with the conversion from double that an initialiser would have used
 _FILLED = """\
 asm(".pushsection .rodata\\n.balign 8\\n{name}_numbers:\\n.incbin \\"weights/{name}.bin\\"\\n.popsection");
 extern const {kind} {name}_numbers[] asm("{name}_numbers") __attribute__((visibility("hidden")));
@@ -32,7 +34,7 @@ static const bool {name}_filled = [] {{
     return true;
 }}();"""
 
-#: file, words in it, words instead
+#: (file, text in it, replacement)
 _REWORDED = (
     ("ap_types/etc/ap_private.h", b"void clearUnusedBits(void) volatile", b"void clearUnusedBits(void)"),
     (
@@ -45,7 +47,7 @@ _REWORDED = (
 
 
 def prepare(firmware: Path) -> None:
-    """Rewrite a copy of hls4ml's firmware/. The compiler's working directory must be this one."""
+    """Rewrite `firmware`, a copy of hls4ml's firmware/, in place. The compiler must run in this directory."""
     for header in (firmware / "weights").glob("*.h"):
         header.write_bytes(_ARRAY.sub(lambda match: _filled(match, firmware / "weights"), header.read_bytes()))
     for name, words, instead in _REWORDED:
@@ -67,12 +69,12 @@ def _filled(match: re.Match[bytes], weights: Path) -> bytes:
 
 
 def _decimals(numbers: bytes) -> int:
-    """Digits behind the point of the first number: as many as the type has fractional bits, which is how hls4ml writes them."""
+    """The digits after the first number's point: hls4ml writes as many as the type has fraction bits."""
     return len(numbers.split(b",", 1)[0].partition(b".")[2].strip())
 
 
 def _smallest(values: NDArray[np.float64], fraction: int) -> tuple[NDArray[np.generic], int]:
-    """values times 2**fraction as the smallest integers that hold them, or the values themselves and 0 if none does."""
+    """values * 2**fraction in the smallest integer type that holds them, and fraction; or the values and 0 if none does."""
     scaled = np.ldexp(values, fraction)
     if np.array_equal(scaled, np.rint(scaled)):
         for kind in "bhi":

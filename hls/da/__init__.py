@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The da core: a network unrolled into adders (distributed arithmetic), one row a clock."""
+"""The da core: a network unrolled into adders (distributed arithmetic), which takes one row per clock."""

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""x @ constants as adders: da4ml's solver, block by block, its answers read back as exact integers.
+"""Turns x @ constants into adders with da4ml's solver, block by block, and checks its solutions in exact integers.
 
-da4ml (github.com/calad0i/da4ml) finds few adders for a matrix of constants; a factorisation that does not multiply out to
-the very weights is an error, not a wrong number. Its time grows much faster than the matrix: `python -m
-bench.da_blocks` prints seconds and adders by the size of what it is given at once. So a matrix larger than BLOCK is cut
-evenly both ways, and what the blocks of one output make is added up.
+da4ml (github.com/calad0i/da4ml) finds a small set of adders for a matrix of constants. A solution that does not multiply out to
+exactly the weights raises an error. The solver's time grows much faster than the matrix: `python -m bench.da_blocks` prints
+seconds and adders by block size. A matrix larger than BLOCK is therefore cut evenly along both axes, and the partial results of
+the blocks of one output are added.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hypersonic.hls.da.graph import AdderGraph
 from hypersonic.hls.errors import INSTEAD, UnsupportedLayerError
 from hypersonic.hls.fixed import Rounding
 
-#: most inputs, and most outputs, of a matrix that the solver is given whole
+#: the most inputs, and the most outputs, of a matrix that the solver takes in one piece
 BLOCK = 64
 
 
@@ -35,9 +35,11 @@ class _Form:
 
 
 def factored(graph: AdderGraph, layer: str, x: Sequence[int], weight: NDArray[np.int64], block: int = BLOCK) -> list[int]:
-    """Nodes of x @ weight. x: n_in nodes. weight: (n_in, n_out) int64, magnitudes below 2**24, for the solver holds float32.
+    """Add x @ weight to the graph; return the n_out nodes of the result.
 
-    block: most rows and columns of what is factored at once. Raises UnsupportedLayerError if the adders are not the weights.
+    layer: its name, for errors. x: n_in nodes. weight: (n_in, n_out) int64 with magnitudes below 2**24, because the solver uses
+    float32. block: the most rows and columns to factor at once. Raises UnsupportedLayerError if da4ml's adders do not reproduce
+    the weights.
     """
     sums: list[int] = []
     for columns in evenly(weight.shape[1], block):
@@ -47,14 +49,14 @@ def factored(graph: AdderGraph, layer: str, x: Sequence[int], weight: NDArray[np
 
 
 def evenly(count: int, most: int) -> list[slice]:
-    """0..count in as few slices of at most `most` as do, whose lengths differ by one at most."""
+    """Cut range(count) into as few slices of at most `most` as possible; their lengths differ by at most one."""
     pieces = -(-count // most)
     ends = [count * i // pieces for i in range(pieces + 1)]
     return [slice(*ends) for ends in pairwise(ends)]
 
 
 def _tree(graph: AdderGraph, terms: Sequence[int]) -> int:
-    """Their sum, as flat as it can be."""
+    """The sum of the terms, as a balanced tree."""
     if len(terms) == 1:
         return terms[0]
     half = len(terms) // 2
@@ -62,7 +64,7 @@ def _tree(graph: AdderGraph, terms: Sequence[int]) -> int:
 
 
 def _block(graph: AdderGraph, layer: str, x: Sequence[int], weight: NDArray[np.int64], first: int) -> list[int]:
-    """As `factored`, of a matrix that the solver takes whole. first: its first column's number in the layer."""
+    """As `factored`, for a matrix that the solver takes in one piece. first: the index of its first column in the layer."""
     from da4ml.cmvm import solve
 
     ranges = [(*map(float, graph.range(node)), 1.0) for node in x]
@@ -74,13 +76,15 @@ def _block(graph: AdderGraph, layer: str, x: Sequence[int], weight: NDArray[np.i
         forms = _replay(graph, stage, forms, bounds)
     wrong = [first + j for j, form in enumerate(forms) if not np.array_equal(form.coefficients, weight[:, j] << form.fraction)]
     if wrong:
-        raise UnsupportedLayerError(f"layer {layer!r}: da4ml's adders do not make up the weights of outputs {wrong}; {INSTEAD}")
+        raise UnsupportedLayerError(
+            f"layer {layer!r}: da4ml's adders do not reproduce the weights of outputs {wrong}; {INSTEAD}"
+        )
     return [graph.drop(form.node, form.fraction, Rounding.TRN) for form in forms]
 
 
 @dataclass(frozen=True)
 class _Bounds:
-    """Ranges of the matrix's inputs, for exact ranges of linear forms of them."""
+    """The ranges of the matrix's inputs, from which the exact ranges of linear forms follow."""
 
     low: NDArray[Any]
     high: NDArray[Any]
@@ -98,7 +102,7 @@ class _Bounds:
 
 
 def _replay(graph: AdderGraph, stage: Any, x: list[_Form], bounds: _Bounds) -> list[_Form]:
-    """The nodes of one da4ml CombLogic: its op list holds inputs (opcode -1) and adders (0: a + b*2**data, 1: a - ...)."""
+    """Add the nodes of one da4ml CombLogic. Its ops are inputs (opcode -1) and adders (0: a + b*2**data, 1: a - b*2**data)."""
     forms: list[_Form] = []
     for op in stage.ops:
         if op.opcode == -1:
@@ -125,7 +129,7 @@ def _signed(graph: AdderGraph, form: _Form, negative: bool, zero: _Form, bounds:
 
 
 def _normal(graph: AdderGraph, form: _Form) -> _Form:
-    """The same with no negative fraction, so that coefficients are what the weights are."""
+    """The same form without a negative fraction, so that its coefficients can be compared with the weights."""
     if form.fraction >= 0:
         return form
     return _Form(graph.shift(form.node, -form.fraction), 0, form.coefficients << -form.fraction)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What logic takes, in picoseconds, before anything is placed: the figures, and an adder graph's nodes by them.
+"""The pre-placement delay model, in ps: its constants, and the arrival times of an adder graph's nodes.
 
-The figures are a rule of thumb for a -2 part of UltraScale+, with a usual wire to each LUT; no tool has confirmed them on a
-routed design. firmware/estimate/logic_path.py counts a netlist by the same ones.
+The constants are a rule of thumb for a -2 part of UltraScale+, with a typical wire to each LUT; no tool has confirmed them on a
+routed design. firmware/estimate/logic_path.py uses the same ones for a netlist.
 
-A synthesiser may give every adder a carry chain of its own, or take sums that nobody else reads together: terms beyond two
-are then squeezed, three into two at a LUT each, one after the other at worst, before a single chain. Which of them it does
-is not known here, so a sum counts what the slowest mixture of both takes.
+A synthesiser may give every adder its own carry chain, or merge sums that nothing else reads. A merged sum of more than two
+terms is first compressed, three terms into two with one LUT level each time, in the worst case one after the other, and then
+added by a single chain. Which of these it does is not known here, so the delay of a sum is that of the slowest mixture.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from hypersonic.hls.da.graph import Add, AdderGraph, Clamp, Drop
 from hypersonic.hls.fixed import Rounding
 
-#: picoseconds: a wire, a LUT, into and along a carry chain (of four bits), out of it
+#: ps: a wire, a LUT, into a carry chain, along it (per four bits), out of it
 WIRE, LUT, CARRY_IN, CARRY_ALONG, CARRY_OUT = 300, 100, 150, 10, 100
-#: clock to output and set-up of a register
+#: ps: clock-to-output delay and set-up time of a register
 FF_OUT, FF_SETUP = 80, 50
 
 _LEVEL = WIRE + LUT
@@ -28,10 +28,10 @@ _LUT_INPUTS = 6
 
 @dataclass(frozen=True)
 class Arrival:
-    """When a node is there, after the clock's edge.
+    """When a node's value is stable.
 
-    terms: of the sum it is, 1 for anything that no sum takes up. parts: (ps, terms) of every sum and term inside it.
-    subtracts: whether a term of it is taken away.
+    ps: after the clock's edge. terms: the number of terms if it is a sum that may be merged, otherwise 1. parts: (ps, terms) of
+    every sum and term inside it. subtracts: True if a term is subtracted.
     """
 
     ps: int
@@ -41,27 +41,27 @@ class Arrival:
 
     @property
     def alone(self) -> Arrival:
-        """The same for those who cannot take the sum apart: it has other readers too."""
+        """The same arrival without the terms, for a sum that cannot be merged because it has several readers."""
         return Arrival(self.ps)
 
 
-#: a register's output
+#: the arrival of a register's output
 REGISTERED = Arrival(FF_OUT)
 
 
 def adder_ps(width: int) -> int:
-    """From the operands to the last bit of a two-operand adder of `width` bits."""
+    """Return the delay of a two-operand adder of `width` bits, from its operands to its last bit, in ps."""
     return _LEVEL + CARRY_IN + CARRY_ALONG * -(-width // 4) + CARRY_OUT
 
 
 def is_power_of_two(bound: int) -> bool:
-    """Whether a clamp sees from the upper bits alone that a number is past the bound: 2**n - 1 or -2**n."""
+    """Return whether a clamp's bound is 2**n - 1 or -2**n, so that the upper bits alone show that a number is beyond it."""
     magnitude = bound + 1 if bound >= 0 else -bound
     return magnitude & (magnitude - 1) == 0
 
 
 def arrival(graph: AdderGraph, i: int, operands: Sequence[Arrival]) -> Arrival:
-    """When node i is there. operands: of each node it reads, in that order."""
+    """Return the arrival of node i. operands: the arrivals of the nodes that it reads, in order."""
     match graph.nodes[i].operation:
         case Add(subtract=subtract):
             return _sum(operands, adder_ps(graph.nodes[i].width), subtract=subtract)
@@ -76,15 +76,15 @@ def _sum(operands: Sequence[Arrival], adder: int, *, subtract: bool) -> Arrival:
     terms = sum(operand.terms for operand in operands)
     parts = tuple(part for operand in operands for part in ((operand.ps, operand.terms), *operand.parts))
     subtracts = subtract or any(operand.subtracts for operand in operands)
-    # a part made whole by a chain of its own is then one of the terms that are left
+    # a part that is added by its own chain counts as one of the remaining terms
     squeezed = max(ps + _LEVEL * (terms - inside - 1) for ps, inside in parts)
-    # -x is ~x + 1: beside three terms that one is a fourth, beside more there is room for it
+    # -x is ~x + 1: with three terms the 1 becomes a fourth term; with more there is room for it
     one = _LEVEL if subtracts and terms == 3 else 0
     return Arrival(squeezed + one + adder, terms, parts, subtracts)
 
 
 def _rounded(x: Arrival, rounding: Rounding, adder: int) -> Arrival:
-    """A constant more in the sum; what hangs on x itself, its sign or the bit above the point, takes a LUT first."""
+    """Rounding adds a constant to the sum. A constant that depends on x (its sign or last kept bit) takes a LUT first."""
     match rounding:
         case Rounding.TRN:
             return x.alone
@@ -95,7 +95,7 @@ def _rounded(x: Arrival, rounding: Rounding, adder: int) -> Arrival:
 
 
 def _clamp_ps(low: int | None, high: int | None, width: int) -> int:
-    """A LUT that chooses, behind what finds the number past a bound: its sign, its upper bits, or a comparison."""
+    """The delay of a clamp: logic that compares (the sign, the upper bits, or a carry chain), then a LUT that selects."""
     bounds = [bound for bound in (low, high) if bound is not None and bound != 0]
     if not all(is_power_of_two(bound) for bound in bounds):
         return 3 * _LEVEL + CARRY_IN + CARRY_ALONG * -(-width // 4)
@@ -107,7 +107,7 @@ def _upper_bits(bounds: Iterable[int], width: int) -> Iterable[int]:
 
 
 def _depth(inputs: int) -> int:
-    """Levels of a tree of LUTs."""
+    """The levels of a tree of LUTs with so many inputs."""
     levels, reach = 1, _LUT_INPUTS
     while reach < inputs:
         levels, reach = levels + 1, reach * _LUT_INPUTS

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An adder graph as SystemVerilog: plain signed wires of explicit widths, and one block of registers per stage.
+"""Writes an adder graph as SystemVerilog: signed wires of explicit widths, and one block of registers per stage.
 
-`n12` is node 12 in the stage that computes it, `n12_s4` its register at the head of stage 4. Every width is written where it
-changes, as a size cast, so the text is clean under `verilator --lint-only -Wall` and reads the same in every tool.
+`n12` is node 12 in the stage that computes it, `n12_s4` its register at the start of stage 4. Every change of width is written
+as a size cast, so the text is clean under `verilator --lint-only -Wall` and means the same in every tool.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ from hypersonic.hls.fixed import FixedPoint, Rounding
 
 
 class Lanes:
-    """Where each element of a row stands in tdata: one behind another, element 0 in the low bits. widths: bits of each."""
+    """The positions of a row's elements in tdata: packed without gaps, element 0 in the low bits.
+
+    types: of all elements. widths, starts: bits and lowest bit of each element. bits: of the whole row.
+    """
 
     def __init__(self, types: Sequence[FixedPoint]) -> None:
         self.widths = tuple(precision.width for precision in types)
@@ -27,7 +30,7 @@ class Lanes:
 
 
 def network_module(name: str, plan: Schedule, x: Lanes, y: Lanes) -> str:
-    """The text of module `name`: a free-running pipeline, clk, x_tdata in and y_tdata out after plan.stages clocks."""
+    """Return the SystemVerilog of module `name`: a free-running pipeline from x_tdata to y_tdata in plan.stages clocks."""
     lines = [
         *_HEAD.format(name=name, stages=plan.stages).splitlines(),
         f"module {name} (",
@@ -67,7 +70,7 @@ def _stage(plan: Schedule, stage: int, x: Lanes) -> Iterator[str]:
 
 
 def _registers(plan: Schedule, stage: int, x: Lanes) -> Iterator[str]:
-    """The flops at the head of a stage: inputs in stage 0, later what an earlier stage made and this or a later one reads."""
+    """The registers at the start of a stage: in stage 0 the inputs, later the earlier nodes that are read from here on."""
     moves = [*_input_moves(plan, x)] if stage == 0 else [*_moves(plan, stage)]
     for register, width, _ in moves:
         yield f"  logic signed [{width - 1}:0] {register};"
@@ -82,7 +85,7 @@ def _input_moves(plan: Schedule, x: Lanes) -> Iterator[tuple[str, int, str]]:
         if isinstance(node.operation, Input) and widths:
             start, width = x.starts[node.operation.index], x.widths[node.operation.index]
             bits = f"x_tdata[{start} +: {min(widths[0], width)}]"
-            # a type without a sign gets one here, unless its reader drops that bit
+            # an unsigned type gets a sign bit here, unless its readers drop that bit
             yield f"n{i}", widths[0], f"{{1'b0, {bits}}}" if widths[0] > width else bits
 
 
@@ -95,7 +98,7 @@ def _moves(plan: Schedule, stage: int) -> Iterator[tuple[str, int, str]]:
 
 
 def _name(plan: Schedule, i: int, stage: int) -> str:
-    """Node i as stage `stage` sees it."""
+    """The name of node i, or of its register, in stage `stage`."""
     node = plan.graph.nodes[i]
     if isinstance(node.operation, Constant):
         return _literal(node.operation.value, node.width)
@@ -103,7 +106,7 @@ def _name(plan: Schedule, i: int, stage: int) -> str:
 
 
 def _literal(value: int, width: int) -> str:
-    """A signed constant in hexadecimal, because the most negative one has no positive twin to negate."""
+    """A signed constant in hexadecimal: the most negative one cannot be written as a negated decimal."""
     return f"{width}'sh{value & ((1 << width) - 1):x}"
 
 
@@ -130,7 +133,7 @@ def _shifted(name: str, bits: int, width: int) -> str:
 
 
 def _dropped(name: str, bits: int, rounding: Rounding, width: int, wide: int) -> str:
-    """`wide` bits hold the number and half a unit together."""
+    """The number without its lowest bits, rounded. wide: enough bits for the number plus half a unit."""
     half = 1 << (bits - 1)
     match rounding:
         case Rounding.TRN:
@@ -151,9 +154,11 @@ def _dropped(name: str, bits: int, rounding: Rounding, width: int, wide: int) ->
 
 
 def _clamped(name: str, low: int | None, high: int | None, width: int, node: Node) -> str:
-    """node: the number itself, with bits that a bound inside its range fits too. width: bits of the result that are read.
+    """The clamped number. node: the number's node; a bound inside its range fits its width. width: bits of the result that are
+    read.
 
-    Where they are fewer than a bound's (a cast that wraps follows), the bits between are compared, so that none is left unread.
+    If these are fewer than a bound's bits (because a wrapping cast follows), the comparison reads the whole number, so that no
+    bit is left unread.
     """
     if low == 0 and high is None:
         return f"{width}'({name} & ~({name} >>> {node.width - 1}))"
@@ -166,7 +171,7 @@ def _clamped(name: str, low: int | None, high: int | None, width: int, node: Nod
 
 
 def _above(name: str, high: int, width: int, node: Node) -> str:
-    """name > high; where the bound is a power of two less one the upper bits tell, at no comparison's cost."""
+    """The condition name > high; for a bound of 2**n - 1 a test of the upper bits, which needs no comparison."""
     if not is_power_of_two(high) or high < 0 or width < high.bit_length():
         return f"({name} > {_literal(high, node.width)})"
     if node.low >= 0:
@@ -175,7 +180,7 @@ def _above(name: str, high: int, width: int, node: Node) -> str:
 
 
 def _below(name: str, low: int, width: int, node: Node) -> str:
-    """name < low; where the bound is a power of two the upper bits tell."""
+    """The condition name < low; for a bound of -2**n a test of the upper bits."""
     if low >= 0 or not is_power_of_two(low) or width < (-low - 1).bit_length():
         return f"({name} < {_literal(low, node.width)})"
     return f"({name}[{node.width - 1}] && !(&{name}[{node.width - 2}:{(-low - 1).bit_length()}]))"
@@ -187,7 +192,7 @@ def _outputs(plan: Schedule, y: Lanes) -> Iterator[str]:
 
 
 def _sink(plan: Schedule, x: Lanes) -> Iterator[str]:
-    """Input bits that no weight reads end in a wire whose name tells lint so."""
+    """A wire for input bits that no weight reads; lint accepts it because its name begins with `unused`."""
     unread = ["clk"] if plan.register_bits == 0 else []
     for node, widths in zip(plan.graph.nodes, plan.widths, strict=True):
         read = widths[0] if widths else 0
@@ -203,7 +208,7 @@ def _sink(plan: Schedule, x: Lanes) -> Iterator[str]:
 
 
 def core_module(name: str, network: str, plan: Schedule, x_bits: int, y_bits: int) -> str:
-    """The text of the core's top: module `network` between two streams."""
+    """Return the SystemVerilog of the core's top module: module `network` between two streams of x_bits and y_bits."""
     header = module_header(name, core_signals(x_bits, y_bits))
     return _CORE.format(name=name, header=header, network=network, y_high=y_bits - 1, y_bits=y_bits, latency=plan.stages)
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A network as a graph of adders: plain integers, exact ranges, no notion of a clock.
+"""A network as a graph of adders: plain integers with known ranges, without a clock.
 
-Every node is a signed integer whose range is known exactly or bounded from above, so its width is known; a fraction is
-the reader's affair (see hls/da/lower.py). Nodes stand in topological order and equal nodes are one.
+Every node is a signed integer whose range is known exactly or by bounds, so its width is known. Binary points are not part of
+the graph (see hls/da/lower.py). Nodes are in topological order, and equal nodes are shared.
 """
 
 from __future__ import annotations
@@ -18,19 +18,21 @@ from hypersonic.hls.fixed import Rounding, shift_right
 
 @dataclass(frozen=True)
 class Input:
-    """The element `index` of a row."""
+    """Element `index` of a row."""
 
     index: int
 
 
 @dataclass(frozen=True)
 class Constant:
+    """The same integer for every row."""
+
     value: int
 
 
 @dataclass(frozen=True)
 class Add:
-    """(a << shift_a) + (b << shift_b), or minus."""
+    """(a << shift_a) + (b << shift_b), or their difference with `subtract`. a, b: nodes."""
 
     a: int
     b: int
@@ -41,7 +43,7 @@ class Add:
 
 @dataclass(frozen=True)
 class Shift:
-    """a << bits: wires only."""
+    """a << bits, which needs wires only."""
 
     a: int
     bits: int
@@ -49,7 +51,7 @@ class Shift:
 
 @dataclass(frozen=True)
 class Drop:
-    """a without its `bits` lowest bits, by the rounding mode."""
+    """a * 2**-bits, rounded to an integer."""
 
     a: int
     bits: int
@@ -67,7 +69,7 @@ class Wrap:
 
 @dataclass(frozen=True)
 class Clamp:
-    """a, but not below low nor above high; a bound that `a` cannot pass is None."""
+    """a, limited to low..high; None for a bound that `a` cannot exceed."""
 
     a: int
     low: int | None
@@ -79,7 +81,7 @@ Operation = Input | Constant | Add | Shift | Drop | Wrap | Clamp
 
 @dataclass(frozen=True)
 class Node:
-    """low, high: no value of the node lies outside, whatever the row."""
+    """An operation and its range: the node's value is low to high for every row."""
 
     operation: Operation
     low: int
@@ -87,12 +89,12 @@ class Node:
 
     @property
     def width(self) -> int:
-        """Bits of two's complement, the sign bit always among them."""
+        """Bits of two's complement, always with a sign bit."""
         return 1 + max(self.high.bit_length(), (-self.low - 1).bit_length() if self.low < 0 else 0)
 
 
 def operands(operation: Operation) -> tuple[int, ...]:
-    """The nodes an operation reads."""
+    """Return the indices of the nodes that an operation reads."""
     match operation:
         case Add(a, b):
             return (a, b)
@@ -104,28 +106,34 @@ def operands(operation: Operation) -> tuple[int, ...]:
 
 @dataclass
 class AdderGraph:
-    """Grown node by node from the inputs; each method returns a node's index. outputs: set when it is finished."""
+    """A graph that is built node by node from the inputs. Methods that add a node return its index, or that of an equal node.
+
+    outputs: indices of nodes; empty until `finished`.
+    """
 
     nodes: list[Node] = field(default_factory=list)
     outputs: tuple[int, ...] = ()
     _index: dict[Operation, int] = field(default_factory=dict)
 
     def input(self, index: int, low: int, high: int) -> int:
+        """Add element `index` of a row, whose values are low to high."""
         return self._node(Input(index), low, high)
 
     def constant(self, value: int) -> int:
+        """Add a constant."""
         return self._node(Constant(value), value, value)
 
     def range(self, a: int) -> tuple[int, int]:
+        """Return the smallest and largest value of node `a`."""
         return self.nodes[a].low, self.nodes[a].high
 
     def value(self, a: int) -> int | None:
-        """The node's value when it is the same for every row."""
+        """Return the value of node `a` if it is the same for every row, otherwise None."""
         low, high = self.range(a)
         return low if low == high else None
 
     def add(self, a: int, b: int, shift_a: int = 0, shift_b: int = 0, *, subtract: bool = False) -> int:
-        """(a << shift_a) + (b << shift_b), or minus with `subtract`."""
+        """Add (a << shift_a) + (b << shift_b), or their difference with `subtract`."""
         if self.value(b) == 0:
             return self.shift(a, shift_a)
         if self.value(a) == 0 and not subtract:
@@ -137,19 +145,21 @@ class AdderGraph:
         return self._node(Add(a, b, shift_a, shift_b, subtract), low, high)
 
     def shift(self, a: int, bits: int) -> int:
+        """Add a << bits; bits: 0 or more."""
         if bits == 0:
             return a
         low, high = self.range(a)
         return self._node(Shift(a, bits), low << bits, high << bits)
 
     def drop(self, a: int, bits: int, rounding: Rounding) -> int:
-        """a * 2**-bits, rounded; every rounding mode is monotone, so the ends of the range round to ends of the range."""
+        """Add a * 2**-bits, rounded; negative `bits` shift left. Rounding is monotone: a range's ends map to the new ends."""
         if bits <= 0:
             return self.shift(a, -bits)
         low, high = self.range(a)
         return self._node(Drop(a, bits, rounding), shift_right(low, bits, rounding), shift_right(high, bits, rounding))
 
     def wrap(self, a: int, width: int, *, signed: bool) -> int:
+        """Add the `width` lowest bits of a, read as signed or unsigned; 0 if width is not positive."""
         if width <= 0:
             return self.constant(0)
         low, high = (-(1 << (width - 1)), (1 << (width - 1)) - 1) if signed else (0, (1 << width) - 1)
@@ -159,6 +169,7 @@ class AdderGraph:
         return self._node(Wrap(a, width, signed), low, high)
 
     def clamp(self, a: int, low: int | None, high: int | None) -> int:
+        """Add a, limited to low..high. None: no such bound."""
         a_low, a_high = self.range(a)
         low = low if low is not None and a_low < low else None
         high = high if high is not None and a_high > high else None
@@ -168,7 +179,7 @@ class AdderGraph:
         return self._node(Clamp(a, low, high), ends[0], ends[1])
 
     def narrow(self, a: int, low: int, high: int) -> None:
-        """Tell what is known about a node beyond its operands' ranges; only before anything reads it."""
+        """Narrow a node's range to low..high, when more is known than its operands' ranges. Only before anything reads it."""
         node = self.nodes[a]
         self.nodes[a] = Node(node.operation, max(node.low, low), min(node.high, high))
 
@@ -181,7 +192,7 @@ class AdderGraph:
         return self._index[operation]
 
     def finished(self, outputs: tuple[int, ...]) -> AdderGraph:
-        """Only what the outputs need, and every input, renumbered in the same order."""
+        """Return the graph with these outputs, and only the inputs and the nodes that the outputs need, renumbered in order."""
         live = set(outputs) | {i for i, node in enumerate(self.nodes) if isinstance(node.operation, Input)}
         for i in reversed(range(len(self.nodes))):
             if i in live:
@@ -192,7 +203,7 @@ class AdderGraph:
         return AdderGraph(nodes, tuple(place[i] for i in outputs))
 
     def evaluate(self, x_raw: NDArray[np.int64]) -> NDArray[np.int64]:
-        """x_raw: (rows, n_in) int64 -> the outputs (rows, n_out) int64, in exact integers of any size."""
+        """Compute rows in exact integers of any size. x_raw: (rows, n_in) int64 -> the outputs (rows, n_out) int64."""
         x = x_raw.astype(object)
         values: list[NDArray[Any]] = []
         for node in self.nodes:

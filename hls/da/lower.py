@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Distributed arithmetic: a Network as a graph of adders, its constant matrices factored in hls/da/cmvm.py.
+"""Turns a Network into a graph of adders (distributed arithmetic). hls/da/cmvm.py factors the constant matrices.
 
-What stands around the matrices (rounding, overflow, relu, biases) follows hls4ml's C++.
+Everything around the matrices (rounding, overflow, relu, biases) follows hls4ml's C++.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from hypersonic.hls.da.network import Activation, Concatenation, Dense, Layer, M
 from hypersonic.hls.errors import INSTEAD, UnsupportedLayerError
 from hypersonic.hls.fixed import FixedPoint, Overflow
 
-#: da4ml's solver holds weights as float32
+#: da4ml's solver stores weights as float32
 _MAX_WEIGHT_BITS = 24
 
 
 @dataclass(frozen=True)
 class Number:
-    """A node read as node * 2**-fraction."""
+    """The number node * 2**-fraction. node: its index in the graph."""
 
     node: int
     fraction: int
@@ -36,10 +36,10 @@ Numbers = tuple[Number, ...]
 
 
 def adder_graph(network: Network, progress: Callable[[str], None] = lambda _: None) -> AdderGraph:
-    """The whole network as one graph: inputs are raw input values, outputs raw output values, tensors one behind another.
+    """Return the whole network as one graph from raw inputs to raw outputs, the elements of all tensors in order.
 
-    progress: told of each matrix that takes more than a block (hls/da/cmvm.py).
-    Raises UnsupportedLayerError with the layer's name for arithmetic that adders do not do exactly.
+    progress: called with a line for each matrix larger than a block (hls/da/cmvm.py).
+    Raises UnsupportedLayerError, with the layer's name, for arithmetic that adders cannot do exactly.
     """
     graph = AdderGraph()
     numbers: dict[str, Numbers] = {}
@@ -60,7 +60,7 @@ def adder_graph(network: Network, progress: Callable[[str], None] = lambda _: No
 
 
 def _apply(graph: AdderGraph, layer: Layer, numbers: dict[str, Numbers]) -> Iterable[Number]:
-    """The layer's numbers, before they are cast to its result, which may happen one by one."""
+    """The layer's numbers before they are cast to its result type. They may be computed lazily, one by one."""
     match layer:
         case Dense():
             return _dense(graph, layer, numbers[layer.source])
@@ -84,7 +84,7 @@ def _relu(graph: AdderGraph, x: Number) -> Number:
 
 
 def _merge(graph: AdderGraph, operation: MergeOperation, a: Number, b: Number) -> Number:
-    """The greater is b + relu(a - b), the lesser a - relu(a - b)."""
+    """The merge of two numbers. The maximum is b + relu(a - b), the minimum a - relu(a - b)."""
     match operation:
         case MergeOperation.ADD:
             return _sum(graph, a, b)
@@ -112,7 +112,7 @@ def _sum(graph: AdderGraph, a: Number, b: Number, *, subtract: bool = False) -> 
 
 
 def cast(graph: AdderGraph, x: Number, to: FixedPoint) -> Number:
-    """x assigned to a variable of type `to`; trailing zero bits stay unwritten where nothing can overflow."""
+    """Return x as assigned to a variable of type `to`. Where nothing can overflow, trailing zero bits are not added."""
     node = graph.drop(x.node, x.fraction - to.fraction, to.rounding) if x.fraction > to.fraction else x.node
     fraction = min(x.fraction, to.fraction)
     low, high = graph.range(node)
@@ -125,12 +125,12 @@ def cast(graph: AdderGraph, x: Number, to: FixedPoint) -> Number:
 
 
 def _check_overflow(layer: Layer) -> None:
-    """An overflow to zero is no clamp; nobody's networks ask for it."""
+    """Refuse SAT_ZERO: an overflow to zero cannot be computed with a clamp."""
     types = (layer.accum, layer.result) if isinstance(layer, Dense) else (layer.result,)
     for to in types:
         if to.overflow is Overflow.SAT_ZERO:
             raise UnsupportedLayerError(
-                f"layer {layer.name!r}: {to} overflows to zero, which the da core does not; ask for SAT or WRAP; {INSTEAD}"
+                f"layer {layer.name!r}: {to} overflows to zero, which the da core does not support; use SAT or WRAP; {INSTEAD}"
             )
 
 
@@ -146,7 +146,7 @@ def _dense(graph: AdderGraph, layer: Dense, x: tuple[Number, ...]) -> list[Numbe
 
 
 def _in_accum(graph: AdderGraph, y: Number, accum: FixedPoint) -> Number:
-    """A sum of numbers of the accumulator's type, in that type: _check_products leaves it nothing to round."""
+    """A sum, in the accumulator's type. Nothing is rounded: _check_products has refused products with more fraction bits."""
     extra = max(y.fraction - accum.fraction, 0)
     wider = FixedPoint(accum.width + extra, accum.integer, accum.signed, accum.rounding, Overflow.WRAP)
     return cast(graph, y, wider)
@@ -179,7 +179,7 @@ def _check_weights(layer: str, weight: NDArray[np.int64]) -> None:
 
 
 def _check_products(graph: AdderGraph, layer: Dense, x: tuple[Number, ...]) -> None:
-    """hls4ml rounds each product to the accumulator's type on its own: a sum of adders cannot follow that."""
+    """Refuse products that need rounding: hls4ml rounds each one to the accumulator's type, which shared adders cannot do."""
     for number, row in zip(x, layer.weight.raw, strict=True):
         fraction = number.fraction + layer.weight.fraction
         lost = fraction - layer.accum.fraction
@@ -188,13 +188,13 @@ def _check_products(graph: AdderGraph, layer: Dense, x: tuple[Number, ...]) -> N
         if lost > 0 and lowest & ((1 << lost) - 1):
             raise UnsupportedLayerError(
                 f"layer {layer.name!r}: accum is {layer.accum}, {layer.accum.fraction} fraction bits, and its products have "
-                f"{fraction}: hls4ml drops the rest product by product, which the da core does not; set the layer's accum "
-                f"precision to 'auto'; {INSTEAD}"
+                f"{fraction}: hls4ml rounds each product, which the da core cannot do; set the layer's accum precision to "
+                f"'auto'; {INSTEAD}"
             )
 
 
 def _check_saturation(graph: AdderGraph, layer: Dense, x: tuple[Number, ...], bias: list[int]) -> None:
-    """A saturating accumulator is a plain sum as long as no partial sum, in hls4ml's order, can leave its range."""
+    """Refuse a saturating accumulator that a partial sum, in hls4ml's order, can overflow; otherwise it is a plain sum."""
     if layer.accum.overflow is Overflow.WRAP:
         return
     low = np.array(bias, dtype=object)
@@ -206,18 +206,18 @@ def _check_saturation(graph: AdderGraph, layer: Dense, x: tuple[Number, ...], bi
         low, high = low + products.min(axis=0), high + products.max(axis=0)
         if min(low.min(), products.min()) < layer.accum.least_raw or max(high.max(), products.max()) > layer.accum.max_raw:
             raise UnsupportedLayerError(
-                f"layer {layer.name!r}: accum is {layer.accum} and a partial sum can leave it, so the sum would depend on its "
-                f"order; give accum more integer bits or AP_WRAP; {INSTEAD}"
+                f"layer {layer.name!r}: accum is {layer.accum} and a partial sum can overflow it, so the sum would depend on "
+                f"its order; give accum more integer bits or AP_WRAP; {INSTEAD}"
             )
 
 
 def shift_exact(value: int, bits: int) -> int:
-    """value * 2**-bits where nothing is lost."""
+    """Return value * 2**-bits, for a value whose `bits` lowest bits are zero; negative `bits` shift left."""
     return value >> bits if bits > 0 else value << -bits
 
 
 def _matmul(graph: AdderGraph, layer: str, x: Sequence[Number], weight: NDArray[np.int64], fraction: int) -> list[Number]:
-    """x @ weight * 2**-fraction. x: n_in numbers. weight: (n_in, n_out) int64."""
+    """The n_out numbers x @ weight * 2**-fraction. x: n_in numbers. weight: (n_in, n_out) int64."""
     finest = max(number.fraction for number in x)
     aligned = np.array([[int(w) << (finest - number.fraction) for w in row] for number, row in zip(x, weight, strict=True)])
     varying = [i for i, number in enumerate(x) if graph.value(number.node) is None]

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A trained network after hls4ml's optimisers: layers of integers, and what is rounded where.
+"""A trained network after hls4ml's optimisers, as the da core needs it: layers with integer weights and fixed-point types.
 
-These nouns hold what hls4ml's C++ computes (nnet_dense_latency.h, nnet_batchnorm.h, nnet_activation.h, nnet_merge.h), bit
-for bit:
+The classes describe, bit for bit, what hls4ml's C++ computes (nnet_dense_latency.h, nnet_batchnorm.h, nnet_activation.h,
+nnet_merge.h). An arrow is a cast:
 
-    dense          product -> accum (each one), bias -> accum, sum in accum, -> result
-    scaling        data * scale + bias exactly, -> result     (BatchNormalization, ApplyAlpha)
-    activation     relu or nothing, -> result
-    merge          a + b, a - b, their mean, the greater or the lesser exactly, -> result
-    concatenation  elements of two layers side by side, -> result
+    dense          each product -> accum, bias -> accum, sum in accum -> result
+    scaling        data * scale + bias, exact -> result     (BatchNormalization, ApplyAlpha)
+    activation     relu or identity -> result
+    merge          a + b, a - b, mean, maximum or minimum, exact -> result
+    concatenation  the elements of two layers -> result
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hypersonic.hls.fixed import Constants, FixedPoint
 
 @dataclass(frozen=True)
 class Source:
-    """An input of the network: `size` elements of one type."""
+    """An input of the network: `size` elements of type `result`."""
 
     name: str
     size: int
@@ -30,7 +30,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Dense:
-    """y = x @ weight + bias. source: the layer x comes from. weight: (n_in, n_out). bias: (n_out,)."""
+    """y = x @ weight + bias. source: the name of the layer that gives x. weight: (n_in, n_out). bias: (n_out,)."""
 
     name: str
     source: str
@@ -42,7 +42,7 @@ class Dense:
 
 @dataclass(frozen=True)
 class Scaling:
-    """y = x * scale + bias, element by element; both (n,)."""
+    """y = x * scale + bias, elementwise. scale, bias: (n,)."""
 
     name: str
     source: str
@@ -53,7 +53,7 @@ class Scaling:
 
 @dataclass(frozen=True)
 class Activation:
-    """y = max(x, 0) when relu, else x."""
+    """y = max(x, 0) if relu, otherwise x."""
 
     name: str
     source: str
@@ -62,7 +62,7 @@ class Activation:
 
 
 class MergeOperation(StrEnum):
-    """What a Merge does, by hls4ml's word."""
+    """The operation of a Merge, by hls4ml's name."""
 
     ADD = "add"
     SUBTRACT = "subtract"
@@ -73,7 +73,7 @@ class MergeOperation(StrEnum):
 
 @dataclass(frozen=True)
 class Merge:
-    """y = operation(a, b), element by element; both of one size."""
+    """y = operation(a, b), elementwise, for two layers of the same size."""
 
     name: str
     sources: tuple[str, str]
@@ -83,7 +83,10 @@ class Merge:
 
 @dataclass(frozen=True)
 class Concatenation:
-    """y = both sources side by side along an axis: of each, in turn, so many elements (runs) as the axis takes."""
+    """y = both sources, concatenated along an axis.
+
+    runs: the elements of each source that are contiguous in y; runs of the two sources alternate.
+    """
 
     name: str
     sources: tuple[str, str]
@@ -96,7 +99,7 @@ Layer = Dense | Scaling | Activation | Merge | Concatenation
 
 @dataclass(frozen=True)
 class Network:
-    """Layers after the layers they read. outputs: names of layers. Both sides in the model's order."""
+    """A network. layers: each after those that it reads. outputs: names of layers. inputs, outputs: in the model's order."""
 
     name: str
     inputs: tuple[Source, ...]
@@ -105,12 +108,12 @@ class Network:
 
     @property
     def results(self) -> dict[str, FixedPoint]:
-        """The type of every element of each input and layer, by name."""
+        """The type of the elements of each input and layer, by name."""
         return {node.name: node.result for node in (*self.inputs, *self.layers)}
 
     @property
     def sizes(self) -> dict[str, int]:
-        """How many elements each input and layer has, by name."""
+        """The number of elements of each input and layer, by name."""
         sizes: dict[str, int] = {}
         for node in (*self.inputs, *self.layers):
             sizes[node.name] = _size(node, sizes)
@@ -118,12 +121,12 @@ class Network:
 
     @property
     def input_types(self) -> tuple[FixedPoint, ...]:
-        """The type of every element of a row: all inputs, one behind another."""
+        """The type of every element of a row, all inputs in order."""
         return tuple(source.result for source in self.inputs for _ in range(source.size))
 
     @property
     def output_types(self) -> tuple[FixedPoint, ...]:
-        """The type of every element of a result: all outputs, one behind another."""
+        """The type of every element of a result, all outputs in order."""
         results, sizes = self.results, self.sizes
         return tuple(results[name] for name in self.outputs for _ in range(sizes[name]))
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""hls4ml's ModelGraph, after its optimisers, as a Network; whatever a core cannot compute exactly is refused by name.
+"""Reads hls4ml's ModelGraph, after its optimisers, as a Network. Layers that the core cannot compute exactly are refused.
 
-Nothing of hls4ml is imported here (see hls/model_graph.py).
+hls4ml is not imported here (see hls/model_graph.py).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hypersonic.hls.errors import INSTEAD, UnsupportedLayerError
 from hypersonic.hls.fixed import Constants
 from hypersonic.hls.model_graph import check_merge, precision_of, result_precision, written_constants
 
-#: layers that leave every element where and what it is
+#: layers that do not change any element or its position
 _TRANSPARENT = ("Reshape", "Clone")
 
 _SUPPORTED = (
@@ -26,7 +26,7 @@ _SUPPORTED = (
 
 
 def read_network(model: Any) -> Network:
-    """ModelGraph -> Network. Raises UnsupportedLayerError naming the layer that does not fit the da core."""
+    """Read a ModelGraph. Raises UnsupportedLayerError, with the layer's name, for a layer that the da core cannot compute."""
     if model.config.get_config_value("IOType") != "io_parallel":
         raise UnsupportedLayerError(f"io_type is {model.config.get_config_value('IOType')}, the da core takes io_parallel")
     inputs: dict[str, Source] = {}
@@ -53,7 +53,7 @@ def _holder(layer: Any, tensor: str, holder: dict[str, str]) -> str:
         return holder[tensor]
     except KeyError as error:
         raise UnsupportedLayerError(
-            f"layer {layer.name!r}: reads {tensor!r}, which no layer before it makes, expected layers in order"
+            f"layer {layer.name!r}: reads {tensor!r}, which no earlier layer computes, expected layers in order"
         ) from error
 
 
@@ -114,17 +114,19 @@ def _merge(layer: Any, sources: tuple[str, ...]) -> Merge:
 
 
 def _concatenation(layer: Any, sources: tuple[str, ...]) -> Concatenation:
-    """Of each source, the axis and all after it lie in one piece."""
+    """The runs of a source are its elements along the axis and all axes after it, which are contiguous."""
     a, b = sources
     shapes = [tuple(int(size) for size in layer.get_input_variable(tensor).shape) for tensor in layer.inputs]
     axis = int(layer.get_attr("axis"))
     if not -len(shapes[0]) <= axis <= len(shapes[0]) or axis == 0:
-        raise UnsupportedLayerError(f"layer {layer.name!r}: axis is {axis}, expected one of a row of shape {list(shapes[0])}")
+        raise UnsupportedLayerError(
+            f"layer {layer.name!r}: axis is {axis}, expected an axis of a row of shape {list(shapes[0])}"
+        )
     first = axis - 1 if axis > 0 else axis + len(shapes[0])  # hls4ml counts the rows as dimension 0
     runs = tuple(prod(shape[first:]) for shape in shapes)
     return Concatenation(layer.name, (a, b), (runs[0], runs[1]), result_precision(layer))
 
 
 def _repeated(constants: Constants, size: int) -> Constants:
-    """One number per channel as one per element: hls4ml begins again with the first channel where they end."""
+    """Expand one number per channel to one per element, by repeating the channels, as hls4ml does."""
     return Constants(np.resize(constants.raw.reshape(-1), size), constants.fraction)

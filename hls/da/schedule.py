@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the registers go: each node of an adder graph in the earliest stage that still has time for it.
+"""Pipelines an adder graph: puts each node into the earliest stage that has time for it.
 
-No open tool gives timing for UltraScale+, so time is what hls/da/delay.py counts for the logic. STAGE_NS is the one knob.
+No open tool has timing data for UltraScale+, so delays are those of hls/da/delay.py. STAGE_NS is the only parameter.
 """
 
 from __future__ import annotations
@@ -14,16 +14,19 @@ from hypersonic.hls.da.delay import FF_SETUP, REGISTERED, WIRE, Arrival, arrival
 from hypersonic.hls.da.graph import Add, AdderGraph, Clamp, Constant, Drop, Input, Operation, Shift, Wrap, operands
 from hypersonic.hls.fixed import BY_SIGN, Rounding
 
-#: from register to register, by estimate; 300 MHz are 3.33 ns, and the rest is for wires longer than the usual ones
+#: estimated ns from register to register; 300 MHz are 3.33 ns, and the difference is a margin for long wires
 STAGE_NS = 2.8
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """stage[i]: the clock, from 0, in which node i is computed. ready_ps[i]: how long after the clock's edge, by estimate.
+    """An adder graph and its pipeline registers.
 
-    widths[i]: bits of node i that are read, first in its own stage, then in each later one up to its last reader. Bits that
-    every reader drops are not there: a sum that wraps needs no more of its terms than it keeps. Empty when nobody reads it.
+    stage[i]: the stage, from 0, that computes node i.
+    ready_ps[i]: the estimated delay of node i after the clock's edge, in ps.
+    widths[i]: the number of low bits of node i that are read: in its own stage, then in each later one up to its last reader.
+        Bits that every reader drops are left out; for example, a sum that wraps needs only as many bits of its terms as it
+        keeps. Empty if nothing reads the node.
     """
 
     graph: AdderGraph
@@ -33,17 +36,17 @@ class Schedule:
 
     @property
     def stages(self) -> int:
-        """Clocks from a row's registers at the input to its result."""
+        """The number of stages: clocks from x_tdata to y_tdata."""
         return 1 + max(self.stage[i] for i in self.graph.outputs)
 
     @property
     def adders(self) -> int:
-        """Two-operand and rounding adders."""
+        """The number of two-operand adders and rounding adders."""
         return sum(isinstance(node.operation, Add | Drop) and is_logic(node.operation) for node in self.graph.nodes)
 
     @property
     def register_bits(self) -> int:
-        """Bits of all pipeline registers, the input's among them."""
+        """Bits of all pipeline registers, including those of the inputs."""
         return sum(
             sum(widths if isinstance(node.operation, Input) else widths[1:])
             for node, widths in zip(self.graph.nodes, self.widths, strict=True)
@@ -52,20 +55,21 @@ class Schedule:
 
     @property
     def estimated_luts(self) -> int:
-        """One LUT per bit of an adder or a clamp: an estimate from the graph, never a placed figure."""
+        """One LUT per bit of an adder or clamp: an estimate from the graph, not the result of synthesis."""
         nodes = zip(self.graph.nodes, self.widths, strict=True)
         return sum(widths[0] for node, widths in nodes if widths and is_logic(node.operation))
 
 
 def is_logic(operation: Operation) -> bool:
-    """Whether it is more than wires."""
+    """Return whether an operation needs logic and not only wires."""
     return isinstance(operation, Add | Clamp) or (isinstance(operation, Drop) and operation.rounding is not Rounding.TRN)
 
 
 def schedule(graph: AdderGraph, output_widths: Sequence[int], stage_ns: float = STAGE_NS) -> Schedule:
-    """As soon as possible, and every output, of so many bits as `output_widths` says, in the last stage.
+    """Schedule every node as early as possible, and all outputs in the last stage.
 
-    stage_ns: most between two registers, by estimate; an operation that takes longer has a stage to itself.
+    output_widths: bits of each output. stage_ns: the most estimated ns between two registers; an operation that takes longer
+    gets a stage of its own.
     """
     readers = Counter(i for node in graph.nodes for i in operands(node.operation)) + Counter(graph.outputs)
     outputs, stages, arrivals = frozenset(graph.outputs), list[int](), list[Arrival]()
@@ -73,7 +77,7 @@ def schedule(graph: AdderGraph, output_widths: Sequence[int], stage_ns: float = 
         read = operands(node.operation)
         stage = max((stages[k] for k in read), default=0)
         here = arrival(graph, i, [arrivals[k] if stages[k] == stage else REGISTERED for k in read])
-        # an output has a wire to go before the next register, which is not ours
+        # after an output there is a wire to the next register, which is outside this module
         least_ps = here.ps + FF_SETUP + (WIRE if i in outputs else 0)
         if least_ps > 1000 * stage_ns and any(stages[k] == stage and arrivals[k] != REGISTERED for k in read):
             stage, here = stage + 1, arrival(graph, i, [REGISTERED] * len(read))
@@ -84,7 +88,7 @@ def schedule(graph: AdderGraph, output_widths: Sequence[int], stage_ns: float = 
 
 
 def _widths(graph: AdderGraph, stages: tuple[int, ...], output_widths: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """From the outputs backwards: how many low bits of each node are read in which stage."""
+    """The low bits of each node that are read in each stage, found from the outputs backwards."""
     last = max(stages[i] for i in graph.outputs)
     reads: list[dict[int, int]] = [{} for _ in graph.nodes]
     for i, width in zip(graph.outputs, output_widths, strict=True):
@@ -107,7 +111,7 @@ def _per_stage(read: dict[int, int], first: int) -> Iterator[int]:
 
 
 def _needs(graph: AdderGraph, i: int, width: int) -> Iterator[tuple[int, int]]:
-    """(operand, its low bits that matter) for the `width` low bits of node i: carries only go up."""
+    """Yield (operand, number of its low bits that matter) for the `width` low bits of node i: carries only go up."""
     match graph.nodes[i].operation:
         case Add(a, b, shift_a, shift_b):
             yield a, width - shift_a

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The da core on disk: a Network's adders, pipelined, behind two streams."""
+"""Writes the da core: a Network's adders, pipelined, between two streams."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypersonic.hls.da.network import Network
 from hypersonic.hls.da.schedule import Schedule, schedule
 from hypersonic.hls.row import Row
 
-#: clocks a result spends in axis_fifo: its memory, its output register
+#: clocks that a result spends in axis_fifo: one in its memory, one in its output register
 _FIFO_CLOCKS = 2
 
 
@@ -29,8 +29,8 @@ def write_core(
 ) -> tuple[Core, dict[str, Any]]:
     """Write <name>_core.sv, <name>_network.sv and core.json into `directory`; return the core and its figures.
 
-    inputs, outputs: the network's tensors, in its order. progress: told of work that takes time. Raises
-    UnsupportedLayerError with the layer's name.
+    inputs, outputs: the network's tensors, in its order. progress: called with a line for work that takes time. Raises
+    UnsupportedLayerError, with the layer's name.
     """
     x, y = Lanes(network.input_types), Lanes(network.output_types)
     plan = schedule(adder_graph(network, progress), y.widths)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model file and the YAML beside it -> hls4ml's ModelGraph."""
+"""The front end: reads a model file and the YAML beside it, and gives hls4ml's ModelGraph."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""hls4ml's configuration of a model: its own proposal, the YAML's words over it, and the types it would forget."""
+"""Makes hls4ml's configuration of a model: hls4ml's proposal, overridden by the YAML, with the types that hls4ml would lose."""
 
 from __future__ import annotations
 
@@ -10,14 +10,19 @@ from hypersonic.hls.frontend.description import DescriptionError, Side
 from hypersonic.hls.frontend.settings import check_settings, spread_model_settings
 from hypersonic.hls.frontend.trained import TrainedModel
 
-#: in the model's order
+#: the descriptions of all inputs, or of all outputs, in the model's order
 Sides = tuple[Side, ...]
 
 
 def configure(
     trained: TrainedModel, options: dict[str, Any], inputs: Sides, outputs: Sides, *, unrolled: bool
 ) -> dict[str, Any]:
-    """hls4ml's configuration: its own proposal, the YAML's words over it, the inputs' (and outputs') types over both."""
+    """Return hls4ml's configuration: its proposal, overridden by the YAML, and by the types of the inputs and outputs.
+
+    options: the YAML's `hls4ml` without IOType. unrolled: True for the da core, which sets Strategy Latency and ReuseFactor 1
+    everywhere. Raises DescriptionError for settings that hls4ml would ignore, and UnsupportedLayerError for a quantiser that
+    it would drop.
+    """
     check_settings(options, trained.config)
     named = {layer: settings or {} for layer, settings in options.get("LayerName", {}).items()}
     config: dict[str, Any] = _merged(trained.config, {**options, "LayerName": named})
@@ -36,7 +41,7 @@ def configure(
         _pin_before(layers, layer, before)
     _check_branches(trained, layers)
     for settings in (config["Model"], *layers.values()):
-        # the da strategy of hls4ml 1.3.0 wants an older da4ml than the core; all compute the same bits
+        # hls4ml 1.3.0's da strategy needs an older da4ml than the core does; all strategies compute the same bits
         if str(settings.get("Strategy", "")).lower() in ("distributed_arithmetic", "da"):
             settings["Strategy"] = "Latency"
         if unrolled and "Strategy" in settings:
@@ -51,14 +56,17 @@ def _pin(layers: dict[str, Any], layer: str, precision: str) -> None:
 
 
 def _pin_linear(layers: dict[str, Any], layer: str, options: Any) -> None:
-    """hls4ml gives every Dense a linear activation of its own and keeps that one's type, whatever the layer's was set to."""
+    """Set the type of `<layer>_linear` too: hls4ml adds this linear activation to every Dense, and only its type counts."""
     precision = options.get("Precision") if isinstance(options, dict) else None
     if isinstance(precision, dict) and "result" in precision and f"{layer}_linear" in layers:
         _pin(layers, f"{layer}_linear", precision["result"])
 
 
 def _pin_before(layers: dict[str, Any], layer: str, before: str) -> None:
-    """hls4ml 1.3.0 removes a linear quantiser behind a layer of automatic type, its own type with it: give it to that layer."""
+    """Give a linear quantiser's type to the layer before it, if that layer's type is automatic.
+
+    hls4ml 1.3.0 would remove the quantiser together with its type.
+    """
     result = asked_result(layers, layer)
     if result != "auto" and asked_result(layers, before) == "auto":
         _pin(layers, before, result)
@@ -70,13 +78,13 @@ def _check_branches(trained: TrainedModel, layers: dict[str, Any]) -> None:
     for layer, before in trained.branching:
         if asked_result(layers, layer) != "auto" and asked_result(layers, before) == "auto":
             raise UnsupportedLayerError(
-                f"layer {layer!r}: it quantises one branch behind layer {before!r}, whose type is automatic, and hls4ml would "
+                f"layer {layer!r}: it quantises one branch after layer {before!r}, whose type is automatic, and hls4ml would "
                 f"leave it out; give {before!r} a result precision of its own"
             )
 
 
 def asked_result(layers: dict[str, Any], layer: str) -> str:
-    """The type that a layer's result was asked to have, or "auto". layers: LayerName of the configuration."""
+    """Return the type that the configuration gives a layer's result, or "auto". layers: its LayerName."""
     precision = layers.get(layer, {}).get("Precision", "auto")
     return str(precision.get("result", "auto") if isinstance(precision, dict) else precision)
 

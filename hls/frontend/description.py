@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the YAML beside a model file says: precisions, scales, hls4ml's options, and the rows the conversion is judged on.
+"""Reads the YAML beside a model file: precisions, scales, hls4ml's options, and the test rows of the conversion.
 
 name: facile                        # an identifier: the kernel's and the model's name
 part: xcu250-figd2104-2L-e          # default
@@ -8,26 +8,26 @@ input:
   name: rows
   precision: ap_fixed<18,10,AP_RND_CONV,AP_SAT>
   scale_exponents: [0, -3, ...]     # one per element, or one number for all; default 0
-  datatype: FP32                    # how it travels: FP32 (default), FP16, BF16, INT8/16/32 (raw fixed point), UINT8/16/32
-  shape: [18, 1]                    # optional, on the wire, without the batch: other dimensions of as many elements
-  wire: ap_fixed<16,10>             # optional, of integers: their type; default: precision's own binary point where it fits
+  datatype: FP32                    # on the wire: FP32 (default), FP16, BF16, or raw fixed point: INT8/16/32, UINT8/16/32
+  shape: [18, 1]                    # optional: shape on the wire, without the batch, with the same number of elements
+  wire: ap_fixed<16,10>             # optional, for INT and UINT: their type; default: precision's binary point where it fits
 output:
   name: energy
   scale_exponents: 0
-  precision: ap_fixed<...>          # optional: the last layer's result
-inputs:                             # instead of input, for a model with several: by the model's own names, in any order
-  calo: {precision: "ap_fixed<18,10>"}          # name: on the wire, default: the model's own
+  precision: ap_fixed<...>          # optional: the type of the last layer's result
+inputs:                             # instead of input, for a model with several: by the model's names, in any order
+  calo: {precision: "ap_fixed<18,10>"}          # `name` (on the wire) defaults to the model's name
   track: {precision: "ap_fixed<12,4>", datatype: INT16}
-outputs:                            # instead of output; one that is left out has all defaults
+outputs:                            # instead of output; an output that is left out has all defaults
   energy: {scale_exponents: -10}
-hls4ml:                             # laid over config_from_keras_model(granularity="name")
+hls4ml:                             # overrides config_from_keras_model(granularity="name")
   Model: {Precision: {default: "ap_fixed<18,8>"}, Strategy: distributed_arithmetic}
   LayerName: {dense_1: {Precision: {accum: "ap_fixed<32,12>"}}}
   IOType: io_parallel               # default; io_stream for images
-network: package.module:function    # of a zoo folder without a .h5: writes it to the path it is given (frontend/zoo_weights.py)
+network: package.module:function    # for a zoo folder without a .h5: writes one to the given path (frontend/zoo_weights.py)
 gate:
-  rows: package.module:function     # () -> (rows, n_in) float32, as on the wire; a sequence of them for several inputs
-  tolerance: 0.05                   # greatest |csim - Keras| of any output, in its units on the wire; or one by name for each
+  rows: package.module:function     # () -> (rows, n_in) float32, as on the wire; a sequence of arrays for several inputs
+  tolerance: 0.05                   # largest |csim - Keras| of any output, in its units on the wire; or one per output by name
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _MAX_BATCH_SIZE = 160_000
 #: XRT names a compute unit <name>:<name>_<number> in 63 characters, and there are up to 128 of them
 MAX_NAME_LENGTH = 29
 
-#: a factor beyond 2**300 takes every float32 out of its range or to nothing
+#: a factor beyond 2**300 makes every float32 overflow or underflow
 MAX_SCALE_EXPONENT = 300
 
 _SIDES = (("input", "inputs"), ("output", "outputs"))
@@ -69,20 +69,24 @@ _HLS4ML_FIELDS = {"Model", "LayerType", "LayerName", "IOType"}
 _IO_TYPES = ("io_parallel", "io_stream")
 _GATE_FIELDS = {"rows", "tolerance"}
 
-#: a part's name ends in Tcl scripts that Vitis runs
+#: a part's name is written into Tcl scripts that Vitis runs
 _PART_NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class DescriptionError(ConversionError):
-    """A model that is not there, or a YAML beside it that does not describe one: file, field, got, expected."""
+    """A model does not exist, or the YAML beside it is wrong. The message gives the file, the field, and the expected value."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """An input or output as the YAML gives it. scale_exponents: empty, one for all, or one per element.
+    """An input or output as the YAML describes it.
 
-    name: on the wire. tensor: the model's own name; None: the YAML speaks of the only one there is. shape: on the wire, of a
-    row; empty: the model's own.
+    name: the name on the wire.
+    fixed: the type inside the fabric; None: hls4ml's.
+    scale_exponents: empty (all zero), one for all elements, or one per element (see TensorSpec).
+    datatype, wire: as in TensorSpec.
+    tensor: the model's name; None if the YAML describes the only input or output.
+    shape: of one row on the wire; empty: the model's.
     """
 
     name: str
@@ -94,31 +98,39 @@ class Side:
     shape: tuple[int, ...] = ()
 
     def exponents(self, size: int) -> tuple[int, ...]:
+        """Return the scale exponents of a tensor with `size` elements: one per element, or empty for all zero."""
         return self.scale_exponents * size if len(self.scale_exponents) == 1 else self.scale_exponents
 
 
 @dataclass(frozen=True)
 class Gate:
-    """rows: "module:function". tolerance: greatest |csim - Keras| allowed, in an output's units on the wire.
+    """The comparison of csim with the trained model that a conversion has to pass.
 
-    One for all outputs, or by the output's name (the model's own).
+    rows: "module:function" that gives the rows. tolerance: the largest |csim - Keras| allowed, in an output's units on the
+    wire: one number for all outputs, or one for each output by the model's name.
     """
 
     rows: str
     tolerance: float | dict[str, float]
 
     def tolerance_of(self, output: str) -> float:
+        """Return the tolerance of one output, in its units on the wire. output: the model's name."""
         return self.tolerance[output] if isinstance(self.tolerance, dict) else self.tolerance
 
     def check(self, outputs: Sequence[str]) -> None:
-        """outputs: the model's. Raises DescriptionError when the tolerances are not theirs."""
+        """Raise DescriptionError unless tolerances by name are those of `outputs`, the model's names."""
         if isinstance(self.tolerance, dict) and self.tolerance.keys() != set(outputs):
             raise DescriptionError(f"gate.tolerance names {', '.join(self.tolerance)}, expected each of {', '.join(outputs)}")
 
 
 @dataclass(frozen=True)
 class ModelDescription:
-    """One model file and the YAML beside it."""
+    """A model file and its YAML.
+
+    file: the model file. name: the kernel's and the model's. inputs, outputs: as in the YAML; sides_of matches them with the
+    model's tensors. part: the AMD part. max_batch_size: rows. hls4ml: the YAML's settings for hls4ml. network: the
+    "module:function" that writes the model file, or None.
+    """
 
     file: Path
     name: str
@@ -132,7 +144,7 @@ class ModelDescription:
 
     @property
     def core(self) -> CoreKind:
-        """The core that hls4ml's Strategy means: rf when any is Resource, da otherwise."""
+        """The core that hls4ml's Strategy selects: rf if any layer's Strategy is Resource, da otherwise."""
         layers = [self.hls4ml.get("Model"), *(self.hls4ml.get("LayerName") or {}).values()]
         layers += (self.hls4ml.get("LayerType") or {}).values()
         strategies = {str((settings or {}).get("Strategy", "")).lower() for settings in layers}
@@ -140,7 +152,10 @@ class ModelDescription:
 
 
 def sides_of(sides: tuple[Side, ...], names: Sequence[str], role: str) -> tuple[Side, ...]:
-    """What a YAML says of the tensors `names`, in their order. role: "input" or "output". Raises DescriptionError."""
+    """Return a YAML's descriptions of the tensors `names`, in that order; an output that it leaves out has all defaults.
+
+    role: "input" or "output". Raises DescriptionError if the YAML describes other tensors.
+    """
     listed = ", ".join(names)
     if [side.tensor for side in sides] == [None]:
         if len(names) > 1:
@@ -150,15 +165,15 @@ def sides_of(sides: tuple[Side, ...], names: Sequence[str], role: str) -> tuple[
     if unknown := sorted(str(name) for name in by_name.keys() - set(names)):
         raise DescriptionError(f"{role}s names {', '.join(unknown)}, the model has {listed}")
     if role == "input" and (missing := [name for name in names if name not in by_name]):
-        raise DescriptionError(f"inputs says nothing of {', '.join(missing)}, expected each of {listed}, with its precision")
+        raise DescriptionError(f"inputs does not name {', '.join(missing)}, expected each of {listed}, with its precision")
     return tuple(by_name.get(name, Side(name)) for name in names)
 
 
 def find_model(model: str) -> Path:
-    """A zoo name or a path -> the model file, its YAML beside it. Raises DescriptionError with the names there are.
+    """Return the model file for a zoo name or a path.
 
-    A zoo model that ships no weights is made from its seed the first time, which can take a minute; ConversionError when that
-    fails.
+    The weights of a zoo model that ships without them are made from its seed the first time, which can take a minute. Raises
+    DescriptionError, with the names in the zoo, if there is no such model, and ConversionError if its weights cannot be made.
     """
     path = Path(model)
     if path.suffix in SUFFIXES:
@@ -184,16 +199,16 @@ def _make(described: Path, network: str | None) -> Path:
 
 
 def read_zoo_yaml(model: str, zoo: Path = ZOO) -> object:
-    """The YAML of the zoo's folder of that name as it stands there, not checked; None for a model that has none."""
+    """Return the parsed YAML of a zoo model, not checked; None if the zoo has no such model."""
     folder = zoo / model
     file = folder / f"{folder.name}.yaml"
     return _read_yaml(file) if folder.parent == zoo and file.is_file() else None
 
 
 def describe(model: str, value: object = None) -> ModelDescription:
-    """find_model and read_description in one, for which a YAML is read once.
+    """Find a model and read its description; the same as find_model and read_description, but the YAML is read only once.
 
-    value: what read_zoo_yaml(model) gave, where that was called before.
+    model: a zoo name or a path. value: the result of read_zoo_yaml(model), if the caller has it. Raises as those functions do.
     """
     path = Path(model)
     described = ZOO / model / f"{model}.yaml"
@@ -205,7 +220,7 @@ def describe(model: str, value: object = None) -> ModelDescription:
 
 
 def description_file(model_file: Path) -> Path:
-    """The YAML beside a model file. Raises DescriptionError when it is missing."""
+    """Return the path of the YAML beside a model file. Raises DescriptionError if it does not exist."""
     file = model_file.with_suffix(".yaml")
     if not file.is_file():
         raise DescriptionError(f"{file} does not exist; a model needs a YAML beside it with at least name, input and output")
@@ -213,7 +228,7 @@ def description_file(model_file: Path) -> Path:
 
 
 def read_description(model_file: Path, value: object = None) -> ModelDescription:
-    """Read the YAML beside a model file; value: what is in it, where it was read before. Raises DescriptionError."""
+    """Read the YAML beside a model file. value: its parsed content, if the caller has it. Raises DescriptionError."""
     file = description_file(model_file)
     fields = _check_yaml(file, _read_yaml(file) if value is None else value)
     inputs, outputs = (_sides(file, fields, *words) for words in _SIDES)
@@ -263,7 +278,7 @@ def _check_keys(where: str, value: dict[str, Any], known: set[str]) -> None:
 
 
 def _mapping(where: str, value: Any, known: set[str] | None = None) -> dict[str, Any]:
-    """value, or {} for nothing. known: the only keys it may have. Raises DescriptionError."""
+    """Return `value`, or {} for None. known: the only keys that it may have. Raises DescriptionError."""
     mapping = {} if value is None else value
     if not isinstance(mapping, dict):
         raise DescriptionError(f"{where} is {mapping!r}, expected a mapping")
@@ -282,10 +297,10 @@ def _name(file: Path, name: Any) -> str:
     if not isinstance(name, str) or not is_identifier(name) or len(name) > MAX_NAME_LENGTH:
         raise DescriptionError(
             f"{file}: name is {name!r}, expected a letter, then letters, digits and single underscores, "
-            f"{MAX_NAME_LENGTH} characters at most: the kernel is called by it"
+            f"{MAX_NAME_LENGTH} characters at most: it is the kernel's name"
         )
     if name in KEYWORDS:
-        raise DescriptionError(f"{file}: name is {name!r}, a word of Verilog or C++; take another")
+        raise DescriptionError(f"{file}: name is {name!r}, a keyword or reserved name of Verilog or C++; choose another")
     return name
 
 
@@ -370,8 +385,8 @@ def _gate(file: Path, value: dict[str, Any]) -> Gate | None:
     numbers: dict[Any, Any] = tolerance if isinstance(tolerance, dict) else {"": tolerance}
     if ":" not in rows or not all(isinstance(number, int | float) and 0 <= number < inf for number in numbers.values()):
         raise DescriptionError(
-            f"{file}: gate is {gate}, expected rows: 'module:function' and tolerance: a number, 0 or more, or one by name for "
-            "each output"
+            f"{file}: gate is {gate}, expected rows: 'module:function' and tolerance: a number, 0 or more, or one for each "
+            "output by name"
         )
     tolerances = {str(name): float(number) for name, number in numbers.items()}
     return Gate(rows, tolerances if isinstance(tolerance, dict) else tolerances[""])

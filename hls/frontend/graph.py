@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A trained model and its description -> hls4ml's ModelGraph after its optimisers, with its HLS project written."""
+"""Converts a trained model with hls4ml: gives the ModelGraph after hls4ml's optimisers, and writes its HLS project."""
 
 from __future__ import annotations
 
@@ -20,19 +20,23 @@ from hypersonic.hls.frontend.trained import TrainedModel
 from hypersonic.hls.frontend.traps import check_graph
 from hypersonic.hls.model_graph import retype
 
-#: layers that hls4ml fuses others into
+#: layers that hls4ml fuses other layers into
 _FUSED = ("Dense", *(f"{kind}Conv{n}D" for kind in ("", "Pointwise", "Depthwise") for n in (1, 2)))
 
 
 def write_project(
     trained: TrainedModel, description: ModelDescription, inputs: Sides, outputs: Sides, directory: Path, core: CoreKind
 ) -> tuple[Any, list[str]]:
-    """hls4ml's ModelGraph, its HLS project written into `directory`, and what it made of what was asked, in lines."""
+    """Convert the model with hls4ml and write its HLS project into `directory`; return the ModelGraph and notes.
+
+    The notes, a line each, say where hls4ml deviates from the YAML. Raises ConversionError for a model that hls4ml cannot
+    convert, and for one that it would convert wrongly.
+    """
     options = dict(description.hls4ml)
     io_type = options.pop("IOType", "io_parallel")
     options["LayerName"] = translated(trained.names, options.get("LayerName") or {})
     config = configure(trained, options, inputs, outputs, unrolled=core is CoreKind.DA)
-    from hypersonic.hls.frontend.passes import possible_settings  # of hls4ml, which the loader has imported
+    from hypersonic.hls.frontend.passes import possible_settings  # imports hls4ml, as the loader has by now
 
     try:
         with hls4ml_warnings() as heard, possible_settings():
@@ -42,7 +46,7 @@ def write_project(
     _settle_outputs(graph, trained)
     _pin_fused(graph, trained, outputs, config["LayerName"])
     check_graph(graph)
-    if core is CoreKind.CSIM:  # da unrolls all, rf computes with the factors that were asked for, whatever the C++ takes
+    if core is CoreKind.CSIM:  # da unrolls everything, and rf uses the YAML's factors even if the C++ does not support them
         check_own_settings(graph, options)
     snap_weights(graph)
     graph.write()
@@ -52,9 +56,9 @@ def write_project(
 
 
 def _settle_outputs(graph: Any, trained: TrainedModel) -> None:
-    """An output that is a Reshape is what it reshapes: hls4ml 1.3.0 says so of one Reshape, but not of one after another.
+    """Replace an output that is a Reshape by its input. hls4ml 1.3.0 does so for one Reshape, but not for several in a row.
 
-    Raises ConversionError for outputs that hls4ml lost or that became one.
+    Raises ConversionError for outputs that hls4ml lost or merged into one.
     """
     made_by = {tensor: layer for layer in graph.get_layers() for tensor in layer.outputs}
     for index, output in enumerate(graph.outputs):
@@ -64,14 +68,14 @@ def _settle_outputs(graph: Any, trained: TrainedModel) -> None:
         graph.outputs[index] = tensor
     if len(set(graph.outputs)) != len(trained.outputs) or set(graph.outputs) & set(graph.inputs):
         raise ConversionError(
-            f"the model's outputs are {', '.join(tensor.name for tensor in trained.outputs)}, what hls4ml makes of them is "
+            f"the model's outputs are {', '.join(tensor.name for tensor in trained.outputs)}, and hls4ml turns them into "
             f"{', '.join(graph.outputs) or 'nothing'}: an output must be computed, and by a layer of its own; leave out a last "
             "layer that only passes its numbers on (Dropout, Reshape, a linear Activation)"
         )
 
 
 def _pin_fused(graph: Any, trained: TrainedModel, outputs: Sides, layers: dict[str, Any]) -> None:
-    """hls4ml makes one layer of a dense and the bias or normalisation behind it and forgets the type of the latter."""
+    """Restore the type of a bias or normalisation that hls4ml fused into the layer before it, which loses that type."""
     present = {layer.name: layer for layer in graph.get_layers()}
     for behind, before in trained.fused:
         if behind not in present and before in present and asked_result(layers, behind) != "auto":
@@ -83,9 +87,9 @@ def _pin_fused(graph: Any, trained: TrainedModel, outputs: Sides, layers: dict[s
 
 
 def snap_weights(graph: Any) -> None:
-    """Put every constant on its type's grid, to nearest: ap_fixed would truncate, and wrap what does not fit.
+    """Round every weight of the graph to its type's nearest value, in place. ap_fixed would truncate, and wrap on overflow.
 
-    Raises UnsupportedLayerError for a constant outside its type's range.
+    Raises UnsupportedLayerError for a weight that is not finite or is outside its type's range.
     """
     for layer in graph.get_layers():
         for name, variable in layer.weights.items():
@@ -99,7 +103,7 @@ def snap_weights(graph: Any) -> None:
             low = -(high if str(precision.saturation_mode) == "SAT_SYM" else high + lsb) if precision.signed else 0.0
             snapped = np.clip(np.rint(np.asarray(variable.data, dtype=np.float64) / lsb) * lsb, low, high)
             worst = float(np.abs(snapped - variable.data).max(initial=0.0))
-            if worst > lsb / 2:  # rounding moves no constant further; what is further off did not fit
+            if worst > lsb / 2:  # more than rounding can change: the constant did not fit
                 raise UnsupportedLayerError(
                     f"layer {layer.name!r}: {name} runs from {variable.data.min():g} to {variable.data.max():g}, its type "
                     f"{precision} from {low:g} to {high:g}; give it more integer bits under "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model file -> a TrainedModel, by the framework that reads it; and the files that it keeps its weights in."""
+"""Loads a model file as a TrainedModel, with the framework for its format, and finds the files with its weights."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypersonic.hls.frontend.trained import TrainedModel
 
 
 def data_beside(model_file: Path) -> list[str | bytes | Path]:
-    """Files that an ONNX file keeps its weights in."""
+    """Return the files beside an ONNX file that hold its weights (external data); empty for other formats."""
     if model_file.suffix != ".onnx":
         return []
     from hypersonic.hls.frontend.onnx.graph import data_files
@@ -18,7 +18,7 @@ def data_beside(model_file: Path) -> list[str | bytes | Path]:
 
 
 def load_trained(model_file: Path) -> TrainedModel:
-    """A .h5, .keras or .onnx file by the framework that reads it. Raises ConversionError."""
+    """Load a .h5, .keras or .onnx file. Raises ConversionError for a file that cannot be read or a model that is refused."""
     if model_file.suffix == ".onnx":
         from hypersonic.hls.frontend.onnx.model import load_onnx
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Merges of three and more tensors as trees of merges of two, which is what hls4ml's C++ has; for every front end.
+"""Turns merges of three or more tensors into trees of merges of two, which hls4ml's C++ supports; for every front end.
 
-A tree of neighbours keeps the tensors' order. What it makes on the way is as wide as it can be, whatever the YAML asks of the
-layer: the layer's last pair has its name and its settings, and rounds once, as a merge of all at once would. The mean of n is
-their sum times 1/n: a mean of means would round at every step, and is another number where n is no power of two.
+The tree joins neighbours and so keeps the tensors' order. Its intermediate results are exact, whatever the YAML sets for the
+layer. The last pair has the layer's name and settings, and rounds once, as a single merge of all tensors would. The mean of n
+tensors is their sum times 1/n: a mean of means would round at every step, and is a different number unless n is a power of two.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Any, TypeVar
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.model_graph import precision_of, retype
 
-#: of 1/n: with a sign it fills an 18-bit port of a multiplier
+#: the types of the factor 1/n and its bias: with a sign, the factor fills the 18-bit port of a multiplier
 MEAN_TYPES = {"scale": "ap_ufixed<17,0>", "bias": "ap_ufixed<1,0>"}
 
 _Tensor = TypeVar("_Tensor")
 
 
 def in_tree(tensors: Sequence[_Tensor], count: int, join: Callable[[_Tensor, _Tensor], _Tensor]) -> list[_Tensor]:
-    """The tensors joined with their neighbours, level by level, until `count` or fewer are left."""
+    """Join neighbouring tensors with `join`, level by level, until `count` or fewer are left; return those, in order."""
     left = list(tensors)
     while len(left) > count:
         pairs = [left[at : at + 2] for at in range(0, len(left), 2)]
@@ -30,7 +30,7 @@ def in_tree(tensors: Sequence[_Tensor], count: int, join: Callable[[_Tensor, _Te
 
 
 def pair_names(name: str, taken: Collection[str]) -> Iterator[str]:
-    """add_pair1, add_pair2, ... without those that a layer has, also in other capitals, which hls4ml does not tell apart."""
+    """Yield names such as add_pair1, add_pair2, ... that differ from all in `taken` by more than case, which hls4ml ignores."""
     known, index = {other.lower() for other in taken}, 0
     while True:
         index += 1
@@ -39,12 +39,12 @@ def pair_names(name: str, taken: Collection[str]) -> Iterator[str]:
 
 
 def mean_note(name: str, count: int) -> str:
-    """The report's note on a mean."""
+    """Return the report's note on a layer that takes the mean of `count` tensors."""
     return f"layer {name!r}: the mean of {count} tensors is their sum times {1 / count:.6g} as {MEAN_TYPES['scale']}"
 
 
 def keep_all_bits(graph: Any, names: Collection[str]) -> Any:
-    """hls4ml's ModelGraph, its layers of these names (merges of two) of types that hold every result."""
+    """Give the layers `names` (merges of two) result types that hold every result exactly; change the graph and return it."""
     for layer in graph.get_layers():
         if layer.name in names:
             precisions = [layer.get_input_variable(tensor).type.precision for tensor in layer.inputs]
@@ -55,7 +55,7 @@ def keep_all_bits(graph: Any, names: Collection[str]) -> Any:
 
 
 def _exact(operation: str, a: FixedPoint, b: FixedPoint) -> FixedPoint:
-    """The narrowest type, rounding and overflow aside, of a operation b."""
+    """The narrowest type that holds every result of `a operation b` exactly."""
     signed = a.signed or b.signed
     if operation == "multiply":
         return FixedPoint(a.width + b.width, a.integer + b.integer, signed)

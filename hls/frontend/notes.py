@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What hls4ml, or the core, made of what the YAML asked for, where it is something else: lines for the report."""
+"""The report's notes: where hls4ml or the core does something other than the YAML asked for, a line each."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from hypersonic.hls.frontend.softmax import check_softmax
 from hypersonic.hls.model_graph import input_precision, is_streamed, number_of, strategy_of
 from hypersonic.hls.rf.layers import WeightsIn
 
-#: tables of nnet_activation.h: over how many units (a power of two) of x
+#: log2 of the range of x that each table of nnet_activation.h covers
 _SPANS = {"sigmoid": 4, "tanh": 3, "softplus": 4, "softsign": 4, "elu": 3, "selu": 3}
 
 #: hls4ml's classes whose weights can be in UltraRAM or in the card's memory
 _WITH_MEMORIES = ("Dense", "Conv1D", "Conv2D", "PointwiseConv1D", "PointwiseConv2D")
 
-#: words of hls4ml's that have a note of their own, or are about its own proposals
+#: texts in hls4ml's warnings that are dropped: they have a note of their own here, or are about hls4ml's own proposals
 _SAID = (
     "Invalid ReuseFactor",
     "Invalid ParallelizationFactor",
@@ -32,11 +32,15 @@ _SAID = (
 
 
 def notes(graph: Any, options: Mapping[str, Any], core: CoreKind) -> tuple[str, ...]:
-    """For the report. options: the YAML's hls4ml."""
+    """Return the report's notes on a ModelGraph. options: the YAML's `hls4ml`. core: the kind of core that is built.
+
+    Raises UnsupportedLayerError for a softmax whose probabilities would be wrong.
+    """
     layers = {layer.name: layer for layer in graph.get_layers()}
     named = options.get("LayerName") or {}
     lines = [note for layer in layers.values() for note in _layer_notes(layer, core)]
-    whole = [name for name in named if f"{name}_depthwise" not in layers]  # whose settings hls4ml gives to both halves
+    # hls4ml gives the settings of a separable convolution to both of its halves
+    whole = [name for name in named if f"{name}_depthwise" not in layers]
     lines += [note for name in whole for note in _type_notes(name, layers.get(name), named[name] or {})]
     lines += [
         note for name, settings in named.items() for note in _parallel_notes(name, layers.get(name), settings or {}, core)
@@ -47,7 +51,10 @@ def notes(graph: Any, options: Mapping[str, Any], core: CoreKind) -> tuple[str, 
 
 @contextmanager
 def hls4ml_warnings() -> Iterator[list[str]]:
-    """A list that holds, after the context, what hls4ml printed or warned of in it, a line each; it is printed all the same."""
+    """Collect hls4ml's printed and issued warnings inside the context, as notes, in the list that it yields.
+
+    Everything printed inside is printed when the context ends.
+    """
     heard: list[str] = []
     with warnings.catch_warnings(record=True) as caught, redirect_stdout(io.StringIO()) as printed:
         warnings.simplefilter("always", UserWarning)
@@ -71,34 +78,35 @@ def _layer_notes(layer: Any, core: CoreKind) -> Iterator[str]:
     asked, taken = layer.model.config.get_reuse_factor(layer), layer.get_attr("reuse_factor")
     cycles = layer.get_attr("target_cycles")
     if cycles is not None:
-        yield f"layer {layer.name!r}: TargetCycles is {cycles}, hls4ml makes a ReuseFactor of {taken} of it"
-    elif asked != taken and core is not CoreKind.RF:  # which has its own word for it
-        yield f"layer {layer.name!r}: ReuseFactor is {asked}, hls4ml takes {taken}, the nearest that it can do"
+        yield f"layer {layer.name!r}: TargetCycles is {cycles}, from which hls4ml derives a ReuseFactor of {taken}"
+    elif asked != taken and core is not CoreKind.RF:  # the rf core has a note of its own
+        yield f"layer {layer.name!r}: ReuseFactor is {asked}, hls4ml takes {taken}, the nearest that it supports"
     wanted = str(layer.model.config.get_strategy(layer))
     if wanted != strategy_of(layer):
         yield f"layer {layer.name!r}: Strategy is {wanted}, hls4ml takes {strategy_of(layer)}"
 
 
 def _table_notes(layer: Any) -> Iterator[str]:
-    """The C++ holds x * entries / span in an int."""
+    """A note if x * entries / span, which the C++ computes in an int, can overflow."""
     span = _SPANS.get(str(layer.get_attr("activation")).lower())
     x = input_precision(layer)
     entries = number_of(layer, "table_size", 1024).bit_length() - 1
     if span is not None and x.integer - x.signed + entries > 31 + span:
         yield (
-            f"layer {layer.name!r}: its input is {x}, and hls4ml reads its table in a wrong place beyond "
+            f"layer {layer.name!r}: its input is {x}, and hls4ml reads the wrong entry of its table beyond "
             f"2**{31 + span - entries}: pin the result of the layer before it to fewer integer bits"
         )
 
 
 def _type_notes(name: str, layer: Any, settings: Mapping[str, Any]) -> Iterator[str]:
-    """Types under Precision that are not those of the C++: a QKeras quantiser's count for more, a fused layer has none."""
+    """Notes on types under Precision that the C++ does not use: a QKeras quantiser's type overrides them, and a layer that was
+    fused into another has none."""
     precision = settings.get("Precision")
     types = {key: text for key, text in precision.items() if key != "result"} if isinstance(precision, dict) else {}
     if layer is None:
         if types and not settings.get("Skip"):
             yield (
-                f"layer {name!r}: hls4ml makes it part of another layer, which has types of its own; asked were "
+                f"layer {name!r}: hls4ml makes it part of another layer, which has types of its own; unused: "
                 f"{', '.join(f'{key}: {text}' for key, text in types.items())}"
             )
         return
@@ -117,9 +125,9 @@ def _parallel_notes(name: str, layer: Any, settings: Mapping[str, Any], core: Co
     partitions = layer.get_attr("n_partitions") if layer is not None else None
     if layer is not None and core is CoreKind.RF and "Conv" in layer.class_name:
         if asked > (reuse := int(layer.get_attr("reuse_factor") or 1)):
-            yield f"{request} with a ReuseFactor of {reuse}: the rf core computes one window a clock at most"
+            yield f"{request} with a ReuseFactor of {reuse}: the rf core computes at most one window per clock"
     elif layer is not None and (not partitions or is_streamed(layer)):
-        yield f"{request}, which hls4ml uses for convolutions in io_parallel alone: it has no effect"
+        yield f"{request}, which hls4ml uses only for convolutions in io_parallel: it has no effect"
     elif partitions and (taken := _pixels(layer) // int(partitions)) != asked:
         yield f"{request}, hls4ml takes {taken}, the nearest that divides its {_pixels(layer)} pixels"
 
@@ -129,9 +137,9 @@ def _memory_notes(name: str, layer: Any, settings: Mapping[str, Any], core: Core
     if asked == WeightsIn.BRAM or core is CoreKind.CSIM:
         return
     if core is not CoreKind.RF:
-        yield f"layer {name!r}: WeightsIn is {asked}: the {core} core has no weight memories, it has no effect"
+        yield f"layer {name!r}: WeightsIn is {asked}: the {core} core has no weight memories, so it has no effect"
     elif layer is not None and layer.class_name not in _WITH_MEMORIES:
-        yield f"layer {name!r}: WeightsIn is {asked}, which dense layers and convolutions have, and not {layer.class_name}"
+        yield f"layer {name!r}: WeightsIn is {asked}, which applies to dense layers and convolutions, not to {layer.class_name}"
 
 
 def _pixels(layer: Any) -> int:
@@ -139,7 +147,7 @@ def _pixels(layer: Any) -> int:
 
 
 def _unrolled_notes(options: Mapping[str, Any]) -> Iterator[str]:
-    """The da core has an adder for every product: what the YAML says of sharing them is not used."""
+    """Notes on settings for sharing multipliers, which the da core ignores: it has adders of its own for every product."""
     places = {"hls4ml.Model": options.get("Model") or {}}
     places |= {f"layer {name!r}": settings or {} for name, settings in (options.get("LayerName") or {}).items()}
     for where, settings in places.items():

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Corrections of what hls4ml 1.3.0's optimisers do wrongly: a flow that runs before hls4ml's own and leaves it nothing to do.
+"""Replacements for optimiser passes of hls4ml 1.3.0 that give wrong results.
 
-Fusions of normalisations: hls4ml multiplies the weights of a layer by the scales along their last axis. A depthwise convolution
-has its channels on the axis before, and a scale that came from a constant has a number for each element of the tensor, not for
-each channel.
+Fusing normalisations: hls4ml multiplies the weights of a layer by the scales along their last axis. A depthwise convolution has
+its channels on the axis before that, and a scale that comes from a constant has a number for each element of the tensor, not
+for each channel.
 
-Weights that are powers of two: hls4ml writes each as a sign and an exponent, with a function that numpy 2 has no more. It takes
-the width of the exponent for that of the number, its C++ cuts what is shifted far to the right, and has no such biases.
+Weights that are powers of two: hls4ml writes each as a sign and an exponent, with a function that numpy 2 no longer has. It
+takes the width of the exponent for the width of the number, its C++ drops the bits of products that are shifted far to the
+right, and it does not support such biases.
 """
 
 from __future__ import annotations
@@ -32,23 +33,25 @@ from numpy.typing import NDArray
 
 from hypersonic.hls.frontend import reuse
 
-#: the flow's name; config["Flows"] = [FLOW, a backend's own] applies it first
+#: the name of the flow with these passes; config["Flows"] = [FLOW, a backend's own] applies it first
 FLOW = "hypersonic:convert"
 
-#: kinds of constants that are multiplied, and not shifted or negated
+#: types of constants that the C++ multiplies by; the others are shifts or signs
 _MULTIPLIED = (IntegerPrecisionType, FixedPrecisionType, UnspecifiedPrecisionType)
 
 Numbers = NDArray[np.floating[Any]]
 
 
-# hls4ml is untyped, which mypy --strict forbids base classes to be
+# hls4ml is untyped, and mypy --strict does not allow untyped base classes
 class FixedPowersOfTwo(OptimizerPass):  # type: ignore[misc]
-    """Weights that are powers of two as fixed-point numbers, of the narrowest type that holds those of the layer exactly."""
+    """Gives weights that are powers of two the narrowest fixed-point type that holds those of the layer exactly."""
 
     def match(self, node: Any) -> bool:
+        """Return whether the layer has such weights."""
         return any(isinstance(held, ExponentWeightVariable) for held in node.weights.values())
 
     def transform(self, model: Any, node: Any) -> bool:  # noqa: ARG002 - hls4ml's signature
+        """Replace them in place; return False, since the graph's structure does not change."""
         for name, held in list(node.weights.items()):
             if isinstance(held, ExponentWeightVariable):
                 held.quantizer.hls_type = _holding(np.asarray(held.data))
@@ -59,28 +62,34 @@ class FixedPowersOfTwo(OptimizerPass):  # type: ignore[misc]
 
 
 def _holding(powers: Numbers) -> FixedPrecisionType:
-    """The signed type of these powers of two, positive and negative ones."""
+    """The narrowest signed type that holds these positive and negative powers of two."""
     exponents = np.frexp(powers[powers != 0])[1] if powers.any() else np.ones(1, int)
     most, least = int(exponents.max()), int(exponents.min())  # 2**(exponent - 1)
     return FixedPrecisionType(width=most - least + 2, integer=most + 1, signed=True)
 
 
 class FoldNormalization(FuseBatchNormalization):  # type: ignore[misc]
-    """A normalisation into the dense layer or convolution before it, where every channel has one scale and one bias."""
+    """Folds a normalisation into the dense layer or convolution before it, if every channel has one scale and one bias."""
 
     def match(self, node: Any) -> bool:
-        """hls4ml's own conditions, which forget the quantiser of a depthwise convolution, and one number for each channel."""
+        """Return whether hls4ml's conditions hold, each channel has one number, and no quantiser is lost.
+
+        hls4ml's conditions overlook the quantiser of a depthwise convolution.
+        """
         if not super().match(node):
             return False
         before = node.get_input_node()
         if before.get_attr("depthwise_quantizer") is not None:
             return False
-        if isinstance(before.get_attr("weight_quantizer"), QKerasPO2Quantizer):  # the products are not powers of two any more
+        if isinstance(before.get_attr("weight_quantizer"), QKerasPO2Quantizer):  # the products would not be powers of two
             return False
         return all(numbers is not None for numbers in _constants(node, before))
 
     def transform(self, model: Any, node: Any) -> bool:
-        """Multiply the weights, and remove the normalisation when nothing else reads the layer."""
+        """Multiply the weights and remove the normalisation; return whether the graph changed.
+
+        It stays if another layer reads the layer before it, or if either has weights that are shifts or signs.
+        """
         before = node.get_input_node()
         if len(before.get_output_nodes()) > 1 or before.outputs[0] in model.outputs:
             return False
@@ -100,10 +109,10 @@ class FoldNormalization(FuseBatchNormalization):  # type: ignore[misc]
 
 
 class FoldConsecutiveNormalizations(FuseConsecutiveBatchNormalization):  # type: ignore[misc]
-    """Two normalisations into one, where both have a number for each channel or both for each element."""
+    """Folds two consecutive normalisations into one, if both have a number per channel or both have one per element."""
 
     def match(self, node: Any) -> bool:
-        """hls4ml's own conditions, and constants of one size, whose products have that size too."""
+        """Return whether hls4ml's conditions hold and all scales and biases, and their products, have the same size."""
         if not super().match(node) or node.get_input_node().outputs[0] in node.model.outputs:
             return False
         pair = [np.asarray(layer.weights[name].data) for layer in (node.get_input_node(), node) for name in ("scale", "bias")]
@@ -111,7 +120,7 @@ class FoldConsecutiveNormalizations(FuseConsecutiveBatchNormalization):  # type:
 
 
 def _constants(node: Any, before: Any) -> tuple[Any, Any, Any]:
-    """Scale and bias of a normalisation and the bias of the layer before it, (channels,) each; None: places differ."""
+    """The scale and bias of a normalisation and the bias of the layer before it, each as from per_channel."""
     channels = int(before.get_output_variable().shape[-1])
     held = node.weights["scale"], node.weights["bias"], before.weights["bias"]
     scale, shift, bias = (per_channel(np.asarray(variable.data), channels) for variable in held)
@@ -119,7 +128,10 @@ def _constants(node: Any, before: Any) -> tuple[Any, Any, Any]:
 
 
 def per_channel(numbers: Numbers, channels: int) -> Numbers | None:
-    """One number for each channel, (channels,), of constants whose last axis is the channels; None when places differ."""
+    """Reduce constants whose last axis is the channels to one number per channel, (channels,).
+
+    Returns None if the numbers of a channel differ from position to position.
+    """
     if numbers.size == 1:
         return np.full(channels, numbers.reshape(-1)[0])
     if numbers.size % channels:
@@ -129,19 +141,24 @@ def per_channel(numbers: Numbers, channels: int) -> Numbers | None:
 
 
 class PossibleSettings(OptimizerPass):  # type: ignore[misc]
-    """Reuse factors and strategies that a layer's C++ cannot do -> the nearest that it can (reuse.py)."""
+    """Replaces reuse factors and strategies that a layer's C++ does not support by the nearest supported ones (reuse.py)."""
 
     def match(self, node: Any) -> bool:
+        """Return whether the layer's settings differ from the nearest supported ones."""
         return any(node.get_attr(name) != wanted for name, wanted in reuse.possible_settings(node).items())
 
     def transform(self, model: Any, node: Any) -> bool:  # noqa: ARG002 - hls4ml's signature
+        """Set them in place; return False, since the graph's structure does not change."""
         for name, wanted in reuse.possible_settings(node).items():
             node.set_attr(name, wanted)
         return False
 
 
 def register_possible_settings() -> str:
-    """The flow of PossibleSettings, registered at the first call; it belongs before weights are laid out and code is made."""
+    """Register the flow of PossibleSettings at the first call; return its name.
+
+    It must run before the flows that lay out weights and generate code.
+    """
     name = "hypersonic:possible_settings"
     if name not in get_backend_flows("hypersonic"):
         register_pass(name, PossibleSettings)
@@ -151,7 +168,7 @@ def register_possible_settings() -> str:
 
 @contextmanager
 def possible_settings() -> Iterator[None]:
-    """hls4ml's own backend Vitis converts with PossibleSettings meanwhile."""
+    """Make hls4ml's backend Vitis apply PossibleSettings inside the context."""
     flows, flow = get_flow("vitis:ip").requires, register_possible_settings()
     flows.insert(flows.index("vivado:specific_types"), flow)
     try:
@@ -161,7 +178,7 @@ def possible_settings() -> Iterator[None]:
 
 
 def register() -> str:
-    """hls4ml's flow `convert` with these passes in place of its own, once; returns its name."""
+    """Register FLOW, hls4ml's flow `convert` with these passes instead of its own, at the first call; return its name."""
     if FLOW not in get_available_flows():
         own = {
             "fuse_batch_normalization": register_pass("fold_normalization", FoldNormalization, backend="Hypersonic"),

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The framework's own answers of a trained model, in a process of its own as hls/convert.py's:
+"""Runs a trained model in the framework that trained it. Like hls/convert.py, it works in a process of its own:
 
     python -m hypersonic.hls.frontend.predict MODEL_FILE X.npz Y.npz
 
-X.npz: the network's inputs, arrays "0", "1", ... (rows, size) float32; Y.npz: its outputs likewise (rows, size) float64, and
-the number of parameters as "parameters" (-1 where the format does not tell).
+X.npz has the network's inputs as arrays "0", "1", ... (rows, size) float32. Y.npz gets its outputs in the same way, as float64
+(rows, size), and the number of parameters as "parameters" (-1 if the format does not contain it).
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ from hypersonic.hls.frontend.load import data_beside, load_trained
 
 
 def trained_predict(model_file: Path, inputs: Sequence[NDArray[np.float32]]) -> tuple[tuple[NDArray[np.float64], ...], int]:
-    """The outputs, (rows, size) each, and the number of parameters; kept by content. Raises ConversionError."""
+    """Return the trained model's outputs, float64 (rows, size) each, and its number of parameters (-1 if unknown).
+
+    inputs: float32 (rows, size) each. Results are cached by content. Raises ConversionError if the framework fails.
+    """
 
     def ask(directory: Path) -> None:
         with tempfile.TemporaryDirectory() as scratch:
@@ -55,7 +58,7 @@ def _save(file: Path, arrays: Sequence[NDArray[np.floating]], parameters: int | 
 
 
 def main(model_file: Path, x: Path, y: Path) -> None:
-    """Load, predict, write."""
+    """Load the model, predict the rows of `x`, and write the outputs to `y` (see the module's description)."""
     trained = load_trained(model_file)
     with np.load(x) as stored:
         inputs = [stored[str(i)].reshape(-1, *tensor.shape) for i, tensor in enumerate(trained.inputs)]

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Corrections of hls4ml 1.3.0's C++, in every project that is written: for the C simulation and for Vitis HLS alike.
+"""Corrections to hls4ml 1.3.0's C++, applied to every project that is written, for the C simulation and Vitis HLS alike.
 
-Embedding reads table[index] and never looks whether there is such a row: a client's category would read past the table, and a
-negative one in front of it. An index below 0 reads the first row, one past the end the last, as the rf core's rf_embed does.
+Embedding reads table[index] without a range check, so a client's category could read outside the table. With the correction, an
+index below 0 reads the first row and one past the end reads the last, as the rf core's rf_embed does.
 
-LSTM multiplies its state as if it had the input's type, and takes the products for results: with types that differ in anything,
-the rounding mode included, it does not compile. Only the version that keeps its state in variables of its own is right.
+LSTM multiplies its state as if it had the input's type, and stores the products as if they had the result's. If the types
+differ at all, even in the rounding mode, it does not compile. Only the version that keeps its state in local variables is
+correct.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ template <class CONFIG_T, class index_T> unsigned embedding_row(index_T index) {
 
 _EMBEDDING = "template <class data_T, class res_T, typename CONFIG_T>\nvoid embedding("
 
-#: file of firmware/nnet_utils, words in it, words instead
+#: (file in firmware/nnet_utils, text in it, replacement)
 _REPAIRS = (
     ("nnet_embed.h", _EMBEDDING, _ROW + _EMBEDDING),
     ("nnet_embed.h", "embeddings[data[j] *", "embeddings[embedding_row<CONFIG_T>(data[j]) *"),
@@ -49,7 +50,7 @@ _REPAIRS = (
 def repair(project: Path) -> None:
     """Correct the files of a project that hls4ml has just written. project: hls4ml's output directory.
 
-    Raises RuntimeError when hls4ml's C++ is another than the one that these corrections are for.
+    Raises RuntimeError if the C++ is not hls4ml 1.3.0's, which these corrections are for.
     """
     directory = project / "firmware" / "nnet_utils"
     for name, words, instead in _REPAIRS:

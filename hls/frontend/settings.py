@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The YAML's hls4ml settings, before hls4ml reads them: it drops words that it does not know, and reads some only in one place.
+"""Checks the YAML's hls4ml settings: hls4ml silently ignores keys that it does not know, and reads some in one place only.
 
-hls4ml.config_from_keras_model(granularity="name") gives every layer a ReuseFactor of 1, a ParallelizationFactor of 1 and
-precisions "auto" by name, which then count for more than anything under Model or LayerType.
+hls4ml.config_from_keras_model(granularity="name") gives every layer by name a ReuseFactor of 1, a ParallelizationFactor of 1
+and precisions "auto", which override anything under Model or LayerType.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ _MODEL = frozenset(
         "WeightsIn",
     ]
 )
-#: read of every layer, whether hls4ml proposes them or not
+#: keys that hls4ml reads for every layer, whether it proposes them or not
 _LAYER = frozenset({"Precision", "ReuseFactor", "Strategy", "Trace", "TargetCycles", "Compression", "WeightsIn"})
 _EXACT = _LAYER | {"ParallelizationFactor", "ConvImplementation"}
-#: of Model, those that hls4ml would overrule layer by layer
+#: the keys of Model that hls4ml's proposal would override in every layer
 _SPREAD = ("ReuseFactor", "ParallelizationFactor", "ConvImplementation")
 _WHOLE = ("ReuseFactor", "ParallelizationFactor", "TableSize", "TargetCycles", "table_size", "exp_table_size", "inv_table_size")
 
-#: types that hls4ml reads beside Precision and not in it, with an activation's
+#: types of activations that hls4ml reads as keys beside Precision, not inside it
 _BESIDE = ("table", "exp_table", "inv_table", "inv_inp", "inp_norm")
 _SOFTMAX = ("exp_table_t", "inv_table_t", "inv_inp_t", "inp_norm_t", "exp_table_size", "inv_table_size")
 
-#: hls4ml takes any other word for Latency
+#: hls4ml silently treats any other value as Latency
 _STRATEGIES = (
     "Latency",
     "latency",
@@ -57,7 +57,7 @@ _STRATEGIES = (
     "da",
 )
 
-#: our own word beside hls4ml's: block RAM, UltraRAM, the card's DDR or HBM (rf/layers.py)
+#: values of WeightsIn, this project's own key: block RAM, UltraRAM, the card's DDR or HBM (rf/layers.py)
 _PLACES = tuple(place for place in WeightsIn if place is not WeightsIn.LUT)
 
 _MODES = ["|".join(mode.removeprefix("AP_") for mode in modes) for modes in (Rounding, Overflow)]
@@ -68,15 +68,16 @@ _TYPE = re.compile(
 
 
 def check_settings(options: Settings, proposed: Settings) -> None:
-    """Refuse what hls4ml would drop without a word. options: the YAML's hls4ml. proposed: hls4ml's own configuration by name.
+    """Refuse settings that hls4ml would silently ignore.
 
-    Raises DescriptionError naming the key, what is known, and where it belongs.
+    options: the YAML's `hls4ml`. proposed: hls4ml's own configuration, granularity "name". Raises DescriptionError, which gives
+    the key, the known ones, and the right place for it.
     """
     _check_model(options.get("Model") or {})
     if options.get("LayerType"):
         raise DescriptionError(
-            f"hls4ml.LayerType names {', '.join(map(str, options['LayerType']))}: hls4ml's settings by name count for more, so "
-            "that it has no effect; set Model for all layers, or LayerName for each"
+            f"hls4ml.LayerType names {', '.join(map(str, options['LayerType']))}: hls4ml's settings by name override it, so it "
+            "has no effect; set Model for all layers, or LayerName for each"
         )
     layers = proposed.get("LayerName", {})
     _check_names(layers)
@@ -86,9 +87,9 @@ def check_settings(options: Settings, proposed: Settings) -> None:
 
 
 def spread_model_settings(options: Settings, layers: Settings) -> dict[str, dict[str, Any]]:
-    """hls4ml's LayerName with Model's settings in every layer that the YAML says nothing else of.
+    """Return LayerName with Model's settings copied into every layer for which the YAML does not set them by name.
 
-    options: the YAML's hls4ml. layers: LayerName, the YAML's words already in it.
+    options: the YAML's `hls4ml`. layers: LayerName of the configuration, with the YAML's settings already in it.
     """
     model, named = options.get("Model") or {}, options.get("LayerName") or {}
     return {layer: _spread(settings, model, named.get(layer) or {}) for layer, settings in layers.items()}
@@ -96,7 +97,7 @@ def spread_model_settings(options: Settings, layers: Settings) -> dict[str, dict
 
 def _spread(settings: Settings, model: Settings, layer_settings: Settings) -> dict[str, Any]:
     whole = {key: model[key] for key in _SPREAD if key in model and key in settings and key not in layer_settings}
-    if "WeightsIn" in model:  # not a word of hls4ml's: it arrives as the layer's attribute all the same
+    if "WeightsIn" in model:  # not one of hls4ml's keys, but it becomes the layer's attribute like them
         whole.setdefault("WeightsIn", layer_settings.get("WeightsIn", model["WeightsIn"]))
     return {**settings, **whole, **_spread_types(settings, model, layer_settings)}
 
@@ -113,20 +114,20 @@ def _check_model(model: Settings) -> None:
     _check_known("hls4ml.Model", model, _MODEL)
     if "BramFactor" in model:
         raise DescriptionError(
-            f"hls4ml.Model.BramFactor is {model['BramFactor']!r}, by which hls4ml makes weights an input of the kernel; leave "
-            "it out"
+            f"hls4ml.Model.BramFactor is {model['BramFactor']!r}, with which hls4ml makes weights an input of the kernel; "
+            "leave it out"
         )
     _check_values("hls4ml.Model", model)
 
 
 def _check_names(layers: Collection[str]) -> None:
-    """hls4ml keeps its settings by the name in small letters."""
+    """Refuse names that differ only in case: hls4ml stores its settings by the lower-case name."""
     seen: dict[str, str] = {}
     for layer in layers:
         other = seen.setdefault(layer.lower(), layer)
         if other != layer:
             raise DescriptionError(
-                f"layers {other!r} and {layer!r} differ in capitals only, and hls4ml mixes their settings up; rename one"
+                f"layers {other!r} and {layer!r} differ only in case, and hls4ml confuses their settings; rename one"
             )
 
 
@@ -137,18 +138,18 @@ def _check_layer(layer: str, settings: Settings, proposed: Settings) -> None:
         types = {}
     _check_precisions(where, settings.get("Precision"), types)
     known = {*_LAYER, *(proposed.keys() - _split(types)), *_unproposed(types)}
-    # an attribute's name may be in either form, a word that hls4ml looks up in this one
+    # an attribute's name may be in CamelCase or snake_case; the keys in _EXACT are read in CamelCase only
     _check_known(where, settings, known, {re.sub(r"(?<!^)(?=[A-Z])", "_", word).lower() for word in known - _EXACT})
     _check_values(where, settings)
 
 
 def _split(types: Settings) -> frozenset[str]:
-    """What hls4ml proposes of a separable convolution and no longer reads when it has made two layers of it."""
+    """Keys that hls4ml proposes for a separable convolution but no longer reads once it has split it into two layers."""
     return frozenset({"DepthwiseReuseFactor", "PointwiseReuseFactor"}) if "depthwise" in types else frozenset()
 
 
 def _unproposed(types: Settings) -> Iterator[str]:
-    """Further keys that hls4ml reads of a layer with these types."""
+    """Keys that hls4ml reads for a layer with these types, although it does not propose them."""
     if types.keys() & {"weight", "depthwise"}:
         yield "ParallelizationFactor"
     if "table" in types:
@@ -161,10 +162,11 @@ def _check_precisions(where: str, precision: Any, types: Settings) -> None:
     for name in precision if isinstance(precision, dict) else ():
         if name in _BESIDE and (name in types or (name == "inp_norm" and "exp_table" in types)):
             raise DescriptionError(
-                f"{where}.Precision.{name}: hls4ml reads no {name} there; write {name}_t: '{precision[name]}' beside Precision"
+                f"{where}.Precision.{name}: hls4ml does not read {name} there; write {name}_t: '{precision[name]}' beside "
+                "Precision"
             )
         if name in ("slope", "shift") and name in types:
-            raise DescriptionError(f"{where}.Precision.{name}: hls4ml 1.3.0 has a type of its own for it; leave it out")
+            raise DescriptionError(f"{where}.Precision.{name}: hls4ml 1.3.0 sets this type itself; leave it out")
         _check_known(f"{where}.Precision", {name: None}, {"default", *(types.keys() - {*_BESIDE, "slope", "shift"})})
 
 
@@ -177,7 +179,7 @@ def _check_known(where: str, settings: Settings, known: Collection[str], also: C
         close = get_close_matches(text.lower().replace("_", ""), near, n=1)
         meant = f", did you mean {near[close[0]]}" if close else ""
         raise DescriptionError(
-            f"{where}: hls4ml reads no {text!r} there and would drop it{meant}; it reads {', '.join(sorted(known))}"
+            f"{where}: hls4ml does not read {text!r} there and would ignore it{meant}; it reads {', '.join(sorted(known))}"
         )
 
 
@@ -191,7 +193,7 @@ def _check_values(where: str, settings: Settings) -> None:
     strategy = settings.get("Strategy", "Latency")
     if strategy not in _STRATEGIES:
         raise DescriptionError(
-            f"{where}.Strategy is {strategy!r}, which hls4ml takes for Latency; expected {', '.join(_STRATEGIES)}"
+            f"{where}.Strategy is {strategy!r}, which hls4ml treats as Latency; expected {', '.join(_STRATEGIES)}"
         )
     precision = settings.get("Precision")
     types = precision if isinstance(precision, dict) else {"": precision} if precision else {}

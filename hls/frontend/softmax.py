@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""hls4ml 1.3.0's softmax as it is written (nnet_activation.h): where its tables give nonsense, and how far off they are.
+"""Checks hls4ml 1.3.0's softmax (nnet_activation.h): refuses tables that give wrong probabilities, and notes inexact ones.
 
 stable: d = max(x) - x in inp_norm_t, e = exp_table[top bits of d], y = e * inv_table[top bits of the sum of e in inv_inp_t].
-latency: e = exp_table[top bits of x]. inp_norm_t, unless given, is the input's type without its sign, which wraps. Nothing of
-this is said by hls4ml, and only accum of these types is read from under Precision.
+latency: e = exp_table[top bits of x]. inp_norm_t, unless given, is the input's type without its sign, which wraps. hls4ml warns
+of none of this, and of these types it reads only accum from Precision.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from hypersonic.hls.rf.parts.tables import exp_values, inverse_values
 Range = tuple[float, float]
 Numbers = NDArray[np.float64]
 
-#: a table whose steps are coarser than this no longer tells its classes apart
+#: a table with steps coarser than this can no longer distinguish classes
 _COARSE_STEP = 0.5
-#: a probability further off than this, relatively, is nonsense; one further off than the second is worth a note
+#: relative errors of a probability: beyond the first the layer is refused, beyond the second there is a note
 _WRONG, _ROUGH = 0.5, 1 / 16
 
 _IMPLEMENTATIONS = ("stable", "latency", "argmax")
@@ -32,9 +32,9 @@ _SAME_NUMBERS = ("Reshape", "Clone", "Repack")
 
 
 def check_softmax(layer: Any) -> tuple[str, ...]:
-    """Notes on a Softmax of hls4ml's ModelGraph: where its probabilities are rough.
+    """Return notes on a Softmax of hls4ml's ModelGraph whose probabilities are inexact.
 
-    Raises UnsupportedLayerError where they are wrong.
+    Raises UnsupportedLayerError if they can be wrong: too far off, wrapped, or over other elements than the model's.
     """
     kind, classes = _kind(layer), _classes(layer)
     result = _type(layer, "result_t")
@@ -58,12 +58,15 @@ def check_softmax(layer: Any) -> tuple[str, ...]:
 
 
 def value_of(raw: int, precision: FixedPoint) -> float:
-    """The number of a raw value."""
+    """Return the number that a raw value represents."""
     return float(raw) * 2.0**-precision.fraction
 
 
 def reachable(layer: Any) -> Range:
-    """The least and greatest number that can come to a layer: of its input's type, or of an earlier one passed on unchanged."""
+    """Return the smallest and largest number that can reach a layer.
+
+    They are those of its input's type, or those of an earlier layer whose numbers arrive unchanged.
+    """
     return _range(layer.get_input_node(layer.inputs[0]))
 
 
@@ -98,7 +101,7 @@ def _kind(layer: Any) -> str:
     if str(layer.get_attr("activation")) != "softmax":
         raise _refused(
             layer,
-            "hls4ml 1.3.0 writes C++ for a Softmax layer that does not compile: it calls the settings Softmax_config and looks "
+            "hls4ml 1.3.0 writes C++ for a Softmax layer that does not compile: it names the settings Softmax_config and looks "
             "for softmax_config",
             "use Activation('softmax')",
         )
@@ -110,7 +113,7 @@ def _kind(layer: Any) -> str:
 
 
 def _classes(layer: Any) -> int:
-    """Numbers that one softmax goes over. Raises UnsupportedLayerError where hls4ml's goes over others than the model's."""
+    """The number of elements of one softmax. Raises UnsupportedLayerError if hls4ml's covers others than the model's."""
     shape = tuple(int(size) for size in layer.get_input_variable(layer.inputs[0]).shape)
     axis = int(layer.get_attr("axis", -1))
     if axis not in (-1, len(shape)):
@@ -123,7 +126,7 @@ def _classes(layer: Any) -> int:
     if prod(shape) != slices * shape[-1]:
         raise _refused(
             layer,
-            f"its input is {shape}, over all of whose {prod(shape)} elements hls4ml takes one softmax in io_parallel, not over "
+            f"its input is {shape}, and in io_parallel hls4ml takes one softmax over all {prod(shape)} elements, not over "
             f"the last {shape[-1]}",
             "use IOType io_stream, or leave the softmax out: the order of the numbers is the order of the probabilities",
         )
@@ -131,7 +134,7 @@ def _classes(layer: Any) -> int:
 
 
 def _sizes(layer: Any, kind: str) -> tuple[int, int]:
-    """Entries of both tables, as the template settles them."""
+    """The number of entries of the two tables, as hls4ml's template determines them."""
     size = int(layer.get_attr("table_size") or 1024)
     exp_size, inv_size = (int(layer.get_attr(f"{name}_table_size") or size) for name in ("exp", "inv"))
     x = input_precision(layer)
@@ -141,14 +144,14 @@ def _sizes(layer: Any, kind: str) -> tuple[int, int]:
 
 
 def _automatic(layer: Any) -> str:
-    """Whether nobody asked for the type of a layer's input."""
+    """A text for messages if the type of the layer's input is hls4ml's automatic one; otherwise empty."""
     source = layer.get_input_node(layer.inputs[0])
     asked = type(layer.model.config.get_precision(source, "result")[0]).__name__
     return f", hls4ml's automatic precision of layer {source.name!r}" if asked == "UnspecifiedPrecisionType" else ""
 
 
 def _address(layer: Any, kind: str, reach: Range) -> FixedPoint:
-    """The type whose top bits are the exponentials' index. Raises UnsupportedLayerError where numbers wrap in it."""
+    """The type whose top bits index the table of exponentials. Raises UnsupportedLayerError if numbers can wrap in it."""
     x = input_precision(layer)
     remedy = _setting(layer, "inp_norm_t", "ap_ufixed<14,4,AP_RND,AP_SAT>")
     if kind == "latency":
@@ -159,14 +162,14 @@ def _address(layer: Any, kind: str, reach: Range) -> FixedPoint:
         address = FixedPoint(x.width - x.signed, x.integer - x.signed, signed=False)
     if address.width > MAX_WIDTH:
         raise _refused(
-            layer, f"its input is {x}{_automatic(layer)}: no index of a table is taken from {address.width} bits", remedy
+            layer, f"its input is {x}{_automatic(layer)}: {address.width} bits are too many to index a table", remedy
         )
     spread, end = reach[1] - reach[0], value_of(address.max_raw, address)
     if kind == "stable" and spread > end and address.overflow in (Overflow.WRAP, Overflow.SAT_ZERO):
         raise _refused(
             layer,
-            f"its input is {x}{_automatic(layer)}, whose numbers lie up to {spread:g} apart: hls4ml takes each "
-            f"from the greatest in {address}, which {'wraps' if address.overflow is Overflow.WRAP else 'gives 0'} beyond "
+            f"its input is {x}{_automatic(layer)}, whose numbers can be {spread:g} apart: hls4ml subtracts each from the "
+            f"greatest in {address}, which {'wraps' if address.overflow is Overflow.WRAP else 'gives 0'} beyond "
             f"{end:g}: an unlikely class comes out likely",
             remedy,
         )
@@ -177,7 +180,7 @@ def _check_size(layer: Any, what: str, entries: int, of: FixedPoint) -> None:
     if entries & (entries - 1) or not 1 < entries <= 1 << of.width:
         raise _refused(
             layer,
-            f"its {what} table has {entries} entries, addressed by the top bits of {of}: the C++ reads beside it",
+            f"its {what} table has {entries} entries, addressed by the top bits of {of}: the C++ reads outside it",
             f"set TableSize to a power of two up to {1 << of.width}",
         )
 
@@ -194,7 +197,7 @@ def _check_steps(layer: Any, address: FixedPoint, entries: int) -> None:
 
 
 def _exponential(layer: Any, kind: str, address: FixedPoint, entries: int, of: FixedPoint, reach: Range) -> float:
-    """The greatest number that the table gives. Raises UnsupportedLayerError where it is not an exponential."""
+    """The largest number in the table. Raises UnsupportedLayerError if its entries are not exponentials."""
     table = exp_values(address, entries, of, negative=kind == "stable").raw.astype(np.float64) * 2.0**-of.fraction
     end, remedy = value_of(of.max_raw, of), _setting(layer, "exp_table_t", "ap_ufixed<18,1,AP_RND,AP_SAT>")
     if kind == "stable" and (abs(table[0] - 1) > _ROUGH or table.min() < 0):
@@ -222,13 +225,13 @@ def _check_sum(layer: Any, accum: FixedPoint, inv_inp: FixedPoint, greatest: flo
 
 
 def _sum_type(greatest: float) -> str:
-    """An unsigned type for a sum, 17 bits behind the point."""
+    """An unsigned type for sums up to `greatest`, with 17 fraction bits."""
     whole = int(log2(greatest)) + 1
     return f"ap_ufixed<{whole + 17},{whole}>"
 
 
 def _off(of: FixedPoint, entries: int, kind: FixedPoint, sums: Range) -> float:
-    """How far factor * sum gets from 1, over all sums from sums[0] to sums[1]."""
+    """The largest |factor * sum - 1| over all sums from sums[0] to sums[1], the factor being the table's reciprocal."""
     step = 2.0 ** (of.width - of.fraction - log2(entries))
     first, last = int(sums[0] / step), int(sums[1] / step)
     starts = np.arange(first, min(last, entries - 1) + 1) * step
@@ -245,8 +248,8 @@ def _judged(layer: Any, off: float, sums: Range, entries: int, of: FixedPoint) -
     remedy = f"{_setting(layer, 'inv_inp_t', _sum_type(sums[1]))}, and inv_table_t: 'ap_ufixed<18,1,AP_RND,AP_SAT>'"
     step = 2.0 ** (of.width - of.fraction - log2(entries))
     why = (
-        f"its probabilities can be {100 * min(off, 10):.0f} % off: the reciprocal's table has an entry every {step:g} of a sum "
-        f"from {sums[0]:g} to {sums[1]:g}"
+        f"its probabilities can be {100 * min(off, 10):.0f} % off: the table of reciprocals has an entry every {step:g}, for "
+        f"sums from {sums[0]:g} to {sums[1]:g}"
     )
     if off > _WRONG:
         raise _refused(layer, why, remedy)
@@ -255,6 +258,6 @@ def _judged(layer: Any, off: float, sums: Range, entries: int, of: FixedPoint) -
 
 def _latency_note(layer: Any, classes: int) -> str:
     return (
-        f"layer {layer.name!r}: Implementation is latency, right only where the exponentials of its {classes} numbers sum to 1 "
-        "or more; stable is right everywhere"
+        f"layer {layer.name!r}: Implementation is latency, correct only if the exponentials of its {classes} numbers sum to 1 "
+        "or more; stable is always correct"
     )

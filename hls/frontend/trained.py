@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A trained model as the conversion sees it, whatever wrote the file."""
+"""A trained model as the conversion needs it, independent of the framework and file format."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Tensor:
-    """An input or output of the model. name: the model's own word. layer: hls4ml's, whose result it is. shape: of one row."""
+    """An input or output of the model. name: the model's. layer: hls4ml's name of its layer. shape: of one row."""
 
     name: str
     layer: str
@@ -29,17 +29,19 @@ class Tensor:
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """inputs, outputs: in the model's order. config: hls4ml's, granularity "name".
+    """A loaded model, with the functions that run it and convert it.
 
-    predict: (rows, *shape) float32 for each input -> (rows, size) float64 for each output, by the framework that trained it.
-    linear: (layer, the layer before it) for every quantiser that is no layer of arithmetic of its own.
-    branching: the same where that layer's numbers have other readers too, and hls4ml may drop the quantiser.
-    fused: (normalisation, the dense layer before it) for every pair that hls4ml may make one layer of.
-    parameters: how many numbers were trained (and kept, as a batch norm's statistics are); -1: the format does not tell.
-    names: the model's name of a layer -> hls4ml's, where they differ.
-    notes: what was done to the model before hls4ml reads it, in lines for the report.
-    convert: (config, directory, project name, part, io_type) -> hls4ml's ModelGraph, after its optimisers, inputs and outputs
-    in the model's order.
+    inputs, outputs: in the model's order.
+    config: hls4ml's proposed configuration, granularity "name".
+    predict: runs the model in its framework: (rows, *shape) float32 for each input -> (rows, size) float64 for each output.
+    convert: (config, directory, project name, part, io_type) -> hls4ml's ModelGraph, after its optimisers, with inputs and
+        outputs in the model's order.
+    linear: (layer, the layer before it) for every quantiser that only changes the type and does no arithmetic.
+    branching: the same pairs where the layer before has other readers too, so that hls4ml may drop the quantiser.
+    fused: (normalisation, the dense layer before it) for every pair that hls4ml may fuse into one layer.
+    parameters: the number of parameters, including statistics such as a batch norm's; -1 if the format does not contain it.
+    names: hls4ml's name of a layer by the model's, where they differ.
+    notes: changes to the model before hls4ml reads it, as lines for the report.
     """
 
     inputs: tuple[Tensor, ...]

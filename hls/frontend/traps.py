@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What hls4ml 1.3.0 converts without a word and wrongly, or to C++ that does not compile or stops the process: for every core.
+"""Refuses layers that hls4ml 1.3.0 silently converts wrongly, or to C++ that does not compile or aborts the process.
 
-check_graph refuses by the layer's name; it looks at the ModelGraph after hls4ml's optimisers.
+The checks apply to every kind of core. They read the ModelGraph after hls4ml's optimisers.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from hypersonic.hls.model_graph import check_merge, is_streamed, number_of, stra
 #: widest ap_fixed of Vitis (AP_INT_MAX_W)
 _MAX_WIDTH = 1024
 
-#: layers that are nothing but names
+#: layers without any C++ of their own
 _NO_CODE = ("Input", "InputLayer", "Reshape")
 
-#: layers that read a flattened tensor word by word in io_stream
+#: layers that read a flattened tensor word by word in io_stream, as they should
 _GATHERING = (*_NO_CODE, "Clone", "Concatenate", "Dense")
 
-#: functions of nnet_activation.h by the names that an Activation has
+#: the functions in nnet_activation.h, by an Activation's names for them
 _ACTIVATIONS = frozenset(
     [
         "linear",
@@ -43,7 +43,7 @@ _ACTIVATIONS = frozenset(
     ]
 )
 
-#: of nnet_recr_activations.h
+#: the functions in nnet_recr_activations.h
 _RECURRENT_ACTIVATIONS = ("relu", "sigmoid", "tanh")
 
 _CONVOLUTIONS = ("Conv1D", "Conv2D", "PointwiseConv1D", "PointwiseConv2D")
@@ -51,7 +51,7 @@ _DEPTHWISE = ("DepthwiseConv1D", "DepthwiseConv2D")
 
 
 def check_graph(graph: Any) -> None:
-    """Raises UnsupportedLayerError."""
+    """Raise UnsupportedLayerError, with the layer's name, for the first layer of a ModelGraph that hls4ml converts wrongly."""
     for layer in graph.get_layers():
         _check_widths(layer)
         _check_code(layer)
@@ -63,7 +63,7 @@ def check_graph(graph: Any) -> None:
 
 
 def _refused(layer: Any, why: str, remedy: str) -> UnsupportedLayerError:
-    # what hls4ml makes of a Reshape in io_stream has its name in it
+    # in io_stream hls4ml renames a Reshape to repack_<name>
     return UnsupportedLayerError(f"layer {layer.name.removeprefix('repack_')!r} ({layer.class_name}): {why}; {remedy}")
 
 
@@ -73,21 +73,21 @@ def _check_widths(layer: Any) -> None:
         if width > _MAX_WIDTH:
             raise _refused(
                 layer,
-                f"{name.removesuffix('_t')} is {kind.precision}, {width} bits, and ap_fixed ends at {_MAX_WIDTH}",
+                f"{name.removesuffix('_t')} is {kind.precision}, {width} bits, and ap_fixed has at most {_MAX_WIDTH}",
                 f"give it a narrower type under hls4ml.LayerName.{layer.name}.Precision, or Model.Precision.maximum",
             )
 
 
 def _check_code(layer: Any) -> None:
-    """Layers that hls4ml's optimisers were to make others of and did not, as a convolution of several groups."""
+    """Refuse layers that hls4ml's optimisers should have replaced and did not, such as a convolution with several groups."""
     if layer.class_name not in _NO_CODE and not layer.get_attr("function_cpp"):
-        raise _refused(layer, "hls4ml has no C++ for it", "build it of other layers")
+        raise _refused(layer, "hls4ml has no C++ for it", "build it from other layers")
 
 
 def _check_words(layer: Any) -> None:
-    """Refuse a reader that takes a flattened tensor for one word of a stream: Flatten leaves the words, a pixel each, alone.
+    """Refuse a layer that reads a flattened tensor as one word of a stream: Flatten does not change the words, one per pixel.
 
-    nnet_stream.h's repack_stream leaves elements out where neither word is made of whole others.
+    Refuse a Repack, too, between words of which neither size divides the other: nnet_stream.h's repack_stream loses elements.
     """
     for tensor in layer.inputs if layer.class_name not in _GATHERING else ():
         variable = layer.get_input_variable(tensor)
@@ -97,31 +97,34 @@ def _check_words(layer: Any) -> None:
             if word % out and out % word:
                 raise _refused(
                     layer,
-                    f"it makes words of {out} numbers of words of {word} in io_stream, where hls4ml's C++ leaves numbers out",
+                    f"it repacks words of {word} numbers into words of {out} in io_stream, where hls4ml's C++ loses numbers",
                     "take a last dimension that is a multiple or a divisor of the one before, or IOType io_parallel",
                 )
         elif word != size:
             raise _refused(
                 layer,
-                f"it reads {size} numbers from a Flatten, which come in words of {word} in io_stream, and hls4ml's C++ takes "
+                f"it reads {size} numbers from a Flatten, which arrive in words of {word} in io_stream, and hls4ml's C++ takes "
                 f"each word for all {size}",
-                "put the Flatten behind it, or use IOType io_parallel",
+                "put the Flatten after it, or use IOType io_parallel",
             )
 
 
 def _check_dimensions(graph: Any) -> None:
-    """nnet_sepconv1d_latency.h and nnet_sepconv2d_latency.h have the same include guard: C++ that has both does not compile."""
+    """Refuse a graph with both kinds of depthwise convolution.
+
+    nnet_sepconv1d_latency.h and nnet_sepconv2d_latency.h have the same include guard, so C++ that needs both does not compile.
+    """
     kinds = {layer.class_name: layer for layer in graph.get_layers() if layer.class_name in _DEPTHWISE}
     if len(kinds) > 1:
         raise _refused(
             kinds[_DEPTHWISE[0]],
             f"layer {kinds[_DEPTHWISE[1]].name!r} is a DepthwiseConv2D, and hls4ml's C++ of a model with both does not compile",
-            "write the one-dimensional convolution as one of two dimensions, a row high",
+            "write the one-dimensional convolution as a two-dimensional one with height 1",
         )
 
 
 def _check_dense(layer: Any) -> None:
-    """Where hls4ml's settings went another way than through frontend/passes.py's flow."""
+    """Refuse unsupported reuse factors, which only a graph that did not pass through frontend/passes.py's flow can have."""
     n_in, reuse = inputs_of(layer), number_of(layer, "reuse_factor", 1)
     if strategy_of(layer) == "resource" and reuse > n_in and reuse % n_in:
         raise _refused(
@@ -132,24 +135,27 @@ def _check_dense(layer: Any) -> None:
 
 
 def _check_convolution(layer: Any) -> None:
-    """nnet_conv1d/2d_resource.h walks past its buffers (2D), or stops the process (1D), for reuse factors above n_in."""
+    """Refuse reuse factors that do not divide n_in.
+
+    Above n_in, nnet_conv2d_resource.h reads past its buffers, and nnet_conv1d_resource.h aborts the process.
+    """
     n_in, reuse = inputs_of(layer), number_of(layer, "reuse_factor", 1)
     if not is_streamed(layer) and strategy_of(layer) == "resource" and n_in % reuse:
         raise _refused(
             layer,
-            f"ReuseFactor is {reuse} with Strategy Resource in io_parallel, where hls4ml's C++ is right for divisors of {n_in} "
-            "alone",
+            f"ReuseFactor is {reuse} with Strategy Resource in io_parallel, where hls4ml's C++ is correct only for divisors of "
+            f"{n_in}",
             "take one of them, Strategy Latency, or IOType io_stream",
         )
 
 
 def _check_stride(layer: Any) -> None:
-    """nnet_conv2d_stream.h forgets the stride from row to row of a kernel one row high."""
+    """Refuse a kernel of height 1 with a vertical stride: nnet_conv2d_stream.h ignores that stride."""
     down = number_of(layer, "stride_height", 1)
     if is_streamed(layer) and number_of(layer, "filt_height", 1) == 1 < down and layer.class_name.endswith("2D"):
         raise _refused(
             layer,
-            f"its kernel is one row high with stride {down} from row to row, which hls4ml's io_stream leaves out",
+            f"its kernel has height 1 and a vertical stride of {down}, which hls4ml's io_stream ignores",
             "use IOType io_parallel",
         )
 
@@ -158,30 +164,28 @@ def _check_depthwise(layer: Any) -> None:
     if not is_streamed(layer) and strategy_of(layer) == "resource":
         raise _refused(
             layer,
-            "Strategy is Resource, at which hls4ml's C++ for io_parallel stops the process",
+            "Strategy is Resource, with which hls4ml's C++ for io_parallel aborts the process",
             f"write Strategy: Latency under hls4ml.LayerName.{layer.name}, or use IOType io_stream",
         )
     channels, filters = number_of(layer, "n_chan"), number_of(layer, "n_filt")
     if channels != filters:
         raise _refused(
             layer,
-            f"its depth multiplier is {filters / max(channels, 1):g}, at which hls4ml's C++ stops the process; expected 1",
-            "take a Conv layer",
+            f"its depth multiplier is {filters / max(channels, 1):g}, with which hls4ml's C++ aborts the process; expected 1",
+            "use a Conv layer",
         )
 
 
 def _check_format(layer: Any) -> None:
     for axis in ("", "_height", "_width"):
         if number_of(layer, f"dilation{axis}", 1) != 1:
-            raise _refused(
-                layer, f"dilation is {layer.get_attr(f'dilation{axis}')}, which hls4ml's C++ leaves out", "expected 1"
-            )
+            raise _refused(layer, f"dilation is {layer.get_attr(f'dilation{axis}')}, which hls4ml's C++ ignores", "expected 1")
     if str(layer.get_attr("data_format", "channels_last")) != "channels_last":
         raise _refused(layer, "data_format is channels_first, for which hls4ml has no C++", "expected channels_last")
 
 
 def _check_pool(layer: Any) -> None:
-    """nnet_pooling_stream.h asserts both."""
+    """Refuse what nnet_pooling_stream.h asserts against: padding, and strides other than the pool's size (2D)."""
     if not is_streamed(layer):
         return
     padding = [number_of(layer, f"pad_{side}") for side in ("top", "bottom", "left", "right")]
@@ -190,7 +194,7 @@ def _check_pool(layer: Any) -> None:
         raise _refused(
             layer,
             f"pool {sizes[0]}, stride {sizes[1]}, padding {padding} (top, bottom, left, right) in io_stream, where hls4ml's "
-            "C++ stops the process unless the stride is the pool and there is no padding",
+            "C++ aborts the process unless the stride is the pool and there is no padding",
             "use IOType io_parallel",
         )
 
@@ -204,7 +208,7 @@ def _check_activation(layer: Any) -> None:
 
 
 def _check_recurrence(layer: Any) -> None:
-    """nnet_recr_activations.h has no other; nnet_recurrent.h resets the state of a GRU after its product alone."""
+    """Refuse activations that nnet_recr_activations.h does not have, and a GRU that resets its state before the product."""
     for direction in ("", "forward_", "backward_"):
         for option in ("activation", "recurrent_activation"):
             function = str(layer.get_attr(f"{direction}{option}", "tanh")).lower()

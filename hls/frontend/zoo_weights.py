@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models of the zoo whose weights are too many to ship: written once by a function the YAML names, and kept.
+"""Makes the weights of zoo models that are too large to ship. A function that the YAML names writes them, and they are cached.
 
 `network: "module:function"` in the YAML is a function that takes the path of the .h5 to write. It runs in a process of its own,
 where TensorFlow's Keras is Keras 2 (hls/zoo/keras_2.py):
@@ -28,10 +28,10 @@ _PACKAGE = "hypersonic.hls."
 
 
 def make_model(described: Path, network: str) -> Path:
-    """The .h5 that `network` ("module:function") writes, a copy of the YAML `described` beside it; made when not there yet.
+    """Return the cached .h5 that `network` ("module:function") writes, with a copy of the YAML `described` beside it.
 
-    What was made is found again by the function's sources, not by the YAML: another precision needs no other weights. Raises
-    ConversionError when the function fails or writes nothing.
+    The weights are made if they are not in the cache. Their key is the function's sources, not the YAML: another precision
+    does not need other weights. Raises ConversionError if the function fails or writes nothing.
     """
     name = f"{described.stem}.h5"
     tools = [f"{tool} {version(tool)}" for tool in ("tensorflow-cpu", "tf-keras", "qkeras")]
@@ -49,9 +49,9 @@ def make_model(described: Path, network: str) -> Path:
 
 
 def sources_of(reference: str) -> list[Path]:
-    """The Python files that "module:function" of the zoo has a part of: its folder's and the zoo's own. Others: none.
+    """Return the Python files that "module:function" of the zoo may depend on: those of its folder, and the zoo's own.
 
-    Raises NoSourcesError when the zoo has no Python files.
+    Empty for a function outside this package. Raises NoSourcesError if the zoo has no Python files.
     """
     module = reference.partition(":")[0]
     if not module.startswith(_PACKAGE):
@@ -66,13 +66,13 @@ def _make(network: str, file: Path) -> None:
     if done.returncode or not file.is_file():
         last_words = next((line.strip() for line in reversed(done.stderr.splitlines()) if line.strip()), "nothing")
         raise ConversionError(
-            f"network {network!r} wrote no {file.name}: its process ended with {done.returncode} and said last: {last_words}; "
-            "expected module:function, which takes the path to write"
+            f"network {network!r} did not write {file.name}: its process ended with {done.returncode}, its last line was: "
+            f"{last_words}; expected module:function, which takes the path to write"
         )
 
 
 def main(argv: Sequence[str]) -> None:
-    """argv: module:function and the path to write. An exception is the process's last words."""
+    """Call a function with a path. argv: "module:function" and the path. An exception ends the process with its traceback."""
     module, _, function = argv[0].partition(":")
     getattr(import_module(module), function)(Path(argv[1]))
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The hls4ml backend plugin `Hypersonic`."""
+"""The backend `Hypersonic` of hls4ml, as a plugin."""

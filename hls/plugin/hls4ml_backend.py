@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""hls4ml's own users reach the RTL core by one word, without the rest of the stack:
+"""The hls4ml backend `Hypersonic`, which gives users of hls4ml the RTL core without the rest of the stack:
 
     model = hls4ml.converters.convert_from_keras_model(keras_model, hls_config=config, backend="Hypersonic", output_dir="prj")
     model.compile()       # writes prj/ (Vitis HLS project) and prj/core/ (SystemVerilog), and Verilates the core
     y = model.predict(x)  # runs the RTL; equal to backend="Vitis" bit for bit
     model.build()         # lints the core and returns its figures
 
-The project beside the core is the Vitis backend's, file by file, but for what is wrong there (frontend/repairs.py). hls4ml's
-Strategy `distributed_arithmetic` and `Latency` both mean the da core; the C++ is written with Latency, whose bits are the same.
-`Resource` on any layer means the rf core, for all.
+The project beside the core is the one that the Vitis backend writes, with corrections (frontend/repairs.py). hls4ml's Strategy
+`distributed_arithmetic` and `Latency` both select the da core; the C++ is written with Latency, which computes the same bits.
+`Resource` on any layer selects the rf core for all layers.
 """
 
 from __future__ import annotations
@@ -37,27 +37,32 @@ from hypersonic.hls.rtl.simulate import RtlCore, compile_cores
 from hypersonic.hls.spec import TensorSpec
 from hypersonic.hls.verilator import LOG, lint, warnings
 
-#: of one tensor, or of several in the model's order
+#: an array for one tensor, or a list of arrays for several, in the model's order
 Arrays = NDArray[np.floating[Any]] | list[NDArray[np.floating[Any]]]
 
 
-# hls4ml is untyped, which mypy --strict forbids base classes to be
+# hls4ml is untyped, and mypy --strict does not allow untyped base classes
 class UnrolledStrategy(OptimizerPass):  # type: ignore[misc]
-    """distributed_arithmetic -> latency for the C++: hls4ml 1.3.0's own pass wants an older da4ml than the core."""
+    """Changes Strategy distributed_arithmetic to Latency for the C++: hls4ml 1.3.0's own pass needs an older da4ml."""
 
     def match(self, node: Any) -> bool:
+        """Return whether the layer's Strategy is distributed_arithmetic."""
         return strategy_of(node) == "distributed_arithmetic"
 
     def transform(self, model: Any, node: Any) -> bool:  # noqa: ARG002 - hls4ml's signature
+        """Change it in place; return False, since the graph's structure does not change."""
         node.set_attr("strategy", "latency")
         return False
 
 
 class HypersonicWriter(VitisWriter):  # type: ignore[misc]
-    """The Vitis project, and the core under core/."""
+    """Writes the Vitis project, and the RTL core into its folder core/."""
 
     def write_hls(self, model: Any) -> None:
-        """Called by hls4ml's write flow. Raises UnsupportedLayerError with the layer's name."""
+        """Write the project of a ModelGraph; hls4ml's write flow calls this.
+
+        Raises UnsupportedLayerError, with the layer's name, for a layer that hls4ml or the core would compute wrongly.
+        """
         check_graph(model)
         super().write_hls(model)
         repair(_directory(model).parent)
@@ -65,7 +70,7 @@ class HypersonicWriter(VitisWriter):  # type: ignore[misc]
 
 
 class HypersonicBackend(VitisBackend):  # type: ignore[misc]
-    """Vitis up to the written project; compile, predict and build work on the RTL."""
+    """The Vitis backend up to the written project; compile, predict and build work on the RTL core."""
 
     def __init__(self) -> None:
         super(VivadoBackend, self).__init__(name="Hypersonic")
@@ -84,18 +89,21 @@ class HypersonicBackend(VitisBackend):  # type: ignore[misc]
         self._writer_flow = register_flow("write", passes, requires=[self._default_flow], backend=self.name)
 
     def compile(self, model: Any) -> str:
-        """Verilate the written core; the path of the shared library. What Verilator warns of is warned of. Raises ToolError."""
+        """Verilate the written core; return the path of the shared library.
+
+        Verilator's warnings become Python warnings. Raises ProjectError if no core is written, and ToolError if a tool fails.
+        """
         library = compile_cores([_written(model)])
         _warn((library.parent / LOG).read_text())
         return str(library)
 
     def predict(self, model: Any, x: Arrays) -> Arrays:
-        """x: (rows, ...) float32 or float64 -> what the RTL answers, (rows, n_out) in x's dtype; one row alone gives (n_out,).
+        """Simulate the RTL. x: (rows, ...) float32 or float64 -> (rows, n_out) in x's dtype; a single row gives (n_out,).
 
-        A list of them for several inputs, and for several outputs. Shapes are those of hls4ml's own predict, and inputs are
-        rounded by the input type's own modes, as its C++ does. Raises TypeError for numbers of another kind, as hls4ml does:
-        answers have the inputs' dtype, and integers would lose what is behind the point. Raises ValueError for arrays that are
-        not rows of the input's shape; hls4ml cuts their numbers into rows as they come.
+        Several inputs are a list of such arrays, and so are several outputs. Shapes are those of hls4ml's own predict, and
+        inputs are rounded by the input type's modes, as in its C++. Raises TypeError for other dtypes, as hls4ml does: the
+        answers have the inputs' dtype, and integers would lose the fraction. Raises ValueError for arrays that are not rows of
+        the input's shape, which hls4ml would cut into rows regardless.
         """
         core = _written(model)
         parts = [np.asarray(part) for part in (x if len(core.inputs.tensors) > 1 else [x])]
@@ -110,8 +118,12 @@ class HypersonicBackend(VitisBackend):  # type: ignore[misc]
         return y if len(y) > 1 else y[0]
 
     def build(self, model: Any, **options: Any) -> dict[str, Any]:  # noqa: ARG002 - hls4ml's signature
-        """Lint the core with `verilator -Wall` and return {"CoreReport": figures}. What it warns of is warned of."""
+        """Write the core, lint it with `verilator -Wall`, and return {"CoreReport": figures}.
+
+        Verilator's warnings become Python warnings. Raises UnsupportedLayerError, and ToolError if Verilator fails.
+        """
         core, figures = core_of(model)
+        # -Wno-fatal: a warning does not change the core, so the user gets it as a Python warning, not as a failed build
         _warn(lint(core.sources, core.top, "-Wno-fatal"))
         return {"CoreReport": figures}
 
@@ -120,8 +132,8 @@ def _check_arrays(core: Core, parts: list[NDArray[Any]]) -> None:
     for spec, part in zip(core.inputs.tensors, parts, strict=True):
         if part.dtype not in (np.float32, np.float64):
             raise TypeError(
-                f"input {spec.name!r} is an array of {part.dtype}, expected float32 or float64, whose kind the answers have: "
-                "use x.astype(numpy.float32)"
+                f"input {spec.name!r} is an array of {part.dtype}, expected float32 or float64, which is also the answers' "
+                "dtype: use x.astype(numpy.float32)"
             )
         if part.size != spec.size and (part.ndim == 0 or part.shape[0] * spec.size != part.size):
             wanted = " or ".join(
@@ -134,7 +146,10 @@ def _check_arrays(core: Core, parts: list[NDArray[Any]]) -> None:
 
 
 def core_of(model: Any) -> tuple[Core, dict[str, Any]]:
-    """Write the core of a ModelGraph under its output directory; the core and its figures."""
+    """Write the core of a ModelGraph into core/ of its output directory; return the core and its figures.
+
+    Raises UnsupportedLayerError, with the layer's name, for a layer that the core cannot compute exactly.
+    """
     types = tensor_types(model)
     variables = model.get_input_variables(), model.get_output_variables()
     inputs, outputs = (
@@ -148,9 +163,9 @@ def core_of(model: Any) -> tuple[Core, dict[str, Any]]:
 
 
 def _warn(log: str) -> None:
-    """A warning of Verilator's leaves a core as it is, and should not be there."""
+    """Issue a Python warning for each of Verilator's. There should be none, but the core is used in any case."""
     for line in warnings(log):
-        warn(f"Verilator on the core, which is used all the same; please report it with the model: {line}", stacklevel=3)
+        warn(f"Verilator warns of the core, which is used nevertheless; please report it with the model: {line}", stacklevel=3)
 
 
 def _written(model: Any) -> Core:

@@ -62,9 +62,9 @@ def test_no_other_child_of_the_compiler_side_runs_a_file_of_the_working_director
     monkeypatch.setenv("HYPERSONIC_CACHE", str(tmp_path / "cache"))
     (planted / "model.h5").write_bytes(b"no model")
     (planted / "model.yaml").write_text("name: m\ninput: {precision: 'ap_fixed<8,4>'}\noutput: {}\n")
-    with pytest.raises(ConversionError, match=r"gives no predictions: .* holds no Keras 2 or QKeras model"):
+    with pytest.raises(ConversionError, match=r"gives no predictions: .* does not hold a Keras 2 or QKeras model"):
         trained_predict(planted / "model.h5", [np.zeros((1, 4), np.float32)])
-    with pytest.raises(ConversionError, match=r"wrote no m.h5: .* expected module:function"):
+    with pytest.raises(ConversionError, match=r"did not write m.h5: .* expected module:function"):
         zoo_weights._make("hypersonic.hls.zoo.task:task_of", tmp_path / "m.h5")
     assert cli.main(["train", "resnet8", "--help"]) == 0
     assert "resnet8" in capfd.readouterr().out

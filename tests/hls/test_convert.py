@@ -181,7 +181,7 @@ def test_a_second_build_runs_nothing_and_replaces_only_a_project(
     foreign = tmp_path / "foreign"
     foreign.mkdir()
     (foreign / "thesis.tex").touch()
-    with pytest.raises(ProjectError, match=r"not empty and holds no HLS project"):
+    with pytest.raises(ProjectError, match=r"not empty and does not hold an HLS project"):
         build_project(str(model_file), foreign)
 
 
@@ -213,30 +213,33 @@ def test_a_gate_above_its_tolerance_is_a_refusal_with_both_numbers(model_file: P
         ("leaky_relu", r"layer 'leaky': ParametrizedActivation is not in the da core"),
         ("unknown_layer", r"layer 'unit': hls4ml's Keras front end has no UnitNormalization"),
         ("convolution", r"layer 'conv': Conv1D is not in the da core"),
-        ("dropout_output", r"the model's outputs are drop, what hls4ml makes of them is nothing"),
-        ("input_as_output", r"the model's outputs are same, d, what hls4ml makes of them is x, d: an output must be computed"),
+        ("dropout_output", r"the model's outputs are drop, and hls4ml turns them into nothing"),
+        ("input_as_output", r"the model's outputs are same, d, and hls4ml turns them into x, d: an output must be computed"),
         ("output_twice", r"output 'd_1' is an input, or a layer that is an output twice; give it a layer of its own"),
         ("shared_layer", r"layer 'd': it is called 2 times, and hls4ml reads the first call only"),
         ("broadcast", r"layer 'sum': it merges the shapes \(2, 1\) and \(2, 3\), and hls4ml's C\+\+ leaves elements out"),
-        ("quantised_branch", r"layer 'q': it quantises one branch behind layer 'd', whose type is automatic"),
+        ("quantised_branch", r"layer 'q': it quantises one branch after layer 'd', whose type is automatic"),
         ("fused_output", r"converted to ap_fixed<7,4,AP_RND,AP_SAT>"),
         ("relu_output", r"converted to ap_ufixed<8,4,AP_RND,AP_SAT>"),
         ("least_weight", r"layer 'd': weight runs from -1 to -1, its type .* from -0.875 to 0.875"),
         ("no_such_input", r"inputs names y, the model has x"),
-        ("undescribed_input", r"inputs says nothing of b, expected each of a, b, with its precision"),
+        ("undescribed_input", r"inputs does not name b, expected each of a, b, with its precision"),
         ("only_input", r"the model has the inputs a, b: describe each by its name under inputs, not input"),
-        ("same_name", r"a row has the tensors z, z: a name stands twice"),
+        ("same_name", r"a row has the tensors z, z: a name appears twice"),
         ("multiply", r"layer 'product': it merges by multiply, the da core by add, subtract"),
         (
             "softmax_type",
-            r"layer 'soft': its input is ap_fixed<38,18,.*>, whose numbers lie up to 262144 apart: .* write inp_norm_t",
+            r"layer 'soft': its input is ap_fixed<38,18,.*>, whose numbers can be 262144 apart: .* write inp_norm_t",
         ),
-        ("setting", r"LayerName.d: hls4ml reads no 'Reusefactor' there and would drop it, did you mean ReuseFactor"),
+        ("setting", r"LayerName.d: hls4ml does not read 'Reusefactor' there and would ignore it, did you mean ReuseFactor"),
         ("wide_output", r"the output 'd' is ap_fixed<70,20,.*>, 70 bits, expected up to 62"),
-        ("broken.h5", r"broken\.h5 holds no Keras 2 or QKeras model"),
+        ("broken.h5", r"broken\.h5 does not hold a Keras 2 or QKeras model"),
         ("broken.onnx", r"broken\.onnx is not an ONNX model"),
         ("nan_weights", r"layer 'd': weight holds NaN or infinity"),
-        ("unknown_shape", r"input 'x': shape is \(batch, None\), expected every dimension after the batch as a number"),
+        (
+            "unknown_shape",
+            r"input 'x': shape is \(batch, None\), expected at least one dimension after the batch, each of them a number",
+        ),
         ("unknown_layer_name", r"hls4ml.LayerName names \['dens'\], the model has \['d',"),
     ],
 )
@@ -320,7 +323,7 @@ def test_an_onnx_quantiser_on_one_branch_is_refused_because_hls4ml_moves_it_befo
         find_producer=lambda tensor: next((node for node in nodes if tensor in node.output), None),
         find_consumers=lambda tensor: [node for node in nodes if tensor in node.input],
     )
-    with pytest.raises(UnsupportedLayerError, match=r"layer 'Quant_0': it quantises one branch behind layer 'MatMul_0'"):
+    with pytest.raises(UnsupportedLayerError, match=r"layer 'Quant_0': it quantises one branch after layer 'MatMul_0'"):
         onnx_model._check_nodes(model, ["MatMul", "Quant", "Relu"])
     nodes.remove(relu)
     onnx_model._check_nodes(model, ["MatMul", "Quant", "Relu"])

@@ -98,7 +98,7 @@ def test_a_row_comes_back_from_its_json(row: Row) -> None:
 
 def test_a_row_has_tensors_of_different_names_and_takes_an_array_for_each() -> None:
     x = TensorSpec("x", (2,), FixedPoint(8, 4))
-    with pytest.raises(SpecMismatchError, match=r"the tensors x, x: a name stands twice"):
+    with pytest.raises(SpecMismatchError, match=r"the tensors x, x: a name appears twice"):
         Row((x, x))
     with pytest.raises(SpecMismatchError, match=r"a row has 0 tensors, expected 1 to 64"):
         Row(())

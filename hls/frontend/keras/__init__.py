@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keras 2 and QKeras models on their way into hls4ml."""
+"""The front end for Keras 2 and QKeras models."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keras layers and their options that hls4ml 1.3.0's front end does not know, or drops without a word."""
+"""Refuses Keras layers and options that hls4ml 1.3.0's front end does not support or silently ignores."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from hypersonic.hls.errors import ConversionError, UnsupportedLayerError
 
-#: layers that do nothing at inference, which hls4ml leaves out
+#: layers without effect at inference, which hls4ml leaves out
 _SKIPPED = ("Dropout",)
 
 _MERGES = ("Add", "Subtract", "Multiply", "Average", "Maximum", "Minimum", "Concatenate", "Dot")
@@ -18,9 +18,9 @@ Options = Mapping[str, Any]
 
 
 def check_keras_model(model: Any, supported: Collection[str]) -> None:
-    """supported: class names that hls4ml reads.
+    """Check a Keras 2 model. supported: the class names that hls4ml reads.
 
-    Raises ConversionError for dynamic shapes, UnsupportedLayerError for a layer.
+    Raises ConversionError for dynamic shapes, and UnsupportedLayerError for a layer that hls4ml would read wrongly.
     """
     for role, names, tensors in (("input", model.input_names, model.inputs), ("output", model.output_names, model.outputs)):
         for name, tensor in zip(names, tensors, strict=True):
@@ -34,7 +34,7 @@ def check_keras_model(model: Any, supported: Collection[str]) -> None:
 
 
 def nested_layers(model: Any) -> Iterator[Any]:
-    """The layers of the models among a model's layers, however deep."""
+    """Yield the layers of models that are themselves layers of the model, at any depth."""
     for layer in model.layers:
         if hasattr(layer, "layers"):
             yield from layer.layers
@@ -42,7 +42,7 @@ def nested_layers(model: Any) -> Iterator[Any]:
 
 
 def read_by_hls4ml(read: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """hls4ml's configuration of a model. Raises ConversionError with hls4ml's words when it stumbles."""
+    """Return the result of `read`, hls4ml's configuration of a model; any exception becomes a ConversionError with its text."""
     try:
         return read()
     except Exception as error:
@@ -53,18 +53,18 @@ def _check_shape(role: str, name: str, shape: tuple[Any, ...]) -> None:
     if not shape or None in shape:
         listed = ", ".join(["batch", *(str(size) for size in shape)])
         raise ConversionError(
-            f"{role} {name!r}: shape is ({listed}), expected every dimension after the batch as a number, and one at least: "
-            "hls4ml builds hardware of one size; make the model with Input(shape=...) of numbers"
+            f"{role} {name!r}: shape is ({listed}), expected at least one dimension after the batch, each of them a number: "
+            "hls4ml builds hardware for fixed sizes; make the model with Input(shape=...) of numbers"
         )
 
 
 def _faults(layer: Any, supported: Collection[str]) -> Iterator[tuple[str, str]]:
-    """(what is wrong, what to do)"""
+    """Yield (what is wrong, what to do) for each fault of a layer."""
     kind, options = type(layer).__name__, layer.get_config()
     if kind not in supported and kind not in _SKIPPED:
         yield (
             f"hls4ml's Keras front end has no {kind}",
-            "build it of layers that it has, or serve the whole model by the server's onnxruntime backend",
+            "build it from layers that it has, or serve the whole model with the server's onnxruntime backend",
         )
     if kind == "Softmax":
         yield "hls4ml 1.3.0 writes C++ for a Softmax layer that does not compile", "use Activation('softmax')"
@@ -73,13 +73,13 @@ def _faults(layer: Any, supported: Collection[str]) -> Iterator[tuple[str, str]]
             yield f"{kind} with {option}={options[option]}, which hls4ml ignores", f"expected {wanted}"
     if quantiser := _power_of_two(options.get("activation")):
         yield (
-            f"QKeras' {quantiser} rounds its numbers to powers of two, which hls4ml has for weights alone",
-            "take quantized_relu or quantized_bits",
+            f"QKeras' {quantiser} rounds its numbers to powers of two, which hls4ml supports only for weights",
+            "use quantized_relu or quantized_bits",
         )
     if kind == "PReLU" and options.get("shared_axes"):
         yield (
             f"PReLU with shared_axes={list(options['shared_axes'])}, which hls4ml does not read",
-            "give every element its alpha",
+            "give every element its own alpha",
         )
     if kind in _MERGES:
         yield from _merge_faults(kind, layer.input)
@@ -88,7 +88,7 @@ def _faults(layer: Any, supported: Collection[str]) -> Iterator[tuple[str, str]]
 
 
 def _power_of_two(activation: Any) -> str:
-    """The name of such a quantiser in the place of an activation; empty for any other activation."""
+    """The name of an activation that is a power-of-two quantiser; empty for any other activation."""
     name = activation.get("class_name") if isinstance(activation, dict) else activation
     name = name if isinstance(name, str) else type(name).__name__
     return name.partition("(")[0] if "_po2" in name else ""
@@ -105,9 +105,9 @@ def _merge_faults(kind: str, tensors: Any) -> Iterator[tuple[str, str]]:
 
 
 def _nested_faults(layer: Any) -> Iterator[tuple[str, str]]:
-    """What is put right in a model's own layers alone (hls/frontend/keras/merges.py)."""
+    """Faults of a nested model's layer which hls/frontend/keras/merges.py corrects in the outer model only."""
     if type(layer).__name__ in _MERGES and len(layer.input) > 2:
-        yield f"it merges {len(layer.input)} tensors, and hls4ml two", "merge them two by two, or in the outer model"
+        yield f"it merges {len(layer.input)} tensors, and hls4ml only two", "merge them two by two, or in the outer model"
     if len(layer.inbound_nodes) > 1 and not _is_input(layer):
         yield "it is called more than once, and hls4ml reads the first call only", "make a layer for each"
 
@@ -117,7 +117,7 @@ def _is_input(layer: Any) -> bool:
 
 
 def _is(value: Any, wanted: Any) -> bool:
-    """Whether an option has the value, or has it along each axis. Of a loaded model, numbers are arrays of no dimension."""
+    """Return whether an option has a value, or has it along each axis. Numbers of a loaded model are 0-dimensional arrays."""
     values = value if isinstance(value, list | tuple) else [value.item() if hasattr(value, "item") else value]
     return all(one == wanted for one in values)
 
@@ -125,7 +125,7 @@ def _is(value: Any, wanted: Any) -> bool:
 _CONVOLUTION: Options = {"dilation_rate": 1, "groups": 1, "data_format": "channels_last"}
 _RECURRENCE: Options = {"go_backwards": False, "stateful": False, "return_state": False, "time_major": False}
 
-#: what hls4ml takes an option for, whatever it says
+#: the values of options that hls4ml assumes, by class
 _WANTED: dict[str, Options] = {
     "ReLU": {"max_value": None, "negative_slope": 0, "threshold": 0},
     "Embedding": {"mask_zero": False},

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Merges of three and more tensors in a Keras 2 model, rewritten as merges of two (hls/frontend/merges.py)."""
+"""Rewrites merges of three or more tensors in a Keras 2 model as merges of two (see hls/frontend/merges.py)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from hypersonic.hls.frontend.merges import in_tree, mean_note, pair_names
 
-#: merges that can be made of the same of two tensors, or, a mean, of a sum
+#: merges that can be applied to two tensors at a time; a mean becomes a sum and a scaling
 _PAIRED = ("Add", "Multiply", "Average", "Maximum", "Minimum", "Concatenate")
 
 #: a layer in Keras' configuration of a model
@@ -18,7 +18,11 @@ _Layer = dict[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class Paired:
-    """model: for hls4ml. pairs: names of merges that the trained model does not have. means: of means that became a scaling."""
+    """A rewritten model.
+
+    model: the Keras model for hls4ml. pairs: names of the merges that were added. means: names of means that became a scaling.
+    notes: lines for the report.
+    """
 
     model: Any
     pairs: frozenset[str] = frozenset()
@@ -27,9 +31,10 @@ class Paired:
 
 
 def in_pairs(model: Any, custom_objects: Mapping[str, Any]) -> Paired:
-    """The same network with merges of two alone; the model itself where it has no others.
+    """Return an equivalent network whose merges all have two inputs; the model itself if it has no wider merge.
 
-    model: every layer called once, none of them a model. Names of inputs, outputs and layers stay.
+    model: a Keras 2 model whose layers are each called once and are not models themselves. The names of inputs, outputs and
+    layers do not change.
     """
     config = model.get_config()
     before = {layer["config"]["name"]: layer for layer in config.get("layers", ())}
@@ -48,13 +53,13 @@ def in_pairs(model: Any, custom_objects: Mapping[str, Any]) -> Paired:
 
 
 def _sources(layer: _Layer) -> list[Any]:
-    """The tensors that a layer reads."""
+    """The tensors that a layer reads, as Keras' configuration has them."""
     nodes = layer.get("inbound_nodes")
     return list(nodes[0]) if nodes else []
 
 
 def _tree(layer: _Layer, taken: dict[str, _Layer]) -> dict[str, _Layer]:
-    """The layers in its place, by name."""
+    """The layers that replace a wide merge, by name."""
     name, kind, sources = layer["config"]["name"], layer["class_name"], _sources(layer)
     names, layers = pair_names(name, taken), dict[str, _Layer]()
     mean = kind == "Average"
@@ -65,7 +70,7 @@ def _tree(layer: _Layer, taken: dict[str, _Layer]) -> dict[str, _Layer]:
         return [pair, 0, 0, {}]
 
     left = in_tree(sources, 1 if mean else 2, join)
-    if mean:  # a normalisation, which multiplies by its gamma and adds nothing
+    if mean:  # a normalisation that only multiplies, by its gamma
         gamma = {"class_name": "Constant", "config": {"value": 1 / len(sources)}}
         return layers | {name: _like(layer, "BatchNormalization", left, gamma_initializer=gamma, epsilon=0.0)}
     return layers | {name: _like(layer, kind, left)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keras 2 and QKeras models: loading, and the path into hls4ml. Runs in a process of its own (see hls/convert.py).
+"""Loads Keras 2 and QKeras models and converts them with hls4ml, in a process of its own (see hls/convert.py).
 
 QKeras needs Keras 2: call use_keras_2() before anything imports keras, hls4ml included.
 """
@@ -23,12 +23,12 @@ from hypersonic.hls.frontend.keras.names import named_for_hls4ml
 from hypersonic.hls.frontend.merges import MEAN_TYPES, keep_all_bits
 from hypersonic.hls.frontend.trained import Tensor, TrainedModel
 
-#: parts of the names of layers that hls4ml gives the type of a quantiser behind them
+#: parts of the class names of layers to which hls4ml gives the type of a quantiser after them
 _TAKES_TYPES = ("Dense", "Conv", "BatchNormalization", "Activation", "ReLU")
 
 
 def use_keras_2() -> None:
-    """Make `import keras` mean tf_keras in this process; TensorFlow's start-up messages are switched off."""
+    """Make `import keras` mean tf_keras in this process, and switch TensorFlow's start-up messages and GPUs off."""
     os.environ["TF_USE_LEGACY_KERAS"] = "1"
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
@@ -38,12 +38,12 @@ def use_keras_2() -> None:
 
 
 def load_keras(file: Path) -> TrainedModel:
-    """A .h5 or .keras file. Raises ConversionError when no Keras 2 or QKeras model is in it."""
+    """Load a .h5 or .keras file. Raises ConversionError if it does not hold a Keras 2 or QKeras model that hls4ml can read."""
     return keras_model(_load(file))
 
 
 def keras_model(model: Any) -> TrainedModel:
-    """A Keras 2 model in memory. Raises UnsupportedLayerError for layers that hls4ml reads wrongly."""
+    """Prepare a Keras 2 model in memory. Raises ConversionError for one that hls4ml cannot read or would read wrongly."""
     import hls4ml
 
     _check_graph(model)
@@ -84,9 +84,9 @@ def _shape(tensor: Any) -> tuple[int, ...]:
 
 
 def _last(layer: Any, named: Collection[str]) -> str:
-    """The hls4ml layer whose result a Keras layer's is: of an activation that is an option hls4ml makes a layer of its own.
+    """The name of the hls4ml layer that gives a Keras layer's result.
 
-    A linear one is the layer itself: hls4ml leaves it out.
+    hls4ml makes a separate layer of an `activation` option, unless it is linear.
     """
     activation = layer.get_config().get("activation")
     name = f"{layer.name}_{activation['class_name'] if isinstance(activation, dict) else activation}"
@@ -94,12 +94,12 @@ def _last(layer: Any, named: Collection[str]) -> str:
 
 
 def _check_graph(model: Any) -> None:
-    """Ways to draw a model that hls4ml 1.3.0 reads as another model, without a word. Raises ConversionError."""
+    """Refuse graphs that hls4ml 1.3.0 silently reads as a different model. Raises ConversionError."""
     if isinstance(model.input, dict) or isinstance(model.output, dict):
         raise ConversionError("the model's inputs or outputs are a dictionary, expected lists: their order is the kernel's")
     layers = {layer.name for layer in model.layers}
     for name in model.output_names:
-        if name not in layers or name in model.input_names:  # Keras counts on the names of layers that are an output twice
+        if name not in layers or name in model.input_names:  # Keras numbers the names of a layer that is an output twice
             raise ConversionError(
                 f"output {name!r} is an input, or a layer that is an output twice; give it a layer of its own"
             )
@@ -112,12 +112,13 @@ def _check_graph(model: Any) -> None:
 
 
 def _linear(model: Any) -> tuple[tuple[str, str], ...]:
-    """Linear activations and QKeras quantisers with the one layer they follow."""
+    """Linear activations and QKeras quantisers, each with the layer before it, which nothing else reads."""
     return tuple((layer.name, before.name) for layer, before in _quantisers(model) if not _branches(model, before))
 
 
 def _branching(model: Any) -> tuple[tuple[str, str], ...]:
-    """The same behind a layer that others read too, of a kind whose type hls4ml takes from the quantiser it then removes."""
+    """The same where other layers, too, read the layer before, and hls4ml gives that layer the quantiser's type and removes
+    the quantiser."""
     return tuple(
         (layer.name, before.name)
         for layer, before in _quantisers(model)
@@ -138,8 +139,9 @@ def _quantisers(model: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _fused(model: Any) -> tuple[tuple[str, str], ...]:
-    """Normalisations straight behind a dense layer or a convolution (the second half of a separable one) that nothing else
-    reads.
+    """Normalisations with the dense layer or convolution directly before them, which nothing else reads.
+
+    For a separable convolution, that is its second half.
     """
     pairs = ((layer, _before(layer)) for layer in model.layers if type(layer).__name__.endswith("BatchNormalization"))
     return tuple(
@@ -152,7 +154,7 @@ def _fused(model: Any) -> tuple[tuple[str, str], ...]:
 
 
 def _before(layer: Any) -> Any:
-    """The one layer that `layer` reads, or None."""
+    """The layer that `layer` reads, or None if it reads several."""
     before = layer.inbound_nodes[0].inbound_layers
     return None if isinstance(before, list) else before
 
@@ -162,7 +164,10 @@ def _branches(model: Any, layer: Any) -> bool:
 
 
 def conversion_options(directory: Path, name: str, part: str, io_type: str = "io_parallel") -> dict[str, Any]:
-    """What every front end asks of hls4ml. Weights go into the headers, so that a compiled library stands alone."""
+    """Return the options that every front end passes to hls4ml's converter.
+
+    Weights are written into the headers, so that a compiled library needs no other files. clock_period is in ns.
+    """
     return {
         "output_dir": str(directory),
         "project_name": name,
@@ -175,7 +180,7 @@ def conversion_options(directory: Path, name: str, part: str, io_type: str = "io
 
 
 def with_fusions(config: Mapping[str, Any]) -> dict[str, Any]:
-    """hls4ml's configuration with our flow of fusions before the backend's own."""
+    """Return hls4ml's configuration with the flow of hls/frontend/passes.py before the backend's own."""
     from hypersonic.hls.frontend.passes import register
 
     return {**config, "Flows": [register(), "vitis:ip"]}
@@ -191,12 +196,12 @@ def _load(file: Path) -> Any:
         if file.suffix == ".h5" and (model := _rebuilt(file, custom)) is not None:
             return model
         raise ConversionError(
-            f"{file} holds no Keras 2 or QKeras model that tf_keras {tf_keras.__version__} reads: {error}"
+            f"{file} does not hold a Keras 2 or QKeras model that tf_keras {tf_keras.__version__} can read: {error}"
         ) from error
 
 
 def _custom_objects() -> dict[str, Any]:
-    """QKeras' classes by their names."""
+    """QKeras' classes by name."""
     from qkeras.utils import _add_supported_quantized_objects
 
     custom: dict[str, Any] = {}
@@ -205,7 +210,7 @@ def _custom_objects() -> dict[str, Any]:
 
 
 def _rebuilt(file: Path, custom: dict[str, Any]) -> Any:
-    """The model from its configuration and its weights, where load_model stumbles over a wrapper class name."""
+    """The model rebuilt from its configuration and weights, for files in which load_model fails on a wrapper's class name."""
     import h5py
     import tf_keras
 

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of layers that hls4ml 1.3.0 can work with: its C++ identifiers begin with them, it keeps settings by them in small
-letters, and it finds a weight by the first variable in whose name, the layer's among it, the weight's word stands."""
+"""Gives layers names that hls4ml 1.3.0 can work with.
+
+hls4ml's C++ identifiers begin with a layer's name, and it stores settings by the lower-case name. It finds a weight by looking
+for its word (such as "kernel") in the variables' full names, which begin with the layer's name.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +14,18 @@ from typing import Any
 from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.names import Namespace, cleaned
 
-#: of every C++ file that hls4ml writes
+#: identifiers in the C++ files that hls4ml writes for every model
 _TAKEN = ("input_t", "result_t", "model_default_t", "nnet", "hls", "weights", "parameters", "defines")
 
-#: what hls4ml calls layers of its own beside one of the model
+#: the names of layers that hls4ml adds for a layer of the model
 _BESIDE = ("{}", "{}_linear", "{}_depthwise", "{}_pointwise", "clone_{}", "repack_{}", "zp1d_{}", "zp2d_{}")
 
 
 def named_for_hls4ml(model: Any, custom_objects: Mapping[str, Any]) -> tuple[Any, dict[str, str]]:
-    """The Keras 2 model, or one of the same weights with other names, and each changed layer's name -> its new one."""
+    """Return a Keras 2 model whose layers have suitable names, and the new name of each renamed layer by its old one.
+
+    The model itself is returned if no name has to change; otherwise a copy with the same weights.
+    """
     scope, names = Namespace(_TAKEN), dict[str, str]()
     for layer in model.layers:
         wanted = type(layer).__name__ if _misleads(layer) else layer.name
@@ -30,7 +36,7 @@ def named_for_hls4ml(model: Any, custom_objects: Mapping[str, Any]) -> tuple[Any
 
 
 def _misleads(layer: Any) -> bool:
-    """Whether the word for one of its weights stands in its name."""
+    """Return whether a layer's name contains the word for one of its weights, or no usable character."""
     words = {weight.name.rsplit("/", 1)[-1].split(":")[0] for weight in layer.weights}
     return any(word in layer.name for word in words) or not cleaned(layer.name)
 
@@ -64,7 +70,7 @@ def _rebuilt(model: Any, names: Mapping[str, str], custom_objects: Mapping[str, 
 
 @contextmanager
 def in_the_models_names(names: Mapping[str, str]) -> Iterator[None]:
-    """Refusals name layers as the model does, not as hls4ml has to."""
+    """Put the model's own layer names into an UnsupportedLayerError that is raised inside the context."""
     try:
         yield
     except UnsupportedLayerError as error:
@@ -75,7 +81,7 @@ def in_the_models_names(names: Mapping[str, str]) -> Iterator[None]:
 
 
 def translated(names: Mapping[str, str], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings by the model's names as settings by hls4ml's, those of a part that hls4ml makes, <name>_<part>, among them."""
+    """Translate the keys of `settings` from the model's layer names to hls4ml's, also in <name>_<part> for added layers."""
 
     def translate(name: str) -> str:
         if name in names:

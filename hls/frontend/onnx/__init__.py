@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ONNX and QONNX models on their way into hls4ml."""
+"""The front end for ONNX and QONNX models."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plain ONNX graph drawn as a Keras model of layers that hls4ml has: images channels last, Gemm and MatMul as Dense.
+"""Draws a plain ONNX graph as a Keras model of layers that hls4ml supports: images channels last, Gemm and MatMul as Dense.
 
-Layers are called <operator>_<n>, n counting the operator's nodes in the file's order; inputs global_in, global_in_1, ...
+Layers are named <operator>_<n>, where n counts the operator's nodes in the file's order; inputs global_in, global_in_1, ...
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from hypersonic.hls.frontend.onnx import windows as onnx_windows
 from hypersonic.hls.frontend.onnx.graph import PASSING, OnnxGraph
 from hypersonic.hls.frontend.onnx.layers import Drawing, Value, attributes, constant, layers, plain, refuse, unary, value
 
-#: operators that read channels before places
+#: operators that read tensors with the channels first
 _IMAGE = ("Conv", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "Resize", "Upsample", "BatchNormalization")
-#: operators that leave each number where it is, or each channel
+#: operators that keep every number, or every channel, in its position
 _IN_PLACE = (
     *PASSING, *onnx_layers.FUNCTIONS, *onnx_layers.MERGES, "Div", "Clip", "Elu", "LeakyRelu", "ThresholdedRelu", "PRelu",
     "HardSigmoid", "Pad", "Concat",
@@ -26,9 +26,9 @@ _IN_PLACE = (
 
 
 def draw(graph: OnnxGraph) -> tuple[Any, tuple[bool, ...], tuple[bool, ...]]:
-    """The Keras model, and which inputs and which outputs it has with channels last where the file has them first.
+    """Return the Keras model, and for each input and each output True if it has channels last where the file has them first.
 
-    Raises UnsupportedLayerError with the node's name.
+    Raises UnsupportedLayerError, with the node's name, for a node that hls4ml has no layer for.
     """
     import tf_keras as keras
 
@@ -44,7 +44,7 @@ def draw(graph: OnnxGraph) -> tuple[Any, tuple[bool, ...], tuple[bool, ...]]:
     outputs = []
     for name in graph.outputs:
         if name not in drawing.values:
-            raise UnsupportedLayerError(f"output {name!r} is a constant, expected one that is computed of the inputs")
+            raise UnsupportedLayerError(f"output {name!r} is a constant, expected one that is computed from the inputs")
         value = drawing.values[name]
         outputs.append(plain(value, f"out_{name}") if value.flat else value)
     model = keras.Model([value.tensor for value in inputs], [value.tensor for value in outputs])
@@ -54,7 +54,7 @@ def draw(graph: OnnxGraph) -> tuple[Any, tuple[bool, ...], tuple[bool, ...]]:
 
 
 def _is_image(graph: OnnxGraph, tensor: str, seen: frozenset[str] = frozenset()) -> bool:
-    """Whether what reads an input of three or four dimensions reads channels before places."""
+    """Return whether a tensor of three or four dimensions is read, here or further on, with the channels first."""
     if len(graph.shapes.get(tensor, ())) not in (3, 4):
         return False
     readers = [node for node in graph.readers(tensor) if node.output[0] not in seen]
@@ -67,7 +67,7 @@ def _is_image(graph: OnnxGraph, tensor: str, seen: frozenset[str] = frozenset())
 def _draw(drawing: Drawing, node: Any, name: str) -> None:
     handler = _HANDLERS.get(node.op_type)
     if handler is None or node.domain not in ("", "ai.onnx"):
-        remedy = "build it of layers that it has, or serve the whole model by the server's onnxruntime backend"
+        remedy = "build it from layers that it has, or serve the whole model with the server's onnxruntime backend"
         raise refuse(name, f"hls4ml has no layer for {node.op_type}", remedy)
     if len([tensor for tensor in node.output if tensor]) > 1 and node.op_type not in PASSING:
         raise refuse(name, f"{node.op_type} with {len(node.output)} results", "expected one; export the model for inference")
@@ -83,7 +83,7 @@ def _activation(name: str, node: Any) -> Any:
 def _selu(name: str, node: Any) -> Any:
     values = attributes(node)
     if abs(values.get("alpha", 1.67326) - 1.67326) > 1e-4 or abs(values.get("gamma", 1.0507) - 1.0507) > 1e-4:
-        raise refuse(name, "Selu with constants of its own", "expected ONNX' own")
+        raise refuse(name, "Selu with alpha and gamma of its own", "expected ONNX's defaults")
     return layers().Activation("selu", name=name)
 
 
@@ -112,7 +112,7 @@ def _clipped(drawing: Drawing, node: Any, name: str) -> Value:
 
 
 def _sloped(drawing: Drawing, node: Any, name: str) -> Value:
-    """PRelu, a slope for every number."""
+    """Draw PRelu, with a slope for every number."""
     slope, x = constant(drawing, node, 1, "slope", name), value(drawing, node)
     if slope is None:
         raise refuse(name, "PRelu without slopes", "expected them in the file")
@@ -127,7 +127,7 @@ def _softmax(drawing: Drawing, node: Any, name: str) -> Value:
     axis = attributes(node).get("axis", -1 if drawing.graph.opset >= 13 else 1) % rank
     x = plain(x, name) if x.flat else x
     if axis != (1 if x.image else rank - 1) or (drawing.graph.opset < 13 and rank > 2):
-        raise refuse(name, f"Softmax along axis {axis} of {rank}", "expected the channels, or the last one")
+        raise refuse(name, f"Softmax along axis {axis} of {rank}", "expected the channels, or the last axis")
     return Value(layers().Activation("softmax", name=name)(x.tensor), x.image)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plain ONNX file, of whatever exporter: its constants and shapes, and the answers that onnxruntime gives with it."""
+"""Reads a plain ONNX file from any exporter: its nodes, constants and shapes, and onnxruntime's answers."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from hypersonic.hls.errors import ConversionError
 
-#: of ONNX 1.15, read by every onnxruntime since 1.17; newer ones add types of numbers that no network here has
+#: the version of ONNX 1.15, which every onnxruntime since 1.17 reads; newer ones only add number types that are not used here
 IR_VERSION = 9
 
-#: nodes whose results are their inputs
+#: operators whose results are their inputs
 PASSING = ("Identity", "Dropout", "Cast")
 
 #: operators of QONNX, which onnxruntime does not know
@@ -29,10 +29,15 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class OnnxGraph:
-    """inputs, outputs: names. nodes: those that compute something of the inputs, in order, with a name each.
+    """An ONNX graph whose constants are folded.
 
-    names: "<operator>_<n>" of each node. constants: tensor -> its numbers. shapes: tensor -> its shape with the batch, which
-    is 1 where the file leaves it open. session: onnxruntime's, of the whole file; batch: rows of one run, 0: any.
+    inputs, outputs: names of tensors.
+    nodes: the nodes whose results depend on the inputs, in order.
+    names: the name "<operator>_<n>" of each node.
+    constants: the numbers of each constant tensor, by name.
+    shapes: the shape of each tensor, by name, with the batch, which is 1 where the file leaves it open.
+    session: an onnxruntime session of the whole file.
+    batch: the rows of one run of the session; 0 for any number.
     """
 
     inputs: tuple[str, ...]
@@ -46,21 +51,21 @@ class OnnxGraph:
     batch: int
 
     def readers(self, tensor: str) -> list[Any]:
-        """The nodes that read a tensor."""
+        """Return the nodes that read a tensor, in order."""
         return [node for node in self.nodes if tensor in node.input]
 
     def predict(self, x: Sequence[Array]) -> list[Array]:
-        """The file's own answers. x: an array (rows, ...) for each input, in the file's layout."""
+        """Return onnxruntime's outputs, (rows, ...) each. x: an array (rows, ...) for each input, in the file's layout."""
         rows, feed = len(x[0]), dict(zip(self.inputs, x, strict=True))
         if not self.batch:
-            with suppress(Exception):  # onnxruntime's have no class; a shape in the file may say that there is one row
+            with suppress(Exception):  # a shape in the file may be fixed to one row; onnxruntime's errors have no common class
                 answers = [np.asarray(y) for y in self.session.run(list(self.outputs), feed)]
                 if all(y.shape[:1] == (rows,) for y in answers):
                     return answers
         return self._by_runs(feed, rows, self.batch or 1)
 
     def _by_runs(self, feed: dict[str, Array], rows: int, batch: int) -> list[Array]:
-        """Rows in runs of `batch`, the last one filled up with its first row."""
+        """Run `batch` rows at a time; the last run is padded with copies of its first row."""
         starts = range(0, rows, batch)
         picked = [[*range(start, min(start + batch, rows)), *[start] * (start + batch - rows)] for start in starts]
         runs = [
@@ -70,7 +75,7 @@ class OnnxGraph:
 
 
 def load_proto(file: Path) -> Any:
-    """The file's model, its external data beside it included. Raises ConversionError."""
+    """Load a .onnx file as a ModelProto, with its external data, and inline its local functions. Raises ConversionError."""
     import onnx
     from onnx import inliner
 
@@ -83,17 +88,17 @@ def load_proto(file: Path) -> Any:
 
 
 def is_quantised(proto: Any) -> bool:
-    """Whether quantisers of QONNX are in it."""
+    """Return whether the model has quantisers of QONNX."""
     return any(node.op_type in _QUANTISERS for node in proto.graph.node)
 
 
 def data_files(file: Path) -> list[Path]:
-    """The files beside a .onnx file that hold its numbers; none when it cannot be read."""
+    """Return the files beside a .onnx file that hold its external data; empty if the file cannot be read."""
     import onnx
 
     try:
         graph = onnx.load(str(file), load_external_data=False).graph
-    except Exception:  # noqa: BLE001 - whoever converts it says what is wrong
+    except Exception:  # noqa: BLE001 - the conversion will report what is wrong with the file
         return []
     tensors = [*graph.initializer, *(attribute.t for node in graph.node for attribute in node.attribute)]
     names = {entry.value for tensor in tensors for entry in tensor.external_data if entry.key == "location"}
@@ -102,9 +107,10 @@ def data_files(file: Path) -> list[Path]:
 
 
 def settle(tensors: Iterable[Any], *, opened: bool = False) -> int:
-    """One row for an open batch dimension (opened: leave it open); every other dimension of the tensors must be known.
+    """Set an open batch dimension of the tensors to one row; with `opened`, leave it open.
 
-    Returns the rows of one run that the file asks for, 0: any. Raises ConversionError.
+    Returns the number of rows per run that the file demands, or 0 for any. Raises ConversionError if another dimension is not
+    a number.
     """
     rows = 0
     for tensor in tensors:
@@ -125,7 +131,10 @@ def settle(tensors: Iterable[Any], *, opened: bool = False) -> int:
 
 
 def read_graph(proto: Any) -> OnnxGraph:
-    """The graph of a model without quantisers. Raises ConversionError."""
+    """Read the graph of a ModelProto without quantisers; this changes `proto`.
+
+    Raises ConversionError if shapes are unknown, an input is not FLOAT, or onnxruntime cannot run the model.
+    """
     from onnx import shape_inference
 
     kept = type(proto)()
@@ -137,7 +146,7 @@ def read_graph(proto: Any) -> OnnxGraph:
         tensor.type.tensor_type.ClearField("shape")
     del proto.graph.value_info[:]
     opset = max([entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")], default=1)
-    while True:  # a shape may hang on a constant that is computed of another shape
+    while True:  # a shape may depend on a constant that is computed from another shape
         try:
             inferred = shape_inference.infer_shapes(proto, strict_mode=True, data_prop=True)
         except Exception as error:
@@ -156,7 +165,7 @@ def read_graph(proto: Any) -> OnnxGraph:
 
 
 def computed_inputs(graph: Any) -> list[Any]:
-    """The inputs alone: older files list their weights among them."""
+    """Return the graph's inputs without its weights, which older files list as inputs."""
     constants = {constant.name for constant in graph.initializer}
     return [tensor for tensor in graph.input if tensor.name not in constants]
 
@@ -178,7 +187,7 @@ def _numbered(kind: str, counts: dict[str, int]) -> str:
 
 
 def _session(proto: Any) -> Any:
-    """onnxruntime over the file as it is, but for the version of the format, which may be newer than onnxruntime reads."""
+    """An onnxruntime session of the file; the format's version, which may be newer than onnxruntime reads, is lowered."""
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # as in server/backends/onnxruntime/backend.py
     import onnxruntime
 
@@ -193,7 +202,7 @@ def _session(proto: Any) -> Any:
         return onnxruntime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
     except Exception as error:
         text = " ".join(str(error).split())
-        raise ConversionError(f"onnxruntime does not run the ONNX model, which is the reference: {text[:300]}") from error
+        raise ConversionError(f"onnxruntime, which is the reference, does not run the ONNX model: {text[:300]}") from error
 
 
 def _shapes(graph: Any) -> dict[str, tuple[int, ...]]:
@@ -207,7 +216,7 @@ def _shapes(graph: Any) -> dict[str, tuple[int, ...]]:
 
 
 def _put(graph: Any, constants: dict[str, Array], nodes: tuple[Any, ...]) -> None:
-    """Constants in place of the nodes that made them."""
+    """Replace the graph's nodes by `nodes`, and the folded ones by their constants."""
     from onnx import numpy_helper
 
     left = [type(node).FromString(node.SerializeToString()) for node in nodes]
@@ -220,7 +229,7 @@ def _put(graph: Any, constants: dict[str, Array], nodes: tuple[Any, ...]) -> Non
 
 
 def _folded(proto: Any, shapes: dict[str, tuple[int, ...]], opset: int) -> tuple[dict[str, Array], tuple[Any, ...]]:
-    """Constants, those computed of constants and of shapes alone included, and the nodes that are left."""
+    """The constants, including those computed from constants and shapes alone, and the remaining nodes."""
     from onnx import numpy_helper, reference
 
     constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in proto.graph.initializer}

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes of ONNX as Keras layers: those that work on numbers wherever they lie. See draw.py."""
+"""Draws ONNX nodes that do not depend on the positions of channels as Keras layers (see draw.py).
+
+Functions that draw a node take (drawing, node, name) and return the Keras tensor. They raise UnsupportedLayerError, with the
+name, for what hls4ml cannot do.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +23,10 @@ MERGES = {"Add": "Add", "Sum": "Add", "Sub": "Subtract", "Mul": "Multiply", "Max
 
 @dataclass(frozen=True)
 class Value:
-    """A Keras tensor. image: the ONNX tensor is this one with its last axis before all others.
+    """A Keras tensor, and how the ONNX tensor's numbers are ordered in it.
 
-    flat: the ONNX tensor is that in one row.
+    image: the ONNX tensor has channels first, this one has them last.
+    flat: the ONNX tensor is flattened (in its own order), this one is not.
     """
 
     tensor: Any
@@ -30,12 +35,13 @@ class Value:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The Keras tensor's shape without the batch."""
         return tuple(int(size) for size in self.tensor.shape[1:])
 
 
 @dataclass
 class Drawing:
-    """What is drawn so far: ONNX tensors as Keras ones."""
+    """What has been drawn so far. values: Keras tensors by ONNX name. weights: arrays for set_weights, by layer name."""
 
     graph: OnnxGraph
     values: dict[str, Value] = field(default_factory=dict)
@@ -43,11 +49,12 @@ class Drawing:
 
 
 def refuse(name: str, why: str, remedy: str) -> UnsupportedLayerError:
+    """Return the error for a node that is refused; the caller raises it."""
     return UnsupportedLayerError(f"layer {name!r}: {why}; {remedy}")
 
 
 def attributes(node: Any) -> dict[str, Any]:
-    """The node's attributes; texts decoded."""
+    """Return a node's attributes by name, with texts decoded."""
     from onnx import helper
 
     values = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
@@ -55,7 +62,7 @@ def attributes(node: Any) -> dict[str, Any]:
 
 
 def constant(drawing: Drawing, node: Any, index: int, what: str, name: str) -> Array | None:
-    """An input that is to be a constant; None where it is left out."""
+    """Return input `index`, which must be a constant, or None if it is left out. what: its meaning, for the error."""
     if index >= len(node.input) or not node.input[index]:
         return None
     if node.input[index] not in drawing.graph.constants:
@@ -64,18 +71,19 @@ def constant(drawing: Drawing, node: Any, index: int, what: str, name: str) -> A
 
 
 def value(drawing: Drawing, node: Any, index: int = 0) -> Value:
-    """An input that is computed."""
+    """Return input `index`, which is computed, as drawn so far."""
     return drawing.values[node.input[index]]
 
 
 def layers() -> Any:
+    """Return tf_keras.layers, imported at the first call."""
     from tf_keras import layers
 
     return layers
 
 
 def unary(make: Callable[[str, Any], Any]) -> Callable[[Drawing, Any, str], Value]:
-    """A layer that leaves every number in its place. make: (name, node) -> the layer."""
+    """Return a function that draws a node with one input as an elementwise layer. make: (name, node) -> the layer."""
 
     def drawn(drawing: Drawing, node: Any, name: str) -> Value:
         x = value(drawing, node)
@@ -85,7 +93,7 @@ def unary(make: Callable[[str, Any], Any]) -> Callable[[Drawing, Any, str], Valu
 
 
 def plain(x: Value, name: str) -> Value:
-    """The numbers in the file's order."""
+    """Return the tensor with the file's order and shape, adding a Permute or Reshape named after `name` where needed."""
     tensor, shape = x.tensor, x.shape
     if not (x.image or x.flat):
         return x
@@ -96,17 +104,17 @@ def plain(x: Value, name: str) -> Value:
 
 
 def image(x: Value, name: str) -> Value:
-    """The same with channels last; x is of three or four dimensions with the rows'."""
+    """Return the tensor with channels last. x: of three or four dimensions, including the batch."""
     if x.image:
         return x
     rank = len(x.shape)
     if x.flat or rank not in (2, 3):
-        raise refuse(name, f"its input has {rank + 1} dimensions", "expected 3 or 4: rows, channels and one or two of places")
+        raise refuse(name, f"its input has {rank + 1} dimensions", "expected 3 or 4: batch, channels, one or two spatial axes")
     return Value(layers().Permute((*range(2, rank + 1), 1), name=f"{name}_channels_last")(x.tensor), image=True)
 
 
 def flattened(drawing: Drawing, node: Any, name: str) -> Value:
-    """Flatten, Reshape, Squeeze, Unsqueeze: by the shape that comes out."""
+    """Draw Flatten, Reshape, Squeeze or Unsqueeze, according to the shape of the result."""
     x, shape, rows = value(drawing, node), drawing.graph.shapes[node.output[0]], drawing.graph.shapes[node.input[0]][0]
     if len(shape) < 2 or shape[0] != rows:
         raise refuse(name, f"{node.op_type} to shape {list(shape)} mixes rows", "expected the rows as the first dimension")
@@ -123,6 +131,7 @@ def flattened(drawing: Drawing, node: Any, name: str) -> Value:
 
 
 def transpose(drawing: Drawing, node: Any, name: str) -> Value:
+    """Draw Transpose; one that only moves the channels needs no layer."""
     x = value(drawing, node)
     rank = len(drawing.graph.shapes[node.input[0]])
     order = [int(axis) for axis in attributes(node).get("perm", range(rank - 1, -1, -1))]
@@ -138,10 +147,12 @@ def transpose(drawing: Drawing, node: Any, name: str) -> Value:
 
 
 def passed(drawing: Drawing, node: Any, _name: str) -> Value:
+    """Draw an operator of PASSING: its input, without a layer."""
     return value(drawing, node)
 
 
 def concatenated(drawing: Drawing, node: Any, name: str) -> Value:
+    """Draw Concat of computed tensors, pair by pair."""
     rank = len(drawing.graph.shapes[node.output[0]])
     for index, tensor in enumerate(node.input):
         if tensor in drawing.graph.constants:
@@ -162,12 +173,12 @@ def concatenated(drawing: Drawing, node: Any, name: str) -> Value:
 
 
 def merged(drawing: Drawing, node: Any, name: str) -> Value:
-    """Of tensors, pair by pair; with a constant a scale and a shift."""
+    """Draw an operator of MERGES: tensors pair by pair, and with a constant as a normalisation."""
     if len(node.input) == 2 and any(tensor in drawing.graph.constants for tensor in node.input):
         return _scaled(drawing, node, name)
     if node.op_type not in MERGES or any(tensor in drawing.graph.constants for tensor in node.input):
         raise refuse(name, f"{node.op_type} of {len(node.input)} inputs with a constant, or a quotient of tensors", "build it "
-                     "of Add, Sub and Mul")  # fmt: skip
+                     "from Add, Sub and Mul")  # fmt: skip
     parts = [drawing.values[tensor] for tensor in node.input]
     if any(part.image for part in parts):
         parts = [image(part, f"{name}_{i}") for i, part in enumerate(parts)]
@@ -183,7 +194,7 @@ def merged(drawing: Drawing, node: Any, name: str) -> Value:
 
 
 def _scaled(drawing: Drawing, node: Any, name: str) -> Value:
-    """x * scale + shift, by a constant on either side."""
+    """x * scale + shift, for an operator with a constant on either side."""
     second = node.input[1] in drawing.graph.constants
     x, numbers = value(drawing, node, 0 if second else 1), drawing.graph.constants[node.input[1 if second else 0]]
     number = np.asarray(numbers, dtype=np.float64)
@@ -200,11 +211,15 @@ def _scaled(drawing: Drawing, node: Any, name: str) -> Value:
         case ("Div", True) if np.all(number):
             scale, shift = 1 / number, none
         case _:
-            raise refuse(name, f"{node.op_type} of a constant and a tensor", "build it of Add, Sub, Mul, or Div by a constant")
+            raise refuse(
+                name, f"{node.op_type} of a constant and a tensor", "build it from Add, Sub, Mul, or Div by a constant"
+            )
     shape = drawing.graph.shapes[node.output[0]]
     if shape[1:] != drawing.graph.shapes[node.input[0 if second else 1]][1:]:
         raise refuse(
-            name, f"its constant of shape {list(numbers.shape)} makes {list(shape)} of its input", "expected one shape"
+            name,
+            f"its constant of shape {list(numbers.shape)} changes its input's shape to {list(shape)}",
+            "expected no change",
         )
     return affine(drawing, name, x, *(_of_a_row(part, shape) for part in (scale, shift)))
 
@@ -215,7 +230,7 @@ def _of_a_row(numbers: Array, shape: tuple[int, ...]) -> Array:
 
 
 def affine(drawing: Drawing, name: str, x: Value, scale: Array, shift: Array) -> Value:
-    """A normalisation. scale, shift: of a row's shape in the file's order."""
+    """Draw x * scale + shift as a BatchNormalization. scale, shift: of a row's shape, in the file's order."""
     if x.flat:
         x = plain(x, name)
     if x.image:
@@ -225,7 +240,7 @@ def affine(drawing: Drawing, name: str, x: Value, scale: Array, shift: Array) ->
     if all((row == row[0]).all() for row in rows):
         weights = [row[0] for row in rows]
         tensor = layers().BatchNormalization(epsilon=0.0, name=name)(tensor)
-    else:  # a number for each place: the normalisation of one row
+    else:  # the positions have different numbers: normalise the flattened row
         weights = [part.reshape(-1) for part in (scale, shift)]
         tensor = layers().Flatten(name=f"{name}_flat")(tensor)
         tensor = layers().BatchNormalization(epsilon=0.0, name=name)(tensor)
@@ -235,12 +250,12 @@ def affine(drawing: Drawing, name: str, x: Value, scale: Array, shift: Array) ->
 
 
 def dense(drawing: Drawing, node: Any, name: str) -> Value:
-    """Gemm and MatMul; the bias is an Add of a constant where nothing else reads the product."""
+    """Draw Gemm or MatMul as a Dense. An Add of a constant that alone reads the product becomes its bias."""
     options, x = attributes(node), drawing.values.get(node.input[0])
     weight = constant(drawing, node, 1, "second factor", name)
     if x is None or weight is None or weight.ndim != 2 or options.get("transA", 0):
-        raise refuse(name, f"{node.op_type} whose first factor is a constant or transposed, or whose second is no matrix",
-                     "expected inputs times weights")  # fmt: skip
+        raise refuse(name, f"{node.op_type} whose first factor is a constant or transposed, or whose second is not a constant "
+                     "matrix", "expected inputs times weights")  # fmt: skip
     weight = (weight.T if options.get("transB", 0) else weight) * options.get("alpha", 1.0)
     bias, behind = constant(drawing, node, 2, "bias", name), None
     if bias is not None:
@@ -266,7 +281,7 @@ def dense(drawing: Drawing, node: Any, name: str) -> Value:
 
 
 def _bias_behind(graph: OnnxGraph, node: Any) -> Any:
-    """The Add of a constant that alone reads a product and keeps its shape, or None."""
+    """The Add of a constant that alone reads a product and does not change its shape, or None."""
     product, readers = node.output[0], graph.readers(node.output[0])
     if product in graph.outputs or len(readers) != 1 or readers[0].op_type != "Add":
         return None

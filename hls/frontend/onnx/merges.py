@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Merges of three and more tensors in an ONNX model, rewritten as merges of two (hls/frontend/merges.py)."""
+"""Rewrites merges of three or more tensors in an ONNX model as merges of two (see hls/frontend/merges.py)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ import numpy as np
 
 from hypersonic.hls.frontend.merges import in_tree, pair_names
 
-#: operators of any number of inputs that are the same of two
+#: operators with any number of inputs that can be applied to two at a time
 _PAIRED = ("Concat", "Max", "Min", "Sum")
 
 
 def in_pairs(model: Any) -> tuple[Any, frozenset[str]]:
-    """(the same network with merges of two alone, names of its nodes that `model` does not have).
+    """Return an equivalent network whose merges all have two inputs, and the names of the nodes that this adds.
 
-    model: qonnx' ModelWrapper with every shape known and a name for every node; itself where it has no others.
+    model: qonnx's ModelWrapper, with every shape known and a name for every node. It is returned itself if it has no wider
+    merge.
     """
     if not any(_is_wide(node) for node in model.graph.node):
         return model, frozenset()
@@ -35,7 +36,7 @@ def _is_wide(node: Any) -> bool:
 
 
 def _tree(model: Any, node: Any, taken: set[str]) -> list[Any]:
-    """The nodes in its place, in order."""
+    """The nodes that replace a wide merge, in order."""
     names, pairs = pair_names(node.name, taken), list[Any]()
 
     def join(a: str, b: str) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ONNX models: plain ones drawn in Keras and run by onnxruntime, QONNX by hls4ml's own front end and run by qonnx."""
+"""Loads ONNX models. Plain ones are drawn in Keras and run by onnxruntime; QONNX ones are read by hls4ml and run by qonnx."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from hypersonic.hls.frontend.onnx.merges import in_pairs
 from hypersonic.hls.frontend.trained import Tensor, TrainedModel
 
 _CHECKED = ("Conv", "MaxPool", "AveragePool", "Resize")
-#: values of attributes that hls4ml takes every node of these kinds to have
+#: the values of attributes that hls4ml assumes for every node of these kinds
 _KNOWN: dict[str, tuple[object, ...]] = {
     "mode": ("nearest",),
     "auto_pad": ("NOTSET", "VALID"),
@@ -41,13 +41,13 @@ _KNOWN: dict[str, tuple[object, ...]] = {
 
 
 def load_onnx(file: Path) -> TrainedModel:
-    """A .onnx file. Raises ConversionError, with the node's name where one is to blame."""
+    """Load a .onnx file. Raises ConversionError, with the node's name if a node is the cause."""
     proto = load_proto(file)
     return _quantised(file, proto) if is_quantised(proto) else _plain(read_graph(proto))
 
 
 def _plain(graph: OnnxGraph) -> TrainedModel:
-    """A network without quantisers: drawn in Keras for hls4ml, answered by onnxruntime."""
+    """Load a network without quantisers: drawn in Keras for hls4ml, run by onnxruntime."""
     from hypersonic.hls.frontend.keras.model import keras_model, use_keras_2
 
     use_keras_2()
@@ -68,7 +68,7 @@ def _plain(graph: OnnxGraph) -> TrainedModel:
         return tuple(np.asarray(part, dtype=np.float64).reshape(len(x[0]), -1) for part in y)
 
     notes = [
-        f"{role} {tensor.name!r}: rows are {tensor.shape}, channels last, where the file has {graph.shapes[tensor.name][1:]}"
+        f"{role} {tensor.name!r}: rows are {tensor.shape}, channels last; in the file they are {graph.shapes[tensor.name][1:]}"
         for role, side, lasts in (("input", inputs, images[0]), ("output", outputs, images[1]))
         for tensor, last in zip(side, lasts, strict=True)
         if last
@@ -77,7 +77,7 @@ def _plain(graph: OnnxGraph) -> TrainedModel:
 
 
 def _quantised(file: Path, proto: Any) -> TrainedModel:
-    """A QONNX network, by hls4ml's own front end."""
+    """Load a QONNX network with hls4ml's own front end."""
     import hls4ml
     from qonnx.core.modelwrapper import ModelWrapper
 
@@ -111,7 +111,10 @@ def _quantised(file: Path, proto: Any) -> TrainedModel:
 
 
 def _readable() -> Any:
-    """qonnx runs each node as a model of its own, of onnx's newest format, which may be newer than onnxruntime reads."""
+    """A context in which onnxruntime can read the models that qonnx makes.
+
+    qonnx runs each node as a model of its own, in onnx's newest format, which may be newer than onnxruntime reads.
+    """
     return mock.patch("onnx.IR_VERSION", IR_VERSION)
 
 
@@ -123,7 +126,7 @@ def _producer(model: Any, name: str, tensor: str) -> str:
 
 
 def _ordered(model: Any, graph: Any) -> Any:
-    """hls4ml's ModelGraph has its outputs in the order of the nodes that make them: put them into the model's."""
+    """Put the outputs of hls4ml's ModelGraph, which are in the order of the nodes, into the model's order."""
     wanted = [tensor.name for tensor in model.graph.output]
     outputs = [node.output[0] for node in model.graph.node if node.output[0] in wanted]
     if len(graph.outputs) == len(outputs):
@@ -132,7 +135,8 @@ def _ordered(model: Any, graph: Any) -> Any:
 
 
 def _cleaned(model: Any) -> tuple[Any, Any]:
-    """Constants folded, channels last, Gemm as MatMul + Add: the form hls4ml's front end reads; and that before, to run."""
+    """The model in the form that hls4ml's front end reads (constants folded, channels last, Gemm as MatMul + Add), and the
+    cleaned model before that, as the reference to run."""
     from qonnx.transformation.channels_last import ConvertToChannelsLastAndClean
     from qonnx.transformation.gemm_to_matmul import GemmToMatMul
     from qonnx.util.cleanup import cleanup_model
@@ -148,21 +152,21 @@ def _check_nodes(model: Any, supported: list[str]) -> None:
     for node in model.graph.node:
         if node.op_type not in supported:
             raise UnsupportedLayerError(
-                f"layer {node.name!r}: hls4ml's ONNX front end has no {node.op_type}; build it of layers that it has, or serve "
-                "the whole model by the server's onnxruntime backend"
+                f"layer {node.name!r}: hls4ml's ONNX front end has no {node.op_type}; build it from layers that it has, or "
+                "serve the whole model with the server's onnxruntime backend"
             )
         if node.op_type in _CHECKED:
             _check_attributes(node)
         before = model.find_producer(node.input[0])
         if node.op_type == "Quant" and before is not None and _branches(model, node.input[0]):
             raise UnsupportedLayerError(
-                f"layer {node.name!r}: it quantises one branch behind layer {before.name!r}, and hls4ml would quantise every "
-                "one: quantise before the branches part"
+                f"layer {node.name!r}: it quantises one branch after layer {before.name!r}, and hls4ml would quantise all "
+                "branches: quantise before they part"
             )
 
 
 def _check_attributes(node: Any) -> None:
-    """Attributes that hls4ml 1.3.0 drops without a word: its settings by name make every Resize a nearest one."""
+    """Refuse attributes that hls4ml 1.3.0 silently ignores; for example, it treats every Resize as nearest."""
     for attribute in node.attribute:
         known = _KNOWN.get(attribute.name, ())
         value = attribute.s.decode(errors="replace") or tuple(attribute.ints) or attribute.i
@@ -177,13 +181,13 @@ def _branches(model: Any, tensor: str) -> bool:
 
 
 def _execute(model: Any, x: Sequence[NDArray[np.float32]]) -> tuple[NDArray[np.float64], ...]:
-    """All rows at once by qonnx, which knows the quantisers that onnxruntime does not."""
+    """Run all rows at once in qonnx, which supports the quantisers that onnxruntime does not."""
     from qonnx.core.onnx_exec import execute_onnx
     from qonnx.transformation.change_batchsize import ChangeBatchSize
     from qonnx.transformation.infer_shapes import InferShapes
 
     batched = model.transform(ChangeBatchSize(len(x[0])))
-    for tensor in (*batched.graph.input, *batched.graph.output):  # qonnx changes the first of each
+    for tensor in (*batched.graph.input, *batched.graph.output):  # qonnx changes only the first input and output
         tensor.type.tensor_type.shape.dim[0].dim_value = len(x[0])
     batched = batched.transform(InferShapes())
     feed = {tensor.name: part for tensor, part in zip(batched.graph.input, x, strict=True)}

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes of ONNX as Keras layers: those that read channels before places, as convolutions and pools. See draw.py."""
+"""Draws ONNX nodes that read tensors with the channels first, such as convolutions and pools, as Keras layers (see draw.py).
+
+The functions that draw a node have the arguments, result and error of those in layers.py.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ _FLATTENING = ("Flatten", "Reshape", "Squeeze")
 
 
 def convolution(drawing: Drawing, node: Any, name: str) -> Value:
-    """Conv of one group, or of one for each channel."""
+    """Draw Conv with one group, or with one group for each channel."""
     x, weight = image(value(drawing, node), name), constant(drawing, node, 1, "weight", name)
     bias = constant(drawing, node, 2, "bias", name)
     if weight is None or x.shape[-1] % weight.shape[1]:
@@ -50,7 +53,7 @@ def convolution(drawing: Drawing, node: Any, name: str) -> Value:
 
 
 def pool(drawing: Drawing, node: Any, name: str) -> Value:
-    """MaxPool and AveragePool."""
+    """Draw MaxPool or AveragePool."""
     x, options = image(value(drawing, node), name), attributes(node)
     size = tuple(options["kernel_shape"])
     pads, strides = _pads(node, name, x, size), _strides(node, len(size))
@@ -71,20 +74,23 @@ def pool(drawing: Drawing, node: Any, name: str) -> Value:
 
 
 def _zeros_do(drawing: Drawing, node: Any) -> bool:
-    """Whether zeros around the input give what the pool's own padding does: they are counted, or below every number."""
+    """Return whether zeros around the input have the effect of the pool's padding.
+
+    They do if an average counts them, or if no input of a maximum is below zero.
+    """
     if node.op_type == "AveragePool":
         return bool(attributes(node).get("count_include_pad", 0))
     before = next((maker for maker in drawing.graph.nodes if node.input[0] in maker.output), None)
-    return before is not None and before.op_type in ("Relu", "Clip", "Sigmoid")  # a Clip is drawn from 0 on alone
+    return before is not None and before.op_type in ("Relu", "Clip", "Sigmoid")  # only a Clip from 0 is drawn
 
 
 def global_pool(drawing: Drawing, node: Any, name: str) -> Value:
-    """GlobalAveragePool, GlobalMaxPool."""
+    """Draw GlobalAveragePool or GlobalMaxPool."""
     return _over_places(drawing, node, name, image(value(drawing, node), name), "Max" if "Max" in node.op_type else "Average")
 
 
 def reduced(drawing: Drawing, node: Any, name: str) -> Value:
-    """ReduceMean and ReduceMax over all places of an image, or over the rows of a matrix."""
+    """Draw ReduceMean or ReduceMax over all spatial axes of an image, or over all axes but the last."""
     x, options = value(drawing, node), attributes(node)
     rank = len(drawing.graph.shapes[node.input[0]])
     given = constant(drawing, node, 1, "axes", name)
@@ -96,7 +102,7 @@ def reduced(drawing: Drawing, node: Any, name: str) -> Value:
         pooled = getattr(layers(), f"Global{kind}Pooling{rank - 2}D")(name=name)(plain(x, name).tensor)
         return Value(_shaped(drawing, node, name, pooled))
     raise refuse(
-        name, f"{node.op_type} along axes {axes} of {rank}", "expected the places of an image, or all but the last axis"
+        name, f"{node.op_type} along axes {axes} of {rank}", "expected an image's spatial axes, or all but the last axis"
     )
 
 
@@ -115,7 +121,7 @@ def _shaped(drawing: Drawing, node: Any, name: str, tensor: Any) -> Any:
 
 
 def normalised(drawing: Drawing, node: Any, name: str) -> Value:
-    """BatchNormalization of inference."""
+    """Draw BatchNormalization in inference mode, folded to one scale and one shift per channel."""
     scale, shift, mean, variance = (constant(drawing, node, i, "parameter", name) for i in range(1, 5))
     if scale is None or shift is None or mean is None or variance is None:
         raise refuse(name, "BatchNormalization without its four constants", "export the model for inference")
@@ -127,7 +133,7 @@ def normalised(drawing: Drawing, node: Any, name: str) -> Value:
 
 
 def zero_padded(drawing: Drawing, node: Any, name: str) -> Value:
-    """Pad of places, with zeros."""
+    """Draw Pad with zeros along the spatial axes."""
     x, options = value(drawing, node), attributes(node)
     given = constant(drawing, node, 1, "pads", name)
     pads = [int(pad) for pad in (options.get("pads", options.get("paddings", [])) if given is None else given)]
@@ -139,12 +145,12 @@ def zero_padded(drawing: Drawing, node: Any, name: str) -> Value:
     x = image(x, name)
     sides = list(zip(pads[:rank], pads[rank:], strict=True))
     if any(map(any, sides[:2])) or min(pads) < 0:
-        raise refuse(name, f"Pad with pads {pads}, along rows or channels or less than none", "expected pads of places")
+        raise refuse(name, f"Pad with pads {pads}, along rows or channels or negative", "expected 0 or more, spatial axes only")
     return _zeros(name, x, sides[2:])
 
 
 def resized(drawing: Drawing, node: Any, name: str) -> Value:
-    """Resize and Upsample by whole factors, nearest."""
+    """Draw Resize or Upsample, nearest, by integer factors."""
     x, options = image(value(drawing, node), name), attributes(node)
     shape = drawing.graph.shapes[node.output[0]]
     factors = [out / size for out, size in zip(shape[2:], x.shape, strict=False)]
@@ -161,7 +167,7 @@ def resized(drawing: Drawing, node: Any, name: str) -> Value:
         raise refuse(
             name,
             f"{node.op_type} by {options.get('mode', 'nearest')} {' '.join(how)} with factors {factors}",
-            "expected nearest with whole factors, as hls4ml's C++",
+            "expected nearest with integer factors, which hls4ml's C++ has",
         )
     sizes = tuple(int(factor) for factor in factors)
     layer = getattr(layers(), f"UpSampling{len(sizes)}D")(sizes if len(sizes) > 1 else sizes[0], name=name)
@@ -169,7 +175,10 @@ def resized(drawing: Drawing, node: Any, name: str) -> Value:
 
 
 def padded(node: Any, name: str, x: Value, size: tuple[int, ...]) -> tuple[Value, str]:
-    """The input of a window and Keras' word for its padding; other padding becomes a layer of zeros."""
+    """Return a window's input and Keras' name for its padding; padding that Keras has no name for becomes a ZeroPadding layer.
+
+    size: the window's, along each spatial axis. Raises UnsupportedLayerError as _pads does.
+    """
     pads = _pads(node, name, x, size)
     if not any(map(any, pads)):
         return x, "valid"
@@ -188,7 +197,7 @@ def _strides(node: Any, places: int) -> tuple[int, ...]:
 
 
 def _pads(node: Any, name: str, x: Value, size: tuple[int, ...]) -> list[tuple[int, int]]:
-    """(before, after) along each axis. Refuses dilations, which hls4ml ignores."""
+    """The padding (before, after) along each spatial axis. Refuses dilations, which hls4ml ignores."""
     options, places = attributes(node), len(size)
     if any(step != 1 for step in options.get("dilations", [])):
         raise refuse(name, f"{node.op_type} with dilations {options['dilations']}, which hls4ml ignores", "expected 1")
@@ -207,7 +216,7 @@ def _pads(node: Any, name: str, x: Value, size: tuple[int, ...]) -> list[tuple[i
 
 
 def _same(x: Value, size: tuple[int, ...], strides: tuple[int, ...]) -> list[tuple[int, int]]:
-    """What Keras' padding `same` puts before and after each axis."""
+    """The padding (before, after) along each spatial axis with Keras' `same`."""
     wanted = [
         max((-(-whole // step) - 1) * step + part - whole, 0) for whole, part, step in zip(x.shape, size, strides, strict=False)
     ]

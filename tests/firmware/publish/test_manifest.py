@@ -158,7 +158,7 @@ def test_a_missing_field_is_named(field: str) -> None:
         (_with(inputs=[{}] * 65), "inputs has 65 tensors, expected 1 to 64"),
         (_with(inputs=[{}]), "a tensor of inputs has no field 'name'"),
         (_with(outputs=[OUTPUT.to_json(), 5]), r"outputs\[1\] is 5, expected a tensor"),
-        (_with(outputs=[OUTPUT.to_json()] * 2), "outputs make no row: .*y, y: a name stands twice"),
+        (_with(outputs=[OUTPUT.to_json()] * 2), "outputs make no row: .*y, y: a name appears twice"),
         (_with(inputs=[INPUT.to_json() | {"shape": [0]}]), "inputs make no row: .*shape is"),
         (_with(inputs=[INPUT.to_json() | {"shape": 5}]), "inputs make no row"),
         (_with(outputs=[OUTPUT.to_json() | {"shape": [1 << 62]}]), "outputs make a row of 18446744073709551616 bytes"),

@@ -166,5 +166,5 @@ def test_functions_may_need_more_stack_than_any_thread_has(tmp_path: Path) -> No
 )
 def test_a_stream_of_another_length_is_an_error_not_a_wrong_number(tmp_path: Path, body: str) -> None:
     project = project_of(tmp_path, "hls::stream<pack> &x, hls::stream<pack> &y", body)
-    with pytest.raises(CsimError, match=r"'answer': the top function took or gave another number of elements"):
+    with pytest.raises(CsimError, match=r"'answer': the top function read or wrote a different number of elements"):
         csim_of(project).predict_raw(np.arange(4)[None])

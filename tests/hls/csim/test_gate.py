@@ -70,7 +70,9 @@ def test_a_module_beside_the_model_gives_the_rows_unless_a_library_has_its_name(
     before = list(sys.path)
     with gate.modules_beside(tmp_path / "model.h5"):
         assert [rows.shape for rows in gate._rows("rows_beside_me:rows", Row((X,)))] == [(5, 3)]
-        with pytest.raises(DescriptionError, match=r"AttributeError: .* beside the YAML, whose name no library has"):
+        with pytest.raises(
+            DescriptionError, match=r"AttributeError: .* in a module beside the YAML that is not named like a library"
+        ):
             gate._rows("random:rows", Row((X,)))
     assert sys.path == before
 
@@ -114,7 +116,7 @@ def compared(got: list[float], wanted: list[float], tolerance: float | None = No
 def test_without_a_tolerance_a_difference_of_the_answers_size_is_a_warning() -> None:
     (warning,) = compared([0.0, 1.0], [1.0, 0.5])["warnings"]
     assert warning.startswith("output 'y' of model 'm' is not what the trained model answers: on 1,000 random rows the worst")
-    assert "difference is 1, where the trained model's answers run from 0.5 to 1." in warning
+    assert "difference is 1, and the trained model's answers run from 0.5 to 1." in warning
     assert len(compared([3.0, 3.0], [6.0, 6.0])["warnings"]) == 1
     assert len(compared([0.0], [float("nan")])["warnings"]) == 1
 

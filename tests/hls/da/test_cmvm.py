@@ -76,5 +76,5 @@ def test_adders_that_are_not_the_weights_are_refused_by_layer_name(monkeypatch: 
 
     monkeypatch.setattr(da4ml.cmvm, "solve", wrong)
     graph, x = graph_of(2)
-    with pytest.raises(UnsupportedLayerError, match=r"layer 'dense1': da4ml's adders do not make up .* outputs \[3\]"):
+    with pytest.raises(UnsupportedLayerError, match=r"layer 'dense1': da4ml's adders do not reproduce .* outputs \[3\]"):
         factored(graph, "dense1", x, np.array([[3, 9, 3, 5], [7, 1, 7, 11]]), block=2)

@@ -217,7 +217,7 @@ def test_an_accumulator_that_drops_only_zeros_is_not_refused() -> None:
 
 
 def test_an_accumulator_that_may_saturate_inside_the_sum_is_refused_by_layer_name() -> None:
-    with pytest.raises(UnsupportedLayerError, match=r"layer 'dense_7': accum .* a partial sum can leave it"):
+    with pytest.raises(UnsupportedLayerError, match=r"layer 'dense_7': accum .* a partial sum can overflow it"):
         adder_graph(dense(fixed_point(9, 8, overflow=Overflow.SAT)))
 
 

@@ -30,8 +30,8 @@ def read(directory: Path, content: bytes) -> ModelDescription:
         ({"name": None}, "name is None"),
         ({"name": 3}, "name is 3"),
         ({"name": "a" * 30}, "29 characters at most"),
-        ({"name": "module"}, "name is 'module', a word of Verilog or C"),
-        ({"name": "main"}, "name is 'main', a word of Verilog or C"),
+        ({"name": "module"}, "name is 'module', a keyword or reserved name of Verilog or C"),
+        ({"name": "main"}, "name is 'main', a keyword or reserved name of Verilog or C"),
         ({"part": "xcu250; exec rm"}, "part is 'xcu250; exec rm', expected an AMD part"),
         ({"max_batch_size": 0}, "max_batch_size is 0, expected an integer from 1"),
         ({"max_batch_size": "many"}, "max_batch_size is 'many', expected an integer from 1"),
@@ -49,7 +49,7 @@ def read(directory: Path, content: bytes) -> ModelDescription:
         ({"output": 3}, "output is 3, expected a mapping"),
         ({"inputs": {"a": {}}}, "both input and inputs, expected one of them"),
         ({"outputs": {"a": 3}, "output": None}, "both output and outputs"),
-        ({"gate": {"rows": "a:b", "tolerance": {"y": 1, "z": -1}}}, "gate is .* or one by name for each output"),
+        ({"gate": {"rows": "a:b", "tolerance": {"y": 1, "z": -1}}}, "gate is .* or one for each output by name"),
         ({"hls4ml": {"dense_1": {}}}, "hls4ml: unknown field dense_1, expected IOType, LayerName, LayerType, Model"),
         ({"hls4ml": {"LayerName": ["a"]}}, r"hls4ml.LayerName is \['a'\], expected a mapping"),
         ({"hls4ml": {"LayerName": {"d": 3}}}, "hls4ml.LayerName.d is 3, expected a mapping"),
@@ -107,7 +107,7 @@ def test_several_tensors_are_told_by_the_models_names_in_the_models_order(tmp_pa
         gate.check(["x", "y"])
     with pytest.raises(DescriptionError, match=r"inputs names b, the model has a, c"):
         sides_of(description.inputs, ["a", "c"], "input")
-    with pytest.raises(DescriptionError, match=r"inputs says nothing of c, expected each of a, b, c"):
+    with pytest.raises(DescriptionError, match=r"inputs does not name c, expected each of a, b, c"):
         sides_of(description.inputs, ["a", "b", "c"], "input")
 
 

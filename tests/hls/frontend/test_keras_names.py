@@ -39,5 +39,5 @@ def test_settings_follow_a_layer_to_its_new_name_with_those_of_its_parts() -> No
 
 
 def test_layers_of_a_file_without_keras_names_that_differ_in_capitals_only_are_refused() -> None:
-    with pytest.raises(DescriptionError, match="layers 'd' and 'D' differ in capitals only"):
+    with pytest.raises(DescriptionError, match="layers 'd' and 'D' differ only in case"):
         check_settings({}, {"LayerName": {"d": {}, "D": {}}})

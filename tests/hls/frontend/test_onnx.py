@@ -30,7 +30,7 @@ REFUSED = {
     "ceiling": r"layer 'MaxPool_0': MaxPool with ceil_mode 1, which hls4ml does not have; expected 0",
     "clipped": r"layer 'Clip_0': Clip from -1 to 1, for which hls4ml has no C\+\+; expected 0 to 6 \(ReLU6\)",
     "erf": r"layer 'Erf_0': hls4ml has no layer for Erf",
-    "merged": r"layer 'Max_0': Max of a constant and a tensor; build it of Add, Sub, Mul, or Div by a constant",
+    "merged": r"layer 'Max_0': Max of a constant and a tensor; build it from Add, Sub, Mul, or Div by a constant",
     "softmax_of_rows": r"layer 'Softmax_0': Softmax along axis 1 of 3; expected the channels, or the last one",
 }
 #: images are served with channels last; what has no images as in the file
@@ -84,7 +84,7 @@ def test_a_residual_network_with_a_depthwise_convolution_is_converted(directory:
     assert project.inputs.tensors[0].shape == (6, 4, 2)
     (figures,) = project.report["gate"]["outputs"].values()
     assert figures["greatest"] - figures["least"] > 1
-    assert project.report["notes"][0] == "input 'x': rows are (6, 4, 2), channels last, where the file has (2, 6, 4)"
+    assert project.report["notes"][0] == "input 'x': rows are (6, 4, 2), channels last; in the file they are (2, 6, 4)"
 
 
 def test_a_convolution_of_qonnx_runs_for_the_reference(directory: Path) -> None:

@@ -64,15 +64,21 @@ REFUSED = {
     Case("resnet_1d", "da"): r"layer 'conv1d': Conv1D is not in the da core, .*--core rf",
     Case("deep_sets", "da"): r"layer 'dense_1': PointwiseConv1D is not in the da core, .*--core rf",
     Case("dense_resnet", "da", STREAM): r"io_type is io_stream, the da core takes io_parallel.*--core rf",
-    Case("image_and_list", "rf", STREAM): r"layer 'add' \(Merge\): it reads 8 numbers from a Flatten, which come in words of 2",
-    Case("flat_relu", "csim", STREAM): r"layer 'activation' \(Activation\): it reads 8 numbers .* put the Flatten behind it",
+    Case(
+        "image_and_list", "rf", STREAM
+    ): r"layer 'add' \(Merge\): it reads 8 numbers from a Flatten, which arrive in words of 2",
+    Case("flat_relu", "csim", STREAM): r"layer 'activation' \(Activation\): it reads 8 numbers .* put the Flatten after it",
     Case("flat_scaled", "rf", STREAM): r"layer 'batch_normalization' \(BatchNormalization\): it reads 8 numbers from a Flatten",
-    Case("other_words", "rf", STREAM): r"layer 'reshape' \(Repack\): it makes words of 3 numbers of words of 2 in io_stream",
+    Case(
+        "other_words", "rf", STREAM
+    ): r"layer 'reshape' \(Repack\): it repacks words of 2 numbers into words of 3 in io_stream",
     Case("squeeze", "rf", STREAM): r"layer 'multiply': it merges the shapes \(4, 4, 2\) and \(1, 1, 2\), .* the same shape",
     Case("cropped", "rf"): r"layer 'cropping2d' \(Cropping2D\): no stage of the rf core computes it",
     Case("transposed", "rf"): r"layer 'conv2d_transpose': hls4ml's Keras front end has no Conv2DTranspose",
     Case("nested_relu", "rf"): r"layer 're_lu', of a model in the model: ReLU with max_value=6.0, which hls4ml ignores",
-    Case("nested_merge", "rf"): r"layer 'add', of a model in the model: it merges 3 tensors, and hls4ml two; merge them two by",
+    Case(
+        "nested_merge", "rf"
+    ): r"layer 'add', of a model in the model: it merges 3 tensors, and hls4ml only two; merge them two",
 }
 
 
