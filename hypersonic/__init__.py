@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """hypersonic: FPGA inference as a service, from a trained network to a served event.
 
-    build            a trained model -> an xclbin in a model repository
-    build_csim       a trained model -> hls4ml's C++, compiled; Csim computes with it: the golden reference
-    Xclbin           what is inside an xclbin; Manifest: what is known of the model beside it
-    open_device      an xclbin on a card, real or emulated -> Device
-    start_server     Triton's protocol over a model repository, for as long as a `with` block lasts
-    describe_model   what a running server says of a model; send_events: numpy arrays through it, from several clients
-    FixedPoint       ap_fixed: numbers <-> the integers in registers
+    build                        build a trained model into an xclbin and publish it in a model repository
+    build_csim, Csim             compile hls4ml's C++ of a trained model, and run it: the golden reference
+    Xclbin, Manifest             the contents of an xclbin, and the description of its model
+    open_device, Device          load an xclbin into a card, real or emulated
+    start_server                 serve a model repository over Triton's protocol for the duration of a `with` block
+    describe_model, send_events  ask a running server about a model, and send it numpy arrays from several clients
+    FixedPoint                   an ap_fixed type: converts numbers to the integers in registers and back
 
-Each name is imported from its room when it is first used: `import hypersonic` loads neither the server nor the compiler.
+Each name is imported when it is first used, so `import hypersonic` loads neither the server nor the compiler.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from importlib import import_module
 
 __version__ = "0.1.0"
 
-#: name -> the module that has it; __init__.pyi says the same to type checkers
+#: the module of each public name; __init__.pyi lists the same for type checkers
 _MODULES = {
     "Csim": "hypersonic.hls.csim.compiled",
     "Device": "hypersonic.host.device",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m hypersonic`: the command line."""
+"""`python -m hypersonic` runs the command line."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments that several commands take."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -11,31 +11,32 @@ from hypersonic.firmware.estimate.rates import NETWORK_GBPS
 
 
 def add_network_option(parser: argparse.ArgumentParser) -> None:
-    """--network-gbps, for every command that predicts a rate."""
+    """Add --network-gbps, for a command that predicts a rate."""
     parser.add_argument(
         "--network-gbps", type=parse_gbps, default=NETWORK_GBPS, metavar="GBPS",
-        help="the server's network in 10**9 bits a second, for the predicted rate (default: %(default)g)",
+        help="bandwidth of the server's network in Gb/s (10**9 bits per second), for the predicted rate (default: %(default)g)",
     )  # fmt: skip
 
 
 def add_event_options(parser: argparse.ArgumentParser) -> None:
-    """The options of `hypersonic infer` and `hypersonic run` about events."""
-    parser.add_argument("--events", type=int, default=50, metavar="N", help="how many generated events are sent")
+    """Add the options of `hypersonic infer` and `hypersonic run` about events."""
+    parser.add_argument("--events", type=int, default=50, metavar="N", help="number of generated events to send")
     parser.add_argument(
         "--event-rows",
         type=int,
         default=0,
         metavar="N",
-        help="rows (patches, jets) of an event, sent as one request; 0: the model's own",
+        help="number of rows (channels, jets, ...) of an event, which is one request; 0 (default): as usual for the model",
     )
-    parser.add_argument("--clients", type=int, default=4, metavar="N", help="how many send at the same time")
-    parser.add_argument("--seed", type=int, default=1, help="of the event generator")
+    parser.add_argument("--clients", type=int, default=4, metavar="N", help="number of clients that send at the same time")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the event generator")
     parser.add_argument(
-        "--output", type=Path, default=Path("result"), metavar="DIR", help="where the picture and the figures go"
+        "--output", type=Path, default=Path("result"), metavar="DIR", help="directory for the picture and the figures"
     )
 
 
 def parse_gbps(text: str) -> float:
+    """Parse a bandwidth in Gb/s, a finite number above 0. Raises argparse.ArgumentTypeError."""
     try:
         value = float(text)
     except ValueError:
@@ -46,6 +47,7 @@ def parse_gbps(text: str) -> float:
 
 
 def parse_percent(text: str) -> int:
+    """Parse an integer from 1 to 100. Raises argparse.ArgumentTypeError."""
     if not text.isdecimal() or len(text) > 3 or not 1 <= int(text) <= 100:
         raise argparse.ArgumentTypeError(f"got {text!r}, expected a whole number of per cent from 1 to 100")
     return int(text)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: finds the commands, calls the one that is asked for, turns errors into exit codes.
+"""The command line: finds the commands, runs one, and turns errors into exit codes.
 
-Each command imports its room only when it is called, so `--help` is instant and a server stays light.
+Each command imports the modules that it needs only when it runs, so `--help` is fast and a server stays small.
 """
 
 from __future__ import annotations
@@ -16,19 +16,22 @@ from typing import Protocol, cast
 from hypersonic import __version__
 from hypersonic.commands import NAMES
 
-#: exit codes: 0 done, 1 our fault, 2 the user's
+#: exit codes: success, a fault of hypersonic or its environment, an error that the user can correct
 OK, OURS, USERS = 0, 1, 2
 
 _EPILOG = """\
 a first session:
-  hypersonic build facile --target hw_emu      a trained network becomes a kernel in ./models
-  hypersonic serve --model-repository models   Triton's protocol on ports 8000, 8001 and 8002
-  hypersonic infer facile                      events through that server: rate, latency, resolution, a picture
+  hypersonic build facile --target hw_emu      build a kernel from a trained network, into ./models
+  hypersonic serve --model-repository models   serve it over Triton's protocol on ports 8000, 8001 and 8002
+  hypersonic infer facile                      send events to that server; show rate, latency, resolution, a picture
 """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the process's exit code. Errors are one paragraph on standard error."""
+    """Run one command and return the process's exit code. An error is one paragraph on standard error.
+
+    Exit codes are OK, OURS and USERS, and 130 after Ctrl-C. With HYPERSONIC_TRACEBACK in the environment, errors are raised.
+    """
     parser = make_parser()
     args = parser.parse_args(argv)
     try:
@@ -49,32 +52,36 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def explain_error(error: Exception) -> tuple[str, int]:
-    """An error as one paragraph, and the exit code: the rooms' own errors speak for themselves, the rest are our faults."""
+    """Return an error's text, one paragraph, and the exit code.
+
+    Errors of this package and OSError have a text for users. Any other exception is a fault of hypersonic.
+    """
     if type(error).__module__.startswith("hypersonic."):
         return str(error), int(getattr(error, "exit_code", USERS))
     if isinstance(error, OSError):
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error), USERS
-    report = "this is a fault of hypersonic: please report it with what the same command says under HYPERSONIC_TRACEBACK=1"
+    report = "this is a fault of hypersonic: please report it with the output of the same command under HYPERSONIC_TRACEBACK=1"
     return f"{type(error).__name__}: {error}; {report}", OURS
 
 
 class Command(Protocol):
-    """A module of hypersonic/commands. HELP: its line in `hypersonic --help`."""
+    """The interface of the modules in hypersonic/commands. HELP: the command's line in `hypersonic --help`."""
 
     HELP: str
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add its arguments to `parser`."""
+        """Add the command's arguments to `parser`."""
 
     def run(self, args: argparse.Namespace) -> int:
-        """Do it; returns the exit code."""
+        """Run the command and return the exit code."""
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The parser of all commands; args.command(args) runs the one that was named."""
+    """Return the parser for all commands. After parsing, args.command(args) runs the chosen one."""
     parser = argparse.ArgumentParser(
         prog="hypersonic",
-        description="FPGA inference as a service: a trained network becomes a bit-exact kernel, served over Triton's protocol.",
+        description="FPGA inference as a service: build a bit-exact kernel from a trained network, and serve it over Triton's "
+        "protocol.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -90,7 +97,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 class _Help(argparse.ArgumentDefaultsHelpFormatter):
-    """Defaults are shown where they say something."""
+    """Shows an option's default, except for flags, lists, 0 and empty ones, which the help text has to explain."""
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
         says_nothing = isinstance(action.default, bool | list | tuple) or action.default in ("", 0, None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Progress of long work: a line per step, with a spinner where there is a terminal, nothing where there is none."""
+"""Shows the progress of long work on standard error, a line per step."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Step = Callable[[str], None]
 
 @contextmanager
 def progress(*, quiet: bool = False) -> Iterator[Step]:
-    """Yields step(text): what is being done now. On standard error; `quiet` turns it off.
+    """Yield a function step(text) that shows what is being done now; with `quiet`, it shows nothing.
 
-    On a terminal a spinner shows the running step and each finished one stays with its seconds; elsewhere each step is one
+    On a terminal, a spinner marks the current step, and finished steps remain with their duration. Elsewhere each step is a
     plain line when it begins.
     """
     console = Console(stderr=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server in a process of its own, for as long as a `with` block lasts."""
+"""Runs a server in a process of its own for the duration of a `with` block."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from typing import IO
 
 from hypersonic.hls.child import python_argv, python_environment
 
-#: what the server prints once each port answers; Triton's own words for gRPC and HTTP
+#: the line that the server logs when a port answers; for gRPC and HTTP it is Triton's
 _STARTED = re.compile(r"Started (GRPCInferenceService|HTTPService|Metrics Service) at (\S+)")
 
 
 class ServerError(RuntimeError):
-    """The server process did not start, or did not stop as it should: its exit code and its last lines."""
+    """The server process did not start or stop as expected. The message has its exit code and its last lines."""
 
     exit_code = 1
 
 
 @dataclass(frozen=True)
 class RunningServer:
-    """Where a running server answers, each as host:port."""
+    """The addresses of a running server, each as host:port."""
 
     grpc: str
     http: str
@@ -38,7 +38,11 @@ class RunningServer:
 def start_server(
     repository: Path, *options: str, start_timeout_s: float = 300.0, stop_timeout_s: float = 40.0
 ) -> Iterator[RunningServer]:
-    """A server on free ports of the loopback interface; SIGTERM on leaving. Raises ServerError."""
+    """Start a server on free ports of the loopback interface; stop it with SIGTERM when the context ends.
+
+    options: of `hypersonic serve`. start_timeout_s, stop_timeout_s: the most seconds that starting and stopping may take.
+    Raises ServerError.
+    """
     argv = python_argv("-m", "hypersonic.cli", "serve", "--model-repository", str(repository))
     for port in ("grpc", "http", "metrics"):
         argv += [f"--{port}-port", "0", f"--{port}-address", "127.0.0.1"]
@@ -53,15 +57,15 @@ def start_server(
     try:
         if not ready.wait(start_timeout_s) or len(ports) < 3:
             process.kill()
-            raise ServerError(f"the server did not start within {start_timeout_s:.0f} s; it said:\n{_tail(lines)}")
+            raise ServerError(f"the server did not start within {start_timeout_s:.0f} s; its last lines:\n{_tail(lines)}")
         yield RunningServer(ports["GRPCInferenceService"], ports["HTTPService"], ports["Metrics Service"])
         process.send_signal(signal.SIGTERM)
         code = process.wait(stop_timeout_s)
         if code:
-            raise ServerError(f"the server ended with {code} after SIGTERM, expected 0; it said:\n{_tail(lines)}")
+            raise ServerError(f"the server ended with {code} after SIGTERM, expected 0; its last lines:\n{_tail(lines)}")
     except subprocess.TimeoutExpired as error:
         raise ServerError(
-            f"the server did not stop within {stop_timeout_s:.0f} s of SIGTERM; it said:\n{_tail(lines)}"
+            f"the server did not stop within {stop_timeout_s:.0f} s of SIGTERM; its last lines:\n{_tail(lines)}"
         ) from error
     finally:
         process.kill()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server's options as one typed noun; arguments.py reads them from the command line."""
+"""The server's options as a typed dataclass; arguments.py reads them from the command line."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from hypersonic.server.limits.message import LIMITS
 from hypersonic.server.repository.control_mode import ModelControlMode, ModelControlOptions
 from hypersonic.server.repository.override import OverridePolicy
 
-#: calls that have come and that no thread has taken yet. gRPC core begins to refuse calls at random, whosever they are, at its
-#: own 1 000, which one client's burst of streams reaches
+#: the most calls that have been received but that no thread has taken yet. At gRPC core's default of 1 000, which one client's
+#: burst of streams reaches, it begins to refuse calls at random, no matter which client they are from
 _MOST_PENDING_CALLS = 16_384
 
 
 @dataclass(frozen=True)
 class Options:
-    """The options that `arguments.add_arguments` reads, typed. Ports: 0 = any free one."""
+    """The values of the options that `arguments.add_arguments` defines; --help describes each. Port 0 is any free port."""
 
     model_repository: tuple[Path, ...]
     grpc_port: int = 8001
@@ -58,9 +58,9 @@ class Options:
     allow_gpu_metrics: bool = True
     allow_cpu_metrics: bool = True
     trace_config: tuple[str, ...] = ()
-    #: --trace-level and the like, as trace_config's texts
+    #: --trace-level and similar options, as texts for trace_config
     deprecated_trace: tuple[str, ...] = ()
-    #: names of options that were given and mean nothing here
+    #: names of the given options that have no effect
     ignored_options: tuple[str, ...] = ()
     reuse_grpc_port: bool = False
     reuse_http_port: bool = False
@@ -94,7 +94,7 @@ class Options:
     http_header_forward_pattern: str = ""
     grpc_header_forward_pattern: str = ""
     grpc_infer_response_compression_level: str = "none"
-    #: ms, 0 = as long as the client likes
+    #: ms; 0: the connection is never closed
     grpc_max_connection_age: int = 0
     grpc_max_connection_age_grace: int = 0
     allow_client_shm: bool = False
@@ -107,7 +107,7 @@ class Options:
 
     @property
     def model_control(self) -> ModelControlOptions:
-        """Who decides what is loaded."""
+        """The options about loading models, for the model repository."""
         return ModelControlOptions(
             ModelControlMode(self.model_control_mode),
             self.load_model,
@@ -123,22 +123,22 @@ class Options:
 
     @classmethod
     def of(cls, args: argparse.Namespace) -> Options:
-        """From parsed arguments."""
+        """Make the options from parsed arguments. A model repository that is given twice counts once."""
         given = ((field.name, getattr(args, field.name)) for field in fields(cls))
         values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in given}
-        values["model_repository"] = tuple(dict.fromkeys(values["model_repository"]))  # given twice, it is one all the same
+        values["model_repository"] = tuple(dict.fromkeys(values["model_repository"]))
         return cls(**values)
 
     @property
     def grpc_channel_options(self) -> list[tuple[str, int]]:
-        """grpc.server's options. The message limit holds for what a compressed message inflates to as well."""
+        """The channel options of grpc.server. The message limit also applies to a message after decompression."""
         return [
             ("grpc.max_receive_message_length", self.grpc_max_message_bytes),
             ("grpc.max_send_message_length", -1),
             ("grpc.max_metadata_size", self.grpc_max_metadata_bytes),
             ("grpc.absolute_max_metadata_size", self.grpc_max_metadata_bytes),
             ("grpc.max_concurrent_streams", self.grpc_max_concurrent_streams),
-            # what limits/connections.py shares, and a burst before it looks
+            # the connections that limits/connections.py shares, and as many again for a burst before it counts them
             ("grpc.max_allowed_incoming_connections", min(2 * self.grpc_max_connections, 2**31 - 1)),
             ("grpc.server.max_pending_requests", _MOST_PENDING_CALLS),
             ("grpc.server.max_pending_requests_hard_limit", 2 * _MOST_PENDING_CALLS),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The golden reference of a model: its C++, converted and compiled, without a kernel."""
+"""Builds the golden reference of a model, which is hls4ml's C++, compiled, without a kernel."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Progress = Callable[[str], None]
 
 
 def build_csim(model: str, progress: Progress = lambda _: None) -> tuple[HlsProject, Path]:
-    """Convert a model and compile hls4ml's C++ of it, the golden reference, with which Csim(library, project) computes.
+    """Convert a model and compile its C++; return the project and the library, for Csim(library, project).
 
-    model: as for build(). The C++ is the same whatever core computes the model, so the conversion that sw_emu or hw_emu was
-    built from serves as well. Raises ConversionError, ConversionFailedError, ToolError.
+    model: a zoo name or a path, as for build(). The C++ does not depend on the core, so an existing conversion for sw_emu or
+    hw_emu is used. progress: called with one line per step. Raises ConversionError, ConversionFailedError, ToolError.
     """
     description = describe(model)
     try:
@@ -34,9 +34,10 @@ def build_csim(model: str, progress: Progress = lambda _: None) -> tuple[HlsProj
 
 
 def set_datatypes(rows: tuple[Row, Row], datatypes: tuple[str, str]) -> tuple[Row, Row]:
-    """Inputs and outputs of the same network on other wires, "" = as they are: nothing of it is converted again.
+    """Return the inputs and outputs with other datatypes on the wire. The network itself does not change.
 
-    Raises SpecMismatchError.
+    rows: inputs and outputs. datatypes: for all inputs and for all outputs; "" keeps them. Raises SpecMismatchError for a
+    datatype that does not fit a tensor.
     """
     x, y = (_set_datatype(row, datatype) for row, datatype in zip(rows, datatypes, strict=True))
     return x, y

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files that `hypersonic build` leaves in --build-directory for people to see: HLS project, RTL core and kernel."""
+"""Writes the files that `hypersonic build` leaves in --build-directory for people: HLS project, RTL core and kernel."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from hypersonic.hls.project import HlsProject
 
 
 def check_directory(directory: Path) -> None:
-    """Raises BuildError rather than replace a directory that is no HLS project of ours."""
+    """Raise BuildError if the directory exists and is not an HLS project of hypersonic, so that it must not be replaced."""
     if directory.exists() and not (directory / "project.json").is_file():
-        raise BuildError(f"{directory} is there and holds no HLS project; give another --build-directory")
+        raise BuildError(f"{directory} exists and does not hold an HLS project; give another --build-directory")
 
 
 def leave(project: HlsProject, kernel: Kernel | None, directory: Path) -> None:
-    """hls/ (open it with Vitis HLS), core/ (the network's RTL) and kernel/ (the top around it), replacing an older copy.
+    """Write hls/ (for Vitis HLS), core/ (the network's RTL) and kernel/ (the top module around it) into `directory`.
 
-    Raises BuildError as check_directory.
+    kernel: None if there is none (sw_emu). An older copy is replaced. Raises BuildError as check_directory does.
     """
     check_directory(directory)
     directory.parent.mkdir(parents=True, exist_ok=True)
@@ -37,7 +37,7 @@ def leave(project: HlsProject, kernel: Kernel | None, directory: Path) -> None:
 
 
 def _exchange(fresh: Path, directory: Path, scratch: Path) -> None:
-    """Put `fresh` in directory's place, whole at every moment; of several builds that do so at once the last one stays."""
+    """Replace `directory` by `fresh`, never leaving it half written. If several builds do so at once, the last one stays."""
     for attempt in itertools.count():
         with suppress(FileNotFoundError):
             directory.rename(scratch / f"old{attempt}")

@@ -5,4 +5,4 @@ from __future__ import annotations
 
 
 class BuildError(ValueError):
-    """This build cannot be made here: what was asked for, what is missing, what to do."""
+    """The requested build is not possible on this machine. The message says what is missing and what to do."""

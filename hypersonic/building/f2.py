@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `hypersonic build --platform aws_f2` does otherwise: custom logic behind the F2 shell in the place of an XRT kernel."""
+"""The steps of `hypersonic build --platform aws_f2`, which builds custom logic for the F2 shell instead of an XRT kernel."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ Progress = Callable[[str], None]
 
 
 def emulate_f2(kernel: Kernel, platform: Platform, compute_units: int, tools: dict[str, str], progress: Progress) -> bytes:
-    """The container of a simulated F2 card: the compute units behind the shell's interfaces, one simulator for all of them."""
+    """Return the xclbin of an emulated F2 card, with one simulator for all compute units behind the shell's interfaces.
+
+    tools: the versions of the tools used so far, by name. progress: called with one line per step.
+    """
     with tempfile.TemporaryDirectory() as scratch:
         design = write_f2(kernel, compute_units, Path(scratch))
         image = build_f2_simulator(design, progress)
@@ -31,7 +34,11 @@ def place_f2(
     kernel: Kernel, platform: Platform, compute_units: int, kit: tuple[Kit, Bucket], builds: Path, needed_bytes: int,
     progress: Progress,
 ) -> F2Build:  # fmt: skip
-    """The container of a card, with what the kit said of it."""
+    """Build for an F2 card with the AWS development kit; return the xclbin and the kit's report.
+
+    kit: the kit and the S3 bucket for the image. builds: the directory for place and route. needed_bytes: free disk space that
+    is required there. progress: called with one line per step.
+    """
     with tempfile.TemporaryDirectory() as scratch:
         design = write_f2(kernel, compute_units, Path(scratch))
         return build_f2(design, platform, kit[0], kit[1], builds, progress, needed_bytes=needed_bytes)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`hypersonic build --fit CARD`: what a card has for units of an rf core, for the search in hls/rf/fit/search.py.
+"""`hypersonic build --fit CARD`: the resources of a card that are free for an rf core, for hls/rf/fit/search.py.
 
-Of each die units may take the planning limit (firmware/xclbin/connectivity.py) less the memory's controller. The shell is a
-part of every unit; what it takes is assumed here, because it depends on the row and on the wire's types.
+On each die, compute units may take the planning limit (firmware/xclbin/connectivity.py) minus the memory controllers. Every
+unit contains a shell, whose resources are assumed here, because they depend on the row and on the datatypes.
 """
 
 from __future__ import annotations
@@ -21,25 +21,29 @@ from hypersonic.hls.rf.fit.design import Card, Fit
 from hypersonic.hls.rf.fit.exchange import card_to_json, fit_from_json
 from hypersonic.hls.rf.fit.text import fit_lines
 
-#: of a die, at most; the planning limits below it stay
+#: the most of a die that may be filled, in per cent; lower planning limits still apply
 FILL_PERCENT = 80
 
-#: of the room for LUTs and flip-flops a part is left, because hls/rf/stages/ counts them by rules
+#: the share of the free LUTs and flip-flops to use, because hls/rf/stages/ estimates these by rules
 _COUNTED_BY_RULES = {"lut": 0.95, "ff": 0.95}
 
-#: a unit's shell with its converters of numbers: FACILE's, 14 numbers a beat in FP32, takes 9 100 LUTs, 5 100 FFs, 22 RAMB36
+#: a unit's shell with its number converters; FACILE's, with 14 FP32 numbers per beat, takes 9 100 LUTs, 5 100 FFs, 22 RAMB36
 SHELL = Amounts(lut=12_000, ff=8_000, dsp=2, bram36=22)
 
 
 class FillError(ValueError):
-    """No card is filled to so much: what was asked for, what may be."""
+    """The requested fill percentage is out of range."""
 
 
 def card_of(platform: Platform, x_bytes: int = 0, y_bytes: int = 0, fill_percent: int = FILL_PERCENT) -> Card:
-    """x_bytes, y_bytes: of a row on the wire. fill_percent: of each die that units and the memory's controllers may take, where
-    the planning limit is not lower. Raises FillError for a percentage that is none, LinkError for a card without memory."""
+    """Return the card of a platform for the search.
+
+    x_bytes, y_bytes: bytes of a row on the wire; 0: unknown. fill_percent: the share of each die for units and memory
+    controllers, unless the planning limit is lower. Raises FillError for a percentage outside 1 to 100, and LinkError for a
+    card without memory.
+    """
     if not 1 <= fill_percent <= 100:
-        raise FillError(f"card {platform.name!r} is to be filled to {fill_percent} per cent, expected 1 to 100")
+        raise FillError(f"card {platform.name!r}: fill is {fill_percent} per cent, expected 1 to 100")
     dies = zip(platform.slrs, controllers(platform), strict=True)
     return Card(
         platform.name, tuple(_room(die, taken, fill_percent) for die, taken in dies), most_units(platform),
@@ -50,14 +54,14 @@ def card_of(platform: Platform, x_bytes: int = 0, y_bytes: int = 0, fill_percent
 
 @dataclass(frozen=True)
 class FitOptions:
-    """`hypersonic build --fit CARD --fill PERCENT --network-gbps GBPS`; card "": no search."""
+    """The options --fit, --fill and --network-gbps of `hypersonic build`. card: a platform's name; "": no search."""
 
     card: str = ""
     fill_percent: int = FILL_PERCENT
     network_gbps: float = NETWORK_GBPS
 
     def as_json(self) -> str:
-        """What the conversion is told of the card; "" for none. Raises PlatformError, FillError."""
+        """The card as JSON, for convert_model; "" without a card. Raises PlatformError, FillError."""
         if not self.card:
             return ""
         return json.dumps(card_to_json(card_of(find_platform(self.card, retired_too=True), fill_percent=self.fill_percent)))
@@ -67,8 +71,11 @@ NO_FIT = FitOptions()
 
 
 def show_fit(report: Mapping[str, Any], picture: Path, network_gbps: float = NETWORK_GBPS) -> tuple[list[str], int]:
-    """A project's report that has a "fit": the tables, the picture drawn, and how many units the design has."""
-    from hypersonic.building.fit_picture import draw_fit  # matplotlib, which a build without a search does not need
+    """Draw the picture of a search; return the lines of its tables, and the number of units of the chosen design.
+
+    report: a project's report with a "fit". picture: the PNG file to write.
+    """
+    from hypersonic.building.fit_picture import draw_fit  # loads matplotlib, which other builds do not need
 
     best = fit_from_json(report["fit"])
     picture.parent.mkdir(parents=True, exist_ok=True)
@@ -77,7 +84,7 @@ def show_fit(report: Mapping[str, Any], picture: Path, network_gbps: float = NET
 
 
 def rate_lines(best: Fit, network_gbps: float) -> list[str]:
-    """What the card carries of the design taken, with bank and network; nothing where a row's bytes are not known."""
+    """Return lines with the chosen design's predicted rate on the card and its limits; none if a row's bytes are unknown."""
     card, row_bytes = best.card, (best.card.x_bytes, best.card.y_bytes)
     if not all(row_bytes):
         return []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The designs that `hypersonic build --fit` found, as a picture."""
+"""Draws the designs that `hypersonic build --fit` found."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from hypersonic.hls.rf.fit.design import BUSY, Fit
 
 mpl.use("Agg")
 
-#: layers whose names can still be read
+#: the most layers whose names are still legible
 _NAMED = 24
 
 
 def draw_fit(fit: Fit, file: Path) -> None:
-    """Two panels, written to `file` as PNG: shares of the card against the rate, and the layers of the design taken."""
+    """Write a PNG with two panels: the share of the card against the rate, and the layers of the chosen design."""
     from matplotlib import pyplot as plt
 
     figure, (points, layers) = plt.subplots(1, 2, figsize=(13, 4.6), layout="constrained")
@@ -38,11 +38,11 @@ def _draw_points(axes: Any, fit: Fit) -> None:
             axes.plot(rates, shares, f"C{number}o", markersize=4, alpha=0.75, fillstyle=fill, label=label)
     chosen = fit.chosen
     axes.axvline(chosen.rate_hz, color="grey", ls="--", lw=1)
-    axes.plot([chosen.rate_hz], [chosen.fullest], "ko", markersize=9, fillstyle="none", label="taken")
+    axes.plot([chosen.rate_hz], [chosen.fullest], "ko", markersize=9, fillstyle="none", label="chosen")
     axes.axhline(1, color="k", lw=0.8)
-    axes.set(xscale="log", xlabel=f"inferences/s at {fit.card.clock_mhz:g} MHz, if it closes timing there")
-    axes.set(ylabel="share of the room for units (open: in several dies)", ylim=(0, 1.08))
-    axes.set_title(f"{fit.network}: {chosen.units} x {chosen.design.interval:,} clocks a row, {chosen.rate_hz:,.0f}/s")
+    axes.set(xscale="log", xlabel=f"inferences/s at {fit.card.clock_mhz:g} MHz, if timing is met")
+    axes.set(ylabel="share of the resources for units (open: across dies)", ylim=(0, 1.08))
+    axes.set_title(f"{fit.network}: {chosen.units} x {chosen.design.interval:,} clocks per row, {chosen.rate_hz:,.0f}/s")
     axes.legend(frameon=False, loc="upper left")
     axes.grid(visible=True, which="both", alpha=0.25)
 
@@ -56,7 +56,7 @@ def _draw_layers(axes: Any, fit: Fit) -> None:
         axes.set_xticks(range(len(names)), names, rotation=60, ha="right", fontsize=8)
     else:
         axes.set_xlabel("layer")
-    axes.set(ylabel="share of the time its multipliers work", ylim=(0, 1.05))
-    axes.set_title("layers (orange: the next reuse factor that divides is too slow)")
+    axes.set(ylabel="utilisation of its multipliers", ylim=(0, 1.05))
+    axes.set_title("layers (orange: the next larger reuse factor is too slow)")
     axes.legend(frameon=False, loc="lower right")
     axes.grid(visible=True, axis="y", alpha=0.25)

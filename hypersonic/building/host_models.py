@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`hypersonic build` of zoo models that hls4ml has no layers for: no kernel, the files another backend of the server runs.
+"""`hypersonic build` of zoo models that hls4ml has no layers for: there is no kernel; another backend of the server runs them.
 
     hls/zoo/<zoo name>/<zoo name>.yaml                 hls/zoo/<zoo name>/repository/<model>/
         name: <model>                                      config.pbtxt and the labels it names
         backend: onnxruntime                               1/model.py, of the python backend
         networks:
           <model>: "module:function"                   () -> bytes: the version's model.onnx
-        because: why hls4ml does not take it
+        because: why hls4ml cannot convert it
 
-repository/ holds the model `name` and, when that is an ensemble, the models it is made of, laid out as Triton has them.
+repository/ holds the model `name` and, if that is an ensemble, the models that it consists of, in Triton's layout.
 """
 
 from __future__ import annotations
@@ -24,19 +24,23 @@ from hypersonic.firmware.publish.repository import check_repository, publish_fil
 from hypersonic.hls.frontend.description import ZOO
 
 MODEL = "model.onnx"
-#: the directory of files for a version, whatever number it gets
+#: the directory with the files of a version; the published version may get another number
 _VERSION = "1"
 
 Progress = Callable[[str], None]
 
 
 class OnHostError(ValueError):
-    """A model without a kernel was asked for one, or the build extra is missing: what was asked, what to do."""
+    """Options for a kernel were given for a model without one, or the build extra is missing. The message says what to do."""
 
 
 @dataclass(frozen=True)
 class HostModel:
-    """A zoo folder whose models run on the server's host. networks: model -> "module:function"."""
+    """A zoo folder whose models run on the server's host.
+
+    name: the served model. because: why there is no kernel. networks: "module:function" that returns a model's ONNX file, by
+    model. repository: the folder with the models' files.
+    """
 
     name: str
     backend: str
@@ -46,11 +50,12 @@ class HostModel:
 
     @property
     def line(self) -> str:
-        return f"{self.name} runs on the host's processors, by the server's backend {self.backend}: {self.because}"
+        """A sentence that says how the model runs, and why not on a card."""
+        return f"{self.name} runs on the host's processors, in the server's backend {self.backend}: {self.because}"
 
 
 class KernelOptions(NamedTuple):
-    """The options of `hypersonic build` that speak of a kernel, as they are when nobody gives them."""
+    """The options of `hypersonic build` about a kernel, with their defaults."""
 
     target: str = "hw_emu"
     platform: str = "u250"
@@ -60,7 +65,7 @@ class KernelOptions(NamedTuple):
     name: str = ""
 
     def list_given(self) -> Iterator[tuple[str, bool]]:
-        """Each option as it was given, and whether only a kernel could do it; either emulation is as good as the host."""
+        """Yield each option as text, and whether it demands a kernel. --target sw_emu and hw_emu do not."""
         yield f"--target {self.target}", self.target not in ("sw_emu", "hw_emu")
         yield f"--platform {self.platform}", self.platform != "u250"
         yield f"--core {self.core}", bool(self.core)
@@ -71,7 +76,7 @@ class KernelOptions(NamedTuple):
 
 
 def find_host_model(model: str, zoo_yaml: object, zoo: Path = ZOO) -> HostModel | None:
-    """The zoo folder of that name when its YAML names a backend; None for every other model. zoo_yaml: read_zoo_yaml(model)."""
+    """Return the zoo folder of a model whose YAML names a backend, or None. zoo_yaml: the result of read_zoo_yaml(model)."""
     if not isinstance(zoo_yaml, dict) or "backend" not in zoo_yaml:
         return None
     backend, because = zoo_yaml["backend"], zoo_yaml["because"]
@@ -79,10 +84,11 @@ def find_host_model(model: str, zoo_yaml: object, zoo: Path = ZOO) -> HostModel 
 
 
 def build_on_host(model: HostModel, repository: Path, options: KernelOptions, progress: Progress) -> Path:
-    """Publish a zoo model that runs on the host, and what it is made of; returns its version's directory.
+    """Publish a zoo model that runs on the host, and the models that it consists of; return its version's directory.
 
-    The newest version is returned when it has these very files. progress is told why there is no kernel. Raises OnHostError for
-    what only a kernel has (a card, a core, compute units, other wires), and PublishError.
+    If the newest version has exactly these files, it is returned. progress: called with one line per step, first with the
+    reason why there is no kernel. Raises OnHostError for options that only a kernel can have (a card, a core, compute units,
+    datatypes), and PublishError.
     """
     if refused := [option for option, given in options.list_given() if given]:
         raise OnHostError(f"{model.line}; there is no kernel for {', '.join(refused)}: leave it out")
@@ -106,7 +112,7 @@ def _publish(host_model: HostModel, model: str, repository: Path, progress: Prog
 
 
 def _read_files(directory: Path) -> dict[str, bytes]:
-    """The files of a directory by name; none when it is not there."""
+    """The contents of a directory's files by name; empty if there is no such directory."""
     return (
         {path.name: path.read_bytes() for path in sorted(directory.iterdir()) if path.is_file()} if directory.is_dir() else {}
     )

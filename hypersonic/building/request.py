@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The request of a `hypersonic build`, checked: whatever can be refused before the conversion is refused here."""
+"""Checks the request of a `hypersonic build`: whatever can be refused before the conversion is refused here."""
 
 from __future__ import annotations
 
@@ -22,17 +22,19 @@ from hypersonic.hls.frontend.description import ModelDescription, describe
 
 Progress = Callable[[str], None]
 
-#: what the manifest's `core` says when the model's own C++ computes it; it has no clock
+#: the manifest's `core` of a model that is computed by its C++, without a clock
 CSIM = CoreKind.CSIM
 
-#: the core that only Vitis HLS can make
+#: the core that only Vitis HLS can generate
 HLS = CoreKind.HLS
 
 
 @dataclass(frozen=True)
 class CardOptions:
-    """Options of --target hw alone. kernel_mhz: ap_clk, 0 for the card's own. lower_clock: publish an xclbin whose clock place
-    and route had to lower. afi_bucket: the S3 bucket for an image of aws_f1 or aws_f2. needed_bytes: what must be free on disk.
+    """Options of target hw only.
+
+    kernel_mhz: the frequency of ap_clk in MHz; 0: the card's default. lower_clock: accept an xclbin whose clock place and route
+    had to lower. afi_bucket: the S3 bucket for an image of aws_f1 or aws_f2. needed_bytes: free disk space that is required.
     """
 
     kernel_mhz: int = 0
@@ -46,7 +48,11 @@ CARD_DEFAULTS = CardOptions()
 
 @dataclass(frozen=True)
 class Request:
-    """A build as it was asked for. kind: how the network is computed; vendor: the tools of a card's build, None without."""
+    """A checked build request.
+
+    kind: how the network is computed, a CoreKind. vendor: the tools for a card's build; None for emulation. kit: for aws_f2,
+    the AWS kit and the S3 bucket instead.
+    """
 
     model: ModelDescription
     target: Target
@@ -55,12 +61,12 @@ class Request:
     compute_units: int
     options: CardOptions
     vendor: Tools | None
-    kit: tuple[Kit, Bucket] | None  # in its place for aws_f2
+    kit: tuple[Kit, Bucket] | None
     progress: Progress
 
     @property
     def conversion(self) -> str:
-        """The core that is made here: Vitis HLS starts from the same project as the model's C++."""
+        """The `core` for convert_model. Vitis HLS starts from the project that csim is compiled from."""
         return CSIM if self.kind == HLS else self.kind
 
 
@@ -68,9 +74,10 @@ def check_request(
     model: str, zoo_yaml: object, target: str, platform_name: str, core: str, compute_units: int, repository: Path,
     options: CardOptions, fit: FitOptions, progress: Progress,
 ) -> Request:  # fmt: skip
-    """The request, the model's YAML read last. zoo_yaml: that YAML where it was read already.
+    """Check a build request. The arguments are build()'s; the model's YAML is checked last.
 
-    Raises BuildError, DescriptionError, LinkError, MissingVendorError, PlatformError, PublishError.
+    zoo_yaml: the result of read_zoo_yaml(model). Raises BuildError, DescriptionError, LinkError, MissingVendorError,
+    PlatformError, PublishError.
     """
     wanted = _parse_target(target)
     platform = find_platform(platform_name, retired_too=wanted is Target.HW)
@@ -93,12 +100,12 @@ def check_request(
 
 
 def is_f2(platform: Platform) -> bool:
-    """Whether the AWS development kit builds for this card."""
+    """Return whether builds for this card use the AWS development kit."""
     return platform.flow is Flow.F2_HDK
 
 
 def find_f2_kit(platform: Platform, core: str, kernel_mhz: int, bucket: str) -> tuple[Kit, Bucket]:
-    """The tools of a card's build, looked for before anything is converted. Raises MissingVendorError."""
+    """Find the AWS kit and the S3 bucket of a build for an F2 card. Raises MissingVendorError if they cannot build it."""
     if not CoreKind(core).is_own_rtl:
         raise MissingVendorError(f"platform {platform.name} takes --core da or rf, not {core}: Vitis HLS has no target for it")
     if kernel_mhz not in (0, platform.kernel_clock_mhz):
@@ -132,7 +139,7 @@ def _check_core(core: str, target: Target) -> None:
 
 
 def _find_vendor_tools(platform: Platform, core: str, options: CardOptions) -> Tools:
-    """The tools of a card's build, looked for before anything is converted. Raises MissingVendorError, LinkError."""
+    """Find the vendor's tools for a card's build. Raises MissingVendorError, LinkError."""
     if platform.image is Image.AFI:
         check_bucket(platform, Bucket(options.afi_bucket) if options.afi_bucket else None)
     return find_tools(platform, hls=core == HLS)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands of the command line, one file each: HELP, add_arguments(parser) and run(args).
+"""The commands of the command line. Each has a module with HELP, add_arguments(parser) and run(args).
 
-A command's own file imports nothing heavy at its top: all of them are read for any command.
+These modules import heavy packages only inside functions, because all of them are loaded for any command.
 """
 
-#: in the order of `hypersonic --help`
+#: the commands, in the order of `hypersonic --help`
 NAMES = ("run", "build", "serve", "infer", "report", "train", "inspect", "devices", "bench")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`hypersonic bench`: one script of bench/ with its own table, or all of them as one JSON object, each in its own process."""
+"""`hypersonic bench`: runs one script of bench/, or all of them with one JSON object as the result, each in its own process."""
 
 from __future__ import annotations
 
@@ -13,46 +13,52 @@ from typing import Any
 from hypersonic.arguments import add_network_option
 from hypersonic.hls.child import python_environment, script_argv
 
-#: bench/ is beside the rooms in a source checkout; an installed wheel does not carry it
+#: bench/ exists in a source checkout only, not in an installed package
 SCRIPTS = Path(__file__).resolve().parents[2] / "bench"
 
 
 KERNEL_HELP = """\
-A kernel is Verilated and run on memories of several latencies; it counts its clocks itself. Nothing here is measured on a card.
+Run a Verilated kernel with memories of several latencies. The kernel counts its clocks itself; nothing is measured on a card.
 
-  bound    rows x max(II, bytes in / 64, bytes out / 64): what the slowest part needs, without latency
-  1 run    a run alone, from accepted to done; allowed: 1.03 x bound + 600
-  1 row    a run of one row
-  queued   clocks a run when runs are queued; gap: what of it is above the bound
+A table has a row for each memory. Its columns, in clocks:
 
-  and of the one run the clocks in which something waited:
-  AR       an address to read, for the memory
-  R        a row, for its bytes: the memory's latency, and the data's own pace where a row is more than 64 bytes
+  bound    a lower bound without latency: rows x max(II, bytes in / 64, bytes out / 64)
+  1 run    a single run, from accepted to done
+  allowed  the most that a single run should take: 1.03 x bound + 600
+  1 row    a single run with one row
+  queued   each run, when runs are queued
+  gap      the part of `queued` above the bound
+
+and for the single run, the clocks in which something waited:
+
+  AR       a read address, for the memory
+  R        a row, for its bytes (the memory's latency, or the transfer of a row of more than 64 bytes)
   core     a row, for the core to take it
-  behind   a row, because the results in front of it could not leave the core: see AW and W; with both at 0 it is the pace
-           of the write channel, 64 bytes a clock
-  AW       the address of a write, for the memory or for a response that it owes
+  behind   a row, because earlier results could not leave the core (see AW and W; if both are 0, the write channel's 64
+           bytes per clock are the limit)
+  AW       a write address, for the memory or for a response that the memory owes
   W        a beat of results, for the memory
 
-Below each table: events (runs of that many rows) a second that a card carries with the slowest memory of the table, a
-prediction, and what each part of the way carries alone. The clock and the network are assumed.
+Below each table: the predicted rate of a card, in events (runs of that many rows) per second, with the slowest memory of the
+table, and the rate that each part of the data path allows on its own. The clock and the network are assumed.
 """
 
 
-HELP = "the kernel's and the server's own figures: `bench kernel`, or all of them as JSON"
+HELP = "measure the kernel (`bench kernel`), or the kernel and the server, as JSON"
 
 
 class BenchError(RuntimeError):
-    """A bench did not run to its end: which, with its last lines."""
+    """A bench failed or does not exist. The message names it and has its last lines."""
 
     exit_code = 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--quiet", action="store_true", help="no progress on the terminal")
-    kernel = parser.add_subparsers(title="one of them", metavar="BENCH").add_parser(
+    """Add the command's arguments, and those of `bench kernel`."""
+    parser.add_argument("--quiet", action="store_true", help="do not show progress")
+    kernel = parser.add_subparsers(title="a single bench", metavar="BENCH").add_parser(
         "kernel",
-        help="clocks of a kernel's runs, what they waited for, and the rate they mean",
+        help="measure the clocks of a kernel's runs, and predict its rate on a card",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_kernel_options(kernel)
@@ -60,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """All benches' figures as JSON on standard output."""
+    """Run all benches, print their figures as JSON on standard output, and return 0."""
     from hypersonic.progress import progress
 
     with progress(quiet=args.quiet) as step:
@@ -69,7 +75,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def bench(step: Callable[[str], None], scripts: Path = SCRIPTS) -> dict[str, Any]:
-    """Run every script of `scripts` with --json; returns {script's name: its figures}. Raises BenchError."""
+    """Run every script in the directory `scripts` with --json; return its figures by the script's name.
+
+    step: called with a line for each script. Raises BenchError if there are no scripts, or one fails.
+    """
     files = sorted(scripts.glob("*.py"))
     if not files:
         raise BenchError(f"no benches in {scripts}; they are in the source repository, not in the installed package")
@@ -77,24 +86,26 @@ def bench(step: Callable[[str], None], scripts: Path = SCRIPTS) -> dict[str, Any
 
 
 def add_kernel_options(parser: argparse.ArgumentParser) -> None:
-    """What bench/kernel_clocks.py takes."""
+    """Add the options of bench/kernel_clocks.py."""
     parser.description = KERNEL_HELP
     parser.add_argument(
         "model", nargs="?", metavar="MODEL",
-        help="a zoo name (facile) or a model file, as for build; none: a small core of FACILE's shape in each wire format",
+        help="a zoo name (such as facile) or a model file, as for build; without it, a small core of FACILE's shape in each "
+        "wire format",
     )  # fmt: skip
-    parser.add_argument("--rows", type=int, default=16_000, metavar="N", help="rows of a run (default: 16000)")
-    parser.add_argument("--runs", type=int, default=8, metavar="N", help="runs that are queued (default: 8)")
+    parser.add_argument("--rows", type=int, default=16_000, metavar="N", help="number of rows in a run (default: 16000)")
+    parser.add_argument("--runs", type=int, default=8, metavar="N", help="number of queued runs (default: 8)")
     parser.add_argument(
-        "--latency", type=int, nargs="+", default=[60, 200], metavar="CLOCKS", help="of the slow memories (default: 60 200)"
-    )
-    parser.add_argument("--platform", default="u250", metavar="NAME", help="whose limits are printed (default: u250)")
+        "--latency", type=int, nargs="+", default=[60, 200], metavar="CLOCKS",
+        help="latencies of the slow memories in clocks (default: 60 200)",
+    )  # fmt: skip
+    parser.add_argument("--platform", default="u250", metavar="CARD", help="card whose rate is predicted (default: u250)")
     add_network_option(parser)
-    parser.add_argument("--json", action="store_true", help="figures for programs")
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
 
 
 def bench_kernel(args: argparse.Namespace, scripts: Path = SCRIPTS) -> int:
-    """Run bench/kernel_clocks.py on this terminal; returns its exit code. Raises BenchError where there is none."""
+    """Run bench/kernel_clocks.py on this terminal and return its exit code. Raises BenchError if the script is not there."""
     script = scripts / "kernel_clocks.py"
     if not script.is_file():
         raise BenchError(f"no {script.name} in {scripts}; it is in the source repository, not in the installed package")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`hypersonic build`: a trained model becomes an xclbin in a model repository."""
+"""`hypersonic build`: build a trained model into an xclbin, in a model repository."""
 
 from __future__ import annotations
 
@@ -10,69 +10,85 @@ from pathlib import Path
 
 from hypersonic.arguments import add_network_option, parse_percent
 
-HELP = "turn a trained model into an xclbin, published in a model repository"
+HELP = "build a trained model into an xclbin and publish it in a model repository"
 
 
 def add_build_options(parser: argparse.ArgumentParser) -> None:
-    """The options that `hypersonic run` has as well."""
+    """Add the options that `hypersonic build` and `hypersonic run` share."""
     from hypersonic.hls.core_kind import CORE_CHOICES
 
     parser.add_argument(
-        "model", metavar="MODEL", help="a zoo name (facile) or a .keras, .h5 or .onnx file with a YAML beside it"
+        "model", metavar="MODEL", help="a zoo name (such as facile), or a .keras, .h5 or .onnx file with a YAML beside it"
     )
-    parser.add_argument("--target", choices=("sw_emu", "hw_emu", "hw"), default="hw_emu", help="as Vitis names them")
-    parser.add_argument("--platform", default="u250", help="the card it is linked for")
+    parser.add_argument(
+        "--target", choices=("sw_emu", "hw_emu", "hw"), default="hw_emu",
+        help="what runs the model, by Vitis' names; sw_emu: its C++; hw_emu: a simulation of its RTL; hw: a card",
+    )  # fmt: skip
+    parser.add_argument("--platform", default="u250", metavar="CARD", help="card that the kernel is linked for")
     parser.add_argument(
         "--core", choices=[kind.value for kind in CORE_CHOICES], default="",
-        help="how the network is computed: unrolled into adders, or sharing multipliers (default: as the YAML's Strategy says)",
+        help="how the network is computed; da: unrolled into adders; rf: layers that share multipliers; hls: RTL by Vitis HLS, "
+        "for hw only; csim: compiled C++, for sw_emu only (default: da or rf, as the YAML's Strategy says)",
     )  # fmt: skip
     parser.add_argument(
         "--fit", default="", metavar="CARD",
-        help="rf: take the reuse factors that fill this card, and show the designs there are (docs/rf-fit.md)",
+        help="choose the reuse factors of an rf core so that it fills this card, and show the possible designs "
+        "(docs/rf-fit.md; default: the YAML's reuse factors)",
     )  # fmt: skip
-    parser.add_argument("--fill", type=parse_percent, default=80, metavar="PERCENT", help="how much of the card --fit may take")
-    add_network_option(parser)
-    parser.add_argument("--model-repository", type=Path, default=Path("models"), metavar="DIR", help="where it is published")
     parser.add_argument(
-        "--build-directory", type=Path, default=Path("build"), metavar="DIR", help="where its HLS project and RTL go"
+        "--fill", type=parse_percent, default=80, metavar="PERCENT", help="most of the card, in per cent, that --fit may fill"
+    )
+    add_network_option(parser)
+    parser.add_argument(
+        "--model-repository", type=Path, default=Path("models"), metavar="DIR", help="model repository to publish in"
+    )
+    parser.add_argument(
+        "--build-directory", type=Path, default=Path("build"), metavar="DIR", help="directory for the HLS project and the RTL"
     )
     for side in ("input", "output"):
         parser.add_argument(
             f"--{side}-datatype", default="", metavar="TYPE",
-            help=f"how every {side} travels: FP32, FP16, BF16, or fixed point as (U)INT8, 16, 32 (default: the YAML's)",
+            help=f"datatype of every {side} on the wire: FP32, FP16, BF16, or raw fixed point as INT8, INT16, INT32, UINT8, "
+            "UINT16, UINT32 (default: the YAML's)",
         )  # fmt: skip
     parser.add_argument(
-        "--kernel-mhz", type=int, default=0, metavar="MHZ", help="hw: clock of the kernel (default: the card's)"
-    )
+        "--kernel-mhz", type=int, default=0, metavar="MHZ",
+        help="clock frequency of the kernel in MHz, for hw only (default: the card's)",
+    )  # fmt: skip
     parser.add_argument(
-        "--lower-clock", action="store_true", help="hw: take an xclbin whose clock place and route had to lower"
-    )
+        "--lower-clock", action="store_true",
+        help="accept an xclbin whose clock place and route had to lower, for hw only",
+    )  # fmt: skip
     parser.add_argument(
-        "--afi-bucket", default="", metavar="S3BUCKET", help="hw, aws_f2 (and aws_f1): where AWS reads the design"
+        "--afi-bucket", default="", metavar="S3BUCKET",
+        help="S3 bucket from which AWS reads the design, for hw on aws_f2 or aws_f1 only",
+    )  # fmt: skip
+    parser.add_argument(
+        "--compute-units", type=int, default=1, metavar="N", help="number of instances of the kernel on the card"
     )
-    parser.add_argument("--compute-units", type=int, default=1, metavar="N", help="instances of the kernel on the card")
-    parser.add_argument("--quiet", action="store_true", help="no progress on the terminal")
+    parser.add_argument("--quiet", action="store_true", help="do not show progress")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments to the parser."""
     add_build_options(parser)
     parser.add_argument(
         "--name", default="", metavar="NAME",
-        help="what the model is called in the repository, so that builds for several targets lie side by side (default: as the "
-        "YAML says)",
+        help="name of the model in the repository, so that builds for several targets can be served together (default: the "
+        "YAML's name)",
     )  # fmt: skip
     parser.add_argument(
         "--no-resources",
         action="store_true",
-        help="do not estimate LUTs, registers, DSPs and memories (minutes the first time)",
+        help="do not estimate LUTs, registers, DSPs and memories; the estimate takes minutes the first time",
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Build and publish; the estimate, the accuracy and the version's directory go to standard output."""
+    """Build and publish; print the estimate, the accuracy and the version's directory on standard output. Return 0."""
     from hypersonic.progress import progress
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: what is half done is removed
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # treat SIGTERM like Ctrl-C, which removes unfinished files
     lines: list[str] = []
     with progress(quiet=args.quiet) as step:
         version = build_as_asked(args, step, None if args.no_resources else lines.extend, lines.append, args.name)
@@ -84,9 +100,9 @@ def build_as_asked(
     args: argparse.Namespace, step: Callable[[str], None], on_resources: Callable[[list[str]], None] | None = None,
     on_gate: Callable[[str], None] = lambda _: None, name: str = "",
 ) -> Path:  # fmt: skip
-    """Build by the options that `hypersonic build` and `hypersonic run` share; returns the published version's directory.
+    """Build with the options that `hypersonic build` and `hypersonic run` share; return the published version's directory.
 
-    name: of the model in the repository, "" = its own.
+    step, on_resources, on_gate, name: progress, on_resources, on_gate and name of build(). Raises what build() raises.
     """
     from hypersonic.building.fit import FitOptions
     from hypersonic.building.model import build

@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`hypersonic devices`: the cards of this host."""
+"""`hypersonic devices`: list the cards of this host."""
 
 from __future__ import annotations
 
 import argparse
 import json
 
-HELP = "list the cards of this host: shells, xclbins, clocks, temperatures, users"
+HELP = "list the cards of this host, with their shells, xclbins, clocks, temperatures and users"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="for programs")
+    """Add the command's arguments to the parser."""
+    parser.add_argument("--json", action="store_true", help="print the list as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
-    """List them on standard output."""
+    """Print the list on standard output. Return 0."""
     from hypersonic.host.devices import devices, devices_as_data
 
     print(json.dumps(devices_as_data(), indent=2) if args.json else devices())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`hypersonic infer`: events through a running server."""
+"""`hypersonic infer`: send events to a running server."""
 
 from __future__ import annotations
 
@@ -7,23 +7,29 @@ import argparse
 
 from hypersonic.arguments import add_event_options, add_network_option
 
-HELP = "send events through a running server: rate, latency, physics figures, a picture"
+HELP = "send generated events to a running server; show rate, latency, physics figures and a picture"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", metavar="MODEL", help="a zoo name: its generator makes the events")
-    parser.add_argument("--name", default="", metavar="NAME", help="what the server calls it (default: as the zoo does)")
+    """Add the command's arguments to the parser."""
+    parser.add_argument("model", metavar="MODEL", help="a zoo name, whose generator makes the events")
+    parser.add_argument("--name", default="", metavar="NAME", help="name of the model on the server (default: the zoo name)")
     add_event_options(parser)
-    parser.add_argument("--platform", default="u250", metavar="CARD", help="the card whose rate is predicted")
+    parser.add_argument("--platform", default="u250", metavar="CARD", help="card whose rate is predicted")
     add_network_option(parser)
-    parser.add_argument("--url", default="localhost:8001", help="the server's gRPC address")
-    parser.add_argument("--metrics-url", default="http://localhost:8002/metrics", help="where clocks are read from")
-    parser.add_argument("--no-check", dest="check", action="store_false", help="do not compare with csim as integers")
-    parser.add_argument("--quiet", action="store_true", help="no progress on the terminal")
+    parser.add_argument("--url", default="localhost:8001", metavar="HOST:PORT", help="the server's gRPC address")
+    parser.add_argument(
+        "--metrics-url", default="http://localhost:8002/metrics", metavar="URL",
+        help="the server's metrics, from which the kernel's clocks are read",
+    )  # fmt: skip
+    parser.add_argument(
+        "--no-check", dest="check", action="store_false", help="do not compare the answers with csim as integers"
+    )
+    parser.add_argument("--quiet", action="store_true", help="do not show progress")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Send the events; a table on standard output, the figures and a picture in args.output."""
+    """Send the events; print a table on standard output, and write the figures and a picture into args.output. Return 0."""
     from hypersonic.events.infer import infer
     from hypersonic.events.outcome import OnCard
     from hypersonic.events.picture import show

@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`hypersonic inspect`: what is inside an xclbin."""
+"""`hypersonic inspect`: show the contents of an xclbin."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-HELP = "show what is inside an xclbin"
+HELP = "show the contents of an xclbin file"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, metavar="FILE.xclbin")
+    """Add the command's arguments to the parser."""
+    parser.add_argument("file", type=Path, metavar="FILE.xclbin", help="the file to show")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Describe the file on standard output."""
+    """Print a description of the file on standard output. Return 0."""
     from hypersonic.firmware.xclbin.container import Xclbin
     from hypersonic.firmware.xclbin.describe import describe
 

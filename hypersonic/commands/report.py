@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`hypersonic report`: zoo models' four engines on the same rows."""
+"""`hypersonic report`: compare the four engines of zoo models on the same rows."""
 
 from __future__ import annotations
 
@@ -8,20 +8,25 @@ from pathlib import Path
 
 from hypersonic.arguments import add_network_option
 
-HELP = "float against quantised against csim against RTL: a table and a picture a model"
+HELP = "compare zoo models as float network, quantised network, csim and RTL; write a table and pictures"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("models", nargs="*", metavar="MODEL", help="zoo names")
-    parser.add_argument("--all", action="store_true", help="every zoo model that has a generator (an hour the first time)")
-    parser.add_argument("--output", type=Path, default=Path("report"), metavar="DIR", help="where table and pictures go")
-    parser.add_argument("--platform", default="u250", metavar="CARD", help="the card whose rate is predicted")
+    """Add the command's arguments to the parser."""
+    parser.add_argument("models", nargs="*", metavar="MODEL", help="a zoo name")
+    parser.add_argument(
+        "--all", action="store_true", help="report on every zoo model that has a generator; takes an hour the first time"
+    )
+    parser.add_argument(
+        "--output", type=Path, default=Path("report"), metavar="DIR", help="directory for the table and the pictures"
+    )
+    parser.add_argument("--platform", default="u250", metavar="CARD", help="card whose rate is predicted")
     add_network_option(parser)
-    parser.add_argument("--quiet", action="store_true", help="no progress on the terminal")
+    parser.add_argument("--quiet", action="store_true", help="do not show progress")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Report; the table goes to standard output."""
+    """Write the reports, and print the table on standard output. Return 0."""
     from hypersonic.events.outcome import OnCard
     from hypersonic.progress import progress
     from hypersonic.reporting.engines import report_models

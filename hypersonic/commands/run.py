@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`hypersonic run`, the main job end to end: build, serve in a process of its own, infer, stop."""
+"""`hypersonic run`: build a model, serve it in a process of its own, send events, and stop the server."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ import argparse
 from hypersonic.arguments import add_event_options
 from hypersonic.commands.build import add_build_options, build_as_asked
 
-HELP = "the main job: build a model, serve it, send events, check every answer, show the figures"
+HELP = "do everything in one go: build a model, serve it, send events, check every answer, show the figures"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments to the parser."""
     add_build_options(parser)
     add_event_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Build args.model, serve it on free ports of this host, send events, show what came back. Returns the exit code."""
+    """Build args.model, serve it on free ports of this host, send events, and show the figures. Return 0."""
     from hypersonic.events.infer import infer
     from hypersonic.events.outcome import OnCard
     from hypersonic.events.picture import show
@@ -26,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
 
     with progress(quiet=args.quiet) as step:
         name = build_as_asked(args, step).parent.name
-        # this model alone: what else the repository holds must not keep the server from starting
+        # load only this model: others in the repository must not keep the server from starting
         options = ("--model-control-mode=explicit", f"--load-model={name}")
         step(f"server: hypersonic serve --model-repository {args.model_repository} {' '.join(options)}")
         with start_server(args.model_repository, *options) as server:

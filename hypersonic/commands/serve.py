@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`hypersonic serve`: the server, with tritonserver's options."""
+"""`hypersonic serve`: run the server, with tritonserver's options."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ HELP = "serve a model repository over Triton's protocol"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the server's options to the parser."""
     from hypersonic.server.arguments import add_arguments
 
+    parser.usage = "%(prog)s --model-repository DIR [options]"  # the generated one lists more than a hundred options
     add_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until a signal ends it."""
+    """Serve until a signal ends the server; return the exit code."""
     from hypersonic.server.app import serve
 
     return serve(args)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`hypersonic train`: a zoo model's own training, in a process of its own."""
+"""`hypersonic train`: run the training of a zoo model in a process of its own."""
 
 from __future__ import annotations
 
@@ -7,21 +7,25 @@ import argparse
 import subprocess
 from pathlib import Path
 
-HELP = "train a zoo model, quantisation-aware; needs the build extra"
+HELP = "train a zoo model with quantisation-aware training; needs the build extra"
 
 ZOO = Path(__file__).resolve().parents[1] / "hls" / "zoo"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments to the parser."""
     from hypersonic.hls.sources import source_files
 
     trained = sorted(file.parent.name for file in source_files(ZOO, "*/train.py"))
-    parser.add_argument("model", choices=trained, metavar="MODEL", help=", ".join(trained))
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="passed on; `hypersonic train facile --help` lists them")
+    parser.add_argument("model", choices=trained, metavar="MODEL", help=f"one of {', '.join(trained)}")
+    parser.add_argument(
+        "arguments", nargs=argparse.REMAINDER, metavar="...",
+        help="options of the model's training; `hypersonic train facile --help` lists those of facile",
+    )  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
-    """Train; Keras 2 has to come before anything else imports Keras, hence the process."""
+    """Train the model in a child process, which must load Keras 2 before anything else imports Keras. Return its exit code."""
     from hypersonic.hls.child import keras_2_environment, python_argv
 
     argv = python_argv("-m", f"hypersonic.hls.zoo.{args.model}.train", *args.arguments)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events sent by `hypersonic infer` and `run`: what they have to answer, and their picture."""
+"""Parts of `hypersonic infer` and `hypersonic run`: sending events, checking the answers, and showing the figures."""

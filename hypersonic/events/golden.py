@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a served model has to answer: the integers of its csim, kept by content."""
+"""The expected answers of a served model: the integers of its csim, cached by content."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from hypersonic.hls.project import HlsProject
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import SpecMismatchError, TensorSpec
 
-#: rows that a thread is given at once
+#: rows per call of csim in a thread
 _CHUNK_ROWS = 1024
 
 
 class WrongAnswerError(RuntimeError):
-    """The server's answers are not csim's integers: how many differ and the first that does."""
+    """The server's answers are not csim's integers. The message says how many differ, and which is the first."""
 
     exit_code = 1
 
 
 @dataclass(frozen=True)
 class Golden:
-    """The model's C++, converted and compiled once. inputs, outputs: as the server has them, maybe other than the YAML's."""
+    """A model's compiled C++. inputs, outputs: with the server's datatypes, which may differ from the YAML's."""
 
     project: HlsProject
     library: Path
@@ -39,7 +39,7 @@ class Golden:
     outputs: Row
 
     def travelling(self, inputs: Sequence[NDArray[Any]]) -> Tensors:
-        """Rows as the YAML has them on the wire -> as they travel to this server, (rows, size) for each input."""
+        """Convert rows from the YAML's datatypes to the server's: (rows, size) for each input."""
         own = zip(self.project.inputs.tensors, self.inputs.tensors, inputs, strict=True)
         return tuple(
             travels.decode(travels.encode(x)) if travels.datatype == described.datatype else travels.quantise(described.real(x))
@@ -47,14 +47,14 @@ class Golden:
         )
 
     def real(self, answers: Tensors) -> tuple[NDArray[np.float64], ...]:
-        """Answers as they travel -> numbers, (rows, size) float64 for each output."""
+        """Convert answers from the server's datatypes to numbers: (rows, size) float64 for each output."""
         pairs = zip(self.outputs.tensors, answers, strict=True)
         return tuple(np.asarray(tensor.real(y), np.float64).reshape(-1, tensor.size) for tensor, y in pairs)
 
     def compare(self, inputs: Tensors, answers: Tensors) -> int:
-        """Served wire numbers, an array for each output, against csim's, bit by bit: how many, all equal.
+        """Compare the server's answers with csim's, bit for bit; return the number of equal answers, which is all of them.
 
-        Raises WrongAnswerError.
+        inputs, answers: wire numbers, one array for each input and each output. Raises WrongAnswerError if any differs.
         """
         expected = self.outputs.from_raw(golden_integers(self.project, self.library, self.inputs.to_raw(inputs)))
         for tensor, got, wanted in zip(self.outputs.tensors, answers, expected, strict=True):
@@ -75,20 +75,21 @@ class Golden:
 
 
 def load_golden(model: str, served: Model) -> Golden:
-    """What `served` has to answer. Raises SpecMismatchError when its tensors are others, and what a build raises."""
+    """Build the csim of a zoo model that a server has. Raises SpecMismatchError if the server's tensors have other names, and
+    what build_csim raises."""
     from hypersonic.building.csim import build_csim, set_datatypes
 
     project, library = build_csim(model)
     datatypes = [{tensor.datatype for tensor in side} for side in (served.inputs, served.outputs)]
     own = [tensor.name for row in (project.inputs, project.outputs) for tensor in row.tensors]
     if own != [tensor.name for tensor in (*served.inputs, *served.outputs)]:
-        raise SpecMismatchError(f"model {model!r} has the tensors {', '.join(own)}, the server says others")
+        raise SpecMismatchError(f"model {model!r} has the tensors {', '.join(own)}, the server has others")
     x, y = (kinds.pop() if len(kinds) == 1 else "" for kinds in datatypes)
     return Golden(project, library, *set_datatypes((project.inputs, project.outputs), (x, y)))
 
 
 def check_against_csim(model: str, served: Model, inputs: Tensors, answers: Tensors) -> int:
-    """As Golden.compare, for one comparison."""
+    """Load the golden reference and compare once (see Golden.compare)."""
     return load_golden(model, served).compare(inputs, answers)
 
 
@@ -97,7 +98,7 @@ def _bits(spec: TensorSpec, numbers: NDArray[Any]) -> NDArray[Any]:
 
 
 def golden_integers(project: HlsProject, library: Path, x_raw: NDArray[np.int64]) -> NDArray[np.int64]:
-    """csim's integers (rows, n_out) for the input's integers, on two threads; kept by the hash of the library and the rows."""
+    """Return csim's integers (rows, n_out) for raw inputs (rows, n_in), computed in two threads and cached by content."""
 
     def compute(directory: Path) -> None:
         csim = Csim(library, project)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events through a running server: every answer compared with csim as integers, and the figures a physicist asks for."""
+"""Sends events to a running server, compares every answer with csim as integers, and computes rates and physics figures."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from hypersonic.hls.zoo.facile.report import (
 from hypersonic.hls.zoo.task import Outputs, Sample, Task, task_of
 from hypersonic.progress import Step
 
-#: an event's answer may take so long: csim of a large image takes a quarter of a minute, and other clients' come before it
+#: the timeout of an event: csim of a large image takes a quarter of a minute, and other clients' events may be ahead of it
 ANSWER_TIMEOUT_S = 900.0
 
-#: of a compute unit's metrics
+#: the label of a compute unit's metrics that names its card
 _CARD = re.compile(r'gpu_uuid="([^"]*)"')
 
 
 class NoEventsError(ValueError):
-    """No events can be sent: how many were asked for."""
+    """The requested numbers of events, clients or rows are not possible."""
 
 
 def infer(
@@ -54,11 +54,11 @@ def infer(
     event_rows: int = 0,
     on: OnCard = ON_U250,
 ) -> Outcome:
-    """Send `events` generated events to the model at `url`; with `check`, compare each answer with csim as integers.
+    """Send `events` generated events to the server at `url`; with `check`, compare each answer with csim as integers.
 
-    name: what the server calls the model, "" = as the zoo does. event_rows: of an event, which is one request; 0: as the
-    model's task has them. on: the card whose rate is predicted.
-
+    model: a zoo name. url: the gRPC address, host:port. metrics_url: from which the kernel's clocks are read. name: the model's
+    name on the server; "" the zoo name. event_rows: the rows of an event, which is one request; 0: those of the model's task.
+    on: the card whose rate is predicted. progress: called with one line per step.
     Raises NoTaskError, NoEventsError, PlatformError, client.load.InferError, WrongAnswerError.
     """
     task, platform = task_of(model), find_platform(on.platform, retired_too=True)
@@ -102,25 +102,31 @@ def infer(
 
 
 def merit(task: Task, sample: Sample, served: Outputs) -> Merit:
-    """The figure of the served answers, and of the float network's; None for what there is not."""
+    """Return the task's figure of merit for the served answers and for the float network; None where there is none."""
     before = task.measured(task.float_predict(sample.inputs), sample.truth) if task.float_predict else None
     return Merit(task.figure, task.measured(served, sample.truth), before)
 
 
 def compare_methods(sample: Sample, served: NDArray[np.float64]) -> tuple[tuple[Resolution, ...], tuple[EmptyChannels, ...]]:
-    """FACILE's served energies beside the float network's and the simple methods', on the same channels."""
+    """Return the tables that compare FACILE's served energies with those of the float network and of simple methods.
+
+    served: (rows,) energies in GeV of the sample's channels.
+    """
     (rows,) = sample.inputs
     predictions: dict[str, ArrayLike] = {**baselines(rows), "float network": float_predict(rows), SERVED: served}
     return tuple(resolution_table(predictions, sample.truth)), tuple(empty_channels(predictions, sample.truth))
 
 
 def row_bytes(served: Model, side: str) -> int:
-    """Of a row's inputs or outputs on the wire."""
+    """Return the bytes of a row on the wire. side: "inputs" or "outputs"."""
     return sum(prod(tensor.shape) * DATATYPES[tensor.datatype].bytes for tensor in getattr(served, side))
 
 
 def read_kernel_clocks(metrics_url: str, model: str) -> dict[str, int]:
-    """Clocks in which a compute unit of the model had a run in flight, by the unit's labels; raises InferError."""
+    """Return the clocks in which each compute unit of the model had a run in flight, by the unit's labels.
+
+    Raises InferError if the metrics cannot be read.
+    """
     try:
         with urllib.request.urlopen(metrics_url, timeout=10) as answer:  # noqa: S310 - the operator's own address
             text = answer.read().decode()
@@ -132,6 +138,6 @@ def read_kernel_clocks(metrics_url: str, model: str) -> dict[str, int]:
 
 
 def count_units(worked: Mapping[str, int]) -> int:
-    """How many compute units of one card worked, where several cards did of the one with most."""
+    """Return the number of compute units that worked, on the card with most of them. worked: clocks by labels."""
     cards = Counter(match[1] for labels, clocks in worked.items() if clocks and (match := _CARD.search(labels)))
     return max(cards.values(), default=1)

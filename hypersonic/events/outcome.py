@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The outcome of a load of events, and the card that its rate is predicted for."""
+"""The result of sending events, and the card for which a rate is predicted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SERVED = "served"
 
 @dataclass(frozen=True)
 class OnCard:
-    """The card of a predicted rate. platform: its name. network_gbps: of the server. kernel_mhz: 0 is the card's default."""
+    """The card of a predicted rate. network_gbps: the server's network, Gb/s. kernel_mhz: 0 is the card's default clock."""
 
     platform: str = "u250"
     network_gbps: float = NETWORK_GBPS
@@ -28,8 +28,11 @@ ON_U250 = OnCard()
 
 @dataclass(frozen=True)
 class Merit:
-    """The model's figure of merit on what was sent. served: None, there is none, and name says why. before: the same figure of
-    the network before it was quantised."""
+    """A model's figure of merit on the events that were sent.
+
+    name: what the figure is, or why there is none. served: the figure of the server's answers, or None. before: that of the
+    network before it was quantised, or None.
+    """
 
     name: str
     served: float | None
@@ -38,10 +41,11 @@ class Merit:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a load. compared: integers equal to csim's (0: not checked). clocks: kernel clocks of all events.
+    """The result of sending events.
 
-    rows: of an event. resolution, empty: FACILE's tables, nothing for others. rate: what these clocks mean on a card; None
-    where none were counted (sw_emu has no clock).
+    compared: the number of integers that equal csim's; 0: not checked. clocks: kernel clocks of all events. rows: rows of an
+    event. resolution, empty: FACILE's tables; empty for other models. rate: the predicted rate on a card; None if no clocks
+    were counted (sw_emu has no clock).
     """
 
     model: str
@@ -57,11 +61,14 @@ class Outcome:
 
     @property
     def clocks_per_event(self) -> float:
+        """Mean kernel clocks of an event; 0 if none were counted."""
         return self.clocks / len(self.load.outputs)
 
     def figures(self) -> dict[str, Any]:
-        """The numbers of the table, by name with units; no clocks and no card where none were counted, and no merit where
-        nothing was trained."""
+        """Return the table's numbers by name, with units in the names.
+
+        Without counted clocks there are no entries for clocks and card; "merit" is None for a model without a figure of merit.
+        """
         clocks = {"clocks_per_event": self.clocks_per_event, "card": self.rate.as_data()} if self.rate else {}
         return {
             "events": len(self.load.outputs),

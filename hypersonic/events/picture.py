@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of a load, where people look: a table on the terminal and a picture beside it."""
+"""Shows the figures of an Outcome: a table on the terminal, and a picture."""
 
 from __future__ import annotations
 
@@ -28,14 +28,17 @@ def show(outcome: Outcome, directory: Path) -> None:
 
 
 def print_table(outcome: Outcome, picture: Path) -> None:
-    """One table on standard output: rate, latency, clocks, the figure of merit; of FACILE bias / sigma68 per bin of energy."""
+    """Print one table: rate, latency, clocks and figure of merit, and for FACILE bias and sigma68 per energy bin.
+
+    picture: the file that the last line names.
+    """
     console = Console(width=None if Console().is_terminal else 120)
     table = Table(
         title=f"{outcome.model}: {len(outcome.load.outputs)} events from {outcome.clients} clients", title_justify="left"
     )
     table.add_column("figure")
     table.add_column("value", justify="right")
-    table.add_column("of what")
+    table.add_column("meaning")
     for row in _rows(outcome):
         table.add_row(*row)
     if outcome.resolution:
@@ -64,7 +67,7 @@ def _rows(outcome: Outcome) -> list[tuple[str, str, str]]:
     ]
     if rate := outcome.rate:
         rows += [
-            ("clocks per event", f"{clocks:,.0f}", f"{clocks / outcome.rows:.3f} a row, counted by the kernel"),
+            ("clocks per event", f"{clocks:,.0f}", f"{clocks / outcome.rows:.3f} per row, counted by the kernel"),
             (f"events/s on a {rate.platform}", f"{rate.events_per_s:,.0f}", f"a prediction: the {rate.binding.part} limits it"),
             *((f"  {limit.part}", f"{limit.events_per_s:,.0f}", str(limit)) for limit in rate.limits),
         ]
@@ -76,7 +79,7 @@ def _rows(outcome: Outcome) -> list[tuple[str, str, str]]:
 
 
 def draw(outcome: Outcome, file: Path) -> None:
-    """A PNG: the latency of every event; of FACILE also resolution and bias against true energy."""
+    """Write a PNG with the latency of every event, and for FACILE resolution and bias against true energy."""
     from matplotlib import pyplot as plt
 
     if not outcome.resolution:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`hypersonic report`: a zoo model's four engines on the same generated rows: float, quantised, csim, RTL. One line a model.
+"""`hypersonic report`: runs the four engines of a zoo model (float, quantised, csim, RTL) on the same generated rows.
 
-float is the network before its numbers were quantised, quantised is the model file by its own framework where it holds the
-quantised network (otherwise it is the float one, and hls4ml quantises it), csim is hls4ml's C++, RTL is the Verilated core,
-which must equal csim integer by integer.
+float is the network before quantisation. quantised is the model file in its own framework, if that holds the quantised network;
+otherwise the file is the float network, and hls4ml quantises it. csim is hls4ml's C++. RTL is the Verilated core, which must
+equal csim integer by integer.
 """
 
 from __future__ import annotations
@@ -33,28 +33,29 @@ from hypersonic.hls.zoo.task import NoTaskError, Outputs, Sample, Task, task_of,
 from hypersonic.progress import Step
 from hypersonic.reporting.line import Answers, CoreReport, ModelReport
 
-#: what the report's rows are generated from
+#: the seed of the generated rows
 SEED = 1
 
 _STAGES = ("float", "quantised", "csim", "RTL")
 
 
 class ReportError(RuntimeError):
-    """Two engines that must agree do not: which, in which row and element."""
+    """The RTL's integers differ from csim's. The message names the core, and the first row and element."""
 
     exit_code = 1
 
 
 def report_models(models: Sequence[str], *, everything: bool, directory: Path, progress: Step, on: OnCard = ON_U250) -> str:
-    """The reports of `models`, or of every zoo model, written into `directory`; returns the table. on: whose rate is predicted.
+    """Write the reports of `models` into `directory`, and return the table.
 
-    Raises NoTaskError, PlatformError, and what report() raises.
+    everything: report on every zoo model with a generator instead. on: the card whose rate is predicted. progress: called with
+    one line per step. Raises NoTaskError, PlatformError, and what report() raises.
     """
     wanted = list(tasks()) if everything else list(models)
     if not wanted:
         raise NoTaskError(f"no model is named: give names ({', '.join(tasks())}) or --all")
     for model in wanted:
-        task_of(model)  # before anything is built
+        task_of(model)  # so that a wrong name is refused before anything is built
     find_platform(on.platform, retired_too=True)
     answers = [report(model, progress, on) for model in wanted]
     write(answers, directory)
@@ -62,7 +63,7 @@ def report_models(models: Sequence[str], *, everything: bool, directory: Path, p
 
 
 def report(model: str, progress: Step = lambda _: None, on: OnCard = ON_U250) -> Answers:
-    """All four engines of one zoo model. Raises NoTaskError, ReportError and what a build raises."""
+    """Run all four engines of one zoo model. Raises NoTaskError, ReportError, and what convert_model and compile_csim raise."""
     task, platform = task_of(model), find_platform(on.platform, retired_too=True)
     description = describe(model)
     project, core = convert_model(description, core="" if task.rtl_rows else CoreKind.CSIM, progress=progress)
@@ -98,7 +99,7 @@ def _answers(
 
 
 def _csim(project: HlsProject, library: Path, x_raw: NDArray[np.int64]) -> tuple[NDArray[np.int64], float]:
-    """The integers, and CPU microseconds a row as they were first computed; kept by content."""
+    """csim's integers, and the CPU microseconds per row when they were first computed; both cached by content."""
 
     def compute(directory: Path) -> None:
         csim, begin = Csim(library, project), process_time()
@@ -111,7 +112,7 @@ def _csim(project: HlsProject, library: Path, x_raw: NDArray[np.int64]) -> tuple
 
 
 def _rate(core: Core, platform: Platform, on: OnCard) -> CardRate:
-    """Of one compute unit, rows a second."""
+    """The predicted rate of one compute unit, in rows per second."""
     row_bytes = core.inputs.row_bytes, core.outputs.row_bytes
     return card_rate(
         platform, least_clocks(core.ii, row_bytes), row_bytes, network_gbps=on.network_gbps, kernel_mhz=on.kernel_mhz
@@ -119,7 +120,7 @@ def _rate(core: Core, platform: Platform, on: OnCard) -> CardRate:
 
 
 def _rtl(core: Core, project: HlsProject, x_raw: NDArray[np.int64], y_raw: NDArray[np.int64], rate: CardRate) -> CoreReport:
-    """Raises ReportError for the first integer that is not csim's."""
+    """Run the Verilated core. Raises ReportError if an integer differs from csim's."""
     with RtlCore(core) as rtl:
         begin = process_time()
         got = rtl.predict_raw(x_raw)
@@ -140,7 +141,7 @@ def _rtl(core: Core, project: HlsProject, x_raw: NDArray[np.int64], y_raw: NDArr
 
 
 def _predict_trained(file: Path, project: HlsProject, x_raw: NDArray[np.int64]) -> tuple[Outputs, int]:
-    """The model file's answers to the same integers, in the outputs' units on the wire, and its number of parameters."""
+    """The model file's answers to the same inputs, in the outputs' units on the wire, and its number of parameters."""
     parts = zip(project.inputs.tensors, project.inputs.split(x_raw), strict=True)
     inputs = [tensor.fixed.to_float(raw).astype(np.float32) for tensor, raw in parts]
     outputs, parameters = trained_predict(file, inputs)
@@ -149,7 +150,7 @@ def _predict_trained(file: Path, project: HlsProject, x_raw: NDArray[np.int64]) 
 
 
 def real(row: Row, raw: NDArray[np.int64]) -> Outputs:
-    """Integers (rows, size) -> numbers in each output's units on the wire, not rounded to its datatype."""
+    """Convert raw integers (rows, size) to numbers in each output's units on the wire, not rounded to its datatype."""
     parts = zip(row.tensors, row.split(raw), strict=True)
     return tuple(np.ldexp(tensor.fixed.to_float(part), -tensor.exponents) for tensor, part in parts)
 
@@ -162,7 +163,7 @@ _HEAD = (
 
 
 def table(reports: Sequence[ModelReport]) -> str:
-    """Markdown, a line a model."""
+    """Return a Markdown table with a line per model."""
     lines = [_HEAD, tuple("---" for _ in _HEAD), *(_line(each) for each in reports)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
@@ -185,7 +186,7 @@ def _number(value: float | None) -> str:
 
 
 def write(answers: Sequence[Answers], directory: Path) -> None:
-    """table.md, figures.json and a picture a model into `directory`."""
+    """Write table.md, figures.json and a picture per model into `directory`."""
     from hypersonic.reporting.picture import draw
 
     directory.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model's line of `hypersonic report`, and the numbers behind it that its picture shows."""
+"""A model's line in the table of `hypersonic report`, and the numbers in its picture."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from hypersonic.firmware.estimate.rates import CardRate
 
 @dataclass(frozen=True)
 class CoreReport:
-    """What the Verilated core did. equal: its integers equal to csim's, all that were compared. clocks, predicted: of rtl_rows
-    rows, measured and by its plan. rtl_us: CPU microseconds a row."""
+    """The figures of a Verilated core.
+
+    core: its kind. ii, latency: clocks. equal: the number of compared integers, all equal to csim's. clocks, predicted: the
+    clocks of rtl_rows rows, measured and by the core's plan. rtl_us: CPU microseconds per row. rate: predicted on a card.
+    """
 
     core: str
     ii: int
@@ -31,11 +34,11 @@ class CoreReport:
 
 @dataclass(frozen=True)
 class ModelReport:
-    """One model's line. merit: the task's figure for each engine on the rows that all four saw; None: there is no such engine,
-    or no figure.
+    """One model's line.
 
-    difference: the largest |csim - model file| of any output, in its units on the wire. csim_us: CPU microseconds a row. core:
-    None where the model is too large for a Verilated one.
+    parameters: their number; -1 if unknown. figure: the name of the figure of merit. merit: its value for each engine, on the
+    same rows; None if there is no such engine or no figure. difference: the largest |csim - model file| of any output, in its
+    units on the wire. csim_us: CPU microseconds per row. core: None for a model that is too large to simulate.
     """
 
     model: str
@@ -48,7 +51,7 @@ class ModelReport:
     core: CoreReport | None
 
     def figures(self) -> dict[str, Any]:
-        """All of it by name, the core's beside the model's; `core` is null where there is none."""
+        """Return all figures by name, the core's among the model's; "core" is None if there is no core."""
         values = asdict(self)
         if self.core:
             values["core"]["rate"] = self.core.rate.as_data()
@@ -58,7 +61,7 @@ class ModelReport:
 
 @dataclass(frozen=True)
 class Answers:
-    """What the pictures show: the numbers of each engine for the same rows, (rows, all outputs) float64."""
+    """A model's line, and the answers of each engine for the same rows, float64 (rows, all outputs), for the picture."""
 
     report: ModelReport
     numbers: dict[str, NDArray[np.float64]]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How near the fixed point is to the trained network, where people look."""
+"""Draws how close the fixed-point network is to the trained one."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from hypersonic.reporting.line import Answers
 
 mpl.use("Agg")
 
-#: points of a panel: more only make the file larger
+#: the most points in a panel; more would only make the file larger
 _POINTS = 20_000
 
 
 def draw(answers: Answers, file: Path) -> None:
-    """A PNG of two panels: csim against the network before quantisation, and how far csim is from it and the quantised one."""
+    """Write a PNG with two panels: csim against the float network, and histograms of csim minus the float or quantised one."""
     from matplotlib import pyplot as plt
 
     line, numbers = answers.report, answers.numbers

@@ -40,7 +40,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = subprocess.run(argv, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == str(place / "particlenet" / "1")
     reason = "hls4ml has no layers for the nearest neighbours of a point (TopK, Gather, ReduceMean)"
-    line = f"particlenet runs on the host's processors, by the server's backend onnxruntime: {reason}"
+    line = f"particlenet runs on the host's processors, in the server's backend onnxruntime: {reason}"
     assert line in done.stderr.splitlines()
     for name in NAMES[1:]:
         assert build(name, repository=place) == place / name / "1"

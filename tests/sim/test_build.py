@@ -210,7 +210,7 @@ def test_a_build_replaces_its_own_directory_whole_and_no_other(tmp_path: Path) -
     assert HlsProject.load(place).name == "facile"
     assert [path.name for path in place.parent.iterdir()] == ["facile"]
     (place / "project.json").unlink()
-    with pytest.raises(BuildError, match="facile is there and holds no HLS project; give another --build-directory"):
+    with pytest.raises(BuildError, match="facile exists and does not hold an HLS project; give another --build-directory"):
         build("facile", Target.SW_EMU, repository=tmp_path / "m", directory=place.parent)
 
 
@@ -282,7 +282,7 @@ def test_a_kernel_that_does_not_fit_is_refused_with_how_to_emulate_it_all_the_sa
     told: list[list[str]] = []
     misfit = BuildReport(["a table"], {}, "compute unit facile_1 does not fit u250")
     monkeypatch.setattr(hypersonic.building.model, "report_build", lambda *_: misfit)
-    with pytest.raises(ResourceError, match="facile_1 does not fit u250; --no-resources emulates it all the same"):
+    with pytest.raises(ResourceError, match="facile_1 does not fit u250; with --no-resources it can still be emulated"):
         build("facile", Target.HW_EMU, repository=tmp_path, on_resources=told.append)
     assert told == [["a table"]]
     assert not any(tmp_path.iterdir())

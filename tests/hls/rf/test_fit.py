@@ -186,7 +186,7 @@ def test_every_card_has_room_for_units(name: str) -> None:
     half = card_of(PLATFORMS[name], fill_percent=40)
     assert half.whole.dsp < card.whole.dsp
     for percent in (-1, 0, 101):
-        with pytest.raises(FillError, match=f"card '{name}' is to be filled to {percent} per cent, expected 1 to 100"):
+        with pytest.raises(FillError, match=f"card '{name}': fill is {percent} per cent, expected 1 to 100"):
             card_of(PLATFORMS[name], fill_percent=percent)
 
 
