@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# Every target makes the environment first when it is missing or stale; none needs root.
+# Every target first makes the environment if it is missing or out of date. No target needs root.
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
-PYTHON ?= # of 3.11 to 3.13; else a 3.11 on PATH, else one that uv fetches
+PYTHON ?= # an interpreter of Python 3.11 to 3.13; if empty, a 3.11 on PATH, or one that uv fetches
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.stamp-$(shell cat requirements.lock pyproject.toml | sha256sum | cut -c1-16)
@@ -14,21 +14,21 @@ LINTS    := lint-style lint-types lint-imports lint-rtl
 
 .PHONY: help dev run check test lint $(LINTS) serve bitstream bench formal docs lock clean
 
-help: ## what can be made
+help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
-dev: $(STAMP) ## the environment in .venv/, exactly as locked
+dev: $(STAMP) ## make the environment in .venv/, exactly as locked
 
 $(STAMP):
 	@rm -f $(VENV)/.stamp-*
-	@for tool in g++ make perl; do command -v $$tool >/dev/null || { echo "$$tool is not here; on Debian: apt-get install g++ make perl" >&2; exit 2; }; done
+	@for tool in g++ make perl; do command -v $$tool >/dev/null || { echo "$$tool is not on PATH; on Debian: apt-get install g++ make perl" >&2; exit 2; }; done
 	@PYTHON="$(strip $(PYTHON))" bash deploy/environment.sh $(VENV) "$$(sed -n 's/^\(uv==[0-9.]*\).*/\1/p' requirements.lock)"
 	@echo "installing the locked environment into $(VENV)/ ..."
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
 	@touch $@
 
-lint: $(STAMP) ## style, types, imports, RTL
+lint: $(STAMP) ## check style, types, imports and RTL
 	@$(MAKE) --no-print-directory --output-sync=target -j$(words $(LINTS)) $(LINTS)
 
 lint-style:
@@ -44,37 +44,37 @@ lint-imports:
 lint-rtl:
 	$(BIN)/python -m hypersonic.sim.lint
 
-check: lint ## lint and the fast tests, for every change: 2 to 3 minutes on two cores
+check: lint ## run lint and the fast tests, for every change: 2 to 3 minutes on two cores
 	$(BIN)/python -m pytest -m "not slow"
 
-test: ## lint and all tests: 20 to 30 minutes on two cores
+test: ## run lint and all tests: 20 to 30 minutes on two cores
 	@echo "make test: lint and all tests, 20 to 30 minutes on two cores; make check takes 2 to 3"
 	@$(MAKE) --no-print-directory lint
 	$(BIN)/python -m pytest
 
-run: $(STAMP) ## the main job: FACILE built for hw_emu, served, events sent, every answer checked, figures and a picture
+run: $(STAMP) ## build FACILE for hw_emu, serve it, send events, check every answer, show figures and a picture
 	@$(BIN)/hypersonic run $(MODEL) --target hw_emu --model-repository models --output result
 
-serve: $(STAMP) ## the server on models/ (ports 8000 HTTP, 8001 gRPC, 8002 metrics)
+serve: $(STAMP) ## serve models/ (ports 8000 HTTP, 8001 gRPC, 8002 metrics)
 	$(BIN)/hypersonic serve --model-repository models
 
-bitstream: $(STAMP) ## the hw xclbin of MODEL for PLATFORM, with the vendor's tools
+bitstream: $(STAMP) ## build the hw xclbin of MODEL for PLATFORM, with the vendor's tools
 	$(BIN)/hypersonic build $(MODEL) --target hw --platform $(PLATFORM)
 
-bench: $(STAMP) ## the kernel's and the server's figures
+bench: $(STAMP) ## measure the kernel and the server
 	$(BIN)/hypersonic bench
 
-formal: $(STAMP) ## the proofs of the RTL between host, memory and network (docs/formal.md)
+formal: $(STAMP) ## prove the RTL between host, memory and network (docs/formal.md)
 	$(BIN)/python -m hypersonic.firmware.formal.prove
 
-docs: $(STAMP) ## the documentation site, in build/docs/index.html; it executes the notebook
+docs: $(STAMP) ## build the documentation site, build/docs/index.html, and execute its notebook
 	$(BIN)/sphinx-build -W --keep-going -q docs build/docs
 	@echo "open build/docs/index.html"
 
-lock: $(STAMP) ## renew requirements.lock from pyproject.toml (for 3.11; the tests say whether it holds for 3.12 and 3.13)
+lock: $(STAMP) ## update requirements.lock from pyproject.toml (for Python 3.11; tests show if it also resolves for 3.12 and 3.13)
 	$(BIN)/uv pip compile pyproject.toml --extra build --extra onnxruntime --extra trace --extra jwt --group dev --python-version 3.11 --generate-hashes --no-header \
 	  --no-emit-index-url --no-emit-find-links --quiet --output-file requirements.lock
 
-clean: ## what was built here; the cache of long builds and build/bitstream stay
+clean: ## remove what was built here, except the cache of long builds and build/bitstream
 	@test ! -d build || find build -mindepth 1 -maxdepth 1 ! -name bitstream -exec rm -rf {} +
 	rm -rf result models .mypy_cache .ruff_cache .pytest_cache

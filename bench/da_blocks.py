@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What da4ml takes to factor a matrix of constants, and the adders it finds, by the size of the blocks it is given.
+"""The time that da4ml takes to factor a matrix of constants, and the adders it finds, by block size.
 
 python -m bench.da_blocks [--inputs 200] [--outputs 100] [--bits 16] [BLOCK ...]
 """
@@ -23,11 +23,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Print a row for each block size, smallest first."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "blocks", nargs="*", type=int, default=[16, 32, BLOCK, 100], metavar="BLOCK", help="most rows and columns"
+        "blocks", nargs="*", type=int, default=[16, 32, BLOCK, 100], metavar="BLOCK", help="most rows and columns of a block"
     )
-    parser.add_argument("--inputs", type=int, default=200)
-    parser.add_argument("--outputs", type=int, default=100)
-    parser.add_argument("--bits", type=int, default=16, help="of a weight, uniformly drawn (default: 16)")
+    parser.add_argument("--inputs", type=int, default=200, help="rows of the matrix (default: 200)")
+    parser.add_argument("--outputs", type=int, default=100, help="columns of the matrix (default: 100)")
+    parser.add_argument("--bits", type=int, default=16, help="bits of a weight, uniformly distributed (default: 16)")
     asked = parser.parse_args(argv)
     high = 1 << (asked.bits - 1)
     weight = np.random.default_rng(1).integers(-high, high, (asked.inputs, asked.outputs))

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clocks per run of a kernel, Verilated, by wire format and memory, and the rate they mean beside a card's other limits.
+"""Measures the clocks of a Verilated kernel's runs, by wire format and memory, and predicts the rate on a card.
 
     hypersonic bench kernel [MODEL] [--rows N] [--runs N] [--latency CLOCKS ...] [--platform NAME]
                             [--network-gbps GBPS] [--json]
 
-`--help` says what the columns are. Without MODEL the shell is measured around a bench core of FACILE's shape (18 numbers in,
-1 out). Clocks are counted by the kernel itself (RUN_CYCLES, BUSY_CYCLES and the stall counters, docs/registers.md). Rates at
-the platform's clock are arithmetic: no card has shown that clock with this kernel.
+`--help` explains the columns. Without MODEL, the shell is measured around a bench core of FACILE's shape (18 numbers in, 1
+out). The kernel itself counts the clocks (RUN_CYCLES, BUSY_CYCLES and the stall counters, docs/registers.md). Rates are computed for
+the platform's clock: this kernel has not been run at that clock on a card.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ FORMATS = ("FP32", "FP16", "INT16", "INT8")
 
 @dataclass(frozen=True)
 class Stalls:
-    """Clocks of the single run in which a channel held something up.
+    """The clocks of the single run in which something waited.
 
-    read_address, write_address, write_data: memory did not take what the kernel offered (or, for write_address, owed it a
-    response). read_data: a row was due and its bytes had not come. core: a row waited for the core. behind_core: a row waited
-    because results did, for write_address, write_data, or the width of the write channel itself.
+    read_address, write_address, write_data: the memory did not accept what the kernel offered (or, for write_address, owed it a
+    response). read_data: a row waited for its bytes. core: a row waited for the core. behind_core: a row waited because results
+    waited, for write_address, write_data, or the write channel's width.
     """
 
     read_address: int
@@ -59,10 +59,11 @@ class Stalls:
 
 @dataclass(frozen=True)
 class Clocks:
-    """What runs of `rows` rows cost with one wire format and one memory.
+    """The clocks of runs of `rows` rows with one wire format and one memory.
 
-    bound: rows times what the slowest part needs, no latency. single: one run, accepted to done. allowed: 1.03 bound + 600.
-    one_row: a run of one row. per_run: when runs are queued. gap: clocks per queued run above bound. stalls: of the single run.
+    bound: a lower bound without latency (see bound_clocks). single: a single run, from accepted to done. allowed: 1.03 x bound
+    + 600. one_row: a single run of one row. per_run: each run when runs are queued. gap: clocks per queued run above bound.
+    stalls: of the single run. clocks_per_second: the speed of the simulation.
     """
 
     datatypes: tuple[str, str]
@@ -79,14 +80,17 @@ class Clocks:
 
 
 def bound_clocks(kernel: Kernel, rows: int) -> int:
-    """Clocks no kernel with these ports can do without: rows * max(II, bytes in / 64, bytes out / 64)."""
+    """Return the fewest clocks of any kernel with these ports: rows * max(II, bytes in / 64, bytes out / 64)."""
     core = kernel.core
     beats = max(-(-rows * row.row_bytes // BEAT_BYTES) for row in (core.inputs, core.outputs))
     return max(beats, rows * core.ii)
 
 
 def measure(kernel: Kernel, simulator: Path, rows: int, runs: int, memory: tuple[str, MemoryTiming]) -> Clocks:
-    """Run once alone, a single row, then `runs` times queued; with the weights loaded where they come from memory."""
+    """Measure a single run, a run of one row, and `runs` queued runs.
+
+    memory: a name and the memory's timing. Weights that come from memory are loaded before the measurement.
+    """
     core, bound = kernel.core, bound_clocks(kernel, rows)
     x, y = _PAGE_BYTES, _PAGE_BYTES * (2 + rows * core.inputs.row_bytes // _PAGE_BYTES)
     w = y + _PAGE_BYTES * (1 + rows * core.outputs.row_bytes // _PAGE_BYTES)
@@ -112,7 +116,7 @@ def measure(kernel: Kernel, simulator: Path, rows: int, runs: int, memory: tuple
 
 
 def read_stalls(simulation: Simulation) -> Stalls:
-    """What the stall counters have counted since reset."""
+    """Read the stall counters, which count since reset."""
     read = simulation.read
     core = read(registers.CORE_CYCLES)
     return Stalls(
@@ -130,7 +134,7 @@ def _datatypes(row: Row) -> str:
 
 
 def queued(simulation: Simulation, run: tuple[int, int, int, int | None], runs: int) -> tuple[int, float]:
-    """`runs` runs, as many in flight as the kernel takes: (clocks, seconds of this machine)."""
+    """Do `runs` runs, with as many in flight as the kernel takes; return the clocks, and the seconds that it took here."""
     busy, began = simulation.read(registers.BUSY_CYCLES), time.perf_counter()
     started = min(runs, registers.MAX_RUNS)
     for _ in range(started):
@@ -143,13 +147,13 @@ def queued(simulation: Simulation, run: tuple[int, int, int, int | None], runs: 
 
 
 def rate_of(platform: Platform, clocks: Clocks, row_bytes: tuple[int, int], network_gbps: float) -> CardRate:
-    """Events (runs of the bench's rows) a second, and what limits them."""
+    """Return the predicted rate in events (runs of the bench's rows) per second, and its limits."""
     x, y = (size * clocks.rows for size in row_bytes)
     return card_rate(platform, clocks.per_run, (x, y), network_gbps=network_gbps)
 
 
 def kernels_of(model: str | None, directory: Path) -> Iterator[Kernel]:
-    """The model's kernel, or the bench core's in each wire format."""
+    """Yield the model's kernel, or without a model the kernels of a bench core in each wire format."""
     if model is None:
         for datatype in FORMATS:
             place = directory / datatype
@@ -164,6 +168,7 @@ def kernels_of(model: str | None, directory: Path) -> Iterator[Kernel]:
 
 
 def parse_options() -> argparse.Namespace:
+    """Parse the command line; fewer than 1 row or 2 runs are an error."""
     parser = argparse.ArgumentParser(prog="hypersonic bench kernel", formatter_class=argparse.RawDescriptionHelpFormatter)
     add_kernel_options(parser)
     options = parser.parse_args()
@@ -173,6 +178,7 @@ def parse_options() -> argparse.Namespace:
 
 
 def main() -> int:
+    """Measure, and print tables or JSON."""
     options = parse_options()
     platform = find_platform(options.platform)
     memories = {"ideal": MemoryTiming(), **{f"{n} clocks": MemoryTiming(n, n) for n in options.latency}}
@@ -193,8 +199,9 @@ def main() -> int:
 
 
 def show(clocks: list[Clocks], rate: CardRate) -> None:
+    """Print the table of one kernel, with a line per memory, and its predicted rate."""
     x, y = clocks[0].datatypes
-    print(f"{x} in, {y} out, {clocks[0].rows} rows a run")
+    print(f"{x} in, {y} out, {clocks[0].rows} rows per run")
     print("memory         bound   1 run  allowed  1 row    queued   gap |     AR       R    core  behind      AW       W")
     for c in clocks:
         stalls = "".join(f"{count:8}" for count in astuple(c.stalls))

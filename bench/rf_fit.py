@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `hypersonic build --fit` takes for the zoo's models, a row each (docs/rf-fit.md). Converts them, and simulates nothing.
+"""Prints the designs that `hypersonic build --fit` chooses for the zoo's models, as the table of docs/rf-fit.md.
+
+It converts the models and simulates nothing.
 
 python -m bench.rf_fit [MODEL ...] [--card u250] [--fill 80]
 """
@@ -35,9 +37,11 @@ _COLUMNS = (
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the table as Markdown."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", nargs="*", default=_MODELS, metavar="MODEL", help="zoo names")
-    parser.add_argument("--card", default="u250")
-    parser.add_argument("--fill", type=int, default=FILL_PERCENT)
+    parser.add_argument("models", nargs="*", default=_MODELS, metavar="MODEL", help="a zoo name")
+    parser.add_argument("--card", default="u250", help="card to fill (default: u250)")
+    parser.add_argument(
+        "--fill", type=int, default=FILL_PERCENT, metavar="PERCENT", help="most of the card to fill, in per cent (default: 80)"
+    )
     asked = parser.parse_args(argv)
     card = FitOptions(asked.card, asked.fill).as_json()
     sys.stdout.write(f"{_line(_COLUMNS)}{_line(['---'] * len(_COLUMNS))}")
@@ -56,7 +60,7 @@ def _line(cells: Sequence[str]) -> str:
 def _cells(model: str, best: Fit, report: Mapping[str, Any]) -> list[str]:
     point, places = best.chosen, [layer.weights_in for layer in best.layers]
     if report["core"]["ii"] != point.design.interval:
-        raise SystemExit(f"{model}: planned {report['core']['ii']} clocks a row, the search said {point.design.interval}")
+        raise SystemExit(f"{model}: the plan has {report['core']['ii']} clocks per row, the search {point.design.interval}")
     return [
         model,
         f"{point.design.interval:,}",

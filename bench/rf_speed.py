@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast an rf core is simulated, beside hls4ml's C++ on the same rows: CPU time, one thread each.
+"""Compares the speed of Verilated rf cores with that of hls4ml's C++ on the same rows, in CPU time of one thread.
 
     python -m bench.rf_speed [--model facile=16000 ...] [--dense 1024 ...]
 
-A model's line: microseconds of CPU a row, csim and Verilated core, and their ratio (above 1: the core is faster); every integer
-is compared first. facile also as hls4ml compiles it itself (build_lib.sh), a call a row: csim is the same C++ without a
-`volatile`. A dense layer's line: million multiply-accumulates a second of CPU, for a square layer of that size.
+A model's line has the CPU microseconds per row of csim and of the Verilated core, and their ratio (above 1: the core is
+faster). All integers are compared first. facile is also measured as hls4ml compiles it itself (build_lib.sh), with a call for
+each row; csim is the same C++ without a `volatile`. A dense layer's line has the million multiply-accumulates per second of CPU
+time, for a square layer of that size.
 """
 
 from __future__ import annotations
@@ -35,20 +36,20 @@ from hypersonic.hls.row import Row
 from hypersonic.hls.rtl.simulate import RtlCore
 from hypersonic.hls.spec import TensorSpec
 
-#: a type by its width and the bits right of its point
+#: makes a type from its width and its bits right of the binary point
 fixed_point = FixedPoint.with_fraction
 
-#: of the dense layers: the multipliers, hence the reuse factor
+#: the number of multipliers of the dense layers, which determines the reuse factor
 _MULTIPLIERS = 512
 _BITS = 8
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print the lines; exit code 1 when an integer differs."""
+    """Print the lines; return 1 if an integer differs from csim's."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", action="append", metavar="NAME=ROWS", help="zoo names; default facile and facile_v2")
-    parser.add_argument("--dense", type=int, action="append", metavar="SIZE", help="square layers; default 512 and 1024")
-    parser.add_argument("--rounds", type=int, default=3, help="of which the fastest counts")
+    parser.add_argument("--model", action="append", metavar="NAME=ROWS", help="a zoo name (default: facile and facile_v2)")
+    parser.add_argument("--dense", type=int, action="append", metavar="SIZE", help="a square layer (default: 512 and 1024)")
+    parser.add_argument("--rounds", type=int, default=3, help="number of rounds, of which the fastest counts (default: 3)")
     asked = parser.parse_args(argv)
     for model in asked.model or ["facile=16000", "facile_v2=2000"]:
         name, _, rows = model.partition("=")
@@ -77,14 +78,14 @@ def _model(name: str, rows: int, rounds: int) -> bool:
             seconds = _seconds_of_hls4ml(project, Path(scratch) / "own", x)
             own = f"   hls4ml's own build {seconds * each:6.2f} us, / rf {seconds / verilated:6.2f}"
         sys.stdout.write(
-            f"{name:<12} {rows:>7,} rows, all equal   csim {cpp * each:9.2f} us   rf, {core.ii} clocks a row "
+            f"{name:<12} {rows:>7,} rows, all equal   csim {cpp * each:9.2f} us   rf, {core.ii} clocks per row "
             f"{verilated * each:9.2f} us   csim / rf {cpp / verilated:6.2f}{own}\n"
         )
     return True
 
 
 def _seconds_of_hls4ml(project: HlsProject, directory: Path, x_raw: NDArray[np.int64]) -> float:
-    """CPU seconds of hls4ml's own library for the rows, as its predict() calls it: the function of floats, row by row."""
+    """CPU seconds of hls4ml's own library for the rows, called as its predict() does: with floats, row by row."""
     shutil.copytree(project.hls, directory)
     subprocess.run(["bash", "build_lib.sh"], cwd=directory, check=True)
     (library,) = (directory / "firmware").glob("*.so")
@@ -114,7 +115,7 @@ def _dense(size: int, rounds: int) -> None:
 
 
 def dense_core(size: int, directory: Path) -> Core:
-    """One square dense layer with random weights."""
+    """Write the rf core of a square dense layer with random weights into `directory`."""
     rng, fixed = np.random.default_rng(size), FixedPoint(_BITS, 4)
     narrow, wide = fixed_point(_BITS, _BITS - 4, signed=True), fixed_point(2 * _BITS + size.bit_length(), 8, signed=True)
     x, y = Tensor("x", (size,), narrow), Tensor("y", (size,), narrow)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a request costs the server: its CPU time against a bare raw-bytes grpcio echo server, in the same minute.
+"""Measures the server's CPU time per request, and compares it with a bare raw-bytes grpcio echo server in the same minute.
 
     python bench/server_cost.py [--requests 2000] [--json]
 
-Both servers run in processes of their own; the card is a null device (slots in host memory that are written and read like a
-card's, and no computing), so that the ratio is the price of protocol, checks, batching, scheduling and statistics. CPU time is
-the process's own clock, read before and after; the rounds of the two servers alternate, the figure is the median of the rounds.
+Each server runs in a process of its own. The card is a null device, with slots in host memory that are written and read like a
+card's, and without computation, so the ratio is the cost of protocol, checks, batching, scheduling and statistics. CPU time is
+the process's clock, read before and after. Rounds of the two servers alternate, and the figures are medians over the rounds.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ CHANNEL = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_leng
 
 @dataclass(frozen=True)
 class Load:
-    """rows of n_in floats in, n_out floats out."""
+    """A kind of request: `rows` rows of n_in FP32 numbers, answered by n_out numbers per row."""
 
     name: str
     rows: int
@@ -71,7 +71,7 @@ dynamic_batching {{ preferred_batch_size: [ 16000 ] }}
 
 
 class NullSlot:
-    """Buffers of 16384 rows; a run is over as soon as it is started."""
+    """A slot with buffers of 16384 rows, whose runs end as soon as they start."""
 
     capacity_rows = 16384
 
@@ -103,6 +103,8 @@ class NullSlot:
 
 
 class NullInstance:
+    """An instance with two null slots, which never fails."""
+
     name = "null_1"
     in_service = True
 
@@ -119,6 +121,8 @@ class NullInstance:
 
 
 class NullModel:
+    """A loaded model with one null instance."""
+
     def __init__(self, config: ModelConfig) -> None:
         self.instances = (NullInstance(config.inputs[0].dims[0], config.outputs[0].dims[0]),)
 
@@ -133,6 +137,8 @@ class NullModel:
 
 
 class NullBackend:
+    """A backend that loads null models."""
+
     def complete(self, directory: Path, message: object) -> None: ...
 
     def load(self, _directory: Path, config: ModelConfig) -> NullModel:
@@ -140,7 +146,7 @@ class NullBackend:
 
 
 def serve_hypersonic() -> None:
-    """This stack with the null device; prints its address and waits for the end of standard input."""
+    """Run this project's server with the null device: print its address, and stop at the end of standard input."""
     with tempfile.TemporaryDirectory() as scratch:
         for load in LOADS:
             (Path(scratch) / load.name / "1").mkdir(parents=True)
@@ -155,7 +161,7 @@ def serve_hypersonic() -> None:
 
 
 def serve_echo() -> None:
-    """The least that grpcio can do: bytes in, bytes of the right size out."""
+    """Run the simplest grpcio server, which answers with bytes of the right size: print its address, stop at end of input."""
     answers = {load.name.encode(): bytes(load.out_bytes) for load in LOADS}
 
     def handle(data: bytes, _context: grpc.ServicerContext) -> bytes:
@@ -176,16 +182,19 @@ SERVERS = {"hypersonic": serve_hypersonic, "echo": serve_echo}
 
 @dataclass(frozen=True)
 class Running:
+    """A running server process and its gRPC address."""
+
     process: subprocess.Popen[str]
     address: str
 
     def cpu_ns(self) -> int:
-        """The process's CPU clock: clock_getcpuclockid(3), as Linux makes it from the pid."""
+        """Return the process's CPU time in ns, from the clock id that Linux derives from the pid (clock_getcpuclockid(3))."""
         return time.clock_gettime_ns(~self.process.pid << 3 | 2)
 
 
 @contextmanager
 def running(name: str) -> Iterator[Running]:
+    """Run one of SERVERS in a process of its own inside the context."""
     argv = [sys.executable, __file__, "--serve", name]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
@@ -195,7 +204,7 @@ def running(name: str) -> Iterator[Running]:
 
 
 def cost_us(server: Running, load: Load, in_flight: int, requests: int) -> float:
-    """Server CPU per request, us, with `in_flight` clients on a channel each."""
+    """Return the server's CPU time per request, in us, with `in_flight` clients that each have a channel."""
     data = load.request()
     before = 0
 
@@ -222,7 +231,7 @@ def cost_us(server: Running, load: Load, in_flight: int, requests: int) -> float
 
 @dataclass(frozen=True)
 class Cost:
-    """Medians over the rounds."""
+    """The CPU time per request of both servers in us, and their ratio; each is the median over the rounds."""
 
     load: str
     in_flight: int
@@ -232,6 +241,7 @@ class Cost:
 
 
 def measure(requests: int, rounds: int) -> list[Cost]:
+    """Measure every load with 1, 4 and 16 requests in flight; print a line for each on standard error."""
     costs = []
     with running("echo") as echo, running("hypersonic") as ours:
         for load in LOADS:
@@ -246,10 +256,11 @@ def measure(requests: int, rounds: int) -> list[Cost]:
 
 
 def main() -> None:
+    """Measure, and print the figures."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--serve", choices=sorted(SERVERS), help=argparse.SUPPRESS)
-    parser.add_argument("--requests", type=int, default=1000)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--requests", type=int, default=1000, help="requests per round (default: 1000)")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of each measurement (default: 3)")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON on standard output")
     args = parser.parse_args()
     if args.serve:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the server keeps: resident memory over many FACILE-sized requests, and CPU time while connected clients are silent.
+"""Measures the server's resident memory over many FACILE-sized requests, and its CPU time while connected clients are idle.
 
     python bench/server_memory.py [--requests 20000] [--connections 256] [--json]
 
-The server and its null device are server_cost.py's. Resident memory is read every hundredth request, once the first tenth of
-them has filled malloc's arenas; the figure is the slope of the least-squares line through the samples. CPU time is the
-process's own clock over some seconds in which nobody sends anything, without clients and with them.
+The server and its null device are those of server_cost.py. Resident memory is read at every hundredth request, after the first
+tenth of the requests has filled malloc's arenas; the figure is the slope of the least-squares line through the samples. CPU
+time is the process's clock over some seconds without requests, first without clients and then with them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ READY_S = 60.0
 
 @dataclass(frozen=True)
 class Memory:
-    """slope: of resident memory over requests. first, last: the samples at both ends."""
+    """Resident memory over `requests` requests: its slope, and the first and last samples."""
 
     requests: int
     slope_bytes_per_request: float
@@ -45,7 +45,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class Idle:
-    """CPU time per second of silence: of the server alone, and with that many clients connected."""
+    """CPU time per second without requests: without clients, and with that many connections."""
 
     connections: int
     alone_ms_per_s: float
@@ -53,14 +53,14 @@ class Idle:
 
 
 def resident_bytes(server: Running) -> int:
-    """statm's second field, proc(5)."""
+    """Return the server's resident memory in bytes, from the second field of statm (proc(5))."""
     pages = int(Path(f"/proc/{server.process.pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 @contextmanager
 def connected(server: Running, clients: int) -> Iterator[list[grpc.Channel]]:
-    """Channels with a connection each."""
+    """Open channels to the server, each with a connection of its own, inside the context."""
     with ExitStack() as opened:
         options = [*CHANNEL, ("grpc.use_local_subchannel_pool", 1)]
         channels = [opened.enter_context(grpc.insecure_channel(server.address, options=options)) for _ in range(clients)]
@@ -70,7 +70,7 @@ def connected(server: Running, clients: int) -> Iterator[list[grpc.Channel]]:
 
 
 def memory(server: Running, requests: int) -> Memory:
-    """Resident memory while IN_FLIGHT clients send `requests` requests together."""
+    """Measure resident memory while IN_FLIGHT clients send `requests` requests in total."""
     data = FACILE.request()
     lock = threading.Lock()
     samples: list[tuple[int, int]] = []
@@ -98,26 +98,28 @@ def memory(server: Running, requests: int) -> Memory:
 
 
 def silent_ms_per_s(server: Running, seconds: float) -> float:
+    """Return the server's CPU time, in ms per second, over some seconds from now."""
     before = server.cpu_ns()
     time.sleep(seconds)
     return (server.cpu_ns() - before) / 1e6 / seconds
 
 
 def idle(server: Running, connections: int, seconds: float) -> Idle:
-    """Each client has had one answer before it falls silent."""
+    """Measure the CPU time without requests. Each client has had one answer before."""
     alone = silent_ms_per_s(server, seconds)
     with connected(server, connections) as channels:
         for channel in channels:
             channel.unary_unary(METHOD)(SMALL.request())
-        time.sleep(1.0)  # gRPC's bandwidth probes and settings end
+        time.sleep(1.0)  # until gRPC's bandwidth probes and settings frames have ended
         return Idle(connections, round(alone, 2), round(silent_ms_per_s(server, seconds), 2))
 
 
 def main() -> None:
+    """Measure, and print the figures."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
-    parser.add_argument("--requests", type=int, default=20_000)
-    parser.add_argument("--connections", type=int, default=256)
-    parser.add_argument("--seconds", type=float, default=5.0, help="of silence")
+    parser.add_argument("--requests", type=int, default=20_000, help="requests to send (default: 20000)")
+    parser.add_argument("--connections", type=int, default=256, help="idle connections (default: 256)")
+    parser.add_argument("--seconds", type=float, default=5.0, help="seconds without requests to measure (default: 5)")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON on standard output")
     args = parser.parse_args()
     with running("hypersonic") as server:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients of a running server: they know the wire and nothing else."""
+"""Clients of a running server. They depend on the protocol only, not on the rest of this project."""

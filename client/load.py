@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events through a running server: several clients at once, each with a channel of its own, every answer kept.
+"""Sends events to a running server from several clients at once, each with its own channel, and keeps every answer.
 
-The client is tritonclient as it comes: what works here works for every program that speaks Triton's gRPC protocol.
+The clients are plain tritonclients, so what works here works for every program that uses Triton's gRPC protocol.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from tritonclient.utils import InferenceServerException
 
 
 class InferError(RuntimeError):
-    """The server could not be reached or refused a request: which server, what it said, what to do."""
+    """The server could not be reached, or it refused a request. The message has its address or the model, and its reason."""
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """An input or output of a model as the server describes it. shape: of a row."""
+    """An input or output of a model, as the server describes it. shape: of one row. datatype: Triton's name."""
 
     name: str
     shape: tuple[int, ...]
@@ -36,7 +36,7 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Model:
-    """What the server says of a model."""
+    """A model as the server describes it. version: the newest one that is served."""
 
     name: str
     version: str
@@ -45,17 +45,21 @@ class Model:
 
     @property
     def travels_as_float32(self) -> bool:
-        """Nothing has to be known of the model to send it numbers and to read its answers."""
+        """True if all inputs and outputs are FP32, so that numbers need no conversion."""
         return all(tensor.datatype == "FP32" for tensor in (*self.inputs, *self.outputs))
 
 
-#: one array for each input (or output) of a model, in its order: (rows, *shape), or (rows, elements of it)
+#: one array for each input (or output) of a model, in its order: (rows, *shape), or (rows, elements)
 Tensors = tuple[NDArray[Any], ...]
 
 
 @dataclass(frozen=True)
 class LoadResult:
-    """What came back: outputs[i] answers events[i]; latencies (events,) int64 ns as the client saw them; wall_ns in all."""
+    """The answers to a list of events, and their timing.
+
+    outputs: the answers, in the order of the events. latencies_ns: (events,) int64, as the clients measured them. wall_ns: the
+    time for all events.
+    """
 
     outputs: tuple[Tensors, ...]
     latencies_ns: NDArray[np.int64]
@@ -63,15 +67,19 @@ class LoadResult:
 
     @property
     def events_per_s(self) -> float:
+        """The rate of all clients together."""
         return len(self.outputs) / (self.wall_ns * 1e-9)
 
     def latency_ms(self, quantile: float) -> float:
-        """The latency below which that share of the events was answered, in ms."""
+        """Return a quantile (0 to 1) of the latencies, in ms."""
         return float(np.quantile(self.latencies_ns, quantile)) * 1e-6
 
 
 def describe_model(url: str, name: str) -> Model:
-    """Ask the server what `name` takes and gives. Raises InferError when it cannot say."""
+    """Ask the server at `url` (host:port) for the inputs and outputs of model `name`.
+
+    Raises InferError if the server cannot be reached or does not have the model.
+    """
     try:
         with triton.InferenceServerClient(url) as client:
             metadata = client.get_model_metadata(name)
@@ -95,12 +103,12 @@ def send_events(
     timeout_s: float = 60.0,
     on_answer: Callable[[int], None] = lambda _index: None,
 ) -> LoadResult:
-    """Send every event once; each of `clients` threads takes the next event that is left.
+    """Send every event once, from `clients` threads that each take the next event.
 
-    An event is an array for each input, (rows, *shape) or (rows, elements of it), of the input's dtype (BF16: float32); answers
-    are arrays (rows, *shape) for each output. The clock starts when every client is connected.
-    `on_answer` is called from the clients' threads. Raises InferError at the first event that fails, once the others in flight
-    have ended.
+    An event is an array for each input, (rows, *shape) or (rows, elements), of the input's dtype (BF16: float32). Answers are
+    arrays (rows, *shape) for each output. timeout_s: of one event. The clock starts when all clients are connected.
+    on_answer: called with the event's index, in the client's thread. Raises InferError for the first event that fails, after
+    those in flight have ended.
     """
     outputs: list[Tensors | None] = [None] * len(events)
     latencies_ns = np.zeros(len(events), dtype=np.int64)

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# environment.sh VENV UV: makes the virtual environment VENV with the package UV (such as uv==0.13.8) in it, and nothing else.
+# environment.sh VENV UV: make the virtual environment VENV, with only the package UV (such as uv==0.13.8) in it.
 #
-# Its Python is $PYTHON (3.11 to 3.13) where that is set, else a 3.11 on PATH, else a 3.11 that uv finds or fetches. uv is the one
-# on PATH, else it is installed beside VENV for as long as this runs. Exit code 2 with what to do, and no VENV, where that fails.
+# Its Python is $PYTHON (3.11 to 3.13) if that is set; otherwise a 3.11 on PATH, or a 3.11 that uv finds or fetches. uv is the one
+# on PATH, or is installed beside VENV while this runs. If this fails, the exit code is 2, the message says what to do, and there
+# is no VENV.
 set -uo pipefail
 shopt -s extglob
 
 venv=$1 locked=$2 tools=$1.uv log=$1.log
-made="" # VENV, once this run makes it: what was there before stays
+made="" # VENV, once this run has begun to make it: an earlier VENV is not removed
 tried=()
 
 fail() {
@@ -16,27 +17,27 @@ fail() {
   exit 2
 }
 
-# Nothing half-made stays.
+# Remove unfinished files.
 end() {
   [ "$1" = 0 ] || rm -rf ${made:+"$made"}
   rm -rf "$tools" "$log"
 }
 
-# Why a command failed, from the log: its first error and the last cause, else its first line.
+# Print why a command failed, from the log: its first error and the last cause, or its first line.
 reason() {
   local said
   mapfile -t said < <(grep -iE '^ *(error|cause)|no module' "$log" || sed 1q "$log")
   case ${#said[@]} in
-    0) echo "it said nothing" ;;
+    0) echo "it printed nothing" ;;
     1) echo "${said[0]}" ;;
     *) echo "${said[0]}; ${said[-1]##+( )}" ;;
   esac
 }
 
-# "3.11" of an interpreter; nothing where it does not run, as pyenv's shims of what is not chosen.
+# Print an interpreter's version, such as "3.11"; nothing if it does not run, like pyenv's shims of versions that are not selected.
 version() { "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null; }
 
-# Whether VENV is there with a Python that runs, and something that can install.
+# True if VENV exists, with a Python that runs and with uv or pip.
 usable() {
   case $(version "$venv/bin/python") in
     3.11 | 3.12 | 3.13) "$venv/bin/uv" --version || "$venv/bin/python" -m pip --version ;;
@@ -69,12 +70,12 @@ get_uv() {
   return 1
 } &>>"$log"
 
-# VENV of the interpreter or version $1, by a uv that can.
+# Make VENV for the interpreter or version $1, with uv.
 by_uv() {
   if uv=$(command -v uv); then
     "$uv" venv --quiet --python "$1" "$venv" &>"$log" && return
     tried+=("$uv ($("$uv" --version 2>/dev/null)): $(reason)")
-    "$uv" python install --help &>/dev/null && return 1 # else it is too old to fetch a Python
+    "$uv" python install --help &>/dev/null && return 1 # otherwise this uv is too old to fetch a Python
   fi
   get_uv && { "$uv" venv --quiet --python "$1" "$venv" &>"$log" || { tried+=("$locked: $(reason)"); false; }; }
 }
@@ -84,7 +85,7 @@ from() {
   rm -rf "$venv"
   tried=("$1 -m venv: $(reason)")
   by_uv "$1" || fail "$1 cannot make a virtual environment. Tried:" "${tried[@]/#/  }" \
-    "Install what it misses (on Debian: apt-get install python3-venv), or uv."
+    "Install what is missing (on Debian: apt-get install python3-venv), or uv."
 }
 
 fetched() {
@@ -97,7 +98,7 @@ fetched() {
     "Do one of these and run it again:" \
     "  connect this machine to the network; without uv and pip, 'apt-get install python3-venv' (Debian, Ubuntu) as well;" \
     "  install Python 3.11 and name it: make dev PYTHON=/path/to/python3.11;" \
-    "  take 3.12 or 3.13, which the locked packages also run on: make dev PYTHON=$here"
+    "  use 3.12 or 3.13, which the locked packages also support: make dev PYTHON=$here"
 }
 
 make_venv() {
@@ -110,7 +111,7 @@ make_venv() {
   esac
 }
 
-# uv into VENV: by what is there.
+# Install uv into VENV, with the pip or uv that is available.
 install_uv() {
   local python=$venv/bin/python
   if "$python" -m pip --version &>/dev/null; then

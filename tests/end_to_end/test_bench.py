@@ -47,7 +47,7 @@ def test_bench_kernel_prints_what_each_channel_waited_for_and_its_help_says_what
         [*command, "--rows", "32", "--latency", "50", "--network-gbps", "100"], capture_output=True, text=True, check=True
     ).stdout
     head, columns, ideal, slow = printed.splitlines()[:4]
-    assert head == "FP32 in, FP32 out, 32 rows a run"
+    assert head == "FP32 in, FP32 out, 32 rows per run"
     assert columns.split("|")[1].split() == ["AR", "R", "core", "behind", "AW", "W"]
     assert re.match(r"[\d,]+ events/s on one u250, limited by the memory bank: a prediction$", printed.splitlines()[4])
     waited = [[int(count) for count in line.split("|")[1].split()] for line in (ideal, slow)]

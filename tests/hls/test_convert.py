@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a model file to a project: what comes out, what is kept, what is refused and by which name."""
+"""Converting a model file to a project: the result, the cache, and the messages of refusals."""
 
 from __future__ import annotations
 

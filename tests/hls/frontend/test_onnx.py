@@ -31,7 +31,7 @@ REFUSED = {
     "clipped": r"layer 'Clip_0': Clip from -1 to 1, for which hls4ml has no C\+\+; expected 0 to 6 \(ReLU6\)",
     "erf": r"layer 'Erf_0': hls4ml has no layer for Erf",
     "merged": r"layer 'Max_0': Max of a constant and a tensor; build it from Add, Sub, Mul, or Div by a constant",
-    "softmax_of_rows": r"layer 'Softmax_0': Softmax along axis 1 of 3; expected the channels, or the last one",
+    "softmax_of_rows": r"layer 'Softmax_0': Softmax along axis 1 of 3; expected the channels, or the last axis",
 }
 #: images are served with channels last; what has no images as in the file
 SHAPES = {

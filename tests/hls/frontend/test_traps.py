@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What hls4ml drops, rounds or computes wrongly without a word is refused by name, or said in the notes."""
+"""Models that hls4ml silently changes or computes wrongly are refused by name, or are noted in the report."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def test_what_hls4ml_does_wrongly_without_a_word_is_refused_by_name(lines: Said,
         ("image_stream", ""),
         (
             "rough",
-            r"layer 's': its probabilities can be 25 % off: .* an entry every 0.25 of a sum from 1 to 5; write inv_inp_t",
+            r"layer 's': its probabilities can be 25 % off: .* an entry every 0.25, for sums from 1 to 5; write inv_inp_t",
         ),
         (
             "latency",
@@ -196,7 +196,7 @@ def test_what_hls4ml_does_wrongly_without_a_word_is_refused_by_name(lines: Said,
         ("unrolled", r"layer 'd': Strategy is resource_unrolled, hls4ml takes resource"),
         ("da_reuse", r"layer 'd': ReuseFactor is 4: the da core unrolls every layer and does not use it"),
         ("quantiser", r"layer 'd': Precision.weight is ap_fixed<16,6>, hls4ml takes fixed<6,2,TRN,WRAP,0>, a quantiser's"),
-        ("fused", r"layer 'bn': hls4ml makes it part of another layer, .* asked were scale: ap_fixed<16,6>"),
+        ("fused", r"layer 'bn': hls4ml makes it part of another layer, .* unused: scale: ap_fixed<16,6>"),
         (
             "parallel_dense",
             r"layer 'd': ParallelizationFactor is 2, which hls4ml uses only for convolutions .*: it has no effect",
