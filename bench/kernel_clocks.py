@@ -5,8 +5,8 @@
                             [--network-gbps GBPS] [--json]
 
 `--help` explains the columns. Without MODEL, the shell is measured around a bench core of FACILE's shape (18 numbers in, 1
-out). The kernel itself counts the clocks (RUN_CYCLES, BUSY_CYCLES and the stall counters, docs/registers.md). Rates are computed for
-the platform's clock: this kernel has not been run at that clock on a card.
+out). The kernel itself counts the clocks (RUN_CYCLES, BUSY_CYCLES and the stall counters, docs/registers.md). Rates are
+computed for the platform's clock: this kernel has not been run at that clock on a card.
 """
 
 from __future__ import annotations

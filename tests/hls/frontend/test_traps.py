@@ -113,7 +113,7 @@ def lines(directory: Path) -> Said:
             "too_wide",
             r"layer 'd' \(Dense\): accum is fixed<1100,20,.*, 1100 bits, and ap_fixed has at most 1024; give it a narrower",
         ),
-        ("activation_of_powers", r"layer 'd': QKeras' quantized_relu_po2 rounds its numbers to powers of two, .*; take qua"),
+        ("activation_of_powers", r"layer 'd': QKeras' quantized_relu_po2 rounds its numbers to powers of two, .*; use qua"),
         ("powers_behind", r"layer 'd': QKeras' quantized_relu_po2 rounds its numbers to powers of two"),
         (
             "wide_output",
