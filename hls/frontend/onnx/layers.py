@@ -41,7 +41,7 @@ class Value:
 
 @dataclass
 class Drawing:
-    """What has been drawn so far. values: Keras tensors by ONNX name. weights: arrays for set_weights, by layer name."""
+    """The tensors drawn so far. values: Keras tensors by ONNX name. weights: arrays for set_weights, by layer name."""
 
     graph: OnnxGraph
     values: dict[str, Value] = field(default_factory=dict)
