@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The types of the lazily imported names of __init__.py. They are in a stub, because those modules import `hypersonic` themselves.
+# The types of the lazily imported names of __init__.py, in a stub because those modules import `hypersonic` themselves.
 from hypersonic.building.csim import build_csim as build_csim
 from hypersonic.building.model import build as build
 from hypersonic.client.load import describe_model as describe_model
