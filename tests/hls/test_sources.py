@@ -104,7 +104,7 @@ def test_a_process_reads_the_sources_once(tmp_path: Path) -> None:
 FOLDERS: dict[str, tuple[object, str, Callable[[], object]]] = {
     "models": (description, "ZOO", lambda: description.find_model("nobody")),
     "tasks": (description, "ZOO", tasks),
-    "networks": (zoo_weights, "_ROOM", lambda: zoo_weights.sources_of("hypersonic.hls.zoo.jets.sample:gate_rows")),
+    "networks": (zoo_weights, "_ROOM", lambda: zoo_weights.sources_of("hypersonic.hls.zoo.jets.events:gate_rows")),
     "platforms": (platform, "DIRECTORY", platform._names.__wrapped__),
     "proofs": (prove, "FORMAL", prove.proofs),
     "kernel modules": (files, "RTL", lambda: files.rtl_sources("kernel_shell")),

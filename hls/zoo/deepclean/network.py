@@ -10,23 +10,23 @@ from __future__ import annotations
 from typing import Any
 
 from hypersonic.hls.zoo import keras_2
-from hypersonic.hls.zoo.deepclean import strain
+from hypersonic.hls.zoo.deepclean import events
 
-DOWN, UP = (8, 16, 32, 64), (32, 16, 8, strain.CHANNELS)
+DOWN, UP = (8, 16, 32, 64), (32, 16, 8, events.CHANNELS)
 SIZE = 7  # samples of a convolution
 PARAMETERS = 40_329
 WEIGHT, ACTIVATION = (16, 1), (16, 1)  # ap_fixed<16,2>, as published
 
 
-def network(*, samples: int = strain.SAMPLES, seed: int = 1, quantised: bool = False) -> Any:
-    """(samples, 21) -> (samples, 1), the noise, both times 2**strain.EXPONENT.
+def network(*, samples: int = events.SAMPLES, seed: int = 1, quantised: bool = False) -> Any:
+    """(samples, 21) -> (samples, 1), the noise, both times 2**events.EXPONENT.
 
     samples: a multiple of 16; the weights do not depend on it.
     """
     _, tf_keras = keras_2.keras()
     keras_2.seed_weights(seed)
     layers = tf_keras.layers
-    witness = layers.Input((samples, strain.CHANNELS), name="witness")
+    witness = layers.Input((samples, events.CHANNELS), name="witness")
     x = witness
     for i, channels in enumerate(DOWN):
         x = _relu(_convolution(x, channels, f"down{i}", 2, quantised=quantised), f"relu_down{i}", quantised=quantised)

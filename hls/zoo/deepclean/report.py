@@ -9,9 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hypersonic.hls.zoo.deepclean import strain
-
-HELD_OUT_SEED = 9001
+from hypersonic.hls.zoo.deepclean import events
 
 
 @dataclass(frozen=True)
@@ -23,13 +21,13 @@ class Cleaned:
     explained: float
 
 
-def cleaned(made: strain.Segments, outputs: Mapping[str, ArrayLike]) -> list[Cleaned]:
+def cleaned(made: events.Segments, outputs: Mapping[str, ArrayLike]) -> list[Cleaned]:
     """outputs: by method, the noise found, (n, 8192, 1). After nothing at all and the truth."""
     noises = {"nothing": np.zeros_like(made.noise), "truth": made.noise, **outputs}
     return [_cleaned(method, made, np.asarray(noise, np.float64).reshape(made.noise.shape)) for method, noise in noises.items()]
 
 
-def _cleaned(method: str, made: strain.Segments, noise: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> Cleaned:
+def _cleaned(method: str, made: events.Segments, noise: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> Cleaned:
     left = float(np.sqrt(np.mean((made.strain - noise) ** 2)))
     return Cleaned(method, left, 1.0 - float(np.mean((made.noise - noise) ** 2) / np.mean(made.noise.astype(np.float64) ** 2)))
 

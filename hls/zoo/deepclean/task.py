@@ -3,18 +3,18 @@
 
 from __future__ import annotations
 
-from hypersonic.hls.zoo.deepclean import strain
-from hypersonic.hls.zoo.deepclean.report import HELD_OUT_SEED, cleaned
+from hypersonic.hls.zoo.deepclean import events
+from hypersonic.hls.zoo.deepclean.report import cleaned
 from hypersonic.hls.zoo.task import Outputs, Sample, Task
 
 
-def explained(outputs: Outputs, made: strain.Segments) -> float:
+def explained(outputs: Outputs, made: events.Segments) -> float:
     """The part of the witnessed noise's power that is taken away; 1: all of it."""
     return cleaned(made, {"network": outputs[0]})[-1].explained
 
 
 def _sample(rows: int, seed: int) -> Sample:
-    generated = strain.generate(rows, HELD_OUT_SEED + 100 + seed)
+    generated = events.generate(rows, events.HELD_OUT_SEED + 100 + seed)
     return Sample((generated.witness.reshape(rows, -1),), generated)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.zoo import keras_2
-from hypersonic.hls.zoo.deepclean import network, report, strain
+from hypersonic.hls.zoo.deepclean import events, network, report
 from hypersonic.hls.zoo.keras_2 import Schedule
 
 Progress = Callable[[str], None]
@@ -36,14 +36,14 @@ class Settings:
 def train(settings: Settings, progress: Progress = lambda _: None) -> Any:
     """The tf_keras model for segments of 8192 samples."""
     tf, _ = keras_2.keras()
-    generated = strain.generate(settings.segments, settings.seed)
+    generated = events.generate(settings.segments, settings.seed)
     small = network.network(samples=settings.samples, seed=settings.seed)
 
     def loss(wanted: Any, found: Any) -> Any:
-        return tf.reduce_mean(tf.square(wanted - found)) * 4.0**-strain.EXPONENT
+        return tf.reduce_mean(tf.square(wanted - found)) * 4.0**-events.EXPONENT
 
     def pieces(values: NDArray[np.float32]) -> NDArray[np.float32]:
-        return np.ldexp(values.reshape(-1, settings.samples, values.shape[2]), strain.EXPONENT)
+        return np.ldexp(values.reshape(-1, settings.samples, values.shape[2]), events.EXPONENT)
 
     keras_2.fit(small, [pieces(generated.witness)], pieces(generated.noise), loss, settings.schedule, progress)
     model = network.network()
@@ -60,9 +60,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     model = train(Settings(seed=arguments.seed), (lambda _: None) if arguments.quiet else _say)
     arguments.output.mkdir(parents=True, exist_ok=True)
     keras_2.save(model, arguments.output / "deepclean.h5")
-    held_out = strain.generate(8, report.HELD_OUT_SEED)
-    predicted = model.predict(np.ldexp(held_out.witness, strain.EXPONENT), batch_size=4, verbose=0)
-    sys.stdout.write(report.render(report.cleaned(held_out, {"Keras": np.ldexp(predicted, -strain.EXPONENT)})) + "\n")
+    held_out = events.generate(8, events.HELD_OUT_SEED)
+    predicted = model.predict(np.ldexp(held_out.witness, events.EXPONENT), batch_size=4, verbose=0)
+    sys.stdout.write(report.render(report.cleaned(held_out, {"Keras": np.ldexp(predicted, -events.EXPONENT)})) + "\n")
     return 0
 
 

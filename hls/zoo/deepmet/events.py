@@ -17,6 +17,8 @@ Float = NDArray[np.float64]
 Int = NDArray[np.int64]
 
 CANDIDATES = 4500
+HELD_OUT_SEED = 9001  # figures are made on events of this seed and above, never trained on
+SCALE_GEV = 50.0  # the network's unit of momentum, as in CMS
 #: as CMS sorts them
 FEATURES = ("dxy", "dz", "eta", "mass", "pt", "puppi_weight", "px", "py")
 CHARGES = (-1, 0, 1)
@@ -137,3 +139,17 @@ def puppi_met(events: Events) -> Float:
     """Minus the sum of momenta by PUPPI weight (n, 2), GeV: what DeepMET is compared with."""
     weighted = events.features[:, :, 6:8].astype(np.float64) * events.features[:, :, 5:6]
     return np.asarray(-weighted.sum(axis=1))
+
+
+def network_inputs(events: Events, candidates: int = CANDIDATES) -> list[NDArray[np.float32]]:
+    """The network's four inputs: momenta in units of SCALE_GEV, distances within +-1 cm, the first `candidates` of each
+    event."""
+    x = events.features[:, :candidates].copy()
+    x[:, :, [4, 6, 7]] /= SCALE_GEV
+    x[:, :, :2] = np.clip(x[:, :, :2], -1.0, 1.0)
+    return [*(events.categories[:, :candidates, i] for i in range(len(CATEGORIES))), x]
+
+
+def gate_rows() -> list[NDArray[np.float32]]:
+    """Four events as on the wire: three categories (4, 4500) and features (4, 36000)."""
+    return [x.reshape(4, -1) for x in network_inputs(generate(4, HELD_OUT_SEED + 1))]

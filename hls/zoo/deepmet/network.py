@@ -21,11 +21,10 @@ SELECT_PARAMETERS = 16  # of the constant layer that picks px and py
 EMBEDDING = 8
 UNITS = (64, 32, 16)
 MAX_OFFSET = 1e-4  # norm of a column of the offsets' kernel, and of their biases
-SCALE_GEV = 50.0  # momenta divided by it, as CMS does
 
 
 def network(candidates: int = events.CANDIDATES, *, seed: int = 1) -> Any:
-    """input_cat0..2 (candidates,), features (candidates, 8) -> met (2,): px and py of what escaped, GeV / SCALE_GEV.
+    """input_cat0..2 (candidates,), features (candidates, 8) -> met (2,): px and py of what escaped, GeV / events.SCALE_GEV.
 
     The weights do not depend on `candidates`: what trains on fewer runs on 4500 (see resized). Offsets begin at zero and
     weights near one: the sum of all momenta.
@@ -56,15 +55,6 @@ def network(candidates: int = events.CANDIDATES, *, seed: int = 1) -> Any:
     model = tf_keras.Model([*categories, features], output(mean), name="deepmet")
     output.set_weights([-candidates * np.eye(2, dtype=np.float32), np.zeros(2, np.float32)])
     return model
-
-
-def inputs(made: events.Events, candidates: int = events.CANDIDATES) -> list[np.ndarray[Any, np.dtype[np.float32]]]:
-    """The network's four inputs: momenta in units of SCALE_GEV, distances within +-1 cm, the first `candidates` of each
-    event."""
-    x = made.features[:, :candidates].copy()
-    x[:, :, [4, 6, 7]] /= SCALE_GEV
-    x[:, :, :2] = np.clip(x[:, :, :2], -1.0, 1.0)
-    return [*(made.categories[:, :candidates, i] for i in range(len(events.CATEGORIES))), x]
 
 
 def resized(model: Any, candidates: int = events.CANDIDATES) -> Any:

@@ -9,9 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hypersonic.hls.zoo.deepmet import events, network
-
-HELD_OUT_SEED = 9001
+from hypersonic.hls.zoo.deepmet import events
 
 
 @dataclass(frozen=True)
@@ -28,7 +26,7 @@ def resolutions(made: events.Events, outputs: Mapping[str, ArrayLike]) -> list[R
     """outputs: by method, (n, 2) in units of SCALE_GEV. After two sums: of all candidates, and weighted by PUPPI."""
     everything = -made.features[:, :, 6:8].astype(np.float64).sum(axis=1)
     estimates = {"sum of all": everything, "PUPPI": events.puppi_met(made)}
-    estimates |= {method: np.asarray(y, np.float64) * network.SCALE_GEV for method, y in outputs.items()}
+    estimates |= {method: np.asarray(y, np.float64) * events.SCALE_GEV for method, y in outputs.items()}
     return [_resolution(method, met, made.met.astype(np.float64)) for method, met in estimates.items()]
 
 
@@ -42,8 +40,3 @@ def _resolution(method: str, met: NDArray[np.float64], truth: NDArray[np.float64
 def render(rows: list[Resolution]) -> str:
     head = f"{'GeV':<12}{'width':>8}{'rms':>8}{'response':>10}"
     return "\n".join([head, *(f"{r.method:<12}{r.width:>8.2f}{r.rms:>8.2f}{r.response:>10.3f}" for r in rows)])
-
-
-def gate_rows() -> list[NDArray[np.float32]]:
-    """Four events as on the wire: three categories (4, 4500) and features (4, 36000)."""
-    return [x.reshape(4, -1) for x in network.inputs(events.generate(4, HELD_OUT_SEED + 1))]

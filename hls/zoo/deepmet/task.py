@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from hypersonic.hls.zoo.deepmet import events, network
-from hypersonic.hls.zoo.deepmet.report import HELD_OUT_SEED, resolutions
+from hypersonic.hls.zoo.deepmet import events
+from hypersonic.hls.zoo.deepmet.report import resolutions
 from hypersonic.hls.zoo.task import Outputs, Sample, Task
 
 
@@ -14,8 +14,8 @@ def width_gev(outputs: Outputs, made: events.Events) -> float:
 
 
 def _sample(rows: int, seed: int) -> Sample:
-    generated = events.generate(rows, HELD_OUT_SEED + 100 + seed)
-    return Sample(tuple(x.reshape(rows, -1) for x in network.inputs(generated)), generated)
+    generated = events.generate(rows, events.HELD_OUT_SEED + 100 + seed)
+    return Sample(tuple(x.reshape(rows, -1) for x in events.network_inputs(generated)), generated)
 
 
 TASK = Task(_sample, "68 % width of px, py in GeV", width_gev, rows=200, rtl_rows=8, event_rows=1)

@@ -42,7 +42,7 @@ def train(settings: Settings, progress: Progress = lambda _: None) -> Any:
     small = network.network(settings.candidates, seed=settings.seed)
 
     def loss(wanted: Any, got: Any) -> Any:
-        away = tf.sqrt(1.0 + tf.reduce_sum(tf.square((got - wanted) * network.SCALE_GEV / 5.0), axis=1)) - 1.0
+        away = tf.sqrt(1.0 + tf.reduce_sum(tf.square((got - wanted) * events.SCALE_GEV / 5.0), axis=1)) - 1.0
         return tf.reduce_mean(away)
 
     # each layer's moving averages have to reach what a few hundred steps leave them
@@ -51,7 +51,12 @@ def train(settings: Settings, progress: Progress = lambda _: None) -> Any:
             layer.momentum = 0.9
     small.get_layer("met").trainable = False
     keras_2.fit(
-        small, network.inputs(sample, settings.candidates), sample.met / network.SCALE_GEV, loss, settings.schedule, progress
+        small,
+        events.network_inputs(sample, settings.candidates),
+        sample.met / events.SCALE_GEV,
+        loss,
+        settings.schedule,
+        progress,
     )
     model = network.resized(small)
     empty_places(model, small)
@@ -64,7 +69,9 @@ def empty_places(model: Any, small: Any) -> None:
     categories[:, :, 0], categories[:, :, 1] = events.CHARGES.index(0), events.PDG_IDS.index(0)
     nothing = events.Events(features, categories, np.zeros((1, 2), np.float32))
     shown = [
-        np.asarray(one.predict(network.inputs(nothing, one.get_layer("features").output.shape[1]), verbose=0), np.float64)[0]
+        np.asarray(
+            one.predict(events.network_inputs(nothing, one.get_layer("features").output.shape[1]), verbose=0), np.float64
+        )[0]
         for one in (small, model)
     ]
     kernel, bias = model.get_layer("met").get_weights()
@@ -80,8 +87,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     model = train(Settings(seed=arguments.seed), (lambda _: None) if arguments.quiet else _say)
     arguments.output.mkdir(parents=True, exist_ok=True)
     keras_2.save(model, arguments.output / "deepmet.h5")
-    held_out = events.generate(200, report.HELD_OUT_SEED)
-    answers = model.predict(network.inputs(held_out), batch_size=8, verbose=0)
+    held_out = events.generate(200, events.HELD_OUT_SEED)
+    answers = model.predict(events.network_inputs(held_out), batch_size=8, verbose=0)
     sys.stdout.write(report.render(report.resolutions(held_out, {"Keras": answers})) + "\n")
     return 0
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from hypersonic.hls.zoo import keras_2
-from hypersonic.hls.zoo.emtrk import patches
+from hypersonic.hls.zoo.emtrk import events
 
 PARAMETERS = 11_900_420
 FILTERS = 48
@@ -28,14 +28,14 @@ def network(filters: int = FILTERS, pool: int = 1, *, seed: int = 1, name: str =
     _, tf_keras = keras_2.keras()
     keras_2.seed_weights(seed)
     layers = tf_keras.layers
-    image = layers.Input((patches.SIZE, patches.SIZE, 1), name="main_input")
+    image = layers.Input((events.SIZE, events.SIZE, 1), name="main_input")
     x = layers.Conv2D(filters, 5, activation="relu", name="conv")(image)
     if pool > 1:
         x = layers.MaxPooling2D(pool, name="pool")(x)
     x = layers.Flatten(name="flatten")(layers.Dropout(0.2, name="dropout0")(x))
     x = layers.Dropout(0.2, name="dropout1")(layers.Dense(128, activation="relu", name="dense0")(x))
     x = layers.Dense(32, activation="relu", name="dense1")(x)
-    logits = layers.Activation("linear", name="widened")(layers.Dense(len(patches.KINDS), name="kind")(x))  # see emtrk.yaml
+    logits = layers.Activation("linear", name="widened")(layers.Dense(len(events.KINDS), name="kind")(x))  # see emtrk.yaml
     kind = layers.Activation("softmax", name="em_trk_none_netout")(logits)
     michel = layers.Activation("sigmoid", name="michel_netout")(layers.Dense(1, name="michel")(x))
     return tf_keras.Model(image, [kind, michel], name=name)

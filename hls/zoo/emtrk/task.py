@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.zoo.emtrk.patches import generate
+from hypersonic.hls.zoo.emtrk.events import generate
 from hypersonic.hls.zoo.task import Outputs, Sample, Task
 
 _HELD_OUT_SEED = 9_100

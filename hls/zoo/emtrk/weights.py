@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.zoo import keras_2, seeded
-from hypersonic.hls.zoo.emtrk import network, patches
+from hypersonic.hls.zoo.emtrk import events, network
 from hypersonic.hls.zoo.keras_2 import Schedule
 
 #: ap_fixed<width, integer> of the kernels; six bits of dense0's fit the U250's block RAM
@@ -28,7 +28,7 @@ def save(file: Path) -> None:
 
 def trained(model: Any, *, seed: int = 1, count: int = _TRAINED, schedule: Schedule = _SCHEDULE) -> Any:
     """The model, or its small brother, trained on `count` patches, weights on their types' grids."""
-    sample = patches.generate(count, seed)
+    sample = events.generate(count, seed)
     keras_2.fit(model, [sample.image], _target(sample), _loss, schedule)
     for name, grid in GRIDS.items():
         kernel, bias = model.get_layer(name).get_weights()
@@ -36,8 +36,8 @@ def trained(model: Any, *, seed: int = 1, count: int = _TRAINED, schedule: Sched
     return model
 
 
-def _target(sample: patches.Patches) -> NDArray[np.float32]:
-    kind = np.eye(len(patches.KINDS))[sample.kind] * (1.0 - _SMOOTH) + _SMOOTH / len(patches.KINDS)
+def _target(sample: events.Patches) -> NDArray[np.float32]:
+    kind = np.eye(len(events.KINDS))[sample.kind] * (1.0 - _SMOOTH) + _SMOOTH / len(events.KINDS)
     return np.column_stack([kind, sample.michel * (1.0 - _SMOOTH) + _SMOOTH / 2.0]).astype(np.float32)
 
 

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.zoo.facile import events, models, recipe, report, scales
-from hypersonic.hls.zoo.facile.models import Schedule
+from hypersonic.hls.zoo.facile import events, network, recipe, report, scales
+from hypersonic.hls.zoo.facile.network import Schedule
 from hypersonic.hls.zoo.facile.recipe import Sample
 
 Progress = Callable[[str], None]
@@ -62,22 +62,22 @@ def train(settings: Settings, progress: Progress = _silent) -> Trained:
     best = int(np.argmin(losses))
     if not np.isfinite(losses[best]):
         raise DeadNetworkError(f"all {settings.starts} starts died (constant output): use more starts or another seed")
-    model = models.float_model(recipe.initial_network(sample, settings.seed + best))
-    models.fit(model, sample, settings.floating, progress)
-    floating = models.network_of(model)
-    snapped = replace(sample, x=models.quantised_inputs(sample.x))
-    quantised = models.quantised_model(scales.equalise(floating, sample.x))
-    models.fit(quantised, snapped, settings.quantised, progress)
+    model = network.float_model(recipe.initial_network(sample, settings.seed + best))
+    network.fit(model, sample, settings.floating, progress)
+    floating = network.network_of(model)
+    snapped = replace(sample, x=network.quantised_inputs(sample.x))
+    quantised = network.quantised_model(scales.equalise(floating, sample.x))
+    network.fit(quantised, snapped, settings.quantised, progress)
     # rounded kernels jump from one grid point to the next as long as they train; with them at rest the biases settle
-    models.fit(quantised, snapped, settings.biases, progress, biases_only=True)
+    network.fit(quantised, snapped, settings.biases, progress, biases_only=True)
     return Trained(quantised, floating, losses)
 
 
 def _scout(sample: Sample, settings: Settings, start: int, progress: Progress) -> float:
     """A short training from one start: its loss, infinite when the network is dead."""
-    model = models.float_model(recipe.initial_network(sample, settings.seed + start))
-    loss = models.fit(model, sample, settings.scout)
-    dead = recipe.is_dead(scales.forward(models.network_of(model), sample.x[:20_000])[-1])
+    model = network.float_model(recipe.initial_network(sample, settings.seed + start))
+    loss = network.fit(model, sample, settings.scout)
+    dead = recipe.is_dead(scales.forward(network.network_of(model), sample.x[:20_000])[-1])
     progress(f"start {start}: loss {loss:.3f}{', dead' if dead else ''}")
     return float("inf") if dead else loss
 
@@ -87,7 +87,7 @@ def write(trained: Trained, directory: Path) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".facile-", dir=directory) as place:
         scratch = Path(place)
-        models.save(trained.quantised, scratch / "facile.h5")
+        network.save(trained.quantised, scratch / "facile.h5")
         scales.save(trained.floating, scratch / "facile_float.npz")
         shutil.copy(Path(__file__).with_name("facile.yaml"), scratch)
         for file in scratch.iterdir():
@@ -98,7 +98,7 @@ def quality(trained: Trained, held_out: events.Events) -> str:
     """The report of the float and the quantised network (its Keras form) on events not trained on, beside the baselines."""
     predictions: dict[str, NDArray[np.float64]] = {
         "float": scales.predict(trained.floating, held_out.rows),
-        "QKeras": models.predict(trained.quantised, held_out.rows),
+        "QKeras": network.predict(trained.quantised, held_out.rows),
         **report.baselines(held_out.rows),
     }
     empty = report.empty_channels(predictions, held_out.energy)

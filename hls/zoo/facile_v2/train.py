@@ -16,12 +16,12 @@ from typing import Any
 
 from hypersonic.hls.zoo import keras_2
 from hypersonic.hls.zoo.facile import events as facile_events
-from hypersonic.hls.zoo.facile import models as facile_models
+from hypersonic.hls.zoo.facile import network as facile_network
 from hypersonic.hls.zoo.facile import scales
-from hypersonic.hls.zoo.facile.models import Schedule
+from hypersonic.hls.zoo.facile.network import Schedule
 from hypersonic.hls.zoo.facile.recipe import HELD_OUT_SEED, Sample, is_dead
 from hypersonic.hls.zoo.facile.train import DeadNetworkError
-from hypersonic.hls.zoo.facile_v2 import models, recipe, report
+from hypersonic.hls.zoo.facile_v2 import network, recipe, report
 
 Progress = Callable[[str], None]
 
@@ -55,27 +55,27 @@ def train(settings: Settings, floating: scales.Network | None = None, progress: 
     """
     keras_2.keras()
     sample = recipe.training_sample(settings.log_flat_events, settings.physics_events, settings.seed)
-    network = floating or _train_float(sample, settings, progress)
-    snapped = replace(sample, x=models.quantised_inputs(sample.x))
-    equalised = recipe.equalise(network, sample.x)
+    floating = floating or _train_float(sample, settings, progress)
+    snapped = replace(sample, x=network.quantised_inputs(sample.x))
+    equalised = recipe.equalise(floating, sample.x)
     # 16-bit kernels need no training of their own
-    quantised, unrolled = models.quantised_model(equalised), models.quantised_model(equalised, models.UNROLLED)
-    facile_models.fit(unrolled, snapped, settings.unrolled, progress)
+    quantised, unrolled = network.quantised_model(equalised), network.quantised_model(equalised, network.UNROLLED)
+    facile_network.fit(unrolled, snapped, settings.unrolled, progress)
     for model in (quantised, unrolled):
         keras_2.snap(model)
         # the biases take up what the kernels' rounding moved
-        facile_models.fit(model, snapped, settings.biases, progress, biases_only=True)
+        facile_network.fit(model, snapped, settings.biases, progress, biases_only=True)
         keras_2.snap(model)
-    return Trained(quantised, unrolled, network)
+    return Trained(quantised, unrolled, floating)
 
 
 def _train_float(sample: Sample, settings: Settings, progress: Progress) -> scales.Network:
-    model = models.float_model(recipe.initial_network(sample, settings.seed))
-    facile_models.fit(model, sample, settings.floating, progress)
-    network = scales.fold(models.network_of(model))
-    if is_dead(scales.forward(network, sample.x[:20_000])[-1]):
+    model = network.float_model(recipe.initial_network(sample, settings.seed))
+    facile_network.fit(model, sample, settings.floating, progress)
+    folded = scales.fold(network.network_of(model))
+    if is_dead(scales.forward(folded, sample.x[:20_000])[-1]):
         raise DeadNetworkError(f"the network died (constant output) with seed {settings.seed}: use another")
-    return network
+    return folded
 
 
 def write(trained: Trained, directory: Path) -> None:
@@ -90,8 +90,8 @@ def quality(trained: Trained, held_out: facile_events.Events) -> str:
     """Bias and resolution of the float and the quantised networks (their Keras form) on events not trained on."""
     outputs = {
         "float": lambda rows: recipe.predict(trained.floating, rows),
-        "QKeras": lambda rows: models.predict(trained.quantised, rows),
-        "QKeras, 8 bits": lambda rows: models.predict(trained.unrolled, rows),
+        "QKeras": lambda rows: network.predict(trained.quantised, rows),
+        "QKeras, 8 bits": lambda rows: network.predict(trained.unrolled, rows),
     }
     return report.resolution(outputs, held_out)
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hypersonic.hls.zoo.jets.sample import INPUT_EXPONENTS
+from hypersonic.hls.zoo.jets.events import INPUT_EXPONENTS
 from hypersonic.hls.zoo.jets.shower import CLASSES
 
 

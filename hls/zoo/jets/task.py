@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from hypersonic.hls.zoo.jets.events import HELD_OUT_SEED, jets
 from hypersonic.hls.zoo.jets.report import float_predict, tagging
-from hypersonic.hls.zoo.jets.sample import HELD_OUT_SEED, jets
 from hypersonic.hls.zoo.task import Inputs, Outputs, Sample, Task
 
 

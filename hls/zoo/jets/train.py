@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from hypersonic.hls.zoo import keras_2
-from hypersonic.hls.zoo.jets import models, report, sample
+from hypersonic.hls.zoo.jets import events, network, report
 from hypersonic.hls.zoo.keras_2 import Schedule
 
 Progress = Callable[[str], None]
@@ -42,15 +42,15 @@ class Trained:
 
 def train(settings: Settings, progress: Progress = lambda _: None) -> Trained:
     keras_2.seed_weights(settings.seed)
-    jets = sample.jets(settings.jets, settings.seed)
-    mean = models.mean_of(jets.rows)
-    floating = models.float_model()
-    models.fit(floating, jets, mean, settings.floating, progress)
-    quantised = models.quantised_model(floating)
-    models.fit(quantised, jets, mean, settings.quantised, progress)
+    jets = events.jets(settings.jets, settings.seed)
+    mean = network.mean_of(jets.rows)
+    floating = network.float_model()
+    network.fit(floating, jets, mean, settings.floating, progress)
+    quantised = network.quantised_model(floating)
+    network.fit(quantised, jets, mean, settings.quantised, progress)
     keras_2.snap(quantised)
     for model in (floating, quantised):
-        models.absorb_mean(model, mean)
+        network.absorb_mean(model, mean)
     return Trained(floating, quantised)
 
 
@@ -58,15 +58,15 @@ def write(trained: Trained, directory: Path) -> None:
     """jets_float.npz, jets.h5 and jets_logits.h5: QKeras, the same weights with and without softmax, one for each folder."""
     directory.mkdir(parents=True, exist_ok=True)
     keras_2.save(trained.quantised, directory / "jets.h5")
-    keras_2.save(models.quantised_model(trained.quantised, softmax=False), directory / "jets_logits.h5")
+    keras_2.save(network.quantised_model(trained.quantised, softmax=False), directory / "jets_logits.h5")
     report.save_float(directory / "jets_float.npz", [np.asarray(w) for w in trained.floating.get_weights()])
 
 
-def quality(trained: Trained, held_out: sample.Jets) -> str:
+def quality(trained: Trained, held_out: events.Jets) -> str:
     """AUCs of the float and the quantised network (its Keras form) on jets not trained on."""
     outputs = {
-        "float": models.predict(trained.floating, held_out.rows),
-        "QKeras": models.predict(trained.quantised, held_out.rows),
+        "float": network.predict(trained.floating, held_out.rows),
+        "QKeras": network.predict(trained.quantised, held_out.rows),
     }
     return report.render(report.tagging(outputs, held_out.label))
 
@@ -79,7 +79,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     trained = train(Settings(seed=arguments.seed), (lambda _: None) if arguments.quiet else _say)
     write(trained, arguments.output)
-    sys.stdout.write(quality(trained, sample.jets(20_000, sample.HELD_OUT_SEED)) + "\n")
+    sys.stdout.write(quality(trained, events.jets(20_000, events.HELD_OUT_SEED)) + "\n")
     return 0
 
 

@@ -9,16 +9,17 @@ are of about unit width, as in a trained network, and 8 bits hold them.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.zoo import keras_2
+from hypersonic.hls.zoo.resnet50 import events
+from hypersonic.hls.zoo.resnet50.events import COLOURS, SIZE
 
 PARAMETERS = 25_636_712
-SIZE, COLOURS, CLASSES = 224, 3, 1000
+CLASSES = 1000
 #: (blocks, filters) of each stage; a block leaves four times its filters, all stages but the first halve the image
 STAGES = ((3, 64), (4, 128), (6, 256), (3, 512))
 _IMAGES = 2  # the batch norms are set by
@@ -28,7 +29,7 @@ _PIXELS = 4096  # a block's batch norms are set by, at least
 def network(*, seed: int = 1) -> Any:
     """(224, 224, 3) -> (1000,), logits. The same seed gives the same weights on the same machine."""
     model = drawn(seed=seed)
-    settle(model, images(_IMAGES, seed))
+    settle(model, events.images(_IMAGES, seed))
     return model
 
 
@@ -62,7 +63,7 @@ def block_network(stage: int, *, first: bool, size: int | None = None, seed: int
     x = tf_keras.layers.Input((side, side, channels), name="x")
     name = f"s{stage}b{1 if first else 2}"
     model = tf_keras.Model(x, block(x, filters, stride, name, widen=first), name=name)
-    settle(model, block_rows(model.input_shape[1:], max(_IMAGES, _PIXELS // side**2), seed))
+    settle(model, events.block_rows(model.input_shape[1:], max(_IMAGES, _PIXELS // side**2), seed))
     return model
 
 
@@ -88,29 +89,3 @@ def _convolution(x: Any, filters: int, size: int, stride: int, name: str) -> Any
 def settle(model: Any, x: NDArray[np.float32]) -> None:
     """Every batch norm's mean and variance become those of these inputs: a momentum of zero keeps nothing else."""
     model(x, training=True)
-
-
-def images(count: int, seed: int) -> NDArray[np.float32]:
-    """Seeded images (count, 224, 224, 3) of smooth blobs in steps of 1/256, 0 to 1: no photographs, but with edges and
-    areas of all sizes."""
-    rng = np.random.default_rng([50, seed])
-    image = np.zeros((count, SIZE, SIZE, COLOURS))
-    for cells in (4, 16, 56, 224):
-        image += np.kron(rng.normal(0.0, 1.0, (count, cells, cells, COLOURS)), np.ones((1, SIZE // cells, SIZE // cells, 1)))
-    return np.asarray(np.clip(np.rint(128 + 32 * image), 0, 255) / 256, np.float32)
-
-
-def block_rows(shape: tuple[int, ...], count: int, seed: int) -> NDArray[np.float32]:
-    """What a ReLU might leave, for a block's input: half of it zeros, the rest up to 8 or so in steps of 1/16."""
-    rng = np.random.default_rng([51, seed])
-    return np.asarray(np.clip(np.rint(16 * rng.normal(0.0, 2.2, (count, *shape))), 0, 255) / 16, np.float32)
-
-
-def gate_rows() -> NDArray[np.float32]:
-    """One image (1, 150528) as pixels, 0 to 255, as on the wire: hls4ml's C++ takes minutes for it."""
-    return np.ldexp(images(1, 9001).reshape(1, -1), 8)
-
-
-def save(file: Path) -> None:
-    """The zoo's model, from its seed."""
-    keras_2.save(network(), file)

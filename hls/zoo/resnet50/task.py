@@ -4,7 +4,7 @@ can be said of it is that its answers are csim's, and how far csim is from Keras
 
 from __future__ import annotations
 
-from hypersonic.hls.zoo.resnet50.network import images
+from hypersonic.hls.zoo.resnet50.events import images
 from hypersonic.hls.zoo.task import Sample, Task
 
 _SEED = 50_000  # and above: neither the batch norms nor the gate have seen these images

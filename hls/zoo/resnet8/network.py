@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hypersonic.hls.zoo import keras_2
 from hypersonic.hls.zoo.keras_2 import Schedule
-from hypersonic.hls.zoo.resnet8 import images
+from hypersonic.hls.zoo.resnet8 import events
 
 PARAMETERS = 78_666
 STACKS = (16, 32, 64)  # filters; all but the first halve the image
@@ -22,7 +22,7 @@ def network() -> Any:
     """(32, 32, 3) -> (10,), probabilities."""
     _, tf_keras = keras_2.keras()
     layers = tf_keras.layers
-    image = layers.Input((images.SIZE, images.SIZE, images.COLOURS), name="image")
+    image = layers.Input((events.SIZE, events.SIZE, events.COLOURS), name="image")
     x = layers.ReLU(name="relu0")(_convolution(image, STACKS[0], 3, 1, "conv0"))
     for number, filters in enumerate(STACKS, 1):
         stride = 1 if number == 1 else 2
@@ -32,7 +32,7 @@ def network() -> Any:
             x = layers.Conv2D(filters, 1, strides=stride, padding="same", name=f"short{number}")(x)
         x = layers.ReLU(name=f"relu{number}b")(layers.Add(name=f"add{number}")([x, y]))
     x = layers.Flatten(name="flatten")(layers.AveragePooling2D(8, name="pool")(x))
-    x = layers.Activation("linear", name="widened")(layers.Dense(len(images.KINDS), name="logits")(x))  # see resnet8.yaml
+    x = layers.Activation("linear", name="widened")(layers.Dense(len(events.KINDS), name="logits")(x))  # see resnet8.yaml
     return tf_keras.Model(image, layers.Activation("softmax", name="probability")(x), name="resnet8")
 
 
@@ -45,16 +45,16 @@ def _convolution(x: Any, filters: int, size: int, stride: int, name: str) -> Any
 
 def predict(model: Any, pixel: NDArray[np.uint8]) -> NDArray[np.float64]:
     """Pixels (n, 32, 32, 3) -> probabilities (n, 10)."""
-    return np.asarray(model.predict(images.network_inputs(pixel), batch_size=256, verbose=0), np.float64)
+    return np.asarray(model.predict(events.network_inputs(pixel), batch_size=256, verbose=0), np.float64)
 
 
-def fit(model: Any, sample: images.Images, schedule: Schedule, progress: Callable[[str], None] = lambda _: None) -> float:
+def fit(model: Any, sample: events.Images, schedule: Schedule, progress: Callable[[str], None] = lambda _: None) -> float:
     """Cross entropy. Returns the last epoch's."""
-    x = images.network_inputs(sample.pixel)
+    x = events.network_inputs(sample.pixel)
     return keras_2.fit(model, [x], sample.kind.astype(np.float32), _loss, schedule, progress)
 
 
 def _loss(kind: Any, probability: Any) -> Any:
     tf, _ = keras_2.keras()
-    wanted = tf.one_hot(tf.cast(kind, tf.int32), len(images.KINDS))
+    wanted = tf.one_hot(tf.cast(kind, tf.int32), len(events.KINDS))
     return -tf.reduce_mean(tf.reduce_sum(wanted * tf.math.log(probability + 1e-7), axis=1))

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.zoo.resnet8.images import HELD_OUT_SEED, generate
+from hypersonic.hls.zoo.resnet8.events import HELD_OUT_SEED, generate
 from hypersonic.hls.zoo.task import Outputs, Sample, Task
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from hypersonic.hls.zoo import keras_2
 from hypersonic.hls.zoo.keras_2 import Schedule
-from hypersonic.hls.zoo.resnet8 import images, network
+from hypersonic.hls.zoo.resnet8 import events, network
 
 Progress = Callable[[str], None]
 
@@ -35,11 +35,11 @@ def train(settings: Settings, progress: Progress = lambda _: None) -> Any:
     """A trained tf_keras model."""
     keras_2.seed_weights(settings.seed)
     model = network.network()
-    network.fit(model, images.generate(settings.images, settings.seed), settings.schedule, progress)
+    network.fit(model, events.generate(settings.images, settings.seed), settings.schedule, progress)
     return model
 
 
-def accuracy(model: Any, held_out: images.Images) -> float:
+def accuracy(model: Any, held_out: events.Images) -> float:
     """Fraction of images whose largest probability is their kind's."""
     return float(np.mean(network.predict(model, held_out.pixel).argmax(axis=1) == held_out.kind))
 
@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     model = train(Settings(seed=arguments.seed), (lambda _: None) if arguments.quiet else _say)
     arguments.output.mkdir(parents=True, exist_ok=True)
     keras_2.save(model, arguments.output / "resnet8.h5")
-    sys.stdout.write(f"accuracy {accuracy(model, images.generate(2000, images.HELD_OUT_SEED)):.4f}\n")
+    sys.stdout.write(f"accuracy {accuracy(model, events.generate(2000, events.HELD_OUT_SEED)):.4f}\n")
     return 0
 
 

@@ -86,7 +86,7 @@ def test_a_network_that_is_no_function_is_refused(described: Path, network: obje
 
 
 def test_the_sources_of_a_function_of_the_zoo_are_its_folders_and_the_zoos_own() -> None:
-    names = {file.relative_to(description.ZOO).as_posix() for file in sources_of("hypersonic.hls.zoo.jets.sample:gate_rows")}
-    assert {"jets/sample.py", "jets/models.py", "keras_2.py"} <= names
+    names = {file.relative_to(description.ZOO).as_posix() for file in sources_of("hypersonic.hls.zoo.jets.events:gate_rows")}
+    assert {"jets/events.py", "jets/network.py", "keras_2.py"} <= names
     assert not any(name.startswith("facile") for name in names)
     assert sources_of("somewhere.else:rows") == []

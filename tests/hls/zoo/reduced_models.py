@@ -22,8 +22,8 @@ from hypersonic.hls.frontend.description import ZOO
 from hypersonic.hls.frontend.keras.model import use_keras_2
 from hypersonic.hls.zoo import keras_2, seeded
 from hypersonic.hls.zoo.deepcalo import network as deepcalo
+from hypersonic.hls.zoo.deepclean import events as deepclean_events
 from hypersonic.hls.zoo.deepclean import network as deepclean
-from hypersonic.hls.zoo.deepclean import strain
 from hypersonic.hls.zoo.deepmet import events
 from hypersonic.hls.zoo.deepmet import network as deepmet
 from hypersonic.hls.zoo.emtrk import network as emtrk
@@ -53,7 +53,7 @@ def shipped_deepclean() -> Any:
 
 def few_samples() -> np.ndarray[Any, Any]:
     """The first of some segments, for DeepClean with so many."""
-    return strain.generate(4, 5).witness[:, :SAMPLES].reshape(4, -1)
+    return deepclean_events.generate(4, 5).witness[:, :SAMPLES].reshape(4, -1)
 
 
 def few_candidates() -> list[np.ndarray[Any, Any]]:

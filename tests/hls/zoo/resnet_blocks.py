@@ -22,7 +22,7 @@ from hypersonic.hls.convert import convert
 from hypersonic.hls.frontend.description import ZOO
 from hypersonic.hls.frontend.keras.model import use_keras_2
 from hypersonic.hls.zoo import keras_2
-from hypersonic.hls.zoo.resnet50 import network
+from hypersonic.hls.zoo.resnet50 import events, network
 
 _TYPE = "ap_ufixed<8,4,AP_RND,AP_SAT>"
 _SHAPES: list[tuple[int, ...]] = []
@@ -30,7 +30,7 @@ _SHAPES: list[tuple[int, ...]] = []
 
 def rows() -> NDArray[np.float32]:
     """Two rows for the block at hand, as on the wire."""
-    return network.block_rows(_SHAPES[-1], 2, 9001).reshape(2, -1)
+    return events.block_rows(_SHAPES[-1], 2, 9001).reshape(2, -1)
 
 
 def slower(options: dict[str, Any], factor: int) -> dict[str, Any]:

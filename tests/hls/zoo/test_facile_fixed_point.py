@@ -12,7 +12,7 @@ import yaml
 from numpy.typing import NDArray
 
 from hypersonic.hls.fixed import FixedPoint
-from hypersonic.hls.zoo.facile import events, models, recipe, report, scales
+from hypersonic.hls.zoo.facile import events, network, recipe, report, scales
 
 SHIPPED = Path(scales.__file__).parent
 DESCRIPTION = yaml.safe_load((SHIPPED / "facile.yaml").read_text())
@@ -27,12 +27,12 @@ def fixed_point_predict(rows: NDArray[np.float32]) -> NDArray[np.float64]:
         weights = file["model_weights"]
         for i in range(4):
             dense = weights[f"dense{i}"][f"dense{i}"]
-            kernel = scales.quantise(dense["kernel:0"][:], models.WEIGHT_BITS - 1, models.WEIGHT_BITS)
-            bias = scales.quantise(dense["bias:0"][:], models.BIAS_BITS - 3, models.BIAS_BITS)
+            kernel = scales.quantise(dense["kernel:0"][:], network.WEIGHT_BITS - 1, network.WEIGHT_BITS)
+            bias = scales.quantise(dense["bias:0"][:], network.BIAS_BITS - 3, network.BIAS_BITS)
             scale = 1.0 if i == 3 else weights[f"bn{i}"][f"bn{i}"]["gamma:0"][:].astype(np.float64)
             z = (z * scale) @ kernel + bias
             if i < 3:
-                top = 2.0**models.ACTIVATION_BITS
+                top = 2.0**network.ACTIVATION_BITS
                 z = np.clip(np.rint(z * top), 0.0, top - 1.0) / top
     output = FixedPoint.parse(DESCRIPTION["output"]["precision"])
     return np.ldexp(output.to_float(output.from_float(z))[:, 0], -DESCRIPTION["output"]["scale_exponents"][0])
@@ -94,10 +94,10 @@ def test_batch_norms_that_ship_are_exact_powers_of_two() -> None:
 
 
 def test_the_description_says_what_the_training_assumes() -> None:
-    assert FixedPoint.parse(DESCRIPTION["input"]["precision"]) == models.INPUT
+    assert FixedPoint.parse(DESCRIPTION["input"]["precision"]) == network.INPUT
     assert tuple(DESCRIPTION["input"]["scale_exponents"]) == scales.INPUT_EXPONENTS
     assert DESCRIPTION["output"]["scale_exponents"] == [scales.OUTPUT_EXPONENT]
-    assert FixedPoint.parse(DESCRIPTION["output"]["precision"]).width == models.OUTPUT_BITS
+    assert FixedPoint.parse(DESCRIPTION["output"]["precision"]).width == network.OUTPUT_BITS
     for i in range(3):
         scale = FixedPoint.parse(DESCRIPTION["hls4ml"]["LayerName"][f"bn{i}"]["Precision"]["scale"])
         assert scale.fraction >= scales.LARGEST_SHIFT

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import qkeras
 import tf_keras
-from hypersonic.hls.zoo.facile import events, models, recipe, scales, train
-from hypersonic.hls.zoo.facile.models import Schedule
+from hypersonic.hls.zoo.facile import events, network, recipe, scales, train
+from hypersonic.hls.zoo.facile.network import Schedule
 
 once = Schedule(1, 1e-3, 4096)
 settings = train.Settings(log_flat_events=1, physics_events=1, starts=2, scout=once, floating=once, quantised=once, biases=once)
@@ -47,11 +47,11 @@ custom = {}
 qkeras.utils._add_supported_quantized_objects(custom)
 loaded = tf_keras.models.load_model(Path(sys.argv[1]) / "facile.h5", custom_objects=custom, compile=False)
 rows = events.gate_rows()
-np.testing.assert_array_equal(models.predict(loaded, rows), models.predict(trained.quantised, rows))
+np.testing.assert_array_equal(network.predict(loaded, rows), network.predict(trained.quantised, rows))
 np.testing.assert_allclose(
     scales.predict(scales.load(Path(sys.argv[1]) / "facile_float.npz"), rows), scales.predict(trained.floating, rows)
 )
-assert np.ptp(models.predict(loaded, rows)) > 100.0
+assert np.ptp(network.predict(loaded, rows)) > 100.0
 assert "in-time sum" in train.quality(trained, events.log_flat_events(1, 9))
 """
 

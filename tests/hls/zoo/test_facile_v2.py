@@ -21,11 +21,11 @@ from hypersonic.hls.zoo.facile import report as facile_report
 from hypersonic.hls.zoo.facile import scales
 from hypersonic.hls.zoo.facile.recipe import HELD_OUT_SEED
 from hypersonic.hls.zoo.facile.scales import Dense
-from hypersonic.hls.zoo.facile_v2 import events, models, recipe, report
+from hypersonic.hls.zoo.facile_v2 import events, network, recipe, report
 
-ZOO = Path(models.__file__).parents[1]
+ZOO = Path(network.__file__).parents[1]
 DESCRIPTIONS = {name: yaml.safe_load((ZOO / name / f"{name}.yaml").read_text()) for name in ("facile_v2", "facile_v2_da")}
-BITS = {"facile_v2": models.SHARED, "facile_v2_da": models.UNROLLED}
+BITS = {"facile_v2": network.SHARED, "facile_v2_da": network.UNROLLED}
 LAYERS = len(recipe.UNITS) + 1
 
 

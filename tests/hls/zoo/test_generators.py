@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from hypersonic.hls.zoo.deepcalo import events as deepcalo
-from hypersonic.hls.zoo.deepclean import strain as deepclean
+from hypersonic.hls.zoo.deepclean import events as deepclean
 from hypersonic.hls.zoo.deepmet import events as deepmet
-from hypersonic.hls.zoo.emtrk import patches as emtrk
+from hypersonic.hls.zoo.emtrk import events as emtrk
 
 GENERATORS: dict[str, Callable[[int, int], object]] = {
     "deepcalo": deepcalo.generate,

@@ -9,7 +9,7 @@ from math import cos, cosh, hypot, log, prod, sqrt
 import numpy as np
 import pytest
 
-from hypersonic.hls.zoo.jets import observables, sample, shower
+from hypersonic.hls.zoo.jets import events, observables, shower
 from hypersonic.hls.zoo.jets.shower import CLASSES, CONSTITUENTS, Particles
 
 
@@ -40,7 +40,7 @@ def test_jets_have_the_16_observables_of_the_tutorial_as_float32(jets: Particles
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_others() -> None:
-    first, again, other = (sample.jets(50, seed) for seed in (3, 3, 4))
+    first, again, other = (events.jets(50, seed) for seed in (3, 3, 4))
     assert first.rows.tobytes() == again.rows.tobytes()
     assert first.rows.tobytes() != other.rows.tobytes()
 

@@ -56,7 +56,7 @@ from pathlib import Path
 import numpy as np
 from hypersonic.hls.frontend.description import ZOO
 from hypersonic.hls.zoo import keras_2
-from hypersonic.hls.zoo.deepclean import report as clean_report, strain, train as clean_train
+from hypersonic.hls.zoo.deepclean import events as clean_events, report as clean_report, train as clean_train
 from hypersonic.hls.zoo.deepmet import events, network, report as met_report, train as met_train
 from hypersonic.hls.zoo.keras_2 import Schedule
 
@@ -64,12 +64,14 @@ def load(name):
     return keras_2.keras()[1].models.load_model(ZOO / name / f"{name}.h5", compile=False)
 
 made = events.generate(24, 9100)
-everything, puppi, found = met_report.resolutions(made, {"it": load("deepmet").predict(network.inputs(made), batch_size=8)})
+met = load("deepmet").predict(events.network_inputs(made), batch_size=8)
+everything, puppi, found = met_report.resolutions(made, {"it": met})
 assert found.rms < 0.9 * min(everything.rms, puppi.rms), found
 assert 0.9 < found.response < 1.1, found
 
-segments = strain.generate(2, 9100)
-noise = np.ldexp(load("deepclean").predict(np.ldexp(segments.witness, strain.EXPONENT), batch_size=2), -strain.EXPONENT)
+segments = clean_events.generate(2, 9100)
+witness = np.ldexp(segments.witness, clean_events.EXPONENT)
+noise = np.ldexp(load("deepclean").predict(witness, batch_size=2), -clean_events.EXPONENT)
 nothing, truth, cleaned = clean_report.cleaned(segments, {"DeepClean": noise})
 assert cleaned.explained > 0.98 and truth.left < cleaned.left < 1.1 * truth.left < nothing.left, cleaned
 

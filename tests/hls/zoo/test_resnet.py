@@ -23,7 +23,7 @@ from hypersonic.hls.csim.compiled import Csim, compile_csim
 from hypersonic.hls.frontend.description import ZOO, read_description
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.rtl.simulate import RtlCore, compile_cores
-from hypersonic.hls.zoo.resnet8 import images, network
+from hypersonic.hls.zoo.resnet8 import events, network
 from hypersonic.hls.zoo.resnet8.task import TASK
 from tests.hls.zoo import resnet_blocks
 
@@ -57,15 +57,15 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Models:
 
 
 def test_images_are_the_same_for_the_same_seed_and_of_every_kind() -> None:
-    one, other = images.generate(1000, 3), images.generate(600, 3)
+    one, other = events.generate(1000, 3), events.generate(600, 3)
     assert one.pixel[:500].tobytes() == other.pixel[:500].tobytes()
-    assert one.pixel.tobytes() != images.generate(1000, 4).pixel.tobytes()
+    assert one.pixel.tobytes() != events.generate(1000, 4).pixel.tobytes()
     assert (np.bincount(one.kind) == 100).all()
     brightest = one.pixel.reshape(1000, -1).max(axis=1)
     assert np.quantile(brightest, 0.05) > 60
     assert one.pixel.max() < 255
     track, ecal, hcal = (one.pixel[:, 10:22, 10:22, colour].astype(float).max(axis=(1, 2)) for colour in range(3))
-    muon, photon, neutron = (one.kind == images.KINDS.index(kind) for kind in ("muon", "photon", "neutron"))
+    muon, photon, neutron = (one.kind == events.KINDS.index(kind) for kind in ("muon", "photon", "neutron"))
     assert track[muon].mean() > 2 * track[photon].mean()
     assert ecal[photon].mean() > 2 * ecal[muon].mean()
     assert hcal[neutron].mean() > 2 * hcal[photon].mean()

@@ -13,26 +13,26 @@ import sys
 from pathlib import Path
 import numpy as np
 from hypersonic.hls.zoo import keras_2
-from hypersonic.hls.zoo.jets import models, report, sample, train
+from hypersonic.hls.zoo.jets import events, network, report, train
 from hypersonic.hls.zoo.keras_2 import Schedule
 
 once = Schedule(1, 1e-3, 256)
 trained = train.train(train.Settings(jets=600, floating=once, quantised=once))
 train.write(trained, Path(sys.argv[1]))
-rows = sample.jets(200, 77).rows
-probability = models.predict(trained.quantised, rows)
+rows = events.jets(200, 77).rows
+probability = network.predict(trained.quantised, rows)
 np.testing.assert_allclose(probability.sum(axis=1), 1.0, atol=1e-5)
 for i in range(4):
     kernel = trained.quantised.get_layer(f"dense{i}").get_weights()[0]
-    steps = np.ldexp(kernel, models.WEIGHT_BITS - 1 - models.WEIGHT_INTEGER)
+    steps = np.ldexp(kernel, network.WEIGHT_BITS - 1 - network.WEIGHT_INTEGER)
     np.testing.assert_array_equal(steps, np.rint(steps))
 
-mean, first = models.mean_of(rows), models.float_model()
-x = sample.network_inputs(rows)
+mean, first = network.mean_of(rows), network.float_model()
+x = events.network_inputs(rows)
 expected = first.predict(x - mean, verbose=0)
-models.absorb_mean(first, mean)
+network.absorb_mean(first, mean)
 np.testing.assert_allclose(first.predict(x, verbose=0), expected, atol=1e-5)
-assert "accuracy" in train.quality(trained, sample.jets(100, 78))
+assert "accuracy" in train.quality(trained, events.jets(100, 78))
 """
 
 FACILE_V2 = """
@@ -40,9 +40,9 @@ import sys
 from pathlib import Path
 import numpy as np
 from hypersonic.hls.zoo.facile import events as facile_events
-from hypersonic.hls.zoo.facile.models import Schedule
+from hypersonic.hls.zoo.facile.network import Schedule
 from hypersonic.hls.zoo.facile.train import DeadNetworkError
-from hypersonic.hls.zoo.facile_v2 import events, models, recipe, train
+from hypersonic.hls.zoo.facile_v2 import events, network, recipe, train
 from hypersonic.hls.zoo.facile import scales
 
 once = Schedule(1, 1e-4, 4096)
@@ -53,7 +53,7 @@ rows = events.gate_rows()
 stored = scales.load(Path(sys.argv[1]) / "facile_v2_float.npz")
 np.testing.assert_allclose(recipe.predict(stored, rows), recipe.predict(trained.floating, rows), rtol=1e-3, atol=1e-2)
 for quantised in (trained.quantised, trained.unrolled):
-    difference = models.predict(quantised, rows) - recipe.predict(trained.floating, rows)
+    difference = network.predict(quantised, rows) - recipe.predict(trained.floating, rows)
     assert np.median(np.abs(difference)) < 10.0, np.median(np.abs(difference))  # hardly trained: its weights are not balanced
 assert "in-time sum" in train.quality(trained, facile_events.log_flat_events(1, 9))
 
@@ -62,7 +62,7 @@ def dead(sample, seed):
     *first, last = begin(sample, seed)
     return (*first, scales.Dense(0.0 * last.kernel, last.bias, last.scale, last.shift))
 recipe.initial_network = dead
-train.facile_models.fit = lambda *_, **__: 0.0
+train.facile_network.fit = lambda *_, **__: 0.0
 try:
     train.train(settings)
 except DeadNetworkError as error:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hypersonic.hls.zoo import keras_2
-from hypersonic.hls.zoo.jets import observables, sample, shower
+from hypersonic.hls.zoo.jets import events, observables, shower
 from hypersonic.hls.zoo.keras_2 import Schedule
 
 UNITS = (64, 32, 32)
@@ -30,7 +30,7 @@ _MEAN_FRACTION = 6  # the means taken away are multiples of 2**-6: times a kerne
 
 def mean_of(rows: ArrayLike) -> NDArray[np.float32]:
     """What training takes away from the network's inputs (16,): the mean of these rows (n, 16), rounded."""
-    mean = sample.network_inputs(rows).mean(axis=0, dtype=np.float64)
+    mean = events.network_inputs(rows).mean(axis=0, dtype=np.float64)
     return np.asarray(np.ldexp(np.rint(np.ldexp(mean, _MEAN_FRACTION)), -_MEAN_FRACTION), np.float32)
 
 
@@ -81,7 +81,7 @@ def quantised_model(trained: Any, *, softmax: bool = True) -> Any:
 
 def predict(model: Any, rows: ArrayLike) -> NDArray[np.float64]:
     """Rows as on the wire (n, 16) -> the model's outputs (n, 5)."""
-    return np.asarray(model.predict(sample.network_inputs(rows), batch_size=4096, verbose=0), np.float64)
+    return np.asarray(model.predict(events.network_inputs(rows), batch_size=4096, verbose=0), np.float64)
 
 
 def _loss(label: Any, probability: Any) -> Any:
@@ -92,11 +92,11 @@ def _loss(label: Any, probability: Any) -> Any:
 
 def fit(
     model: Any,
-    jets: sample.Jets,
+    jets: events.Jets,
     mean: NDArray[np.float32],
     schedule: Schedule,
     progress: Callable[[str], None] = lambda _: None,
 ) -> float:
     """Cross entropy over inputs without their mean. Returns the last epoch's."""
-    x = sample.network_inputs(jets.rows) - mean
+    x = events.network_inputs(jets.rows) - mean
     return keras_2.fit(model, [x], jets.label.astype(np.float32), _loss, schedule, progress)

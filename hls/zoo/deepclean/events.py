@@ -19,6 +19,7 @@ Float = NDArray[np.float64]
 
 SAMPLES, CHANNELS = 8192, 21
 RATE_HZ = 4096.0
+HELD_OUT_SEED = 9001  # figures are made on segments of this seed and above, never trained on
 #: the network's numbers are those on the wire times 2**EXPONENT, witnesses and noise alike: +-8 into +-2
 EXPONENT = -2
 MAINS_HZ = 60.0

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hypersonic.hls.zoo import keras_2
 from hypersonic.hls.zoo.facile import scales
-from hypersonic.hls.zoo.facile.models import BIAS_BITS, INPUT, OUTPUT_BITS
+from hypersonic.hls.zoo.facile.network import BIAS_BITS, INPUT, OUTPUT_BITS
 from hypersonic.hls.zoo.facile.scales import Dense, Network
 from hypersonic.hls.zoo.facile_v2 import recipe
 from hypersonic.hls.zoo.facile_v2.events import FEATURES

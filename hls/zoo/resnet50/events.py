@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Seeded images for ResNet-50, and seeded inputs for one of its blocks. Only numpy."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+SIZE, COLOURS = 224, 3
+
+
+def images(count: int, seed: int) -> NDArray[np.float32]:
+    """Seeded images (count, 224, 224, 3) of smooth blobs in steps of 1/256, 0 to 1: no photographs, but with edges and
+    areas of all sizes."""
+    rng = np.random.default_rng([50, seed])
+    image = np.zeros((count, SIZE, SIZE, COLOURS))
+    for cells in (4, 16, 56, 224):
+        image += np.kron(rng.normal(0.0, 1.0, (count, cells, cells, COLOURS)), np.ones((1, SIZE // cells, SIZE // cells, 1)))
+    return np.asarray(np.clip(np.rint(128 + 32 * image), 0, 255) / 256, np.float32)
+
+
+def block_rows(shape: tuple[int, ...], count: int, seed: int) -> NDArray[np.float32]:
+    """What a ReLU might leave, for a block's input: half of it zeros, the rest up to 8 or so in steps of 1/16."""
+    rng = np.random.default_rng([51, seed])
+    return np.asarray(np.clip(np.rint(16 * rng.normal(0.0, 2.2, (count, *shape))), 0, 255) / 16, np.float32)
+
+
+def gate_rows() -> NDArray[np.float32]:
+    """One image (1, 150528) as pixels, 0 to 255, as on the wire: hls4ml's C++ takes minutes for it."""
+    return np.ldexp(images(1, 9001).reshape(1, -1), 8)
