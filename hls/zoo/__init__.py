@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks that come with the project: trained weights, and the events they were trained on."""
+"""Networks that ship with the project, one folder each: layers, input generator, weights and figure of merit (README.md)."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TensorFlow with Keras 2, which QKeras and hls4ml read, and what every network of the zoo does with it."""
+"""TensorFlow with Keras 2, which QKeras and hls4ml need, and the training loop that all networks of the zoo share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Array = NDArray[np.float32]
 
 @lru_cache(maxsize=1)
 def keras() -> tuple[Any, Any]:
-    """(tensorflow, tf_keras) on two threads."""
+    """Return (tensorflow, tf_keras), imported on first use and limited to two threads."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
     os.environ["TF_USE_LEGACY_KERAS"] = "1"
@@ -33,11 +33,16 @@ def keras() -> tuple[Any, Any]:
 
 @dataclass(frozen=True)
 class Schedule:
-    """epochs over the sample in batches of `batch` rows; rate: Adam's first learning rate, a cosine down to near zero."""
+    """How long and how fast to train: Adam with a cosine-decayed learning rate.
+
+    epochs: passes over the sample. rate: initial learning rate. batch: rows per step. floor: final learning rate as a fraction
+    of the initial one.
+    """
 
     epochs: int
     rate: float
     batch: int = 1024
+    floor: float = 0.01
 
 
 def fit(
@@ -47,17 +52,20 @@ def fit(
     loss: Callable[[Any, Any], Any],
     schedule: Schedule,
     progress: Callable[[str], None] = lambda _: None,
+    variables: Sequence[Any] | None = None,
 ) -> float:
-    """Trains on x (one array an input) and target. loss: (target, output) of a batch -> a number.
+    """Train `model` in place and return the mean loss of the last epoch.
 
-    Returns the last epoch's mean loss. The same inputs and weights give the same result on the same machine.
+    x: one float32 array per input; target: float32; all have the same number of rows. loss: (target, output) of a batch -> a
+    scalar tensor. variables: those to train, by default all trainable ones of the model. The same data and initial weights give
+    the same result on the same machine.
     """
     tf, tf_keras = keras()
     steps = max(1, len(target) // schedule.batch)
-    decay = tf_keras.optimizers.schedules.CosineDecay(schedule.rate, steps * schedule.epochs, alpha=0.01)
+    decay = tf_keras.optimizers.schedules.CosineDecay(schedule.rate, steps * schedule.epochs, alpha=schedule.floor)
     optimiser = tf_keras.optimizers.Adam(decay)
-    variables = model.trainable_variables
-    optimiser.build(variables)
+    trained = model.trainable_variables if variables is None else variables
+    optimiser.build(trained)
     inputs, wanted = [tf.constant(values) for values in x], tf.constant(target)
 
     @tf.function  # type: ignore[untyped-decorator]
@@ -67,7 +75,7 @@ def fit(
             batch = [tf.gather(values, rows) for values in inputs]
             with tf.GradientTape() as tape:
                 value = loss(tf.gather(wanted, rows), model(batch if len(batch) > 1 else batch[0], training=True))
-            optimiser.apply_gradients(zip(tape.gradient(value, variables), variables, strict=True))
+            optimiser.apply_gradients(zip(tape.gradient(value, trained), trained, strict=True))
             total += value
         return total / float(steps)
 
@@ -80,10 +88,10 @@ def fit(
 
 
 def snap(model: Any) -> None:
-    """Put the constants of QKeras' layers on their quantisers' grids, so that Keras computes what the fabric does.
+    """Round the weights of QKeras layers to their quantisers' grids, so that Keras computes what the fabric computes.
 
-    QKeras' quantisers return x + (q - x) in float32, off by a last bit where x is no multiple of the step; a sum that should be
-    a tie of the next rounding then is none.
+    QKeras' quantisers return x + (q - x) in float32. That differs from q in the last bit when x is not a multiple of the step,
+    and then a sum that should be a tie in the next rounding is not a tie.
     """
     for layer in model.layers:
         quantisers: list[Any] = layer.get_quantizers() if hasattr(layer, "get_quantizers") else []
@@ -93,6 +101,7 @@ def snap(model: Any) -> None:
 
 
 def _on_grid(values: Array, quantiser: Any) -> Array:
+    """Return the nearest values that the quantiser can represent, ties to even."""
     signed = int(quantiser.keep_negative)
     width, fraction = int(quantiser.bits), int(quantiser.bits) - int(quantiser.integer) - signed
     raw = np.rint(np.ldexp(values.astype(np.float64), fraction))
@@ -101,13 +110,13 @@ def _on_grid(values: Array, quantiser: Any) -> Array:
 
 
 def seed_weights(seed: int) -> None:
-    """Keras' initialisers draw the same weights after the same seed."""
+    """Seed Keras' initialisers: the same seed gives the same initial weights."""
     _, tf_keras = keras()
     tf_keras.utils.set_random_seed(seed)
 
 
 def save(model: Any, path: Path) -> None:
-    """Architecture and weights as one HDF5 file, without the optimiser."""
+    """Write architecture and weights to one HDF5 file, without the optimiser's state."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # that HDF5 is an old format: it is the one hls4ml and QKeras read
+        warnings.simplefilter("ignore", UserWarning)  # Keras warns that HDF5 is an old format, but hls4ml and QKeras read it
         model.save(path, include_optimizer=False, save_format="h5")

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ONNX graphs of the zoo, node by node. The only file of the zoo that knows the onnx package, which is of the build extra.
+"""ONNX graphs built node by node. This is the zoo's only module that imports the onnx package (part of the build extra).
 
-Each weight is drawn from the seed and its own name, so a network and its parts published as models of their own agree.
+Each weight is drawn from the seed and its own name. A network and its parts, exported as separate models, therefore have the
+same weights.
 """
 
 from __future__ import annotations
@@ -13,16 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-#: of ONNX 1.15, read by every onnxruntime since 1.17
+#: versions of ONNX 1.15, which every onnxruntime since 1.17 reads
 _IR_VERSION = 9
 _OPSET = 17
 
-#: sizes of a tensor's dimensions; a name stands for one that varies from request to request
+#: sizes of a tensor's dimensions; a string names a dimension that varies from request to request
 Dims = Sequence[int | str]
 
 
 class Graph:
-    """Nodes and weights, in the order they are added; tensors are known by their names."""
+    """An ONNX graph under construction. Tensors are strings: their names. Nodes keep the order in which they are added."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -30,7 +31,10 @@ class Graph:
         self._tensors: dict[str, NDArray[Any]] = {}
 
     def node(self, kind: str, *inputs: str, name: str = "", **attributes: Any) -> str:
-        """Add a node with one output and return the output's name. kind: ONNX's. name: "" takes a number."""
+        """Add a node with one output and return the output's name.
+
+        kind: the ONNX operator. name: of node and output; "" generates one from `kind` and a number.
+        """
         import onnx.helper
 
         output = name or f"{kind.lower()}_{len(self._nodes)}"
@@ -38,7 +42,7 @@ class Graph:
         return output
 
     def top(self, values: str, count: str) -> str:
-        """Indices (..., count) of the largest along the last axis, the largest first; count: INT64 [1]."""
+        """Return the indices (..., count) of the largest values along the last axis, largest first. count: INT64 [1]."""
         import onnx.helper
 
         indices = f"topk_{len(self._nodes)}"
@@ -47,23 +51,23 @@ class Graph:
         return indices
 
     def integers(self, *values: int) -> str:
-        """INT64 [len(values)]: sizes and axes, no parameters of the network."""
+        """Return a constant INT64 [len(values)], for sizes and axes; not counted as a parameter of the network."""
         return self._tensor(f"integers_{'_'.join(map(str, values))}", np.array(values, np.int64))
 
     def integer(self, value: int) -> str:
-        """INT64 []."""
+        """Return a constant INT64 scalar (shape [])."""
         return self._tensor(f"integer_{value}", np.array(value, np.int64))
 
     def size(self, x: str, axis: int) -> str:
-        """INT64 [1]: the tensor's size along an axis, known only when it runs."""
+        """Return the tensor's size along an axis as INT64 [1], computed when the graph runs."""
         return self.node("Shape", x, start=axis, end=axis + 1)
 
     def scalar(self, value: float) -> str:
-        """FP32 [1], one and the same for equal values."""
+        """Return a constant FP32 [1]; equal values share one tensor."""
         return self._tensor(f"scalar_{value:g}", np.array([value], np.float32))
 
     def uniform(self, name: str, shape: tuple[int, ...], low: float, high: float) -> str:
-        """FP32 between low and high, drawn from the seed and the name."""
+        """Return a constant FP32 tensor, uniform between low and high, drawn from the seed and the name."""
         rng = np.random.default_rng([self._seed, zlib.crc32(name.encode())])
         return self._tensor(name, rng.uniform(low, high, shape).astype(np.float32))
 
@@ -74,7 +78,7 @@ class Graph:
     # ---- layers ----------------------------------------------------------------------------------------------------------
 
     def convolution(self, x: str, name: str, sizes: tuple[int, int], window: Sequence[int], *, bias: bool) -> str:
-        """x (n, sizes[0], ...) -> (n, sizes[1], ...), no padding; 1 or 2 dimensions, as many as the window has."""
+        """Convolve x (n, sizes[0], ...) to (n, sizes[1], ...) without padding, in the 1 or 2 dimensions of `window`."""
         fan_in = sizes[0] * int(np.prod(window))
         weights = [self.uniform(f"{name}/kernel", (sizes[1], sizes[0], *window), *_he(fan_in))]
         if bias:
@@ -82,13 +86,13 @@ class Graph:
         return self.node("Conv", x, *weights, name=name)
 
     def normalised(self, x: str, name: str, channels: int, epsilon: float) -> str:
-        """Batch normalisation of the channels, x's second dimension, by its four vectors, as a trained network has them."""
+        """Batch-normalise the channels (x's second dimension) with drawn gamma, beta, mean and variance."""
         ranges = {"gamma": (0.8, 1.2), "beta": (-0.1, 0.1), "mean": (-0.1, 0.1), "variance": (0.8, 1.2)}
         vectors = [self.uniform(f"{name}/{field}", (channels,), *limits) for field, limits in ranges.items()]
         return self.node("BatchNormalization", x, *vectors, name=name, epsilon=epsilon)
 
     def dense(self, x: str, name: str, sizes: tuple[int, int], output: str = "") -> str:
-        """x (n, sizes[0]) -> (n, sizes[1]). output: the tensor's name, "" for the layer's."""
+        """Apply a dense layer: x (n, sizes[0]) -> (n, sizes[1]). output: the tensor's name; "" uses the layer's name."""
         kernel = self.uniform(f"{name}/kernel", sizes, *_he(sizes[0]))
         bias = self.uniform(f"{name}/bias", (sizes[1],), -0.1, 0.1)
         return self.node("Gemm", x, kernel, bias, name=output or name)
@@ -96,7 +100,10 @@ class Graph:
     # ---- the model -------------------------------------------------------------------------------------------------------
 
     def model(self, name: str, inputs: Mapping[str, Dims], outputs: Mapping[str, Dims]) -> bytes:
-        """The file's content, the same bytes for the same graph; all inputs and outputs are FP32."""
+        """Return the content of model.onnx, the same bytes for the same graph. All inputs and outputs are FP32.
+
+        Raises ValidationError or InferenceError of the onnx package if the graph is not valid.
+        """
         import onnx.checker
         import onnx.helper
         import onnx.numpy_helper
@@ -115,6 +122,6 @@ class Graph:
 
 
 def _he(fan_in: int) -> tuple[float, float]:
-    """He's uniform range: activations keep their width through layers of rectifiers."""
+    """Return the range of He's uniform initialisation, which keeps the width of activations through ReLU layers."""
     limit = float(np.sqrt(6.0 / fan_in))
     return -limit, limit

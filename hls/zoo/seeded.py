@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks too large to ship: weights drawn from a seed, scaled until numbers keep their size from layer to layer, put on the
-grids of the fabric's types; the last layer alone is fitted, so that what comes out says something.
+"""Weights for networks that are too large to ship: drawn from a seed, scaled so that activations keep their size from layer to
+layer, and rounded to the fabric's types. Only the last layer is fitted, so that the output carries information.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 from hypersonic.hls.zoo import keras_2
 
 Array = NDArray[np.float32]
-#: width and integer bits with sign, as in ap_fixed<width, integer>
+#: width and integer bits (including the sign), as in ap_fixed<width, integer>
 Grid = tuple[int, int]
 
-#: of the numbers in a tensor; what is beyond may saturate
+#: fraction of a tensor's values that must be in range; the others may saturate
 _NEARLY_ALL = 0.999
 _PASSES = 2
 
 
 def on_grid(values: NDArray[Any], grid: Grid) -> Array:
-    """The nearest numbers of that type."""
+    """Return the nearest numbers of the type `grid`, ties to even, saturated (float32, the shape of `values`)."""
     width, integer = grid
     fraction = width - integer
     raw = np.clip(np.rint(np.ldexp(values.astype(np.float64), fraction)), -(1 << (width - 1)), (1 << (width - 1)) - 1)
@@ -31,7 +31,10 @@ def on_grid(values: NDArray[Any], grid: Grid) -> Array:
 
 
 def layer_output(model: Any, name: str, inputs: Sequence[Array], batch: int = 64) -> Array:
-    """What layer `name` makes of the inputs, which have equally many rows."""
+    """Return the output of layer `name` (float32) for these inputs, which have the same number of rows.
+
+    batch: rows per call of the model.
+    """
     tf, tf_keras = keras_2.keras()
     part = tf_keras.Model(model.inputs, model.get_layer(name).output)
     run = tf.function(lambda x: part(x, training=False)) if len(inputs[0]) > batch else part
@@ -40,9 +43,10 @@ def layer_output(model: Any, name: str, inputs: Sequence[Array], batch: int = 64
 
 
 def spread(model: Any, inputs: Sequence[Array], grids: Mapping[str, Grid], size: float) -> None:
-    """Scale each named layer's kernel, in this order, until nearly all it makes of `inputs` is within +-size.
+    """Scale the kernel of each named layer, in this order, until 99.9 % of its outputs for `inputs` are within +-size.
 
-    Kernels end on their grids; biases stay what they are. Rounding to a coarse grid changes sizes, hence several passes.
+    grids: layer name -> type to which its kernel is rounded. Biases are left unchanged. Rounding to a coarse grid changes the
+    outputs' size, hence several passes.
     """
     for name, grid in grids.items():
         layer = model.get_layer(name)
@@ -57,9 +61,10 @@ def spread(model: Any, inputs: Sequence[Array], grids: Mapping[str, Grid], size:
 def fit_last(
     features: Array, wanted: NDArray[Any], weights: NDArray[Any], grid: Grid, ridge: float = 1e-3
 ) -> tuple[Array, Array]:
-    """Kernel (n, 1) on its grid and bias (1,) of the linear layer nearest to `wanted` (rows,), by weighted least squares.
+    """Fit a linear layer with one output by weighted least squares; return its kernel (n, 1), on `grid`, and its bias (1,).
 
-    ridge: price of a weight, in units of the features' own mean square, so that no difference of large numbers is wanted.
+    features: (rows, n); wanted: (rows,), the target; weights: (rows,), which multiply the residuals. ridge: penalty on the
+    kernel in units of the features' mean square, which keeps the fit from subtracting large numbers from each other.
     """
     x = np.column_stack([features.astype(np.float64), np.ones(len(features))]) * weights[:, None]
     square = x.T @ x

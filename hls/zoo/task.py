@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a zoo model is judged by: its generator, and one figure of merit that every engine's answers are given."""
+"""How a zoo model is judged: a generator of rows and one figure of merit, computed alike for the outputs of every engine."""
 
 from __future__ import annotations
 
@@ -13,35 +13,38 @@ from numpy.typing import NDArray
 
 from hypersonic.hls.sources import source_files
 
-#: (rows, size) float32 for each input, as on the wire
+#: one float32 array (rows, size) per input, in wire units
 Inputs = tuple[NDArray[np.float32], ...]
-#: (rows, size) float64 for each output, as on the wire
+#: one float64 array (rows, size) per output, in wire units
 Outputs = tuple[NDArray[np.float64], ...]
 
 
 class NoTaskError(ValueError):
-    """There is no generator for this model: which there are."""
+    """The zoo has no generator for this model; the message lists the models that have one."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Generated rows and what is known of them. truth: whatever the task's `measure` takes."""
+    """Generated rows and their true values. truth: the second argument of the task's `measure`; its type is the model's own."""
 
     inputs: Inputs
     truth: Any = None
 
     @property
     def rows(self) -> int:
+        """Number of rows, the same in every input."""
         return len(self.inputs[0])
 
 
 @dataclass(frozen=True)
 class Task:
-    """sample: (rows, seed) -> Sample, of about so many rows. figure: what `measure` gives, in words and units.
+    """A model's generator, its figure of merit, and how many rows the commands use.
 
-    measure: None where nothing was trained and nothing can be measured; figure then says so. float_predict: the network before
-    its numbers were quantised; None where the model file itself is that network. rows: how many the report asks csim for;
-    rtl_rows: and of those the Verilated core, 0 where there is none. event_rows: of one request of `hypersonic infer`.
+    sample: (rows, seed) -> Sample with about that many rows. figure: name and unit of the figure of merit. measure: (outputs,
+    truth) -> figure; None for a model that is not trained, in which case `figure` says so. float_predict: the network before
+    quantisation; None if the model file itself holds that network. rows: rows that `hypersonic report` gives to csim.
+    rtl_rows: how many of them also run in the Verilated core; 0 if the model has no core. event_rows: rows in one request of
+    `hypersonic infer`.
     """
 
     sample: Callable[[int, int], Sample]
@@ -53,12 +56,12 @@ class Task:
     event_rows: int = 16
 
     def measured(self, outputs: Outputs, truth: Any) -> float | None:
-        """The figure of these answers; None where there is none."""
+        """Return the figure of merit of `outputs`, or None for a model without one."""
         return self.measure(outputs, truth) if self.measure else None
 
 
 def task_of(model: str) -> Task:
-    """hls/zoo/<model>/task.py's TASK. Raises NoTaskError."""
+    """Return TASK of hls/zoo/<model>/task.py. Raises NoTaskError if the model has no task or TASK is not a Task."""
     if model not in tasks():
         raise NoTaskError(f"no generator for model {model!r}; the zoo has one for: {', '.join(tasks())}")
     task = import_module(f"{__package__}.{model}.task").TASK
@@ -68,7 +71,7 @@ def task_of(model: str) -> Task:
 
 
 def tasks() -> tuple[str, ...]:
-    """The zoo models that have one."""
+    """Return the names of the zoo models that have a task, sorted."""
     from hypersonic.hls.frontend.description import ZOO
 
     return tuple(sorted(file.parent.name for file in source_files(ZOO, "*/task.py")))

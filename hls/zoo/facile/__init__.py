@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FACILE: the energy of every HCAL barrel and endcap channel of an event, 18 numbers in, GeV out."""
+"""FACILE: the energy in GeV of every HCAL barrel and endcap channel of an event, from 18 numbers per channel."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What FACILE is trained on, where it starts from, and how a dead start is told. numpy only."""
+"""FACILE's training sample, the initial weights, and the test for a dead network. Only numpy."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from hypersonic.hls.zoo.facile.scales import Dense, Network
 
 Float = NDArray[np.float64]
 
-HELD_OUT_SEED = 7_000  # figures are made on events of this seed and above, never trained on
+HELD_OUT_SEED = 7_000  # results are quoted on events of this seed and above, which are not trained on
 _TRAINING_SEED = 100
 #: beyond full scale, so that the network does not learn where the training energies end
 _HIGHEST_GEV = 650.0
 
 UNITS = (31, 11, 3)
-#: a batch's mean residual is taken in bins of true energy: edges in GeV
+#: edges, in GeV, of the bins of true energy in which the loss takes a batch's mean residual
 BIAS_EDGES_GEV = np.geomspace(0.25, _HIGHEST_GEV, 24)
 BIAS_BINS = len(BIAS_EDGES_GEV) + 1
 _EMPTY_WEIGHT = 0.5
@@ -27,20 +27,23 @@ _EMPTY_WEIGHT = 0.5
 
 @dataclass(frozen=True)
 class Sample:
-    """x: network inputs (n, 18) float32. target: (n, 4) float32: energy GeV, sigma GeV, weight, bias bin."""
+    """Training data, float32. x: network inputs (n, features). target: (n, 4): energy and sigma in GeV, weight, bias bin."""
 
     x: NDArray[np.float32]
     target: NDArray[np.float32]
 
 
 def sigma_gev(energy_gev: ArrayLike) -> Float:
-    """The resolution a residual is measured in: noise, photo-electrons, and a constant term."""
+    """Return the resolution in GeV that residuals are divided by: noise, photo-electron statistics and a constant term."""
     energy = np.asarray(energy_gev, np.float64)
     return np.sqrt(0.1**2 + 0.18**2 * energy + (0.015 * energy) ** 2)
 
 
 def training_sample(log_flat: int, physics: int, seed: int) -> Sample:
-    """Log-flat events for every energy, physics events for the channels most events are made of."""
+    """Generate the training sample.
+
+    log_flat: number of events that cover all energies evenly. physics: number of events with the occupancy of real ones.
+    """
     flat = events.log_flat_events(log_flat, _TRAINING_SEED + seed, high_gev=_HIGHEST_GEV)
     real = events.physics_events(physics, _TRAINING_SEED + seed)
     rows = np.concatenate([flat.rows, real.rows])
@@ -52,24 +55,27 @@ def training_sample(log_flat: int, physics: int, seed: int) -> Sample:
 
 
 def initial_network(sample: Sample, seed: int) -> Network:
-    """A start for training: first layer by physics, energy through one unit of each later layer, he_uniform for the rest.
+    """Return the initial weights: a first layer set by physics, one unit per later layer for the energy, the rest random.
 
-    Batch norms and the last layer are set by the data, so the network is near the in-time sum before its first step.
+    Batch norms and the last layer are fitted to the data, so that the network starts close to the in-time sum.
     """
     rng = np.random.default_rng(seed)
     first = _first_layer(sample.x, rng)
     hidden = _relu(first, sample.x)
-    second = _he_uniform(hidden, UNITS[1], 0.1, rng)
-    _carry(second, hidden, sample.target)
+    second = he_uniform(hidden, UNITS[1], 0.1, rng)
+    carry_energy(second, hidden, sample.target)
     hidden = _relu(second, hidden)
-    third = _he_uniform(hidden, UNITS[2], 0.1, rng)
-    _carry(third, hidden, sample.target)
+    third = he_uniform(hidden, UNITS[2], 0.1, rng)
+    carry_energy(third, hidden, sample.target)
     hidden = _relu(third, hidden)
-    return (first, second, third, _last_layer(hidden, sample.target))
+    return (first, second, third, last_layer(hidden, sample.target))
 
 
-def _carry(layer: Dense, x: Float, target: NDArray[np.float32]) -> None:
-    """Make the layer's first unit the best linear estimate of the energy from x (n, n_in), in units of 128 GeV, plus 0.1."""
+def carry_energy(layer: Dense, x: Float, target: NDArray[np.float32]) -> None:
+    """Set the layer's first unit, in place, to the best linear estimate of the energy (in units of 128 GeV) plus 0.1.
+
+    x: the layer's inputs (n, n_in); target: Sample.target.
+    """
     energy, sigma = (target[:, i].astype(np.float64) / 128.0 for i in (0, 1))
     design = np.column_stack([x * layer.scale + layer.shift, np.ones(len(x))]) / sigma[:, None]
     normal = design.T @ design
@@ -84,14 +90,14 @@ def _relu(layer: Dense, x: ArrayLike) -> Float:
 
 
 def _first_layer(x: NDArray[np.float32], rng: np.random.Generator) -> Dense:
-    """Units relu(charge - threshold + c * gain deviation) with thresholds log-spaced over three decades of energy.
+    """Return units relu(charge - threshold + c * gain deviation) with thresholds log-spaced over three decades of energy.
 
-    charge times gain is a product, which a ReLU network has to build piecewise: between two thresholds the sum of
-    units with different c is a plane in charge and gain. Random templates around the in-time pulse give the units
-    different views of the arrival time.
+    A ReLU network has to approximate the product of charge and gain piecewise: between two thresholds the sum of units with
+    different c is a plane in charge and gain. Random templates around the in-time pulse make the units sensitive to different
+    arrival times.
     """
     thresholds = np.concatenate([np.full(7, -0.02), np.geomspace(0.3, 450.0, UNITS[0] - 7)])  # GeV
-    fc = np.ldexp(1.0, -scales.INPUT_EXPONENTS[events.FIRST_CHARGE])  # of network input 1
+    fc = np.ldexp(1.0, -scales.INPUT_EXPONENTS[events.FIRST_CHARGE])  # charge in fC for which the network's input is 1
     kernel = rng.normal(0.0, 0.02, (len(events.FEATURES), UNITS[0]))
     in_time = np.array([-0.2, -0.2, -0.2, 1.0, 1.0, 0.6, 0.0, 0.0])
     spread = np.array([0.12, 0.12, 0.12, 0.25, 0.25, 0.25, 0.12, 0.12])
@@ -111,16 +117,22 @@ def _first_layer(x: NDArray[np.float32], rng: np.random.Generator) -> Dense:
     return Dense(np.asarray(kernel * deviation[:, None], np.float64), shifted, 1.0 / deviation, -mean / deviation)
 
 
-def _he_uniform(x: Float, units: int, bias: float, rng: np.random.Generator) -> Dense:
-    """he_uniform kernel, a positive bias that keeps ReLU units alive, and a batch norm that normalises x (n, n_in)."""
+def he_uniform(x: Float, units: int, bias: float, rng: np.random.Generator) -> Dense:
+    """Return a layer with a he_uniform kernel and a batch norm that normalises x (n, n_in).
+
+    bias: of every unit; a positive one keeps ReLU units alive.
+    """
     limit = np.sqrt(6.0 / x.shape[1])
     deviation = x.std(axis=0) + 1e-3
     kernel = rng.uniform(-limit, limit, (x.shape[1], units))
     return Dense(kernel, np.full(units, bias), 1.0 / deviation, -x.mean(axis=0) / deviation)
 
 
-def _last_layer(x: Float, target: NDArray[np.float32]) -> Dense:
-    """Weighted least squares: the energy scale is right before the first step."""
+def last_layer(x: Float, target: NDArray[np.float32]) -> Dense:
+    """Fit the output layer by weighted least squares, so that the energy scale is right before the first step.
+
+    x: the layer's inputs (n, n_in); target: Sample.target.
+    """
     energy, sigma = (np.ldexp(target[:, i].astype(np.float64), scales.OUTPUT_EXPONENT) for i in (0, 1))
     design = np.column_stack([x, np.ones(len(x))]) / sigma[:, None]
     solution: Float = np.asarray(np.linalg.lstsq(design, energy / sigma, rcond=None)[0], np.float64)
@@ -129,6 +141,6 @@ def _last_layer(x: Float, target: NDArray[np.float32]) -> Dense:
 
 
 def is_dead(output: ArrayLike) -> bool:
-    """Whether a network's outputs (n, 1) are one constant: the three ReLU units of its bottleneck never fire."""
+    """Return whether a network's outputs (n, 1) are constant, which happens when no ReLU unit of its bottleneck ever fires."""
     values = np.asarray(output, np.float64)
     return bool(np.ptp(values) <= 1e-6 * max(1e-30, float(np.abs(values).max())))

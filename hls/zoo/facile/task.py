@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FACILE's figure: how wide reconstructed over true energy is, on the channels that physics cares for."""
+"""FACILE's figure of merit: the width of reconstructed over true energy, for channels well above noise."""
 
 from __future__ import annotations
 
@@ -11,19 +11,22 @@ from hypersonic.hls.zoo.facile.geometry import CHANNELS
 from hypersonic.hls.zoo.facile.report import float_predict, half_width68
 from hypersonic.hls.zoo.task import Inputs, Outputs, Sample, Task
 
-#: of an energy below this, most is noise
+#: channels of lower true energy are mostly noise and are left out
 _LEAST_GEV = 5.0
 
 
 def resolution(outputs: Outputs, energy: NDArray[np.float32]) -> float:
-    """Half the width of the central 68 % of reconstructed over true energy, above 5 GeV."""
+    """Return half the width of the central 68 % of reconstructed over true energy, for true energies above 5 GeV.
+
+    outputs: one array (n, 1), GeV; energy: the truth (n,), GeV.
+    """
     true = np.asarray(energy, np.float64).reshape(-1)
     kept = true > _LEAST_GEV
     return half_width68(outputs[0].reshape(-1)[kept] / true[kept])
 
 
 def thinned(rows: int, seed: int) -> tuple[Events, slice]:
-    """Whole events, and which of their channels: `rows` of them, to the next number that divides."""
+    """Generate whole events and return them with a slice that selects at least `rows` of their channels, evenly spaced."""
     generated = log_flat_events(-(-rows // CHANNELS), seed)
     return generated, slice(None, None, max(1, len(generated.rows) // rows))
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains FACILE: a float network, then the same network with the fabric's numbers, and writes what the zoo ships.
+"""Train FACILE, first in floating point, then with the fabric's quantisation, and write the files that the zoo ships.
 
-Runs in a process with TF_USE_LEGACY_KERAS=1: `python -m hypersonic.hls.zoo.facile.train --output DIRECTORY`.
+Run it in a process with TF_USE_LEGACY_KERAS=1, as `hypersonic train facile` does:
+`python -m hypersonic.hls.zoo.facile.train --output DIRECTORY`.
 """
 
 from __future__ import annotations
@@ -17,46 +18,52 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from hypersonic.hls.zoo import keras_2
 from hypersonic.hls.zoo.facile import events, network, recipe, report, scales
-from hypersonic.hls.zoo.facile.network import Schedule
 from hypersonic.hls.zoo.facile.recipe import Sample
+from hypersonic.hls.zoo.keras_2 import Schedule
 
 Progress = Callable[[str], None]
 
 
-def _silent(_: str) -> None:
-    """No progress."""
-
-
 @dataclass(frozen=True)
 class Settings:
-    """How long to train. The defaults, which made what ships, take 2 minutes of two idle cores."""
+    """Seeds, sizes and schedules of the training. The defaults gave the shipped weights; they take 2 minutes on two idle cores.
+
+    starts: float networks that are trained briefly; training continues with the best one that is not dead (recipe.is_dead).
+    """
 
     seed: int = 1
     log_flat_events: int = 40
     physics_events: int = 16
-    starts: int = 4  # float networks begun; the best one that is alive goes on
-    scout: Schedule = field(default_factory=lambda: Schedule(6, 2e-3))
-    floating: Schedule = field(default_factory=lambda: Schedule(120, 2e-3))
-    quantised: Schedule = field(default_factory=lambda: Schedule(6, 3e-6))
-    biases: Schedule = field(default_factory=lambda: Schedule(8, 3e-4))
+    starts: int = 4
+    scout: Schedule = field(default_factory=lambda: Schedule(6, 2e-3, 2048, 0.002))
+    floating: Schedule = field(default_factory=lambda: Schedule(120, 2e-3, 2048, 0.002))
+    quantised: Schedule = field(default_factory=lambda: Schedule(6, 3e-6, 2048, 0.002))
+    biases: Schedule = field(default_factory=lambda: Schedule(8, 3e-4, 2048, 0.002))
 
 
 @dataclass(frozen=True)
 class Trained:
-    """quantised: the tf_keras model with QKeras layers; floating: the float network; start: which attempt went on."""
+    """Result of a training.
+
+    quantised: the tf_keras model with QKeras layers. floating: the float network. losses: of each start, infinite if it died.
+    """
 
     quantised: object
     floating: scales.Network
-    losses: tuple[float, ...]  # of each start; infinite where the network had died
+    losses: tuple[float, ...]
 
 
 class DeadNetworkError(RuntimeError):
-    """Every start ended with a constant output: the ReLU units of the bottleneck never fire."""
+    """Training ended with a constant output, because the ReLU units of the bottleneck never fire."""
 
 
-def train(settings: Settings, progress: Progress = _silent) -> Trained:
-    """Raises DeadNetworkError when no start survives."""
+def train(settings: Settings, progress: Progress = lambda _: None) -> Trained:
+    """Train the float network, then the quantised one. progress: receives one line per epoch.
+
+    Raises DeadNetworkError when every start ends in a constant output.
+    """
     sample = recipe.training_sample(settings.log_flat_events, settings.physics_events, settings.seed)
     losses = tuple(_scout(sample, settings, start, progress) for start in range(settings.starts))
     best = int(np.argmin(losses))
@@ -68,13 +75,13 @@ def train(settings: Settings, progress: Progress = _silent) -> Trained:
     snapped = replace(sample, x=network.quantised_inputs(sample.x))
     quantised = network.quantised_model(scales.equalise(floating, sample.x))
     network.fit(quantised, snapped, settings.quantised, progress)
-    # rounded kernels jump from one grid point to the next as long as they train; with them at rest the biases settle
+    # quantised kernels jump between grid points while they are trained; the biases settle once the kernels are fixed
     network.fit(quantised, snapped, settings.biases, progress, biases_only=True)
     return Trained(quantised, floating, losses)
 
 
 def _scout(sample: Sample, settings: Settings, start: int, progress: Progress) -> float:
-    """A short training from one start: its loss, infinite when the network is dead."""
+    """Train briefly from one start and return the loss, infinite if the network is dead."""
     model = network.float_model(recipe.initial_network(sample, settings.seed + start))
     loss = network.fit(model, sample, settings.scout)
     dead = recipe.is_dead(scales.forward(network.network_of(model), sample.x[:20_000])[-1])
@@ -83,11 +90,11 @@ def _scout(sample: Sample, settings: Settings, start: int, progress: Progress) -
 
 
 def write(trained: Trained, directory: Path) -> None:
-    """facile.h5 (QKeras), facile_float.npz and facile.yaml into the directory, each in one move."""
+    """Write facile.h5 (QKeras), facile_float.npz and facile.yaml into the directory, replacing each file atomically."""
     directory.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".facile-", dir=directory) as place:
         scratch = Path(place)
-        network.save(trained.quantised, scratch / "facile.h5")
+        keras_2.save(trained.quantised, scratch / "facile.h5")
         scales.save(trained.floating, scratch / "facile_float.npz")
         shutil.copy(Path(__file__).with_name("facile.yaml"), scratch)
         for file in scratch.iterdir():
@@ -95,7 +102,7 @@ def write(trained: Trained, directory: Path) -> None:
 
 
 def quality(trained: Trained, held_out: events.Events) -> str:
-    """The report of the float and the quantised network (its Keras form) on events not trained on, beside the baselines."""
+    """Return the resolution table of the float network, the QKeras model and the baselines on events not trained on."""
     predictions: dict[str, NDArray[np.float64]] = {
         "float": scales.predict(trained.floating, held_out.rows),
         "QKeras": network.predict(trained.quantised, held_out.rows),
@@ -106,12 +113,13 @@ def quality(trained: Trained, held_out: events.Events) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line (argv: without the program name; None: sys.argv) and return the exit code."""
     parser = argparse.ArgumentParser(prog="hypersonic train facile", description=__doc__)
     parser.add_argument("--output", type=Path, required=True, help="directory for facile.h5, facile.yaml, facile_float.npz")
     parser.add_argument("--seed", type=int, default=Settings.seed)
     parser.add_argument("--quiet", action="store_true", help="no progress")
     arguments = parser.parse_args(argv)
-    trained = train(Settings(seed=arguments.seed), _silent if arguments.quiet else _say)
+    trained = train(Settings(seed=arguments.seed), (lambda _: None) if arguments.quiet else _say)
     write(trained, arguments.output)
     sys.stdout.write(quality(trained, events.log_flat_events(10, recipe.HELD_OUT_SEED)) + "\n")
     return 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FACILE v2 in FACILE's table: bias and resolution in bins of true energy, beside the methods without a network."""
+"""FACILE v2's bias and resolution in bins of true energy, next to the methods without a network: FACILE's table."""
 
 from __future__ import annotations
 
@@ -21,18 +21,20 @@ Predict = Callable[[NDArray[np.float32]], ArrayLike]
 
 @lru_cache(maxsize=1)
 def float_network() -> scales.Network:
-    """The float network that ships with the project."""
+    """Return the float network that ships with the project."""
     return scales.load(Path(__file__).with_name("facile_v2_float.npz"))
 
 
 def float_predict(rows: ArrayLike) -> Float:
-    """Rows (n, 47) as on the wire -> energies (n,) in GeV by the float network: the reference the fabric is held to."""
+    """Return the float network's energies (n,) in GeV for rows (n, 47) in wire units: the reference for the fabric."""
     return recipe.predict(float_network(), rows)
 
 
-def resolution(methods: Mapping[str, Predict], made: Events) -> str:
-    """The table as text. methods: name -> rows (n, 47) to energies (n,) in GeV; the baselines are added."""
-    rows = rows_of(made)
+def resolution(methods: Mapping[str, Predict], generated: Events) -> str:
+    """Return the table as text. methods: name -> function from rows (n, 47) to energies (n,) in GeV; baselines are added."""
+    rows = rows_of(generated)
     predictions = {name: np.asarray(predict(rows), np.float64) for name, predict in methods.items()}
-    predictions |= report.baselines(made.rows)
-    return report.render(report.resolution_table(predictions, made.energy), report.empty_channels(predictions, made.energy))
+    predictions |= report.baselines(generated.rows)
+    return report.render(
+        report.resolution_table(predictions, generated.energy), report.empty_channels(predictions, generated.energy)
+    )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FACILE v2's figure: FACILE's, on the same channels."""
+"""FACILE v2's figure of merit: the same as FACILE's, on the same channels."""
 
 from __future__ import annotations
 

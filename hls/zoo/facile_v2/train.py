@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains FACILE v2: a float network, then the same network with the fabric's numbers, for shared multipliers and for adders,
-and writes what the zoo ships.
+"""Train FACILE v2 in floating point, then quantised for shared multipliers (facile_v2) and for adders (facile_v2_da), and write
+the files that the zoo ships.
 
 `python -m hypersonic.hls.zoo.facile_v2.train --output DIRECTORY`.
 """
@@ -18,30 +18,33 @@ from hypersonic.hls.zoo import keras_2
 from hypersonic.hls.zoo.facile import events as facile_events
 from hypersonic.hls.zoo.facile import network as facile_network
 from hypersonic.hls.zoo.facile import scales
-from hypersonic.hls.zoo.facile.network import Schedule
 from hypersonic.hls.zoo.facile.recipe import HELD_OUT_SEED, Sample, is_dead
 from hypersonic.hls.zoo.facile.train import DeadNetworkError
 from hypersonic.hls.zoo.facile_v2 import network, recipe, report
+from hypersonic.hls.zoo.keras_2 import Schedule
 
 Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How long to train. The defaults, which made what ships, take about five minutes."""
+    """Seed, sizes and schedules of the training. The defaults gave the shipped weights; they take about five minutes."""
 
     seed: int = 1
     log_flat_events: int = 14
     physics_events: int = 6
-    floating: Schedule = field(default_factory=lambda: Schedule(45, 1e-3, 1024))
-    biases: Schedule = field(default_factory=lambda: Schedule(2, 2e-6))
-    unrolled: Schedule = field(default_factory=lambda: Schedule(40, 4e-4))
+    floating: Schedule = field(default_factory=lambda: Schedule(45, 1e-3, 1024, 0.002))
+    biases: Schedule = field(default_factory=lambda: Schedule(2, 2e-6, 2048, 0.002))
+    unrolled: Schedule = field(default_factory=lambda: Schedule(40, 4e-4, 2048, 0.002))
 
 
 @dataclass(frozen=True)
 class Trained:
-    """quantised: the tf_keras model with QKeras layers; unrolled: the same in fewer bits; floating: the float network, its
-    batch norms but the first folded."""
+    """Result of a training.
+
+    quantised: the tf_keras model with QKeras layers. unrolled: the same with fewer bits. floating: the float network, with its
+    batch norms folded.
+    """
 
     quantised: Any
     unrolled: Any
@@ -49,7 +52,7 @@ class Trained:
 
 
 def train(settings: Settings, floating: scales.Network | None = None, progress: Progress = lambda _: None) -> Trained:
-    """floating: a trained float network to quantise, instead of training one.
+    """Train the float network and both quantised ones. floating: a float network to use instead of training one.
 
     Raises DeadNetworkError when training ends in a constant output.
     """
@@ -58,12 +61,12 @@ def train(settings: Settings, floating: scales.Network | None = None, progress: 
     floating = floating or _train_float(sample, settings, progress)
     snapped = replace(sample, x=network.quantised_inputs(sample.x))
     equalised = recipe.equalise(floating, sample.x)
-    # 16-bit kernels need no training of their own
+    # 16-bit kernels need no further training
     quantised, unrolled = network.quantised_model(equalised), network.quantised_model(equalised, network.UNROLLED)
     facile_network.fit(unrolled, snapped, settings.unrolled, progress)
     for model in (quantised, unrolled):
         keras_2.snap(model)
-        # the biases take up what the kernels' rounding moved
+        # the biases compensate for the rounding of the kernels
         facile_network.fit(model, snapped, settings.biases, progress, biases_only=True)
         keras_2.snap(model)
     return Trained(quantised, unrolled, floating)
@@ -72,14 +75,14 @@ def train(settings: Settings, floating: scales.Network | None = None, progress: 
 def _train_float(sample: Sample, settings: Settings, progress: Progress) -> scales.Network:
     model = network.float_model(recipe.initial_network(sample, settings.seed))
     facile_network.fit(model, sample, settings.floating, progress)
-    folded = scales.fold(network.network_of(model))
+    folded = scales.fold(facile_network.network_of(model))
     if is_dead(scales.forward(folded, sample.x[:20_000])[-1]):
         raise DeadNetworkError(f"the network died (constant output) with seed {settings.seed}: use another")
     return folded
 
 
 def write(trained: Trained, directory: Path) -> None:
-    """facile_v2.h5 and facile_v2_da.h5 (QKeras), one for each folder, and facile_v2_float.npz into the directory."""
+    """Write facile_v2.h5 and facile_v2_da.h5 (QKeras, one for each model folder) and facile_v2_float.npz into the directory."""
     directory.mkdir(parents=True, exist_ok=True)
     keras_2.save(trained.quantised, directory / "facile_v2.h5")
     keras_2.save(trained.unrolled, directory / "facile_v2_da.h5")
@@ -87,7 +90,7 @@ def write(trained: Trained, directory: Path) -> None:
 
 
 def quality(trained: Trained, held_out: facile_events.Events) -> str:
-    """Bias and resolution of the float and the quantised networks (their Keras form) on events not trained on."""
+    """Return the resolution table of the float network and the two QKeras models on events not trained on."""
     outputs = {
         "float": lambda rows: recipe.predict(trained.floating, rows),
         "QKeras": lambda rows: network.predict(trained.quantised, rows),
@@ -97,6 +100,7 @@ def quality(trained: Trained, held_out: facile_events.Events) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line (argv: without the program name; None: sys.argv) and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m hypersonic.hls.zoo.facile_v2.train", description=__doc__)
     parser.add_argument(
         "--output", type=Path, required=True, help="directory for facile_v2.h5, facile_v2_da.h5 and facile_v2_float.npz"

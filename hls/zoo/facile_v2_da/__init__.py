@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FACILE v2 in weights of 8 bits and activations of 12, trained so, for a core that unrolls all of them into adders.
+"""FACILE v2 with 8-bit weights and 12-bit activations, trained as such, for the core that unrolls every weight into adders.
 
-Its training is hypersonic.hls.zoo.facile_v2's, which writes both files.
+hypersonic.hls.zoo.facile_v2.train trains it and writes its weights.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FACILE v2's figure, its rows and its float network."""
+"""The task of FACILE v2: the same rows, figure of merit and float network."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def few_samples() -> np.ndarray[Any, Any]:
 
 def few_candidates() -> list[np.ndarray[Any, Any]]:
     """The hardest 64 candidates of some events, for DeepMET with so many."""
-    return [x.reshape(len(x), -1) for x in deepmet.inputs(events.generate(8, 5), CANDIDATES)]
+    return [x.reshape(len(x), -1) for x in events.network_inputs(events.generate(8, 5), CANDIDATES)]
 
 
 NETWORKS: dict[str, Callable[[], Any]] = {

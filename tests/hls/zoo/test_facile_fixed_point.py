@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.zoo.facile import events, network, recipe, report, scales
+from hypersonic.hls.zoo.seeded import on_grid
 
 SHIPPED = Path(scales.__file__).parent
 DESCRIPTION = yaml.safe_load((SHIPPED / "facile.yaml").read_text())
@@ -27,8 +28,8 @@ def fixed_point_predict(rows: NDArray[np.float32]) -> NDArray[np.float64]:
         weights = file["model_weights"]
         for i in range(4):
             dense = weights[f"dense{i}"][f"dense{i}"]
-            kernel = scales.quantise(dense["kernel:0"][:], network.WEIGHT_BITS - 1, network.WEIGHT_BITS)
-            bias = scales.quantise(dense["bias:0"][:], network.BIAS_BITS - 3, network.BIAS_BITS)
+            kernel = on_grid(dense["kernel:0"][:], (network.WEIGHT_BITS, 1)).astype(np.float64)
+            bias = on_grid(dense["bias:0"][:], (network.BIAS_BITS, 3)).astype(np.float64)
             scale = 1.0 if i == 3 else weights[f"bn{i}"][f"bn{i}"]["gamma:0"][:].astype(np.float64)
             z = (z * scale) @ kernel + bias
             if i < 3:

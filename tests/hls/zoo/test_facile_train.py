@@ -15,7 +15,7 @@ import numpy as np
 import qkeras
 import tf_keras
 from hypersonic.hls.zoo.facile import events, network, recipe, scales, train
-from hypersonic.hls.zoo.facile.network import Schedule
+from hypersonic.hls.zoo.keras_2 import Schedule
 
 once = Schedule(1, 1e-3, 4096)
 settings = train.Settings(log_flat_events=1, physics_events=1, starts=2, scout=once, floating=once, quantised=once, biases=once)

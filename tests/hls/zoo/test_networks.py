@@ -44,9 +44,9 @@ for name in ("weight_norm", "norm0"):
     layer = small.get_layer(name)
     layer.set_weights([w + 0.1 for w in layer.get_weights()])
 twice = deepmet.resized(small, 2048)
-again = [np.concatenate([x, x], axis=1) for x in deepmet.inputs(made, 1024)]
+again = [np.concatenate([x, x], axis=1) for x in events.network_inputs(made, 1024)]
 np.testing.assert_allclose(
-    twice.predict(again, verbose=0), 2 * small.predict(deepmet.inputs(made, 1024), verbose=0), rtol=1e-3, atol=1e-3
+    twice.predict(again, verbose=0), 2 * small.predict(events.network_inputs(made, 1024), verbose=0), rtol=1e-3, atol=1e-3
 )
 print("counted")
 """

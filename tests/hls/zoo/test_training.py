@@ -40,7 +40,7 @@ import sys
 from pathlib import Path
 import numpy as np
 from hypersonic.hls.zoo.facile import events as facile_events
-from hypersonic.hls.zoo.facile.network import Schedule
+from hypersonic.hls.zoo.keras_2 import Schedule
 from hypersonic.hls.zoo.facile.train import DeadNetworkError
 from hypersonic.hls.zoo.facile_v2 import events, network, recipe, train
 from hypersonic.hls.zoo.facile import scales
