@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DeepCalo: the energy of an electron or photon from images of its shower in the layers of a barrel calorimeter."""
+"""DeepCalo: the energy of an electron or photon from an image of its shower in a four-layer barrel calorimeter."""

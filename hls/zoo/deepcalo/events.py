@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Toy electrons and photons in a four-layer barrel calorimeter, with the shapes DeepCalo takes. No detector's simulation.
+"""Toy electrons and photons in a four-layer barrel calorimeter, in the shapes of DeepCalo's inputs. Not a detector simulation.
 
-An image is 56 x 11 pixels (eta, phi) of four layers: presampler, strips, middle, back. Pixels are as fine as the strips in eta
-and the middle cells in phi; a coarser cell's energy is spread evenly over its pixels, which is how DeepCalo's images are made.
-A shower's depth follows the gamma profile, its width a core and a halo; cells get sampling fluctuations and noise. Only numpy.
+An image has 56 x 11 pixels (eta, phi) in four layers: presampler, strips, middle, back. A pixel is as fine as a strip in eta
+and as a middle cell in phi. The energy of a coarser cell is spread evenly over its pixels, as in DeepCalo's images. A shower's
+depth follows the gamma profile, its width has a core and a halo; cells have sampling fluctuations and noise. Only numpy.
 """
 
 from __future__ import annotations
@@ -24,17 +24,18 @@ SCALARS = (
 _PIXEL_ETA, _PIXEL_PHI = 0.0031, 0.0245
 #: pixels per cell in (eta, phi)
 _CELLS = ((8, 4), (1, 4), (8, 1), (16, 1))
-_BORDERS_X0 = (0.0, 1.8, 6.0, 24.0, 27.0)  # depth in radiation lengths where layers begin and end, at eta 0
-_NOISE_GEV = (0.012, 0.010, 0.030, 0.020)  # of a cell
-_SAMPLING = 0.10  # of sqrt(energy in GeV)
+_BORDERS_X0 = (0.0, 1.8, 6.0, 24.0, 27.0)  # borders of the layers in radiation lengths, at eta 0
+_NOISE_GEV = (0.012, 0.010, 0.030, 0.020)  # rms per cell, by layer
+_SAMPLING = 0.10  # sampling fluctuation, times sqrt(energy in GeV)
 _MOLIERE = (0.010, 0.035)  # half widths of core and halo, in eta and phi, at the middle layer
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """All float32. em_barrel: (n, 56, 11, 4) in GeV; scalars: (n, 15) in the order of SCALARS; energy: (n,), the truth, GeV.
+    """Electron and photon candidates, all arrays float32.
 
-    tracks: (n, 57, 6), pt in GeV, deta, dphi, d0 and z0 in mm, charge; zeros after the last one.
+    em_barrel: (n, 56, 11, 4) in GeV; scalars: (n, 15) in the order of SCALARS; energy: (n,), the truth in GeV.
+    tracks: (n, 57, 6): pt in GeV, deta, dphi, d0 and z0 in mm, charge; unused places are 0.
     """
 
     em_barrel: NDArray[np.float32]
@@ -44,7 +45,7 @@ class Candidates:
 
 
 def generate(count: int, seed: int, *, low_gev: float = 5.0, high_gev: float = 200.0) -> Candidates:
-    """`count` candidates, their energies flat in log(E), half of them electrons. A thousand take half a second."""
+    """Generate `count` candidates with energies flat in log(E), half of them electrons. A thousand take half a second."""
     rng = np.random.default_rng([56, seed])
     energy = low_gev * (high_gev / low_gev) ** rng.random(count)
     eta = rng.uniform(0.0, 1.3, count)
@@ -57,9 +58,9 @@ def generate(count: int, seed: int, *, low_gev: float = 5.0, high_gev: float = 2
 
 
 def _layer_shares(rng: np.random.Generator, energy: Float, eta: Float) -> tuple[Float, Float]:
-    """(n, 4) of the energy, less than all of it, and the depth of the maximum (n,) in radiation lengths.
+    """Return each layer's share of the energy (n, 4), in total below 1, and the depth of the maximum (n,) in radiation lengths.
 
-    dE/dt ~ t^(a-1) exp(-b t) with b = 0.5 and its maximum at ln(E / 7.4 MeV) - 0.5 (electrons in lead), summed in steps.
+    The profile is dE/dt ~ t^(a-1) exp(-b t) with b = 0.5 and its maximum at ln(E / 7.4 MeV) - 0.5 (electrons in lead).
     """
     maximum = np.log(energy / 0.0074) - 0.5 + rng.normal(0.0, 0.6, len(energy)) + rng.exponential(0.5, len(energy))
     b = 0.5
@@ -67,8 +68,8 @@ def _layer_shares(rng: np.random.Generator, energy: Float, eta: Float) -> tuple[
     t = (np.arange(140) + 0.5) * 0.25
     profile = np.exp((a[:, None] - 1.0) * np.log(t) - b * t)
     profile /= profile.sum(axis=1, keepdims=True)
-    slant = np.cosh(eta)[:, None]  # the same lead, crossed at an angle
-    upstream = rng.gamma(4.0, 0.4, len(energy))[:, None]  # tracker, magnet: what a shower leaves there is lost
+    slant = np.cosh(eta)[:, None]  # the path through the same lead is longer at an angle
+    upstream = rng.gamma(4.0, 0.4, len(energy))[:, None]  # energy deposited in tracker and magnet is lost
     passed = np.concatenate([np.zeros((len(eta), 1)), np.cumsum(profile, axis=1)], axis=1)
     place = (np.asarray(_BORDERS_X0) + upstream) * slant / 0.25
     whole = np.minimum(place.astype(np.int64), 139)
@@ -78,7 +79,7 @@ def _layer_shares(rng: np.random.Generator, energy: Float, eta: Float) -> tuple[
 
 
 def _layer(rng: np.random.Generator, layer: int, energy: Float, place: Float) -> Float:
-    """One layer's image (n, 56, 11): cells, fluctuations and noise, spread over pixels."""
+    """Return one layer's image (n, 56, 11) in GeV: cells with fluctuations and noise, spread over pixels."""
     eta_pixels, phi_pixels = _CELLS[layer]
     edges_eta = _edges(ETA, eta_pixels) * _PIXEL_ETA
     edges_phi = _edges(PHI, phi_pixels) * _PIXEL_PHI
@@ -96,19 +97,19 @@ def _layer(rng: np.random.Generator, layer: int, energy: Float, place: Float) ->
 
 
 def _edges(pixels: int, per_cell: int) -> Float:
-    """Cell borders in pixels from the centre; the last cell may reach beyond the image."""
+    """Return the cell borders in pixels from the centre; the last cell may extend beyond the image."""
     cells = -(-pixels // per_cell)
     return np.asarray(np.arange(cells + 1) * per_cell - pixels / 2.0, np.float64)
 
 
 def _collected(edges: Float, centre: Float, width: float) -> Float:
-    """Part of a logistic profile between neighbouring edges, (n, cells)."""
+    """Return the fraction (n, cells) of a logistic profile between neighbouring edges."""
     at = 0.5 + 0.5 * np.tanh((edges[None, :] - centre[:, None]) / (2.0 * width))
     return np.diff(at, axis=1)
 
 
 def _tracks(rng: np.random.Generator, energy: Float, eta: Float) -> tuple[Float, Float]:
-    """(n, 57, 6), the electron's own first, and the mean number of interactions (n,)."""
+    """Return the tracks (n, 57, 6), an electron's own track first, and the mean number of interactions (n,)."""
     count = len(energy)
     pile_up = rng.uniform(20.0, 60.0, count)
     electron = np.arange(count) % 2 == 0
@@ -119,7 +120,7 @@ def _tracks(rng: np.random.Generator, energy: Float, eta: Float) -> tuple[Float,
     table[:, :, 3] = rng.normal(0.0, 0.1, (count, TRACKS))
     table[:, :, 4] = rng.normal(0.0, 40.0, (count, TRACKS))
     table[:, :, 5] = rng.choice([-1.0, 1.0], (count, TRACKS))
-    lost = rng.beta(0.6, 4.0, count)  # to bremsstrahlung, before it was measured
+    lost = rng.beta(0.6, 4.0, count)  # lost to bremsstrahlung before the measurement
     table[electron, 0, 0] = (energy / np.cosh(eta) * (1.0 - lost) * rng.normal(1.0, 0.02, count))[electron]
     table[electron, 0, 1:3] = rng.normal(0.0, 0.003, (int(electron.sum()), 2))
     table[electron, 0, 4] = rng.normal(0.0, 0.1, int(electron.sum()))
@@ -127,6 +128,7 @@ def _tracks(rng: np.random.Generator, energy: Float, eta: Float) -> tuple[Float,
 
 
 def _scalars(image: Float, eta: Float, place: Float, depth: Float, tracks: Float, pile_up: Float) -> Float:
+    """Return the scalars (n, 15) in the order of SCALARS."""
     layers = image.sum(axis=(1, 2))
     total = np.maximum(layers.sum(axis=1), 0.1)
     middle = image[:, :, :, 2]
@@ -154,11 +156,11 @@ def _scalars(image: Float, eta: Float, place: Float, depth: Float, tracks: Float
 
 
 def gate_rows() -> NDArray[np.float32]:
-    """Images (12, 2464), flattened as on the wire."""
+    """Return the images (12, 2464), flattened as on the wire, on which a conversion is compared with its network."""
     return generate(12, 9001).em_barrel.reshape(12, -1)
 
 
 def film_gate_rows() -> list[NDArray[np.float32]]:
-    """Scalars (12, 15), tracks (12, 342) and images (12, 2464)."""
+    """Return the same for deepcalo_film: scalars (12, 15), tracks (12, 342) and images (12, 2464)."""
     generated = generate(12, 9001)
     return [x.reshape(12, -1) for x in (generated.scalars, generated.tracks, generated.em_barrel)]

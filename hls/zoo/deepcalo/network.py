@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DeepCalo in Keras and QKeras with the published layers; for their weights see weights.py.
+"""DeepCalo in Keras and QKeras with the published layers; weights.py makes the weights.
 
-Image alone: 56x11x4, phi made five times finer, conv 5x5 of 16, then pooling and two convolutions 3x3 of 32, 64, 128 and 256
-each, LeakyReLU, 2304-256-256-1: 1 833 745 parameters. With scalars and tracks a second network ends in 1024-992 and gives
-each of the 496 feature maps a factor and an offset (FiLM); what is between the inputs and its 1024 units is not published,
-and ours.
+Image only: 56x11x4, upsampled by five in phi, a 5x5 convolution with 16 filters, then four blocks of pooling and two 3x3
+convolutions with 32, 64, 128 and 256 filters, LeakyReLU, dense layers 2304-256-256-1: 1 833 745 parameters. With scalars and
+tracks, a second network ends in 1024-992 and gives each of the 496 feature maps a factor and an offset (FiLM). Its layers
+between the inputs and the 1024 units are not published; the ones here are our own.
 """
 
 from __future__ import annotations
@@ -15,18 +15,22 @@ from typing import Any
 from hypersonic.hls.zoo import keras_2
 from hypersonic.hls.zoo.deepcalo import events
 
-BLOCKS = (16, 32, 64, 128, 256)  # feature maps; the first has one convolution, the others two
+BLOCKS = (16, 32, 64, 128, 256)  # feature maps of each block; the first block has one convolution, the others two
 IMAGE_PARAMETERS = 1_833_745
 FILM_PARAMETERS = 3_519_953  # the published one has about 3.6 million
-_SLOPE = 0.125  # of LeakyReLU below zero: a shift
-#: types of the published firmware: ap_fixed<10,6> activations, <6,1> of convolutions, <16,10> of dense layers
+_SLOPE = 0.125  # of LeakyReLU below zero; a power of two, hence a shift
+#: types of the published firmware, ap_fixed<10,6> activations, <6,1> convolutions and <16,10> dense layers, as QKeras'
+#: arguments
 ACTIVATION, CONVOLUTION, DENSE = (10, 5), (6, 0), (16, 9)
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Pixels, feature maps of each block, units of the dense layers; of the second network a track's, the layers' and the last
-    layer's. The published ones by default; smaller ones for a quick look at the same layers."""
+    """Sizes of the layers, by default the published ones; tests use smaller ones.
+
+    eta, phi: pixels of the image. blocks: feature maps of each block. dense: units of the dense layers. track, scalars, film:
+    of the second network, units of the layer over tracks, of the dense layers, and of the last layer.
+    """
 
     eta: int = events.ETA
     phi: int = events.PHI
@@ -41,7 +45,7 @@ PUBLISHED = Sizes()
 
 
 class _Layers:
-    """Makes a block's layers: Keras' own, or QKeras' with the published types."""
+    """Builder of layers: Keras' own, or QKeras' with the published types."""
 
     def __init__(self, sizes: Sizes, *, quantised: bool) -> None:
         _, tf_keras = keras_2.keras()
@@ -76,7 +80,10 @@ class _Layers:
 
 
 def network(*, seed: int = 1, quantised: bool = False, sizes: Sizes = PUBLISHED) -> Any:
-    """Image alone: (56, 11, 4) -> (1,), the energy. quantised: QKeras layers with the published types."""
+    """Build the network on the image alone: (n, 56, 11, 4) -> (n, 1), the energy in GeV.
+
+    seed: of the initial weights. quantised: QKeras layers with the published types.
+    """
     keras_2.seed_weights(seed)
     layers = _Layers(sizes, quantised=quantised)
     image = layers.keras.Input((sizes.eta, sizes.phi, events.LAYERS), name="em_barrel")
@@ -84,7 +91,10 @@ def network(*, seed: int = 1, quantised: bool = False, sizes: Sizes = PUBLISHED)
 
 
 def film_network(*, seed: int = 1, quantised: bool = False, sizes: Sizes = PUBLISHED) -> Any:
-    """(15,), (57, 6) and (56, 11, 4) -> (1,): every feature map times gamma plus beta."""
+    """Build the network with scalars and tracks: (n, 15), (n, 57, 6) and (n, 56, 11, 4) -> (n, 1), the energy in GeV.
+
+    Every feature map is multiplied by gamma and shifted by beta. seed, quantised: as in network.
+    """
     keras_2.seed_weights(seed)
     layers = _Layers(sizes, quantised=quantised)
     image = layers.keras.Input((sizes.eta, sizes.phi, events.LAYERS), name="em_barrel")
@@ -92,12 +102,12 @@ def film_network(*, seed: int = 1, quantised: bool = False, sizes: Sizes = PUBLI
     tracks = layers.keras.Input((events.TRACKS, events.TRACK_FEATURES), name="tracks")
     film = _film(layers, scalars, tracks)
     output = _image_branch(layers, image, film)
-    # the kernel takes them in this order: gamma and beta are there when the first feature map comes
+    # the kernel reads its inputs in this order, so that gamma and beta are ready before the first feature map
     return keras_2.keras()[1].Model([scalars, tracks, image], output, name="deepcalo_film")
 
 
 def _image_branch(layers: _Layers, image: Any, film: Any) -> Any:
-    """film: what gamma and what beta are made of, or None."""
+    """Append the image's layers and return the energy. film: the tensors that gamma and beta are computed from, or None."""
     x = layers.keras.UpSampling2D((1, 5), name="finer_phi")(image)
     for block, filters in enumerate(layers.sizes.blocks):
         if block:
@@ -114,7 +124,7 @@ def _image_branch(layers: _Layers, image: Any, film: Any) -> Any:
 
 
 def _film(layers: _Layers, scalars: Any, tracks: Any) -> tuple[Any, Any]:
-    """The 1024 units, for gamma and for beta: twice, because hls4ml's streams have up to seven readers."""
+    """Return the 1024 units twice, for gamma and for beta, because a stream in hls4ml has at most seven readers."""
     each = layers.leaky(layers.dense(tracks, layers.sizes.track, "track0"), "leaky_track0")
     x = layers.keras.Concatenate(name="merged")([scalars, layers.keras.GlobalAveragePooling1D(name="all_tracks")(each)])
     for i, units in enumerate((*layers.sizes.scalars, layers.sizes.film)):
@@ -123,9 +133,10 @@ def _film(layers: _Layers, scalars: Any, tracks: Any) -> tuple[Any, Any]:
 
 
 def _modulated(layers: _Layers, x: Any, film: tuple[Any, Any], block: int) -> Any:
-    """x * gamma + beta. The published dense layer of 992 is cut in ten here, which saves slicing: the weights are the same.
+    """Return x * gamma + beta.
 
-    hls4ml multiplies tensors of one shape only: each factor, an image of one pixel, is repeated over the image.
+    The published dense layer of 992 units is split into ten here, which avoids slices and has the same weights. hls4ml
+    multiplies only tensors of the same shape, so each factor, an image of one pixel, is repeated over the image.
     """
     _, height, width, channels = x.shape
     gamma, beta = (

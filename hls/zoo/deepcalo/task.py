@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DeepCalo's figure: how wide reconstructed over true energy is."""
+"""DeepCalo's figure of merit: the width of reconstructed over true energy."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from hypersonic.hls.zoo.deepcalo.events import generate
 from hypersonic.hls.zoo.facile.report import half_width68
 from hypersonic.hls.zoo.task import Outputs, Sample, Task
 
-#: behind any seed that weights are made with
+#: above any seed that weights are drawn from
 HELD_OUT_SEED = 9_100
 
 
 def resolution(outputs: Outputs, energy: NDArray[np.float32]) -> float:
-    """Half the width of the central 68 % of reconstructed over true energy."""
+    """Return half the width of the central 68 % of reconstructed over true energy."""
     return half_width68(outputs[0].reshape(-1) / energy.reshape(-1))
 
 

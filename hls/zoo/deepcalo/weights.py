@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DeepCalo's weights, made from a seed (hls/zoo/seeded.py): 1.8 and 3.5 million of them do not ship.
+"""DeepCalo's weights, drawn from a seed (hls/zoo/seeded.py), because 1.8 and 3.5 million weights are too many to ship.
 
-Nothing is trained but the last layer: 257 numbers, fitted to the energies of toy showers, that read out random features.
+Only the last layer is fitted: 257 numbers that read out random features, fitted to the energies of toy showers.
 """
 
 from __future__ import annotations
@@ -15,30 +15,32 @@ from numpy.typing import NDArray
 from hypersonic.hls.zoo import keras_2, seeded
 from hypersonic.hls.zoo.deepcalo import events, network
 
-#: ap_fixed<width, integer> of the kernels: as published, finer where gamma, beta and the last layer want it
+#: ap_fixed<width, integer> of the kernels: as published, and finer for gamma, beta and the last layer, which need it
 CONVOLUTION, DENSE, FILM, ENERGY = (6, 1), (16, 10), (12, 1), (16, 6)
-_SIZE = 24.0  # of what a layer makes; its type ends at 32
-_GAMMA, _BETA = 0.4, 6.0  # how far from 1 and 0
-_FITTED = 2000  # showers
+_SIZE = 24.0  # of a layer's outputs, whose type ends at 32
+_GAMMA, _BETA = 0.4, 6.0  # range of gamma around 1 and of beta around 0
+_FITTED = 2000  # showers that the last layer is fitted to
 
 
 def save(file: Path) -> None:
-    """Write the network on the image alone."""
+    """Write the network on the image alone to `file` (.h5)."""
     keras_2.save(image_model(), file)
 
 
 def save_film(file: Path) -> None:
-    """Write the network that sees scalars and tracks too."""
+    """Write the network with scalars and tracks to `file` (.h5)."""
     keras_2.save(film_model(), file)
 
 
 def image_model(*, seed: int = 1, fitted: int = _FITTED) -> Any:
+    """Return the tf_keras model on the image alone. fitted: showers that the last layer is fitted to."""
     model = network.network(seed=seed)
     seeded.spread(model, _inputs(model, events.generate(8, seed)), _grids(model), _SIZE)
     return _fitted(model, events.generate(fitted, seed + 1))
 
 
 def film_model(*, seed: int = 1, fitted: int = _FITTED) -> Any:
+    """Return the tf_keras model with scalars and tracks. fitted: showers that the last layer is fitted to."""
     model = network.film_network(seed=seed)
     few = _inputs(model, events.generate(8, seed))
     for prefixes, size in ((("track", "film"), _SIZE), (("gamma",), _GAMMA), (("beta",), _BETA)):
@@ -52,24 +54,24 @@ def film_model(*, seed: int = 1, fitted: int = _FITTED) -> Any:
 
 
 def _grids(model: Any) -> dict[str, seeded.Grid]:
-    """Of the image's layers, first to last."""
+    """Return the types of the kernels of the image's layers, first to last."""
     names = (name for name in _trained(model) if name.startswith(("conv", "dense")))
     return {name: CONVOLUTION if "conv" in name else DENSE for name in names}
 
 
 def _trained(model: Any) -> list[str]:
-    """Layers with weights, first to last."""
+    """Return the names of the layers with weights, first to last."""
     return [layer.name for layer in model.layers if layer.get_weights()]
 
 
-def _inputs(model: Any, made: events.Candidates) -> list[NDArray[np.float32]]:
-    return [getattr(made, name) for name in model.input_names]
+def _inputs(model: Any, candidates: events.Candidates) -> list[NDArray[np.float32]]:
+    return [getattr(candidates, name) for name in model.input_names]
 
 
-def _fitted(model: Any, made: events.Candidates) -> Any:
-    """The same model, its last layer fitted to the energy, each shower's error relative to its energy."""
-    features = seeded.layer_output(model, "leaky_dense1", _inputs(model, made))
-    energy = made.energy.astype(np.float64)
+def _fitted(model: Any, candidates: events.Candidates) -> Any:
+    """Fit the last layer to the energies, with errors relative to each shower's energy, and return the model."""
+    features = seeded.layer_output(model, "leaky_dense1", _inputs(model, candidates))
+    energy = candidates.energy.astype(np.float64)
     kernel, bias = seeded.fit_last(features, energy, 1.0 / energy, ENERGY, ridge=1e-5)
     model.get_layer("energy").set_weights([kernel, bias])
     return model

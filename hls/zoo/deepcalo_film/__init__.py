@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DeepCalo with scalars and tracks: the image's feature maps scaled and shifted by what they say; see hls/zoo/deepcalo."""
+"""DeepCalo with scalars and tracks, which scale and shift the image's feature maps (FiLM); see hls/zoo/deepcalo."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DeepCalo with scalars and tracks: judged as the image alone is."""
+"""DeepCalo with scalars and tracks: the same figure of merit as for the image alone."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the channels are: HB and HE after the Phase-1 upgrade, and the calibration channels read out with them."""
+"""The channels of HB and HE after the Phase-1 upgrade, and the calibration channels that are read out with them."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ HE_DEPTHS = (
     | dict.fromkeys(range(26, 29), (1, 7))
     | {29: (1, 3)}
 )
-FIRST_WIDE_IETA = 21  # from here on towers are two iphi wide and numbered 1, 3, 5, ...
+FIRST_WIDE_IETA = 21  # from this ring on, towers are two iphi wide and numbered 1, 3, 5, ...
 
 
 @dataclass(frozen=True)
 class Geometry:
-    """Arrays (CHANNELS,). ieta -29..29, iphi 1..72, depth 0..7; eta, phi of the tower's centre; connected: sees scintillator.
+    """Positions of the channels, each array (CHANNELS,).
 
-    The last 304 channels are calibration channels (dark fibres that watch pedestal and dark counts): ieta 0, depth 0, all
-    one-hot depth inputs 0, never any energy. They fill the event to the 16 000 rows FACILE has always been run with.
+    ieta: -29 to 29; iphi: 1 to 72; depth: 0 to 7; eta, phi: centre of the tower; connected: the channel sees scintillator.
+    The last 304 channels are calibration channels (dark fibres for pedestal and dark counts): ieta 0, depth 0, all one-hot
+    depth inputs 0, never any energy. They fill the event up to the 16 000 rows that FACILE has always been run with.
     """
 
     ieta: NDArray[np.int64]
@@ -52,7 +53,7 @@ def _detector() -> list[tuple[int, int, int]]:
 
 @lru_cache(maxsize=1)
 def geometry() -> Geometry:
-    """The channels in the order of an event's rows."""
+    """Return the channels in the order of an event's rows."""
     spare = [(0, 1 + i % 72, 0) for i in range(CHANNELS - DETECTOR_CHANNELS)]
     ieta, iphi, depth = np.array(_detector() + spare, dtype=np.int64).T
     wide = np.abs(ieta) >= FIRST_WIDE_IETA
@@ -61,6 +62,6 @@ def geometry() -> Geometry:
     return Geometry(ieta, iphi, depth, eta, phi, depth > 0)
 
 
-#: pseudorapidity of tower centres by |ieta|: 0.087 wide up to 20, then as the HE megatiles are cut
+#: pseudorapidity of tower centres by |ieta|: towers are 0.087 wide up to |ieta| 20, then as wide as the HE megatiles
 _ETA_EDGES = np.array([1.74, 1.83, 1.93, 2.043, 2.172, 2.322, 2.5, 2.65, 2.868, 3.0])
 _ETA_CENTRE = np.concatenate([[0.0], 0.087 * (np.arange(1, 21) - 0.5), (_ETA_EDGES[:-1] + _ETA_EDGES[1:]) / 2])

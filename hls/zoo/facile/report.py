@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How good an energy is: bias and resolution in bins of true energy, and what empty channels show."""
+"""Quality of reconstructed energies: bias and resolution in bins of true energy, and the response of empty channels."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ from hypersonic.hls.zoo.facile.baselines import in_time_sum, template_fit
 
 Float = NDArray[np.float64]
 
-#: lower and upper true energy, GeV
+#: bins of true energy: lower and upper edge, GeV
 BINS_GEV = ((0.5, 1.0), (1.0, 2.0), (2.0, 5.0), (5.0, 10.0), (10.0, 30.0), (30.0, 100.0), (100.0, 500.0))
 
 
 @dataclass(frozen=True)
 class Resolution:
-    """One method in one bin of true energy. bias: median of reco/true - 1; sigma68: half the central 68 % of reco/true."""
+    """Result of one method in one bin of true energy.
+
+    bias: median of reco/true, minus 1. sigma68: half the width of the central 68 % of reco/true. channels: entries in the bin.
+    """
 
     method: str
     low_gev: float
@@ -34,7 +37,7 @@ class Resolution:
 
 @dataclass(frozen=True)
 class EmptyChannels:
-    """Channels with no energy: |reco| in GeV below which 68 % and 99 % of them lie, and their mean."""
+    """Result of one method for channels without energy: the 68 % and 99 % quantiles of |reco| and the mean of reco, in GeV."""
 
     method: str
     channels: int
@@ -44,7 +47,7 @@ class EmptyChannels:
 
 
 def half_width68(values: ArrayLike) -> float:
-    """Half the distance between the 16 % and 84 % quantiles (15.865 % and 84.135 %: one sigma of a Gaussian)."""
+    """Return half the distance between the 15.865 % and 84.135 % quantiles, which is one sigma for a Gaussian."""
     low, high = np.quantile(np.asarray(values, np.float64), [0.15865525, 0.84134475])
     return float(high - low) / 2.0
 
@@ -52,9 +55,9 @@ def half_width68(values: ArrayLike) -> float:
 def resolution_table(
     predictions: Mapping[str, ArrayLike], truth: ArrayLike, bins: Sequence[tuple[float, float]] = BINS_GEV
 ) -> list[Resolution]:
-    """predictions: method -> energies (n,) GeV; truth (n,) GeV. One row per method and bin; bins without channels are left out.
+    """Return one Resolution per method and bin; bins without channels are left out.
 
-    Raises ValueError when a prediction's length differs from the truth's.
+    predictions: method -> energies (n,) in GeV. truth: (n,) in GeV. Raises ValueError if their lengths differ.
     """
     true = np.asarray(truth, np.float64).reshape(-1)
     table = []
@@ -69,7 +72,10 @@ def resolution_table(
 
 
 def empty_channels(predictions: Mapping[str, ArrayLike], truth: ArrayLike) -> list[EmptyChannels]:
-    """The channels whose true energy is 0, per method; nothing when there are none."""
+    """Return one EmptyChannels per method, or an empty list if no channel has a true energy of 0.
+
+    predictions, truth: as for resolution_table. Raises ValueError if their lengths differ.
+    """
     true = np.asarray(truth, np.float64).reshape(-1)
     empty = true == 0.0
     if not empty.any():
@@ -90,7 +96,7 @@ def _aligned(method: str, values: ArrayLike, true: Float) -> Float:
 
 
 def render(table: Sequence[Resolution], empty: Sequence[EmptyChannels] = ()) -> str:
-    """Text: a line per method, a column per bin with bias / sigma68 of reco/true, the empty channels' 68 % / 99 % last."""
+    """Return a table as text: a line per method, a column per bin with bias / sigma68, and last the empty channels."""
     bins = sorted({(row.low_gev, row.high_gev) for row in table})
     cells = {(row.method, row.low_gev, row.high_gev): f"{row.bias:+.3f} / {row.sigma68:.3f}" for row in table}
     quiet = {row.method: f"{row.quantile68_gev:.3f} / {row.quantile99_gev:.3f}" for row in empty}
@@ -105,15 +111,15 @@ def render(table: Sequence[Resolution], empty: Sequence[EmptyChannels] = ()) -> 
 
 @lru_cache(maxsize=1)
 def float_network() -> scales.Network:
-    """The float network that ships with the project."""
+    """Return the float network that ships with the project."""
     return scales.load(Path(__file__).with_name("facile_float.npz"))
 
 
 def float_predict(rows: ArrayLike) -> Float:
-    """Rows (n, 18) as on the wire -> energies (n,) in GeV by the float network: the reference the fabric is held to."""
+    """Return the float network's energies (n,) in GeV for rows (n, 18) in wire units: the reference for the fabric."""
     return scales.predict(float_network(), rows)
 
 
 def baselines(rows: NDArray[np.float32]) -> dict[str, Float]:
-    """The methods without a network, by the names they have in the table."""
+    """Return the energies (n,) in GeV of the methods without a network, by their names in the table."""
     return {"in-time sum": in_time_sum(rows), "template fit": template_fit(rows)}
