@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DeepClean: from what watches an interferometer, the noise that leaks into its strain."""
+"""DeepClean: the noise in an interferometer's strain, predicted from witness channels that monitor the detector."""

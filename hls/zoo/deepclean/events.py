@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Toy witnesses of a gravitational-wave detector and the noise they put into its strain, in the shapes DeepClean takes.
+"""Toy witness channels of a gravitational-wave detector and the noise they cause in its strain, in the shapes of DeepClean.
 
-21 channels of 8192 samples (2 s at 4096 Hz, all of unit width): the mains with its wandering amplitude, slow alignment
-signals, and sensors that see broadband vibration. The strain's noise to be taken away is bilinear, each slow signal
-modulating the mains, which gives 60 Hz its sidebands, plus vibration through a resonance; beneath lies what no witness sees.
-Nobody's detector. Only numpy.
+There are 21 channels of 8192 samples (2 s at 4096 Hz, all of unit width): the mains with a varying amplitude, slow alignment
+signals, and sensors of broadband vibration. The noise to be removed is bilinear (each slow signal modulates the mains, which
+gives 60 Hz its sidebands) plus vibration through a resonance. The strain has further noise that no witness sees. The detector
+is invented. Only numpy.
 """
 
 from __future__ import annotations
@@ -19,19 +19,21 @@ Float = NDArray[np.float64]
 
 SAMPLES, CHANNELS = 8192, 21
 RATE_HZ = 4096.0
-HELD_OUT_SEED = 9001  # figures are made on segments of this seed and above, never trained on
-#: the network's numbers are those on the wire times 2**EXPONENT, witnesses and noise alike: +-8 into +-2
+HELD_OUT_SEED = 9001  # results are quoted on segments of this seed and above, which are not trained on
+#: network value = wire value * 2**EXPONENT, for witnesses and noise, which maps +-8 to +-2
 EXPONENT = -2
 MAINS_HZ = 60.0
-_ALIGNMENT = 12  # slow channels; the mains is channel 0, the other 8 see vibration
-_INTRINSIC = 0.3  # rms of what no witness sees
+_ALIGNMENT = 12  # slow channels; channel 0 is the mains, the other 8 are vibration
+_INTRINSIC = 0.3  # rms of the noise that no witness sees
 _COUPLING_SEED = 1916  # the detector, the same in every data set
 
 
 @dataclass(frozen=True)
 class Segments:
-    """witness (n, 8192, 21); noise (n, 8192, 1): what the witnesses explain; strain (n, 8192, 1): noise and the rest.
-    float32."""
+    """All float32. witness: (n, 8192, 21); noise: (n, 8192, 1), the part of the strain that the witnesses explain.
+
+    strain: (n, 8192, 1), all of it.
+    """
 
     witness: NDArray[np.float32]
     noise: NDArray[np.float32]
@@ -39,7 +41,7 @@ class Segments:
 
 
 def generate(count: int, seed: int) -> Segments:
-    """`count` segments, a few milliseconds each. Segment i depends on (seed, i) alone."""
+    """Generate `count` segments, in a few milliseconds each. Segment i depends on (seed, i) only."""
     witness = np.empty((count, SAMPLES, CHANNELS), np.float32)
     noise, strain = (np.empty((count, SAMPLES, 1), np.float32) for _ in range(2))
     for i in range(count):
@@ -53,7 +55,7 @@ def generate(count: int, seed: int) -> Segments:
 
 
 def coupled(witness: Float) -> Float:
-    """What the witnesses (8192, 21) put into the strain (8192,): unit width on average."""
+    """Return the noise (8192,), of unit width on average, that the witnesses (8192, 21) cause in the strain."""
     rng = np.random.default_rng(_COUPLING_SEED)
     bilinear = rng.normal(0.0, 1.0, _ALIGNMENT)
     linear = rng.normal(0.0, 1.0, CHANNELS - 1 - _ALIGNMENT)
@@ -64,7 +66,7 @@ def coupled(witness: Float) -> Float:
 
 
 def _witness(rng: np.random.Generator) -> Float:
-    """(8192, 21), each of about unit width."""
+    """Return the witnesses (8192, 21), each of about unit width."""
     t = np.arange(SAMPLES) / RATE_HZ
     wander = 1.0 + 0.1 * _coloured(rng, 1, _below(1.5))[:, 0]
     phase = 2.0 * np.pi * (rng.random() + 0.02 * _coloured(rng, 1, _below(1.5))[:, 0])
@@ -75,7 +77,7 @@ def _witness(rng: np.random.Generator) -> Float:
 
 
 def _coloured(rng: np.random.Generator, channels: int, amplitude: Callable[[Float], Float]) -> Float:
-    """Gaussian noise (8192, channels) of unit width with this amplitude over frequency in Hz, nothing at 0 Hz."""
+    """Return Gaussian noise (8192, channels) of unit width. amplitude: a function of frequency in Hz; 0 Hz is left out."""
     frequency = _frequencies()
     shape = np.asarray(amplitude(frequency), np.float64)
     shape[0] = 0.0
@@ -98,10 +100,10 @@ def _filtered(signal: Float, response: Callable[[Float], Float]) -> Float:
 
 
 def _resonance(frequency: Float) -> Float:
-    """Of a mirror's suspension: a broad peak at 90 Hz."""
+    """Return the response of a mirror's suspension: a broad peak at 90 Hz."""
     return np.asarray(1.0 / (1.0 - (frequency / 90.0) ** 2 + 1j * frequency / 250.0))
 
 
 def gate_rows() -> NDArray[np.float32]:
-    """Witnesses (2, 172032), flattened as on the wire."""
+    """Return the witnesses (2, 172032), flattened as on the wire, on which a conversion is compared with its network."""
     return generate(2, 9001).witness.reshape(2, -1)

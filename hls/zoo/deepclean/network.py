@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """DeepClean's convolutional autoencoder in Keras and QKeras: 21-8-16-32-64-32-16-8-21 channels, then one.
 
-Convolutions of 7 samples, each halving the samples on the way down; on the way up they are doubled before a convolution, where
-the published network has transposed convolutions, which hls4ml has not: channels and lengths are the same.
+Convolutions span 7 samples. On the way down, each halves the number of samples. On the way up, upsampling doubles it before
+each convolution. The published network uses transposed convolutions there, which hls4ml does not support; channels and lengths
+are the same.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ from hypersonic.hls.zoo import keras_2
 from hypersonic.hls.zoo.deepclean import events
 
 DOWN, UP = (8, 16, 32, 64), (32, 16, 8, events.CHANNELS)
-SIZE = 7  # samples of a convolution
+SIZE = 7  # samples that a convolution spans
 PARAMETERS = 40_329
-WEIGHT, ACTIVATION = (16, 1), (16, 1)  # ap_fixed<16,2>, as published
+WEIGHT, ACTIVATION = (16, 1), (16, 1)  # ap_fixed<16,2>, as published, as QKeras' arguments
 
 
 def network(*, samples: int = events.SAMPLES, seed: int = 1, quantised: bool = False) -> Any:
-    """(samples, 21) -> (samples, 1), the noise, both times 2**events.EXPONENT.
+    """Build the network: witnesses (n, samples, 21) -> noise (n, samples, 1), both times 2**events.EXPONENT.
 
-    samples: a multiple of 16; the weights do not depend on it.
+    samples: a multiple of 16; the weights do not depend on it. seed: of the initial weights. quantised: QKeras layers.
     """
     _, tf_keras = keras_2.keras()
     keras_2.seed_weights(seed)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DeepClean's figure: how much of the witnessed noise it finds."""
+"""DeepClean's figure of merit: how much of the witnessed noise it predicts."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from hypersonic.hls.zoo.deepclean.report import cleaned
 from hypersonic.hls.zoo.task import Outputs, Sample, Task
 
 
-def explained(outputs: Outputs, made: events.Segments) -> float:
-    """The part of the witnessed noise's power that is taken away; 1: all of it."""
-    return cleaned(made, {"network": outputs[0]})[-1].explained
+def explained(outputs: Outputs, segments: events.Segments) -> float:
+    """Return the fraction of the witnessed noise's power that is removed; 1: all of it."""
+    return cleaned(segments, {"network": outputs[0]})[-1].explained
 
 
 def _sample(rows: int, seed: int) -> Sample:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains DeepClean on toy segments and writes what the zoo ships.
+"""Train DeepClean on toy segments and write the weights that the zoo ships.
 
 `python -m hypersonic.hls.zoo.deepclean.train --output DIRECTORY`.
 """
@@ -25,7 +25,10 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Settings:
-    """How long to train. The defaults, which made what ships, take a few minutes. samples: of the pieces trained on."""
+    """Seed, sizes and schedule of the training. The defaults gave the shipped weights; they take a few minutes.
+
+    samples: length of the pieces that segments are cut into for training.
+    """
 
     seed: int = 1
     segments: int = 60
@@ -34,7 +37,7 @@ class Settings:
 
 
 def train(settings: Settings, progress: Progress = lambda _: None) -> Any:
-    """The tf_keras model for segments of 8192 samples."""
+    """Return the trained tf_keras model for segments of 8192 samples."""
     tf, _ = keras_2.keras()
     generated = events.generate(settings.segments, settings.seed)
     small = network.network(samples=settings.samples, seed=settings.seed)
@@ -52,6 +55,7 @@ def train(settings: Settings, progress: Progress = lambda _: None) -> Any:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line (argv: without the program name; None: sys.argv) and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m hypersonic.hls.zoo.deepclean.train", description=__doc__)
     parser.add_argument("--output", type=Path, required=True, help="directory for deepclean.h5")
     parser.add_argument("--seed", type=int, default=Settings.seed)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Toy events as DeepMET takes them: up to 4500 candidates, 8 features and 3 categories each, and the true missing momentum.
+"""Toy events for DeepMET: up to 4500 candidates with 8 features and 3 categories each, and the true missing momentum.
 
-A boson escapes unseen; hadrons of its recoil balance it exactly in the transverse plane before the detector smears them.
-Pile-up adds candidates, balanced per collision up to fluctuations; most of its charged ones point elsewhere. No generator of
-record. Only numpy; event i depends on (seed, i) alone.
+A boson escapes undetected. The hadrons of its recoil balance it exactly in the transverse plane before detector smearing.
+Pile-up adds candidates, which balance in each collision up to fluctuations; most charged ones point to other vertices. This is
+not a physics generator. Only numpy; event i depends on (seed, i) only.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ Float = NDArray[np.float64]
 Int = NDArray[np.int64]
 
 CANDIDATES = 4500
-HELD_OUT_SEED = 9001  # figures are made on events of this seed and above, never trained on
+HELD_OUT_SEED = 9001  # results are quoted on events of this seed and above, which are not trained on
 SCALE_GEV = 50.0  # the network's unit of momentum, as in CMS
-#: as CMS sorts them
+#: in the order of CMS
 FEATURES = ("dxy", "dz", "eta", "mass", "pt", "puppi_weight", "px", "py")
 CHARGES = (-1, 0, 1)
 PDG_IDS = (-211, -13, -11, 0, 1, 2, 11, 13, 22, 130, 211)  # 0: none; 1 and 2: hadrons and photons of the forward calorimeter
@@ -30,10 +30,11 @@ _MASS_GEV = {-211: 0.1396, 211: 0.1396, 22: 0.0, 130: 0.4976, -13: 0.1057, 13: 0
 
 @dataclass(frozen=True)
 class Events:
-    """All float32. features: (n, 4500, 8) in cm, cm, 1, GeV, GeV, 1, GeV, GeV, all 0 where there is no candidate.
+    """Events, all arrays float32.
 
-    categories: (n, 4500, 3), indices into CHARGES, PDG_IDS and FROM_PV (without a candidate: charge 0, no particle, 0).
-    met: (n, 2), px and py in GeV of what escaped.
+    features: (n, 4500, 8) in cm, cm, 1, GeV, GeV, 1, GeV, GeV, in the order of FEATURES; 0 in empty places.
+    categories: (n, 4500, 3), indices into CHARGES, PDG_IDS and FROM_PV; charge 0, no particle and 0 in empty places.
+    met: (n, 2), px and py of the missing momentum in GeV.
     """
 
     features: NDArray[np.float32]
@@ -42,7 +43,7 @@ class Events:
 
 
 def generate(count: int, seed: int) -> Events:
-    """`count` events, a few milliseconds each."""
+    """Generate `count` events, in a few milliseconds each."""
     features = np.zeros((count, CANDIDATES, len(FEATURES)), np.float32)
     categories = np.zeros((count, CANDIDATES, len(CATEGORIES)), np.float32)
     categories[:, :, 0], categories[:, :, 1] = CHARGES.index(0), PDG_IDS.index(0)
@@ -56,7 +57,7 @@ def generate(count: int, seed: int) -> Events:
 
 
 def hard_collision(rng: np.random.Generator) -> tuple[Float, Float]:
-    """The boson's (px, py) in GeV, and the recoil's hadrons (k, 3): px, py, eta. Their sum and the boson's is zero."""
+    """Return the boson's (px, py) in GeV and the hadrons of the recoil (k, 3): px, py, eta. All momenta add up to zero."""
     size, phi = 5.0 + rng.exponential(45.0), rng.uniform(0.0, 2.0 * np.pi)
     boson = size * np.array([np.cos(phi), np.sin(phi)])
     jets = 1 + rng.poisson(0.6)
@@ -73,25 +74,25 @@ def hard_collision(rng: np.random.Generator) -> tuple[Float, Float]:
 
 
 def _balanced(rng: np.random.Generator, total: Float, count: int, spread: float) -> Float:
-    """`count` momenta (count, 2) whose sum is `total`."""
+    """Return `count` momenta (count, 2) whose sum is `total`."""
     return np.asarray(rng.dirichlet(np.full(count, 2.0))[:, None] * total + _kicks(rng, count, spread))
 
 
 def _kicks(rng: np.random.Generator, count: int, spread: float) -> Float:
-    """Momenta (count, 2) that sum to zero."""
+    """Return momenta (count, 2) whose sum is zero."""
     kicks = rng.normal(0.0, spread, (count, 2))
     return np.asarray(kicks - kicks.mean(axis=0)) if count > 1 else np.zeros((count, 2))
 
 
 def _pile_up(rng: np.random.Generator) -> Float:
-    """Hadrons (k, 3) of the other collisions: px, py, eta."""
+    """Return the hadrons (k, 3) of the other collisions: px, py, eta."""
     collisions = rng.poisson(35)
     count = np.minimum(rng.negative_binomial(3, 3 / (3 + 38), collisions), 300)
     total = min(int(count.sum()), CANDIDATES - 600)
     collision = np.repeat(np.arange(collisions), count)[:total]
     pt, phi = rng.exponential(0.75, total) + 0.2, rng.uniform(0.0, 2.0 * np.pi, total)
     momentum = np.column_stack([pt * np.cos(phi), pt * np.sin(phi)])
-    for axis in (0, 1):  # each collision balances in itself
+    for axis in (0, 1):  # momenta balance within each collision
         mean = np.bincount(collision, momentum[:, axis], collisions) / np.maximum(
             np.bincount(collision, minlength=collisions), 1
         )
@@ -100,7 +101,7 @@ def _pile_up(rng: np.random.Generator) -> Float:
 
 
 def _candidates(rng: np.random.Generator, hard: Float, pile_up: Float) -> tuple[Float, Float]:
-    """What the detector makes of it: features (k, 8) and categories (k, 3), the largest pt first."""
+    """Return the reconstructed candidates, largest pt first: features (k, 8) and categories (k, 3)."""
     momentum = np.concatenate([hard, pile_up])
     from_hard = np.arange(len(momentum)) < len(hard)
     pdg = _identity(rng, momentum[:, 2])
@@ -126,7 +127,8 @@ def _candidates(rng: np.random.Generator, hard: Float, pile_up: Float) -> tuple[
 
 
 def _identity(rng: np.random.Generator, eta: Float) -> Int:
-    """PDG codes: pions, photons and neutral hadrons where there is a tracker, two kinds of towers where there is none."""
+    """Return PDG codes: all kinds within the tracker, photons and neutral hadrons beyond it, and two kinds of forward
+    towers."""
     central = rng.choice(
         [-211, 211, 22, 130, -13, 13, -11, 11], len(eta), p=[0.29, 0.29, 0.27, 0.14, 0.0025, 0.0025, 0.0025, 0.0025]
     )
@@ -136,14 +138,17 @@ def _identity(rng: np.random.Generator, eta: Float) -> Int:
 
 
 def puppi_met(events: Events) -> Float:
-    """Minus the sum of momenta by PUPPI weight (n, 2), GeV: what DeepMET is compared with."""
+    """Return minus the sum of momenta weighted by PUPPI (n, 2) in GeV, the estimate that DeepMET is compared with."""
     weighted = events.features[:, :, 6:8].astype(np.float64) * events.features[:, :, 5:6]
     return np.asarray(-weighted.sum(axis=1))
 
 
 def network_inputs(events: Events, candidates: int = CANDIDATES) -> list[NDArray[np.float32]]:
-    """The network's four inputs: momenta in units of SCALE_GEV, distances within +-1 cm, the first `candidates` of each
-    event."""
+    """Return the network's four inputs for the first `candidates` candidates of each event, float32.
+
+    They are three arrays of categories (n, candidates) and the features (n, candidates, 8), with momenta in units of SCALE_GEV
+    and dxy, dz clipped to +-1 cm.
+    """
     x = events.features[:, :candidates].copy()
     x[:, :, [4, 6, 7]] /= SCALE_GEV
     x[:, :, :2] = np.clip(x[:, :, :2], -1.0, 1.0)
@@ -151,5 +156,8 @@ def network_inputs(events: Events, candidates: int = CANDIDATES) -> list[NDArray
 
 
 def gate_rows() -> list[NDArray[np.float32]]:
-    """Four events as on the wire: three categories (4, 4500) and features (4, 36000)."""
+    """Return four events, flattened as on the wire, on which a conversion is compared with its network.
+
+    They are three arrays of categories (4, 4500) and the features (4, 36000).
+    """
     return [x.reshape(4, -1) for x in network_inputs(generate(4, HELD_OUT_SEED + 1))]

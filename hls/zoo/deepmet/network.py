@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """DeepMET in Keras with the published layers, 5 373 parameters.
 
-Each candidate: three embeddings of 8 beside its 8 features, 32 -> 64 -> 32 -> 16, tanh and batch norm, then a weight (with a
-batch norm of its own) and two offsets: weight * (px, py) + offsets, averaged over the candidates, and a dense layer of 2.
-Only layers that hls4ml knows: px and py are taken out of the features by a constant dense layer, whose 16 zeros and ones are
-not counted.
+Each candidate's 8 features are concatenated with three embeddings of size 8 and pass dense layers 32 -> 64 -> 32 -> 16 with
+tanh and batch norm. Two more layers give a weight (with a batch norm of its own) and two offsets. weight * (px, py) + offsets
+is averaged over the candidates and passes a dense layer of 2. Only layers that hls4ml supports are used: a constant dense layer
+selects px and py from the features; its 16 zeros and ones are not counted as parameters.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from hypersonic.hls.zoo import keras_2
 from hypersonic.hls.zoo.deepmet import events
 
 PARAMETERS = 5_373
-SELECT_PARAMETERS = 16  # of the constant layer that picks px and py
+SELECT_PARAMETERS = 16  # of the constant layer that selects px and py
 EMBEDDING = 8
 UNITS = (64, 32, 16)
-MAX_OFFSET = 1e-4  # norm of a column of the offsets' kernel, and of their biases
+MAX_OFFSET = 1e-4  # largest norm of a column of the offsets' kernel, and of their biases
 
 
 def network(candidates: int = events.CANDIDATES, *, seed: int = 1) -> Any:
-    """input_cat0..2 (candidates,), features (candidates, 8) -> met (2,): px and py of what escaped, GeV / events.SCALE_GEV.
+    """Build the network: input_cat0 to input_cat2 (n, candidates), features (n, candidates, 8) -> met (n, 2).
 
-    The weights do not depend on `candidates`: what trains on fewer runs on 4500 (see resized). Offsets begin at zero and
-    weights near one: the sum of all momenta.
+    met is px and py of the missing momentum in units of events.SCALE_GEV. The shapes of the weights do not depend on
+    `candidates`, so that a network trained on fewer runs on 4500 (resized). Initially offsets are zero and weights near one,
+    which gives the sum of all momenta.
     """
     _, tf_keras = keras_2.keras()
     keras_2.seed_weights(seed)
@@ -47,7 +48,7 @@ def network(candidates: int = events.CANDIDATES, *, seed: int = 1) -> Any:
     momentum = layers.Dense(2, use_bias=False, trainable=False, name="px_py")
     weighted = layers.Multiply(name="weighted")([pair, momentum(features)])
     momentum.set_weights([np.eye(len(events.FEATURES), dtype=np.float32)[:, 6:8]])
-    # thousands of offsets are added up, and so is whatever a step of training or a rounded number does to each
+    # thousands of offsets are added, so that a small change by training or rounding has a large effect on the sum
     small = {f"{what}_constraint": tf_keras.constraints.MaxNorm(MAX_OFFSET) for what in ("kernel", "bias")}
     offset = layers.Dense(2, kernel_initializer="zeros", name="offset", **small)(x)
     mean = layers.GlobalAveragePooling1D(name="all")(layers.Add(name="shifted")([weighted, offset]))
@@ -58,7 +59,7 @@ def network(candidates: int = events.CANDIDATES, *, seed: int = 1) -> Any:
 
 
 def resized(model: Any, candidates: int = events.CANDIDATES) -> Any:
-    """The same network for another number of candidates: the average runs over more, the last layer makes up for it."""
+    """Return the network for another number of candidates; its last layer compensates for the longer average."""
     before = model.get_layer("features").output.shape[1]
     other = network(candidates)
     other.set_weights(model.get_weights())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How well missing momentum is found: bias and width against the truth, beside the sums that need no network."""
+"""Quality of the missing momentum: width and response relative to the truth, next to sums that need no network."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from hypersonic.hls.zoo.deepmet import events
 
 @dataclass(frozen=True)
 class Resolution:
-    """GeV. width: half of what holds 68 % of the errors of px and py. response: along the true direction, over its size."""
+    """Result of one method. width, rms: of the errors of px and py, GeV; response: scale along the true direction, ideally 1.
+
+    width is half the distance between the 16 % and 84 % quantiles.
+    """
 
     method: str
     width: float
@@ -22,12 +25,15 @@ class Resolution:
     response: float
 
 
-def resolutions(made: events.Events, outputs: Mapping[str, ArrayLike]) -> list[Resolution]:
-    """outputs: by method, (n, 2) in units of SCALE_GEV. After two sums: of all candidates, and weighted by PUPPI."""
-    everything = -made.features[:, :, 6:8].astype(np.float64).sum(axis=1)
-    estimates = {"sum of all": everything, "PUPPI": events.puppi_met(made)}
+def resolutions(generated: events.Events, outputs: Mapping[str, ArrayLike]) -> list[Resolution]:
+    """Return one Resolution per method, the first two for the plain sum of all candidates and the sum weighted by PUPPI.
+
+    outputs: method -> px and py (n, 2) in units of events.SCALE_GEV.
+    """
+    everything = -generated.features[:, :, 6:8].astype(np.float64).sum(axis=1)
+    estimates = {"sum of all": everything, "PUPPI": events.puppi_met(generated)}
     estimates |= {method: np.asarray(y, np.float64) * events.SCALE_GEV for method, y in outputs.items()}
-    return [_resolution(method, met, made.met.astype(np.float64)) for method, met in estimates.items()]
+    return [_resolution(method, met, generated.met.astype(np.float64)) for method, met in estimates.items()]
 
 
 def _resolution(method: str, met: NDArray[np.float64], truth: NDArray[np.float64]) -> Resolution:
@@ -38,5 +44,6 @@ def _resolution(method: str, met: NDArray[np.float64], truth: NDArray[np.float64
 
 
 def render(rows: list[Resolution]) -> str:
+    """Return a table as text, one line per method."""
     head = f"{'GeV':<12}{'width':>8}{'rms':>8}{'response':>10}"
     return "\n".join([head, *(f"{r.method:<12}{r.width:>8.2f}{r.rms:>8.2f}{r.response:>10.3f}" for r in rows)])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DeepMET's figure: how far the missing momentum is off."""
+"""DeepMET's figure of merit: the error of the missing momentum."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from hypersonic.hls.zoo.deepmet.report import resolutions
 from hypersonic.hls.zoo.task import Outputs, Sample, Task
 
 
-def width_gev(outputs: Outputs, made: events.Events) -> float:
-    """Half of what holds 68 % of the errors of px and py, GeV."""
-    return resolutions(made, {"network": outputs[0]})[-1].width
+def width_gev(outputs: Outputs, generated: events.Events) -> float:
+    """Return half the width of the central 68 % of the errors of px and py, in GeV."""
+    return resolutions(generated, {"network": outputs[0]})[-1].width
 
 
 def _sample(rows: int, seed: int) -> Sample:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains DeepMET on toy events and writes what the zoo ships.
+"""Train DeepMET on toy events and write the weights that the zoo ships.
 
 `python -m hypersonic.hls.zoo.deepmet.train --output DIRECTORY`.
 """
@@ -24,9 +24,9 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Settings:
-    """How long to train. The defaults, which made what ships, take a few minutes.
+    """Seed, sizes and schedule of the training. The defaults gave the shipped weights; they take a few minutes.
 
-    candidates: the hardest of each event; most have fewer than that.
+    candidates: number of candidates per event in training, the hardest ones; most events have fewer.
     """
 
     seed: int = 1
@@ -36,7 +36,7 @@ class Settings:
 
 
 def train(settings: Settings, progress: Progress = lambda _: None) -> Any:
-    """The tf_keras model for 4500 candidates."""
+    """Return the trained tf_keras model for 4500 candidates."""
     tf, _ = keras_2.keras()
     sample = events.generate(settings.events, settings.seed)
     small = network.network(settings.candidates, seed=settings.seed)
@@ -45,7 +45,7 @@ def train(settings: Settings, progress: Progress = lambda _: None) -> Any:
         away = tf.sqrt(1.0 + tf.reduce_sum(tf.square((got - wanted) * events.SCALE_GEV / 5.0), axis=1)) - 1.0
         return tf.reduce_mean(away)
 
-    # each layer's moving averages have to reach what a few hundred steps leave them
+    # moving averages must converge within a few hundred steps
     for layer in small.layers:
         if hasattr(layer, "momentum"):
             layer.momentum = 0.9
@@ -64,7 +64,10 @@ def train(settings: Settings, progress: Progress = lambda _: None) -> Any:
 
 
 def empty_places(model: Any, small: Any) -> None:
-    """What an event without candidates gives goes into the last layer's bias, so that empty places count for nothing."""
+    """Correct the last layer's bias in place, so that `model` and `small` agree on an event without candidates.
+
+    The additional empty places of the larger model then have no effect.
+    """
     features, categories = (np.zeros((1, events.CANDIDATES, n), np.float32) for n in (8, 3))
     categories[:, :, 0], categories[:, :, 1] = events.CHARGES.index(0), events.PDG_IDS.index(0)
     nothing = events.Events(features, categories, np.zeros((1, 2), np.float32))
@@ -79,6 +82,7 @@ def empty_places(model: Any, small: Any) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line (argv: without the program name; None: sys.argv) and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m hypersonic.hls.zoo.deepmet.train", description=__doc__)
     parser.add_argument("--output", type=Path, required=True, help="directory for deepmet.h5")
     parser.add_argument("--seed", type=int, default=Settings.seed)

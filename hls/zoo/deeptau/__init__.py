@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DeepTau: grids of cells around a tau, each cell through the same network; run by onnxruntime."""
+"""DeepTau: identification of a tau from two grids of cells around it. The onnxruntime backend runs it."""

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Toy taus as DeepTau takes them: the tau's own 47 features and what lies around it, in two grids of cells.
+"""Toy taus for DeepTau: the 47 features of a tau and the objects around it in two grids of cells.
 
-The inner grid has 11 x 11 cells of 0.02 in eta and phi, the outer 21 x 21 of 0.05. In a cell, the hardest object of each kind:
-widths of the features as published, the first four the tau's own, then for each kind of object whether there is one, its
-transverse momentum over the tau's, its place, and numbers of its shape. A cell with nothing in it is 0 throughout. No generator
-of record. Only numpy; tau i depends on (seed, i) alone.
+The inner grid has 11 x 11 cells of 0.02 in eta and phi, the outer one 21 x 21 of 0.05. A cell describes the hardest object of
+each kind. It has the published number of features: the first four are the tau's, then follow, for each kind of object, whether
+there is one, its transverse momentum over the tau's, its position, and toy numbers for its shape. An empty cell is all 0. This
+is not a physics generator. Only numpy; tau i depends on (seed, i) only.
 """
 
 from __future__ import annotations
@@ -20,25 +20,26 @@ Float = NDArray[np.float64]
 Array = NDArray[np.float32]
 
 CELL_SIZE = {"inner": 0.02, "outer": 0.05}
-#: objects in a cell, two kinds of each kind of particle: a block of features each, one after the other
+#: kinds of objects in a cell, two for each kind of particle; their blocks of features follow each other
 BLOCKS = tuple((kind, block) for kind in CELL_FEATURES for block in (0, 1))
-OWN = 4  # features of the tau in every cell: density, pt, eta, in the crack between barrel and endcap
+OWN = 4  # features of the tau that every cell repeats: density, pt, eta, in the crack between barrel and endcap
 
-#: by class: objects of each block (electrons, photons, two kinds of muons, charged and neutral hadrons) near the axis, how wide
+#: by class: mean number of objects of each block (electrons, photons, two kinds of muons, charged and neutral hadrons) near the
+#: axis, and the width of their distribution
 _NEAR = {
     "e": ((1.2, 0.8, 0.0, 0.0, 0.3, 0.2), 0.02), "mu": ((0.0, 0.1, 1.0, 1.0, 0.2, 0.1), 0.01),
     "tau": ((0.1, 1.6, 0.05, 0.05, 1.8, 0.3), 0.03), "jet": ((0.1, 4.0, 0.1, 0.1, 5.0, 1.5), 0.08),
 }  # fmt: skip
-#: and of every class, all over the isolation cone
+#: mean number of objects of each block in the isolation cone, for every class
 _AROUND = (0.1, 6.0, 0.1, 0.1, 8.0, 2.0)
 _CONE = 0.5
 
 
 @dataclass(frozen=True)
 class Taus:
-    """All float32, named as the network's inputs. input_tau (n, 47); input_<grid>_<kind> (n, cells, cells, features).
+    """Generated taus, all float32. Every field but `kind` is an input of the network.
 
-    kind: (n,), indices into CLASSES.
+    input_tau: (n, 47). input_<grid>_<kind>: (n, cells, cells, features). kind: (n,), indices into CLASSES.
     """
 
     input_tau: Array
@@ -51,13 +52,13 @@ class Taus:
     kind: Array
 
     def inputs(self, first: int = 0, count: int | None = None) -> dict[str, Array]:
-        """What the server is asked with, of `count` taus from the first on."""
+        """Return the network's inputs by name for `count` taus from index `first` on (None: all that follow)."""
         stop = None if count is None else first + count
         return {name: values[first:stop] for name, values in vars(self).items() if name != "kind"}
 
 
 def generate(count: int, seed: int) -> Taus:
-    """`count` taus, a millisecond each; the classes take turns."""
+    """Generate `count` taus, in a millisecond each; the classes take turns."""
     tau = np.zeros((count, TAU_FEATURES), np.float32)
     grids = {
         f"input_{grid}_{kind}": np.zeros((count, cells, cells, features), np.float32)
@@ -77,9 +78,9 @@ def generate(count: int, seed: int) -> Taus:
 
 
 def cells_of(taus: Taus, grid: str) -> tuple[dict[str, Array], NDArray[np.int64]]:
-    """A grid as CMS sends it to the ensemble: cells that have something in them, and one that has nothing as the last.
+    """Return a grid as CMS sends it to the ensemble: a list of the cells that are not empty, with one empty cell at the end.
 
-    Returns input_<grid>_<kind> (cells + 1, 1, 1, features) of each kind, and (cells, 3): tau, place in eta, place in phi.
+    The result is input_<grid>_<kind> (cells + 1, 1, 1, features) by name, and the indices (cells, 3) of tau, eta and phi.
     """
     whole = {f"input_{grid}_{kind}": getattr(taus, f"input_{grid}_{kind}") for kind in CELL_FEATURES}
     places = np.argwhere(np.any([values.any(axis=-1) for values in whole.values()], axis=0))
@@ -91,7 +92,7 @@ def cells_of(taus: Taus, grid: str) -> tuple[dict[str, Array], NDArray[np.int64]
 
 
 def _objects(rng: np.random.Generator, near: float, around: float, width: float) -> Float:
-    """(k, 4 + 40): transverse momentum over the tau's, eta and phi from the axis, then numbers of the shape; softest first."""
+    """Return objects (k, 4 + 40), softest first: 1, pt over the tau's, eta and phi from the axis, then the shape's numbers."""
     close, far = rng.poisson(near), rng.poisson(around)
     place = np.concatenate([rng.normal(0.0, width, (close, 2)), rng.uniform(-_CONE, _CONE, (far, 2))])
     momentum = np.concatenate([rng.beta(2.0, 2.0, close), rng.exponential(0.03, far)])
@@ -101,7 +102,7 @@ def _objects(rng: np.random.Generator, near: float, around: float, width: float)
 
 
 def _fill(grid: Array, objects: Float, own: Array, block: int, cell_size: float) -> None:
-    """Put the objects into a tau's grid (cells, cells, features): in a cell the last, the hardest, stays."""
+    """Put the objects into a tau's grid (cells, cells, features); of several in one cell the hardest, the last, remains."""
     cells, features = len(grid), grid.shape[-1]
     place = np.rint(objects[:, 2:4] / cell_size).astype(np.int64) + cells // 2
     inside = ((place >= 0) & (place < cells)).all(axis=1)

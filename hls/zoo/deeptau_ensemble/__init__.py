@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DeepTau as an ensemble: cells travel as lists, and only those that have something in them."""
+"""DeepTau as CMS's ensemble, which takes the cells that are not empty, as lists."""

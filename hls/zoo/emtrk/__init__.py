@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-"""EmTrkMichelId: does a patch of a liquid argon detector's wire plane show a track, a shower or nothing; a Michel electron?"""
+"""EmTrkMichelId: classifies a patch of a liquid argon detector's wire plane as track, shower or nothing, and Michel
+electron."""

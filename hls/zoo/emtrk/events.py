@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Toy patches of a liquid argon time projection chamber, 48 x 48 pixels (time, wire), with the labels EmTrkMichelId learns.
+"""Toy patches of a liquid argon time projection chamber, 48 x 48 pixels (time, wire), with the labels of EmTrkMichelId.
 
-Tracks scatter and ionise with a heavy tail, some with delta rays; showers are a stem and a cascade along the gamma profile; a
-Michel electron leaves the end of a muon whose ionisation rises to its Bragg peak; "none" is noise and specks. No detector's
-simulation. Many patches at a time, only numpy; the same seed gives the same bytes.
+Tracks scatter and ionise with a heavy tail, some with delta rays. Showers are a stem and a cascade along the gamma profile. A
+Michel electron starts at the end of a muon whose ionisation rises to its Bragg peak. "none" has only noise and single deposits.
+This is not a detector simulation. Only numpy; the same seed gives the same bytes.
 """
 
 from __future__ import annotations
@@ -17,16 +17,20 @@ Float = NDArray[np.float64]
 
 SIZE = 48
 KINDS = ("track", "em", "none")
-_STEPS = 96  # of a track, each of _STEP pixels
+_STEPS = 96  # steps of a track, _STEP pixels each
 _STEP = 0.8
-_CASCADE = 220  # deposits of a shower
+_CASCADE = 220  # deposits of a shower, at most
 _NOISE = 0.11  # rms of a pixel, in units of a minimum ionising step
-_SHAPING = (0.08, 0.24, 0.36, 0.24, 0.08)  # what the electronics makes of a deposit along time
+_SHAPING = (0.08, 0.24, 0.36, 0.24, 0.08)  # response of the electronics to a deposit, along time
 
 
 @dataclass(frozen=True)
 class Patches:
-    """image: (n, 48, 48, 1) float32. kind: (n,) int64, index into KINDS. michel: (n,) float32, 1 where a Michel electron is."""
+    """Patches and their labels.
+
+    image: (n, 48, 48, 1) float32, in units of a minimum ionising step. kind: (n,) int64, index into KINDS. michel: (n,)
+    float32, 1 for a patch with a Michel electron, else 0.
+    """
 
     image: NDArray[np.float32]
     kind: NDArray[np.int64]
@@ -35,7 +39,8 @@ class Patches:
 
 @dataclass(frozen=True)
 class _Deposits:
-    """patch, time, wire, charge: flat and of one length."""
+    """Charge deposits of all patches as flat arrays of equal length; patch is the index of the patch, time and wire in
+    pixels."""
 
     patch: NDArray[np.int64]
     time: Float
@@ -44,9 +49,9 @@ class _Deposits:
 
 
 def generate(count: int, seed: int, *, chunk: int = 4096) -> Patches:
-    """`count` patches: four tracks, three showers, two Michel electrons and three of nothing in every dozen.
+    """Generate `count` patches; of every twelve, four are tracks, three showers, two Michel electrons and three empty.
 
-    A thousand take about a second. Patch i depends on (seed, chunk) and which chunk it is in.
+    A thousand take about a second. chunk: patches generated at once; the result depends on it.
     """
     recipe = np.array([0, 1, 2, 0, 3, 1, 0, 2, 1, 0, 3, 2])  # 3: a Michel electron
     which = recipe[np.arange(count) % len(recipe)]
@@ -59,7 +64,10 @@ def generate(count: int, seed: int, *, chunk: int = 4096) -> Patches:
 
 
 def event(patches: int, seed: int, *, bank: int = 4096) -> NDArray[np.float32]:
-    """An event's patches (n, 48, 48, 1), about 55 000 in the detector: drawn from a bank of so many, mirrored at random."""
+    """Return an event's patches (n, 48, 48, 1), drawn from a bank of `bank` generated ones and mirrored at random.
+
+    A real event has about 55 000 patches.
+    """
     rng = np.random.default_rng([49, seed])
     pool = generate(min(bank, patches), seed).image
     drawn = pool[rng.integers(0, len(pool), patches)]
@@ -69,7 +77,7 @@ def event(patches: int, seed: int, *, bank: int = 4096) -> NDArray[np.float32]:
 
 
 def gate_rows() -> NDArray[np.float32]:
-    """Patches (12, 2304), flattened as on the wire."""
+    """Return the patches (12, 2304), flattened as on the wire, on which a conversion is compared with its network."""
     return generate(12, 9001).image.reshape(12, -1)
 
 
@@ -78,7 +86,7 @@ def gate_rows() -> NDArray[np.float32]:
 
 def _images(rng: np.random.Generator, which: NDArray[np.int64]) -> Float:
     tracks, showers, michels = (np.flatnonzero(which == kind) for kind in (0, 1, 3))
-    crossing = np.flatnonzero((which != 2) & (rng.random(len(which)) < 0.15))  # by another particle, less seen
+    crossing = np.flatnonzero((which != 2) & (rng.random(len(which)) < 0.15))  # by another particle, with less charge
     sources = [
         _track(rng, tracks),
         _delta_rays(rng, tracks),
@@ -93,12 +101,12 @@ def _images(rng: np.random.Generator, which: NDArray[np.int64]) -> Float:
 
 
 def _landau(rng: np.random.Generator, shape: tuple[int, ...]) -> Float:
-    """Ionisation of a step: 1 on average, with a heavy tail (Moyal's distribution, by the square of a normal)."""
+    """Return the ionisation of steps: 1 on average, with a heavy tail (Moyal's distribution, from the square of a normal)."""
     return np.asarray(0.75 - 0.2 * np.log(np.maximum(rng.normal(size=shape) ** 2, 1e-4)) * 0.75)
 
 
 def _path(rng: np.random.Generator, start: Float, angle: Float, steps: int, scatter: float) -> tuple[Float, Float]:
-    """Positions (n, steps) along time and wire from start (n, 2), the direction a random walk."""
+    """Return positions (n, steps) in time and wire of paths from start (n, 2), whose direction is a random walk."""
     turned = angle[:, None] + np.cumsum(rng.normal(0.0, scatter, (len(angle), steps)), axis=1)
     time = start[:, :1] + _STEP * np.cumsum(np.sin(turned), axis=1)
     wire = start[:, 1:] + _STEP * np.cumsum(np.cos(turned), axis=1)
@@ -115,7 +123,7 @@ def _faded(deposits: _Deposits, factor: float) -> _Deposits:
 
 
 def _track(rng: np.random.Generator, patch: NDArray[np.int64]) -> _Deposits:
-    """Through a point near the centre, in and out; one in three ends or begins in the patch."""
+    """Return tracks through a point near the centre; one in three ends within the patch."""
     centre = SIZE / 2.0 + rng.normal(0.0, 6.0, (len(patch), 2))
     angle = rng.uniform(0.0, 2.0 * np.pi, len(patch))
     back = rng.uniform(10.0, 38.0, len(patch))[:, None] * np.stack([np.sin(angle), np.cos(angle)], axis=1)
@@ -133,7 +141,7 @@ def _delta_rays(rng: np.random.Generator, patch: NDArray[np.int64]) -> _Deposits
 
 
 def _shower(rng: np.random.Generator, patch: NDArray[np.int64]) -> _Deposits:
-    """A stem of one or two electrons, then deposits at depths of a gamma distribution, sideways ever further from the axis."""
+    """Return showers: a stem of one or two electrons, then deposits with gamma-distributed depth that spread with depth."""
     count = len(patch)
     angle = rng.uniform(0.0, 2.0 * np.pi, count)
     direction = np.stack([np.sin(angle), np.cos(angle)], axis=1)
@@ -151,7 +159,7 @@ def _shower(rng: np.random.Generator, patch: NDArray[np.int64]) -> _Deposits:
 
 
 def _michel(rng: np.random.Generator, patch: NDArray[np.int64]) -> _Deposits:
-    """A muon that stops near the centre, and the electron from its end."""
+    """Return muons that stop near the centre, each with an electron from its end."""
     count = len(patch)
     end = SIZE / 2.0 + rng.normal(0.0, 4.0, (count, 2))
     angle = rng.uniform(0.0, 2.0 * np.pi, count)
@@ -165,7 +173,7 @@ def _michel(rng: np.random.Generator, patch: NDArray[np.int64]) -> _Deposits:
 
 
 def _specks(rng: np.random.Generator, count: int) -> _Deposits:
-    """Radioactivity: a few single deposits in every patch."""
+    """Return a few single deposits per patch, as from radioactivity."""
     number = rng.poisson(1.5, count)
     patch = np.repeat(np.arange(count), number)
     time, wire = rng.uniform(0.0, SIZE, (2, len(patch)))
@@ -176,7 +184,7 @@ def _specks(rng: np.random.Generator, count: int) -> _Deposits:
 
 
 def _binned(count: int, patch: NDArray[np.int64], time: Float, wire: Float, charge: Float) -> Float:
-    """Charge shared between the four pixels around each deposit, (count, 48, 48)."""
+    """Return images (count, 48, 48) in which each deposit is shared among the four nearest pixels."""
     low_time, low_wire = np.floor(time - 0.5).astype(np.int64), np.floor(wire - 0.5).astype(np.int64)
     part_time, part_wire = time - 0.5 - low_time, wire - 0.5 - low_wire
     image = np.zeros(count * SIZE * SIZE)
@@ -191,7 +199,7 @@ def _binned(count: int, patch: NDArray[np.int64], time: Float, wire: Float, char
 
 
 def _shaped(image: Float) -> Float:
-    """Every pixel spread along time."""
+    """Return the images with every pixel spread along time by the response of the electronics."""
     reach = len(_SHAPING) // 2
     padded = np.pad(image, ((0, 0), (reach, reach), (0, 0)))
     parts = (weight * padded[:, i : i + SIZE] for i, weight in enumerate(_SHAPING))

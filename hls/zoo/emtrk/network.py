@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""EmTrkMichelId in Keras with the published layers, 11 900 420 parameters; for their weights see weights.py.
+"""EmTrkMichelId in Keras with the published layers, 11 900 420 parameters; weights.py makes the weights.
 
 48x48x1 -> 48 filters 5x5, ReLU -> 44x44x48 -> dropout -> 92 928 -> 128 -> dropout -> 32 -> softmax of 3 and sigmoid of 1.
 Inputs and outputs are named as ProtoDUNE's model is in Triton.
@@ -19,12 +19,15 @@ _SMALL_FILTERS = 8
 
 
 def small_network(*, seed: int = 1) -> Any:
-    """The same with 8 filters and a pooling, 500 212 parameters: small enough to train in seconds."""
+    """Build a variant with 8 filters and a pooling layer, 500 212 parameters, which trains in seconds."""
     return network(_SMALL_FILTERS, 2, seed=seed, name="emtrk_small")
 
 
 def network(filters: int = FILTERS, pool: int = 1, *, seed: int = 1, name: str = "emtrk") -> Any:
-    """(48, 48, 1) -> em_trk_none_netout (3,) and michel_netout (1,). pool: of a pooling that the published one has not."""
+    """Build the network: (n, 48, 48, 1) -> em_trk_none_netout (n, 3) and michel_netout (n, 1).
+
+    pool: size of a pooling layer; 1 for none, as published. seed: of the initial weights.
+    """
     _, tf_keras = keras_2.keras()
     keras_2.seed_weights(seed)
     layers = tf_keras.layers

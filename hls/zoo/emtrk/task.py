@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""EmTrkMichelId's figure: how many patches get their own kind."""
+"""EmTrkMichelId's figure of merit: the fraction of patches that are classified correctly."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HELD_OUT_SEED = 9_100
 
 
 def accuracy(outputs: Outputs, kind: NDArray[np.int64]) -> float:
-    """The fraction of patches whose greatest probability is their kind's: track, shower, nothing."""
+    """Return the fraction of patches whose most probable kind (track, shower, nothing) is the true one."""
     return float(np.mean(outputs[0].argmax(axis=1) == kind))
 
 

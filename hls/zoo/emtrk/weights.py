@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""EmTrkMichelId's weights: 11.9 million of them do not ship, they are trained on toy patches, about a minute, when wanted."""
+"""EmTrkMichelId's weights: 11.9 million are too many to ship, so they are trained on toy patches, in about a minute."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from hypersonic.hls.zoo import keras_2, seeded
 from hypersonic.hls.zoo.emtrk import events, network
 from hypersonic.hls.zoo.keras_2 import Schedule
 
-#: ap_fixed<width, integer> of the kernels; six bits of dense0's fit the U250's block RAM
+#: ap_fixed<width, integer> of the kernels; with six bits dense0's kernel fits the U250's block RAM
 GRIDS = {"conv": (8, 1), "dense0": (6, -3), "dense1": (12, 2), "kind": (12, 2), "michel": (12, 2)}
 _BIAS = (16, 4)
-_TRAINED = 4000  # patches
+_TRAINED = 4000  # patches in the training
 _SCHEDULE = Schedule(4, 1e-3, 50)
-_SMOOTH = 0.02  # of the labels: logits stay below 8, where hls4ml's tables are fine
+_SMOOTH = 0.02  # label smoothing: keeps logits below 8, where hls4ml's tables are fine enough
 
 
 def save(file: Path) -> None:
-    """Write the network of 11 900 420 parameters."""
+    """Train the network and write it to `file` (.h5)."""
     keras_2.save(trained(network.network()), file)
 
 
 def trained(model: Any, *, seed: int = 1, count: int = _TRAINED, schedule: Schedule = _SCHEDULE) -> Any:
-    """The model, or its small brother, trained on `count` patches, weights on their types' grids."""
+    """Train network() or small_network() in place on `count` patches, round the weights to their types, and return it."""
     sample = events.generate(count, seed)
     keras_2.fit(model, [sample.image], _target(sample), _loss, schedule)
     for name, grid in GRIDS.items():
@@ -42,7 +42,7 @@ def _target(sample: events.Patches) -> NDArray[np.float32]:
 
 
 def _loss(wanted: Any, found: Any) -> Any:
-    """Cross entropies of both heads. wanted: (n, 4); found: probabilities (n, 3) and (n, 1)."""
+    """Sum of the cross entropies of both outputs. wanted: (n, 4); found: probabilities (n, 3) and (n, 1)."""
     tf, _ = keras_2.keras()
     kind, michel = (tf.clip_by_value(part, 1e-6, 1.0 - 1e-6) for part in found)
     of_kind = -tf.reduce_sum(wanted[:, :3] * tf.math.log(kind), axis=1)

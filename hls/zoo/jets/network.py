@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tagger in Keras, float and QKeras, and its training: 16-64-32-32-5 as in the hls4ml tutorial, softmax at the end.
 
-Two things differ from the tutorial. Observables arrive as they are, shifted by powers of two, where the tutorial standardises
-on the host: training sees them without their means, which the first biases then absorb, exactly. And the logits saturate at
-+-8 while softmax reads them as a type of +-16: hls4ml subtracts each from the largest in an unsigned type of half its
-input's range, and wraps.
+Two things differ from the tutorial. First, the tutorial standardises the observables on the host. Here they are only shifted by
+powers of two; training subtracts their means, and afterwards the first layer's biases absorb the means exactly. Second, the
+logits saturate at +-8, while softmax reads them in a type with a range of +-16. hls4ml subtracts each logit from the largest
+one in an unsigned type with half the range of its input, which would wrap without the wider type.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from hypersonic.hls.zoo.keras_2 import Schedule
 
 UNITS = (64, 32, 32)
 PARAMETERS = 4_389  # of the dense layers
-WEIGHT_BITS, WEIGHT_INTEGER = 7, 1  # of kernels, -2..2, the sign beside
-BIAS_BITS, BIAS_INTEGER = 19, 6  # of biases, -64..64
-ACTIVATION_BITS, ACTIVATION_INTEGER = 8, 3  # of ReLU outputs, 0..8
-LOGIT_BITS, LOGIT_INTEGER = 9, 3  # -8..8 in steps of 1/32
-_MEAN_FRACTION = 6  # the means taken away are multiples of 2**-6: times a kernel, still on the biases' grid
+WEIGHT_BITS, WEIGHT_INTEGER = 7, 1  # of kernels, -2 to 2; the sign is not counted as an integer bit
+BIAS_BITS, BIAS_INTEGER = 19, 6  # of biases, -64 to 64
+ACTIVATION_BITS, ACTIVATION_INTEGER = 8, 3  # of ReLU outputs, 0 to 8
+LOGIT_BITS, LOGIT_INTEGER = 9, 3  # -8 to 8 in steps of 1/32
+_MEAN_FRACTION = 6  # means are rounded to multiples of 2**-6, so that their products with a kernel are on the biases' grid
 
 
 def mean_of(rows: ArrayLike) -> NDArray[np.float32]:
-    """What training takes away from the network's inputs (16,): the mean of these rows (n, 16), rounded."""
+    """Return the rounded mean (16,) of the network inputs of these rows (n, 16), which training subtracts."""
     mean = events.network_inputs(rows).mean(axis=0, dtype=np.float64)
     return np.asarray(np.ldexp(np.rint(np.ldexp(mean, _MEAN_FRACTION)), -_MEAN_FRACTION), np.float32)
 
 
 def absorb_mean(model: Any, mean: NDArray[np.float32]) -> None:
-    """Make a network trained on x - mean one of x."""
+    """Change the first bias in place, so that a network trained on x - mean takes x instead."""
     first = model.get_layer("dense0")
     kernel, bias = first.get_weights()
     first.set_weights([kernel, (bias - mean.astype(np.float64) @ kernel).astype(np.float32)])
 
 
 def float_model() -> Any:
-    """A new network."""
+    """Build the float network: (n, 16) -> probabilities (n, 5)."""
     _, tf_keras = keras_2.keras()
     layers = tf_keras.layers
     model = tf_keras.Sequential([layers.Input((len(observables.OBSERVABLES),), name="observables")], name="jets_float")
@@ -53,7 +53,10 @@ def float_model() -> Any:
 
 
 def quantised_model(trained: Any, *, softmax: bool = True) -> Any:
-    """The float (or a quantised) model's weights in QKeras' quantisers; without softmax its outputs are the logits."""
+    """Build the QKeras model with the weights of `trained`, a float or a quantised model.
+
+    softmax: False for a model whose outputs are the logits.
+    """
     _, tf_keras = keras_2.keras()
     import qkeras
 
@@ -80,7 +83,7 @@ def quantised_model(trained: Any, *, softmax: bool = True) -> Any:
 
 
 def predict(model: Any, rows: ArrayLike) -> NDArray[np.float64]:
-    """Rows as on the wire (n, 16) -> the model's outputs (n, 5)."""
+    """Return the model's outputs (n, 5) for rows (n, 16) in wire units."""
     return np.asarray(model.predict(events.network_inputs(rows), batch_size=4096, verbose=0), np.float64)
 
 
@@ -97,6 +100,6 @@ def fit(
     schedule: Schedule,
     progress: Callable[[str], None] = lambda _: None,
 ) -> float:
-    """Cross entropy over inputs without their mean. Returns the last epoch's."""
+    """Train the model in place by cross entropy, with `mean` subtracted from its inputs; return the last epoch's mean loss."""
     x = events.network_inputs(jets.rows) - mean
     return keras_2.fit(model, [x], jets.label.astype(np.float32), _loss, schedule, progress)

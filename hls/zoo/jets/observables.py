@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The 16 substructure observables of the hls4ml jet data set, from constituents, by their published definitions.
+"""The 16 substructure observables of the hls4ml jet data set, computed from constituents by their published definitions.
 
-With z = pt / sum pt, theta the distance in eta and phi, sums over pairs and triples of different constituents:
-e2 = sum z z theta^b; e3 = sum z z z (theta theta theta)^b.
-C1 = e2, C2 = e3 / e2^2 (Larkoski, Salam, Thaler, arXiv:1305.0007); D2 = e3 / e2^3 and
-D2(a,b) = e3(a) / e2(b)^(3a/b) (Larkoski, Moult, Neill, arXiv:1409.6298); M2 = 1e3 / e2 and N2 = 2e3 / e2^2, where
+Notation: z = pt / sum pt; theta is the distance in eta and phi; sums run over pairs and triples of different constituents. e2 =
+sum z z theta^b; e3 = sum z z z (theta theta theta)^b. C1 = e2, C2 = e3 / e2^2 (Larkoski, Salam, Thaler, arXiv:1305.0007); D2 =
+e3 / e2^3 and D2(a,b) = e3(a) / e2(b)^(3a/b) (Larkoski, Moult, Neill, arXiv:1409.6298); M2 = 1e3 / e2 and N2 = 2e3 / e2^2, where
 1e3 and 2e3 hold the smallest angle of a triple and the product of its two smallest (Moult, Necib, Thaler, arXiv:1609.07483).
-All but sum z ln z and the multiplicity are of the groomed jet: modified mass drop, z_cut 0.1 (Dasgupta et al.,
-arXiv:1307.0007), which undoes Cambridge/Aachen clustering. A jet of fewer than three constituents has e3 = 0; ratios with
-nothing below are 0.
+All except sum z ln z and the multiplicity are computed from the groomed jet: modified mass drop with z_cut 0.1 (Dasgupta et
+al., arXiv:1307.0007), which undoes Cambridge/Aachen clustering. A jet of fewer than three constituents has e3 = 0. A ratio
+whose denominator is 0 is 0.
 """
 
 from __future__ import annotations
@@ -30,11 +29,12 @@ OBSERVABLES = (
     *("m2_b1", "m2_b2", "n2_b1", "n2_b2", "mass", "multiplicity"),
 )
 Z_CUT = 0.1
-_CHUNK = 400_000  # distances or triples in flight: they stay in the cache
+_CHUNK = 400_000  # distances or triples at a time, few enough for the processor's cache
 
 
 def observables(jets: Particles) -> NDArray[np.float32]:
-    """(n, 16) float32 in the order of OBSERVABLES; the mass in GeV. 10 000 jets take a few seconds."""
+    """Return the observables (n, 16), float32, in the order of OBSERVABLES; the mass is in GeV. 10 000 jets take a few
+    seconds."""
     rows = np.zeros((len(jets.label), len(OBSERVABLES)))
     z = jets.pt / np.maximum(jets.pt.sum(axis=1, keepdims=True), 1e-9)
     rows[:, 0] = (z * np.log(np.where(z > 0.0, z, 1.0))).sum(axis=1)
@@ -50,7 +50,8 @@ def observables(jets: Particles) -> NDArray[np.float32]:
 
 
 def _alike(size: Int, cost: Callable[[int], int]) -> Iterator[tuple[Int, int]]:
-    """Jets of one size together, in pieces that stay in the cache: (which, their size)."""
+    """Yield groups of jets of equal size as (indices, size), each small enough for the cache. cost: numbers per jet of a
+    size."""
     for count in np.unique(size):
         jet = np.flatnonzero(size == count)
         piece = max(1, _CHUNK // cost(int(count)))
@@ -59,14 +60,14 @@ def _alike(size: Int, cost: Callable[[int], int]) -> Iterator[tuple[Int, int]]:
 
 
 def mass(pt: Float, eta: Float, phi: Float) -> Float:
-    """Invariant mass (n,) of massless constituents (n, k), GeV."""
+    """Return the invariant mass (n,) in GeV of massless constituents. pt: (n, k) in GeV; eta, phi: (n, k)."""
     energy = (pt * np.cosh(eta)).sum(axis=1)
     space = [(pt * part).sum(axis=1) for part in (np.cos(phi), np.sin(phi), np.sinh(eta))]
     return np.asarray(np.sqrt(np.maximum(energy**2 - sum(part**2 for part in space), 0.0)))
 
 
 def _correlations(pt: Float, eta: Float, phi: Float) -> Float:
-    """c1_b0 to n2_b2 (n, 13) of constituents (n, k), none of them empty."""
+    """Return c1_b0 to n2_b2 (n, 13) for constituents (n, k), none of which is empty."""
     z = pt / np.maximum(pt.sum(axis=1, keepdims=True), 1e-9)
     first, second = _subsets(pt.shape[1], 2)
     pair = z[:, first] * z[:, second]
@@ -92,7 +93,7 @@ def _correlations(pt: Float, eta: Float, phi: Float) -> Float:
 
 
 def _triples(z: Float, theta: Float) -> tuple[tuple[Float, Float], ...]:
-    """(e3, 1e3, 2e3), each for beta 1 and 2. theta: of the pairs in the order of _subsets(k, 2)."""
+    """Return e3, 1e3 and 2e3, each for beta 1 and 2. theta: distances of the pairs in the order of _subsets(k, 2)."""
     i, j, k = _subsets(z.shape[1], 3)
     place = np.zeros((z.shape[1],) * 2, np.int64)
     place[_subsets(z.shape[1], 2)] = np.arange(theta.shape[1])
@@ -118,7 +119,7 @@ def _ratio(above: Float, below: Float) -> Float:
 
 
 def groomed(jets: Particles) -> Float:
-    """pt (n, k) with what the modified mass drop removes set to 0."""
+    """Return pt (n, k) in GeV with the constituents that the modified mass drop removes set to 0."""
     kept = np.zeros_like(jets.pt)
     for jet, size in _alike((jets.pt > 0.0).sum(axis=1), cost=lambda size: size * size + 1):
         pt, eta, phi = (values[jet, :size] for values in (jets.pt, jets.eta, jets.phi))
@@ -127,9 +128,10 @@ def groomed(jets: Particles) -> Float:
 
 
 def _clustered(pt: Float, eta: Float, phi: Float) -> tuple[Int, Int, Float]:
-    """Cambridge/Aachen, pt-weighted recombination, n jets of k > 1 constituents in step: at each, the two closest become one.
+    """Cluster n jets of k > 1 constituents by Cambridge/Aachen with pt-weighted recombination, all jets in step.
 
-    Returns which slots were joined, (k - 1, n) each, the second into the first, and their pt before, (k - 1, n, 2).
+    Each of the k - 1 steps merges the two closest slots. Returns the slots that were merged, (k - 1, n) each, the second into
+    the first, and their pt before the merge (k - 1, n, 2).
     """
     count, size = pt.shape
     pt, eta, phi, row = pt.copy(), eta.copy(), phi.copy(), np.arange(count)
@@ -154,11 +156,12 @@ def _clustered(pt: Float, eta: Float, phi: Float) -> tuple[Int, Int, Float]:
 
 
 def _survives(into: Int, gone: Int, momenta: Float) -> NDArray[np.bool_]:
-    """Undo the clustering: while the softer branch carries less than Z_CUT it is dropped; the first hard split ends it."""
+    """Undo the clustering and drop softer branches with less than Z_CUT, until the first hard split; return what remains (n,
+    k)."""
     size, count = len(into) + 1, into.shape[1]
     members = _members(into, gone)
     kept, searching = np.ones((count, size), np.bool_), np.ones(count, np.bool_)
-    branch = into[-1]  # the slot of the branch that is followed: what is kept
+    branch = into[-1]  # the slot of the branch that is followed
     for step in range(size - 2, -1, -1):
         here = searching & (into[step] == branch)
         first, second = momenta[step].T
@@ -171,7 +174,7 @@ def _survives(into: Int, gone: Int, momenta: Float) -> NDArray[np.bool_]:
 
 
 def _members(into: Int, gone: Int) -> list[NDArray[np.bool_]]:
-    """Per step, which constituents (n, k) sat in the slot that was joined to another."""
+    """Return, for each step, which constituents (n, k) were in the slot that was merged into another."""
     size, count = len(into) + 1, into.shape[1]
     slot = np.broadcast_to(np.arange(size), (count, size))
     columns = []

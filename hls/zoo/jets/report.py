@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How good a tagger is: the area under each class' ROC curve, and the fraction of jets that get their own class."""
+"""Quality of a tagger: the area under each class' ROC curve, and the fraction of jets that are classified correctly."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from hypersonic.hls.zoo.jets.shower import CLASSES
 
 @dataclass(frozen=True)
 class Tagging:
-    """One method. auc: per class, it against all others; accuracy: the largest output is the jet's class."""
+    """Result of one method. auc: per class, against all others; accuracy: fraction of jets whose largest output is their
+    class."""
 
     method: str
     jets: int
@@ -26,7 +27,10 @@ class Tagging:
 
 
 def area_under_curve(score: ArrayLike, signal: ArrayLike) -> float:
-    """The chance that a signal jet scores above a background jet, ties counted half (Mann and Whitney's U)."""
+    """Return the probability that a signal jet scores above a background jet; ties count half (Mann-Whitney U).
+
+    score: (n,); signal: (n,), true for signal jets. Both classes must occur.
+    """
     values, is_signal = np.asarray(score, np.float64), np.asarray(signal, np.bool_)
     _, place, count = np.unique(values, return_inverse=True, return_counts=True)
     rank = (np.cumsum(count) - (count - 1) / 2.0)[place]
@@ -35,7 +39,10 @@ def area_under_curve(score: ArrayLike, signal: ArrayLike) -> float:
 
 
 def tagging(predictions: Mapping[str, ArrayLike], label: NDArray[np.int64]) -> list[Tagging]:
-    """predictions: method -> outputs (n, 5); label (n,). Raises ValueError for another number of jets."""
+    """Return one Tagging per method.
+
+    predictions: method -> outputs (n, 5); label: (n,), indices into CLASSES. Raises ValueError for outputs of another shape.
+    """
     table = []
     for method, values in predictions.items():
         output = np.asarray(values, np.float64)
@@ -47,7 +54,7 @@ def tagging(predictions: Mapping[str, ArrayLike], label: NDArray[np.int64]) -> l
 
 
 def render(table: list[Tagging]) -> str:
-    """Text: a line per method, a column per class with its AUC, the accuracy last."""
+    """Return a table as text: a line per method, a column per class with its AUC, and last the accuracy."""
     lines = [["AUC", *CLASSES, "accuracy"]]
     lines += [[row.method, *(f"{auc:.4f}" for auc in row.auc), f"{row.accuracy:.4f}"] for row in table]
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
@@ -58,13 +65,13 @@ def render(table: list[Tagging]) -> str:
 
 
 def save_float(path: Path, weights: Sequence[NDArray[np.float32]]) -> None:
-    """An .npz with the Keras weights of the float network in their order: kernel and bias of each layer."""
+    """Write an .npz with the float network's Keras weights in order: kernel and bias of each layer."""
     arrays: dict[str, Any] = {f"array{i:02d}": array for i, array in enumerate(weights)}
     np.savez(path, **arrays)
 
 
 def float_logits(rows: ArrayLike) -> NDArray[np.float64]:
-    """Rows (n, 16) as on the wire -> the last layer's results (n, 5), before softmax, by the float network that ships."""
+    """Return the shipped float network's logits (n, 5) for rows (n, 16) in wire units."""
     with np.load(Path(__file__).with_name("jets_float.npz")) as stored:
         arrays = [stored[name].astype(np.float64) for name in sorted(stored.files)]
     z = np.ldexp(np.asarray(rows, np.float64), np.array(INPUT_EXPONENTS))
@@ -74,12 +81,12 @@ def float_logits(rows: ArrayLike) -> NDArray[np.float64]:
 
 
 def softmax(logits: ArrayLike) -> NDArray[np.float64]:
-    """(n, 5) -> probabilities (n, 5)."""
+    """Return the probabilities (n, 5) for logits (n, 5)."""
     z = np.asarray(logits, np.float64)
     grown = np.exp(z - z.max(axis=1, keepdims=True))
     return np.asarray(grown / grown.sum(axis=1, keepdims=True))
 
 
 def float_predict(rows: ArrayLike) -> NDArray[np.float64]:
-    """Rows (n, 16) as on the wire -> class probabilities (n, 5) by the float network that ships."""
+    """Return the shipped float network's class probabilities (n, 5) for rows (n, 16) in wire units."""
     return softmax(float_logits(rows))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A toy of hadronic jets at 1 TeV: one, two or three prongs that radiate, fragment and are measured. No generator of record.
+"""A toy of hadronic jets at 1 TeV: one, two or three prongs that radiate, fragment and are measured.
 
-What is right in it: the masses and their two- and three-body decays, emissions at the leading order's rate (2 alpha_s C / pi)
-dtheta/theta dz/z with angular ordering and the colour factors of quarks and gluons. What is crude: fixed coupling,
-fragmentation of a parton into a few pieces, soft radiation uniform in the jet, a Gaussian detector. Only numpy; the same seed
-gives the same jets.
+It is not a physics generator. Realistic are the masses, their two- and three-body decays, and emissions at the leading-order
+rate (2 alpha_s C / pi) dtheta/theta dz/z with angular ordering and the colour factors of quarks and gluons. Crude are the fixed
+coupling, the fragmentation of a parton into a few pieces, uniform soft radiation, and a Gaussian detector. Only numpy; the same
+seed gives the same jets.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ Int = NDArray[np.int64]
 
 CLASSES = ("gluon", "light quark", "W", "Z", "top")
 RADIUS = 0.8
-CONSTITUENTS = 64  # the hardest of a jet are kept
+CONSTITUENTS = 64  # per jet; only the hardest are kept
 
 _MASS_GEV = {"W": (80.38, 2.09), "Z": (91.19, 2.50), "top": (172.6, 1.4)}  # mass and width
 _BOTTOM_GEV = 4.8
 _GLUON, _QUARK = 3.0, 4.0 / 3.0  # colour factors
 _ALPHA_S = 0.14
-_CUT_GEV = 1.0  # emissions below this transverse momentum are fragmentation's
-_GENERATIONS = 60  # of the shower: far more than any parton takes
+_CUT_GEV = 1.0  # emissions with less transverse momentum are left to fragmentation
+_GENERATIONS = 60  # of the shower, far more than any parton needs
 _HADRON_KICK_GEV = 0.35
 _SOFT_PARTICLES, _SOFT_GEV = 8.0, 1.2  # of the underlying event, per jet
 _THRESHOLD_GEV = 0.7
@@ -34,9 +34,10 @@ _THRESHOLD_GEV = 0.7
 
 @dataclass(frozen=True)
 class Particles:
-    """Constituents of n jets, the hardest first: pt (n, CONSTITUENTS) in GeV, eta and phi likewise, from the jet's axis.
+    """Constituents of n jets, hardest first.
 
-    pt 0 is no particle. label: (n,) int64, index into CLASSES.
+    pt: (n, CONSTITUENTS) in GeV, 0 in empty places. eta, phi: (n, CONSTITUENTS), relative to the jet's axis. label: (n,) int64,
+    index into CLASSES.
     """
 
     pt: Float
@@ -47,7 +48,7 @@ class Particles:
 
 @dataclass(frozen=True)
 class _Partons:
-    """A flat list. jet: which one it belongs to; angle: the widest it may still radiate at; colour: its factor."""
+    """A flat list of partons. jet: index of the jet; angle: largest angle of a further emission; colour: colour factor."""
 
     jet: Int
     pt: Float
@@ -66,7 +67,7 @@ def _joined(parts: list[_Partons]) -> _Partons:
 
 
 def generate(count: int, seed: int) -> Particles:
-    """`count` jets, their classes in turn. 10 000 take about a second."""
+    """Generate `count` jets, whose classes take turns. 10 000 take about a second."""
     rng = np.random.default_rng([16, seed])
     label = np.arange(count, dtype=np.int64) % len(CLASSES)
     partons = _shower(rng, _hard(rng, label))
@@ -77,7 +78,7 @@ def generate(count: int, seed: int) -> Particles:
 
 
 def _hard(rng: np.random.Generator, label: Int) -> _Partons:
-    """The partons of the decay: one for gluons and light quarks, two for W and Z, three for tops."""
+    """Return the partons of each jet: one for gluons and light quarks, two for W and Z, three for tops."""
     pt = np.clip(rng.normal(1000.0, 80.0, len(label)), 700.0, 1300.0)
     parts = []
     for index, name in enumerate(CLASSES):
@@ -92,7 +93,7 @@ def _hard(rng: np.random.Generator, label: Int) -> _Partons:
 
 
 def _decay(rng: np.random.Generator, jet: Int, pt: Float, name: str) -> list[_Partons]:
-    """W, Z -> q q; t -> b (W -> q q). Isotropic in each rest frame."""
+    """Return the decay products of W, Z -> q q and t -> b (W -> q q), isotropic in each rest frame."""
     mass = _breit_wigner(rng, name, len(jet))
     momentum = np.stack([np.sqrt(pt**2 + mass**2), pt, 0.0 * pt, 0.0 * pt], axis=1)
     if name != "top":
@@ -110,7 +111,10 @@ def _breit_wigner(rng: np.random.Generator, name: str, count: int) -> Float:
 
 
 def _two_body(rng: np.random.Generator, parent: Float, mass: Float, first: Float, second: Float) -> tuple[Float, Float]:
-    """Four-momenta (n, 4) as E, px, py, pz of two daughters with masses first and second, isotropic in the parent's frame."""
+    """Return the four-momenta (n, 4), as E, px, py, pz, of two daughters with masses `first` and `second`.
+
+    The decay is isotropic in the rest frame of `parent` (n, 4), whose mass is `mass` (n,).
+    """
     energy = (mass**2 + first**2 - second**2) / (2.0 * mass)
     momentum = np.sqrt(np.maximum(energy**2 - first**2, 0.0))
     cosine, azimuth = rng.uniform(-1.0, 1.0, len(mass)), rng.uniform(0.0, 2.0 * np.pi, len(mass))
@@ -121,7 +125,7 @@ def _two_body(rng: np.random.Generator, parent: Float, mass: Float, first: Float
 
 
 def _boosted(momentum: Float, parent: Float, mass: Float) -> Float:
-    """From the frame where `parent` (n, 4) rests to the one where it has that momentum."""
+    """Boost four-momenta (n, 4) from the rest frame of `parent` (n, 4) to the frame in which it has that momentum."""
     along = (momentum[:, 1:] * parent[:, 1:]).sum(axis=1)
     energy = (momentum[:, 0] * parent[:, 0] + along) / mass
     space = momentum[:, 1:] + parent[:, 1:] * ((momentum[:, 0] + energy) / (parent[:, 0] + mass))[:, None]
@@ -143,7 +147,7 @@ def _opening(first: Float, second: Float) -> Float:
 
 
 def _shower(rng: np.random.Generator, partons: _Partons) -> _Partons:
-    """Every parton emits gluons at ever smaller angles until none above the cut is left; gluons emit gluons."""
+    """Let every parton, emitted gluons included, emit gluons at ever smaller angles until none is above the cut."""
     done = []
     for _ in range(_GENERATIONS):
         partons, ended = _emission(rng, partons)
@@ -154,11 +158,12 @@ def _shower(rng: np.random.Generator, partons: _Partons) -> _Partons:
 
 
 def _emission(rng: np.random.Generator, parton: _Partons) -> tuple[_Partons, _Partons]:
-    """The next emission of each: (those that may emit again and the emitted ones, those that will not).
+    """Generate the next emission of each parton; return (partons that may emit again, emitted ones included; finished ones).
 
-    The rate at the widest angle bounds that at smaller ones; what exceeds the rate is vetoed, and the parton tries again.
+    The rate at the largest angle is an upper bound for smaller angles (veto algorithm): an emission beyond the true rate is
+    rejected, and the parton tries again.
     """
-    reach = np.log(np.maximum(parton.pt * parton.angle / _CUT_GEV, 1.0))  # of ln(1/z)
+    reach = np.log(np.maximum(parton.pt * parton.angle / _CUT_GEV, 1.0))  # range of ln(1/z)
     rate = 2.0 * _ALPHA_S * parton.colour / np.pi * reach
     angle = parton.angle * rng.random(len(rate)) ** (1.0 / np.maximum(rate, 1e-9))
     z = 0.5 * np.exp(-reach * rng.random(len(rate)))
@@ -172,7 +177,7 @@ def _emission(rng: np.random.Generator, parton: _Partons) -> tuple[_Partons, _Pa
 
 
 def _split(mother: _Partons, angle: Float, z: Float, side: Float) -> tuple[_Partons, _Partons]:
-    """The mother with 1-z of its momentum and a gluon with z, `angle` apart, their common direction kept."""
+    """Return the mother with 1-z of its momentum and a gluon with z, `angle` apart; their total direction is unchanged."""
     eta, phi = angle * np.cos(side), angle * np.sin(side)
     keep, give = 1.0 - z, z
     first = _Partons(mother.jet, keep * mother.pt, mother.eta - give * eta, mother.phi - give * phi, angle, mother.colour)
@@ -184,7 +189,7 @@ def _split(mother: _Partons, angle: Float, z: Float, side: Float) -> tuple[_Part
 
 
 def _fragmented(rng: np.random.Generator, parton: _Partons) -> _Partons:
-    """Each parton into 1 + Poisson(1 + 0.55 ln pt) pieces, more for gluons, kicked sideways by a third of a GeV."""
+    """Split each parton into 1 + Poisson(1 + 0.55 ln pt) pieces, more for gluons, with transverse kicks of 0.35 GeV."""
     mean = (1.0 + 0.55 * np.log(np.maximum(parton.pt, 1.0))) * np.where(parton.colour == _GLUON, 1.25, 1.0)
     pieces = 1 + rng.poisson(mean)
     owner = np.repeat(np.arange(len(pieces)), pieces)
@@ -204,7 +209,7 @@ def _soft(rng: np.random.Generator, jets: int) -> _Partons:
 
 
 def _measured(rng: np.random.Generator, hadron: _Partons, label: Int) -> Particles:
-    """Smeared by 20 %/sqrt(pt) and 1 %, 5 mrad; those above threshold and inside the radius, the hardest first."""
+    """Smear pt by 21 %/sqrt(pt) and 1.05 %, angles by 5 mrad; keep particles above threshold and within the radius."""
     particles = _joined([hadron, _soft(rng, len(label))])
     spread = np.hypot(0.21 / np.sqrt(np.maximum(particles.pt, 0.1)), 0.0105)
     pt = particles.pt * np.maximum(1.0 + spread * rng.normal(size=len(spread)), 0.0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The jet tagger's figure: the mean area under the classes' ROC curves."""
+"""The jet tagger's figure of merit: the mean area under the classes' ROC curves."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from hypersonic.hls.zoo.task import Inputs, Outputs, Sample, Task
 
 
 def mean_auc(outputs: Outputs, label: NDArray[np.int64]) -> float:
-    """Of the five classes, each against all others."""
+    """Return the mean area under the ROC curves of the five classes, each against all others."""
     return float(np.mean(tagging({"": outputs[0]}, label)[0].auc))
 
 
 def sample(rows: int, seed: int) -> Sample:
-    """Jets that no training saw."""
+    """Return jets that are not in the training sample."""
     generated = jets(rows, HELD_OUT_SEED + seed)
     return Sample((generated.rows,), generated.label)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains the jet tagger: a float network, then the same network with the fabric's numbers, and writes what the zoo ships.
+"""Train the jet tagger, first in floating point, then quantised, and write the files that the zoo ships.
 
 `python -m hypersonic.hls.zoo.jets.train --output DIRECTORY`.
 """
@@ -24,7 +24,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Settings:
-    """How long to train. The defaults, which made what ships, take about two minutes."""
+    """Seed, sizes and schedules of the training. The defaults gave the shipped weights; they take about two minutes."""
 
     seed: int = 1
     jets: int = 60_000
@@ -34,13 +34,14 @@ class Settings:
 
 @dataclass(frozen=True)
 class Trained:
-    """Both tf_keras models: the float one and the one in QKeras' quantisers."""
+    """Result of a training: the float tf_keras model and the QKeras model."""
 
     floating: Any
     quantised: Any
 
 
 def train(settings: Settings, progress: Progress = lambda _: None) -> Trained:
+    """Train the float model, then the quantised one. progress: receives one line per epoch."""
     keras_2.seed_weights(settings.seed)
     jets = events.jets(settings.jets, settings.seed)
     mean = network.mean_of(jets.rows)
@@ -55,7 +56,7 @@ def train(settings: Settings, progress: Progress = lambda _: None) -> Trained:
 
 
 def write(trained: Trained, directory: Path) -> None:
-    """jets_float.npz, jets.h5 and jets_logits.h5: QKeras, the same weights with and without softmax, one for each folder."""
+    """Write jets_float.npz, jets.h5 and jets_logits.h5; the latter two have the same weights, with and without softmax."""
     directory.mkdir(parents=True, exist_ok=True)
     keras_2.save(trained.quantised, directory / "jets.h5")
     keras_2.save(network.quantised_model(trained.quantised, softmax=False), directory / "jets_logits.h5")
@@ -63,7 +64,7 @@ def write(trained: Trained, directory: Path) -> None:
 
 
 def quality(trained: Trained, held_out: events.Jets) -> str:
-    """AUCs of the float and the quantised network (its Keras form) on jets not trained on."""
+    """Return a table with the AUCs of the float and the QKeras model on jets not trained on."""
     outputs = {
         "float": network.predict(trained.floating, held_out.rows),
         "QKeras": network.predict(trained.quantised, held_out.rows),
@@ -72,6 +73,7 @@ def quality(trained: Trained, held_out: events.Jets) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line (argv: without the program name; None: sys.argv) and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m hypersonic.hls.zoo.jets.train", description=__doc__)
     parser.add_argument("--output", type=Path, required=True, help="directory for jets.h5, jets_logits.h5 and jets_float.npz")
     parser.add_argument("--seed", type=int, default=Settings.seed)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The jet tagger without its softmax, for cores that have none: its outputs are the logits, whose order is the classes' order.
+"""The jet tagger without its softmax, for cores without one. Its outputs are the logits, which rank the classes alike.
 
-The weights are those of hypersonic.hls.zoo.jets, whose training writes both files.
+It has the weights of hypersonic.hls.zoo.jets, whose training writes both files.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The jet tagger without softmax, judged behind the softmax that its client computes."""
+"""The jet tagger without softmax: the same figure of merit, after a softmax on the client's side."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Toy AK4 jets as ParticleNet takes them: candidates and secondary vertices around the jet's axis, normalised as CMS does.
+"""Toy AK4 jets for ParticleNet: candidates and secondary vertices around the jet's axis, normalised as in CMS.
 
-What heavy quarks leave (vertices, displaced tracks) is there, gluons are wider than light quarks and pile-up has no core. No
-generator of record. Only numpy; jet i depends on (seed, i) alone.
+Heavy quarks have secondary vertices and displaced tracks, gluons are wider than light quarks, and pile-up jets have no core.
+This is not a physics generator. Only numpy; jet i depends on (seed, i) only.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from hypersonic.hls.zoo.particlenet.network import LABELS
 Float = NDArray[np.float64]
 Array = NDArray[np.float32]
 
-#: how many a jet has room for: the plots of the GPU studies are of these
+#: places per jet, as in the plots of the GPU studies
 CANDIDATES, VERTICES = 100, 10
 
-#: name, what CMS subtracts, what it multiplies by; then within +-LIMIT
+#: name, the offset that CMS subtracts, and the factor it multiplies by; the result is clipped to +-LIMIT
 CANDIDATE_FEATURES = (
     ("pt_log", 0.8, 0.7), ("e_log", 1.2, 0.6), ("etarel", 0.0, 1.0), ("phirel", 0.0, 1.0), ("abseta", 0.8, 1.2),
     ("charge", 0.0, 1.0), ("VTX_ass", 4.0, 0.3), ("lostInnerHits", 0.0, 1.0), ("normchi2", 5.0, 0.2), ("quality", 0.0, 0.2),
@@ -35,7 +35,7 @@ VERTEX_FEATURES = (
 )  # fmt: skip
 LIMIT = 5.0
 
-#: by label: secondary vertices on average, their mass and flight length, how wide the jet is, how many candidates for its size
+#: by label: mean number of secondary vertices, their mass (GeV) and flight length (cm), width of the jet, relative multiplicity
 _KINDS = {
     "b": (1.0, 3.0, 0.6, 0.09, 1.0), "bb": (2.0, 3.0, 0.6, 0.14, 1.3), "c": (0.7, 1.4, 0.3, 0.08, 0.9),
     "cc": (1.4, 1.4, 0.3, 0.13, 1.2), "uds": (0.05, 0.6, 0.1, 0.07, 0.8), "g": (0.1, 0.6, 0.1, 0.12, 1.2),
@@ -45,9 +45,10 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Jets:
-    """All float32, named as the network's inputs; 0 where there is none. label: (n,), indices into LABELS.
+    """Generated jets, all float32, 0 in empty places. Every field but `label` is an input of the network.
 
-    pf_points (n, 2, candidates), pf_features (n, 20, candidates), pf_mask (n, 1, candidates); sv_* (n, 2 | 11 | 1, vertices).
+    pf_points: (n, 2, candidates); pf_features: (n, 20, candidates); pf_mask: (n, 1, candidates); sv_points: (n, 2, vertices);
+    sv_features: (n, 11, vertices); sv_mask: (n, 1, vertices); label: (n,), indices into LABELS.
     """
 
     pf_points: Array
@@ -59,13 +60,13 @@ class Jets:
     label: Array
 
     def inputs(self, first: int = 0, count: int | None = None) -> dict[str, Array]:
-        """What the server is asked with, of `count` jets from the first on."""
+        """Return the network's inputs by name for `count` jets from index `first` on (None: all that follow)."""
         stop = None if count is None else first + count
         return {name: values[first:stop] for name, values in vars(self).items() if name != "label"}
 
 
 def generate(count: int, seed: int, candidates: int = CANDIDATES, vertices: int = VERTICES) -> Jets:
-    """`count` jets, a millisecond each; the labels take turns."""
+    """Generate `count` jets, in a millisecond each; the labels take turns."""
     pf = _room(count, len(CANDIDATE_FEATURES), candidates)
     sv = _room(count, len(VERTEX_FEATURES), vertices)
     label = np.arange(count) % len(LABELS)
@@ -77,13 +78,13 @@ def generate(count: int, seed: int, candidates: int = CANDIDATES, vertices: int 
 
 
 def _room(count: int, features: int, places: int) -> tuple[Array, Array, Array]:
-    """Points, features and mask, empty."""
+    """Return empty arrays for points, features and mask."""
     points, values, mask = (np.zeros((count, size, places), np.float32) for size in (2, features, 1))
     return points, values, mask
 
 
 def _put(room: tuple[Array, Array, Array], jet: int, found: Float) -> None:
-    """found: (features, k), the first in transverse momentum first; etarel and phirel are its places."""
+    """Fill in one jet. found: (features, k), hardest first; rows 2 and 3, etarel and phirel, are the points."""
     points, values, mask = room
     kept = found[:, : mask.shape[2]]
     points[jet, :, : kept.shape[1]] = kept[2:4]
@@ -92,7 +93,7 @@ def _put(room: tuple[Array, Array, Array], jet: int, found: Float) -> None:
 
 
 def _jet(rng: np.random.Generator, label: str) -> tuple[Float, Float]:
-    """Candidates (20, k) and vertices (11, v), normalised."""
+    """Return the normalised candidates (20, k) and vertices (11, v) of one jet."""
     vertices, mass, flight, width, multiplicity = _KINDS[label]
     pt = 15.0 * np.exp(rng.uniform(0.3, 1.2 if label == "pu" else 3.5))
     abseta = rng.uniform(0.0, 2.4)
@@ -104,7 +105,7 @@ def _jet(rng: np.random.Generator, label: str) -> tuple[Float, Float]:
 
 
 def _vertices(rng: np.random.Generator, count: int, jet: tuple[float, float, float], decay: tuple[float, float]) -> Float:
-    """Raw features (11, count). decay: the mass in GeV, the flight length in cm."""
+    """Return raw vertex features (11, count). decay: mass in GeV, flight length in cm."""
     (pt, abseta, width), (mass, flight) = jet, decay
     share = np.sort(rng.beta(4.0, 6.0, count))[::-1]
     length = rng.exponential(flight, count) + 0.01
@@ -120,7 +121,7 @@ def _vertices(rng: np.random.Generator, count: int, jet: tuple[float, float, flo
 def _candidates(
     rng: np.random.Generator, count: int, jet: tuple[float, float, float], decays: Float, *, coreless: bool
 ) -> Float:
-    """Raw features (20, count), the largest pt first; a vertex gives three tracks on average, displaced as far as it is."""
+    """Return raw candidate features (20, count), largest pt first; some tracks are displaced like a vertex of `decays`."""
     pt, abseta, width = jet
     part = np.sort(rng.dirichlet(np.full(count, 3.0 if coreless else 0.7)))[::-1]
     charge = rng.choice([-1.0, 0.0, 1.0], count)

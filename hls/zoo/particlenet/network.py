@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ParticleNet as CMS tags AK4 jets with it, in ONNX with the published tensors and layers: 235 495 floats.
+"""ParticleNet as CMS' AK4 jet tagger, in ONNX with the published tensors and layers: 235 495 parameters.
 
-Layers: arXiv:1902.08570 as CMS configured it (weaver's particle_net_ak4_pf_sv): candidates and vertices each through a 1x1
-convolution to 32 channels; three edge convolutions of 64, 96 and 128 channels over the 8 nearest neighbours, in the plane
-of the jet first and in the space of the features afterwards; all three fused to 256 channels, averaged over what is there,
-dense layers of 128 and 8. Batch normalisation stands by itself, as in the published file. The weights are drawn, not trained.
+The layers follow arXiv:1902.08570 as configured by CMS (weaver's particle_net_ak4_pf_sv). Candidates and vertices each pass a
+1x1 convolution to 32 channels. Three edge convolutions of 64, 96 and 128 channels over the 8 nearest neighbours follow; the
+first looks for neighbours in the plane of the jet, the others in the space of the features. Their outputs are fused to 256
+channels and averaged over the points present; dense layers of 128 and 8 follow. Batch normalisation is separate, as in the
+published file. The weights are drawn from a seed, not trained.
 
-Candidates and vertices are any number from request to request. Where their mask is 0, nothing of them is read. A jet of fewer
-than 9 points has masked ones (features 0) for neighbours, as published; without any, it has as many neighbours as there are.
+The numbers of candidates and vertices may differ from request to request. Points whose mask is 0 are not read. A jet of fewer
+than 9 points has masked points (features 0) among its neighbours, as published; if there are no masked points either, it has
+fewer neighbours.
 """
 
 from __future__ import annotations
@@ -19,9 +21,9 @@ NEIGHBOURS = 8
 EDGE_CHANNELS = (64, 96, 128)
 INPUT_CHANNELS, FUSED_CHANNELS, DENSE = 32, 256, 128
 LABELS = ("b", "bb", "c", "cc", "uds", "g", "undef", "pu")
-#: of the points that are not there, so that nothing that is there has them for neighbours
+#: added to the coordinates of masked points, so that they are no other point's nearest neighbours
 FAR = 1e9
-EPSILON = 1e-5  # of the batch normalisation, PyTorch's
+EPSILON = 1e-5  # of the batch normalisation, PyTorch's default
 
 INPUTS: dict[str, Dims] = {
     "pf_points": ("N", 2, "n_pf"),
@@ -35,7 +37,7 @@ OUTPUTS: dict[str, Dims] = {"softmax": ("N", len(LABELS))}
 
 
 def build(seed: int = 1) -> bytes:
-    """model.onnx: INPUTS -> OUTPUTS, FP32."""
+    """Return model.onnx, FP32: INPUTS -> OUTPUTS. seed: of the weights."""
     graph = Graph(seed)
     mask = graph.node("Concat", "pf_mask", "sv_mask", name="mask", axis=2)
     points = graph.node("Mul", graph.node("Concat", "pf_points", "sv_points", axis=2), mask)
@@ -59,10 +61,10 @@ def build(seed: int = 1) -> bytes:
 
 
 def edge_convolution(graph: Graph, name: str, x: str, neighbours: str, sizes: tuple[int, int]) -> str:
-    """x (n, sizes[0], points), indices (n, points, k) -> (n, sizes[1], points): the mean over the k edges of each point.
+    """Append an edge convolution: x (n, sizes[0], points) -> (n, sizes[1], points). neighbours: indices (n, points, k).
 
-    An edge is the point's features and how its neighbour's differ from them, through three 1x1 convolutions; the point itself
-    goes round them through one.
+    The features of an edge are those of the point and their difference to the neighbour's. They pass three 1x1 convolutions and
+    are averaged over the k edges of a point. A shortcut adds the point's own features through one 1x1 convolution.
     """
     there = _gathered(graph, x, sizes[0], neighbours)
     here = graph.node("Unsqueeze", x, graph.integers(-1))
@@ -77,7 +79,7 @@ def edge_convolution(graph: Graph, name: str, x: str, neighbours: str, sizes: tu
 
 
 def _embedded(graph: Graph, kind: str, channels: int) -> str:
-    """A kind's features to INPUT_CHANNELS, 0 where there is none."""
+    """Map the features of candidates ("pf") or vertices ("sv") to INPUT_CHANNELS; masked points are 0."""
     mask = f"{kind}_mask"
     given = graph.node("Mul", f"{kind}_features", mask)
     normalised = graph.normalised(given, f"{kind}_norm", channels, EPSILON)
@@ -90,7 +92,8 @@ def _layer(graph: Graph, x: str, name: str, sizes: tuple[int, int], window: tupl
 
 
 def _nearest(graph: Graph, x: str) -> str:
-    """x (n, dimensions, points) -> indices (n, points, k) of the nearest other points: squared distances, all against all."""
+    """Return indices (n, points, k) of the nearest other points, by the squared distances of all pairs in x (n, dimensions,
+    points)."""
     across = graph.node("Transpose", x, perm=[0, 2, 1])
     products = graph.node("Mul", graph.node("MatMul", across, x), graph.scalar(-2.0))
     squares = graph.node("ReduceSum", graph.node("Mul", x, x), graph.integers(1), keepdims=1)
@@ -98,13 +101,13 @@ def _nearest(graph: Graph, x: str) -> str:
     nearness = graph.node("Sub", nearness, graph.node("Transpose", squares, perm=[0, 2, 1]))
     points = graph.size(x, 2)
     indices = graph.top(nearness, graph.node("Min", points, graph.integers(NEIGHBOURS + 1)))
-    # the nearest is the point itself, which is its own neighbour only when it is alone
+    # the nearest point is the point itself; it is dropped unless it is the only one
     first = graph.node("Min", graph.node("Sub", points, graph.integers(1)), graph.integers(1))
     return graph.node("Slice", indices, first, graph.integers(NEIGHBOURS + 1), graph.integers(-1))
 
 
 def _gathered(graph: Graph, x: str, channels: int, neighbours: str) -> str:
-    """x (n, channels, points), indices (n, points, k) -> (n, channels, points, k): all jets' points as rows of one table."""
+    """Return the neighbours' features (n, channels, points, k) for x (n, channels, points) and indices (n, points, k)."""
     jets, points = (graph.node("Squeeze", graph.size(x, axis)) for axis in (0, 2))
     jet = graph.node("Range", graph.integer(0), jets, graph.integer(1))
     first = graph.node("Unsqueeze", graph.node("Mul", jet, points), graph.integers(1, 2))

@@ -10,8 +10,7 @@ SIZE, COLOURS = 224, 3
 
 
 def images(count: int, seed: int) -> NDArray[np.float32]:
-    """Seeded images (count, 224, 224, 3) of smooth blobs in steps of 1/256, 0 to 1: no photographs, but with edges and
-    areas of all sizes."""
+    """Return seeded images (count, 224, 224, 3), 0 to 1 in steps of 1/256, with edges and areas of all sizes."""
     rng = np.random.default_rng([50, seed])
     image = np.zeros((count, SIZE, SIZE, COLOURS))
     for cells in (4, 16, 56, 224):
@@ -20,11 +19,12 @@ def images(count: int, seed: int) -> NDArray[np.float32]:
 
 
 def block_rows(shape: tuple[int, ...], count: int, seed: int) -> NDArray[np.float32]:
-    """What a ReLU might leave, for a block's input: half of it zeros, the rest up to 8 or so in steps of 1/16."""
+    """Return inputs (count, *shape) for a block, like outputs of a ReLU: half zeros, the rest up to about 8 in steps of
+    1/16."""
     rng = np.random.default_rng([51, seed])
     return np.asarray(np.clip(np.rint(16 * rng.normal(0.0, 2.2, (count, *shape))), 0, 255) / 16, np.float32)
 
 
 def gate_rows() -> NDArray[np.float32]:
-    """One image (1, 150528) as pixels, 0 to 255, as on the wire: hls4ml's C++ takes minutes for it."""
+    """Return one image (1, 150528) as on the wire, 0 to 255. Only one, because hls4ml's C++ is slow here."""
     return np.ldexp(images(1, 9001).reshape(1, -1), 8)

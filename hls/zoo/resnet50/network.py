@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ResNet-50 v1 in Keras, 25 636 712 parameters, which are drawn from a seed: none ship, and nothing was trained.
+"""ResNet-50 v1 (He et al.) in Keras: 25 636 712 parameters, drawn from a seed and not trained.
 
-He et al., the stride in a block's first convolution, as in Keras' own, but a maximum of 2 x 2 pixels, not 3 x 3, before the
-first stage: hls4ml's streams have none that overlap. The outputs are the logits, as FaaST's model for the cloud had them
-("output/BiasAdd"). Batch norms get the means and variances of a few seeded images, so that every layer's numbers
-are of about unit width, as in a trained network, and 8 bits hold them.
+The stride is in a block's first convolution, as in Keras' own ResNet-50. The max pooling before the first stage is 2 x 2
+instead of 3 x 3, because hls4ml's streams do not support overlapping pooling. The outputs are the logits, as in FaaST's cloud
+model ("output/BiasAdd"). The batch norms get the means and variances of a few seeded images, so that the activations of every
+layer have about unit width, as in a trained network, and fit 8 bits.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from hypersonic.hls.zoo.resnet50.events import COLOURS, SIZE
 
 PARAMETERS = 25_636_712
 CLASSES = 1000
-#: (blocks, filters) of each stage; a block leaves four times its filters, all stages but the first halve the image
+#: (blocks, filters) of each stage; a block has four times as many output channels; all stages but the first halve the image
 STAGES = ((3, 64), (4, 128), (6, 256), (3, 512))
-_IMAGES = 2  # the batch norms are set by
-_PIXELS = 4096  # a block's batch norms are set by, at least
+_IMAGES = 2  # images that set the batch norms
+_PIXELS = 4096  # pixels that set a block's batch norms, at least
 
 
 def network(*, seed: int = 1) -> Any:
-    """(224, 224, 3) -> (1000,), logits. The same seed gives the same weights on the same machine."""
+    """Build the network: (n, 224, 224, 3) -> logits (n, 1000). The same seed gives the same weights on the same machine."""
     model = drawn(seed=seed)
     settle(model, events.images(_IMAGES, seed))
     return model
 
 
 def drawn(*, seed: int = 1) -> Any:
-    """The network before its batch norms are set."""
+    """Build the network with its batch norms not yet set."""
     _, tf_keras = keras_2.keras()
     keras_2.seed_weights(seed)
     layers = tf_keras.layers
@@ -51,8 +51,10 @@ def drawn(*, seed: int = 1) -> Any:
 
 
 def block_network(stage: int, *, first: bool, size: int | None = None, seed: int = 1) -> Any:
-    """One bottleneck block of stage 1 to 4 as a model of its own, its layers named as in the network: the first of the stage,
-    which has a convolution on its short cut, or the second. size: pixels of a side of its input, by default the network's.
+    """Build one bottleneck block of stage 1 to 4 as a model of its own, with the layer names of the network.
+
+    first: the first block of the stage, which has a convolution in its shortcut; otherwise the second. size: pixels per side of
+    its input, by default as in the network.
     """
     _, tf_keras = keras_2.keras()
     keras_2.seed_weights(seed)
@@ -68,7 +70,7 @@ def block_network(stage: int, *, first: bool, size: int | None = None, seed: int
 
 
 def block(x: Any, filters: int, stride: int, name: str, *, widen: bool) -> Any:
-    """1x1, 3x3, 1x1, beside them the input itself, or (widen) a 1x1 convolution of it."""
+    """Append a block: convolutions 1x1, 3x3 and 1x1, plus a shortcut, which is a 1x1 convolution if `widen` is set."""
     layers = keras_2.keras()[1].layers
     y = layers.ReLU(name=f"{name}_relu1")(_convolution(x, filters, 1, stride, f"{name}_conv1"))
     y = layers.ReLU(name=f"{name}_relu2")(_convolution(y, filters, 3, 1, f"{name}_conv2"))
@@ -79,13 +81,13 @@ def block(x: Any, filters: int, stride: int, name: str, *, widen: bool) -> Any:
 
 
 def _convolution(x: Any, filters: int, size: int, stride: int, name: str) -> Any:
-    """With its batch norm, which hls4ml folds into it."""
+    """Append a convolution and its batch norm, which hls4ml folds into the convolution."""
     layers = keras_2.keras()[1].layers
-    padding = "valid" if size == 7 else "same"  # its zeros are a layer of their own, three on each side
+    padding = "valid" if size == 7 else "same"  # its padding is a layer of its own, three pixels on each side
     x = layers.Conv2D(filters, size, strides=stride, padding=padding, kernel_initializer="he_normal", name=name)(x)
     return layers.BatchNormalization(momentum=0.0, name=f"{name}_norm")(x)
 
 
 def settle(model: Any, x: NDArray[np.float32]) -> None:
-    """Every batch norm's mean and variance become those of these inputs: a momentum of zero keeps nothing else."""
+    """Set every batch norm's mean and variance, in place, to those of these inputs; momentum 0 makes one call enough."""
     model(x, training=True)

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ResNet-50 has images, but no figure: its weights are from a seed, and which of a thousand kinds it names means nothing. What
-can be said of it is that its answers are csim's, and how far csim is from Keras."""
+"""ResNet-50 has images but no figure of merit, because its weights are not trained. A report shows that its outputs equal
+csim's and how far csim is from Keras."""
 
 from __future__ import annotations
 
 from hypersonic.hls.zoo.resnet50.events import images
 from hypersonic.hls.zoo.task import Sample, Task
 
-_SEED = 50_000  # and above: neither the batch norms nor the gate have seen these images
+_SEED = 50_000  # images of this seed and above are used neither for the batch norms nor in the gate
 
 
 def sample(rows: int, seed: int) -> Sample:
-    """Pixels, 0 to 255, as on the wire."""
+    """Return pixels, 0 to 255, as on the wire, flattened (rows, 150528)."""
     return Sample((256 * images(rows, _SEED + seed).reshape(rows, -1),))
 
 

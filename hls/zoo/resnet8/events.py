@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Toy images of what flies into a calorimeter, 32 x 32 pixels in three colours (tracker, ECAL, HCAL), and its ten kinds.
+"""Toy images of particles in a calorimeter, 32 x 32 pixels in three colours (tracker, ECAL, HCAL), of ten kinds.
 
-A kind is a list of particles; a particle leaves a spot in one colour or several: a track, bent in y, an electromagnetic shower,
-a hadronic one. Soft particles of other collisions and noise lie over all. Pixels are logarithms of energies, 0 to 255. No
-detector's simulation. Only numpy; the same seed gives the same bytes.
+An image of one kind is made from a list of particles. A particle leaves a spot in one or more colours: a track, bent in y, an
+electromagnetic shower, a hadronic shower. Soft particles from other collisions and noise are added. Pixels are logarithms of
+energies, 0 to 255. This is not a detector simulation. Only numpy; the same seed gives the same bytes.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ Float = NDArray[np.float64]
 
 SIZE, COLOURS = 32, 3
 KINDS = ("electron", "photon", "pi0", "muon", "pion", "neutron", "tau", "quark", "W", "top")
-HELD_OUT_SEED = 9_000  # figures are made on images of this seed and above, never trained on
+HELD_OUT_SEED = 9_000  # results are quoted on images of this seed and above, which are not trained on
 _PHOTON, _ELECTRON, _MUON, _PION, _NEUTRON = range(5)
 _CHARGED = np.array([0.0, 1.0, 1.0, 1.0, 0.0])
-_PARTICLES = 15  # of a kind, at most
+_PARTICLES = 15  # per image, at most, without the soft ones
 _SOFT = 8  # particles of other collisions
-_BEND = 60.0  # pixels in y between tracker and calorimeter at 1 GeV
+_BEND = 60.0  # displacement in y, in pixels, between tracker and calorimeter at 1 GeV
 _NOISE_GEV = 0.1  # rms of a pixel
-_SCALE = 32.0  # of a pixel's value: so much for every doubling of 1 GeV + energy
+_SCALE = 32.0  # increase of a pixel's value for every doubling of 1 GeV + energy
 _WIDTHS = np.array([0.45, 0.75, 1.6])  # of a spot in each colour, pixels
 _CHUNK = 500
 
@@ -40,7 +40,8 @@ class Images:
 
 @dataclass(frozen=True)
 class _Particles:
-    """(n, particles) each: what it is, energy in GeV (shares of the whole at first), place in pixels from the middle."""
+    """Arrays (n, particles): species; energy in GeV (at first, the share of the image's); position in pixels from the
+    centre."""
 
     species: NDArray[np.int64]
     energy: Float
@@ -52,7 +53,7 @@ _Maker = Callable[[np.random.Generator, int], _Particles]
 
 
 def generate(count: int, seed: int) -> Images:
-    """`count` images, the kinds in turn; a thousand take about a second."""
+    """Generate `count` images, whose kinds take turns; a thousand take about a second."""
     kind = np.arange(count, dtype=np.int64) % len(KINDS)
     pixel = np.empty((count, SIZE, SIZE, COLOURS), np.uint8)
     for begin in range(0, count, _CHUNK):
@@ -64,12 +65,12 @@ def generate(count: int, seed: int) -> Images:
 
 
 def network_inputs(pixel: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Pixels as they travel -> what the network sees, 0 to 255/256."""
+    """Return the network's inputs, 0 to 255/256, for pixels as on the wire (any shape)."""
     return np.ldexp(pixel.astype(np.float32), -8)
 
 
 def gate_rows() -> NDArray[np.float32]:
-    """Pixels (100, 3072) on which a conversion is compared with its network."""
+    """Return the pixels (100, 3072) on which a conversion is compared with its network."""
     return generate(100, HELD_OUT_SEED + 500).pixel.reshape(100, -1).astype(np.float32)
 
 
@@ -77,7 +78,7 @@ def gate_rows() -> NDArray[np.float32]:
 
 
 def _particles(rng: np.random.Generator, kind: NDArray[np.int64]) -> _Particles:
-    """Of each image the particles of its kind, an energy of 40 to 300 GeV shared among them, near the middle."""
+    """Return the particles of each image, near the centre, which share an energy of 40 to 300 GeV."""
     n = len(kind)
     fields = np.zeros((4, n, _PARTICLES))
     for number, maker in enumerate(_MAKERS):
@@ -99,7 +100,7 @@ def _single(species: int) -> _Maker:
 
 
 def _electron(rng: np.random.Generator, n: int) -> _Particles:
-    """An electron and two photons it has radiated on the way, beside it in y."""
+    """Return an electron and two photons that it has radiated, displaced in y."""
     kept = rng.beta(6.0, 2.0, n)
     first = rng.uniform(0.5, 1.0, n) * (1.0 - kept)
     y = rng.uniform(-4.0, 4.0, (n, 2))
@@ -108,7 +109,7 @@ def _electron(rng: np.random.Generator, n: int) -> _Particles:
 
 
 def _pi0(rng: np.random.Generator, n: int) -> _Particles:
-    """Two photons, two to five pixels apart."""
+    """Return two photons, two to five pixels apart."""
     share, angle, apart = rng.uniform(0.3, 0.7, n), rng.uniform(0.0, 2 * np.pi, n), rng.uniform(2.0, 5.0, n)
     place = apart[:, None] * np.array([0.5, -0.5])
     x, y = place * np.cos(angle)[:, None], place * np.sin(angle)[:, None]
@@ -116,7 +117,7 @@ def _pi0(rng: np.random.Generator, n: int) -> _Particles:
 
 
 def _tau(rng: np.random.Generator, n: int) -> _Particles:
-    """Three pions close together, and now and then two photons."""
+    """Return three pions close together and, in half of the images, two photons."""
     share = rng.dirichlet(np.full(5, 4.0), n)
     share[:, 3:] *= rng.integers(0, 2, (n, 1))
     x, y = rng.normal(0.0, 1.2, (2, n, 5))
@@ -124,7 +125,8 @@ def _tau(rng: np.random.Generator, n: int) -> _Particles:
 
 
 def _jet(prongs: int, radius: float) -> _Maker:
-    """Fifteen particles of all kinds in so many bundles, at corners of a polygon of that radius, a little irregular."""
+    """Return a maker of jets: fifteen particles in `prongs` bundles near the corners of a polygon with that radius in
+    pixels."""
 
     def make(rng: np.random.Generator, n: int) -> _Particles:
         prong = np.arange(_PARTICLES) % prongs
@@ -148,7 +150,7 @@ _MAKERS: tuple[_Maker, ...] = (
 
 
 def _soft(rng: np.random.Generator, n: int) -> _Particles:
-    """What other collisions leave anywhere."""
+    """Return soft particles from other collisions, anywhere in the image."""
     species = rng.choice([_PHOTON, _PION, _NEUTRON], (n, _SOFT))
     x, y = rng.uniform(-SIZE / 2, SIZE / 2, (2, n, _SOFT))
     return _Particles(species, rng.exponential(2.0, (n, _SOFT)), x, y)
@@ -160,13 +162,13 @@ def _joined(one: _Particles, other: _Particles) -> _Particles:
 
 
 def _energies(rng: np.random.Generator, particles: _Particles) -> Float:
-    """GeV in each pixel (n, 32, 32, 3): the tracker's colour shows a charged particle's momentum where it enters."""
+    """Return the energy in each pixel (n, 32, 32, 3), GeV; the tracker shows a charged particle's momentum where it enters."""
     species, energy, shape = particles.species, particles.energy, particles.energy.shape
     hadron = (species == _PION) | (species == _NEUTRON)
     early = np.where(hadron, np.where(rng.random(shape) < 0.4, 0.0, rng.beta(1.0, 2.0, shape)), 1.0)
     muon = species == _MUON
     seen = energy * rng.normal(1.0, 0.1, shape)
-    minimal = rng.gamma(4.0, 1.0, (2, *shape))  # a muon leaves as much at any energy
+    minimal = rng.gamma(4.0, 1.0, (2, *shape))  # a muon's deposit does not depend on its energy
     ecal = np.where(muon, 0.1 * minimal[0], early * seen)
     hcal = np.where(muon, 0.6 * minimal[1], (1.0 - early) * seen)
     track = _CHARGED[species] * energy
@@ -180,6 +182,6 @@ def _energies(rng: np.random.Generator, particles: _Particles) -> Float:
 
 
 def _profile(place: Float, width: float) -> Float:
-    """(n, particles) -> each pixel's part of a spot there (n, particles, 32)."""
+    """Return the fraction of a spot in each pixel along one axis (n, particles, 32). place: (n, particles), from the centre."""
     z = (np.arange(SIZE) - (SIZE - 1) / 2 - place[..., None]) / width
     return np.asarray(np.exp(-0.5 * z * z) / (width * np.sqrt(2 * np.pi)))

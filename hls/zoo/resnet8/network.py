@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ResNet-8 in Keras as MLPerf Tiny has it (v1): 16 filters, then stacks of 16, 32 and 64, 78 666 parameters."""
+"""ResNet-8 in Keras as in MLPerf Tiny (v1): 16 filters, then stacks of 16, 32 and 64, 78 666 parameters."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from hypersonic.hls.zoo.resnet8 import events
 
 PARAMETERS = 78_666
 STACKS = (16, 32, 64)  # filters; all but the first halve the image
-_MOMENTUM = 0.9  # of the running means: a training has a few hundred steps
+_MOMENTUM = 0.9  # of the running means, which must converge within a few hundred steps
 
 
 def network() -> Any:
-    """(32, 32, 3) -> (10,), probabilities."""
+    """Build the network: (n, 32, 32, 3) -> probabilities (n, 10)."""
     _, tf_keras = keras_2.keras()
     layers = tf_keras.layers
     image = layers.Input((events.SIZE, events.SIZE, events.COLOURS), name="image")
@@ -37,19 +37,19 @@ def network() -> Any:
 
 
 def _convolution(x: Any, filters: int, size: int, stride: int, name: str) -> Any:
-    """With its batch norm, which hls4ml folds into it."""
+    """Append a convolution and its batch norm, which hls4ml folds into the convolution."""
     layers = keras_2.keras()[1].layers
     x = layers.Conv2D(filters, size, strides=stride, padding="same", kernel_initializer="he_normal", name=name)(x)
     return layers.BatchNormalization(momentum=_MOMENTUM, name=f"{name}_norm")(x)
 
 
 def predict(model: Any, pixel: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """Pixels (n, 32, 32, 3) -> probabilities (n, 10)."""
+    """Return the model's probabilities (n, 10) for pixels (n, 32, 32, 3)."""
     return np.asarray(model.predict(events.network_inputs(pixel), batch_size=256, verbose=0), np.float64)
 
 
 def fit(model: Any, sample: events.Images, schedule: Schedule, progress: Callable[[str], None] = lambda _: None) -> float:
-    """Cross entropy. Returns the last epoch's."""
+    """Train the model in place by cross entropy and return the last epoch's mean loss."""
     x = events.network_inputs(sample.pixel)
     return keras_2.fit(model, [x], sample.kind.astype(np.float32), _loss, schedule, progress)
 

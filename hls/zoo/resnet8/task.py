@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ResNet-8's figure: how many images get their own kind."""
+"""ResNet-8's figure of merit: the fraction of images that are classified correctly."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from hypersonic.hls.zoo.task import Outputs, Sample, Task
 
 
 def accuracy(outputs: Outputs, kind: NDArray[np.int64]) -> float:
-    """The fraction of images whose greatest probability is their kind's."""
+    """Return the fraction of images whose most probable kind is the true one."""
     return float(np.mean(outputs[0].argmax(axis=1) == kind))
 
 
 def sample(rows: int, seed: int) -> Sample:
-    """Images that no training saw."""
+    """Return images that are not in the training sample, flattened (rows, 3072)."""
     generated = generate(rows, HELD_OUT_SEED + seed)
     return Sample((generated.pixel.reshape(rows, -1).astype(np.float32),), generated.kind)
 

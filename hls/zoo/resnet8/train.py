@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains ResNet-8 in floating point and writes what the zoo ships; its fixed-point types are in resnet8.yaml.
+"""Train ResNet-8 in floating point and write the weights that the zoo ships; resnet8.yaml has the fixed-point types.
 
 `python -m hypersonic.hls.zoo.resnet8.train --output DIRECTORY`.
 """
@@ -24,7 +24,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Settings:
-    """How long to train. The defaults, which made what ships, take about three minutes."""
+    """Seed, sample size and schedule of the training. The defaults gave the shipped weights; they take about three minutes."""
 
     seed: int = 1
     images: int = 8000
@@ -32,7 +32,7 @@ class Settings:
 
 
 def train(settings: Settings, progress: Progress = lambda _: None) -> Any:
-    """A trained tf_keras model."""
+    """Return the trained tf_keras model. progress: receives one line per epoch."""
     keras_2.seed_weights(settings.seed)
     model = network.network()
     network.fit(model, events.generate(settings.images, settings.seed), settings.schedule, progress)
@@ -40,11 +40,12 @@ def train(settings: Settings, progress: Progress = lambda _: None) -> Any:
 
 
 def accuracy(model: Any, held_out: events.Images) -> float:
-    """Fraction of images whose largest probability is their kind's."""
+    """Return the fraction of images whose most probable kind is the true one."""
     return float(np.mean(network.predict(model, held_out.pixel).argmax(axis=1) == held_out.kind))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line (argv: without the program name; None: sys.argv) and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m hypersonic.hls.zoo.resnet8.train", description=__doc__)
     parser.add_argument("--output", type=Path, required=True, help="directory for resnet8.h5")
     parser.add_argument("--seed", type=int, default=Settings.seed)

@@ -1,23 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From lists of cells to grids. The last cell of a list stands for all that have nothing in them."""
+"""Builds grids from lists of cells. The last cell of a list is used for all cells that are not listed."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-import triton_python_backend_utils as pb_utils  # type: ignore[import-not-found]  # the server's, in the model's process
+import triton_python_backend_utils as pb_utils  # type: ignore[import-not-found]  # provided by the server in the model's process
 
 GRIDS = {"inner": 11, "outer": 21}
 
 
 class TritonPythonModel:
-    """input_tau (n, 47), input_<grid>_forconv (cells + 1, 1, 1, 64), input_<grid>_pos (cells, 3): tau, eta, phi.
+    """Triton's interface of a Python model.
 
-    Gives output_tau (n, 47) and output_<grid> (n, size, size, 64).
+    Inputs: input_tau (n, 47), input_<grid>_forconv (cells + 1, 1, 1, 64), input_<grid>_pos (cells, 3) as tau, eta, phi.
+    Outputs: output_tau (n, 47) and output_<grid> (n, size, size, 64).
     """
 
     def execute(self, requests: list[Any]) -> list[Any]:
+        """Return one response per request; it holds an error if the lists do not match."""
         return [self._answer(request) for request in requests]
 
     def _answer(self, request: Any) -> Any:
