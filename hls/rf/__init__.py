@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rf core: layers that time-share their multipliers, as a pipeline of RTL stages joined by streams."""
+"""The rf core: layers that time-share their multipliers, as a pipeline of RTL stages connected by streams."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The resources that pieces of a stage take of an UltraScale+ part: counted registers, adders and memories.
+"""Estimated resources of the parts of a stage on an UltraScale+ device, from counted registers, adders and memories.
 
-Each stage's file in hls/rf/stages/ adds up its own pieces by its parameters alone. Checked against Yosys' mapping of stages by
-tests/hls/rf/measure_stages.py; docs/rf-core.md says how far off it is. Every multiplication counts as DSP48E2, as report.py has
-them; Vivado may put small ones into LUTs.
+Each stage's file in hls/rf/stages/ adds up its parts from its parameters alone. tests/hls/rf/measure_stages.py compares the
+estimates with Yosys' mapping of stages; docs/rf-fit.md gives the differences. Every multiplication counts as DSP48E2, as in
+report.py; Vivado may put small ones into LUTs.
 """
 
 from __future__ import annotations
@@ -15,27 +15,29 @@ from hypersonic.hls.resources import NOTHING, Amounts
 from hypersonic.hls.rf.parts.limits import Numbers
 
 # ---------------------------------------------------------------- memories and multipliers
-#: (words, bits) a RAMB36E2 can be, simple dual port (UG573)
+#: shapes (words, bits) of a RAMB36E2 as simple dual-port memory (UG573)
 _RAMB36 = ((512, 72), (1024, 36), (2048, 18), (4096, 9), (8192, 4), (16384, 2), (32768, 1))
-#: words of a memory that is made of look-up tables instead
+#: memories of up to this many words are made of look-up tables instead
 _LUT_WORDS = 64
 
 
 def block_rams(words: int, width: int) -> int:
-    """RAMB36E2 of a memory, in their best shape; none for one so small that look-up tables hold it. An estimate."""
+    """Return the RAMB36E2 for a memory, in their best shape: an estimate, and 0 if look-up tables hold it."""
     if words <= _LUT_WORDS:
         return 0
     return min(ceil(words / depth) * ceil(width / bits) for depth, bits in _RAMB36)
 
 
 def ultra_rams(words: int, width: int) -> int:
-    """URAM288 of a memory: 4096 words of 72 bits each (UG573)."""
+    """Return the URAM288 for a memory; each has 4096 words of 72 bits (UG573)."""
     return ceil(words / 4096) * ceil(width / 72)
 
 
 def dsps(x: int, w: int) -> int:
-    """DSP48E2 of a multiplier of two's complement numbers of so many bits: 27 x 18, wider ones in pieces of 26 and 17 bits
-    (UG579). An estimate."""
+    """Return the DSP48E2 for a multiplier of two's complement numbers with x and w bits: an estimate.
+
+    One multiplies 27 x 18 bits; wider numbers are split into pieces of 26 and 17 bits (UG579).
+    """
     return min(_pieces(a, 27) * _pieces(b, 18) for a, b in ((x, w), (w, x)))
 
 
@@ -43,15 +45,15 @@ def _pieces(width: int, port: int) -> int:
     return 1 if width <= port else ceil((width - 1) / (port - 1))
 
 
-# ---------------------------------------------------------------- pieces
-#: (words, bits) of a RAMB18E2, simple dual port (UG573); a RAMB36E2 is two of them
+# ---------------------------------------------------------------- parts of a stage
+#: shapes (words, bits) of a RAMB18E2 as simple dual-port memory (UG573); a RAMB36E2 is two of them
 _RAMB18 = ((512, 36), (1024, 18), (2048, 9), (4096, 4), (8192, 2), (16384, 1))
-#: LUTs that Yosys spends before it takes a RAMB18E2
+#: LUTs that Yosys uses for a memory before it takes a RAMB18E2
 _LUTS_A_RAM = 64
 
 
 def memory_cost(words: int, width: int) -> Amounts:
-    """A memory that is read into a register: LUT RAM (RAM32M16, RAM64M8) as long as it is small."""
+    """Return the cost of a memory that is read into a register; a small one is LUT RAM (RAM32M16, RAM64M8)."""
     halves = min(ceil(words / depth) * ceil(width / bits) for depth, bits in _RAMB18)
     banks = ceil(words / 64)
     luts = 8 * (ceil(width / 14) if words <= 32 else banks * ceil(width / 7)) + width * (banks > 1)
@@ -59,27 +61,36 @@ def memory_cost(words: int, width: int) -> Amounts:
 
 
 def rom_cost(words: int, width: int) -> Amounts:
-    """The same for constants, as estimate/module_tree.py has them: in whole RAMB36E2, or LUTs, or no memory for one word."""
+    """Return the cost of a memory of constants: whole RAMB36E2, or LUTs, or nothing for one word.
+
+    firmware/estimate/module_tree.py counts them in the same way.
+    """
     if rams := block_rams(words, width):
         return Amounts(bram36=rams)
     return Amounts(lut=width, ff=width) if words > 1 else NOTHING
 
 
 def fifo_cost(width: int, depth: int) -> Amounts:
+    """Return the cost of an axis_fifo of `depth` words of `width` bits."""
     address = (depth - 1).bit_length()
     return memory_cost(depth, width) + Amounts(lut=6 + address, ff=2 * address + 3)
 
 
 def flow_cost(width: int, latency: int) -> Amounts:
+    """Return the cost of an axis_free_running: credits and output FIFO of a pipeline of `latency` clocks and `width` bits."""
     return fifo_cost(width + 1, 1 << (latency + 2).bit_length()) + Amounts(lut=10, ff=12)
 
 
 def skid_cost(width: int) -> Amounts:
+    """Return the cost of a skid buffer for `width` bits."""
     return Amounts(lut=width + 3, ff=2 * width + 2)
 
 
 def cast_cost(width: int, numbers: Numbers) -> Amounts:
-    """rf_cast of a number of so many bits. Rounding is a carry chain without LUTs; zeros that come in are no bits."""
+    """Return the cost of an rf_cast from `width` bits. Rounding is a carry chain without LUTs; zeros shifted in cost nothing.
+
+    numbers: the parameters of the stage that has the cast.
+    """
     y, shift = numbers["Y_WIDTH"], numbers.get("RESULT_SHIFT", 8)
     whole, zeros = max(width + 1 - shift, 1), max(-shift, 0)
     if not numbers.get("OVERFLOW", 0) or whole <= y:
@@ -88,5 +99,5 @@ def cast_cost(width: int, numbers: Numbers) -> Amounts:
 
 
 def roms_cost(memories: Iterable[tuple[int, int]]) -> Amounts:
-    """A stage's memories that files fill: words and bits of each."""
+    """Return the cost of a stage's memories that are filled from files. memories: words and bits of each."""
     return sum((rom_cost(words, width) for words, width in memories), NOTHING)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FIFOs in front of joins, deep enough that two branches of one fork neither deadlock nor hold each other up."""
+"""FIFOs in front of joins, deep enough that two branches of one fork neither deadlock nor delay each other."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _Beats = dict[str, NDArray[np.int64]]
 
 
 def with_fifos(pipeline: Pipeline) -> Pipeline:
-    """The pipeline with its joins' FIFOs (stages axis_fifo, of any depth) at the depths they need."""
+    """Return the pipeline with the FIFOs in front of its joins (axis_fifo stages) at the depths they need."""
     timed = clocks_among_rows(pipeline)
     stages = list(pipeline.stages)
     for join in pipeline.stages:
@@ -32,19 +32,21 @@ def with_fifos(pipeline: Pipeline) -> Pipeline:
 
 
 def with_depth(fifo: Stage, depth: int) -> Stage:
-    """The axis_fifo with room for so many beats."""
+    """Return the axis_fifo stage with room for `depth` beats."""
     return replace(fifo, parameters={**fifo.parameters, "DEPTH": depth}, ram_bits=depth * int(fifo.parameters["WIDTH"]))
 
 
 def _by_clocks(fifo: Stage, join: Stage, timed: Clocks) -> int:
-    """The beats that stand in the FIFO while the other branch catches up, rows timed.ii clocks apart."""
+    """Return the beats that wait in the FIFO until the other branch catches up, for rows timed.ii clocks apart."""
     taken = timed.arrivals[join.outputs[0].name] - join.timing.latency
     return waiting(timed.arrivals[fifo.inputs[0].name], taken[_first_takers(fifo, join)], timed.ii)
 
 
 def _by_needs(fifo: Stage, join: Stage, needed: _Beats) -> int:
-    """The beats that a fork has to hand to this branch before the other can make what the first of them meets, whatever the
-    clocks. needed: of that fork's beats."""
+    """Return the beats that a fork must pass to this branch before the other branch can produce the first matching beat.
+
+    This bound does not depend on clocks. needed: dependences() of that fork.
+    """
     mine, first = join.inputs.index(fifo.outputs[0]), _first_takers(fifo, join)
     source, other = fifo.inputs[0].name, join.inputs[1 - mine].name
     theirs = join.timing.needs[1 - mine][first]
@@ -54,6 +56,6 @@ def _by_needs(fifo: Stage, join: Stage, needed: _Beats) -> int:
 
 
 def _first_takers(fifo: Stage, join: Stage) -> NDArray[np.int64]:
-    """For each of the FIFO's beats, the join's first output that takes it."""
+    """Return, for each beat of the FIFO, the index of the join's first output beat that uses it."""
     needs = join.timing.needs[join.inputs.index(fifo.outputs[0])]
     return np.searchsorted(needs, np.arange(fifo.inputs[0].beats))

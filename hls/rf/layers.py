@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks as the rf core computes them, bit for bit as hls4ml 1.3.0's C++ does: tensors, windows, layers.
+"""Networks as the rf core computes them, bit for bit like hls4ml 1.3.0's C++: tensors, windows, layers.
 
-Every number is an integer `raw` worth raw * 2**-fraction. A cast into a type is ap_fixed's assignment (Precision.cast): rounded
-by the type's own mode, then wrapped or saturated by its own. Sources: hls4ml's nnet_utils, named at each layer in its stage's
-file (hls/rf/stages/). The order of tensors' elements is C order, channels last; a tensor of shape (L, C) is an image one pixel
-wide: a line buffer then holds a few steps, not the whole sequence.
+Every number is an integer `raw` with the value raw * 2**-fraction. A cast to a type is ap_fixed's assignment (FixedPoint.cast):
+rounded, then wrapped or saturated, by the modes of that type. The source of each layer, in hls4ml's nnet_utils, is named in the
+file of its stage (hls/rf/stages/). Elements of a tensor are in C order, channels last. A tensor of shape (L, C) is an image one
+pixel wide, so that a line buffer holds a few steps instead of the whole sequence.
 
-In all products of Dense and Depthwise the C++ forms the exact product, casts it to accum_t, and adds it to an accum_t by an
-assignment (exact sum, cast to accum_t). Where accum_t wraps, the order of the sum does not matter and one wrap at the end is
-the same. Where it saturates, the same holds as long as no partial sum in any order can leave its range; rf/parts/products.py
-proves that from the weights, or refuses. Padding is zero, and a product with zero is zero.
+For Dense and Depthwise the C++ forms each exact product, casts it to accum_t, and adds it to an accumulator of type accum_t by
+an assignment (exact sum, cast to accum_t). If accum_t wraps, the order of the sum does not matter and a single wrap at the end
+gives the same result. If it saturates, the same holds as long as no partial sum in any order can leave its range;
+rf/parts/products.py proves that from the weights, or refuses the layer. Padding is zero, and a product with zero is zero.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from hypersonic.hls.fixed import Constants, FixedPoint
 
 @dataclass(frozen=True)
 class Tensor:
-    """A value between layers: its name in hls4ml's graph, its shape per row, and the type of every element."""
+    """A value between layers: its name in hls4ml's graph, its shape per row (without the batch), and the type of its
+    elements."""
 
     name: str
     shape: tuple[int, ...]
@@ -31,17 +32,17 @@ class Tensor:
 
     @property
     def size(self) -> int:
-        """Elements in one row."""
+        """Number of elements per row."""
         return prod(self.shape)
 
     @property
     def channels(self) -> int:
-        """The last dimension."""
+        """Size of the last dimension."""
         return self.shape[-1]
 
     @property
     def image(self) -> tuple[int, int, int]:
-        """(height, width, channels); (L, C) is (L, 1, C), (N,) is (1, 1, N)."""
+        """The shape as (height, width, channels); (L, C) becomes (L, 1, C) and (N,) becomes (1, 1, N)."""
         if len(self.shape) == 2:
             return self.shape[0], 1, self.shape[1]
         height, width, channels = (1, 1, *self.shape)[-3:]
@@ -50,7 +51,10 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Window:
-    """Where a layer looks: output pixel (oy, ox) sees input rows oy * stride - pad_top + 0..kernel-1, columns alike."""
+    """The input pixels of each output pixel: (oy, ox) sees rows oy * stride - pad_top + 0..kernel-1, and columns likewise.
+
+    kernel, stride: (rows, columns).
+    """
 
     kernel: tuple[int, int]
     stride: tuple[int, int]
@@ -61,31 +65,32 @@ class Window:
 
     @property
     def size(self) -> int:
-        """Pixels in one window."""
+        """Number of pixels in one window."""
         return self.kernel[0] * self.kernel[1]
 
     @property
     def is_pixel(self) -> bool:
-        """Whether every output pixel is the input pixel at the same place."""
+        """Whether every output pixel depends only on the input pixel at the same position."""
         return self.kernel == (1, 1) and self.stride == (1, 1) and not self.padded
 
     @property
     def padded(self) -> bool:
+        """Whether there is padding on any side."""
         return bool(self.pad_top or self.pad_bottom or self.pad_left or self.pad_right)
 
 
 class WeightsIn(StrEnum):
-    """Where a layer's weights are."""
+    """The memory that holds a layer's weights (docs/rf-core.md)."""
 
-    LUT = "LUT"  # what becomes of BRAM where they are few
+    LUT = "LUT"  # the result of BRAM for few weights
     BRAM = "BRAM"  # filled from a file
-    URAM = "URAM"  # which has no initial contents: loaded from the card's memory after a reset
-    DRAM = "DRAM"  # the card's DDR or HBM, from which they come for every vector
+    URAM = "URAM"  # has no initial contents; loaded from the card's memory after a reset
+    DRAM = "DRAM"  # the card's DDR or HBM, from which they are read for every vector
 
 
 @dataclass(frozen=True, eq=False)
 class OneInput:
-    """A layer that makes y of x. What each computes stands in its stage's file, hls/rf/stages/."""
+    """A layer that computes y from x. The file of its stage in hls/rf/stages/ says how."""
 
     name: str
     x: Tensor
@@ -93,13 +98,13 @@ class OneInput:
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
-        """The tensors that it reads, in order."""
+        """The tensors that the layer reads, in order."""
         return (self.x,)
 
 
 @dataclass(frozen=True, eq=False)
 class TwoInputs:
-    """A layer that makes y of a and b."""
+    """A layer that computes y from a and b."""
 
     name: str
     a: Tensor
@@ -108,7 +113,7 @@ class TwoInputs:
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
-        """The tensors that it reads, in order."""
+        """The tensors that the layer reads, in order."""
         return (self.a, self.b)
 
 
@@ -119,8 +124,9 @@ Layer = OneInput | TwoInputs
 class Products(OneInput):
     """A layer of sums of products with trained weights.
 
-    weight: as the layer has it. bias: an output each. accum: the type of the sums. reuse_factor: multiplications of a vector
-    that share a multiplier; requested: the user's figure, before hls4ml took the nearest it can do.
+    weight: in the shape that the layer defines. bias: one per output. accum: type of the sums. reuse_factor: multiplications of
+    a vector that share a multiplier. requested: the user's reuse factor, before hls4ml replaced it by the nearest that it
+    supports.
     """
 
     weight: Constants
@@ -132,9 +138,9 @@ class Products(OneInput):
 
 @dataclass(frozen=True)
 class RfNetwork:
-    """Layers in an order in which every input is there before it is read; tensors are known by their names.
+    """A network whose layers are in an order in which every tensor is computed before it is read.
 
-    Raises ValueError where two of them have one name.
+    Tensors are identified by their names. Raises ValueError if two tensors have the same name.
     """
 
     name: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The modules of hls/rtl by name: beside each lies <module>.f, the files it needs in compile order, itself last."""
+"""The RTL modules of hls/rtl by name. <module>.f lists the files that a module needs in compile order, its own file last."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from hypersonic.hls.sources import source_files
 
 
 def rtl_sources(module: str) -> tuple[Path, ...]:
-    """The files of a module of hls/rtl. Raises ValueError for one that is not there, NoSourcesError where none is."""
+    """Return the files of a module of hls/rtl, in compile order.
+
+    Raises ValueError for an unknown module, and NoSourcesError if the folder has no modules at all.
+    """
     folder = AXIS_RTL if module.startswith("axis_") else RF_RTL
     listing = folder / f"{module}.f"
     if not listing.is_file():
@@ -21,5 +24,5 @@ def rtl_sources(module: str) -> tuple[Path, ...]:
 
 
 def sources_of(modules: Iterable[str]) -> tuple[Path, ...]:
-    """The files of several modules, each once, a module after those it is made of."""
+    """Return the files of several modules, each once, every module after the ones that it instantiates."""
     return tuple(dict.fromkeys(file for module in modules for file in rtl_sources(module)))

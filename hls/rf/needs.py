@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which input beat each output beat waits for, as arrays that many stages share: read only, kept while a search goes on."""
+"""Arrays that give, for each output beat, the index of the input beat it waits for: read-only, cached, shared by stages."""
 
 from __future__ import annotations
 
@@ -11,42 +11,42 @@ from numpy.typing import NDArray
 
 Beats = NDArray[np.int64]
 
-#: arrays kept; one of a large image has a few megabytes
+#: number of cached arrays; the one of a large image has a few megabytes
 KEPT = 96
 
 
 def shared(beats: Beats) -> Beats:
-    """The same array, never to be written again."""
+    """Make the array read-only and return it."""
     beats.setflags(write=False)
     return beats
 
 
 @lru_cache(KEPT)
 def each(beats: int) -> Beats:
-    """Output beat j waits for input beat j."""
+    """Return the needs of a stage whose output beat j waits for input beat j."""
     return shared(np.arange(beats, dtype=np.int64))
 
 
 @lru_cache(KEPT)
 def parts(beats: int, count: int) -> Beats:
-    """`count` output beats are made of one input beat."""
+    """Return the needs of `beats` output beats, `count` of which come from one input beat."""
     return shared(np.repeat(np.arange(-(-beats // count), dtype=np.int64), count)[:beats])
 
 
 @lru_cache(KEPT)
 def groups(beats: int, count: int) -> Beats:
-    """An output beat is made of `count` input beats."""
+    """Return the needs of `beats` output beats, each of which takes `count` input beats."""
     return shared(np.arange(count - 1, (beats + 1) * count - 1, count, dtype=np.int64))
 
 
 @lru_cache(KEPT)
 def vectors(count: int, beats: int, results: int) -> Beats:
-    """`results` output beats wait for all `beats` input beats of their vector."""
+    """Return the needs of `count` vectors: `results` output beats wait for all `beats` input beats of their vector."""
     return shared(np.repeat(groups(count, beats), results))
 
 
 @cache
 def divisors(n: int) -> tuple[int, ...]:
-    """In ascending order."""
+    """Return the divisors of n in ascending order."""
     low = [d for d in range(1, isqrt(n) + 1) if n % d == 0]
     return tuple(sorted({*low, *(n // d for d in low)}))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RfNetwork -> Pipeline: how many multipliers, how many elements side by side, which FIFOs.
+"""Plans a Pipeline for an RfNetwork: the number of multipliers, the lanes of each stream, and the FIFOs.
 
-A reuse factor is hls4ml's: the multiplications of one vector (one window) that share a multiplier; which of them a layer can do
-stands in its own file (hls/rf/stages/). The layer that takes longest sets the interval of rows; everything without multipliers
-gets as few lanes as keep up with it.
+A reuse factor is defined as in hls4ml: the multiplications of one vector (one window) that share a multiplier. The file of a
+layer's stage (hls/rf/stages/) says which ones the layer supports. The slowest layer sets the interval of rows; stages without
+multipliers get the fewest lanes that keep up with it.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from hypersonic.hls.rf.stages.fork import fork_stage
 from hypersonic.hls.rf.stages.lanes import lanes_stage
 from hypersonic.hls.rf.top.scope import Scope
 
-#: rows up to so many bits come and go as one beat
+#: rows of up to this many bits pass the ports as one beat
 WHOLE_ROW_BITS = 8192
 
 
 def plan(network: RfNetwork, whole_row_bits: int = WHOLE_ROW_BITS) -> Pipeline:
-    """The stages, each stream made before it is read, FIFOs deep enough. Raises UnsupportedLayerError."""
+    """Return the pipeline for a network, with FIFOs that are deep enough. Raises UnsupportedLayerError."""
     return with_fifos(build(network, whole_row_bits))
 
 
 def build(network: RfNetwork, whole_row_bits: int, weight_widths: Mapping[str, int] | None = None) -> Pipeline:
-    """The stages, with FIFOs of two beats in front of joins. weight_widths: of a sketch (fit/sketch.py)."""
+    """Return the pipeline with FIFOs of two beats in front of joins. weight_widths: given for a sketch (fit/sketch.py)."""
     builder = Builder(network, whole_row_bits, weight_widths)
     for layer in network.layers:
         layer_type(layer).plan(builder, layer)
@@ -41,8 +41,10 @@ def build(network: RfNetwork, whole_row_bits: int, weight_widths: Mapping[str, i
 
 
 class Builder:
-    """Stages so far, and for each tensor the streams that have not been read yet: what the layers' own plans see of it is
-    Planner (rf/stage_type.py)."""
+    """A pipeline under construction: the stages so far and, for each tensor, the streams that are not read yet.
+
+    The layers' plans see it as a Planner (rf/stage_type.py), which documents the methods that they call.
+    """
 
     def __init__(self, network: RfNetwork, whole_row_bits: int, weight_widths: Mapping[str, int] | None) -> None:
         self.weight_widths = weight_widths
@@ -61,6 +63,7 @@ class Builder:
             self._inputs.append(self._enter(tensor, whole=whole))
 
     def pipeline(self) -> Pipeline:
+        """Return the pipeline of all stages. Raises UnsupportedLayerError for several outputs that do not fit one beat."""
         tensors = self._network.outputs
         whole = self._is_whole(tensors)
         if not whole and len(tensors) > 1:
@@ -83,9 +86,9 @@ class Builder:
         return stream
 
     def _kept(self, tensor: Tensor, stream: Stream) -> Stream:
-        """A FIFO, so that the tensors behind this one at the port do not wait for its slow reader.
+        """Put a FIFO behind an input, so that the inputs after it at the port do not wait for its slow reader.
 
-        It holds a row; of the last tensor what its reader leaves while the next row's others come.
+        The FIFO holds a row. For the last input it holds the part of a row that is unread when the next row's others arrive.
         """
         beats = stream.beats
         if tensor is self._network.inputs[-1]:
@@ -101,6 +104,7 @@ class Builder:
 
     # ------------------------------------------------------------------ streams
     def offer(self, tensor: Tensor, stream: Stream) -> None:
+        """Make `stream` available to all readers of the tensor, through a fork if there are several."""
         readers = self._readers.get(tensor.name, 0)
         if readers <= 1:
             self._waiting[tensor.name] = [stream]
@@ -111,11 +115,15 @@ class Builder:
         self._waiting[tensor.name] = list(copies)
 
     def take(self, tensor: Tensor) -> Stream:
+        """Return a stream of the tensor for one reader; every reader takes its own."""
         return self._waiting[tensor.name].pop(0)
 
     def with_lanes(self, stream: Stream, lanes: int, layer: str) -> Stream:
-        """The stream in beats of `lanes` elements; by way of the greatest common divisor where neither divides the other, or of
-        the least common multiple where so few lanes would not keep up."""
+        """Return the stream in beats of `lanes` elements.
+
+        If neither number of lanes divides the other, it is converted to their greatest common divisor first, or to their least
+        common multiple if so few lanes would not keep up.
+        """
         if stream.lanes == lanes:
             return stream
         few, many, size = gcd(stream.lanes, lanes), lcm(stream.lanes, lanes), stream.beats * stream.lanes
@@ -128,40 +136,46 @@ class Builder:
         return converted
 
     def fewest_lanes(self, channels: int, elements_a_row: int, beats_an_element: int = 1) -> int:
-        """The fewest lanes, a divisor of channels, that move a row within the interval."""
+        """Return the smallest divisor of `channels` that is enough lanes to move a row within the interval."""
         fitting = [d for d in divisors(channels) if elements_a_row // d * beats_an_element <= self.interval]
         return fitting[0] if fitting else channels
 
     def take_elements(self, tensor: Tensor, period: int) -> Stream:
-        """The tensor at the fewest lanes that keep up and go with the producer's; period: what lanes have to divide."""
+        """Return a stream of the tensor with the fewest lanes that keep up and convert easily. period: a multiple of the
+        lanes."""
         stream = self.take(tensor)
         fewest = self.fewest_lanes(period, tensor.size)
         fewest = next((d for d in divisors(period) if d >= fewest and gcd(d, stream.lanes) in (d, stream.lanes)), fewest)
-        # the producer's own lanes save a conversion where they are not far more
+        # the producer's own lanes save a conversion if they are at most twice as many
         own = period % stream.lanes == 0 and fewest <= stream.lanes <= 2 * fewest
         return stream if own else self.with_lanes(stream, fewest, tensor.name)
 
     # ------------------------------------------------------------------ for the layers' own plans
     def stage_name(self, name: str) -> str:
+        """Return an identifier for a stage, unique in the core."""
         return self._scope.stage(name)
 
     def stream_name(self, name: str) -> str:
+        """Return an identifier for a stream, unique in the core."""
         return self._scope.stream(name)
 
     def result(self, layer: Layer, lanes: int) -> Stream:
+        """Return a new stream for the layer's result, with `lanes` elements per beat."""
         tensor = layer.y
         return Stream(self._scope.stream(f"s_{tensor.name}"), tensor.precision, lanes, tensor.size // lanes)
 
     def buffered(self, stream: Stream, layer: str, side: str) -> Stream:
-        """Behind a FIFO of two beats, to which fifos.py gives the depth it needs."""
+        """Return the stream behind a new FIFO of two beats; fifos.py sets the depth that it needs."""
         kept = replace(stream, name=self._scope.stream(f"{stream.name}_{layer}_{side}"))
         self.add(fifo_stage(self._scope.stage(f"{layer}_fifo_{side}"), layer, stream, kept, 2))
         return kept
 
     def add(self, stage: Stage) -> None:
+        """Append a stage. Raises UnsupportedLayerError if a number in it is too wide."""
         self._stages.append(check_stage(stage))
 
     def finish(self, layer: Layer, stage: Stage) -> None:
+        """Append a layer's last stage and offer its output as the layer's result. Raises UnsupportedLayerError as add does."""
         self.add(stage)
         self.offer(layer.y, stage.outputs[0])
 
@@ -172,7 +186,7 @@ def _bits(tensor: Tensor) -> int:
 
 # ---------------------------------------------------------------- reuse factors
 def interval(network: RfNetwork) -> int:
-    """Clocks a row takes in the layer that takes longest."""
+    """Return the clocks per row of the slowest layer."""
     return max((_layer_clocks(layer) for layer in network.layers), default=1)
 
 
@@ -184,7 +198,7 @@ def _layer_clocks(layer: Layer) -> int:
 
 
 def notes(network: RfNetwork) -> tuple[str, ...]:
-    """Settings that the user asked for and did not get."""
+    """Return a sentence for each reuse factor that differs from the one the user asked for."""
     return tuple(text for layer in network.layers if (text := _note(layer)))
 
 

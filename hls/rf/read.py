@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""hls4ml's ModelGraph, after its optimisers, as an RfNetwork; what the rf core cannot compute exactly is refused by name.
+"""Reads hls4ml's ModelGraph, after its optimisers, as an RfNetwork; refuses layers that the rf core cannot compute exactly.
 
-Nothing of hls4ml is imported here. In an io_stream graph hls4ml has put a Clone where a tensor is read more than once, a Repack
-for a Reshape, a ZeroPadding before a padded convolution; in an io_parallel graph none of these. Both are read.
+hls4ml is not imported here. In an io_stream graph hls4ml inserts a Clone where a tensor is read more than once, a Repack for a
+Reshape, and a ZeroPadding before a padded convolution; an io_parallel graph has none of them. Both kinds of graph are read.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from hypersonic.hls.rf.stages.zero_pad import ZeroPad
 
 
 def read_rf_network(model: Any) -> RfNetwork:
-    """ModelGraph -> RfNetwork. Raises UnsupportedLayerError naming the layer."""
+    """Return the network of a ModelGraph. Raises UnsupportedLayerError, which names the layer."""
     layers = list(model.get_layers())
     sources, taken = _sources(layers), {name for layer in layers for name in layer.outputs}
     tensors: dict[str, Tensor] = {}
@@ -46,9 +46,9 @@ def read_rf_network(model: Any) -> RfNetwork:
 
 
 def distinct(layers: tuple[Layer, ...], taken: set[str]) -> tuple[Layer, ...]:
-    """The layers of one layer of the model, with tensors between them called as no other.
+    """Return the layers of one layer of the model with unique names for the tensors between them.
 
-    taken: the tensors' names there are; the new ones are added.
+    taken: the names of all tensors; the new ones are added to it.
     """
     renamed: dict[str, str] = {}
     steps: list[Layer] = []
@@ -67,7 +67,7 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def _with_tensors(layer: Layer, fields: tuple[str, ...], renamed: dict[str, str]) -> Layer:
-    """The layer with tensors in some of its fields under other names."""
+    """Return the layer with the tensors in the given fields renamed."""
     tensors = {field: getattr(layer, field, None) for field in fields}
     named: dict[str, Any] = {
         field: replace(tensor, name=renamed[tensor.name])
@@ -78,7 +78,10 @@ def _with_tensors(layer: Layer, fields: tuple[str, ...], renamed: dict[str, str]
 
 
 def fold_padding(layers: tuple[Layer, ...], outputs: tuple[Tensor, ...]) -> tuple[Layer, ...]:
-    """Zeros around an image that only a convolution reads become that window's own padding: no stage, and fewer lines."""
+    """Return the layers with zero padding that only one convolution reads folded into the padding of its window.
+
+    That saves a stage, and the line buffer is smaller.
+    """
     readers = [tensor.name for layer in layers for tensor in layer.inputs] + [tensor.name for tensor in outputs]
     pads = {layer.y.name: layer for layer in layers if isinstance(layer, ZeroPad) and readers.count(layer.y.name) == 1}
     folded_layers: list[Layer] = []
@@ -92,7 +95,7 @@ def fold_padding(layers: tuple[Layer, ...], outputs: tuple[Tensor, ...]) -> tupl
 
 
 def _folded(layer: Dense | Depthwise, pad: ZeroPad) -> Layer | None:
-    """The layer reading what the pad reads; None where rf_window cannot, or the pad changes the type."""
+    """Return the layer with the input of the pad and its padding; None if rf_window cannot pad so or the pad casts."""
     seen, (top, bottom, left, right) = layer.window, pad.pad
     if seen is None or seen.padded or top >= seen.kernel[0] or left >= seen.kernel[1] or pad.x.precision != pad.y.precision:
         return None
@@ -100,7 +103,7 @@ def _folded(layer: Dense | Depthwise, pad: ZeroPad) -> Layer | None:
 
 
 def _sources(layers: list[Any]) -> dict[str, str]:
-    """Names that stand for another: none today, but the optimisers rename a tensor by its layer."""
+    """Return aliases of tensors, layer name -> tensor name, because the optimisers may refer to a tensor by its layer."""
     return {layer.name: layer.outputs[0] for layer in layers if layer.outputs and layer.name not in layer.outputs}
 
 
@@ -132,6 +135,6 @@ def _activation(layer: Any, x: Tensor, y: Tensor) -> Layer | tuple[Layer, ...]:
 
 
 def _cloned(layer: Any, x: Tensor) -> Tensor | Map:
-    """The tensor itself, or the copy of it whose type hls4ml changes: that of a Repack is the model's own behind a Clone."""
+    """Return the tensor itself, or a cast if hls4ml gives the copies another type, as for a Repack behind a Clone."""
     y = tensor(layer.get_output_variable(layer.outputs[0]), layer.outputs[0], layer)
     return x if x.precision == y.precision else linear(layer.name, x, replace(y, shape=x.shape))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stages there are, by layer, by module and by hls4ml's names: every file of hls/rf/stages/ has a STAGE."""
+"""All stages, found by layer, by module and by hls4ml's names. Every file of hls/rf/stages/ defines a STAGE."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hypersonic.hls.rf.stage_type import LayerType, Reader, Sharing, StageType
 
 
 def collect(package: ModuleType) -> dict[str, StageType]:
-    """File name -> its STAGE. Raises ImportError where there is no file, or one without."""
+    """Return file name -> STAGE of a package. Raises ImportError if it has no modules, or one without a STAGE."""
     modules = [import_module(f"{package.__name__}.{module.name}") for module in pkgutil.iter_modules(package.__path__)]
     if not modules:
         raise ImportError(f"{package.__name__} has no modules, expected one for each stage of the rf core")
@@ -33,23 +33,23 @@ STAGES = collect(stages)
 _BY_MODULE = {module: kind for kind in STAGES.values() for module in kind.modules}
 _LAYERS: dict[type, LayerType[Any]] = {kind.layer.noun: kind.layer for kind in STAGES.values() if kind.layer}
 
-#: hls4ml's class names of layers -> how they are read, but for activations
+#: hls4ml's class name of a layer -> its reader; activations are not included
 READERS: dict[str, Reader] = {name: reader for layer in _LAYERS.values() for name, reader in layer.readers.items()}
-#: those of layers with two inputs
+#: hls4ml's class names of layers with two inputs
 JOINS = frozenset(name for noun, layer in _LAYERS.items() if issubclass(noun, TwoInputs) for name in layer.readers)
-#: hls4ml's names of functions
+#: hls4ml's name of an activation function -> its reader
 ACTIVATIONS: dict[str, Reader] = {name: reader for layer in _LAYERS.values() for name, reader in layer.activations.items()}
-#: class names whose attribute `activation` is one of them
+#: hls4ml's class names of layers whose attribute `activation` is the name of such a function
 ACTIVATION_CLASSES = ("Activation", "ParametrizedActivation", "HardActivation", "PReLU")
 
 
 def layer_type(layer: Layer) -> LayerType[Any]:
-    """The type of a layer's noun."""
+    """Return the LayerType of a layer, by its class."""
     return _LAYERS[type(layer)]
 
 
 def sharing(layer: Products) -> Sharing[Any]:
-    """How the layer's multiplications share multipliers."""
+    """Return how the layer's multiplications share multipliers. Raises TypeError for a stage that does not define it."""
     shared = layer_type(layer).sharing
     if shared is None:
         raise TypeError(f"layer {layer.name!r}: the stage of {type(layer).__name__} has no sharing, expected one of Products")
@@ -57,12 +57,12 @@ def sharing(layer: Products) -> Sharing[Any]:
 
 
 def stage_type(stage: Stage) -> StageType:
-    """The type of a stage's module."""
+    """Return the StageType of a stage, by its module."""
     return _BY_MODULE[stage.module]
 
 
 def has_multipliers(stage: Stage) -> bool:
-    """Whether it has multipliers that a reuse factor shares."""
+    """Return whether the stage has multipliers that are shared by a reuse factor."""
     layer = stage_type(stage).layer
     return bool(layer and layer.sharing)
 
@@ -72,12 +72,12 @@ def _numbers(stage: Stage) -> dict[str, int]:
 
 
 def stage_cost(stage: Stage) -> Amounts:
-    """Weights in block RAM, or LUTs where they are few."""
+    """Return the estimated resources of a stage, with weights in block RAM, or in LUTs if there are few."""
     return stage_type(stage).cost(stage, _numbers(stage))
 
 
 def check_stage(stage: Stage) -> Stage:
-    """The stage itself. Raises UnsupportedLayerError where a number inside it would not fit."""
+    """Return the stage unchanged. Raises UnsupportedLayerError if a number inside it is too wide for its module."""
     numbers, kind = _numbers(stage), stage_type(stage)
     widths = [Width(stream.precision.width, MAX_CAST_WIDTH, "a number") for stream in (*stage.inputs, *stage.outputs)]
     widths += [limit(numbers) for limit in kind.limits]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a planned core costs and how fast it is, layer by layer."""
+"""Cost and speed of a planned core, stage by stage."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypersonic.hls.rf.timing import Clocks, busy
 
 
 def figures(pipeline: Pipeline, timed: Clocks) -> dict[str, Any]:
-    """Plain values for the project's report; clocks are predictions."""
+    """Return plain values for the project's report. Clocks are predictions; DSPs, block RAM and UltraRAM are estimates."""
     stages = [_stage(stage, timed) for stage in pipeline.stages]
     slowest = max(pipeline.stages, key=lambda stage: (stage.timing.ii, stage.multipliers), default=None)
     return {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An rf core as hardware: stages (instances of hls/rtl/rf/rf_*.sv), the streams between them, and the files they read."""
+"""An rf core as hardware: stages (instances of hls/rtl/rf/rf_*.sv), the streams between them, and their memory files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Value = int | str
 
 @dataclass(frozen=True)
 class Stream:
-    """A tensor on its way: beats of `lanes` elements, `beats` of them a row."""
+    """A tensor as a stream: `lanes` elements per beat, `beats` beats per row."""
 
     name: str
     precision: FixedPoint
@@ -29,15 +29,16 @@ class Stream:
 
     @property
     def width(self) -> int:
-        """Bits of tdata."""
+        """Width of tdata in bits."""
         return self.lanes * self.precision.width
 
 
 @dataclass(frozen=True, eq=False)
 class Memory:
-    """A $readmemh file. words: (depth, fields) integers of any size; field 0 stands in the low bits of a word.
+    """A memory filled by $readmemh.
 
-    widths: bits of each field, one for all or one each in turn.
+    file: its name. words: (depth, fields) integers of any size; field 0 is in the low bits of a word. widths: bits of the
+    fields, either one for all fields or a sequence that repeats.
     """
 
     file: str
@@ -46,25 +47,26 @@ class Memory:
 
     @property
     def width(self) -> int:
-        """Bits of a word."""
+        """Width of a word in bits."""
         fields: int = self.words.shape[1]
         return sum(self.widths) * fields // len(self.widths)
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Words, and bits of a word."""
+        """Number of words, and width of a word in bits."""
         return len(self.words), self.width
 
     @property
     def bits(self) -> int:
+        """Size of the memory in bits."""
         return self.width * len(self.words)
 
     def text(self) -> str:
-        """The file's lines, a word each, hexadecimal."""
+        """Return the content of the file: one hexadecimal word per line."""
         return "\n".join(_lines(self.words, self.widths)) + "\n"
 
     def bits_of(self, words: NDArray[Any]) -> NDArray[np.uint8]:
-        """Some of its words, (n, fields), as bits, (n, width) of 0 and 1, the lowest first."""
+        """Return some of its words (n, fields) as bits (n, width), each 0 or 1, lowest first."""
         each = [self.widths[i % len(self.widths)] for i in range(words.shape[1])]
         if max(each) <= 62 and words.dtype != object:
             return _bits(words, each, sum(each))
@@ -74,7 +76,7 @@ class Memory:
         return bits[:, : sum(each)]
 
 
-#: words turned into bits at once: a network has millions of weights
+#: words that are converted to bits at a time, which bounds memory: a network has millions of weights
 _WORDS_AT_ONCE = 2048
 
 
@@ -97,7 +99,7 @@ def _word(word: NDArray[Any], each: list[int]) -> int:
 
 
 def _packed(words: NDArray[np.int64], each: list[int]) -> list[str]:
-    """The same with numpy's bits."""
+    """Return the lines of the words, by numpy: faster than _word, for fields of up to 62 bits."""
     digits = -(-sum(each) // 4)
     bits = _bits(words, each, digits * 4)
     nibbles = bits.reshape(len(words), digits, 4) @ np.array([1, 2, 4, 8], dtype=np.uint8)
@@ -116,9 +118,10 @@ def _bits(words: NDArray[np.int64], each: list[int], total: int) -> NDArray[np.u
 
 @dataclass(frozen=True, eq=False)
 class Feed:
-    """Weights that come to a stage's s_axis_w at run time. words: as rf_mac's memory has them (its file is never written).
+    """Weights that a stage receives at run time on its port s_axis_w.
 
-    repeats: they come from the card's memory for every vector; else once after a reset, into UltraRAM.
+    words: in the layout of rf_mac's memory, whose file is not written. repeats: True if they are read from the card's memory
+    for every vector, False if they are loaded into UltraRAM once after a reset.
     """
 
     words: Memory
@@ -127,11 +130,11 @@ class Feed:
 
 @dataclass(frozen=True, eq=False)
 class Timing:
-    """When a stage's beats come out, of one row that nothing holds up, and how often rows can follow.
+    """When a stage's output beats are available, for one row without stalls, and how often rows can follow.
 
-    needs: for each input stream, for each output beat, the index of the last input beat it waits for; -1: for none.
-    latency: clocks from the edge that takes that beat to the one at which the output beat can be taken. gap: clocks from an
-    output beat to the next at the earliest. ii: clocks a row occupies the stage.
+    needs: for each input stream, an array with the index of the last input beat that each output beat waits for; -1 for none.
+    latency: clocks from the edge that accepts that input beat to the edge at which the output beat can be accepted. gap:
+    minimum clocks between output beats. ii: clocks for which a row occupies the stage.
     """
 
     needs: tuple[NDArray[np.int64], ...]
@@ -140,7 +143,10 @@ class Timing:
     ii: int
 
     def departures(self, arrivals: tuple[NDArray[np.int64], ...]) -> NDArray[np.int64]:
-        """Edges at which each output beat can be taken, from those at which each input beat is."""
+        """Return the clock edges at which the output beats can be accepted.
+
+        arrivals: for each input stream, the edges (beats,) at which its beats are accepted.
+        """
         waits = [np.where(need < 0, 0, arrival[need]) for arrival, need in zip(arrivals, self.needs, strict=True)]
         ready = np.max(waits, axis=0) + self.latency
         steps = np.arange(len(ready), dtype=np.int64) * self.gap
@@ -149,13 +155,17 @@ class Timing:
 
 
 def one_to_one(beats: int, latency: int, streams: int = 1) -> Timing:
-    """A beat in (of each stream), a beat out."""
+    """Return the timing of a stage that turns one beat of each input stream into one output beat."""
     return Timing((each(beats),) * streams, latency, 1, beats)
 
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """One instance. layer: whose work it does. multipliers: how many it has. multiplications: of one row."""
+    """An instance of an RTL module.
+
+    layer: name of the layer that it computes. memories: filled from files. multipliers: in hardware. multiplications: per row.
+    ram_bits: of buffers. feed: weights that it receives at run time.
+    """
 
     name: str
     module: str
@@ -173,7 +183,7 @@ class Stage:
 
 @dataclass(frozen=True, eq=False)
 class Pipeline:
-    """The whole core. inputs, outputs: the streams at its ports, a tensor each, in the model's order."""
+    """A whole core. inputs, outputs: the streams at its ports, one per tensor, in the model's order. notes: for the report."""
 
     name: str
     stages: tuple[Stage, ...]
@@ -184,38 +194,38 @@ class Pipeline:
 
 # ---------------------------------------------------------------- streams at the ports
 def is_whole(streams: tuple[Stream, ...]) -> bool:
-    """Whether a row is one beat of all these side by side."""
+    """Return whether a row is a single beat that holds all these streams side by side."""
     return all(stream.beats == 1 for stream in streams)
 
 
 def port_width(streams: tuple[Stream, ...]) -> int:
-    """Bits of the port's tdata."""
+    """Return the width of the port's tdata in bits."""
     widths = [stream.width for stream in streams]
     return sum(widths) if is_whole(streams) else max(widths)
 
 
 def port_lanes(streams: tuple[Stream, ...]) -> tuple[int, ...]:
-    """Core's x_lanes or y_lanes."""
+    """Return x_lanes or y_lanes of Core: lanes of each tensor, or () for rows of one beat."""
     return () if is_whole(streams) else tuple(stream.lanes for stream in streams)
 
 
 def port_beats(streams: tuple[Stream, ...]) -> int:
-    """Beats of a row at the port."""
+    """Return the number of beats per row at the port."""
     return 1 if is_whole(streams) else sum(stream.beats for stream in streams)
 
 
-# ---------------------------------------------------------------- weights that come at run time
-#: beats that a stream which repeats has at least: far more than are on their way at once
+# ---------------------------------------------------------------- weights at run time
+#: minimum beats of a stream that repeats: far more than are in flight at once
 _LEAST_BEATS = 1024
 
 
 def clocks_a_word(width: int) -> int:
-    """Beats, and so clocks at least, of one word of so many bits."""
+    """Return the beats, and thus the minimum clocks, for one word of `width` bits."""
     return ceil(width / WEIGHT_BITS)
 
 
 def words_a_beat(feed: Feed) -> int:
-    """Words that share a beat: 1 where each takes whole beats."""
+    """Return the number of words that share a beat; 1 if each word takes whole beats."""
     most = WEIGHT_BITS // feed.words.width
     if not feed.repeats or most < 2:
         return 1
@@ -223,17 +233,17 @@ def words_a_beat(feed: Feed) -> int:
 
 
 def feed_beats(feed: Feed) -> int:
-    """Beats of all its words once."""
+    """Return the beats for all words once."""
     return len(feed.words.words) // words_a_beat(feed) * clocks_a_word(feed.words.width)
 
 
 def copies(feed: Feed) -> int:
-    """How often its words stand in the file."""
+    """Return how many times the words are repeated in the weights' file."""
     return ceil(_LEAST_BEATS / feed_beats(feed)) if feed.repeats else 1
 
 
 def row_beats(stage: Stage) -> int:
-    """Beats that a row takes of the card's memory in this stage."""
+    """Return the beats that the stage reads from the card's memory per row."""
     if not stage.feed or not stage.feed.repeats:
         return 0
     vectors = stage.timing.ii // (len(stage.feed.words.words) * clocks_a_word(stage.feed.words.width))

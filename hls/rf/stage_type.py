@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of a stage: each file of hls/rf/stages/ puts them together as its STAGE, and registry.py collects them."""
+"""Types that describe a kind of stage. Each file of hls/rf/stages/ defines a STAGE with them; registry.py collects these."""
 
 from __future__ import annotations
 
@@ -15,61 +15,63 @@ from hypersonic.hls.rf.stage import Stage, Stream
 L = TypeVar("L", bound=OneInput | TwoInputs)
 P = TypeVar("P", bound=Products)
 
-#: a layer of hls4ml's ModelGraph, the tensors it reads, its result -> the layer, or several one behind another
+#: (layer of hls4ml's ModelGraph, input tensors..., result) -> the layer, or several in sequence
 Reader = Callable[..., Layer | tuple[Layer, ...]]
 
 
 class Planner(Protocol):
-    """Stages so far, and the streams that wait for a reader; plan.py's Builder."""
+    """The interface that a layer's plan uses to add stages; Builder in plan.py implements it."""
 
     @property
     def weight_widths(self) -> Mapping[str, int] | None:
-        """Of a sketch (fit/sketch.py), which holds no numbers: layer name -> bits of its weights. None: memories are filled."""
+        """For a sketch (fit/sketch.py), whose memories are empty, layer name -> bits of its weights; None otherwise."""
 
     @property
     def interval(self) -> int:
-        """Clocks a row takes in the layer that takes longest."""
+        """Clocks per row of the slowest layer."""
 
     def stage_name(self, name: str) -> str:
-        """An identifier that no other stage has."""
+        """Return an identifier for a stage, unique in the core."""
 
     def stream_name(self, name: str) -> str:
-        """An identifier that no other stream has."""
+        """Return an identifier for a stream, unique in the core."""
 
     def take(self, tensor: Tensor) -> Stream:
-        """The tensor's stream, for one reader."""
+        """Return a stream of the tensor for one reader; every reader takes its own."""
 
     def take_elements(self, tensor: Tensor, period: int) -> Stream:
-        """The tensor at the fewest lanes that keep up and go with the producer's; period: what lanes have to divide."""
+        """Return a stream of the tensor with the fewest lanes that keep up and convert easily. period: a multiple of the
+        lanes."""
 
     def with_lanes(self, stream: Stream, lanes: int, layer: str) -> Stream:
-        """The stream in beats of `lanes` elements."""
+        """Return the stream in beats of `lanes` elements."""
 
     def buffered(self, stream: Stream, layer: str, side: str) -> Stream:
-        """The stream behind a FIFO, as a join's inputs are."""
+        """Return the stream behind a new FIFO, for an input of a join. side: "a" or "b"."""
 
     def fewest_lanes(self, channels: int, elements_a_row: int) -> int:
-        """A divisor of channels: the fewest lanes that move a row within the interval."""
+        """Return the smallest divisor of `channels` that is enough lanes to move a row within the interval."""
 
     def result(self, layer: Layer, lanes: int) -> Stream:
-        """The stream that a layer makes."""
+        """Return a new stream for the layer's result, with `lanes` elements per beat."""
 
     def add(self, stage: Stage) -> None:
-        """A stage between others of its layer. Raises UnsupportedLayerError where a number in it is too wide."""
+        """Append a stage that is not the last of its layer. Raises UnsupportedLayerError if a number in it is too wide."""
 
     def finish(self, layer: Layer, stage: Stage) -> None:
-        """A layer's last stage, whose output is its result. Raises UnsupportedLayerError likewise."""
+        """Append a layer's last stage, whose output is the result. Raises UnsupportedLayerError as add does."""
 
     def offer(self, tensor: Tensor, stream: Stream) -> None:
-        """The stream that holds a tensor, for all who read it."""
+        """Make the stream of a tensor available to all its readers."""
 
 
 @dataclass(frozen=True)
 class Sharing(Generic[P]):
     """How a layer's multiplications share multipliers.
 
-    taken: clocks of one vector, or of one pixel's channels: the reuse factor there is, the nearest to the one asked for.
-    vectors: such in a row. choices: each reuse factor there is -> clocks of a row in this layer, its window's among them.
+    taken: layer -> clocks of one vector (or of one pixel's channels), which is the supported reuse factor nearest to the one
+    asked for. vectors: layer -> vectors per row. choices: layer -> {supported reuse factor: clocks per row, including its
+    window}.
     """
 
     taken: Callable[[P], int]
@@ -79,10 +81,10 @@ class Sharing(Generic[P]):
 
 @dataclass(frozen=True)
 class LayerType(Generic[L]):
-    """The layer that a stage computes.
+    """A kind of layer and how it is read and planned.
 
-    plan: adds its stages. readers: hls4ml's class names of it. activations: the functions of hls4ml's activation layers that
-    are this layer. sharing: of Products.
+    noun: its class. plan: adds its stages. readers: by hls4ml's class name. activations: readers by hls4ml's name of an
+    activation function. sharing: for subclasses of Products.
     """
 
     noun: type[L]
@@ -94,9 +96,11 @@ class LayerType(Generic[L]):
 
 @dataclass(frozen=True)
 class StageType:
-    """modules: which of hls/rtl it is instances of. cost: of one, weights in block RAM, or LUTs where they are few. limits: of
-    numbers inside it. layer: None for what stands between layers. text: its instance where that is none of streams alone.
-    long: parameters of 64 bits; all others are SystemVerilog's int.
+    """A kind of stage.
+
+    modules: RTL modules of hls/rtl that it instantiates. cost: estimated resources of one stage, with weights in block RAM, or
+    in LUTs if there are few. limits: widths of numbers inside it. layer: None for a stage between layers. text: yields its
+    instance, if that has other ports than streams. long: parameters of 64 bits; all others are SystemVerilog's int.
     """
 
     modules: tuple[str, ...]
@@ -108,5 +112,5 @@ class StageType:
 
 
 def no_stage(layer: LayerType[Any]) -> StageType:
-    """Of a layer that is wires alone."""
+    """Return the StageType of a layer that is only wires."""
     return StageType((), lambda _stage, _numbers: NOTHING, NO_LIMIT, layer)

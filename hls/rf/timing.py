@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clocks of a pipeline: each beat's way through one row, and the interval of rows. Measured clocks must equal these."""
+"""Clocks of a pipeline: when each beat of a row is passed on, and the interval of rows. Measured clocks are compared with
+them."""
 
 from __future__ import annotations
 
@@ -14,7 +15,10 @@ from hypersonic.hls.rf.stage import Pipeline, Stage, Timing, is_whole, port_beat
 
 @dataclass(frozen=True, eq=False)
 class Clocks:
-    """arrivals: stream name -> the edges at which its beats can be taken. ii, latency: of the network; see Core."""
+    """Predicted clocks of one row.
+
+    arrivals: stream name -> the clock edges (beats,) at which its beats can be taken. ii, latency: of the network, as in Core.
+    """
 
     arrivals: dict[str, NDArray[np.int64]]
     ii: int
@@ -22,14 +26,14 @@ class Clocks:
 
 
 def clocks(pipeline: Pipeline) -> Clocks:
-    """One row through the pipeline, its input beats a clock apart."""
+    """Return the clocks of a single row whose input beats are one clock apart."""
     return _clocks(pipeline, lambda _, departed: departed)
 
 
 def clocks_among_rows(pipeline: Pipeline) -> Clocks:
-    """The same with rows before and behind it: a stage begins with a row when it is done with the one before.
+    """Return the clocks of a row that has rows before and after it: a stage starts a row when it has finished the previous one.
 
-    A concatenation that has one tensor early, and waits longer than a row for the other, takes the early one late.
+    A concatenation that waits longer than a row for its second tensor therefore takes the first one late.
     """
     ii = row_interval(pipeline)
 
@@ -52,14 +56,14 @@ def _clocks(pipeline: Pipeline, settle: Callable[[Timing, NDArray[np.int64]], ND
 
 
 def row_interval(pipeline: Pipeline) -> int:
-    """Clocks from row to row: of the slowest stage, the ports, or the one port through which weights come."""
+    """Return the clocks from row to row: the maximum of all stages, the ports, and the port through which weights are read."""
     ports = [port_beats(pipeline.inputs), port_beats(pipeline.outputs), sum(map(row_beats, pipeline.stages))]
     return max([stage.timing.ii for stage in pipeline.stages] + ports)
 
 
 def offered(pipeline: Pipeline) -> dict[str, NDArray[np.int64]]:
-    """When the ports' beats of one row come: side by side in one, or tensor after tensor."""
-    # the entrance forks a row of several tensors
+    """Return stream name -> the clock edges at which an input's beats are offered: all in one beat, or tensor after tensor."""
+    # a fork at the entrance delays a row of several tensors by one clock
     offered, at = {}, int(is_whole(pipeline.inputs) and len(pipeline.inputs) > 1)
     for stream in pipeline.inputs:
         offered[stream.name] = np.arange(at, at + stream.beats, dtype=np.int64)
@@ -68,9 +72,9 @@ def offered(pipeline: Pipeline) -> dict[str, NDArray[np.int64]]:
 
 
 def dependences(pipeline: Pipeline, fork: Stage | None) -> dict[str, NDArray[np.int64]]:
-    """For every stream and beat, the index of the last beat of the fork without which it cannot exist; -1: of none.
+    """Return, for every stream and beat, the index of the last beat of the fork that it depends on; -1 for none.
 
-    fork: a stage whose outputs are copies of one another; None: the port, whose beats go to one input after the other.
+    fork: a stage whose outputs are copies of each other; None: the port, whose beats go to one input after the other.
     """
     if fork is None:
         known = offered(pipeline)
@@ -85,9 +89,9 @@ def dependences(pipeline: Pipeline, fork: Stage | None) -> dict[str, NDArray[np.
 
 
 def common_forks(pipeline: Pipeline, join: Stage) -> tuple[Stage | None, ...]:
-    """The last fork that both of a join's inputs come from, and those before it that reach one of them round that last one.
+    """Return the last fork that both inputs of a join depend on, and earlier ones that reach an input around the last one.
 
-    (None,): only the port is common to them.
+    (None,) means that the inputs have only the port in common.
     """
     a, b = (_forks_behind(pipeline)[stream.name] for stream in join.inputs)
     shared = [stage for stage in pipeline.stages if stage.name in a & b]
@@ -98,7 +102,7 @@ def common_forks(pipeline: Pipeline, join: Stage) -> tuple[Stage | None, ...]:
 
 
 def _forks_behind(pipeline: Pipeline, last: Stage | None = None) -> dict[str, set[str]]:
-    """For each stream the names of the forks it comes from; last: a fork that nobody looks behind."""
+    """Return stream name -> names of the forks that it depends on. last: a fork at which the search ends."""
     behind: dict[str, set[str]] = {stream.name: set() for stream in pipeline.inputs}
     for stage in pipeline.stages:
         forks = set[str]().union(*(behind[stream.name] for stream in stage.inputs)) if stage is not last else set()
@@ -108,7 +112,10 @@ def _forks_behind(pipeline: Pipeline, last: Stage | None = None) -> dict[str, se
 
 
 def waiting(early: NDArray[np.int64], taken: NDArray[np.int64], ii: int) -> int:
-    """The most beats that stand in a FIFO which beat j enters at early[j] and leaves at taken[j], rows ii clocks apart."""
+    """Return the largest number of beats in a FIFO that beat j enters at early[j] and leaves at taken[j].
+
+    ii: clocks between rows.
+    """
     rows = int(max(0, (taken - early).max()) // max(ii, 1)) + 2
     shifts = np.arange(rows, dtype=np.int64)[:, None] * ii
     entered, left = np.sort((early + shifts).reshape(-1)), np.sort((taken + shifts).reshape(-1))
@@ -117,5 +124,5 @@ def waiting(early: NDArray[np.int64], taken: NDArray[np.int64], ii: int) -> int:
 
 
 def busy(stage: Stage, ii: int) -> float:
-    """The share of a stage's multipliers' clocks that do a multiplication of the network, rows ii clocks apart."""
+    """Return the fraction of clocks in which a stage's multipliers work, for rows ii clocks apart; 0 without multipliers."""
     return stage.multiplications / (stage.multipliers * ii) if stage.multipliers else 0.0

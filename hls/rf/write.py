@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Pipeline on disk: <name>_core.sv, which joins the stages, the files they read, and core.json.
+"""Writes a Pipeline: <name>_core.sv, which connects the stages, the memory files they read, and core.json.
 
-The top's ports are those of Core, see rf/top/ports.py for rows too large for one beat.
+The top module's ports are those of Core; rf/top/ports.py handles rows that are too large for one beat.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def write_rf_core(
 ) -> tuple[Core, dict[str, Any]]:
     """Write <name>_core.sv, the files it reads and core.json into `directory`; return the core and its figures.
 
-    whole_row_bits: rows up to so many bits are one beat at the ports. Raises UnsupportedLayerError with the layer's name.
+    whole_row_bits: rows of up to this many bits are one beat at the ports. Raises UnsupportedLayerError with the layer's name.
     """
     pipeline = plan(network, whole_row_bits)
     timed = clocks(pipeline)
@@ -58,19 +58,20 @@ def write_rf_core(
 
 
 def module_files(pipeline: Pipeline) -> tuple[Path, ...]:
-    """The modules' files, a module after those it is made of."""
+    """Return the RTL files of the pipeline's modules, every module after the ones that it instantiates."""
     ends = ["axis_fifo"] + ["rf_fork"] * (len(pipeline.inputs) > 1)
     ends += ["rf_weights"] * bool(loaded(pipeline)) + ["rf_lanes"] * bool(streamed(pipeline))
     return sources_of([*ends, *(stage.module for stage in pipeline.stages)])
 
 
 def _file(core: str, file: str) -> str:
-    """Of several cores beside each other no two files are equal: nothing in a core's name is two underscores."""
+    """Return a file name that is unique among several cores, because a core's name does not contain two underscores in a
+    row."""
     return f"{core}__{file}"
 
 
 def core_text(pipeline: Pipeline, name: str, timed: Clocks) -> str:
-    """The text of module <name>_core."""
+    """Return the SystemVerilog text of module <name>_core."""
     x_bits, y_bits = port_width(pipeline.inputs), port_width(pipeline.outputs)
     rows = 1 << max(2, (timed.latency // timed.ii + 4).bit_length())
     lines = [
@@ -114,7 +115,7 @@ def _wires(pipeline: Pipeline) -> Iterator[str]:
 
 
 def _sinks(pipeline: Pipeline) -> Iterator[str]:
-    """What takes the streams that nobody reads, as those of an input that the network does without."""
+    """Yield the lines that accept streams without a reader, for example of an input that the network does not use."""
     read = {stream.name for stage in pipeline.stages for stream in stage.inputs} | {stream.name for stream in pipeline.outputs}
     for n in (stream.name for stream in _streams(pipeline) if stream.name not in read):
         yield f"  assign {n}_tready = 1'b1;"
@@ -145,7 +146,7 @@ def _instance(stage: Stage, core: str) -> Iterator[str]:
 
 
 def _parameters(stage: Stage, core: str) -> Iterator[str]:
-    """Each as wide as the module has it, so that no tool has to lengthen a negative number or cuts a long one."""
+    """Yield the parameters as wide as the module declares them, so that no tool extends or truncates a number."""
     long = stage_type(stage).long
     for key, value in stage.parameters.items():
         yield f".{key}({_long(value) if key in long else _literal(value, core)})"

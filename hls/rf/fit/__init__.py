@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which reuse factors make an rf core fill, and fit, a card."""
+"""The search for the reuse factors with which an rf core fills a card without exceeding it."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The room on a card for compute units, the designs that fit it, and the one that is taken."""
+"""Types of the search: the resources of a card, designs that fit it, and the design that is chosen."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from dataclasses import dataclass
 from hypersonic.hls.resources import NOTHING, Amounts
 from hypersonic.hls.rf.layers import WeightsIn
 
-#: a layer's multipliers that rest longer than this are said to be coarse
+#: a layer whose multipliers work for a smaller fraction of the time is marked as coarse
 BUSY = 0.85
 
 
 @dataclass(frozen=True)
 class Card:
-    """The room on a card for compute units.
+    """The resources of a card for compute units.
 
-    dies: what units may take of each die. units: the most there are memories for. clock_mhz: the kernel clock, to turn clocks
-    into rates. shell: what every unit takes besides its core. x_bytes, y_bytes: of a row on the wire, 0 where not to be looked
-    at. bus_bytes: what a unit's memory moves in a clock, each way. h2c_gb_s, c2h_gb_s: what the host moves to the card and
-    back, 0 where not known.
+    dies: resources of each die that units may use. units: the most units, one per memory. clock_mhz: kernel clock, in MHz.
+    shell: resources of every unit in addition to its core. x_bytes, y_bytes: size of a row on the wire; 0 to ignore transfers.
+    bus_bytes: bytes per clock of a unit's memory, each way. h2c_gb_s, c2h_gb_s: transfers from host to card and back, in GB/s;
+    0 if not known.
     """
 
     name: str
@@ -36,13 +36,16 @@ class Card:
 
     @property
     def whole(self) -> Amounts:
+        """Resources of all dies together."""
         return sum(self.dies, NOTHING)
 
 
 @dataclass(frozen=True)
 class Design:
-    """One compute unit. interval: clocks from row to row. unit: what it takes, its shell as well. most_units: how many of it
-    the card holds, 0 for none. spans: larger than a die, so that it lies in several.
+    """A design of one compute unit.
+
+    interval: clocks from row to row. unit: its resources, including the shell. most_units: how many the card holds, possibly 0.
+    spans: True if it is larger than a die and lies in several. reuse_factors, weights_in: by layer name.
     """
 
     interval: int
@@ -55,8 +58,11 @@ class Design:
 
 @dataclass(frozen=True)
 class Point:
-    """So many units of a design. rate_hz: rows a second of them all; bound: what limits it. fullest: the largest share of what
-    the card has for units; kind: of what."""
+    """A number of units of one design.
+
+    rate_hz: rows per second of all units. bound: what limits the rate. fullest: the largest fraction used of any resource of
+    the card. kind: that resource.
+    """
 
     design: Design
     units: int
@@ -68,14 +74,16 @@ class Point:
 
 @dataclass(frozen=True)
 class LayerFit:
-    """A layer with multipliers in the design taken. interval: clocks of a row in this layer; first_out, last_out: clocks from a
-    row's first beat into the network; busy: of the network's interval. coarse: multipliers rest, because
-    the next slower shape would not keep up.
+    """A layer with multipliers in the chosen design.
+
+    interval: clocks per row of this layer. first_out, last_out: clocks from a row's first beat at the network's input. busy:
+    fraction of the network's interval in which the multipliers work. coarse: they are idle for long because the next slower
+    shape would not keep up.
     """
 
     name: str
     reuse_factor: int
-    lanes: tuple[int, int]  # inputs and outputs a clock
+    lanes: tuple[int, int]  # inputs and outputs per clock
     multipliers: int
     interval: int
     first_out: int
@@ -87,8 +95,11 @@ class LayerFit:
 
 @dataclass(frozen=True)
 class Fit:
-    """chosen: one of points. points: none is beaten by another in both rate and fullest share, fastest first. latency_cycles:
-    of the network, of a row that nothing holds up. tried: designs that were sketched."""
+    """Result of a search.
+
+    points: fastest first; none is worse than another in both rate and `fullest`. chosen: one of them. latency_cycles: of the
+    network in the chosen design, for a row without stalls. layers: of the chosen design. tried: number of sketched designs.
+    """
 
     network: str
     card: Card
@@ -100,5 +111,5 @@ class Fit:
 
     @property
     def reuse_factors(self) -> Mapping[str, int]:
-        """hls4ml's LayerName -> ReuseFactor."""
+        """Layer name -> ReuseFactor of the chosen design."""
         return self.chosen.design.reuse_factors

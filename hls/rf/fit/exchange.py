@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A card on its way into the conversion, and a fit on its way out: plain values for a command line and a project's report."""
+"""Cards and fits as plain values, for the command line of the conversion and for a project's report."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from hypersonic.hls.rf.layers import WeightsIn
 
 
 def card_to_json(card: Card) -> dict[str, Any]:
+    """Return the card as plain values; card_from_json reads them."""
     return asdict(card)
 
 
 def card_from_json(value: Mapping[str, Any]) -> Card:
-    """Of card_to_json."""
+    """Return the card that card_to_json wrote."""
     dies = tuple(Amounts.from_json(die) for die in value["dies"])
     return Card(**{**value, "dies": dies, "shell": Amounts.from_json(value["shell"])})
 
 
 def fit_to_json(fit: Fit) -> dict[str, Any]:
-    """Reuse factors and memories of the design taken alone: a point of the others is a row of the table."""
+    """Return the fit as plain values; only the chosen design keeps its reuse factors and the places of its weights."""
     points = tuple(point if point == fit.chosen else _bare(point) for point in fit.points)
     return {**asdict(replace(fit, points=points)), "chosen": fit.points.index(fit.chosen)}
 
@@ -33,7 +34,7 @@ def _bare(point: Point) -> Point:
 
 
 def fit_from_json(value: Mapping[str, Any]) -> Fit:
-    """Of fit_to_json."""
+    """Return the fit that fit_to_json wrote."""
     points = tuple(_point(point) for point in value["points"])
     layers = tuple(_layer(layer) for layer in value["layers"])
     card = card_from_json(value["card"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The resources of a whole pipeline, and where the weights of its layers are to be so that it fits."""
+"""The resources of a whole pipeline, and the choice of memories for its weights so that it fits."""
 
 from __future__ import annotations
 
@@ -12,16 +12,19 @@ from hypersonic.hls.weight_stream import WEIGHT_BITS
 
 
 def pipeline_cost(pipeline: Pipeline) -> Amounts:
-    """All stages, weights in block RAM or LUTs."""
+    """Return the resources of all stages, with weights in block RAM or LUTs."""
     return sum((stage_cost(stage) for stage in pipeline.stages), NOTHING)
 
 
 def place_weights(
     pipeline: Pipeline, taken: Amounts, budget: Amounts, port_beats: int = 0
 ) -> tuple[Amounts, dict[str, WeightsIn]]:
-    """taken: pipeline_cost and what is around the core -> what it is then, and where each layer's weights are: in block RAM,
-    and where that overflows, the memories that block RAM holds worst in UltraRAM. Where that overflows too, layers stay in the
-    card's memory, those first whose bits are asked for least often, as long as port_beats beats a row suffice for them."""
+    """Choose memories for the weights; return the resulting resources and, by layer name, where the weights are.
+
+    taken: pipeline_cost plus what surrounds the core. port_beats: beats per row that the port can spare for weights.
+    Weights are in block RAM. If that overflows, the ones that use block RAM least efficiently go to UltraRAM. If that overflows
+    too, layers stay in the card's memory, those first whose bits are needed least often, as long as port_beats suffice.
+    """
     working = [stage for stage in pipeline.stages if has_multipliers(stage)]
     places = {stage.layer: WeightsIn.BRAM if _rams(stage) else WeightsIn.LUT for stage in working}
     large = [stage for stage in working if stage.module == "rf_mac" and _rams(stage)]
@@ -38,7 +41,7 @@ def place_weights(
 
 
 def _load_weights(large: list[Stage], taken: Amounts, budget: Amounts) -> tuple[Amounts, dict[str, WeightsIn] | None]:
-    """The resources with some of the stages' weights in UltraRAM, and which; None where it has not enough for them."""
+    """Return the resources with some stages' weights in UltraRAM, and which ones; None for these if it does not fit."""
     loaded: dict[str, WeightsIn] = {}
     for stage in sorted(large, key=lambda stage: (_rams(stage) / _urams(stage), _rams(stage)), reverse=True):
         if taken.bram36 <= budget.bram36:
@@ -57,20 +60,25 @@ def _urams(stage: Stage) -> int:
 
 
 def _moved(stage: Stage) -> Amounts:
-    """From rf_mac's memory to rf_weights' in front of rf_mac_stream: two more registers of a word and its FIFO, and a beat that
-    is passed on or gathered."""
+    """Return the change of resources if weights move from rf_mac's memory to an rf_weights in front of rf_mac_stream.
+
+    That adds two registers of a word, its FIFO, and a register for a beat that is passed on or collected.
+    """
     word = flow_cost(stage.memories[0].width, 2)
     more = Amounts(lut=80, ff=3 * stage.memories[0].width + 80)
     return word + more + skid_cost(WEIGHT_BITS) + Amounts(bram36=-_rams(stage), uram=_urams(stage))
 
 
 def _streamed(stage: Stage) -> Amounts:
-    """From rf_mac's memory to a reader of the card's memory, with a FIFO of 512 beats, and rf_lanes."""
+    """Return the change of resources if weights move from rf_mac's memory to the card's.
+
+    That adds a reader of the card's memory with a FIFO of 512 beats, and an rf_lanes.
+    """
     reader = Amounts(lut=900, ff=1_200) + fifo_cost(WEIGHT_BITS, 512)
     return reader + skid_cost(max(WEIGHT_BITS, stage.memories[0].width)) + Amounts(bram36=-_rams(stage))
 
 
 def beats_a_row(stage: Stage) -> int:
-    """Beats of the card's memory that a row takes of an rf_mac whose weights stay there."""
+    """Return the beats per row that an rf_mac would read from the card's memory if its weights were there."""
     memory = stage.memories[0]
     return stage.timing.ii // len(memory.words) * feed_beats(Feed(memory, repeats=True))

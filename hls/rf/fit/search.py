@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which reuse factors make an rf core fill, and fit, a card.
+"""Searches the reuse factors with which an rf core fills a card without exceeding it.
 
-For an interval of T clocks every layer takes the fewest multipliers that do its row in T, so a network has one design for each
-T that some layer can do exactly. Each is sketched (fit/sketch.py) and costed (fit/place.py); the fastest that fits a die is
-taken, as many times as the card has room. Nothing here has seen a vendor tool: resources are estimates, a rate is clocks a row
-at a clock that is assumed.
+For an interval of T clocks every layer takes the fewest multipliers that finish its row in T, so a network has one design for
+each T that some layer meets exactly. Each design is sketched (fit/sketch.py) and its cost estimated (fit/place.py). The fastest
+one that fits a die is chosen, with as many units as the card has room for. No vendor tool has checked the results: resources
+are estimates, and rates assume a clock frequency.
 """
 
 from __future__ import annotations
@@ -26,19 +26,21 @@ from hypersonic.hls.rf.stage import Pipeline
 from hypersonic.hls.rf.stages.dense import Dense
 from hypersonic.hls.rf.timing import Clocks, busy, clocks, row_interval
 
-#: designs that are sketched at even steps from the fastest to the smallest, and then between the two at the card's edge
+#: number of designs sketched at even ratios from the fastest to the smallest, and then between the last that does not fit and
+#: the first that does
 _COARSE, _FINE = 32, 16
 
-#: so many times faster a unit over several dies has to be to be taken: wires between dies cost clock, and nothing counts them
+#: a unit over several dies is chosen only if it is this many times faster: wires between dies cost clock frequency, which the
+#: estimates do not include
 _SPAN_GAIN = 2
 
 
 class FitError(ConversionError):
-    """No design of the network fits the card: which resource, how much, what to do."""
+    """No design of the network fits the card. The message names the resources that are exceeded."""
 
 
 def fit(network: RfNetwork, card: Card, whole_row_bits: int = WHOLE_ROW_BITS) -> Fit:
-    """The fastest design that fits the card. Raises FitError when none does, UnsupportedLayerError as plan() does."""
+    """Return the fastest design that fits the card. Raises FitError if none does, and UnsupportedLayerError as plan() does."""
     search = _Search(network, card, whole_row_bits)
     designs = search.designs()
     points = [_point(design, units, card) for design in designs for units in range(1, design.most_units + 1)]
@@ -53,7 +55,7 @@ def fit(network: RfNetwork, card: Card, whole_row_bits: int = WHOLE_ROW_BITS) ->
 
 
 def with_reuse_factors(network: RfNetwork, factors: Mapping[str, int]) -> RfNetwork:
-    """The network with those reuse factors, as if asked for and taken; hls4ml's own rounding does not come into it."""
+    """Return the network with those reuse factors (layer name -> factor), without hls4ml's rounding of them."""
     layers = tuple(
         replace(layer, reuse_factor=factors[layer.name], requested=factors[layer.name])
         if isinstance(layer, Products) and layer.name in factors
@@ -64,7 +66,7 @@ def with_reuse_factors(network: RfNetwork, factors: Mapping[str, int]) -> RfNetw
 
 
 def with_weights_in(network: RfNetwork, places: Mapping[str, WeightsIn]) -> RfNetwork:
-    """The network with its layers' weights there, and those of layers that are not named in block RAM."""
+    """Return the network with its weights in those places (by layer name); weights of other layers are in block RAM."""
     layers = tuple(
         replace(layer, weights_in=places.get(layer.name, WeightsIn.BRAM)) if isinstance(layer, Dense) else layer
         for layer in network.layers
@@ -73,12 +75,15 @@ def with_weights_in(network: RfNetwork, places: Mapping[str, WeightsIn]) -> RfNe
 
 
 def with_design(network: RfNetwork, design: Design) -> RfNetwork:
-    """The network as a design has it."""
+    """Return the network with a design's reuse factors and places of weights."""
     return with_weights_in(with_reuse_factors(network, design.reuse_factors), design.weights_in)
 
 
 def front(points: Sequence[Point]) -> tuple[Point, ...]:
-    """Those that no other beats, fastest first; units in one die each and one that spans them beat only their like."""
+    """Return the points that no other one beats in both rate and `fullest`, fastest first.
+
+    Units that fit a die and units that span dies are compared only among themselves.
+    """
     kept: list[Point] = []
     for spans in (False, True):
         least = float("inf")
@@ -89,9 +94,9 @@ def front(points: Sequence[Point]) -> tuple[Point, ...]:
     return tuple(sorted(kept, key=lambda point: -point.rate_hz))
 
 
-# ---------------------------------------------------------------- the designs there are
+# ---------------------------------------------------------------- designs
 class _Search:
-    """Designs by their target, each made once."""
+    """Designs by their target interval, each computed once."""
 
     def __init__(self, network: RfNetwork, card: Card, whole_row_bits: int) -> None:
         self._network, self._card, self._whole_row_bits = with_weights_in(network, {}), card, whole_row_bits
@@ -101,28 +106,29 @@ class _Search:
         self._designs: dict[int, Design] = {}
 
     def designs(self) -> list[Design]:
-        """Fastest first."""
+        """Return the designs that were tried, fastest first."""
         targets = self._targets()
         for target in _spread(targets, _COARSE):
             self._make(target)
         tried = sorted(self._designs)
         fitting = [target for target in tried if self._designs[target].most_units]
-        if fitting:  # and what lies between the fastest that fits and the one before, which does not
+        if fitting:  # also designs between the fastest that fits and the next faster one, which does not
             before = tried[max(tried.index(fitting[0]) - 1, 0)]
             for target in _spread([target for target in targets if before < target < fitting[0]], _FINE):
                 self._make(target)
         return [self._designs[target] for target in sorted(self._designs)]
 
     def pipeline(self, factors: Mapping[str, int]) -> Pipeline:
+        """Return the sketch of the network with these reuse factors (layer name -> factor)."""
         return sketch(with_reuse_factors(self._network, factors), self._widths, self._whole_row_bits)
 
     @property
     def slowest(self) -> dict[str, int]:
-        """The largest reuse factor of each layer."""
+        """Layer name -> its largest reuse factor."""
         return {name: max(choices) for name, choices in self._choices.items()}
 
     def _targets(self) -> list[int]:
-        """Clocks of a row that some layer does exactly and every layer can do, the fastest first."""
+        """Return the intervals, in ascending order, that some layer meets exactly and every layer can meet."""
         least = max((min(choices.values()) for choices in self._choices.values()), default=1)
         reached = {clocks for choices in self._choices.values() for clocks in choices.values()}
         return sorted({clocks for clocks in reached if clocks >= least}) or [1]
@@ -135,7 +141,9 @@ class _Search:
 
 def _design(pipeline: Pipeline, factors: Mapping[str, int], card: Card) -> Design:
     taken, interval = pipeline_cost(pipeline) + card.shell, row_interval(pipeline)
-    spare = interval - ceil(card.x_bytes / card.bus_bytes)  # beats of the port that brings rows and weights
+    spare = interval - ceil(
+        card.x_bytes / card.bus_bytes
+    )  # beats per row of the port for rows and weights that rows leave free
     unit, weights_in = place_weights(pipeline, taken, max(card.dies, key=lambda die: die.bram36), spare)
     units = min(card.units, sum(_count(unit, die) for die in card.dies))
     spans = not units and len(card.dies) > 1
@@ -151,13 +159,13 @@ def _point(design: Design, units: int, card: Card) -> Point:
 
 
 def _count(unit: Amounts, die: Amounts) -> int:
-    """Units that a die holds."""
+    """Return the number of units that fit a die."""
     shares = [getattr(die, kind) // getattr(unit, kind) for kind in KINDS if getattr(unit, kind)]
     return int(min(shares, default=1))
 
 
 def rate(card: Card, interval: int, units: int) -> tuple[float, str]:
-    """Rows a second of so many units, and what limits it: the core, the memory's bus or the host's link."""
+    """Return the rows per second of `units` units and what limits them: the core, the memory's bus or the host's link."""
     beats = max(ceil(card.x_bytes / card.bus_bytes), ceil(card.y_bytes / card.bus_bytes))
     limits = [(units * card.clock_mhz * 1e6 / max(interval, beats), "the core" if interval >= beats else "the memory's bus")]
     for name, size, speed in (("host to card", card.x_bytes, card.h2c_gb_s), ("card to host", card.y_bytes, card.c2h_gb_s)):
@@ -167,12 +175,12 @@ def rate(card: Card, interval: int, units: int) -> tuple[float, str]:
 
 
 def _slowest(choices: Mapping[int, int], target: int) -> int:
-    """The largest reuse factor that keeps up."""
+    """Return the largest reuse factor whose clocks per row are at most `target`."""
     return max(factor for factor, clocks in choices.items() if clocks <= target)
 
 
 def _spread(targets: Sequence[int], count: int) -> list[int]:
-    """At most so many of them, the first and the last among them, at even ratios."""
+    """Return at most `count` targets at even ratios, including the first and the last."""
     if len(targets) <= count:
         return list(targets)
     steps = log(targets[-1] / targets[0]) / (count - 1)
@@ -181,7 +189,7 @@ def _spread(targets: Sequence[int], count: int) -> list[int]:
     return sorted({*picked, targets[-1]})
 
 
-# ---------------------------------------------------------------- what is said of them
+# ---------------------------------------------------------------- results
 def _layers(pipeline: Pipeline, timed: Clocks, design: Design, slowest: Mapping[str, int]) -> Iterator[LayerFit]:
     for stage in pipeline.stages:
         if stage.layer not in design.reuse_factors or not has_multipliers(stage):
@@ -196,7 +204,7 @@ def _layers(pipeline: Pipeline, timed: Clocks, design: Design, slowest: Mapping[
 
 
 def _misfit(network: RfNetwork, card: Card, designs: Sequence[Design]) -> str:
-    """Of the design that comes nearest."""
+    """Return the message for a network that does not fit, with the figures of the design that exceeds the card least."""
     nearest = min(designs, key=lambda design: design.unit.fullest(card.whole))
     lacking = "; ".join(
         f"{LABELS[kind]}: got {got:,.0f}, expected at most {free:,.0f}"

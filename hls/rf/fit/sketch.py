@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pipeline that plan() would make, without its weights and without measuring windows beat by beat: for searching.
+"""A fast approximation of plan() for the search: no weights, and windows are not simulated beat by beat.
 
-Stages, lanes and clocks are plan()'s own, because the same layers plan them. What is estimated here: lines of a window, and
-depths of FIFOs in front of joins.
+Stages, lanes and clocks are those of plan(), because the same code of the layers plans them. Only the lines of windows and the
+depths of FIFOs in front of joins are estimated.
 """
 
 from __future__ import annotations
@@ -22,28 +22,32 @@ from hypersonic.hls.rf.timing import offered, row_interval
 
 
 def weight_widths(network: RfNetwork) -> dict[str, int]:
-    """Layer name -> bits of its narrowest weights. Looks at every number, so do it once for a search."""
+    """Return layer name -> bits of the narrowest type for its weights. It reads every weight, so call it once per search."""
     return {layer.name: signed_width(layer.weight.raw) for layer in network.layers if isinstance(layer, Dense)}
 
 
 def sketch(network: RfNetwork, widths: Mapping[str, int], whole_row_bits: int = WHOLE_ROW_BITS) -> Pipeline:
-    """widths: weight_widths of the network. Words of weight memories are all zero. Raises UnsupportedLayerError."""
+    """Return the approximate pipeline, whose weight memories hold zeros. Raises UnsupportedLayerError.
+
+    widths: weight_widths of the network.
+    """
     return _with_fifos(build(network, whole_row_bits, widths))
 
 
 @dataclass(frozen=True)
 class Span:
-    """When a row's first and last beat can be taken; those between are taken to come evenly."""
+    """The clocks at which a row's first and last beats can be accepted; the beats between are assumed to be evenly spaced."""
 
     first: float
     last: float
 
     def at(self, beat: int, beats: int) -> float:
+        """Return the clock at which beat number `beat` of `beats` can be accepted."""
         return self.first + (self.last - self.first) * beat / max(beats - 1, 1)
 
 
 def spans(pipeline: Pipeline) -> dict[str, Span]:
-    """Stream name -> its beats' times in one row, by each stage's first and last beat alone."""
+    """Return stream name -> Span of one row, computed from the first and last beat of each stage."""
     known = {name: Span(float(beats[0]), float(beats[-1])) for name, beats in offered(pipeline).items()}
     for stage in pipeline.stages:
         departures = _departures(stage, known)
@@ -64,7 +68,7 @@ def _departures(stage: Stage, known: Mapping[str, Span]) -> Span:
 
 
 def _with_fifos(pipeline: Pipeline) -> Pipeline:
-    """Joins' FIFOs as deep as the clocks say; plan() looks at every beat."""
+    """Return the pipeline with FIFO depths estimated from spans; plan() considers every beat."""
     known, interval = spans(pipeline), row_interval(pipeline)
     depths: dict[str, int] = {}
     for join in pipeline.stages:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A fit as text: the designs there are, and the layers of the one taken."""
+"""A fit as text: a table of designs, and a table of the layers of the chosen one."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from hypersonic.hls.resources import KINDS, LABELS
 from hypersonic.hls.rf.fit.design import BUSY, Fit, LayerFit, Point
 from hypersonic.hls.rf.layers import WeightsIn
 
-#: points that a table shows; those left out lie between
+#: number of points that a table shows; of more, evenly spaced ones are shown
 _ROWS = 24
 
 
 def fit_lines(fit: Fit) -> list[str]:
-    """The tables of `hypersonic build --fit`."""
+    """Return the lines that `hypersonic build --fit` prints."""
     return [*_head(fit), "", *_points(fit), "", *_layers(fit), *_notes(fit)]
 
 
@@ -51,7 +51,7 @@ def _points(fit: Fit) -> Iterator[str]:
 
 
 def _shown(fit: Fit) -> Sequence[Point]:
-    """All of them, or evenly some; the chosen one always."""
+    """Return all points, or evenly spaced ones and the chosen one."""
     if len(fit.points) <= _ROWS:
         return fit.points
     kept = {round(step * (len(fit.points) - 1) / (_ROWS - 1)) for step in range(_ROWS)}
@@ -78,7 +78,7 @@ def _notes(fit: Fit) -> Iterator[str]:
     if in_uram := [layer.name for layer in fit.layers if layer.weights_in is WeightsIn.URAM]:
         yield f"weights in UltraRAM, loaded at run time: {', '.join(in_uram)}"
     if outside := [layer.name for layer in fit.layers if layer.weights_in is WeightsIn.DRAM]:
-        yield f"weights from the card's memory, for every vector anew: {', '.join(outside)}"
+        yield f"weights read from the card's memory for every vector: {', '.join(outside)}"
     if fit.chosen.design.spans:
         yield "the unit does not fit one die: v++ places it over several, and wires between dies are not counted here"
     worst = slowest(fit)
@@ -87,5 +87,5 @@ def _notes(fit: Fit) -> Iterator[str]:
 
 
 def slowest(fit: Fit) -> LayerFit | None:
-    """The layer whose row takes longest; None for a network without multipliers."""
+    """Return the layer with the most clocks per row; None for a network without multipliers."""
     return max(fit.layers, key=lambda layer: (layer.interval, layer.multipliers), default=None)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts that several stages share: types as parameters, windows, tables, sums, widths."""
+"""Code that several stages share: types as module parameters, windows, tables, sums, limits on widths."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readers of one layer of hls4ml's ModelGraph: tensors, types, trained numbers."""
+"""Functions that read one layer of hls4ml's ModelGraph: tensors, types, trained constants."""
 
 from __future__ import annotations
 
@@ -13,28 +13,29 @@ from hypersonic.hls.fixed import MAX_WIDTH, Constants, FixedPoint, PrecisionErro
 from hypersonic.hls.model_graph import precision_of, written_constants
 from hypersonic.hls.rf.layers import Tensor, Window
 
-#: roundings that a product (or a term of a sum) can be given before it is added to a number on the coarser grid
+#: roundings that give the same result before and after adding a number that is on the coarser grid
 SHIFT_INVARIANT = (Rounding.TRN, Rounding.RND, Rounding.RND_MIN_INF)
 
 
 def refuse(layer: Any, why: str) -> UnsupportedLayerError:
-    """The error for a layer that the rf core does not compute exactly."""
+    """Return the error to raise for a layer that the rf core does not compute exactly. why: the reason, a clause."""
     return UnsupportedLayerError(f"layer {layer.name!r} ({layer.class_name}): {why}; {INSTEAD}")
 
 
 def tensor(variable: Any, name: str, layer: Any) -> Tensor:
-    """A layer's output variable as a Tensor called `name`."""
+    """Return a layer's output variable as a Tensor called `name`."""
     shape = tuple(int(size) for size in variable.shape)
     return Tensor(name, shape, precision_of(variable.type.precision, f"layer {layer.name!r}: result"))
 
 
 def precision(layer: Any, attribute: str) -> FixedPoint:
-    """The type in an attribute, for example accum_t."""
+    """Return the type in an attribute of a layer, for example accum_t."""
     return precision_of(layer.get_attr(attribute).precision, f"layer {layer.name!r}: {attribute}")
 
 
 def fixed(layer: Any, kind: FixedPoint, what: str) -> FixedPoint:
-    """A type whose numbers are computed here as raw int64. Raises UnsupportedLayerError where it is too wide for that."""
+    """Return `kind` unchanged. Raises UnsupportedLayerError if its numbers do not fit int64, in which they are computed
+    here."""
     try:
         return kind.checked()
     except PrecisionError as error:
@@ -42,7 +43,7 @@ def fixed(layer: Any, kind: FixedPoint, what: str) -> FixedPoint:
 
 
 def constants(layer: Any, name: str) -> Constants:
-    """A weight array, flat, in the order the C++ has it. Raises UnsupportedLayerError for types that are no fixed point."""
+    """Return a weight array, flat, in the order of the C++. Raises UnsupportedLayerError if its type is not fixed-point."""
     variable = layer.weights[name]
     kind = precision_of(variable.type.precision, f"layer {layer.name!r}: {name}")
     scaled = np.ldexp(np.asarray(variable.data, dtype=np.float64).reshape(-1), kind.fraction)
@@ -50,11 +51,14 @@ def constants(layer: Any, name: str) -> Constants:
     plain = kind.width <= MAX_WIDTH and type(variable.type).__name__ not in ("CompressedType", "ExponentType")
     if plain and on_grid and not str(variable.type.precision).startswith("int<2"):
         return Constants(scaled.astype(np.int64), kind.fraction)
-    return written_constants(layer, name)  # decimal by decimal, as the header is written
+    return written_constants(layer, name)  # parsed from the decimal text that hls4ml writes
 
 
 def window(layer: Any, what: str) -> Window:
-    """Kernel, stride and padding of a convolution (what: "filt") or a pooling layer ("pool")."""
+    """Return kernel, stride and padding of a convolution (what: "filt") or a pooling layer ("pool").
+
+    Raises UnsupportedLayerError for a dilation, and for channels_first.
+    """
     for axis in ("height", "width"):
         if int(layer.get_attr(f"dilation_{axis}", 1) or 1) != 1:
             raise refuse(layer, f"dilation is {layer.get_attr(f'dilation_{axis}')}, expected 1")
@@ -74,25 +78,27 @@ def window(layer: Any, what: str) -> Window:
 
 
 def shape_text(shape: Sequence[int]) -> str:
+    """Return a shape as text, for example 32x32x3."""
     return "x".join(map(str, shape))
 
 
-#: of a layer without constants
+#: the constants of a layer without any
 NONE = Constants(np.zeros(0, dtype=np.int64), 0)
 
 
 def number(value: int) -> Constants:
-    """A whole number as constants."""
+    """Return an integer as constants."""
     return Constants(np.array([value], dtype=np.int64), 0)
 
 
 def parameter(layer: Any, name: str, kind: str) -> Constants:
-    """One number as the C++ gets it: a literal that its type's constructor reads."""
+    """Return one constant as the C++ computes it, from a literal by the constructor of its type. kind: attribute with the
+    type."""
     to = precision(layer, kind)
     raw = fixed(layer, to, kind).from_float(float(layer.get_attr(name, 1.0)))
     return Constants(raw.reshape(1), to.fraction)
 
 
 def streamed(layer: Any) -> bool:
-    """Whether the model is io_stream."""
+    """Return whether the model's IOType is io_stream."""
     return bool(layer.model.config.get_config_value("IOType") == "io_stream")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Types as the parameters of hls/rtl/rf_*.sv."""
+"""Fixed-point types as parameters of the modules in hls/rtl/rf."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypersonic.hls.rf.stage import Value
 
 
 def result_parameters(fraction: int, y: FixedPoint) -> dict[str, Value]:
-    """The cast at a stage's end, from a number of that fraction to y."""
+    """Return the parameters of the cast at the end of a stage, from a number with `fraction` fraction bits to y."""
     return {
         "RESULT_SHIFT": fraction - y.fraction,
         "Y_WIDTH": y.width,
@@ -25,7 +25,7 @@ def result_parameters(fraction: int, y: FixedPoint) -> dict[str, Value]:
 
 
 def accumulator_parameters(product_fraction: int, accum: FixedPoint) -> dict[str, Value]:
-    """How a product of that fraction enters the accumulator."""
+    """Return the parameters of the cast of a product with `product_fraction` fraction bits to the accumulator."""
     return {
         "PRODUCT_SHIFT": product_fraction - accum.fraction,
         "PRODUCT_ROUNDING": int(accum.rounding is Rounding.RND),
@@ -35,7 +35,7 @@ def accumulator_parameters(product_fraction: int, accum: FixedPoint) -> dict[str
 
 
 def signed_width(raw: NDArray[Any]) -> int:
-    """Bits of the narrowest two's complement that holds every number; 1 for none."""
+    """Return the bits of the narrowest two's complement type that holds all numbers; 1 for an empty array."""
     if not raw.size:
         return 1
     low, high = int(raw.min()), int(raw.max())
@@ -43,15 +43,15 @@ def signed_width(raw: NDArray[Any]) -> int:
 
 
 def at_fraction(values: Constants, fraction: int) -> NDArray[Any]:
-    """The numbers on a finer grid, exact integers of any size."""
+    """Return the raw values with `fraction` fraction bits, at least as many as before, as exact integers of any size."""
     return values.raw.astype(object) << (fraction - values.fraction)
 
 
 def raw_array(numbers: Sequence[Any], width: int) -> NDArray[Any]:
-    """Raw values of a type of so many bits, exact whatever they are."""
+    """Return raw values of a type of `width` bits as an array; its dtype is object if int64 is too narrow."""
     return np.array(numbers, dtype=object if width > MAX_WIDTH else np.int64)
 
 
 def cast_all(values: Constants, to: FixedPoint) -> list[int]:
-    """The numbers' raw values in another type."""
+    """Return the raw values of the numbers cast to another type."""
     return [to.cast(int(value), values.fraction) for value in values.raw]

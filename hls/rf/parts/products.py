@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts that Dense and Depthwise share: hls4ml's multipliers, sums in accum_t that are exact in any order, adder trees."""
+"""Code that Dense and Depthwise share: reuse factors, proofs that sums in accum_t do not depend on the order, adder trees."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hypersonic.hls.rf.parts.casts import accumulator_parameters, cast_all, resu
 from hypersonic.hls.rf.parts.limits import Numbers
 from hypersonic.hls.rf.stage import Memory, Value
 
-#: rf_mac's two ways to cut a product
+#: the roundings with which rf_mac can cast a product
 PRODUCT_ROUNDINGS = (Rounding.TRN, Rounding.RND)
 
 
@@ -25,8 +25,11 @@ _STRATEGIES = ("latency", "resource")
 
 
 def reuse(layer: Any) -> tuple[int, int]:
-    """The reuse factor that hls4ml took, and the one asked for, of one window: ParallelizationFactor windows side by side
-    have the multipliers, and take the clocks, of one with so much less reuse."""
+    """Return the reuse factor per window that hls4ml chose, and the one that the user asked for.
+
+    ParallelizationFactor windows in parallel have the same multipliers and clocks as one window with a reuse factor that is
+    smaller by that factor.
+    """
     taken = int(layer.get_attr("reuse_factor") or 1)
     asked = int(layer.model.config.get_reuse_factor(layer) or taken)
     windows = int(layer.get_attr("parallelization_factor", 1) or 1) if "Conv" in layer.class_name else 1
@@ -34,7 +37,7 @@ def reuse(layer: Any) -> tuple[int, int]:
 
 
 def check_strategy(layer: Any) -> bool:
-    """Whether the weights are transposed. Raises UnsupportedLayerError for a strategy whose C++ has not been compared."""
+    """Return whether hls4ml has transposed the weights. Raises UnsupportedLayerError for other strategies than the two."""
     strategy = str(layer.get_attr("strategy")).lower()
     if strategy not in _STRATEGIES:
         raise refuse(layer, f"Strategy is {strategy}, expected Latency or Resource")
@@ -42,7 +45,7 @@ def check_strategy(layer: Any) -> bool:
 
 
 def check_one_row(layer: Any, seen: Window) -> None:
-    """Raises UnsupportedLayerError where hls4ml 1.3.0's stream version forgets the stride from row to row."""
+    """Raise UnsupportedLayerError for a convolution whose vertical stride hls4ml 1.3.0's io_stream C++ ignores."""
     pointwise = layer.class_name.startswith("Pointwise")
     if streamed(layer) and layer.class_name.endswith("2D") and seen.kernel[0] == 1 < seen.stride[0] and not pointwise:
         raise refuse(
@@ -53,9 +56,9 @@ def check_one_row(layer: Any, seen: Window) -> None:
 
 
 def sum_range(x: FixedPoint, weight: NDArray[np.int64], bias: NDArray[np.int64]) -> tuple[int, int]:
-    """The least and the greatest that any partial sum of bias[j] + x @ weight can be, over all j, exact integers.
+    """Return the smallest and largest value of any partial sum of bias[j] + x @ weight, over all j, as exact integers.
 
-    weight: (n_in, n_out); bias: (n_out,), of the product's fraction.
+    weight: (n_in, n_out), raw; bias: (n_out,), raw, with the fraction bits of the product.
     """
     exact = weight.astype(object)
     a, b = exact * x.min_raw, exact * x.max_raw
@@ -65,9 +68,9 @@ def sum_range(x: FixedPoint, weight: NDArray[np.int64], bias: NDArray[np.int64])
 
 
 def check_accumulator(layer: Any, x: FixedPoint, weight: Constants, bias: Constants, accum: FixedPoint) -> None:
-    """Raises UnsupportedLayerError where the order of the sum, or a rounding no multiplier does, would show in the bits.
+    """Raise UnsupportedLayerError if the result depends on the order of the sum or needs a rounding that rf_mac does not have.
 
-    weight.raw: (n_in, n_out), bias.raw: (n_out,).
+    weight.raw: (n_in, n_out); bias.raw: (n_out,).
     """
     cut = x.fraction + weight.fraction - accum.fraction
     if cut > 0 and accum.rounding not in PRODUCT_ROUNDINGS:
@@ -92,22 +95,25 @@ def check_accumulator(layer: Any, x: FixedPoint, weight: Constants, bias: Consta
 
 
 def accumulator_bias(bias: Constants, accum: FixedPoint) -> Constants:
-    """The bias as the accumulator starts with it."""
+    """Return the bias cast to accum, which is the accumulator's initial value."""
     return Constants(np.array(cast_all(bias, accum), dtype=object), accum.fraction)
 
 
 def arithmetic(x: FixedPoint, weight: Constants, accum: FixedPoint, y: FixedPoint) -> dict[str, Value]:
-    """Of the accumulator, and of the cast to y."""
+    """Return the parameters of the accumulator and of the cast to y."""
     return {**accumulator_parameters(x.fraction + weight.fraction, accum), **result_parameters(accum.fraction, y)}
 
 
 def bias_memory(file: str, raw: NDArray[Any], accum: FixedPoint) -> Memory:
-    """Of the numbers that the accumulators start with."""
+    """Return the memory with the accumulators' initial values."""
     return Memory(file, raw if accum.width > MAX_WIDTH else raw.astype(np.int64), (accum.width,))
 
 
 def tree_cost(numbers: Numbers, inputs: int, *, every_level: bool) -> Amounts:
-    """From products to their sum, of one output: cut, added in pairs. Registers of levels as in rf_mac."""
+    """Return the resources of the adder tree of one output, from products to their sum.
+
+    every_level: a register after every level; otherwise as in rf_mac, which skips some for narrow sums.
+    """
     product, shift, levels = numbers["X_WIDTH"] + numbers["W_WIDTH"], numbers.get("PRODUCT_SHIFT", 0), (inputs - 1).bit_length()
     cut = product - min(max(shift, 0), product - 1)
     most = min(cut + levels, max(numbers["ACC_WIDTH"] - max(-shift, 0), 1))

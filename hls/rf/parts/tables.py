@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of hls4ml's activations, number by number as its C++ fills them (nnet_activation.h, init_*_table).
+"""The tables of hls4ml's activations, with the same numbers as in its C++ (nnet_activation.h, init_*_table).
 
-The C++ computes in float and double with the C library's expf, log and tanh, whose last bits are not those of numpy; the same
-library is called here. Each number is then cast to the table's type as ap_fixed reads a double.
+The C++ computes in float and double with the C library's expf, log and tanh, whose last bits differ from numpy's; the same
+library is called here. Each number is then cast to the table's type as ap_fixed casts a double.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _selu(x: float) -> float:
 
 @dataclass(frozen=True)
 class Curve:
-    """A function of one number by a table over 2**span_log2 units of x; negative_only: over -8 to 0, more to the left."""
+    """A function that is tabulated over 2**span_log2 units of x around 0; negative_only: over x from -8 to 0."""
 
     function: Callable[[float], float]
     span_log2: int
@@ -79,12 +79,15 @@ CURVES = {
     "selu": Curve(_selu, 3, negative_only=True),
 }
 
-#: the C++'s ap_ufixed<16,1> of it
+#: SELU_LAMBDA as the C++'s ap_ufixed<16,1>
 SELU_SCALE = Constants(np.array([34429], dtype=np.int64), 15)
 
 
 def curve_values(name: str, size: int, kind: FixedPoint) -> Constants:
-    """The table's raw numbers (size,) in its own type; entry i is at x = (i - size / 2) * span / size, or -8 * i / size."""
+    """Return the table's raw values (size,) in its own type `kind`.
+
+    Entry i is the function at x = (i - size / 2) * span / size, or at -8 * i / size for negative_only. name: a key of CURVES.
+    """
     curve = CURVES[name]
     steps = np.arange(size, dtype=np.float64)
     if curve.negative_only:
@@ -95,12 +98,12 @@ def curve_values(name: str, size: int, kind: FixedPoint) -> Constants:
 
 
 def _in(kind: FixedPoint, numbers: list[float]) -> Constants:
-    """Floats (the C++'s functions return float) -> the type's raw numbers."""
+    """Return the raw values of numbers in a type; they are rounded to float first, which the C++'s functions return."""
     return Constants(kind.checked().from_float(np.array(numbers).astype(np.float32)), kind.fraction)
 
 
 def _addressed(kind: FixedPoint, size: int) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
-    """The number that stands for each index: the type's top bits are the index, the rest zeros."""
+    """Return the value (size,) whose top bits are each index, the other bits being zero."""
     raw = np.arange(size, dtype=np.int64) << (kind.width - (size.bit_length() - 1))
     if kind.signed:
         raw = np.where(raw > kind.max_raw, raw - (1 << kind.width), raw)
@@ -108,12 +111,18 @@ def _addressed(kind: FixedPoint, size: int) -> np.ndarray[tuple[int], np.dtype[n
 
 
 def exp_values(address: FixedPoint, size: int, kind: FixedPoint, *, negative: bool) -> Constants:
-    """init_exp_table: e**x, or e**-x, where x has the index as its top bits. (size,) raw in the table's type."""
+    """Return the table of init_exp_table: raw values (size,) of e**x, or e**-x if `negative`, in the type `kind`.
+
+    address: type of x, whose top bits are the index.
+    """
     sign = -1.0 if negative else 1.0
     return _in(kind, [_expf(sign * float(x)) for x in _addressed(address, size)])
 
 
 def inverse_values(address: FixedPoint, size: int, kind: FixedPoint) -> Constants:
-    """init_invert_table: 1 / x; index 0 divides by zero, whose infinity saturates (see FixedPoint.from_float)."""
+    """Return the table of init_invert_table: raw values (size,) of 1 / x in the type `kind`.
+
+    Entry 0 divides by zero; the infinity saturates (FixedPoint.from_float). address: type of x, whose top bits are the index.
+    """
     with np.errstate(divide="ignore"):
         return _in(kind, list(np.float32(1) / _addressed(address, size)))

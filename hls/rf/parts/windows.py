@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The beats of an image that rf_window needs for each window, and how many lines of memory keep up."""
+"""The input beats that rf_window needs for each window, and the number of memory lines with which it keeps up."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from hypersonic.hls.rf.layers import Tensor, Window
 from hypersonic.hls.rf.needs import KEPT, Beats, shared
 
-#: rows the interval is measured over
+#: number of rows over which the interval is measured
 _ROWS = 6
 
 
 def window_shape(tensor: Tensor, seen: Window) -> tuple[int, int]:
-    """Output height and width."""
+    """Return the height and width of the output."""
     height, width, _ = tensor.image
     return (
         (height + seen.pad_top + seen.pad_bottom - seen.kernel[0]) // seen.stride[0] + 1,
@@ -25,8 +25,11 @@ def window_shape(tensor: Tensor, seen: Window) -> tuple[int, int]:
 
 
 def window_needs(tensor: Tensor, seen: Window, beats_a_pixel: int) -> Beats:
-    """For each output beat (oy, ox, cb, kw), the last input beat that has to be there: of its newest line, or that line's first
-    beat where the column is padding before the image, and its last where it is padding behind."""
+    """Return the index of the last input beat that each output beat (oy, ox, cb, kw) needs.
+
+    It is in the window's last line. For a column of padding it is the first beat of that line on the left side, and the last
+    one on the right side.
+    """
     return _window_needs(tensor.image[:2], window_shape(tensor, seen), seen, beats_a_pixel)
 
 
@@ -42,14 +45,18 @@ def _window_needs(image: tuple[int, int], out: tuple[int, int], seen: Window, be
 
 
 def window_order(tensor: Tensor, seen: Window, lanes: int) -> NDArray[np.int64]:
-    """Weight rows (kernel row, kernel column, channel) in the order of rf_window's beats: (cb, kw) beats of (kh, lane)."""
+    """Return the rows of a weight array (kernel row, kernel column, channel) in the order of rf_window's beats.
+
+    The beats are in the order (cb, kw); the elements of a beat are in the order (kh, lane).
+    """
     rows, columns = seen.kernel
     index = np.arange(rows * columns * tensor.channels).reshape(rows, columns, tensor.channels // lanes, lanes)
     return index.transpose(2, 1, 0, 3).reshape(-1)
 
 
 def fewest_lines(tensor: Tensor, seen: Window, lanes: int, interval: int) -> tuple[int, int]:
-    """Lines of memory, and the clocks from row to row with them: the fewest that reach `interval`, or the best there is."""
+    """Return the fewest lines of memory that reach `interval`, or else the shortest interval, and the clocks per row with
+    them."""
     least, height = seen.kernel[0] + seen.stride[0], tensor.image[0]
     best = max(interval, least_interval(tensor, seen, lanes))
     pace = max(1.0, interval / (height * tensor.image[1] * (tensor.channels // lanes)))
@@ -58,39 +65,39 @@ def fewest_lines(tensor: Tensor, seen: Window, lanes: int, interval: int) -> tup
         lines = tried[-1][0] + 1
         tried.append((lines, window_interval(tensor, seen, lanes, lines, pace)))
     lines, clocks = min(tried, key=lambda one: (one[1], one[0]))
-    # a source slower than the window is not the window's own interval
+    # if only the source is slow, measure the window's own interval
     return lines, clocks if clocks > best else window_interval(tensor, seen, lanes, lines)
 
 
 def enough_lines(tensor: Tensor, seen: Window, lanes: int) -> tuple[int, int]:
-    """Lines that reach the least interval, and that interval; fewest_lines finds out whether fewer do."""
+    """Return a number of lines that reaches the least interval, and that interval; fewest_lines may find fewer lines."""
     rows, stride = seen.kernel[0], seen.stride[0]
     return rows + stride + max(0, rows - seen.pad_top - stride), least_interval(tensor, seen, lanes)
 
 
 def least_interval(tensor: Tensor, seen: Window, lanes: int) -> int:
-    """Clocks of a row with lines enough: beats in or beats out, whichever is more."""
+    """Return the clocks per row with enough lines: the larger of input beats and output beats."""
     height, width, channels = tensor.image
     out_height, out_width = window_shape(tensor, seen)
     return max(height * width, out_height * out_width * seen.kernel[1]) * (channels // lanes)
 
 
 def window_interval(tensor: Tensor, seen: Window, lanes: int, lines: int, pace: float = 1.0) -> int:
-    """Clocks from row to row: the writer and the reader, beat by beat, over some rows.
+    """Return the clocks from row to row, by simulating writer and reader beat by beat over some rows.
 
-    pace: clocks from one beat of the source to the next at the earliest: a source as slow as the whole network, with nowhere to
-    keep its beats, is what a window has to live with. The sink never waits.
+    pace: minimum clocks between beats of the source. A window must cope with a source that is as slow as the whole network and
+    cannot buffer its beats. The sink is always ready.
     """
     height, width, channels = tensor.image
     out_height, _ = window_shape(tensor, seen)
     line = width * (channels // lanes)
     needs = window_needs(tensor, seen, channels // lanes).reshape(out_height, -1)
     steps = np.arange(needs.shape[1], dtype=np.int64)
-    # lines that are wanted no more once an output row is done
+    # input lines that are no longer needed once an output row is done
     tops = np.arange(out_height) * seen.stride[0] - seen.pad_top
     freed = np.append(np.clip(tops[1:], 0, height), height)
-    written = np.zeros(_ROWS * height * line, dtype=np.int64)  # the edge that takes each beat
-    free = [-1] * lines  # the edge before which no beat of a line is taken, line by line
+    written = np.zeros(_ROWS * height * line, dtype=np.int64)  # the edge at which each beat is accepted
+    free = [-1] * lines  # by line, the edge before which no beat is accepted
     done, reader, ends = 0, -1, []  # lines written
     for image in range(_ROWS):
         base = image * height

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One tensor behind the other along an axis, as rf_concat."""
+"""Concatenation of two tensors along an axis, as rf_concat."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hypersonic.hls.rf.stages.map import linear, map_stage
 
 @dataclass(frozen=True)
 class Concatenate(TwoInputs):
-    """Rows, columns or channels of a, then of b, each cast to result; nnet_merge.h. axis: of the shape per row, from 0."""
+    """Concatenation of a and b, each cast to the type of y; nnet_merge.h. axis: in the shape per row, from 0."""
 
     axis: int
 
@@ -40,7 +40,7 @@ def _plan(plan: Planner, layer: Concatenate) -> None:
 
 
 def _cast(plan: Planner, layer: Concatenate, tensor: Tensor, side: str) -> Stream:
-    """The tensor's stream in the result's type."""
+    """Return a stream of the tensor, cast to the type of the result."""
     x, kind = plan.take(tensor), layer.y.precision
     if tensor.precision == kind:
         return x
@@ -52,20 +52,20 @@ def _cast(plan: Planner, layer: Concatenate, tensor: Tensor, side: str) -> Strea
 
 
 def concat_stage(name: str, layer: Concatenate, a: Stream, b: Stream, y: Stream) -> Stage:
-    """rf_concat: turns of so many beats of a, then of b."""
+    """Return the rf_concat stage, which passes beats of a and of b in turn."""
     turns = int(np.prod(layer.y.shape[: layer.axis], dtype=np.int64))
     a_beats, b_beats = a.beats // turns, b.beats // turns
     parameters: dict[str, Value] = {"WIDTH": y.width, "A_BEATS": a_beats, "B_BEATS": b_beats}
     turn, place = np.divmod(np.arange(y.beats), a_beats + b_beats)
     from_a = turn * a_beats + np.minimum(place, a_beats - 1)
-    # what b's turn waits for; a's turn behind it waits for that too, and a's first for nothing of b
+    # the beats of b that each output waits for: a turn of a waits for the previous turn of b, and the first one for none
     from_b = turn * b_beats + np.maximum(place - a_beats, -1)
     timing = Timing((from_a.astype(np.int64), from_b.astype(np.int64)), 1, 1, y.beats)
     return Stage(name, "rf_concat", layer.name, parameters, (a, b), (y,), timing)
 
 
 def _cost(stage: Stage, _numbers: Numbers) -> Amounts:
-    """A skid buffer and counters."""
+    """Resources of a skid buffer and counters."""
     return skid_cost(stage.outputs[0].width + 1) + Amounts(lut=24 + stage.outputs[0].width, ff=15)
 
 

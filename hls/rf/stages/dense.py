@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dense layers, and convolutions behind rf_window, as rf_mac, or rf_mac_stream where weights come at run time."""
+"""Dense layers, and convolutions after rf_window, as rf_mac, or as rf_mac_stream if weights are read at run time."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ from hypersonic.hls.rf.stages.window import add_window
 Words = NDArray[Any]
 
 
-#: rf_mac: from the edge that takes a vector's last beat to the first at which its first result can be taken, but for the
-#: registers of the adder tree and the one of the vector buffer
+#: latency of rf_mac: clocks from the edge that accepts a vector's last beat to the first edge at which its first result can be
+#: accepted, without the registers of the adder tree and of the vector buffer
 MAC_CLOCKS = 9
 
 
@@ -47,10 +47,10 @@ MAC_CLOCKS = 9
 class Dense(Products):
     """Each vector of n_in numbers becomes n_out:  y[j] = result(accum(bias[j]) + sum_i accum(x[i] * weight[i][j])).
 
-    nnet_dense_latency.h, nnet_dense_resource.h (all three forms; hls4ml transposes the weights for Strategy Resource, _product
-    transposes them back), nnet_conv1d/2d_latency.h, _resource.h, _stream.h and pointwise_conv: a convolution is this on each
-    window, the vector's elements in the order (kernel row, kernel column, channel). The last dimension of x is n_in where there
-    is no window, so a Dense on (L, C) is one on each of L vectors.
+    Sources: nnet_dense_latency.h, nnet_dense_resource.h (all three forms; hls4ml transposes the weights for Strategy Resource,
+    _product transposes them back), nnet_conv1d/2d_latency.h, _resource.h, _stream.h and pointwise_conv. A convolution applies
+    it to each window, with the elements of the vector in the order (kernel row, kernel column, channel). Without a window, n_in
+    is the last dimension of x, so that a Dense on (L, C) is applied to each of L vectors.
 
     weight: (n_in, n_out). bias: (n_out,).
     """
@@ -60,15 +60,17 @@ class Dense(Products):
 
     @property
     def n_in(self) -> int:
+        """Number of inputs of a vector."""
         return int(self.weight.raw.shape[0])
 
     @property
     def n_out(self) -> int:
+        """Number of outputs of a vector."""
         return int(self.weight.raw.shape[1])
 
     @property
     def vectors(self) -> int:
-        """Vectors in one row."""
+        """Number of vectors per row."""
         return self.y.size // self.n_out
 
 
@@ -108,7 +110,7 @@ def _convolution(layer: Any, x: Tensor, y: Tensor) -> Dense:
 # ---------------------------------------------------------------- multipliers
 @dataclass(frozen=True)
 class Shape:
-    """The shape of a product layer's multipliers: P inputs times Q outputs a clock; reuse_factor: clocks of one vector."""
+    """An arrangement of multipliers: p inputs times q outputs per clock. reuse_factor: clocks per vector."""
 
     p: int
     q: int
@@ -116,9 +118,9 @@ class Shape:
 
 
 def dense_shapes(dense: Dense) -> Mapping[int, Shape]:
-    """The shapes there are, by their reuse factor; of those with the same one the cheapest.
+    """Return the possible shapes by reuse factor, the cheapest of those with the same one.
 
-    An output costs an accumulator and a cast, an input an operand register: outputs are spared first.
+    An output costs an accumulator and a cast, an input an operand register; so few outputs are preferred to few inputs.
     """
     kernel_rows = dense.window.kernel[0] if dense.window else 1
     return _shapes(dense.n_in, dense.n_out, kernel_rows, dense.x.channels if dense.window else dense.n_in)
@@ -135,7 +137,7 @@ def _shapes(n_in: int, n_out: int, kernel_rows: int, lanes: int) -> dict[int, Sh
 
 
 def dense_shape(dense: Dense) -> Shape:
-    """The P and Q whose clocks come nearest to the reuse factor, the faster of two as near."""
+    """Return the shape whose clocks per vector are nearest to the reuse factor; of two equally near ones, the faster."""
     wanted = dense.reuse_factor
     return min(dense_shapes(dense).values(), key=lambda shape: (abs(shape.reuse_factor - wanted), shape.reuse_factor))
 
@@ -167,7 +169,7 @@ def _plan(plan: Planner, dense: Dense) -> None:
 
 
 def _words(dense: Dense, x: Stream, y: Stream) -> tuple[Words, Words, int]:
-    """Of the weights' memory and the bias', and bits of a weight; P = x.lanes inputs and Q = y.lanes outputs a clock."""
+    """Return the words of the weights' memory and of the bias', and the bits of a weight."""
     p, q = x.lanes, y.lanes
     blocks, groups = dense.n_in // p, dense.n_out // q
     order = np.arange(dense.n_in)
@@ -178,14 +180,18 @@ def _words(dense: Dense, x: Stream, y: Stream) -> tuple[Words, Words, int]:
 
 
 def _no_words(dense: Dense, x: Stream, y: Stream, width: int) -> tuple[Words, Words, int]:
-    """The same of a sketch, all zero."""
+    """Return the same for a sketch, with all words zero."""
     blocks, groups = dense.n_in // x.lanes, dense.n_out // y.lanes
-    zero = np.zeros((), dtype=np.int64)  # seen everywhere, kept once
+    zero = np.zeros((), dtype=np.int64)  # one element, broadcast without copying
     return np.broadcast_to(zero, (groups * blocks, y.lanes * x.lanes)), np.broadcast_to(zero, (groups, y.lanes)), width
 
 
 def mac_stage(name: str, dense: Dense, x: Stream, y: Stream, weights: Words, bias: Words, width: int) -> Stage:
-    """rf_mac with its memories' words, as they are there, or rf_mac_stream where they come at run time. width: of a weight."""
+    """Return the rf_mac stage, or rf_mac_stream if weights are read at run time.
+
+    x.lanes inputs and y.lanes outputs are processed per clock. weights: (words, x.lanes * y.lanes) and bias: (words, y.lanes),
+    in the layout of the memories. width: bits of a weight.
+    """
     p, q = x.lanes, y.lanes
     blocks, groups = dense.n_in // p, dense.n_out // q
     parameters: dict[str, Value] = {
@@ -213,7 +219,8 @@ def mac_stage(name: str, dense: Dense, x: Stream, y: Stream, weights: Words, bia
 
 
 def tree_registers(p: int, x_width: Value, w_width: int, shift: Value, accum: FixedPoint) -> int:
-    """Registers of rf_mac's adder tree: one every two levels where sums are narrow, else one a level."""
+    """Return the register stages of rf_mac's adder tree for p products: one per two levels if sums are narrow, else one per
+    level."""
     product, levels = int(x_width) + w_width, (p - 1).bit_length()
     right, left = min(max(int(shift), 0), product), max(-int(shift), 0)
     rounds = right > 0 and accum.rounding is Rounding.RND
@@ -229,7 +236,7 @@ def _cost(stage: Stage, numbers: Numbers) -> Amounts:
     output = (
         tree_cost(numbers, p, every_level=False) + Amounts(lut=accumulator, ff=accumulator) + cast_cost(accumulator, numbers)
     )
-    # products too: Yosys leaves their registers outside the DSP48E2
+    # includes the products: Yosys leaves their registers outside the DSP48E2
     operands = Amounts(ff=p * q * (x + 2 * w) + p * x * (2 if groups == 1 else 1), dsp=p * q * dsp)
     vectors = memory_cost(2 << (blocks - 1).bit_length(), p * x) if groups > 1 else NOTHING
     ends = flow_cost(q * numbers["Y_WIDTH"], 7 + (p - 1).bit_length())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kernel for each channel, as rf_window and rf_depthwise."""
+"""Depthwise convolutions, with one kernel per channel, as rf_window and rf_depthwise."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from hypersonic.hls.rf.stage import Memory, Stage, Stream, Timing, Value
 from hypersonic.hls.rf.stage_type import LayerType, Planner, Sharing, StageType
 from hypersonic.hls.rf.stages.window import add_window
 
-#: clocks from the edge that takes a window's last beat to the one at which its result can be taken, but for the adder tree's
-#: registers
+#: clocks from the edge that accepts a window's last beat to the edge at which its result can be accepted, without the registers
+#: of the adder tree
 DEPTHWISE_CLOCKS = 9
 
 
@@ -60,7 +60,7 @@ def _read(layer: Any, x: Tensor, y: Tensor) -> Depthwise:
 
 # ---------------------------------------------------------------- multipliers
 def depthwise_lanes(layer: Depthwise) -> int:
-    """Lanes whose clocks per pixel come nearest to the reuse factor: channels / lanes * kernel columns."""
+    """Return the lanes whose clocks per pixel, channels / lanes * kernel columns, are nearest to the reuse factor."""
     columns, channels = layer.window.kernel[1], layer.x.channels
     return min(divisors(channels), key=lambda lanes: (abs(channels // lanes * columns - layer.reuse_factor), -lanes))
 
@@ -84,7 +84,7 @@ def _plan(plan: Planner, layer: Depthwise) -> None:
 
 
 def depthwise_stage(name: str, layer: Depthwise, x: Stream, y: Stream) -> Stage:
-    """rf_depthwise behind a window of the same lanes."""
+    """Return the rf_depthwise stage after a window stage with the same lanes."""
     lanes, channels, seen = y.lanes, layer.x.channels, layer.window
     width = signed_width(layer.weight.raw)
     rows, columns = seen.kernel

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each index becomes its row of a table, as rf_embed."""
+"""Embeddings, which replace each index by a row of a table, as rf_embed."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from hypersonic.hls.rf.parts.limits import NO_LIMIT, Numbers
 from hypersonic.hls.rf.stage import Memory, Stage, Stream, Timing, Value
 from hypersonic.hls.rf.stage_type import LayerType, Planner, StageType
 
-#: clocks from the edge that takes an index to the one at which its first beat can be taken
+#: clocks from the edge that accepts an index to the edge at which its first beat can be accepted
 EMBED_CLOCKS = 6
 
 
 @dataclass(frozen=True, eq=False)
 class Embedding(OneInput):
-    """Each x, an integer below the vocabulary, becomes its row of the table; nnet_embed.h.
+    """Replacement of each x, an integer below the vocabulary, by a row of the table; nnet_embed.h.
 
     table: (vocabulary, n_out) raw integers of y's type.
     """
@@ -49,7 +49,7 @@ def _plan(plan: Planner, layer: Embedding) -> None:
 
 
 def embed_stage(name: str, layer: Embedding, x: Stream, y: Stream) -> Stage:
-    """rf_embed: one index a beat."""
+    """Return the rf_embed stage, which takes one index per beat."""
     words, n_out = layer.table.raw.shape
     parameters: dict[str, Value] = {
         "X_WIDTH": x.precision.width, "VOCABULARY": words, "N_OUT": n_out, "LANES": y.lanes, "Y_WIDTH": y.precision.width,

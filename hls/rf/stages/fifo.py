@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""axis_fifo: beats that wait, in front of joins and behind ports."""
+"""axis_fifo: FIFOs in front of joins and behind ports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypersonic.hls.rf.stage_type import StageType
 
 
 def fifo_stage(name: str, layer: str, x: Stream, y: Stream, depth: int) -> Stage:
-    """axis_fifo: tlast travels as one more bit of data."""
+    """Return the axis_fifo stage for `depth` beats; tlast is one more bit of its data."""
     bits = depth * (x.width + 1)
     parameters: dict[str, Value] = {"WIDTH": x.width + 1, "DEPTH": depth}
     return Stage(name, "axis_fifo", layer, parameters, (x,), (y,), one_to_one(x.beats, 2), ram_bits=bits)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""rf_fork: a stream that several read."""
+"""rf_fork: copies of a stream for several readers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypersonic.hls.rf.top.ports import fork
 
 
 def fork_stage(name: str, layer: str, x: Stream, ys: tuple[Stream, ...]) -> Stage:
-    """rf_fork."""
+    """Return the rf_fork stage, whose outputs ys are copies of x."""
     parameters: dict[str, Value] = {"WIDTH": x.width, "COUNT": len(ys)}
     return Stage(name, "rf_fork", layer, parameters, (x,), ys, one_to_one(x.beats, 1))
 
@@ -24,7 +24,7 @@ def _cost(stage: Stage, _numbers: Numbers) -> Amounts:
 
 
 def _text(stage: Stage) -> Iterator[str]:
-    """The data go to the first consumer's wires, the others' are those."""
+    """Yield the instance, which drives the data wires of the first reader; the others are assigned from these."""
     x, names = stage.inputs[0].name, [stream.name for stream in stage.outputs]
     source = (f"{x}_tvalid", f"{x}_tready", f"{x}_tdata", f"{x}_tlast")
     yield from fork(stage.name, source, names[0], stage.outputs)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A maximum or an average over a whole image, as rf_global_pool."""
+"""Maximum and average pooling over a whole image, as rf_global_pool."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from hypersonic.hls.rf.stages.pool import (
 
 @dataclass(frozen=True)
 class GlobalPool(OneInput):
-    """Each channel becomes one number over all pixels: Pool with the whole image as its window."""
+    """Pooling of each channel over all pixels: Pool with the whole image as its window."""
 
     operation: PoolOperation
     accum: FixedPoint
 
 
 def _read(layer: Any, x: Tensor, y: Tensor) -> tuple[Layer, ...]:
-    """A GlobalPooling1D or GlobalPooling2D."""
+    """Read a GlobalPooling1D or GlobalPooling2D."""
     operation, accum = pool_operation(layer), precision(layer, "accum_t")
     height, width, _ = x.image
     before, source = cast_before(layer, x, operation, accum, height * width, streamed=streamed(layer))
@@ -53,7 +53,7 @@ def _plan(plan: Planner, layer: GlobalPool) -> None:
 
 
 def global_pool_stage(name: str, layer: GlobalPool, x: Stream, y: Stream) -> Stage:
-    """rf_global_pool: one number a channel is kept."""
+    """Return the rf_global_pool stage, which keeps one number per channel."""
     height, width, channels = layer.x.image
     average = layer.operation is PoolOperation.AVERAGE
     parameters: dict[str, Value] = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""rf_lanes: a stream in beats of more or fewer elements, between layers."""
+"""rf_lanes: conversion of a stream to beats of more or fewer elements, between layers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypersonic.hls.rf.stage_type import StageType
 
 
 def lanes_stage(name: str, layer: str, x: Stream, y: Stream) -> Stage:
-    """rf_lanes."""
+    """Return the rf_lanes stage. The lanes of one stream are a multiple of the other's."""
     parameters: dict[str, Value] = {"IN_LANES": x.lanes, "OUT_LANES": y.lanes, "WIDTH": x.precision.width}
     if x.lanes > y.lanes:
         timing = Timing((parts(y.beats, x.lanes // y.lanes),), 2, 1, y.beats)

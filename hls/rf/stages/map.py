@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers of one number at a time without a table, as rf_map: ReLU and its kin, batch normalisation, hard sigmoid, casts."""
+"""Elementwise layers without a table, as rf_map: ReLU and its variants, batch normalisation, hard sigmoid, casts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from hypersonic.hls.rf.stage_type import LayerType, Planner, StageType
 
 
 class MapFunction(StrEnum):
-    """Element by element; the comments are y before the cast to result, all exact."""
+    """Elementwise functions. The comments give the exact result before the cast to the type of y."""
 
     LINEAR = "linear"  # x
     RELU = "relu"  # x where x > 0, else 0
@@ -38,7 +38,7 @@ class MapFunction(StrEnum):
 class Map(OneInput):
     """y[i] = result(f(x[i])); nnet_activation.h, nnet_batchnorm.h.
 
-    scale, bias: one number, one for each channel, or one for each element of a row; empty arrays where f has none.
+    scale, bias: one constant, one per channel, or one per element of a row; empty if f has none.
     """
 
     function: MapFunction
@@ -47,12 +47,12 @@ class Map(OneInput):
 
 
 def linear(name: str, x: Tensor, y: Tensor) -> Map:
-    """A cast."""
+    """Return a cast from x to the type of y."""
     return Map(name, x, y, MapFunction.LINEAR, NONE, NONE)
 
 
 # ---------------------------------------------------------------- in hls4ml's graph
-#: hls4ml's names of what a Map computes: the function, and where its scale and its bias come from (attribute, its type)
+#: hls4ml's name of an activation -> function, and the attributes (value, type) of its scale and of its bias
 _MAPS: dict[str, tuple[MapFunction, tuple[str, str] | None, tuple[str, str] | None]] = {
     "linear": (MapFunction.LINEAR, None, None),
     "relu": (MapFunction.RELU, None, None),
@@ -88,13 +88,13 @@ def _plan(plan: Planner, layer: Map) -> None:
 
 
 def _period(layer: Map) -> int:
-    """The number that a map's lanes have to divide: the elements after which its constants come again."""
+    """Return the number of elements after which the constants repeat, which the lanes must divide."""
     sizes = [values.raw.size for values in (layer.scale, layer.bias) if values.raw.size > 1]
     return max(sizes, default=layer.x.size)
 
 
 def map_stage(name: str, layer: Map, x: Stream, y: Stream) -> Stage:
-    """rf_map: v = x * a + b, or x > 0 ? x : x * a, or x > a ? x : 0, or x; clamped; cast."""
+    """Return the rf_map stage: v = x * a + b, x > 0 ? x : x * a, x > a ? x : 0, or x, then a clamp and a cast."""
     work = _map_work(layer)
     parameters: dict[str, Value] = {
         "LANES": x.lanes, "MODE": work.mode, "X_WIDTH": x.precision.width, "X_SIGNED": int(x.precision.signed)
@@ -124,13 +124,13 @@ def map_stage(name: str, layer: Map, x: Stream, y: Stream) -> Stage:
 _SAME, _AFFINE, _LEAKY, _THRESHOLD = range(4)
 
 
-#: rf_map's modes: clocks without a clamp, the output FIFO's two among them
+#: latency of rf_map by mode, without a clamp; includes two clocks of the output FIFO
 _CLOCKS = {_SAME: 5, _AFFINE: 8, _LEAKY: 7, _THRESHOLD: 6}
 
 
 @dataclass(frozen=True, eq=False)
 class _MapWork:
-    """mode: rf_map's. fraction: of v. low, high: bounds of v."""
+    """Parameters of rf_map: its mode, the fraction bits of v, the constants, and the bounds of v."""
 
     mode: int
     fraction: int
@@ -146,7 +146,7 @@ def _map_work(layer: Map) -> _MapWork:
     if layer.function is MapFunction.LEAKY:
         whole = max(scale.fraction, 0)
         return _MapWork(_LEAKY, fraction + whole, Constants(at_fraction(scale, whole), whole) if scale.fraction < 0 else scale)
-    if layer.function is MapFunction.THRESHOLD:  # between two numbers of x's grid nothing lies
+    if layer.function is MapFunction.THRESHOLD:  # x has no value between two steps of its type
         return _MapWork(_THRESHOLD, fraction, Constants(_floor(bias, fraction), fraction))
     if layer.function is MapFunction.AFFINE:
         return _MapWork(_AFFINE, finer, scale, bias)
@@ -159,7 +159,7 @@ def _map_work(layer: Map) -> _MapWork:
 
 
 def _bounded(function: MapFunction, fraction: int, cap: Constants) -> _MapWork:
-    """x itself, from zero up, or up to a cap, which may lie between two numbers of x's grid."""
+    """Return the work for x itself, for max(x, 0), or for x clamped to a cap, which need not be on x's grid."""
     if function is not MapFunction.CAP:
         return _MapWork(_SAME, fraction, low=None if function is MapFunction.LINEAR else 0)
     finer = max(fraction, cap.fraction)
@@ -175,7 +175,7 @@ def _floor(values: Constants, fraction: int) -> NDArray[Any]:
 
 
 def _constant_words(raw: NDArray[Any], lanes: int) -> NDArray[Any]:
-    """One word for each beat of the period."""
+    """Return the constants as words, one for each beat of the period."""
     return np.broadcast_to(raw, (lanes,)).reshape(1, lanes) if raw.size == 1 else raw.reshape(-1, lanes)
 
 
@@ -198,7 +198,7 @@ def _cost(stage: Stage, numbers: Numbers) -> Amounts:
     elif mode:
         lane += Amounts(lut=2 * x, ff=x)
     clamped = bool(numbers.get("CLAMP_LOW", 0) or numbers.get("CLAMP_HIGH", 0))
-    # a clamp at zero is the registers' own reset
+    # a clamp at zero uses the reset of the registers
     compared = bool(numbers.get("LOW", 0) or numbers.get("CLAMP_HIGH", 0))
     lane += Amounts(lut=1.5 * width * compared, ff=width * clamped) + cast_cost(width, numbers)
     latency = 3 + (0, 3, 2, 1, 1)[mode] + clamped

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two tensors joined element by element, as rf_add."""
+"""Elementwise operations on two tensors, as rf_add."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from hypersonic.hls.rf.parts.limits import MAX_CAST_WIDTH, Numbers, Width, shift
 from hypersonic.hls.rf.stage import Stage, Stream, Value, one_to_one
 from hypersonic.hls.rf.stage_type import LayerType, Planner, StageType
 
-#: clocks from the edge that takes a beat to the one at which its result can be taken
+#: clocks from the edge that accepts a beat to the edge at which its result can be accepted
 ADD_CLOCKS = 6
 
 
 class MergeOperation(StrEnum):
+    """hls4ml's names of the operations."""
+
     ADD = "add"
     SUBTRACT = "subtract"
     MULTIPLY = "multiply"
@@ -31,7 +33,7 @@ class MergeOperation(StrEnum):
 
 @dataclass(frozen=True)
 class Merge(TwoInputs):
-    """y[i] = result(a[i] op b[i]), the operation exact; nnet_merge.h. Equal shapes."""
+    """y[i] = result(a[i] op b[i]) with an exact operation, for equal shapes; nnet_merge.h."""
 
     operation: MergeOperation
 
@@ -55,7 +57,7 @@ def _plan(plan: Planner, layer: Merge) -> None:
 
 
 def merge_stage(name: str, layer: Merge, a: Stream, b: Stream, y: Stream) -> Stage:
-    """rf_add: both on the finer of the two grids."""
+    """Return the rf_add stage, which aligns both inputs to the finer of their grids."""
     finer = max(a.precision.fraction, b.precision.fraction)
     product = layer.operation is MergeOperation.MULTIPLY
     fraction = a.precision.fraction + b.precision.fraction if product else finer

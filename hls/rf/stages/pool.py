@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Maximum and average pooling, as rf_window and rf_pool; what stages/global_pool.py shares with it."""
+"""Maximum and average pooling, as rf_window and rf_pool, and code that stages/global_pool.py shares."""
 
 from __future__ import annotations
 
@@ -21,24 +21,27 @@ from hypersonic.hls.rf.stage_type import LayerType, Planner, StageType
 from hypersonic.hls.rf.stages.map import linear
 from hypersonic.hls.rf.stages.window import add_window
 
-#: clocks from the edge that takes a beat to the one at which its result can be taken; DIVIDE_CLOCKS more for an average
+#: clocks from the edge that accepts a beat to the edge at which its result can be accepted; DIVIDE_CLOCKS more for an average
 POOL_CLOCKS = 6
 DIVIDE_CLOCKS = 4
 
 
 class PoolOperation(StrEnum):
+    """hls4ml's names of the operations."""
+
     MAX = "max"
     AVERAGE = "average"
 
 
 @dataclass(frozen=True)
 class Pool(OneInput):
-    """Each window of each channel becomes one number.
+    """Pooling of each window of each channel to one number.
 
-    nnet_pooling.h: max is the greatest x, cast to accum, then to result; a padded place holds the bit pattern 10...0, the least
-    number of a signed type (and 2**(width-1) of an unsigned one, as the C++ has it). average: sum in accum by assignments,
-    divided by the pixels of the window inside the image (all of them when count_pad) towards zero, in accum; then to result.
-    nnet_pooling_stream.h (io_stream; no padding): every x is cast to accum first, then the same.
+    nnet_pooling.h: max is the largest x, cast to accum, then to the type of y. A padded pixel has the bit pattern 10...0, which
+    is the smallest number of a signed type and, as in the C++, 2**(width-1) of an unsigned one. average is the sum in accum by
+    assignments, divided towards zero in accum by the number of pixels of the window inside the image (by all pixels if
+    count_pad), then cast to the type of y. nnet_pooling_stream.h (io_stream; no padding): the same after a cast of every x to
+    accum.
     """
 
     operation: PoolOperation
@@ -49,7 +52,7 @@ class Pool(OneInput):
 
 # ---------------------------------------------------------------- in hls4ml's graph
 def _read(layer: Any, x: Tensor, y: Tensor) -> tuple[Layer, ...]:
-    """A Pooling1D or Pooling2D: a cast into accum where the C++ casts every number, and the pool."""
+    """Read a Pooling1D or Pooling2D, with a cast to accum before it if the C++ casts every number."""
     seen, operation = window(layer, "pool"), pool_operation(layer)
     if streamed(layer) and (seen.padded or seen.kernel != seen.stride):
         raise refuse(
@@ -62,17 +65,21 @@ def _read(layer: Any, x: Tensor, y: Tensor) -> tuple[Layer, ...]:
 
 
 def pool_operation(layer: Any) -> PoolOperation:
+    """Return the operation of hls4ml's pooling layer."""
     return PoolOperation(str(layer.get_attr("pool_op")).lower())
 
 
 def cast_before(
     layer: Any, x: Tensor, operation: PoolOperation, accum: FixedPoint, count: int, *, streamed: bool
 ) -> tuple[tuple[Layer, ...], Tensor]:
-    """The cast in front of a pool, where there is one, and what the pool then reads."""
+    """Return the cast that a pooling layer needs before it, if any, and the tensor that the pooling reads.
+
+    count: pixels of a window. Raises UnsupportedLayerError if an average depends on the order of its sum.
+    """
     if operation is PoolOperation.MAX:
         if not streamed or _holds(accum, x.precision):
             return (), x
-        return _cast(layer, x, accum)  # the stream's version compares numbers already cast
+        return _cast(layer, x, accum)  # the stream version compares numbers after the cast
     _check_sum(layer, x.precision, accum, count)
     if accum.fraction >= x.precision.fraction and not streamed:
         return (), x
@@ -82,7 +89,7 @@ def cast_before(
 def casts_after(
     layer: Any, x: Tensor, y: Tensor, operation: PoolOperation, accum: FixedPoint
 ) -> tuple[Tensor, tuple[Layer, ...]]:
-    """A pool's result, and the casts behind it: a maximum goes by way of accum, where that changes it."""
+    """Return the pooling's result and the casts after it: a maximum is cast to accum first if that can change it."""
     if operation is PoolOperation.AVERAGE or _holds(accum, x.precision):
         return y, ()
     greatest = Tensor(f"{y.name}_greatest", y.shape, x.precision)
@@ -92,7 +99,7 @@ def casts_after(
 
 
 def _holds(outer: FixedPoint, inner: FixedPoint) -> bool:
-    """Whether every number of `inner` is one of `outer`."""
+    """Return whether the type `outer` can represent every number of the type `inner`."""
     shift = outer.fraction - inner.fraction
     return shift >= 0 and outer.min_raw <= inner.min_raw << shift and inner.max_raw << shift <= outer.max_raw
 
@@ -103,7 +110,7 @@ def _cast(layer: Any, x: Tensor, accum: FixedPoint) -> tuple[tuple[Layer, ...], 
 
 
 def _check_sum(layer: Any, x: FixedPoint, accum: FixedPoint, count: int) -> None:
-    """Raises UnsupportedLayerError where the order of the sum would show."""
+    """Raise UnsupportedLayerError if the result depends on the order of the sum."""
     shift = accum.fraction - x.fraction
     if shift < 0 and accum.rounding not in SHIFT_INVARIANT:
         raise refuse(layer, f"accum is {accum} and cuts {-shift} bits of a running sum, expected AP_TRN or AP_RND")
@@ -126,7 +133,7 @@ def _plan(plan: Planner, layer: Pool) -> None:
 
 
 def pool_stage(name: str, layer: Pool, x: Stream, y: Stream) -> Stage:
-    """rf_pool behind a window of the same lanes."""
+    """Return the rf_pool stage after a window stage with the same lanes."""
     height, width, channels = layer.x.image
     seen, (out_height, out_width) = layer.window, window_shape(layer.x, layer.window)
     average = layer.operation is PoolOperation.AVERAGE
@@ -142,7 +149,7 @@ def pool_stage(name: str, layer: Pool, x: Stream, y: Stream) -> Stage:
 
 
 def pool_types(operation: PoolOperation, accum: FixedPoint, x: Stream, y: Tensor) -> dict[str, Value]:
-    """The types of rf_pool and rf_global_pool."""
+    """Return the parameters of rf_pool and rf_global_pool that describe types."""
     kind = x.precision
     if operation is PoolOperation.MAX:
         return {"X_WIDTH": kind.width, "X_SIGNED": int(kind.signed), **result_parameters(kind.fraction, y.precision)}
@@ -157,7 +164,11 @@ def _cost(_stage: Stage, numbers: Numbers) -> Amounts:
 
 
 def pool_cost(numbers: Numbers, rows: int, pixels: int, kept: Amounts = NOTHING) -> Amounts:
-    """Of rf_pool or rf_global_pool. rows, pixels: that are compared or added at once, and in all. kept: from pixel to pixel."""
+    """Return the resources of rf_pool or rf_global_pool.
+
+    rows: pixels that are compared or added at a time. pixels: of a window. kept: resources of a memory for intermediate
+    results.
+    """
     lanes, average = numbers["LANES"], numbers["OP"] == 1
     value = pool_width(numbers)
     lane = Amounts(lut=value * (rows if average else 1.5 * rows - 1 + 0.5), ff=2 * rows * value) + cast_cost(value, numbers)
@@ -167,12 +178,12 @@ def pool_cost(numbers: Numbers, rows: int, pixels: int, kept: Amounts = NOTHING)
 
 
 def pool_width(numbers: Numbers) -> int:
-    """Bits of a sum or a maximum."""
+    """Return the bits of a sum or of a maximum."""
     return numbers["ACC_WIDTH"] if numbers["OP"] == 1 else numbers["X_WIDTH"]
 
 
 def _divide(width: int, count: int) -> Amounts:
-    """rf_divide by a constant."""
+    """Resources of an rf_divide by a constant."""
     if count & (count - 1) == 0:
         return Amounts(lut=4.5 * width, ff=width)
     point = width + (count - 1).bit_length()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same elements in the same order: wires, and no stage."""
+"""Layers that change only the shape of a tensor, which need no stage."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypersonic.hls.rf.stages.map import linear
 
 @dataclass(frozen=True)
 class Reshape(OneInput):
-    """The same elements in the same order."""
+    """A new shape for the same elements in the same order."""
 
     name: str
     x: Tensor
@@ -26,7 +26,7 @@ def _reshape(layer: Any, x: Tensor, y: Tensor) -> Reshape:
 
 
 def _repack(layer: Any, x: Tensor, y: Tensor) -> tuple[Layer, ...]:
-    """hls4ml's layer for a Reshape in io_stream copies every number into a result of a type of its own."""
+    """Read hls4ml's Reshape in io_stream, which also casts if its result has another type."""
     if x.precision == y.precision:
         return (_reshape(layer, x, y),)
     copied = linear(layer.name, x, Tensor(f"{y.name}_cast", x.shape, y.precision))

@@ -22,6 +22,8 @@ from hypersonic.hls.rf.stage_type import LayerType, Planner, StageType
 
 
 class SoftmaxKind(StrEnum):
+    """hls4ml's names of its implementations."""
+
     STABLE = "stable"
     LATENCY = "latency"
     ARGMAX = "argmax"
@@ -29,11 +31,11 @@ class SoftmaxKind(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Softmax(OneInput):
-    """Over the last dimension; nnet_activation.h softmax_stable, softmax_latency, softmax_argmax.
+    """Softmax over the last dimension; softmax_stable, softmax_latency and softmax_argmax of nnet_activation.h.
 
-    stable: d = max(x) - x cast to `normalised`; e = accum(exp_table[top bits of d]); latency: e = accum(exp_table[top bits of
-    x]). sum: of e, cast to accum at every step of the balanced tree, then to `inverse_input`; y = result(e * inv_table[top bits
-    of the sum]). argmax: 1 at the first greatest, else 0.
+    stable: d = max(x) - x, cast to `normalised`; e = accum(exp_table[top bits of d]). latency: e = accum(exp_table[top bits of
+    x]). For both, the sum of e is cast to accum at every step of a balanced tree, then to `inverse_input`, and
+    y = result(e * inv_table[top bits of the sum]). argmax: 1 at the first maximum, 0 elsewhere.
     exp_table, inv_table: raw integers of their own types.
     """
 
@@ -47,7 +49,7 @@ class Softmax(OneInput):
 
 # ---------------------------------------------------------------- in hls4ml's graph
 def _read(layer: Any, x: Tensor, y: Tensor) -> Softmax:
-    """hls4ml's Softmax over the last dimension; the tables' types and sizes as its template settles them."""
+    """Read hls4ml's Softmax over the last dimension, with the tables' types and sizes that its template gives."""
     kind = _kind(layer, x)
     if kind is SoftmaxKind.ARGMAX:
         one = FixedPoint.with_fraction(1, 0, False)
@@ -68,7 +70,7 @@ def _read(layer: Any, x: Tensor, y: Tensor) -> Softmax:
 
 
 def _kind(layer: Any, x: Tensor) -> SoftmaxKind:
-    """Raises UnsupportedLayerError for what hls4ml's softmax can do and rf_softmax cannot, or what does not compile."""
+    """Return the implementation. Raises UnsupportedLayerError for options that rf_softmax lacks or that do not compile."""
     kind = str(layer.get_attr("implementation")).lower()
     if kind not in tuple(SoftmaxKind):
         raise refuse(layer, f"implementation is {kind}, expected {', '.join(SoftmaxKind)}")
@@ -82,7 +84,7 @@ def _kind(layer: Any, x: Tensor) -> SoftmaxKind:
 
 
 def _normalised(layer: Any, x: FixedPoint, kind: SoftmaxKind, sizes: tuple[int, int]) -> tuple[FixedPoint, int]:
-    """The type that addresses the exponentials, and how many of them there are. sizes: of both tables."""
+    """Return the type that addresses the table of exponentials, and the table's size. sizes: of both tables."""
     if kind is SoftmaxKind.LATENCY:
         return x, sizes[0]
     if layer.get_attr("inp_norm_t") is not None:
@@ -92,7 +94,7 @@ def _normalised(layer: Any, x: FixedPoint, kind: SoftmaxKind, sizes: tuple[int, 
 
 
 def _check_exponentials(layer: Any, exp: Constants, exp_type: FixedPoint, accum: FixedPoint, classes: int) -> None:
-    """Raises UnsupportedLayerError where the order of the sum would show."""
+    """Raise UnsupportedLayerError if the result depends on the order of the sum."""
     if accum.overflow is Overflow.WRAP:
         return
     greatest = accum.cast(int(exp.raw.max()), exp.fraction)
@@ -110,7 +112,7 @@ def _plan(plan: Planner, layer: Softmax) -> None:
 
 
 def softmax_stage(name: str, layer: Softmax, x: Stream, y: Stream) -> Stage:
-    """rf_softmax on each vector of the last dimension."""
+    """Return the rf_softmax stage, for each vector of the last dimension."""
     beats, levels = layer.x.channels // x.lanes, (x.lanes - 1).bit_length()
     to, accum = y.precision, layer.accum
     parameters: dict[str, Value] = {
@@ -142,7 +144,7 @@ _IMPLEMENTATIONS = {SoftmaxKind.LATENCY: 0, SoftmaxKind.STABLE: 2, SoftmaxKind.A
 
 
 def _tables(name: str, layer: Softmax) -> tuple[Memory, Memory]:
-    """Exponentials as accum holds them, and inverses."""
+    """Return the memories of exponentials, cast to accum, and of inverses."""
     exp, accum = layer.exp_table, layer.accum
     words = raw_array(cast_all(exp, accum), accum.width).reshape(-1, 1)
     inverses = layer.inv_table.raw.reshape(-1, 1)
@@ -184,7 +186,7 @@ _TABLES = (("EXP", "ACC"), ("INVERSE", "FACTOR"))
 
 
 def _difference(numbers: Numbers) -> Width:
-    """From the greatest, where the maximum is subtracted: rf_cast takes it."""
+    """Width of the input of rf_cast: the difference to the maximum, or x itself."""
     stable = numbers["IMPLEMENTATION"] == _IMPLEMENTATIONS[SoftmaxKind.STABLE]
     return Width(numbers["X_WIDTH"] + stable, MAX_CAST_WIDTH, "a difference")
 

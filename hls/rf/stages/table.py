@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers of one number at a time by a table, as rf_table: sigmoid, tanh, ELU, SELU, softplus, softsign."""
+"""Elementwise layers with a table, as rf_table: sigmoid, tanh, ELU, SELU, softplus, softsign."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from hypersonic.hls.rf.parts.tables import CURVES, SELU_LAMBDA, SELU_SCALE, curv
 from hypersonic.hls.rf.stage import Memory, Stage, Stream, Value, one_to_one
 from hypersonic.hls.rf.stage_type import LayerType, Planner, StageType
 
-#: clocks from the edge that takes a beat to the one at which its result can be taken
+#: clocks from the edge that accepts a beat to the edge at which its result can be accepted
 TABLE_CLOCKS = 9
 
-#: bits that an index may have behind its point
+#: largest number of fraction bits of an index
 _MAX_SCALE_SHIFT = 120
 
 
 @dataclass(frozen=True, eq=False)
 class Table(OneInput):
-    """A curve by a table of `size` entries over span = 2**span_log2 units of x; nnet_activation.h, parts/tables.py.
+    """A function tabulated in `size` entries over span = 2**span_log2 units of x; nnet_activation.h, parts/tables.py.
 
     sigmoid, tanh, softplus, softsign: y = values[min(max(int(x * size / span) + size / 2, 0), size - 1)], int() towards zero.
     elu, selu (negative_only): y = result(scale * x) where x >= 0, else values[min(int(-x * size / span), size - 1)].
-    values: (size,) raw integers of y's type, the table's own type already passed through. scale: one number.
+    values: (size,) raw integers of y's type, cast from the table's own type. scale: one constant.
     """
 
     values: Constants
@@ -40,7 +40,7 @@ class Table(OneInput):
 
 
 def table_value(layer: Table, kind: FixedPoint, raw: int) -> int:
-    """The C++'s answer to one number."""
+    """Return the raw result that the C++ gives for one raw input of type `kind`."""
     size, to = len(layer.values.raw), layer.y.precision
     if layer.negative_only and raw >= 0:
         return to.cast(raw * int(layer.scale.raw[0]), kind.fraction + layer.scale.fraction)
@@ -69,7 +69,7 @@ def _read(layer: Any, x: Tensor, y: Tensor) -> Table:
 
 
 def _selu_scale(layer: Any, x: FixedPoint) -> Constants:
-    """Of the positive side: an ap_ufixed<16,1> in io_parallel, a number of x's own type in io_stream."""
+    """Return the factor for positive x: an ap_ufixed<16,1> in io_parallel, a number of x's type in io_stream."""
     if not streamed(layer):
         return SELU_SCALE
     return Constants(fixed(layer, x, "its input").from_float(SELU_LAMBDA).reshape(1), x.fraction)
@@ -83,7 +83,7 @@ def _plan(plan: Planner, layer: Table) -> None:
 
 
 def table_stage(name: str, layer: Table, x: Stream, y: Stream) -> Stage:
-    """rf_table: the C++'s own index."""
+    """Return the rf_table stage, which computes the index as the C++ does."""
     kind, size = x.precision, len(layer.values.raw)
     parameters: dict[str, Value] = {
         "LANES": x.lanes, "X_WIDTH": kind.width, "X_SIGNED": int(kind.signed),
@@ -109,7 +109,7 @@ def _cost(stage: Stage, numbers: Numbers) -> Amounts:
 
 
 def _passed(numbers: Numbers) -> Width:
-    """A number by the gain, which rf_cast takes; sigmoid and its like have none."""
+    """Width of the product with the gain, the input of rf_cast; 1 for functions without a gain, such as sigmoid."""
     gain = numbers.get("GAIN", 0).bit_length() + 1
     passed = numbers["X_WIDTH"] + 1 + gain if numbers.get("POSITIVE_PASS") else 1
     return Width(passed, MAX_CAST_WIDTH, "a product")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each pixel several as rf_upsample."""
+"""Nearest-neighbour upsampling, as rf_upsample."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from hypersonic.hls.rf.parts.limits import NO_LIMIT, Numbers
 from hypersonic.hls.rf.stage import Stage, Stream, Timing, Value
 from hypersonic.hls.rf.stage_type import LayerType, Planner, StageType
 
-#: clocks from the edge that takes a beat to the one at which its first copy can be taken
+#: clocks from the edge that accepts a beat to the edge at which its first copy can be accepted
 UPSAMPLE_CLOCKS = 4
 
 
 @dataclass(frozen=True)
 class Upsample(OneInput):
-    """Each pixel `factor` times down and across; nnet_image.h resize_nearest."""
+    """Repetition of each pixel; nnet_image.h resize_nearest. factor: repetitions (down, across)."""
 
     factor: tuple[int, int]
 
@@ -45,7 +45,7 @@ def _plan(plan: Planner, layer: Upsample) -> None:
 
 
 def upsample_stage(name: str, layer: Upsample, x: Stream, y: Stream) -> Stage:
-    """rf_upsample: two rows are kept."""
+    """Return the rf_upsample stage, which buffers two image rows."""
     (height, width, channels), (down, across) = layer.x.image, layer.factor
     beats = channels // x.lanes
     parameters: dict[str, Value] = {"WIDTH": x.width, "W": width, "BEATS": beats, "FACTOR_H": down, "FACTOR_W": across}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""rf_window: an image's pixels in, each output pixel's window out, in front of convolutions and pools."""
+"""rf_window: a line buffer in front of convolutions and pooling, with pixels in and the window of each output pixel out."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from hypersonic.hls.rf.parts.windows import enough_lines, fewest_lines, window_n
 from hypersonic.hls.rf.stage import Stage, Stream, Timing, Value
 from hypersonic.hls.rf.stage_type import Planner, StageType
 
-#: from the edge that takes the last beat a window's beat needs to the one at which that can be taken
+#: clocks from the edge that accepts the last input beat that an output beat needs to the edge at which that can be accepted
 WINDOW_CLOCKS = 5
 
 
 def add_window(plan: Planner, layer: OneInput, seen: Window, lanes: int, pad_value: int = 0) -> Stream:
-    """The windows of what the layer reads, in beats of `lanes` elements of every kernel row."""
+    """Add a window stage for the layer's input; return its output, with `lanes` elements of every kernel row per beat."""
     tensor = layer.x
     x = plan.with_lanes(plan.take(tensor), lanes, layer.name)
     height, width = window_shape(tensor, seen)
@@ -32,7 +32,7 @@ def add_window(plan: Planner, layer: OneInput, seen: Window, lanes: int, pad_val
 def window_stage(
     name: str, layer: str, x: Stream, tensor: Tensor, seen: Window, pad_value: int, y: Stream, kept: tuple[int, int]
 ) -> Stage:
-    """rf_window: pixels in, windows out. kept: lines of memory, and the clocks from row to row with them (fewest_lines)."""
+    """Return the rf_window stage. kept: lines of memory and the clocks from row to row with them (fewest_lines)."""
     height, width, channels = tensor.image
     out_height, out_width = window_shape(tensor, seen)
     lines, ii = kept

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Zeros around an image, as rf_pad, where no window has them for its own padding (read.py)."""
+"""Zero padding around an image, as rf_pad, unless it is folded into a window (read.py)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hypersonic.hls.rf.stage_type import LayerType, Planner, StageType
 
 @dataclass(frozen=True)
 class ZeroPad(OneInput):
-    """Zeros around the image; nnet_padding.h. pad: (top, bottom, left, right)."""
+    """Zero padding; nnet_padding.h. pad: pixels (top, bottom, left, right)."""
 
     pad: tuple[int, int, int, int]
 
@@ -39,7 +39,7 @@ def _plan(plan: Planner, layer: ZeroPad) -> None:
 
 
 def pad_stage(name: str, layer: ZeroPad, x: Stream, y: Stream) -> Stage:
-    """rf_pad: the zeros before an image wait for its first beat."""
+    """Return the rf_pad stage. The zeros before an image are sent when its first beat has arrived."""
     (height, width, channels), (top, bottom, left, right) = layer.x.image, layer.pad
     beats = channels // x.lanes
     parameters: dict[str, Value] = {
@@ -52,7 +52,7 @@ def pad_stage(name: str, layer: ZeroPad, x: Stream, y: Stream) -> Stage:
 
 
 def _cost(stage: Stage, _numbers: Numbers) -> Amounts:
-    """A skid buffer and counters."""
+    """Resources of a skid buffer and counters."""
     return skid_cost(stage.outputs[0].width + 1) + Amounts(lut=24 + stage.outputs[0].width, ff=15)
 
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The text of a core's top module: ports, identifiers, weight streams."""
+"""Generators of a core's top module: ports, identifiers, weight streams."""

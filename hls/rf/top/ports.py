@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two ends of a core's top: how a row at the ports becomes the pipeline's streams, and back.
+"""The ports of a core's top module: the conversion of rows at the ports to the pipeline's streams, and back.
 
-A small row is one beat, all its tensors side by side. A large one is many beats: tensor after tensor, each in beats of its own
-number of elements, as wide as the widest beat. tlast at the ports ends a packet of rows: it is looked at with a row's last beat
-and goes round the pipeline in a FIFO of one bit a row, because inside tlast is the end of a row.
+A small row is one beat with all its tensors side by side. A large row is sent tensor after tensor, each in beats of its own
+number of elements; the port is as wide as the widest beat. At the ports, tlast marks the end of a packet of rows. It is sampled
+with a row's last beat and bypasses the pipeline in a FIFO of one bit per row, because inside the core tlast ends a row.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ from hypersonic.hls.rf.stage import Pipeline, Stream, is_whole, port_beats, port
 
 
 def packets(rows: int) -> Iterator[str]:
-    """The FIFO of packets' ends: `row_ends` says that the port's beat is its row's last."""
+    """Yield the lines of the FIFO for the ends of packets, with room for `rows` rows.
+
+    Its input is valid with the last beat of a row (`row_ends`).
+    """
     yield from _PACKETS.format(rows=rows).splitlines()
 
 
 _PACKETS = """
-  // the ends of packets, round the pipeline
+  // ends of packets, which bypass the pipeline
   logic row_ends, packet_s_tready, packet_m_tvalid, packet_m_tready, packet_m_tlast;
   axis_fifo #(
       .WIDTH(1),
@@ -38,7 +41,7 @@ _PACKETS = """
 
 
 def entrance(pipeline: Pipeline) -> Iterator[str]:
-    """From the port to every input stream, once there is a place for the row's packet bit."""
+    """Yield the lines from the port to the input streams; a beat is accepted only if the FIFO of packets' ends has room."""
     yield from _whole_entrance(pipeline.inputs) if is_whole(pipeline.inputs) else _beats_entrance(pipeline.inputs)
 
 
@@ -65,7 +68,7 @@ def _whole_entrance(streams: tuple[Stream, ...]) -> Iterator[str]:
 def _beats_entrance(streams: tuple[Stream, ...]) -> Iterator[str]:
     total, at, turns = port_beats(streams), 0, []
     bits = max(1, (total - 1).bit_length())
-    yield f"  logic [{bits - 1}:0] beat_q;  // of the row"
+    yield f"  logic [{bits - 1}:0] beat_q;  // index of the beat in its row"
     yield f"  assign row_ends = beat_q == {bits}'d{total - 1};"
     yield "  always_ff @(posedge clk) begin"
     yield "    if (s_axis_x_tvalid && s_axis_x_tready) beat_q <= row_ends ? '0 : beat_q + 1'b1;"
@@ -86,7 +89,11 @@ def _beats_entrance(streams: tuple[Stream, ...]) -> Iterator[str]:
 
 
 def fork(name: str, source: tuple[str, str, str, str], prefix: str, streams: tuple[Stream, ...]) -> Iterator[str]:
-    """An rf_fork. source: tvalid, tready, tdata, tlast; prefix: of its one tdata and tlast; streams: whose handshakes."""
+    """Yield the lines of an rf_fork.
+
+    name: of the instance, after u_. source: tvalid, tready, tdata and tlast. prefix: of the common tdata and tlast at its
+    output. streams: the outputs, which have handshakes of their own.
+    """
 
     def bits(signal: str) -> str:
         return "{" + ", ".join(f"{stream.name}_{signal}" for stream in reversed(streams)) + "}"
@@ -100,11 +107,11 @@ def fork(name: str, source: tuple[str, str, str, str], prefix: str, streams: tup
 
 
 def way_out(pipeline: Pipeline) -> Iterator[str]:
-    """From the output streams to the port; a packet's end stands on its last row's last beat."""
+    """Yield the lines from the output streams to the port; tlast is set on the last beat of a packet's last row."""
     names = [stream.name for stream in pipeline.outputs]
     valid = " && ".join(f"{n}_tvalid" for n in names)
     yield f"  assign m_axis_y_tdata = {{{', '.join(f'{n}_tdata' for n in reversed(names))}}};"
-    # a long row's first beats leave before its last input has come, and with it the packet's bit: only the last one waits
+    # the first beats of a long row leave before its last input beat, and with it the packet's bit, arrives: only the last waits
     yield f"  assign m_axis_y_tvalid = (packet_m_tvalid || !{names[0]}_tlast) && {valid};"
     yield f"  assign m_axis_y_tlast = packet_m_tlast && {names[0]}_tlast;"
     yield f"  assign packet_m_tready = m_axis_y_tvalid && m_axis_y_tready && {names[0]}_tlast;"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The identifiers in a core's top: what stands in every one, and what each stream and each stage brings."""
+"""The identifiers in a core's top module: the fixed ones, and those that each stream and each stage adds."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from hypersonic.hls.names import Namespace
 
 _WIRES = ("tvalid", "tready", "tdata", "tlast")
 
-#: made of a stream's name (rf/top/ports.py, rf/write.py)
+#: identifiers derived from a stream's name (rf/top/ports.py, rf/write.py)
 _STREAM = (*(f"{{}}_{wire}" for wire in (*_WIRES, "turn")), "unused_{}")
 
-#: made of a stage's name (rf/write.py, rf/top/weights.py); "{}" alone begins the names of its memory files
+#: identifiers derived from a stage's name (rf/write.py, rf/top/weights.py); "{}" itself is the prefix of its memory files
 _STAGE = (
     "{}", "u_{}", "u_{}_weights", "u_{}_beats", "unused_{}_beat",
     *(f"{{}}_{feed}_{wire}" for feed in ("w", "beat") for wire in _WIRES),
@@ -23,16 +23,16 @@ _FIXED = (
 
 
 class Scope:
-    """Names for the streams and the stages of one core's top. layers: at most so many stages load weights."""
+    """A namespace for the streams and stages of one core's top module. layers: the most stages that can load weights."""
 
     def __init__(self, layers: int) -> None:
         loads = (f"load_{k}_{wire}" for k in range(layers + 1) for wire in _WIRES)
         self._names = Namespace((*_FIXED, *loads))
 
     def stream(self, name: str) -> str:
-        """An identifier from which all of a stream's wires are named."""
+        """Return an identifier for a stream that is unique, also in the names of the stream's wires."""
         return self._names.identifier(name, _STREAM)
 
     def stage(self, name: str) -> str:
-        """An identifier from which a stage's instance, wires and files are named."""
+        """Return an identifier for a stage that is unique, also in the names of its instance, wires and files."""
         return self._names.identifier(name, _STAGE)

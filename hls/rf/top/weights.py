@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights that come at run time, through the core's weight streams (hls/core.py), and the file they come from.
+"""Weights that are read at run time through the core's weight streams (hls/core.py), and the file that holds them.
 
-    stream 0    where any stage has UltraRAM: rf_weights -> rf_weights -> ..., which fill themselves one after another
-    the others  one for each stage whose weights stay in the card's memory: its words, over and over
+    stream 0       if any stage has weights in UltraRAM: rf_weights -> rf_weights -> ..., filled one after another
+    other streams  one for each stage whose weights stay in the card's memory: its words, repeated for ever
 
-A short stream that repeats stands in the file several times, so that the port is asked for whole bursts.
+A short stream that repeats is in the file several times, so that the port can request whole bursts.
 
-A loaded word takes whole beats, its low bits first. Of words that repeat several share a beat where they are narrow, so many
-that a vector's words end with a beat; a wider one takes several.
+A word that is loaded takes whole beats, low bits first. Of words that repeat, several narrow ones share a beat, as many as make
+a vector's words end with a beat; a wide word takes several beats.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ import numpy as np
 from hypersonic.hls.rf.stage import Feed, Pipeline, Stage, clocks_a_word, copies, feed_beats, words_a_beat
 from hypersonic.hls.weight_stream import WEIGHT_BITS, WeightStream
 
-#: streams begin on such borders, so that bursts from the card's memory are whole: 4 KiB
+#: alignment of streams in beats (4 KiB), so that bursts from the card's memory are not split
 _ALIGNED_BEATS = 64
 
-#: words turned into bits at once
+#: words that are converted to bits at a time, which bounds memory
 _WORDS_AT_ONCE = 4096
 
 
 def loaded(pipeline: Pipeline) -> list[tuple[Stage, Feed]]:
-    """The stages of stream 0, in the chain's order."""
+    """Return the stages of stream 0, whose weights are loaded, in the order of the chain."""
     return [(stage, stage.feed) for stage in pipeline.stages if stage.feed and not stage.feed.repeats]
 
 
 def streamed(pipeline: Pipeline) -> list[tuple[Stage, Feed]]:
-    """The stages of the streams behind it."""
+    """Return the stages of the other streams, whose weights are read for every vector."""
     return [(stage, stage.feed) for stage in pipeline.stages if stage.feed and stage.feed.repeats]
 
 
 def _feeds(pipeline: Pipeline) -> list[list[Feed]]:
-    """Of each stream, in its order."""
+    """Return the feeds of each stream, in order."""
     chain = [feed for _, feed in loaded(pipeline)]
     return [*([chain] if chain else []), *([feed] for _, feed in streamed(pipeline))]
 
 
 def weight_streams(pipeline: Pipeline) -> tuple[WeightStream, ...]:
-    """The core's, and so where in the file each lies."""
+    """Return the core's weight streams with their positions in the file."""
     streams, at = [], 0
     for feeds in _feeds(pipeline):
         beats = sum(copies(feed) * feed_beats(feed) for feed in feeds)
@@ -55,7 +55,7 @@ def weight_streams(pipeline: Pipeline) -> tuple[WeightStream, ...]:
 
 
 def write_weights(pipeline: Pipeline, file: Path) -> None:
-    """The weights' file: little endian beats, zeros between the streams."""
+    """Write the weights' file: little-endian beats, with zeros between the streams."""
     with file.open("wb") as out:
         for stream, feeds in zip(weight_streams(pipeline), _feeds(pipeline), strict=True):
             out.write(bytes(stream.first * WEIGHT_BITS // 8 - out.tell()))
@@ -65,7 +65,7 @@ def write_weights(pipeline: Pipeline, file: Path) -> None:
 
 
 def _beats(feed: Feed) -> Iterator[bytes]:
-    """The bytes of its words, some at a time."""
+    """Yield the bytes of the feed's words in chunks."""
     memory, together = feed.words, words_a_beat(feed)
     step = max(1, _WORDS_AT_ONCE // together) * together
     for at in range(0, len(memory.words), step):
@@ -76,9 +76,9 @@ def _beats(feed: Feed) -> Iterator[bytes]:
         yield np.packbits(padded, axis=1, bitorder="little").tobytes()
 
 
-# ---------------------------------------------------------------- in the core's text
+# ---------------------------------------------------------------- SystemVerilog
 def feed_lines(pipeline: Pipeline) -> Iterator[str]:
-    """From the ports to <stage>_w_{tvalid,tready,tdata} of every stage with a feed."""
+    """Yield the lines from the ports to <stage>_w_{tvalid,tready,tdata} of every stage with a feed."""
     chain = loaded(pipeline)
     for stage, feed in (*chain, *streamed(pipeline)):
         n = stage.name

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The 16 substructure observables of the hls4ml jet data set, computed from constituents by their published definitions.
 
-Notation: z = pt / sum pt; theta is the distance in eta and phi; sums run over pairs and triples of different constituents. e2 =
-sum z z theta^b; e3 = sum z z z (theta theta theta)^b. C1 = e2, C2 = e3 / e2^2 (Larkoski, Salam, Thaler, arXiv:1305.0007); D2 =
-e3 / e2^3 and D2(a,b) = e3(a) / e2(b)^(3a/b) (Larkoski, Moult, Neill, arXiv:1409.6298); M2 = 1e3 / e2 and N2 = 2e3 / e2^2, where
-1e3 and 2e3 hold the smallest angle of a triple and the product of its two smallest (Moult, Necib, Thaler, arXiv:1609.07483).
-All except sum z ln z and the multiplicity are computed from the groomed jet: modified mass drop with z_cut 0.1 (Dasgupta et
-al., arXiv:1307.0007), which undoes Cambridge/Aachen clustering. A jet of fewer than three constituents has e3 = 0. A ratio
-whose denominator is 0 is 0.
+Notation: z = pt / sum pt; theta is the distance in eta and phi; sums run over pairs and triples of different constituents.
+
+    e2 = sum z z theta^b, e3 = sum z z z (theta theta theta)^b
+    C1 = e2, C2 = e3 / e2^2                                  Larkoski, Salam, Thaler, arXiv:1305.0007
+    D2 = e3 / e2^3, D2(a,b) = e3(a) / e2(b)^(3a/b)           Larkoski, Moult, Neill, arXiv:1409.6298
+    M2 = 1e3 / e2, N2 = 2e3 / e2^2                           Moult, Necib, Thaler, arXiv:1609.07483
+
+1e3 and 2e3 are like e3, with the smallest angle of a triple and with the product of its two smallest angles. All except sum z
+ln z and the multiplicity are computed from the groomed jet: modified mass drop with z_cut 0.1 (Dasgupta et al.,
+arXiv:1307.0007), which undoes Cambridge/Aachen clustering. A jet of fewer than three constituents has e3 = 0. A ratio whose
+denominator is 0 is 0.
 """
 
 from __future__ import annotations

@@ -59,7 +59,8 @@ def test_a_copy_of_the_template_trains_is_judged_and_builds_for_sw_emu(tmp_path:
     assert described.name == "pulse_height"
     assert described.gate is not None
     assert described.gate.rows == "pulse_height.events:gate_rows"
-    assert re.search(r"^68 % width of height / true height: 0\.0\d+$", run("-c", TRAINED_AND_JUDGED, place=tmp_path), re.MULTILINE)
+    said = run("-c", TRAINED_AND_JUDGED, place=tmp_path)
+    assert re.search(r"^68 % width of height / true height: 0\.0\d+$", said, re.MULTILINE)
     where = ("--model-repository", str(tmp_path / "models"), "--build-directory", str(tmp_path / "build"))
     model = str(folder / "pulse_height.h5")
     run("-m", "hypersonic.cli", "build", model, "--target", "sw_emu", *where, place=tmp_path)
