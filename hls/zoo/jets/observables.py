@@ -8,8 +8,8 @@ Notation: z = pt / sum pt; theta is the distance in eta and phi; sums run over p
     D2 = e3 / e2^3, D2(a,b) = e3(a) / e2(b)^(3a/b)           Larkoski, Moult, Neill, arXiv:1409.6298
     M2 = 1e3 / e2, N2 = 2e3 / e2^2                           Moult, Necib, Thaler, arXiv:1609.07483
 
-1e3 and 2e3 are like e3, with the smallest angle of a triple and with the product of its two smallest angles. All except sum z
-ln z and the multiplicity are computed from the groomed jet: modified mass drop with z_cut 0.1 (Dasgupta et al.,
+1e3 and 2e3 are like e3, with the smallest angle of a triple and with the product of its two smallest angles. All except
+sum z ln z and the multiplicity are computed from the groomed jet: modified mass drop with z_cut 0.1 (Dasgupta et al.,
 arXiv:1307.0007), which undoes Cambridge/Aachen clustering. A jet of fewer than three constituents has e3 = 0. A ratio whose
 denominator is 0 is 0.
 """

@@ -21,7 +21,7 @@ NEIGHBOURS = 8
 EDGE_CHANNELS = (64, 96, 128)
 INPUT_CHANNELS, FUSED_CHANNELS, DENSE = 32, 256, 128
 LABELS = ("b", "bb", "c", "cc", "uds", "g", "undef", "pu")
-#: added to the coordinates of masked points, so that they are no other point's nearest neighbours
+#: added to the coordinates of masked points, so that they are not among the nearest neighbours of other points
 FAR = 1e9
 EPSILON = 1e-5  # of the batch normalisation, PyTorch's default
 

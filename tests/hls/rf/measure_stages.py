@@ -70,7 +70,7 @@ def drawn(network: RfNetwork, rng: np.random.Generator) -> RfNetwork:
 
 
 def measured(stage: Stage) -> Amounts:
-    """The resources that Yosys counts for the stage, without rf_rom."""
+    """The resources of a stage mapped by Yosys, without rf_rom."""
     scratch = Path(tempfile.mkdtemp())
     files = module_files(Pipeline("", (stage,), stage.inputs[:1], ()))
     for file in files:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The layers of hls/rf/layers.py in exact Python integers: slow and obvious; compared with hls4ml's C++ before any RTL is."""
+"""A reference for the layers of hls/rf/layers.py in exact Python integers: slow, simple, and compared with hls4ml's C++."""
 
 from __future__ import annotations
 

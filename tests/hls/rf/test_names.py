@@ -93,7 +93,7 @@ def test_no_identifier_and_no_file_comes_twice_whatever_the_layers_are_called(
 
 @pytest.mark.parametrize("first", [0, 1, 2])
 def test_layers_that_are_called_as_the_generated_text_calls_its_own_are_other_identifiers(first: int, tmp_path: Path) -> None:
-    """What a core's text declares, as the layers' names of another: in turn, so that each name comes up."""
+    """The identifiers that one core declares are the layers' names of another, a few at a time until all are used."""
     text = written(residual(KERAS), "net", tmp_path / "one", 0 if first else 8192)
     own = sorted({re.sub("^[sxu]_", "", name) for name in declared(text.sources[-1].read_text())})
     for at in range(first * COUNT, len(own) - COUNT, 3 * COUNT):

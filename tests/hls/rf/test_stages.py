@@ -36,7 +36,7 @@ def module_file(module: str) -> Path:
 
 
 def nouns(kind: type) -> Iterator[type]:
-    """What can be in a network: subclasses that have none themselves."""
+    """The classes of layers in a network: subclasses without subclasses of their own."""
     subclasses: list[type] = kind.__subclasses__()
     for below in subclasses:
         yield from nouns(below) if below.__subclasses__() else [below]

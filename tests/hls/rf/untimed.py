@@ -32,7 +32,7 @@ class _Beats:
 
 
 def blocks(pipeline: Pipeline, rows: int = 3) -> str:
-    """Send `rows` rows through; return the missing beats of the outputs as a text, "" if every row leaves."""
+    """The output beats that are missing when `rows` rows cannot pass, as text; "" if all rows pass."""
     beats = _Beats(pipeline)
     for stream in pipeline.inputs:
         beats.places[stream.name] = 1

@@ -45,7 +45,7 @@ def slower(options: dict[str, Any], factor: int) -> dict[str, Any]:
 
 
 def described(name: str, factor: int) -> dict[str, Any]:
-    """The settings of the block's layers in the YAML that ships."""
+    """The description of one block, from the shipped YAML."""
     options = yaml.safe_load((ZOO / "resnet50" / "resnet50.yaml").read_text())["hls4ml"]
     named = options["LayerName"].items()
     options["LayerName"] = {layer: settings for layer, settings in named if layer.startswith(f"{name}_")}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ships: facile.h5 in the fabric's numbers, computed here by numpy, held to the float network's quality."""
+"""The shipped facile.h5 in the fabric's types, computed with numpy, is as good as the float network."""
 
 from __future__ import annotations
 

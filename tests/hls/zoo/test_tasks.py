@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each zoo model is judged by: every model that becomes a kernel has a generator and a figure of merit."""
+"""Every zoo model that becomes a kernel has a task: a generator and a figure of merit."""
 
 from __future__ import annotations
 

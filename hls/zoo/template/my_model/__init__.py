@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One sentence about the model: what goes in, what comes out. This example: the height of a pulse from 16 samples of it."""
+"""The height of a pulse from 16 samples. In your copy: one sentence that names the model, its inputs and its outputs."""
