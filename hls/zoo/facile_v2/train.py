@@ -59,7 +59,7 @@ def train(settings: Settings, floating: scales.Network | None = None, progress: 
     keras_2.keras()
     sample = recipe.training_sample(settings.log_flat_events, settings.physics_events, settings.seed)
     floating = floating or _train_float(sample, settings, progress)
-    snapped = replace(sample, x=network.quantised_inputs(sample.x))
+    snapped = replace(sample, x=facile_network.quantised_inputs(sample.x))
     equalised = recipe.equalise(floating, sample.x)
     # 16-bit kernels need no further training
     quantised, unrolled = network.quantised_model(equalised), network.quantised_model(equalised, network.UNROLLED)
