@@ -78,7 +78,7 @@ def _notes(fit: Fit) -> Iterator[str]:
     if in_uram := [layer.name for layer in fit.layers if layer.weights_in is WeightsIn.URAM]:
         yield f"weights in UltraRAM, loaded at run time: {', '.join(in_uram)}"
     if outside := [layer.name for layer in fit.layers if layer.weights_in is WeightsIn.DRAM]:
-        yield f"weights read from the card's memory for every vector: {', '.join(outside)}"
+        yield f"weights from the card's memory, read for every vector: {', '.join(outside)}"
     if fit.chosen.design.spans:
         yield "the unit does not fit one die: v++ places it over several, and wires between dies are not counted here"
     worst = slowest(fit)
