@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a gRPC call ends with an error: its code, its text as a header carries it, and what of it is in the log."""
+"""How a gRPC call ends with an error: the status code, the text that is sent in a header, and what is logged."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from hypersonic.server.log import log_failure
 from hypersonic.server.status_codes import GrpcStatus, grpc_status
 
 _LOG = logging.getLogger(__name__)
-#: longest error text sent: it travels in a header, and clients' names are in it
+#: longest error text sent, in characters: it is sent in a header, and it can contain names that clients chose
 _MAX_DETAILS = 4096
-#: the codes by which slow clients' calls end; DEADLINE_EXCEEDED for the rest
+#: the status codes that end the calls of slow clients; every other fault ends with DEADLINE_EXCEEDED
 CUT_OFF = {
     Fault.SENDS_TOO_LITTLE: GrpcStatus.RESOURCE_EXHAUSTED,
     Fault.READS_TOO_LITTLE: GrpcStatus.RESOURCE_EXHAUSTED,
@@ -22,17 +22,19 @@ CUT_OFF = {
 
 
 def cut_off_status(fault: Fault) -> GrpcStatus:
-    """gRPC's code for a client that is cut off."""
+    """Return the gRPC status code that ends the call of a client that is cut off."""
     return CUT_OFF.get(fault, GrpcStatus.DEADLINE_EXCEEDED)
 
 
 def details_of(error: ServerError) -> str:
-    """The error's text as it may travel in a header: control characters but line ends escaped, length bounded."""
+    """Return the error's text as it can be sent in a header: control characters other than line ends are escaped, and at most
+    4096 characters of the text are kept.
+    """
     return printable(error.text[:_MAX_DETAILS], kept="\n")
 
 
 def ending(error: ServerError, client: str) -> tuple[GrpcStatus, str]:
-    """The status that ends a call with an error; what is ours to mend is in the log too."""
+    """Return the status code and the text that end a call with `error`. An INTERNAL error is also logged, with the client."""
     code = grpc_status(error)
     if code is GrpcStatus.INTERNAL:
         log_failure(_LOG, error, client)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GrpcFrame: a model's answers as serialized ModelInferResponse."""
+"""GrpcFrame: a model's answers as serialized ModelInferResponse messages."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from hypersonic.server.rpc.wire import ResponseFrame
 
 
 class GrpcFrame:
-    """Answers of one model version as ModelInferResponse; one per version, made when it is first asked."""
+    """Serializes the answers of one model version. There is one for each version, made at its first request."""
 
     def __init__(self, model: Model) -> None:
+        """Encode the parts that all answers of `model` have in common."""
         self._config = model.config
         outputs = [(output.name, output.datatype) for output in model.config.outputs]
         self._wire = ResponseFrame.of(model.name, str(model.version), outputs)
 
     def __call__(self, request: CheckedRequest, answer: Answer) -> bytes:
+        """Return the serialized ModelInferResponse. Raises InvalidRequestError for one that would exceed 2 GiB."""
         return self._fill(request, answer, streamed=False)
 
     def streamed(self, request: CheckedRequest, answer: Answer) -> bytes:
-        """Inside a ModelStreamInferResponse."""
+        """Return the same response inside a serialized ModelStreamInferResponse."""
         return self._fill(request, answer, streamed=True)
 
     def _fill(self, request: CheckedRequest, answer: Answer, *, streamed: bool) -> bytes:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""grpc.health.v1: Check for Kubernetes' gRPC probe, Watch for clients that balance on health.
+"""grpc.health.v1: Check, which Kubernetes' gRPC probe calls, and Watch, for clients that balance load by health.
 
-As in Triton, every service name answers alike: SERVING if and only if the server is ready. A watching client is pushed to
-when that changes and holds no thread.
+As in Triton, every service name gets the same answer: SERVING if and only if the server is ready. The server sends a watching
+client a message when readiness changes; the open call holds no thread.
 """
 
 from __future__ import annotations
@@ -20,16 +20,19 @@ from hypersonic.server.service.inference import InferenceService
 
 SERVICE = "grpc.health.v1.Health"
 CHECK, WATCH = f"/{SERVICE}/Check", f"/{SERVICE}/Watch"
-#: checks whose request is being read, at a time: they are answered as soon as it has come
+#: the most checks whose requests are being read at one time; each is answered as soon as its request has arrived
 _CALLS = 256
-#: open at a time, shared by address and connection
+#: the most watches that are open at one time, shared among addresses and then among connections
 _MOST_WATCHERS = 16_384
 
 
 class HealthServicer:
-    """Check and Watch of one service. All streams are written by one thread: gRPC takes one message of a stream at a time."""
+    """Check and Watch for one service. One thread writes to all streams, because gRPC accepts one message of a stream at a
+    time.
+    """
 
     def __init__(self, service: InferenceService) -> None:
+        """Follow the readiness of `service`, and report open watches in its saturation metrics."""
         self._service = service
         self._lock = threading.Lock()
         self._watchers: dict[StreamCall, bool | None] = {}
@@ -39,10 +42,15 @@ class HealthServicer:
         service.on_change(self.refresh)
 
     def check(self, _request: bytes, _call: RpcCall) -> bytes:
+        """Return a serialized HealthCheckResponse. The request's service name is ignored, as in Triton."""
         return _response(self._service.ready)
 
     def watch(self, call: StreamCall) -> None:
-        """Send the present state now, every other one when it comes. The request is not waited for: nothing depends on it."""
+        """Send the current state now, and every later one when it changes.
+
+        The request is not waited for, because nothing depends on it. Raises BudgetError (RESOURCE_EXHAUSTED) when the
+        client's address or connection has its share of watches open.
+        """
         client = call.client
         try:
             self._places.enter(1, client)
@@ -56,12 +64,12 @@ class HealthServicer:
         self.refresh()
 
     def refresh(self) -> None:
-        """Readiness may have changed: tell those who watch. Does not wait for them."""
+        """Tell the watching clients if readiness has changed. Does not wait for them."""
         if self._watchers:
             self._teller.submit(self._tell)
 
     def close(self) -> None:
-        """End every stream."""
+        """End every watch. Does not wait for that."""
         self._teller.submit(self._end)
         self._teller.shutdown(wait=False)
 
@@ -93,7 +101,7 @@ def _response(ready: bool) -> bytes:
 
 
 def health_methods(servicer: HealthServicer) -> MethodGroup:
-    """The service, as a transport takes it. Requests are not even parsed."""
+    """Return the service's methods for a transport. Their requests are never parsed."""
     return MethodGroup(
         "health", (UnaryMethod(CHECK, servicer.check), StreamMethod(WATCH, servicer.watch)), _CALLS, 2, "health_calls"
     )

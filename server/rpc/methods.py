@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The RPCs of inference.GRPCInferenceService as a transport takes them, and the threads each kind runs on.
+"""The RPCs of inference.GRPCInferenceService as method groups for a transport, and the threads each group runs on.
 
-Inferences, streams and everything else have threads of their own: a thousand waiting inferences leave room for health checks.
+Inferences, streams and all other calls have separate threads, so that a thousand waiting inferences do not delay health checks.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from hypersonic.server.service.operations import Operations
 from hypersonic.server.service.refusals import Protocol
 
 SERVICE = "inference.GRPCInferenceService"
-#: calls besides inference run at a time; loading a model takes one for as long as it takes
+#: calls other than inference that run at one time; loading a model occupies a thread until the model is loaded
 _OPERATION_THREADS = 32
-#: calls that may wait for a model: it is loaded, or being replaced
+#: calls that may have to wait for a model that is being loaded or replaced
 _PATIENT = frozenset({"RepositoryModelLoad", "RepositoryModelUnload", "ModelMetadata", "ModelConfig"})
-#: open streams, or refuse one too many: they keep no thread
+#: threads that open streams or refuse them; an open stream keeps no thread
 _STREAM_THREADS = 8
 _MOST_STREAMS = 1024
 _LOG = logging.getLogger(__name__)
@@ -49,7 +49,10 @@ _LOG = logging.getLogger(__name__)
 def rpc_methods(
     service: InferenceService, servicer: Servicer, operations: Operations, *, threads: int = 256, compress: bool = False
 ) -> tuple[MethodGroup, ...]:
-    """threads: of inference. compress: gzip for answers of inference."""
+    """Return the groups of the service's methods: inference, streams, and all others.
+
+    threads: for inference; at least 1 is used. compress: compress the answers of inference with gzip.
+    """
     threads = max(1, threads)
     on_error = partial(service.refusals.add, Protocol.GRPC)
     infer = UnaryMethod(f"/{SERVICE}/ModelInfer", servicer.infer, compress)
@@ -63,7 +66,11 @@ def rpc_methods(
 
 
 def _streaming(servicer: Servicer, service: InferenceService) -> StreamHandler:
-    """A stream at work holds two threads; streams are shared as bytes are: by address, then by connection."""
+    """Return the handler of ModelStreamInfer.
+
+    A stream that works holds two threads. The number of streams is bounded and shared as bytes are: among addresses, then
+    among connections.
+    """
     places = Admission(_MOST_STREAMS, service.peers)
     service.saturation.add("streams", places.budget)
 
@@ -85,7 +92,7 @@ def _streaming(servicer: Servicer, service: InferenceService) -> StreamHandler:
 
 
 def _operations(operations: Operations) -> Mapping[str, tuple[Callable[[Any], Any], Any]]:
-    """RPC -> its method, and the type of its request."""
+    """Return RPC name -> (the method that serves it, the type of its request)."""
     return {
         "ServerLive": (operations.server_live, service_pb2.ServerLiveRequest),
         "ServerReady": (operations.server_ready, service_pb2.ServerReadyRequest),
@@ -119,7 +126,7 @@ def _operation_methods(operations: Operations, service: InferenceService) -> Ite
 def _operation(
     method: Callable[[Any], Any], request_type: Any, service: InferenceService, patient: FairPool | None
 ) -> UnaryHandler:
-    """patient: threads for a method that may wait for a model, None where it does not."""
+    """Return the handler of one RPC. patient: threads for a method that may wait for a model; None for one that never waits."""
 
     def handle(data: bytes, call: RpcCall) -> bytes | Unary:
         with ExitStack() as held:
@@ -135,12 +142,12 @@ def _operation(
 
 
 def _model_of(request: Any) -> str:
-    """The model that a request names."""
+    """Return the name of the model that a request is about, "" = none."""
     return getattr(request, "model_name", "") or getattr(request, "name", "")
 
 
 def _submitted(patient: FairPool, method: Callable[[], Any], model: str, held: ExitStack) -> Unary:
-    """The answer of `method`, perhaps later: it may wait for a model. held: closed when it is done."""
+    """Run `method` on the threads of `patient` and return its future answer. held: closed when the method has returned."""
     unary = Unary(lambda answer: answer.SerializeToString())
 
     def work() -> None:
@@ -150,7 +157,7 @@ def _submitted(patient: FairPool, method: Callable[[], Any], model: str, held: E
                 unary.respond(method())
         except ServerError as refusal:
             error = refusal
-        except Exception as fault:  # noqa: BLE001 - the client must not wait for ever
+        except Exception as fault:  # noqa: BLE001 - the client must not wait forever
             _LOG.exception("a control call failed")
             error = BackendError(f"the call failed: {type(fault).__name__}")
         unary.end(error)
@@ -160,7 +167,7 @@ def _submitted(patient: FairPool, method: Callable[[], Any], model: str, held: E
 
 
 def _parsed(data: bytes, request_type: Any) -> Any:
-    """Raises InvalidRequestError."""
+    """Parse a request. Raises InvalidRequestError for bytes that are not one, or that exceed the limits."""
     check_operation(data, carries_files=request_type is service_pb2.RepositoryModelLoadRequest)
     try:
         return request_type.FromString(data)

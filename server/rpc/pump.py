@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pump: work on items one after the other, in their order, on a thread that is there only while there are items."""
+"""Pump: processes items one after the other, in order, on a thread that exists only while there are items."""
 
 from __future__ import annotations
 
@@ -11,15 +11,18 @@ from typing import Generic, TypeVar
 
 _LOG = logging.getLogger(__name__)
 _Item = TypeVar("_Item")
-#: how long a thread waits for the next item before it ends
+#: how long a thread waits for the next item before it ends, in seconds
 _LINGER_S = 1.0
 
 
 class Pump(Generic[_Item]):
-    """Any thread may put. work: called with each item, on one thread at a time; while it returns True."""
+    """A queue of items and the thread that processes them. Any thread may call put()."""
 
     def __init__(self, name: str, work: Callable[[_Item], bool], on_failure: Callable[[], None]) -> None:
-        """name: of the thread. on_failure: called when the work raised, or there is no thread for it."""
+        """name: of the thread. work: called with each item, on one thread at a time, until it returns False.
+
+        on_failure: called when `work` has raised an exception, or when no thread can be started.
+        """
         self._name = name
         self._work = work
         self._on_failure = on_failure
@@ -28,13 +31,13 @@ class Pump(Generic[_Item]):
         self._running = False
 
     def put(self, item: _Item) -> None:
-        """Raises nothing."""
+        """Add an item, and start a thread if none is running. Raises nothing."""
         self._items.put(item)
         if not self._running:
             self._start()
 
     def put_last(self, item: _Item) -> None:
-        """The last one, whose work waits for nothing: done on this thread where none is at work."""
+        """Add the last item, whose work must not block. It is processed on the calling thread if no other thread is running."""
         self._items.put(item)
         with self._lock:
             if self._running:
@@ -43,7 +46,7 @@ class Pump(Generic[_Item]):
         self._run()
 
     def drain(self) -> list[_Item]:
-        """Take away the items that nobody has begun to work on."""
+        """Remove and return the items whose processing has not begun."""
         items = []
         try:
             while True:
@@ -67,13 +70,13 @@ class Pump(Generic[_Item]):
         try:
             while (item := self._next()) is not None:
                 if not self._work(item[0]):
-                    return  # and nothing put from now on is worked on
-        except Exception:  # noqa: BLE001 - whoever waits for the work has to know
+                    return  # items added from now on are never processed
+        except Exception:  # noqa: BLE001 - the owner has to learn of the failure
             _LOG.exception("%s failed", self._name)
             self._on_failure()
 
     def _next(self) -> tuple[_Item] | None:
-        """The next item; None when none came for a while, and a thread is started for the one that does."""
+        """Return the next item in a tuple, or None after _LINGER_S without one; put() then starts a new thread."""
         while True:
             try:
                 return (self._items.get(timeout=_LINGER_S),)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ModelInfer: a serialized request in, a serialized response out (wire.py), and what stream.py shares with it."""
+"""ModelInfer: takes a serialized request and returns a serialized response (see wire.py). stream.py uses parts of it too."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ from hypersonic.server.service.inference import ArrivedRequest, InferenceService
 
 
 def _admit(admission: Admission, call: RpcCall, size_bytes: int) -> Held:
-    """Let a request in until its call has ended: its answer read by the client, or given up.
+    """Admit a request until its call has ended, that is, until the client has read the answer or given up.
 
-    Raises ShuttingDownError, BudgetError; CancelledError when the call has ended already.
+    Raises ShuttingDownError (UNAVAILABLE), BudgetError (RESOURCE_EXHAUSTED), and CancelledError when the call has already
+    ended.
     """
     held = Held(admission, call.client, size_bytes, call.arrived_s)
     if not call.add_callback(held.leave):
@@ -38,7 +39,7 @@ def _admit(admission: Admission, call: RpcCall, size_bytes: int) -> Held:
 
 
 class Servicer:
-    """infer() is ModelInfer; request() and frame() serve a stream's requests as well. Any thread may call."""
+    """The handler of ModelInfer. Streams use request() and frame() too. Any thread may call the methods."""
 
     def __init__(
         self,
@@ -49,9 +50,11 @@ class Servicer:
         threads: int = 256,
         limits: Limits = LIMITS,
     ) -> None:
-        """header_pattern: a regular expression; metadata whose key has it become request parameters.
+        """header_pattern: a regular expression, matched without regard to case; headers whose keys match it become request
+        parameters. "" = none.
 
-        threads: that may wait for models at a time. limits: of one inference request.
+        regions: the registered shared memory; None = requests cannot use any. threads: how many may wait for models at one
+        time. limits: of one inference request.
         """
         self._service = service
         self._quota = ThreadQuota(threads)
@@ -60,7 +63,11 @@ class Servicer:
         self._frames: WeakKeyDictionary[Model, GrpcFrame] = WeakKeyDictionary()
 
     def request(self, message: Any, raw: Sequence[memoryview], held: Held, call: RpcCall) -> InferRequest:
-        """A parsed ModelInferRequest, with what the call's headers say. Raises InvalidRequestError, UnsupportedError."""
+        """Return the request as the models take it, with parameters from the call's headers.
+
+        message: a parsed ModelInferRequest without raw_input_contents. raw: those contents. Raises InvalidRequestError
+        (INVALID_ARGUMENT), UnsupportedError (UNIMPLEMENTED).
+        """
         regions = HeldRegions(self._regions, held) if self._regions is not None else None
         request = to_infer_request(message, raw, regions)
         if self._pattern is None:
@@ -69,14 +76,18 @@ class Servicer:
         return request._replace(parameters={**headers, **request.parameters})
 
     def frame(self, model: Model) -> GrpcFrame:
-        """The model's frame, made once."""
+        """Return the frame of a model version, which is made once."""
         frame = self._frames.get(model)
         if frame is None:
             frame = self._frames[model] = GrpcFrame(model)
         return frame
 
     def infer(self, data: bytes, call: RpcCall) -> Unary:
-        """A serialized ModelInferRequest -> a serialized ModelInferResponse, perhaps later. Raises ServerError."""
+        """Begin the inference of a serialized ModelInferRequest.
+
+        Returns the Unary that will hold the serialized ModelInferResponse. Raises ServerError, whose kind decides the status
+        code (server/status_codes.py).
+        """
         arrived_ns = time.monotonic_ns()
         held = _admit(self._service.admission, call, len(data))
         message, raw = split(data, held.take, self.limits)
@@ -94,11 +105,11 @@ class Servicer:
             arrived = ArrivedRequest(name, version, request, self.frame, call, arrived_ns)
             self._service.begin(arrived, model, unary, self._quota)
         except ServerError as error:
-            raise unary.named(error)  # noqa: B904 - the same
+            raise unary.named(error)  # noqa: B904 - it is the same error
         return unary
 
     def _model(self, name: str, version: str) -> Model | None:
-        """None for one that is being replaced: it is waited for in its turn."""
+        """Return the model, or None for one that is being replaced: the request waits for that in its turn."""
         try:
             return self._service.repository.model(name, version, wait_s=0.0)
         except ReplacingError:

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ModelStreamInfer: requests in, answers out, on one stream; an error ends its request and not the stream.
+"""ModelStreamInfer: many requests and their answers on one stream; an error ends its request but not the stream.
 
     client --> requests --> thread --> models (they answer on threads of their own) --> answers --> thread --> client
 
-Both threads are there only while there is something to do (pump.py): a stream that idles holds none.
+Both threads exist only while there is something to do (pump.py): an idle stream holds none.
 
-Answers of ordinary models leave in the order of their requests, as they do from Triton; those of decoupled models when they
-come. A request's bytes are held (see Admission) until its last answer has been handed to gRPC, which waits for the client; so
-are those of answers. A client that reads more slowly than its models answer loses the stream when it holds too much, one that
-reads nothing when its time is up: models never wait for a client, other clients' requests are behind this one's.
+As in Triton, the answers of ordinary models are sent in the order of their requests, and those of decoupled models as soon as
+they are ready. A request's bytes count against the budget (see Admission) until its last answer has been handed to gRPC, which
+waits for the client. The bytes of answers count too. A client that reads more slowly than its models answer loses the stream
+when too many bytes wait for it, and one that reads nothing loses it after a time limit. Models never wait for a client, because
+other clients' requests are queued behind this client's.
 """
 
 from __future__ import annotations
@@ -41,29 +42,32 @@ from hypersonic.server.service.refusals import Protocol
 from hypersonic.server.status_codes import GrpcStatus, grpc_status
 
 _LOG = logging.getLogger(__name__)
-#: requests of one stream that are not answered yet; the next one is read when one of them is
+#: the most unanswered requests of one stream; the next request is read when one of them has been answered
 _MOST_REQUESTS = 1024
-#: answers of one stream that its client has not read
+#: the most bytes of answers that may wait for the client of one stream
 _MOST_UNREAD_BYTES = 256 * 2**20
-#: what the least answer takes
+#: memory of an answer in addition to its serialized bytes
 _ANSWER_BYTES = 256
-#: the client's metadata by which errors end the stream with a gRPC status
+#: the request header with which a client asks that an error end the stream with a gRPC status; Triton's name
 _GRPC_ERRORS = "triton_grpc_error"
 
 
 class Ticket:
-    """One request of a stream: where its answers go (Sink), and the call it came by (Call)."""
+    """One request of a stream. It is the Sink that takes the request's answers, and the Call that brought the request."""
 
     def __init__(self, stream: Stream, held: Held) -> None:
+        """held: the request's bytes, released when its last answer has been sent or the stream has ended."""
         self.client = stream.client
         self.traceparent = stream.traceparent
         self.ended = False
         self.frames: list[bytes] = []
-        #: in the order of requests; a decoupled model's answers leave at once
+        #: True if the answers are sent in the order of requests; those of a decoupled model are sent at once
         self.ordered = True
+        #: a serialized empty final answer, sent last if the client asked for one
         self.empty_final: bytes | None = None
+        #: serialized model name, id and final flag of an error that is the last answer
         self.error_head = b""
-        #: of an error that may not be the last answer
+        #: the same for an error that may not be the last answer
         self.error_answer_head = b""
         #: the model's name and the request's id, for the log
         self.about = ("", "")
@@ -73,33 +77,38 @@ class Ticket:
         self._callbacks: list[Callable[[], None]] = []
 
     def is_active(self) -> bool:
+        """Return whether the stream is open."""
         return self._stream.open
 
     def add_callback(self, callback: Callable[[], None]) -> bool:
+        """Call `callback` when the stream ends before the request does. Returns False when it has already ended."""
         self._callbacks.append(callback)
         return self._stream.open
 
     def give_up(self) -> None:
-        """The stream is over: whatever still works for this request may stop."""
+        """Tell everything that still works for this request that the stream has ended."""
         for callback in self._callbacks:
             callback()
 
     def respond(self, framed: bytes) -> None:
+        """Send a serialized answer, or drop it if there is no room: the stream then ends."""
         if self._stream.accept(framed):
             self.frames.append(framed)
             self._stream.moved(self)
 
     def respond_error(self, error: ServerError) -> None:
+        """Send an error that may not be the last answer."""
         if not self._failed:  # one line in the log is enough for a request
             self._stream.failed(error, *self.about)
         self._failed = True
         self.respond(stream_error(details_of(error), self.error_answer_head))
 
     def mark_final(self) -> None:
-        """The last answer says itself that it is the last."""
+        """Note that an answer carries the final flag, so that no empty final answer is needed."""
         self._final = True
 
     def end(self, error: ServerError | None) -> None:
+        """End the request: with `error`, with the empty final answer if one is due, or with nothing more to send."""
         if error is not None:
             self._stream.failed(error, *self.about)
             self._last(stream_error(details_of(error), self.error_head))
@@ -109,7 +118,7 @@ class Ticket:
             self._last()
 
     def refuse(self, framed: bytes) -> None:
-        """It did not get as far as its model."""
+        """End a request that did not reach its model with the serialized error."""
         self._last(framed)
 
     def _last(self, framed: bytes = b"") -> None:
@@ -119,7 +128,7 @@ class Ticket:
         self._stream.moved(self)
 
     def sent(self) -> None:
-        """Its last answer is gRPC's."""
+        """Release the request's bytes: its last answer has been handed to gRPC."""
         self._held.leave()
 
 
@@ -127,7 +136,7 @@ class Stream:
     """One ModelStreamInfer call."""
 
     def __init__(self, servicer: Servicer, service: InferenceService, call: StreamCall) -> None:
-        """read() follows."""
+        """read() begins to take requests."""
         self._call = call
         self.client, self.traceparent = call.client, call.traceparent
         self.open = True
@@ -140,7 +149,7 @@ class Stream:
         self._out: Pump[bytes | Ticket | ServerError | None] = Pump("grpc-stream-writer", self._put_out, self._broke)
         self._in: Pump[bytes] = Pump("grpc-stream-reader", self._take_in, self._broke)
         call.listen(self._arrived)
-        #: answers that the client has not read, with what each takes besides its bytes
+        #: bytes of the answers that the client has not read, _ANSWER_BYTES for each included
         self._unread_bytes = 0
         self._unread_lock = threading.Lock()
         self._overrun = False
@@ -152,7 +161,7 @@ class Stream:
         self._call.read()
 
     def _arrived(self, data: bytes | None) -> None:
-        """A request, or (None) no more will come. Not to be held up: gRPC's own thread."""
+        """Take a request, or None after the last one. Must not block, because this is gRPC's own thread."""
         if data is not None:
             self._in.put(data)
             return
@@ -161,7 +170,7 @@ class Stream:
             self._end_if_done()
 
     def _take_in(self, data: bytes) -> bool:
-        """Begin a request; whether the next one is read."""
+        """Begin a request. Returns False if the stream has ended and no more are read."""
         self._room.acquire()
         if not self.open:
             return False
@@ -170,7 +179,7 @@ class Stream:
         return True
 
     def _broke(self) -> None:
-        """A fault of ours."""
+        """End the call after a fault of the server."""
         self._call.cancel(GrpcStatus.INTERNAL, "the stream failed")
 
     def _take(self, data: bytes) -> None:
@@ -201,7 +210,7 @@ class Stream:
         return ticket
 
     def _describe(self, ticket: Ticket, model: Model, request_id: str, *, empty_final: bool) -> None:
-        """Tell the ticket all that it has to know before the first answer may come."""
+        """Give the ticket everything that it needs before the first answer can arrive."""
         head = ModelInferResponse(model_name=model.name, id=request_id)
         head.parameters[FINAL_RESPONSE].bool_param = False
         ticket.error_answer_head = head.SerializeToString()
@@ -229,8 +238,8 @@ class Stream:
         return streamed
 
     def _refuse(self, ticket: Ticket | None, framed: bytes) -> None:
-        """A request that did not get as far as its model."""
-        if ticket is None:  # not even let in
+        """Answer a request that did not reach its model with a serialized error."""
+        if ticket is None:  # it was not admitted
             self._room.release()
             if self.accept(framed):
                 self._out.put(framed)
@@ -238,7 +247,7 @@ class Stream:
         ticket.refuse(framed)
 
     def failed(self, error: ServerError, model: str, request_id: str) -> None:
-        """A model failed a request: the end of the stream, if the client asked for that."""
+        """Handle the error of a request: end the stream if the client asked for that, otherwise log an INTERNAL error."""
         error.model_name = error.model_name or model
         if self._status:
             self._out.put(error)
@@ -246,7 +255,7 @@ class Stream:
             log_failure(_LOG, error, self.client, request_id=request_id)
 
     def moved(self, ticket: Ticket) -> None:
-        """A ticket has an answer, or has ended: send what may be sent."""
+        """Send every answer whose turn it is. Called when a ticket has a new answer or has ended."""
         with self._lock:
             if not ticket.ordered:
                 self._send(ticket)
@@ -263,7 +272,10 @@ class Stream:
             self._out.put(ticket)
 
     def accept(self, framed: bytes) -> bool:
-        """Whether there is room for one more answer; where there is not, the stream ends. Any thread, with any locks."""
+        """Return whether there is room for one more answer; if there is not, the stream ends.
+
+        May be called on any thread and with any locks held.
+        """
         size_bytes = len(framed) + _ANSWER_BYTES
         with self._unread_lock:
             if self._overrun or not self.open:
@@ -279,7 +291,10 @@ class Stream:
         return True
 
     def _check_unread(self, size_bytes: int) -> None:
-        """Take the bytes of an answer; one that is alone goes whatever its size, it is in memory already."""
+        """Take the bytes of an answer from the budget. Raises BudgetError.
+
+        The only unread answer is accepted whatever its size, because it is in memory already.
+        """
         admission, unread = self._service.admission, self._unread_bytes
         if not unread:
             admission.grow(size_bytes, self.client)
@@ -289,18 +304,18 @@ class Stream:
             admission.take(size_bytes, self.client)
 
     def _left(self, size_bytes: int) -> None:
-        """So many unread bytes are the client's now."""
+        """Release the bytes of an answer that gRPC has sent."""
         with self._unread_lock:
             if self.open:
                 self._unread_bytes -= size_bytes
                 self._service.admission.shrink(size_bytes, self.client)
 
     def cut_off(self, fault: Fault, text: str) -> None:
-        """The client has been slow for too long. close() follows: gRPC tells the callbacks."""
+        """End the call of a client that has been slow for too long. gRPC's callbacks then call close()."""
         self._call.cancel(cut_off_status(fault), text)
 
     def end(self, text: str) -> None:
-        """End it, whatever its client may still want to ask."""
+        """End the stream with UNAVAILABLE, even if its client has more requests to send."""
         self._call.cancel(GrpcStatus.UNAVAILABLE, text)
 
     def _end_if_done(self) -> None:
@@ -308,7 +323,7 @@ class Stream:
             self._out.put_last(None)
 
     def _put_out(self, item: bytes | Ticket | ServerError | None) -> bool:
-        """Send what is next; whether more may follow."""
+        """Send one item. Returns False if it ended the call."""
         if isinstance(item, Ticket):
             item.sent()
             self._room.release()
@@ -325,7 +340,7 @@ class Stream:
         return True
 
     def close(self) -> None:
-        """The call has ended: let go of what is under way."""
+        """Release everything that the call holds. Called once the call has ended."""
         self._service.streams.discard(self)
         with self._unread_lock:
             self.open = False
@@ -343,14 +358,17 @@ class Stream:
         self._call.stop_reading()
 
     def _forget_unsent(self) -> None:
-        """Answers that nobody will take any more."""
+        """Drop the answers that are still queued, and release the bytes of their requests."""
         for item in self._out.drain():
             if isinstance(item, Ticket):
                 item.sent()
 
 
 def open_stream(servicer: Servicer, service: InferenceService, call: StreamCall) -> None:
-    """ModelStreamInfer: serialized ModelInferRequests in, serialized ModelStreamInferResponses out. Returns at once."""
+    """Serve one ModelStreamInfer call: serialized ModelInferRequests in, serialized ModelStreamInferResponses out.
+
+    Returns at once.
+    """
     stream = Stream(servicer, service, call)
     service.streams.add(stream)
     if not call.add_callback(stream.close):

@@ -1,27 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The interface between RPCs and the gRPC transport that carries them: what it is given, and what it owes in return.
-
-Behind it grpcio could be replaced.
+"""The interface between the RPCs and the gRPC transport that carries them. Another transport could replace grpcio behind it.
 
     client --> transport: headers --> message ----> UnaryMethod.handle(bytes, RpcCall) --> bytes, or a Unary that has them later
     client --> transport: headers --> StreamMethod.handle(StreamCall);  message --> arrived();  send(bytes) --> client
 
-A transport serves MethodGroups. Messages are bytes in both directions: whoever handles a method parses and frames them. A
-transport knows the methods' paths, and of protobuf nothing.
+A transport serves MethodGroups. Messages are bytes in both directions: the handlers of the methods parse and serialize them. A
+transport knows the methods' paths and nothing about protobuf.
 
-What it owes:
+A transport has to keep these rules:
 
-- The policy is asked with a call's headers before a byte of its message is read (security/policy.py, authorise_rpc()); of a
-  call that it refuses none is.
-- UnaryMethod.handle and StreamMethod.handle may raise ServerError, and so may Unary.take(): the call ends with what
-  failures.ending() makes of it, and MethodGroup.on_error is told first.
-- A Unary that is not over holds no thread where the transport can help it.
-- Of a group at most `calls` messages are being read or handled at a time, shared by address and connection (limits/budget.py);
-  one that cannot do that itself keeps `threads` threads for the group instead.
-- A client that sends or reads too slowly is cut off (limits/slow_clients.py) with failures.CUT_OFF's code.
-- Callbacks are called when a call has ended: its answer is read by the client, or nobody will read it.
+- The policy is asked about a call's headers before a byte of its message is read (security/policy.py, authorise_rpc()). No byte
+  is read of a call that it refuses.
+- UnaryMethod.handle, StreamMethod.handle and Unary.take() may raise ServerError. MethodGroup.on_error is told of it, and then
+  the call ends with the code and the text that failures.ending() returns.
+- A Unary that is not over holds no thread, if the transport can avoid it.
+- At most `calls` messages of a group are read or handled at one time, shared by address and connection (limits/budget.py). A
+  transport that cannot do that keeps `threads` threads for the group instead.
+- A client that sends or reads too slowly is cut off (limits/slow_clients.py) with the code in failures.CUT_OFF.
+- Callbacks are called when a call has ended: the client has read its answer, or nobody will read it.
 
-server/rpc/grpcio is the transport there is; this module, failures.py and the RPCs beside it import no gRPC library.
+server/rpc/grpcio is the only transport so far. This module, failures.py and the RPCs in this folder import no gRPC library.
 """
 
 from __future__ import annotations
@@ -37,56 +35,59 @@ from hypersonic.server.status_codes import GrpcStatus
 
 #: (key in lower case, value) pairs; values of `-bin` keys are bytes
 Metadata = Iterable[tuple[str, str | bytes]]
-#: takes each message of a stream, and None after the last one; must not keep its thread
+#: called with each message of a stream, and with None after the last one; must not block
 Arrived = Callable[["bytes | None"], None]
 
 
 class RpcCall(Call, Protocol):
-    """A call as its handler sees it: the connection, whether it is still wanted, and what its headers say."""
+    """A call as its handler sees it: the connection, whether the call is still active, and its headers."""
 
     @property
     def arrived_s(self) -> float:
-        """When its headers came, of time.monotonic(); inf where the transport does not know."""
+        """When the call's headers arrived, in seconds of time.monotonic(); inf if the transport does not know."""
 
     @property
     def traceparent(self) -> str:
-        """The client's W3C trace context, "" = none."""
+        """The `traceparent` header, a W3C trace context; "" = none."""
 
     def metadata(self) -> Metadata:
-        """The client's headers."""
+        """Return the headers that the client sent."""
 
 
 class StreamCall(RpcCall, Protocol):
     """A call of a StreamMethod. Any thread may end it."""
 
     def listen(self, arrived: Arrived) -> None:
-        """Who takes the messages. Before the first read()."""
+        """Set what is called with the messages. Has to be called before the first read()."""
 
     def read(self) -> None:
-        """Ask for one message."""
+        """Ask for one message. Does not wait for it."""
 
     def stop_reading(self) -> None:
-        """The call has ended, and nobody reads any more."""
+        """Release what reading holds. Called once the call has ended."""
 
     def send(self, message: bytes) -> None:
-        """Send one message; waits for the client. One thread at a time."""
+        """Send one message. Waits for the client; one thread may call it at a time."""
 
     def finish(self, code: GrpcStatus = GrpcStatus.OK, details: str = "") -> None:
-        """End the call behind what was sent. The thread that sends."""
+        """End the call after the messages that were sent. Called on the thread that sends."""
 
     def cancel(self, code: GrpcStatus, details: str) -> None:
-        """End the call now, also while another thread waits in send()."""
+        """End the call now, even while another thread waits in send()."""
 
 
-#: message -> the answer, or where it will be. Raises ServerError
+#: message -> the answer, or the Unary that will have it. Raises ServerError
 UnaryHandler = Callable[[bytes, RpcCall], "bytes | Unary"]
-#: returns at once. Raises ServerError
+#: begins to serve a stream and returns at once. Raises ServerError
 StreamHandler = Callable[[StreamCall], None]
 
 
 @dataclass(frozen=True)
 class UnaryMethod:
-    """One message in, one out. path: /package.Service/Method. compress: gzip for its answers, if the client takes that."""
+    """A method with one message in and one out.
+
+    path: /package.Service/Method. compress: compress the answers with gzip, if the client accepts it.
+    """
 
     path: str
     handle: UnaryHandler
@@ -95,7 +96,7 @@ class UnaryMethod:
 
 @dataclass(frozen=True)
 class StreamMethod:
-    """Any number of messages in both directions."""
+    """A method with any number of messages in both directions. Fields as in UnaryMethod."""
 
     path: str
     handle: StreamHandler
@@ -108,10 +109,11 @@ def _ignore(_error: ServerError) -> None:
 
 @dataclass(frozen=True)
 class MethodGroup:
-    """Methods that share threads. name: of the threads. budget: name of the share of unary calls that wait to be read.
+    """Methods that share threads and limits.
 
-    calls: unary calls read or handled at a time. threads: for calls that each hold one. on_error: told of each error that a
-    unary call ends with.
+    name: of the threads. budget: name of the budget for unary calls that wait to be read; "" = the transport's own threads
+    serve the group. calls: the most unary calls that are read or handled at one time. threads: for calls that each hold one.
+    on_error: called with each error that ends a unary call.
     """
 
     name: str
@@ -123,15 +125,15 @@ class MethodGroup:
 
     @property
     def unary_paths(self) -> list[str]:
-        """Of its unary methods."""
+        """The paths of the group's unary methods."""
         return [method.path for method in self.methods if isinstance(method, UnaryMethod)]
 
 
 def text_headers(metadata: Metadata) -> list[tuple[str, str]]:
-    """The headers that are text."""
+    """Return the headers whose values are text, which leaves out the `-bin` ones."""
     return [(key, value) for key, value in metadata if isinstance(value, str)]
 
 
 def traceparent_of(metadata: Metadata) -> str:
-    """The client's W3C trace context, "" = none."""
+    """Return the `traceparent` header, a W3C trace context; "" = none."""
     return next((str(value) for key, value in metadata if key == "traceparent"), "")

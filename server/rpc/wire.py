@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ModelInfer's two messages as bytes: a request read without copying its tensors, an answer framed without protobuf.
+"""ModelInfer's two messages as bytes: requests are read without copying their tensors, answers are written without protobuf.
 
     ModelInferRequest:   model_name .. outputs | raw_input_contents raw_input_contents ...
                          '--- protobuf ------'   '--- memoryviews, never copied -------'
 
-Only the top level is walked here. Whatever is not plainly one of the message's seven length-delimited fields (groups, long
-tags, unknown fields, truncation) sends the whole message through the protobuf library, which then accepts, refuses and
-reads it: the walk can be faster than the library, never of another opinion. So does a header so long that its fields are
-counted first (limits/message.py).
+This module parses only the top level of the protobuf encoding. If it finds anything except the message's seven length-delimited
+fields (groups, long tags, unknown fields, truncation), the protobuf library parses the whole message, and accepts or refuses
+it. The parser here is faster than the library and never decides differently. The library also parses a message whose header is
+so long that its fields have to be counted first (limits/message.py).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hypersonic.server.inference.answer import NO_PARAMETERS, Output
 from hypersonic.server.inference.parameters import ParameterValue
 from hypersonic.server.limits.message import LIMITS, Limits, check_wire
 
-#: protobuf's and gRPC's limit of one message
+#: the largest message that protobuf and gRPC allow
 MAX_MESSAGE_BYTES = 2**31 - 1
 _RAW_INPUT_CONTENTS = 0x3A  # field 7, length-delimited
 _NOWHERE: Mapping[int, Mapping[str, ParameterValue]] = {}
@@ -34,10 +34,10 @@ _HEADER_TAGS = frozenset((0x0A, 0x12, 0x1A, 0x22, 0x2A, 0x32))  # fields 1 to 6,
 def split(
     data: bytes, take: Callable[[int], object] = int, limits: Limits = LIMITS
 ) -> tuple[ModelInferRequest, list[memoryview]]:
-    """A serialized ModelInferRequest -> the message without raw_input_contents, and those as views into `data`.
+    """Parse a serialized ModelInferRequest. Returns the message without raw_input_contents, and those as views into `data`.
 
-    take: called with the bytes of memory it is about to need beside `data`, where they are worth the word; may raise.
-    Raises InvalidRequestError for bytes that the protobuf library refuses, and for more of anything than `limits` allows.
+    take: called with the number of bytes that parsing will need in addition to `data`, if that is not negligible; may raise.
+    Raises InvalidRequestError for bytes that the protobuf library refuses, and for a message that exceeds `limits`.
     """
     try:
         walked = _walk(data)
@@ -57,12 +57,12 @@ def split(
 
 
 def _walk(data: bytes) -> tuple[bytes, list[memoryview]] | None:
-    """(everything but raw_input_contents, views of those), or None for what this walk does not know."""
+    """Return (everything except raw_input_contents, views of those), or None for a message that the library has to parse."""
     view = memoryview(data)
     end = len(data)
     raw: list[memoryview] = []
     header: list[bytes] = []
-    kept = at = 0  # data[kept:at] is header not yet taken over
+    kept = at = 0  # data[kept:at] is the part of the header that has not been copied yet
     while at < end:
         tag = data[at]
         body = _length(data, at + 1, end)
@@ -82,7 +82,7 @@ def _walk(data: bytes) -> tuple[bytes, list[memoryview]] | None:
 
 
 def _length(data: bytes, at: int, end: int) -> tuple[int, int] | None:
-    """The length varint at `at` -> (first byte of the body, byte after it), or None where that is not inside `data`."""
+    """Decode the length varint at `at`. Returns (first byte of the body, byte after it), None if that is not inside `data`."""
     size = shift = 0
     while at < end and shift < 35:
         byte = data[at]
@@ -95,7 +95,7 @@ def _length(data: bytes, at: int, end: int) -> tuple[int, int] | None:
 
 
 def varint(value: int) -> bytes:
-    """Protobuf's base-128 varint of a non-negative integer."""
+    """Encode a non-negative integer as protobuf's base-128 varint."""
     if value < 0x80:
         return _ONE_BYTE[value]
     out = bytearray()
@@ -110,15 +110,16 @@ _ONE_BYTE = tuple(bytes((n,)) for n in range(0x80))
 
 
 def _field(number: int, body: bytes) -> bytes:
-    """A length-delimited field; empty when the body is, as proto3 leaves out defaults."""
+    """Encode a length-delimited field. An empty body gives nothing, because proto3 leaves out default values."""
     return varint(number << 3 | 2) + varint(len(body)) + body if body else b""
 
 
 @dataclass(frozen=True)
 class ResponseFrame:
-    """The parts that every ModelInferResponse of one model version has in common, encoded once at load.
+    """The parts that all ModelInferResponses of one model version have in common, encoded once.
 
-    head: model_name and model_version. names: of the outputs. datatypes: as configured; tensors: both of them framed.
+    head: model_name and model_version, encoded. names, datatypes: of the outputs, as configured. tensors: name and datatype
+    of each output, encoded.
     """
 
     head: bytes
@@ -128,7 +129,7 @@ class ResponseFrame:
 
     @classmethod
     def of(cls, model_name: str, model_version: str, outputs: Sequence[tuple[str, str]]) -> ResponseFrame:
-        """outputs: (name, datatype) of each."""
+        """Encode the common parts. outputs: (name, datatype) of each output, in the order of the configuration."""
         return cls(
             head=_field(1, model_name.encode()) + _field(2, model_version.encode()),
             names=tuple(name for name, _ in outputs),
@@ -145,9 +146,10 @@ class ResponseFrame:
         *,
         streamed: bool = False,
     ) -> bytes:
-        """A serialized ModelInferResponse; the outputs' bytes are copied once. Raises InvalidRequestError past 2 GiB.
+        """Return a serialized ModelInferResponse. The outputs' bytes are copied once.
 
-        placed: parameters of outputs, by position. streamed: inside a ModelStreamInferResponse.
+        placed: parameters of outputs, by position. streamed: put it inside a ModelStreamInferResponse. Raises
+        InvalidRequestError for a response that would exceed 2 GiB.
         """
         total = sum([output.size_bytes for output in outputs])
         if total > MAX_MESSAGE_BYTES - 2**16:
@@ -175,7 +177,7 @@ class ResponseFrame:
 
 
 def _parameters(message: Any, parameters: Mapping[str, ParameterValue]) -> bytes:
-    """The field `parameters` of a message that has nothing else. Rare, so the library may do it."""
+    """Encode the field `parameters` of a message that has no other field. The library does it, because it is rarely needed."""
     for key, value in parameters.items():
         set_parameter(message.parameters[key], value)
     return bytes(message.SerializeToString(deterministic=True))
@@ -197,5 +199,5 @@ def set_parameter(parameter: Any, value: ParameterValue) -> None:
 
 
 def stream_error(text: str, head: bytes = b"") -> bytes:
-    """A ModelStreamInferResponse with an error. head: of the answer it stands for, serialized."""
+    """Encode a ModelStreamInferResponse with an error. head: the serialized ModelInferResponse to send with it."""
     return _field(1, text.encode()) + (_field(2, head) if head else b"")

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The transport of rpc/transport.py on grpcio: nothing else below rpc/ imports grpc."""
+"""The transport of rpc/transport.py, built on grpcio. Nothing else below rpc/ imports grpc."""

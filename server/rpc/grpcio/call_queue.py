@@ -1,28 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CallQueue: unary methods of a grpc.Server, served by threads that wait on gRPC core's completion queue themselves.
+"""CallQueue: serves unary methods of a grpc.Server on threads that wait on gRPC core's completion queue themselves.
 
     grpc.Server:  poller --call--> pool thread --read--> poller --message--> pool thread: handler --send--> poller
     CallQueue:    a thread: call, read | the same or another one: message, handler, send | ...
 
-grpcio's server wakes a thread of its pool twice per call, each time through a futex and the interpreter's lock: half of what a
-small request costs it. Here whoever gets the message runs the handler, having made sure that somebody waits for the next event
-(leader and followers: Schmidt et al., Pattern-Oriented Software Architecture 2). Ports, TLS, all other methods and shutdown
-stay the server's.
+grpcio's server wakes a thread of its pool twice per call, each time through a futex and the interpreter's lock; that is half of
+the cost of a small request. Here the thread that receives the message runs the handler, after it has made sure that another
+thread waits for the next event (the Leader/Followers pattern: Schmidt et al., Pattern-Oriented Software Architecture 2). The
+server still handles ports, TLS, all other methods and shutdown.
 
-A handler whose answer takes long returns a Reply instead, and its thread serves others: how many calls wait for a model is no
-matter of threads.
+A handler whose answer takes long returns a Reply instead, and its thread serves other calls. The number of calls that wait for
+a model therefore does not depend on the number of threads.
 
-While a message is read no thread waits for it: grpcio's server has one do so, and as many clients as there are threads, each
-with half a message, would hold up everybody. Messages that are being read take memory, so their number is bounded together with
-that of the handlers that run, and these places are shared by address, then by connection (see budget.py): many halves of one
-address leave places for others at once. When so many addresses do that that none is left, a call that waits is given the place
-of a message that has been on its way for a second or more and whose address holds two more places than the waiting one.
+No thread waits while a message is read. In grpcio's server one does, so that as many clients as there are threads, each with
+half a message, would block all others. Messages that are being read take memory, so their number is bounded, together with the
+number of running handlers. These places are shared among addresses, then among connections (see budget.py): an address that
+sends many half messages always leaves places for others. If so many addresses do this that no place is left, a waiting call
+takes the place of a message that has been under way for a second or more and whose address holds at least two more places than
+the waiting call's address.
 
-Calls without a place wait, unread; addresses take turns, connections of an address too. Waiting calls are bounded and shared in
-the same way, and refused past that.
+Calls without a place wait, unread. Addresses take turns, and so do the connections of an address. The number of waiting calls
+is bounded and shared in the same way; further calls are refused.
 
-It is built on what grpcio's own _server.py is built on and does not document, grpc._cython.cygrpc. Where a part of that is
-missing take_calls() gives None, and the server's own threads serve the method, only slower.
+It is built on grpc._cython.cygrpc, the undocumented module below grpcio's own _server.py. If a part of that is missing,
+take_calls() returns None, and the server's own threads serve the methods more slowly.
 """
 
 from __future__ import annotations
@@ -44,12 +45,12 @@ from hypersonic.server.rpc.grpcio.core import cygrpc
 from hypersonic.server.rpc.grpcio.direct_call import DirectCall
 
 _LOG = logging.getLogger(__name__)
-#: threads that wait for events though no handler runs; more would only get in each other's way
+#: the most threads that wait for events; more would only compete with each other
 _MOST_WAITING = 2
-#: calls that wait for a place: each takes some 10 kB, and what gRPC takes of a message before somebody asks for it (64 KiB to
-#: 4 MiB of what the client really sends, as gRPC core finds the connection slow or fast)
+#: the most calls that wait for a place. Each takes about 10 kB, and what gRPC receives of a message before it is asked for (64 KiB
+#: to 4 MiB of what the client sends, depending on how fast gRPC core finds the connection)
 _MOST_UNREAD = 4096
-#: a message that has been on its way for less keeps its place
+#: a message that has been under way for less than this keeps its place
 _GRACE_S = 1.0
 _REFUSAL = (
     "too many calls wait for their message to be read, and one more exceeds the share of this client's address: send it later"
@@ -75,11 +76,12 @@ def take_calls(
     clients: SlowClients | None = None,
     peers: Peers | None = None,
 ) -> CallQueue | None:
-    """Take `methods` (/package.Service/Method) over from a server that is not started; None where grpcio does not let us.
+    """Take over `methods` (/package.Service/Method) from a server that has not started.
 
-    handler: asked for each call before its message is read. It gives a unary-unary handler, whose serializers are not used, or
-    one whose request is a stream: a refusal, which is run at once and reads nothing. threads: calls read or run at a time.
-    clients: who looks after clients that stop, None = nobody. peers: which clients count as one.
+    handler: asked for each call before its message is read. It returns a unary-unary handler, whose serializers are not used,
+    or a handler whose request is a stream. The latter is a refusal: it is run at once and reads nothing. threads: the most
+    calls that are read or run at one time. clients: cuts off slow clients; None = nothing does. peers: tells which clients
+    share an address. Returns None if grpcio lacks what this needs.
     """
     core = getattr(server, "_cy_server", None)
     missing = [kind for kind, names in _NEEDED.items() if not _has(getattr(cygrpc, kind, None), names)]
@@ -94,7 +96,10 @@ def _has(kind: object, names: tuple[str, ...]) -> bool:
 
 
 class CallQueue:
-    """Order of calls: take_calls, the server's start, start, the server's stop, close."""
+    """The threads, the calls and the places of some unary methods.
+
+    Order of calls: take_calls(), the server's start(), start(), the server's stop(), close().
+    """
 
     def __init__(
         self,
@@ -105,6 +110,7 @@ class CallQueue:
         clients: SlowClients,
         peers: Peers,
     ) -> None:
+        """Use take_calls(), which explains the arguments. core: the server's Cython object."""
         self._core = core
         self._methods = tuple(methods)
         self._handler = handler
@@ -118,30 +124,30 @@ class CallQueue:
         #: calls whose message is being read or whose handler runs
         self._places = Budget(threads, peers)
         self._address_of = peers.address_of
-        #: address -> its calls whose message is being read, oldest first, and since when
+        #: address -> its calls whose message is being read, oldest first -> since when, in seconds of time.monotonic()
         self._reading: dict[str, dict[DirectCall, float]] = {}
-        #: address -> connection -> its calls that have to wait
+        #: address -> connection -> its calls that wait for a place
         self._unread: dict[str, dict[str, dict[DirectCall, None]]] = {}
-        #: how many of those
+        #: how many calls wait for a place
         self.unread = Budget(_MOST_UNREAD, peers)
         clients.watchers.append(self._make_room)
         #: threads that wait for an event, or are about to
         self._waiting = 0
-        #: threads without work, each waiting for its lock; the one used last is called first
+        #: threads without work, each waiting for its lock; the one that was parked last is woken first
         self._parked: list[threading.Lock] = []
-        #: calls whose handler has come back, and whose answer comes later
+        #: calls whose handler has returned and whose answer is still to be sent
         self._promised = 0
         self._closed = False
 
     def start(self) -> None:
-        """The server has been started."""
+        """Begin to take calls. The server has to be started already."""
         for method in self._methods:
             self._request(method)
         self._waiting = 1
         self._add_thread()
 
     def close(self) -> None:
-        """The server has stopped. Threads end at once, or when the handlers they are in come back."""
+        """End the threads, each when the handler that it runs has returned. The server has to be stopped already."""
         with self._lock:
             self._closed = True
             parked, self._parked = self._parked, []
@@ -151,19 +157,19 @@ class CallQueue:
         self._end()
 
     def _end(self) -> None:
-        """No call is under way any more: none can start an operation on a queue that is shut down, which gRPC core forbids."""
+        """Shut the queue down once no call is under way: gRPC core forbids operations on a queue that has been shut down."""
         if self._closed and not self._places.used and not self._promised:
             self._queue.shutdown()
 
     def _promise(self, change: int) -> None:
-        """An answer is to come later, or has come."""
+        """Count an answer that will be sent later (+1), or one that has been (-1)."""
         with self._lock:
             self._promised += change
         if self._closed:
             self._end()
 
     def _request(self, method: str) -> None:
-        """Ask for the next call: an event whose tag is the method."""
+        """Ask for the next call, which is reported by an event whose tag is the method."""
         self._core.request_registered_call(self._queue, self._queue, method, method)
 
     def _add_thread(self) -> None:
@@ -180,10 +186,10 @@ class CallQueue:
                 self._has_read(call)
                 self._run(call)
                 del call
-            del event  # what it refers to, a message perhaps, must not live until the next one
+            del event  # it may refer to a message, which must not stay in memory until the next event
 
     def _arrive(self, event: Any, method: str) -> None:
-        """A call has come, or the server shuts down."""
+        """Handle the arrival of a call, or (when the event failed) the server's shutdown."""
         if not event.success:
             return
         try:
@@ -212,7 +218,7 @@ class CallQueue:
             call.refuse(grpc.StatusCode.RESOURCE_EXHAUSTED, _REFUSAL)
 
     def _begin(self, call: DirectCall) -> None:
-        """Count it as being read; read() follows, without the lock."""
+        """Count a call as being read. The caller then calls read(), without the lock."""
         self._places.take(1, call.client)
         self._reading.setdefault(self._address_of(call.client), {})[call] = time.monotonic()
 
@@ -222,12 +228,15 @@ class CallQueue:
         connections.setdefault(call.client, {})[call] = None
 
     def _give_up(self, call: DirectCall) -> None:
-        """It has ended: one that still waits leaves the queue."""
+        """Remove a call that has ended from the queue, if it still waits."""
         with self._lock:
             self._leave_queue(call)
 
     def _leave_queue(self, call: DirectCall) -> bool:
-        """Whether it was in it. Its connection, and its address, get behind the others."""
+        """Remove a call from the queue, and move its connection and its address behind the others.
+
+        Returns whether the call was queued.
+        """
         address = self._address_of(call.client)
         connections = self._unread.get(address, {})
         calls = connections.get(call.client, {})
@@ -242,7 +251,7 @@ class CallQueue:
         return True
 
     def _has_read(self, call: DirectCall) -> None:
-        """Its message is here, or never comes."""
+        """Note that the message of a call has been read, or will never arrive."""
         with self._lock:
             address = self._address_of(call.client)
             reading = self._reading[address]
@@ -251,7 +260,7 @@ class CallQueue:
                 del self._reading[address]
 
     def _next(self) -> DirectCall | None:
-        """A call that had to wait and may be read now."""
+        """Return a waiting call that may be read now, counted as being read; None if there is none."""
         if self._places.used >= self._places.limit:
             return None
         for connections in self._unread.values():
@@ -267,7 +276,7 @@ class CallQueue:
         return None
 
     def _make_room(self) -> None:
-        """For each address that waits, take the place of a message that is on its way from one that has more places."""
+        """For each address that waits, cut off a message that is under way from an address that has more places."""
         with self._lock:
             waiting = [next(iter(connections)) for connections in self._unread.values()]
             waiting.sort(key=lambda client: self._places.held(client)[0])
@@ -280,23 +289,26 @@ class CallQueue:
             self._clients.cut_off(slowest, Fault.SENDS_TOO_LITTLE, "its message did not come while others waited for its place")
 
     def _slowest(self, least: int) -> DirectCall | None:
-        """The oldest message of the address that is reading most, if those are `least` and it had time; it is named once."""
+        """Return the oldest message of the address with the most messages being read, once for each message.
+
+        Returns None if that address has fewer than `least`, or if the message has been under way for less than _GRACE_S.
+        """
         calls = max(self._reading.values(), key=len, default={})
         if len(calls) < least:
             return None
         call, since = next(iter(calls.items()))
         if since > time.monotonic() - _GRACE_S:
             return None
-        calls[call] = math.inf  # and behind the others
+        calls[call] = math.inf  # and move it behind the others
         calls[call] = calls.pop(call)
         return call
 
     def _run(self, call: DirectCall) -> None:
-        """Run a call's handler while another thread waits for events; then be one of those that do, or without work."""
+        """Run a call's handler while another thread waits for events. Then return to wait for events, or park the thread."""
         self._let_follow()
         try:
             call.run()
-        except Exception:  # noqa: BLE001 - no memory, say: this call is lost, not the thread that serves all
+        except Exception:  # noqa: BLE001 - for example, no memory: the call is lost, but not the thread that serves all calls
             _LOG.exception("an answer of %s could not be sent", call.method)
         following, parking = self._hand_over(call)
         for other in following:
@@ -306,7 +318,7 @@ class CallQueue:
             parking.acquire()
 
     def _let_follow(self) -> None:
-        """This thread does not wait for events now; another one has to."""
+        """Make sure that another thread waits for events while this one runs a handler."""
         with self._lock:
             alone = self._waiting == 1
             if not alone:
@@ -318,13 +330,17 @@ class CallQueue:
             return
         try:
             self._add_thread()
-        except RuntimeError:  # no memory for a stack: events wait until this thread is back
+        except RuntimeError:  # no memory for a stack: events wait until this thread returns
             _LOG.exception("no thread to wait for calls")
             with self._lock:
                 self._waiting -= 1
 
     def _hand_over(self, call: DirectCall) -> tuple[list[DirectCall], threading.Lock | None]:
-        """(the calls that may be read now, the lock to wait for because enough threads wait for events)."""
+        """Release a call's place after its handler has run.
+
+        Returns (the waiting calls that may be read now, a lock on which this thread has to wait because enough other threads
+        wait for events; None = this thread waits for events too).
+        """
         with self._lock:
             self._places.release(1, call.client)
             following = list(iter(self._next, None)) if self._unread else []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gRPC core as grpcio shows it, and its status codes."""
+"""Access to gRPC core through grpcio's Cython module, and the conversion of status codes."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import grpc
 
 from hypersonic.server.status_codes import GrpcStatus
 
-#: gRPC core as Cython shows it; it has no type hints
+#: grpcio's Cython module over gRPC core; it has no type hints
 cygrpc: Any = import_module("grpc._cython.cygrpc")
 _TO_GRPC = {code: grpc.StatusCode[code.name] for code in GrpcStatus}
 
 
 def to_grpc(code: GrpcStatus) -> grpc.StatusCode:
-    """grpcio's object for a status code."""
+    """Return grpcio's object for a status code."""
     return _TO_GRPC[code]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DirectCall: one call of a CallQueue, on gRPC core's own terms, and the context its handler sees."""
+"""DirectCall: one call of a CallQueue, made of gRPC core's operations. It is also the context that its handler is given."""
 
 from __future__ import annotations
 
@@ -26,41 +26,43 @@ _ALGORITHMS = {
 
 
 class CallDetails(NamedTuple):
-    """grpc.HandlerCallDetails: what a handler is looked up by."""
+    """The fields of grpc.HandlerCallDetails, by which a handler is looked up."""
 
     method: str
     invocation_metadata: Any
 
 
 class AbortedError(Exception):
-    """Raised by abort(): the call's code and details are known, its handler has nothing more to say."""
+    """Raised by abort() to leave the handler, once the call's code and details are set."""
 
 
 class Reply:
-    """The promise that a call is answered later. One of its methods is called, once, on any thread."""
+    """The promise that a call is answered later. One of the methods has to be called, once, on any thread."""
 
     __slots__ = ("_call",)
 
     def __init__(self, call: DirectCall) -> None:
+        """Use DirectCall.later()."""
         self._call = call
 
     def send(self, answer: bytes) -> None:
-        """The answer."""
+        """End the call with a serialized answer and the status OK."""
         self._call.reply(grpc.StatusCode.OK, "", answer)
 
     def fail(self, code: grpc.StatusCode, details: str) -> None:
-        """There is none."""
+        """End the call with an error."""
         self._call.reply(code, details)
 
     def withdraw(self) -> None:
-        """The handler answers after all."""
+        """Cancel the promise: the handler itself returns the answer or raises."""
         self._call.promised(-1)
 
 
 class DirectCall:
-    """An RpcCall, and the part of grpc.ServicerContext that a unary call needs. Its handler's thread and the queue's use it.
+    """An RpcCall that also has the part of grpc.ServicerContext that a unary call needs.
 
-    Ends when core has said that it is closed and all operations begun on it are over; then the callbacks are called.
+    The handler's thread and the queue's threads use it. The call ends when core has reported it closed and all operations begun
+    on it are over; the callbacks are called then.
     """
 
     __slots__ = ("_call", "_callbacks", "_cancelled", "_clients", "_code", "_deadline", "_details", "_due", "_handler", "_lock",
@@ -75,7 +77,9 @@ class DirectCall:
         clients: SlowClients,
         promised: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """promised: told of answers that come later: one more, one less."""
+        """event: core's event of a new call. promised: called with +1 for an answer that will be sent later, and with -1 when
+        it has been.
+        """
         self.promised = promised
         self._call = event.call
         self._clients = clients
@@ -86,7 +90,7 @@ class DirectCall:
         self._metadata = event.invocation_metadata
         self._sent_metadata: tuple[tuple[str, str], ...] | None = None
         self.method = method
-        #: when its headers came
+        #: when its headers arrived, in seconds of time.monotonic()
         self.arrived_s = time.monotonic()
         self._lock = threading.Lock()
         self._cancelled = self._statused = False
@@ -94,7 +98,7 @@ class DirectCall:
         self._message: bytes | None = None
         self._code = grpc.StatusCode.UNKNOWN
         self._details = ""
-        #: operations begun and not over
+        #: operations that have begun and are not over
         self._due = 1
         self._call.start_server_batch((cygrpc.ReceiveCloseOnServerOperation(_NO_FLAGS),), self._close)
         self._handler = self._look_up(handler)
@@ -108,20 +112,20 @@ class DirectCall:
 
     @property
     def is_refused(self) -> bool:
-        """Whether its headers are refused: run() says so, and nobody asks for its message."""
+        """True if the policy refused the call's headers. run() then sends the refusal, and the message is never read."""
         return self._handler is not None and bool(self._handler.request_streaming)
 
     def read(self) -> None:
-        """Ask for the message: an event whose tag gives this call, ready to run."""
+        """Ask for the message. It is reported by an event whose tag returns this call, ready for run()."""
         self._clients.sending(self)
         self._begin((cygrpc.ReceiveMessageOperation(_NO_FLAGS),), self._receive)
 
     def refuse(self, code: grpc.StatusCode, details: str) -> None:
-        """End it without its message having been read."""
+        """End the call without reading its message."""
         self._send(code, details)
 
     def run(self) -> None:
-        """DirectCall the handler and send what it gives. Raises nothing."""
+        """Call the handler and send its answer or error. An exception of the handler ends the call with UNKNOWN."""
         message, self._message = self._message, None
         try:
             answer = self._answer(message)
@@ -135,12 +139,12 @@ class DirectCall:
                 self._send(grpc.StatusCode.OK, "", answer)
 
     def later(self) -> Reply:
-        """For a handler that returns before it has an answer: it returns this."""
+        """Return the Reply that a handler returns when its answer is not ready yet."""
         self.promised(1)
         return Reply(self)
 
     def reply(self, code: grpc.StatusCode, details: str, answer: bytes | None = None) -> None:
-        """The answer that was promised."""
+        """Send the answer that was promised."""
         try:
             self._send(code, details, answer)
         finally:
@@ -178,19 +182,19 @@ class DirectCall:
         self._call.start_server_batch(operations, tag)
 
     def _close(self, event: Any) -> None:
-        """Core: the client has its answer, or gave up."""
+        """Handle core's event that the client has its answer or has given up."""
         self._cancelled = event.batch_operations[0].cancelled()
         self._over(event)
 
     def _receive(self, event: Any) -> DirectCall:
-        """Core: the message is here, or (None) there is none."""
+        """Handle core's event that the message has arrived, or (None) that there is none."""
         self._clients.forget(self)
         self._message = event.batch_operations[0].message()
         self._over(event)
         return self
 
     def _over(self, _event: Any) -> None:
-        """Core: an operation is over."""
+        """Handle core's event that an operation is over. Calls the callbacks after the last one."""
         with self._lock:
             self._due -= 1
             if self._due:
@@ -204,16 +208,16 @@ class DirectCall:
                 _LOG.exception("a callback of %s failed", self.method)
 
     def abort(self, code: grpc.StatusCode, details: str) -> Any:
-        """Raises AbortedError."""
+        """Set the status with which the call ends, and raise AbortedError."""
         self._code, self._details = code, details
         raise AbortedError
 
     def is_active(self) -> bool:
-        """False once the client cancelled, disconnected, or its deadline passed, and once the call has its status."""
+        """Return False once the client has cancelled or disconnected, its deadline has passed, or the call has its status."""
         return not self._cancelled and not self._statused
 
     def add_callback(self, callback: Callable[[], None]) -> bool:
-        """DirectCall back when the call has ended, on any thread; False when it has ended already."""
+        """Call `callback` on any thread when the call ends. Returns False, and never calls it, if the call has ended already."""
         with self._lock:
             if self._callbacks is None:
                 return False
@@ -221,30 +225,30 @@ class DirectCall:
             return True
 
     def cut_off(self, fault: Fault, text: str) -> None:
-        """The client has been slow for too long."""
+        """End the call of a client that has been slow for too long."""
         self._call.cancel(int(cut_off_status(fault)), text.encode())
 
     def peer(self) -> str:
-        """The client's address, as gRPC writes it."""
+        """Return the client's address as gRPC writes it, for example `ipv4:127.0.0.1:50000`."""
         return self.client
 
     def invocation_metadata(self) -> Any:
-        """The client's headers: (key, value) pairs."""
+        """Return the client's headers as grpcio has them: (key, value) pairs, or None."""
         return self._metadata
 
     def metadata(self) -> Metadata:
-        """The same, for handlers that know no grpcio."""
+        """Return the headers that the client sent."""
         return self._metadata or ()
 
     @property
     def traceparent(self) -> str:
-        """The client's W3C trace context, "" = none."""
+        """The `traceparent` header, a W3C trace context; "" = none."""
         return traceparent_of(self.metadata())
 
     def set_compression(self, compression: grpc.Compression) -> None:
-        """How the answer is compressed, if the client takes it so."""
+        """Compress the answer in this way, if the client accepts it."""
         self._sent_metadata = ((cygrpc.GRPC_COMPRESSION_REQUEST_ALGORITHM_MD_KEY, _ALGORITHMS[compression]),)
 
     def time_remaining(self) -> float | None:
-        """Seconds until the client's deadline, None without one."""
+        """Return the seconds until the client's deadline, None if it set none."""
         return None if self._deadline is None else max(0.0, self._deadline - time.time())

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy in front of gRPC's handlers.
+"""Applies a security policy before gRPC's handlers.
 
-    call arrives -> its headers are judged -> handler, or a refusal that never reads the request
+    call arrives -> the policy checks its headers -> handler, or a refusal that never reads the request
 
-The judgement falls where gRPC looks a handler up, before a byte of the request is taken: a caller without rights cannot
-make the server hold its message. Without a policy nothing stands in between.
+The check is made where gRPC looks up a handler, before a byte of the request is read: a caller without rights cannot make the
+server hold its message. Without a policy, gRPC uses the handlers directly.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ _LOG = logging.getLogger(__name__)
 def protect(
     handler: grpc.GenericRpcHandler, policy: Policy, on_refused: Callable[[AuthorisationError], None] = lambda _error: None
 ) -> grpc.GenericRpcHandler:
-    """The handler behind the policy; the handler itself when the policy asks nothing."""
+    """Return a handler that asks `policy` first, or `handler` itself if the policy never refuses anything.
+
+    on_refused: called with each refusal.
+    """
     return _Guard(handler, policy, on_refused) if policy.active else handler
 
 
@@ -39,8 +42,9 @@ class _Guard(grpc.GenericRpcHandler):
         self._pool = ThreadPoolExecutor(2, thread_name_prefix="grpc-refusal")
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[Any, Any] | None:
+        """Return the call's handler, one that refuses the call, or None for an unknown method."""
         handler = self._inner.service(handler_call_details)
-        if handler is None:  # not ours: gRPC says UNIMPLEMENTED
+        if handler is None:  # gRPC answers UNIMPLEMENTED
             return None
         method = str(handler_call_details.method)
         try:
@@ -52,7 +56,7 @@ class _Guard(grpc.GenericRpcHandler):
         return handler
 
     def _refusal(self, error: AuthorisationError) -> grpc.RpcMethodHandler[Any, Any]:
-        """Whatever the RPC is, refusing it is a stream that reads nothing."""
+        """Return a handler that ends the call with `error`: for every kind of RPC, a stream that reads nothing."""
         return grpc.stream_stream_rpc_method_handler(cast("Any", _refuser(error, self._pool)))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A transport's methods as grpcio takes them."""
+"""grpcio handlers for the methods of rpc/transport.py."""
 
 from __future__ import annotations
 
@@ -27,14 +27,19 @@ class GenericHandler(grpc.GenericRpcHandler):
     """Finds a method's handler by its path."""
 
     def __init__(self, handlers: Mapping[str, Handler]) -> None:
+        """handlers: path (/package.Service/Method) -> handler."""
         self._handlers = dict(handlers)
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Handler | None:
+        """Return the handler of the call's method, None for an unknown method."""
         return self._handlers.get(handler_call_details.method)
 
 
 def handlers_of(group: MethodGroup) -> dict[str, Handler]:
-    """By path. Where grpcio's own threads serve them, they are the group's; they are made when they are needed."""
+    """Return path -> handler for the methods of a group.
+
+    The group gets its own threads, which run the methods that no CallQueue serves. They are started when they are needed.
+    """
     pool = ThreadPoolExecutor(group.threads, thread_name_prefix=f"grpc-{group.name}")
     return {
         method.path: _stream(method, pool) if isinstance(method, StreamMethod) else _unary(method, group, pool)
@@ -43,19 +48,19 @@ def handlers_of(group: MethodGroup) -> dict[str, Handler]:
 
 
 def _on_pool(handle: Any, pool: ThreadPoolExecutor) -> Any:
-    """Mark a handler for a pool of its own; grpcio looks for this attribute."""
+    """Make grpcio run a handler on `pool`, by an experimental attribute that it looks for."""
     handle.experimental_thread_pool = pool
     return handle
 
 
 def _non_blocking(handle: Any) -> Any:
-    """Mark a handler that is given a callback to send by, and keeps no thread; grpcio looks for this attribute."""
+    """Make grpcio pass a handler a callback that sends, so that it keeps no thread; an experimental attribute as well."""
     handle.experimental_non_blocking = True
     return handle
 
 
 def _abort(context: Any, code: GrpcStatus, details: str) -> None:
-    """End the call. Raises what gRPC raises."""
+    """End the call with an error. Raises the exception by which gRPC leaves a handler."""
     context.abort(to_grpc(code), details)
 
 
@@ -78,7 +83,7 @@ def _unary(method: UnaryMethod, group: MethodGroup, pool: ThreadPoolExecutor) ->
 
 
 def _answered(call: DirectCall | ServicerCall, unary: Unary, on_error: Callable[[ServerError], None]) -> Any:
-    """The answer, or (on a call that allows it) the promise that it comes later. Raises ServerError."""
+    """Return the answer, or, on a call that allows it, the promise of a later one. Raises ServerError."""
     if unary.over:
         return unary.take()
     if not isinstance(call, DirectCall):  # one of grpcio's own threads
@@ -93,7 +98,7 @@ def _answered(call: DirectCall | ServicerCall, unary: Unary, on_error: Callable[
             on_error(error)
             code, details = ending(error, call.client)
             reply.fail(to_grpc(code), details)
-        except Exception as error:  # noqa: BLE001 - as a handler's fault: it is told to the client
+        except Exception as error:  # noqa: BLE001 - like a handler's exception, it is reported to the client
             _LOG.exception("an answer cannot be given")
             reply.fail(grpc.StatusCode.UNKNOWN, f"Exception calling application: {error}")
         else:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GrpcioServer: the transport of rpc/transport.py over a grpc.Server and its CallQueues."""
+"""GrpcioServer: the transport of rpc/transport.py, made of a grpc.Server and its CallQueues."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ from hypersonic.server.security.policy import Policy
 
 
 class GrpcioServer:
-    """Order of calls: constructor, bind, start, stop, close. Where grpcio lets us, unary calls are served by CallQueues."""
+    """Serves method groups on gRPC ports. Order of calls: constructor, bind(), start(), stop(), close().
+
+    CallQueues serve the unary calls of groups that have a budget, unless grpcio lacks what they need.
+    """
 
     def __init__(
         self,
@@ -32,10 +35,10 @@ class GrpcioServer:
         peers: Peers,
         channel_options: Sequence[tuple[str, int]] = (),
     ) -> None:
-        """on_refused: told of calls that the policy refuses. channel_options: grpc.server's `options`."""
+        """on_refused: called with each refusal of the policy. channel_options: the `options` of grpc.server."""
         handlers = {path: handler for group in groups for path, handler in handlers_of(group).items()}
         guarded = protect(GenericHandler(handlers), policy, on_refused)
-        # handlers have pools of their own, so that this one is used for nothing
+        # every handler has a pool of its own, so this one is never used
         self._server = grpc.server(ThreadPoolExecutor(1), handlers=[guarded], options=list(channel_options))
         self._queues: list[CallQueue] = []
         budgets: dict[str, Budget] = {}
@@ -45,27 +48,33 @@ class GrpcioServer:
             if (queue := take_calls(self._server, group.unary_paths, guarded, group.calls, clients, peers)) is not None:
                 self._queues.append(queue)
                 budgets[group.budget] = queue.unread
-        #: group's budget -> calls that wait to be read
+        #: budget name of a group -> the budget of its calls that wait to be read
         self.budgets: Mapping[str, Budget] = budgets
 
     def bind(self, address: str, credentials: grpc.ServerCredentials | None) -> int:
-        """The port. address: `host:port`. credentials: None = not encrypted. Raises RuntimeError, which does not say why."""
+        """Listen on `address` (`host:port`) and return the port.
+
+        credentials: None = not encrypted. Raises RuntimeError, whose text does not tell the reason.
+        """
         if credentials:
             return int(self._server.add_secure_port(address, credentials))
         return int(self._server.add_insecure_port(address))
 
     def start(self) -> None:
-        """Take calls."""
+        """Begin to take calls."""
         self._server.start()
         for queue in self._queues:
             queue.start()
 
     def stop(self, grace_s: float) -> threading.Event:
-        """Take none any more; answers that are made may leave for so long. The event is set when all calls have ended."""
+        """Stop taking calls. Calls that are under way may end within `grace_s` seconds.
+
+        Returns an event that is set when all calls have ended.
+        """
         stopped: threading.Event = self._server.stop(grace_s)
         return stopped
 
     def close(self) -> None:
-        """After stop(): threads end."""
+        """End the threads of the CallQueues, after stop()."""
         for queue in self._queues:
             queue.close()

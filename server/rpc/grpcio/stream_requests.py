@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The messages of a stream, without a thread that waits for them.
+"""StreamRequests: the messages of a stream, received without a thread that waits for them.
 
-grpcio's iterator over a stream's requests blocks a thread for as long as the stream is open. What that iterator does with gRPC
-core for each message is done here instead, on the thread of grpcio's server that core tells of it. It is built on parts of
-grpcio that are not documented; where one is missing, a thread reads the iterator.
+grpcio's iterator over a stream's requests blocks a thread for as long as the stream is open. This module makes the calls of
+gRPC core that the iterator makes for each message, and handles the resulting event on the thread of grpcio's server that
+receives it. It uses undocumented parts of grpcio; if one is missing, a thread reads the iterator.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class StreamRequests:
     """The requests of one ModelStreamInfer call."""
 
     def __init__(self, requests: Iterator[bytes], arrived: Arrived) -> None:
-        """requests: grpcio's iterator; `arrived` is called on a thread that must not be kept."""
+        """requests: grpcio's iterator. arrived: called with each message, on a thread that must not be blocked."""
         self._requests = requests
         self._arrived = arrived
         self._state: Any = getattr(requests, "_state", None)
@@ -39,20 +39,20 @@ class StreamRequests:
             threading.Thread(target=self._read_on, name="grpc-stream-reader", daemon=True).start()
 
     def read(self) -> None:
-        """Ask for the next message."""
+        """Ask for the next message. Does not wait for it."""
         if not self._by_events:
             self._wanted.release()
         elif not self._begin():
             self._arrived(None)
 
     def close(self) -> None:
-        """The call has ended, and nobody reads any more."""
+        """End the thread that reads the iterator, if there is one. Called once the call has ended."""
         self._closed = True
         if not self._by_events:
             self._wanted.release()
 
     def _begin(self) -> bool:
-        """Whether gRPC core was asked."""
+        """Ask gRPC core for a message. Returns False if the call has ended."""
         state = self._state
         with state.condition:
             if not _grpcio._is_rpc_state_active(state):
@@ -62,7 +62,10 @@ class StreamRequests:
         return True
 
     def _tag(self, event: Any) -> Any:
-        """Core: a message, or (None) there is none any more. What grpcio's server does next, as its own tags give it."""
+        """Handle core's event: a message, or None after the last one.
+
+        Returns what grpcio's server has to do next, as grpcio's own event tags do.
+        """
         message = event.batch_operations[0].message()
         state = self._state
         with state.condition:
@@ -76,7 +79,7 @@ class StreamRequests:
         return following
 
     def _read_on(self) -> None:
-        """Read the iterator, where grpcio gives no events."""
+        """Read the iterator. Used where grpcio lacks the parts that events need."""
         while True:
             self._wanted.acquire()
             if self._closed:
