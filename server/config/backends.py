@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A backend as configurations, load requests and the repository have to know it, without importing it."""
+"""BackendProperties: the facts about a backend that configurations, load requests and the repository need.
+
+They are known without importing the backend.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,12 @@ from types import MappingProxyType
 
 @dataclass(frozen=True)
 class BackendProperties:
-    """Each backend declares its own, in its folder; server/backends/known.py lists them.
+    """The properties of one backend. Each backend declares its own in its folder; server/backends/known.py lists them.
 
-    name: config.pbtxt's `backend`. model_file: what a version holds, unless default_model_filename names another; it also tells
-    the backend where config.pbtxt does not. platform: Triton's word for it, "" = none.
-    on_card: its models choose among the cards of the host, and their files drive a card's DMA. Without it there is no device to
-    choose (KIND_GPU means nothing). runs_code: the file is code, which runs as the server's user.
+    name: `backend` in config.pbtxt. model_file: the file in a version's directory, unless default_model_filename names another;
+    the backend is inferred from it if config.pbtxt does not name one. platform: `platform` in config.pbtxt, "" = none.
+    on_card: its models run on cards of the host, and their files drive a card's DMA. A backend without it has no devices to
+    choose from, and KIND_GPU is refused. runs_code: the model file is code that runs as the server's user.
     """
 
     name: str
@@ -27,10 +30,10 @@ class BackendProperties:
 
     @property
     def suffix(self) -> str:
-        """Of its model file, ".xclbin" for example."""
+        """The suffix of the model file, for example ".xclbin"."""
         return PurePath(self.model_file).suffix
 
 
-#: by name, in the order in which a version's files are looked through
+#: name -> properties, in the order in which the backends' model files are looked for
 Backends = Mapping[str, BackendProperties]
 NO_BACKENDS: Backends = MappingProxyType({})

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model_config.proto message checked and turned into schema.py's nouns, once, at load. The texts are Triton's."""
+"""Checks a model_config.proto message and converts it into the classes of schema.py, once, at load.
+
+The error texts are Triton's, where Triton makes the check.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +31,17 @@ from hypersonic.server.config.schema import (
 from hypersonic.server.datatype import DATATYPES_BY_ENUM
 from hypersonic.server.errors import ModelConfigError
 
-#: the batch_input kinds that count more than one input's elements: none does
+#: source inputs that every kind of batch_input and batch_output takes
 _SOURCES_OF_KIND = 1
-#: bounds what one file can make the server hold or do
+#: limits on the memory and the work that one file can cause
 _MAX_TENSORS, _MAX_RANK, _MAX_INSTANCES, _MAX_WARMUPS = 4096, 64, 1024, 10_000
 
 
 def check_config(message: model_config_pb2.ModelConfig, backends: Backends = NO_BACKENDS) -> ModelConfig:
-    """Raises ModelConfigError naming the model and the field; fills in the defaults Triton shows in its ModelConfig RPC."""
+    """Check `message` and convert it. Fills in the defaults that Triton shows in its ModelConfig RPC.
+
+    Raises ModelConfigError, whose text names the model and the field.
+    """
     known = backends.get(message.backend)
     has_devices = known is None or known.on_card
     name = message.name
@@ -157,7 +163,7 @@ def _reshape(message: model_config_pb2.ModelConfig, what: str, tensor: Tensor, d
 
 
 def _same_size(dims: Dims, shape: Dims) -> bool:
-    """Between one variable dimension and the next both must hold as many elements (Triton's rule)."""
+    """Return whether both have the same number of elements between one variable dimension and the next (Triton's rule)."""
     return _sizes_between_variables(dims) == _sizes_between_variables(shape)
 
 
@@ -178,7 +184,10 @@ def _label_filename(model: str, tensor: model_config_pb2.ModelOutput) -> str:
 
 
 def read_version_policy(message: model_config_pb2.ModelConfig) -> VersionPolicy:
-    """Triton's default, the latest version, where there is none. Raises ModelConfigError for one that chooses nothing."""
+    """Return the version policy; the default is the latest version, as in Triton.
+
+    Raises ModelConfigError for a policy that can choose no version.
+    """
     policy = message.version_policy
     choice = policy.WhichOneof("policy_choice")
     if (choice == "specific" and not policy.specific.versions) or (choice == "latest" and not policy.latest.num_versions):
@@ -189,7 +198,7 @@ def read_version_policy(message: model_config_pb2.ModelConfig) -> VersionPolicy:
 
 
 def no_version(model: str) -> ModelConfigError:
-    """The version policy leaves nothing of what is there."""
+    """Return the error for a version policy that chooses none of the existing versions, with Triton's text."""
     return ModelConfigError(f"at least one version must be available under the version policy of model '{model}'")
 
 
@@ -297,7 +306,7 @@ def _warmup_input(model: str, key: str, value: model_config_pb2.ModelWarmup.Inpu
 
 
 def _fill_defaults(message: model_config_pb2.ModelConfig, *, has_devices: bool) -> None:
-    """What Triton's ModelConfig RPC shows of a config that leaves it out."""
+    """Fill in the values that Triton's ModelConfig RPC shows for fields that a configuration leaves out."""
     if message.version_policy.WhichOneof("policy_choice") is None:
         message.version_policy.latest.num_versions = 1
     if message.HasField("sequence_batching") and not message.sequence_batching.max_sequence_idle_microseconds:
@@ -319,7 +328,9 @@ def _batchings(
 
 
 def _fill_instance_groups(message: model_config_pb2.ModelConfig, *, has_devices: bool) -> None:
-    """KIND_AUTO becomes KIND_GPU where cards are named and KIND_CPU elsewhere, as in Triton on a host without a GPU."""
+    """Fill in names, counts and kinds. KIND_AUTO becomes KIND_GPU where cards are named, otherwise KIND_CPU, as in Triton on a
+    host without a GPU.
+    """
     kinds = model_config_pb2.ModelInstanceGroup
     if not message.instance_group:
         message.instance_group.add(name=message.name)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ensemble_scheduling: the graph of an ensemble, and whether it fits the models it names. The texts are Triton's.
+"""ensemble_scheduling: checks the graph of an ensemble, and that it matches the models it names. The error texts are Triton's.
 
-max_inflight_requests bounds how many requests of one step are under way for one request to the ensemble. Any bound is kept:
-a step has one at a time (ensemble/phases.py).
+max_inflight_requests limits how many requests of one step are under way for one request to the ensemble. Every limit is kept,
+because a step has only one at a time (ensemble/phases.py).
 
-An ensemble tensor is a name in the values of the steps' maps: the ensemble's inputs, its outputs, and what lies between.
+An ensemble tensor is a name in the values of the steps' maps: an input of the ensemble, an output of it, or a tensor between
+two steps.
 """
 
 from __future__ import annotations
@@ -20,13 +21,16 @@ from hypersonic.server.errors import ModelConfigError, ModelLoadError
 
 _MAX_STEPS = 1024
 
-#: the platform of ensembles
+#: `platform` of ensembles in config.pbtxt
 ENSEMBLE = "ensemble"
 
 
 def read_ensemble_steps(message: model_config_pb2.ModelConfig) -> tuple[EnsembleStep, ...]:
-    """The steps in the file's order; () for a model that is no ensemble. Raises ModelConfigError for a graph that cannot run:
-    a tensor nobody produces, an output that depends on one, a tensor produced twice or for nothing, a cycle."""
+    """Return the steps in the file's order; () for a model that is not an ensemble.
+
+    Raises ModelConfigError for a graph that cannot run: a tensor that no step produces, an output that depends on one, a tensor
+    that is produced twice or never used, a cycle.
+    """
     if not message.HasField("ensemble_scheduling"):
         return ()
     _refuse_model_fields(message)
@@ -95,7 +99,7 @@ def _needs(step: EnsembleStep | None) -> tuple[str, ...]:
 
 
 def _connected(steps: Sequence[EnsembleStep], inputs: Sequence[str]) -> set[str]:
-    """Every tensor that there will be, once the inputs are."""
+    """Return all tensors that can be computed from the inputs, including the inputs."""
     connected, waiting = set(inputs), list(steps)
     while ready := [step for step in waiting if connected.issuperset(_needs(step))]:
         connected.update(tensor for step in ready for tensor in step.output_map.values())
@@ -104,7 +108,10 @@ def _connected(steps: Sequence[EnsembleStep], inputs: Sequence[str]) -> set[str]
 
 
 def _used(maker: dict[str, EnsembleStep], outputs: Sequence[str]) -> set[str]:
-    """Every tensor some output depends on; a step that runs for one of its outputs may leave the others unused."""
+    """Return all tensors that some output depends on, including the outputs.
+
+    A step that runs for one of its outputs may have others that are not used.
+    """
     used, waiting = set[str](), list(outputs)
     while waiting:
         tensor = waiting.pop()
@@ -124,18 +131,19 @@ class _Place(NamedTuple):
 
     @property
     def full_dims(self) -> Dims:
+        """The dims with the batch dimension, if the model has one."""
         return (-1, *self.dims) if self.batched else self.dims
 
 
 def check_members(config: ModelConfig, member: Callable[[EnsembleStep], ModelConfig]) -> None:
-    """Whether an ensemble fits its models: names, datatypes, shapes, batch sizes. member: the config of a step's model.
+    """Check that an ensemble matches its models in names, datatypes, shapes and batch sizes.
 
-    Raises ModelConfigError.
+    member: returns the configuration of a step's model. Raises ModelConfigError for the first mismatch.
     """
     places = {tensor.name: _place(config, tensor) for tensor in (*config.inputs, *config.outputs)}
     for step in config.ensemble:
         model = member(step)
-        if 0 < model.max_batch_size < config.max_batch_size:  # 0: it takes tensors as they are
+        if 0 < model.max_batch_size < config.max_batch_size:  # 0: the model does not batch and takes tensors as they are
             raise ModelConfigError(
                 f"ensemble {config.name} allows maximum batch size {config.max_batch_size}, but it contains model "
                 f"{model.name} which only allows maximum batch size to be {model.max_batch_size}"
@@ -189,5 +197,5 @@ def _text(dims: Dims) -> str:
 
 
 def missing_members(ensemble: str, names: Iterable[str]) -> ModelLoadError:
-    """Of an ensemble whose models are not all there; Triton's text."""
+    """Return the error for an ensemble some of whose models are missing, with Triton's text."""
     return ModelLoadError(f"ensemble {ensemble} contains models that are not available or ambiguous: {', '.join(names)}")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Enums of a model configuration: a number that the protocol does not define is refused before anybody looks its name up.
+"""Checks the enums of a model configuration, before the name of a number is looked up.
 
-Enums of proto3 are open: protobuf takes any 32-bit number in a text or a JSON configuration.
+Enums of proto3 are open: protobuf accepts any 32-bit number in a text or a JSON configuration.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hypersonic.server.errors import ModelConfigError
 
 
 def check_enums(message: model_config_pb2.ModelConfig) -> None:
-    """Raises ModelConfigError with the path of the first enum field whose number is not defined."""
+    """Raise ModelConfigError with the path of the first enum field whose number is not defined."""
     for path, field, number in _enums(message, ""):
         if number not in field.enum_type.values_by_number:
             known = ", ".join(value.name for value in field.enum_type.values)
@@ -25,7 +25,7 @@ def check_enums(message: model_config_pb2.ModelConfig) -> None:
 
 
 def _enums(message: Message, prefix: str) -> Iterator[tuple[str, FieldDescriptor, int]]:
-    """(path, field, number) of every enum that is set."""
+    """Yield (path, field, number) of every enum that is set."""
     for field, value in message.ListFields():
         path = f"{prefix}{field.name}"
         if field.enum_type is not None:
@@ -37,7 +37,7 @@ def _enums(message: Message, prefix: str) -> Iterator[tuple[str, FieldDescriptor
 
 
 def _messages(field: FieldDescriptor, value: Any) -> Iterator[Message]:
-    """The messages that a message field holds: one, several, or a map's values."""
+    """Yield the messages that a message field holds: one, several, or the values of a map."""
     if field.message_type.GetOptions().map_entry:
         if field.message_type.fields_by_name["value"].message_type is not None:
             yield from value.values()

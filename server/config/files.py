@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""File names inside a model configuration: labels, warm-up samples, initial states. They stay inside the model's directory."""
+"""Files that a model configuration names: labels, warm-up samples, initial states. They are read only inside the model's
+directory.
+"""
 
 from __future__ import annotations
 
@@ -11,21 +13,22 @@ from pathlib import Path, PurePosixPath
 from hypersonic.server.errors import ModelConfigError, ModelLoadError
 from hypersonic.server.links import Links
 
-#: where each kind of file lives, below the model's directory
+#: the directory of warm-up samples, below the model's directory
 WARMUP_DIRECTORY = "warmup"
 
 
 def check_inside(filename: str, what: str, model: str) -> None:
-    """Raises ModelConfigError for a file name that leads out of the directory it is relative to."""
+    """Raise ModelConfigError for a file name that leads out of the directory it is relative to."""
     path = PurePosixPath(filename)
     if path.is_absolute() or ".." in path.parts or "\0" in filename:
         raise ModelConfigError(f"{what} leads out of its directory for {model}, expected a relative file name without '..'")
 
 
 def read_regular(path: Path, limit_bytes: int) -> bytes:
-    """A file's bytes, `limit_bytes` + 1 of them at most. Raises OSError, also for what is not a regular file.
+    """Return a file's bytes, at most `limit_bytes` + 1 of them.
 
-    A FIFO would keep its reader waiting, and a device may never end.
+    Raises OSError if the file cannot be read or is not a regular file: a FIFO would block its reader, and a device may be
+    endless.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
@@ -38,14 +41,14 @@ def read_regular(path: Path, limit_bytes: int) -> bytes:
 
 
 def read_model_file(model: Path, name: str, limit_bytes: int, links: Links) -> bytes:
-    """A file below a model's directory, e.g. "warmup/sample" or a label file.
+    """Return the bytes of a file below a model's directory, for example "warmup/sample" or a label file.
 
-    Raises ModelLoadError for one that is not there, holds more than `limit_bytes`, or is a link that leads where it may not.
+    Raises ModelLoadError for a file that does not exist, has more than `limit_bytes`, or is a link that leads where it may not.
     """
     try:
         data = links.read(model / name, model, f"{model.name}/{name}", limit_bytes)
     except OSError as error:
         raise ModelLoadError(f"failed to open text file for read {model.name}/{name}: {error.strerror}") from error
     if len(data) > limit_bytes:
-        raise ModelLoadError(f"{model.name}/{name} holds more than the {limit_bytes} bytes expected")
+        raise ModelLoadError(f"{model.name}/{name} has more than {limit_bytes} bytes, expected at most that many")
     return data

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""config.pbtxt, or its JSON form, into a checked ModelConfig: text -> message -> completed message -> nouns."""
+"""Reads config.pbtxt, or its JSON form, into a checked ModelConfig: text -> message -> completed message -> ModelConfig."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.errors import ModelConfigError
 from hypersonic.server.links import Links
 
-#: 4096 tensors take a third of it; protobuf's parsers, which are Python, take 2 to 4 s for so many bytes
+#: the longest configuration. 4096 tensors take a third of it; protobuf's parsers, which are Python, take 2 to 4 s for it
 MAX_CONFIG_BYTES = 1 << 20
-#: what text_format would recurse into before it gives up
+#: the deepest nesting; text_format recurses once for each level
 _MAX_NESTING = 100
-#: messages and lists of one configuration: an empty one is two bytes of text, and 20 us of JSON's parser
+#: the most messages and lists of one configuration: an empty one is two bytes of text, and takes JSON's parser 20 us
 _MAX_PARTS = 32_768
-#: brackets, and what hides them. Without backtracking: a string that nobody closes ends with its line
+#: brackets, and the comments and strings that may contain some. It does not backtrack: an unclosed string ends with its line
 _OPENERS = re.compile(r"""#[^\n]*|"(?:\\.|[^"\\\n])*+"?|'(?:\\.|[^'\\\n])*+'?|[{}<>\[\]]""")
 
-#: platforms of backends that this server does not have, of Triton's table
+#: Triton's platform -> backend, for the backends that this server does not have
 _FOREIGN_PLATFORMS = {
     "tensorrt_plan": "tensorrt",
     "tensorflow_graphdef": "tensorflow",
@@ -37,10 +37,10 @@ _FOREIGN_PLATFORMS = {
 
 
 def read_config(path: Path, directory_name: str, backends: Backends = NO_BACKENDS) -> ModelConfig:
-    """A config.pbtxt as a checked ModelConfig; the model's name is its directory's.
+    """Read a config.pbtxt. The model gets the name of its directory.
 
-    Raises ModelConfigError with file, line and column for text that is no inference.ModelConfig (unknown fields included), and
-    with the field's name for values that cannot be served.
+    Raises ModelConfigError with file, line and column for text that is not an inference.ModelConfig (which includes unknown
+    fields), and with the field's name for values that cannot be served.
     """
     message = read_message(path, directory_name, Links())
     infer_backend(message, (), backends)
@@ -48,13 +48,13 @@ def read_config(path: Path, directory_name: str, backends: Backends = NO_BACKEND
 
 
 def read_message(path: Path, directory_name: str, links: Links) -> model_config_pb2.ModelConfig:
-    """A config.pbtxt as a message that bears the directory's name, unchecked. Raises ModelConfigError."""
+    """Read a config.pbtxt into a message with the directory's name. Only its enums are checked. Raises ModelConfigError."""
     message = parse_config(_text(path, directory_name, links), f"{directory_name}/{path.name}")
     return named(message, directory_name)
 
 
 def named(message: model_config_pb2.ModelConfig, directory_name: str) -> model_config_pb2.ModelConfig:
-    """The message with the directory's name; Triton's text when it has another."""
+    """Return the message with the directory's name. Raises ModelConfigError, with Triton's text, if it has another name."""
     if message.name and message.name != directory_name:
         raise ModelConfigError(
             f"unexpected directory name '{directory_name}' for model '{message.name}', directory name must equal model name"
@@ -77,13 +77,13 @@ def _text(path: Path, directory_name: str, links: Links) -> str:
 
 def _too_long(what: str, size_bytes: int) -> ModelConfigError:
     return ModelConfigError(
-        f"{what} has {size_bytes} bytes, expected at most {MAX_CONFIG_BYTES}: move what is long (labels, sample data) into "
-        "files of their own, which the configuration names"
+        f"{what} has {size_bytes} bytes, expected at most {MAX_CONFIG_BYTES}: move long values (labels, sample data) into "
+        "separate files that the configuration names"
     )
 
 
 def parse_config(text: str, origin: str) -> model_config_pb2.ModelConfig:
-    """Protobuf text -> message. Raises ModelConfigError starting with `origin:line:column:`."""
+    """Parse a configuration in protobuf's text format. Raises ModelConfigError, whose text begins `origin:line:column:`."""
     _refuse_costly(text, origin)
     try:
         return text_format.Parse(text, model_config_pb2.ModelConfig())
@@ -92,12 +92,14 @@ def parse_config(text: str, origin: str) -> model_config_pb2.ModelConfig:
         place = f"{origin}:{line}:{column}" if line is not None else origin
         reason = str(error).split(" : ", 1)[-1] if line is not None else str(error)
         raise ModelConfigError(f"{place}: {reason}") from error
-    except ValueError as error:  # an integer that no field holds
+    except ValueError as error:  # an integer that does not fit its field
         raise ModelConfigError(f"{origin}: {error}") from error
 
 
 def _refuse_costly(text: str, origin: str) -> None:
-    """text_format recurses as deep as the text is nested, and makes a message of every `{}`. Raises ModelConfigError."""
+    """Raise ModelConfigError for a text that is expensive to parse: text_format recurses as deep as the text is nested, and
+    makes a message for every `{}`.
+    """
     depth = parts = 0
     for match in _OPENERS.finditer(text):
         opens = match[0] in "{<["
@@ -115,9 +117,9 @@ def _refuse_costly(text: str, origin: str) -> None:
 
 
 def parse_json_config(text: str, directory_name: str) -> model_config_pb2.ModelConfig:
-    """The JSON form of a model configuration (RepositoryModelLoad's `config`); integers may be strings.
+    """Parse the JSON form of a model configuration (`config` of RepositoryModelLoad). Integers may be strings.
 
-    Raises ModelConfigError. What the JSON does not name keeps its default: nothing is taken from a config.pbtxt.
+    Fields that the JSON does not name keep their defaults; nothing is taken from a config.pbtxt. Raises ModelConfigError.
     """
     what = f"the configuration of model '{directory_name}'"
     size_bytes = len(text) if len(text) > MAX_CONFIG_BYTES else len(text.encode(errors="surrogatepass"))
@@ -127,7 +129,7 @@ def parse_json_config(text: str, directory_name: str) -> model_config_pb2.ModelC
     try:
         value = json.loads(text)
         if not isinstance(value, dict):
-            raise ModelConfigError("the model configuration is no JSON object")
+            raise ModelConfigError("the model configuration is not a JSON object")
         return named(json_format.ParseDict(value, model_config_pb2.ModelConfig()), directory_name)
     except (ValueError, json_format.ParseError) as error:
         raise ModelConfigError(f"failed to parse the model configuration: {error}") from error
@@ -136,7 +138,8 @@ def parse_json_config(text: str, directory_name: str) -> model_config_pb2.ModelC
 def infer_backend(message: model_config_pb2.ModelConfig, files: Collection[str], backends: Backends) -> None:
     """Fill in backend, platform and default_model_filename, each from the others, or from a version's file names.
 
-    The order is Triton's: the backend by the platform, else by the file that is there.
+    As in Triton, the backend is inferred from the platform, and if there is none, from the model file. files: the names in a
+    version's directory.
     """
     if not message.backend:
         message.backend = _backend_of_platform(message.platform, backends) or _backend_of_files(message, files, backends)

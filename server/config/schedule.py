@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""dynamic_batching and sequence_batching of a model_config.proto message, checked. The texts are Triton's."""
+"""Checks and converts dynamic_batching and sequence_batching of a model_config.proto message. The error texts are Triton's."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from hypersonic.server.config.schema import (
 from hypersonic.server.datatype import DATATYPES_BY_ENUM
 from hypersonic.server.errors import ModelConfigError
 
-#: a level is a queue of its own
+#: the most priority levels; each level has its own queue
 _MAX_PRIORITY_LEVELS = 1024
-#: the three fields that may hold a control's pair of values, with the datatype each stands for
+#: the three fields that may hold a control's pair of values, and the datatype of each
 _PAIRS = (("int32_false_true", "INT32"), ("fp32_false_true", "FP32"), ("bool_false_true", "BOOL"))
 _PAIR_NAMES = "either 'int32_false_true', 'fp32_false_true' or 'bool_false_true'"
 _ID_TYPES = ("TYPE_UINT64", "TYPE_INT64", "TYPE_UINT32", "TYPE_INT32", "TYPE_STRING")
@@ -37,7 +37,10 @@ _KINDS: dict[str, ControlKind] = {
 
 
 def read_dynamic_batching(message: model_config_pb2.ModelConfig) -> DynamicBatching | None:
-    """None where there is none, or (as in Triton) max_batch_size is 0. Raises ModelConfigError."""
+    """Return the settings of the dynamic batcher. Raises ModelConfigError.
+
+    Returns None if the model does not ask for one, or (as in Triton) its max_batch_size is 0.
+    """
     if not message.HasField("dynamic_batching"):
         return None
     batching = message.dynamic_batching
@@ -91,7 +94,7 @@ def _check_priorities(model: str, batching: DynamicBatching) -> None:
 
 
 def read_sequence_batching(message: model_config_pb2.ModelConfig) -> SequenceBatching | None:
-    """None where there is none. Raises ModelConfigError."""
+    """Return the settings of the sequence batcher, None if the model does not ask for one. Raises ModelConfigError."""
     if not message.HasField("sequence_batching"):
         return None
     batching, name = message.sequence_batching, message.name
@@ -120,7 +123,7 @@ def read_sequence_batching(message: model_config_pb2.ModelConfig) -> SequenceBat
 
 
 class _Control(NamedTuple):
-    """kind: model_config.proto's name."""
+    """A control of a control tensor. kind: its name in model_config.proto."""
 
     tensor: str
     kind: str
@@ -134,7 +137,7 @@ def _each_control(batching: model_config_pb2.ModelSequenceBatching) -> Iterator[
 
 
 def _controls(model: str, batching: model_config_pb2.ModelSequenceBatching) -> tuple[SequenceControl, ...]:
-    """A tensor's control for each kind. In Triton a control tensor that lists several kinds carries the first it looks for."""
+    """Return one control for each kind. Several kinds for one tensor are refused; Triton would use only one of them."""
     if not all(tensor.name for tensor in batching.control_input):
         raise ModelConfigError(f"sequence batching control tensor must have a name for {model}")
     controls: dict[str, _Control] = {}
@@ -185,7 +188,7 @@ def _states(model: str, states: Sequence[model_config_pb2.ModelSequenceBatching.
     for field in ("input_name", "output_name"):
         names = [getattr(state, field) for state in states]
         if not all(names) or len(set(names)) != len(names):
-            raise ModelConfigError(f"sequence state {field}s are {names}, expected a name of its own for each, for {model}")
+            raise ModelConfigError(f"sequence state {field}s are {names}, expected a different name for each, for {model}")
     return tuple(_state(model, state) for state in states)
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The nouns of a model configuration: config.pbtxt, checked, in the words of Triton's model_config.proto.
+"""The classes of a checked model configuration, named as in Triton's model_config.proto.
 
-read.py reads them out of text or JSON, check.py checks them. `ModelConfig.message` is the complete message for
-the ModelConfig RPC; fields that do not concern this server (optimization, metric_tags, ...) are only there.
+read.py parses a configuration, check.py checks it. `ModelConfig.message` is the complete message for the ModelConfig RPC; it
+alone has the fields that do not concern this server (optimization, metric_tags, ...).
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from tritonclient.grpc import model_config_pb2
 
 from hypersonic.server.errors import ModelConfigError
 
-#: dims: -1 = any size
+#: the dimensions of a tensor; -1 = any size
 Dims = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class TensorConfig:
-    """One input or output. datatype: wire name. dims: without the batch dimension, -1 = any; () only with a reshape.
+    """One input or output of a model.
 
-    reshape: the dims the backend works with where they differ from those on the wire, None = the same. optional and ragged
-    (requests of different shapes may share a batch) concern inputs, label_filename (in the model's directory) outputs.
+    datatype: the protocol's name, for example "FP32". dims: without the batch dimension, -1 = any size; () only with a reshape.
+    reshape: the dims that the backend uses, None = the same as on the wire. optional, ragged (requests of different shapes may
+    share a batch): only for inputs. label_filename: only for outputs, relative to the model's directory, "" = none.
     """
 
     name: str
@@ -38,15 +39,16 @@ class TensorConfig:
 
     @property
     def model_dims(self) -> Dims:
-        """The dims the backend works with."""
+        """The dims that the backend uses, without the batch dimension."""
         return self.dims if self.reshape is None else self.reshape
 
 
 @dataclass(frozen=True)
 class QueuePolicy:
-    """How long and how many requests may wait. timeout_us: 0 = for ever. max_queue_size: requests, 0 = no limit.
+    """How many requests may wait in a queue, and how long.
 
-    delay_on_timeout: a request past its timeout is served after all others (DELAY) instead of refused (REJECT).
+    timeout_us: 0 = no limit. allow_timeout_override: a request may set a shorter timeout. max_queue_size: in requests, 0 = no
+    limit. delay_on_timeout: a request past its timeout is served after all others (DELAY) instead of being refused (REJECT).
     """
 
     timeout_us: int = 0
@@ -55,7 +57,10 @@ class QueuePolicy:
     max_queue_size: int = 0
 
     def timeout_of(self, requested_us: int) -> int:
-        """The timeout of a request that asked for `requested_us` (0 = none): Triton lets it shorten the default only."""
+        """Return the timeout in us of a request that asked for `requested_us` (0 = none).
+
+        As in Triton, a request can only shorten the default.
+        """
         if self.allow_timeout_override and 0 < requested_us < self.timeout_us:
             return requested_us
         return self.timeout_us
@@ -63,11 +68,12 @@ class QueuePolicy:
 
 @dataclass(frozen=True)
 class DynamicBatching:
-    """preferred_batch_sizes: ascending. max_queue_delay_us: how long a batch may wait to become a preferred one.
+    """The settings of the dynamic batcher.
 
-    priority_levels: 0 = one queue for all; else levels 1 (highest) to `priority_levels`, a request without one gets
-    `default_priority_level`. priority_policies: queue policies of the levels that have one of their own.
-    preserve_ordering: answers leave in the order the requests came in.
+    preferred_batch_sizes: ascending. max_queue_delay_us: how long a batch may wait to reach a preferred size.
+    preserve_ordering: answers are sent in the order in which the requests arrived. priority_levels: 0 = one queue for all;
+    otherwise the levels are 1 (highest) to `priority_levels`, and a request that names none gets `default_priority_level`.
+    priority_policies: level -> queue policy, for the levels that have their own.
     """
 
     preferred_batch_sizes: tuple[int, ...] = ()
@@ -84,7 +90,7 @@ ControlKind = Literal["START", "END", "READY", "CORRID"]
 
 @dataclass(frozen=True)
 class SequenceControl:
-    """An input the scheduler fills in. datatype: wire name. false_true: its two values; None for CORRID, which has none."""
+    """An input that the scheduler fills in. datatype: the protocol's name. false_true: its two values, None for CORRID."""
 
     kind: ControlKind
     input_name: str
@@ -94,7 +100,7 @@ class SequenceControl:
 
 @dataclass(frozen=True)
 class InitialState:
-    """What a sequence's state begins with: zeros, or the bytes of `data_file` under <model>/initial_state/."""
+    """The first value of a sequence's state: the bytes of `data_file` in <model>/initial_state/, or zeros if that is ""."""
 
     name: str
     datatype: str
@@ -104,7 +110,10 @@ class InitialState:
 
 @dataclass(frozen=True)
 class SequenceState:
-    """A tensor kept from one request of a sequence to its next: comes out as `output_name`, goes in as `input_name`."""
+    """A tensor that is kept from one request of a sequence to the next.
+
+    The model returns it as `output_name` and gets it back as `input_name`. initial: None = zeros.
+    """
 
     input_name: str
     output_name: str
@@ -115,10 +124,12 @@ class SequenceState:
 
 @dataclass(frozen=True)
 class SequenceBatching:
-    """max_idle_us: a sequence silent for longer is ended (Triton's default: one second).
+    """The settings of the sequence batcher.
 
-    strategy direct: each sequence has a slot of the batch; minimum_slot_utilization: 0..1, below it the batch waits up to
-    max_queue_delay_us. strategy oldest: the oldest of at most max_candidate_sequences sequences are batched dynamically.
+    max_idle_us: a sequence without requests for longer than this is ended (Triton's default: one second). strategy "direct":
+    each sequence has a slot of the batch; while less than minimum_slot_utilization (0..1) of the slots are used, the batch
+    waits up to max_queue_delay_us. strategy "oldest": requests of the oldest sequences, at most max_candidate_sequences of
+    them, are batched dynamically.
     """
 
     max_idle_us: int = 1_000_000
@@ -133,13 +144,13 @@ class SequenceBatching:
     iterative: bool = False
 
     def control(self, kind: ControlKind) -> SequenceControl | None:
-        """The control of one kind, if the model has it."""
+        """Return the control of one kind, None if the model does not have it."""
         return next((control for control in self.controls if control.kind == kind), None)
 
 
 @dataclass(frozen=True)
 class EnsembleStep:
-    """version: -1 = the latest. input_map, output_map: the model's tensor name -> the ensemble's."""
+    """One step of an ensemble. version: -1 = the latest. input_map, output_map: the model's tensor -> the ensemble's tensor."""
 
     model_name: str
     version: int
@@ -159,7 +170,10 @@ BatchInputKind = Literal[
 
 @dataclass(frozen=True)
 class BatchInput:
-    """A tensor made of each batch's shapes. datatype: wire name, INT32 or FP32. source_inputs: whose elements are counted."""
+    """An input that the server computes from the shapes in a batch.
+
+    datatype: INT32 or FP32. source_inputs: the inputs whose elements are counted.
+    """
 
     kind: BatchInputKind
     target_names: tuple[str, ...]
@@ -169,7 +183,7 @@ class BatchInput:
 
 @dataclass(frozen=True)
 class BatchOutput:
-    """Outputs of a ragged batch that are split among its requests as `source_inputs` were joined."""
+    """Outputs of a ragged batch that are split among its requests in the way in which `source_inputs` were joined."""
 
     kind: Literal["BATCH_SCATTER_WITH_INPUT_SHAPE"]
     target_names: tuple[str, ...]
@@ -178,7 +192,10 @@ class BatchOutput:
 
 @dataclass(frozen=True)
 class InstanceGroup:
-    """count: instances per device (or in all, for kinds without devices). devices: card indices, () = the backend chooses."""
+    """Instances of a model.
+
+    count: per device, or in total for kinds without devices. devices: card indices, () = the backend chooses.
+    """
 
     name: str
     kind: Literal["KIND_AUTO", "KIND_GPU", "KIND_CPU", "KIND_MODEL"]
@@ -188,7 +205,7 @@ class InstanceGroup:
 
 @dataclass(frozen=True)
 class WarmupInput:
-    """dims: without the batch dimension, fixed. source "file": the bytes of `file` under <model>/warmup/."""
+    """An input of a warm-up request. dims: fixed, without the batch dimension. file: in <model>/warmup/, for source "file"."""
 
     datatype: str
     dims: Dims
@@ -198,7 +215,7 @@ class WarmupInput:
 
 @dataclass(frozen=True)
 class Warmup:
-    """A request sent `count` times to each instance before the model is READY. batch_size: 0 for models without batches."""
+    """A request that each instance runs `count` times before the model is READY. batch_size: 0 for models that do not batch."""
 
     name: str
     batch_size: int
@@ -208,13 +225,13 @@ class Warmup:
 
 @dataclass(frozen=True)
 class VersionPolicy:
-    """Which of the versions found are served: the latest `latest`, exactly `specific`, or (both empty) all."""
+    """The choice of the versions to serve: the highest `latest` of them, those in `specific`, or (if neither is set) all."""
 
     latest: int = 0
     specific: tuple[int, ...] = ()
 
     def choose(self, present: Iterable[int]) -> tuple[int, ...]:
-        """Ascending. A specific version that is not there is left out, as Triton does."""
+        """Return the chosen versions, ascending. A specific version that does not exist is left out, as in Triton."""
         versions = sorted(present)
         if self.specific:
             return tuple(version for version in versions if version in self.specific)
@@ -225,9 +242,10 @@ class VersionPolicy:
 class ModelConfig:
     """A checked model configuration.
 
-    dynamic_batching and sequence are None where the model does not ask for them; ensemble: its steps, () for other models.
-    fallback: the backend that takes over when no instance is left, "" = none. max_inflight: of an ensemble, 0 = no limit.
-    labels: of outputs with a label file, by class index; read at load, see classification.py.
+    max_batch_size: 0 = the model does not batch. dynamic_batching, sequence: None if the model does not ask for them.
+    parameters: key -> string value. ensemble: the steps, () for other models. max_inflight: of an ensemble, 0 = no limit.
+    fallback: the backend that takes over when no instance is left, "" = none. labels: output -> labels in the order of class
+    indices, for outputs with a label file; read at load, see classification.py.
     """
 
     name: str
@@ -253,34 +271,39 @@ class ModelConfig:
 
     @cached_property
     def input_names(self) -> tuple[str, ...]:
+        """The names of all inputs, in the order of the configuration."""
         return tuple(tensor.name for tensor in self.inputs)
 
     @cached_property
     def output_names(self) -> tuple[str, ...]:
+        """The names of all outputs, in the order of the configuration."""
         return tuple(tensor.name for tensor in self.outputs)
 
     @cached_property
     def all_outputs(self) -> tuple[int, ...]:
-        """Indices of all outputs, for requests that name none."""
+        """The indices of all outputs, for requests that name none."""
         return tuple(range(len(self.outputs)))
 
     @cached_property
     def required_inputs(self) -> int:
-        """How many inputs a request has to have."""
+        """The number of inputs that every request has to have."""
         return sum(not tensor.optional for tensor in self.inputs)
 
     @cached_property
     def shapes_vary(self) -> bool:
-        """Whether two requests may differ in more than their batch size."""
+        """True if two requests may differ in more than their batch size."""
         return any(tensor.optional or -1 in tensor.dims for tensor in self.inputs)
 
     @cached_property
     def devices(self) -> tuple[int, ...]:
-        """Card indices of all instance groups, each once; () = the backend chooses."""
+        """The card indices of all instance groups, each once; () = the backend chooses."""
         return tuple(dict.fromkeys(device for group in self.instance_groups for device in group.devices))
 
     def integer(self, parameter: str, default: int, *, minimum: int = 1) -> int:
-        """An integer out of `parameters {}`. Raises ModelConfigError for text that is none, or one below `minimum`."""
+        """Return a parameter as an integer, `default` if it is missing.
+
+        Raises ModelConfigError for text that is not an integer, and for one below `minimum`.
+        """
         text = self.parameters.get(parameter)
         if text is None:
             return default

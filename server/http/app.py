@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HTTP beside gRPC: Triton's HTTP paths on port 8000 (routes.py), Prometheus' metrics on 8002.
+"""The HTTP servers: Triton's HTTP paths on port 8000 (routes.py), and Prometheus metrics on port 8002.
 
-Both ports are one event loop on one thread; what waits, computes or asks a card runs beside it.
+One event loop on one thread serves both ports. Work that waits, computes or asks a card runs on other threads.
 """
 
 from __future__ import annotations
@@ -39,16 +39,19 @@ __all__ = [
     "listen",
     "metrics_app",
 ]
-#: an idle connection is kept this long: clients' pools expect that, and one costs nothing
+#: how long an idle connection is kept, in seconds: clients' connection pools expect that, and an idle connection costs little
 _KEEP_ALIVE_S = 600
-#: connections that wait to be accepted; the kernel takes at most net.core.somaxconn
+#: the most connections that wait to be accepted; the Linux kernel lowers it to net.core.somaxconn
 _BACKLOG = 4096
 
 
 def metrics_app(text: Callable[[], str]) -> Starlette:
-    """Port 8002: GET /metrics, with or without a slash behind it, as Triton's. text: of the page."""
+    """Return the application of port 8002: GET /metrics, with or without a slash at the end, as in Triton.
 
-    def send(_request: Request) -> Response:  # on a thread: cards' registers are read
+    text: returns the page, in Prometheus' text format.
+    """
+
+    def send(_request: Request) -> Response:  # runs on a thread, because it reads registers of the cards
         return Response(text(), media_type=CONTENT_TYPE)
 
     routes = [GroupRoute(path, send, Group.METRICS) for path in ("/metrics", "/metrics/")]
@@ -62,7 +65,7 @@ Listener = socket.socket
 
 
 class HttpServer:
-    """uvicorn on a thread of its own, with sockets that are bound already; signals stay the main thread's."""
+    """Runs uvicorn on a thread of its own, on sockets that are already bound. The main thread still handles signals."""
 
     def __init__(
         self,
@@ -70,18 +73,23 @@ class HttpServer:
         tls: ssl.SSLContext | None = None,
         clients: SlowClients | None = None,
     ) -> None:
-        """tls: what all of them speak, None = plain HTTP. clients: who looks after clients that stop, None = nobody."""
+        """apps: each application and its socket. tls: for all of them, None = plain HTTP. clients: cuts off slow clients;
+        None = nothing does.
+        """
         protocol = http_protocol(clients or SlowClients())
         self._servers = [(_uvicorn(app, tls, protocol), listener) for app, listener in apps]
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def start(self) -> None:
+        """Begin to serve. Does nothing if there are no applications."""
         if self._servers:
             self._thread.start()
 
     def begin_shutdown(self, grace_s: float) -> None:
-        """The server shuts down: requests that have not come as a whole by then are cut off, and so are unread answers."""
+        """Begin the shutdown: after `grace_s` seconds, requests that have not arrived completely and unread answers are cut
+        off.
+        """
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._begin_shutdown, self._loop, grace_s)
 
@@ -99,7 +107,7 @@ class HttpServer:
         return [connection for connection in open_now if isinstance(connection, BoundedProtocol)]
 
     def stop(self, timeout_s: float) -> None:
-        """Finish answers under way; connections that idle are closed."""
+        """Finish the answers that are under way and close idle connections. Waits at most `timeout_s` seconds."""
         for server, _ in self._servers:
             server.should_exit = True
         if self._thread.is_alive():
@@ -119,11 +127,11 @@ def _uvicorn(app: Application, tls: ssl.SSLContext | None, protocol: Any) -> uvi
         http=protocol,
         h11_max_incomplete_event_size=HEADER_BYTES,
         log_config=None,
-        log_level="error",  # what clients send wrong is no news
+        log_level="error",  # clients' mistakes are not worth a log line
         access_log=False,
         lifespan="off",
         server_header=False,
-        proxy_headers=False,  # a client is who its connection is, not what its headers say
+        proxy_headers=False,  # a client is known by its connection, not by the headers it sends
         timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=2,
         ws="none",
@@ -133,22 +141,23 @@ def _uvicorn(app: Application, tls: ssl.SSLContext | None, protocol: Any) -> uvi
 
 
 def listen(address: str, port: int, *, shared: bool = False) -> Listener:
-    """A listening socket; port 0 picks a free one. shared: with other servers that say so.
+    """Return a listening socket; port 0 picks a free one.
 
-    Raises StartError when the address cannot be had.
+    shared: other servers that also set it may listen on the same port (SO_REUSEPORT). Raises StartError if the address cannot
+    be used.
     """
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
         listener = socket.create_server((address, port), family=family, backlog=_BACKLOG, reuse_port=shared)
     except OSError as error:
         raise StartError(bind_failure(address, port, os.strerror(error.errno or 0))) from error
-    # connections inherit it; asyncio sets it only on sockets that name their protocol, and answers are several writes
+    # accepted connections inherit it. asyncio sets it only on sockets that name their protocol, and an answer is several writes
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
 
 
 def bind_failure(address: str, port: int, reason: str) -> str:
-    """One text for all three ports."""
+    """Return the error text for a port that cannot be used; the same for all three ports."""
     return (
         f"cannot listen on {address}:{port}: {reason}; stop what listens there, or choose another port with "
         "--grpc-port, --http-port or --metrics-port (0 picks a free one)"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies of requests and answers: read within a bound, accounted for as they come, decompressed within it too."""
+"""Bodies of requests and answers: read and decompressed within a size limit, and counted against the budget as they arrive."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _STEP_BYTES = 1 << 20
 _FEED_BYTES = 1 << 16
 _GZIP_MAGIC = b"\x1f"
 _MOST_MEMBERS = 1024
-_EITHER = zlib.MAX_WBITS | 32  # zlib finds out whether it is gzip or zlib, as Triton's does
+_EITHER = zlib.MAX_WBITS | 32  # zlib detects whether it is gzip or zlib, as in Triton
 
 
 class TooSlowError(InvalidRequestError):
-    """The client took too long to send its body."""
+    """The client took too long to send its body. HTTP status 400, and the connection is closed."""
 
 
 def too_large(limit_bytes: int) -> TooLargeError:
-    """For a body that is, or becomes, longer than allowed."""
+    """Return the error for a body that is longer than allowed, with Triton's text."""
     return TooLargeError(
         f"Request size exceeds the maximum allowed value of {limit_bytes} bytes. "
         "Use --http-max-input-size to increase the limit."
@@ -39,22 +39,23 @@ def too_large(limit_bytes: int) -> TooLargeError:
 
 
 def declared_bytes(headers: Mapping[str, str], limit_bytes: int) -> int | None:
-    """Content-Length, None for a chunked body. Raises InvalidRequestError for one that is too large."""
+    """Return Content-Length, None for a chunked body. Raises InvalidRequestError for one that is too large or not a number."""
     text = headers.get("content-length")
     if text is None:
         return None if "transfer-encoding" in headers else 0
     if not text.isascii() or not text.isdigit():
-        raise InvalidRequestError("Content-Length is no number")
+        raise InvalidRequestError("Content-Length is not a number")
     if len(text) > 18 or int(text) > limit_bytes:
         raise too_large(limit_bytes)
     return int(text)
 
 
 async def read_body(receive: Receive, size_bytes: int | None, limit_bytes: int, held: Held, clients: SlowClients) -> memoryview:
-    """The whole body, each piece admitted when it has come. size_bytes: as declared, None for a chunked body.
+    """Read the whole body. Each piece is admitted when it arrives.
 
-    Raises InvalidRequestError, CancelledError when the client goes away, BudgetError: of a declared size that has no room,
-    before anything is read.
+    size_bytes: as declared, None for a chunked body. Raises InvalidRequestError (400) for a body that is too long, too short or
+    too slow, CancelledError when the client disconnects, and BudgetError (503) when the budget has no room: for a declared
+    size, before anything is read.
     """
     if size_bytes:
         held.check(size_bytes)
@@ -66,7 +67,9 @@ async def read_body(receive: Receive, size_bytes: int | None, limit_bytes: int, 
 
 
 async def _read(chunks: AsyncIterator[bytes], size_bytes: int | None, limit_bytes: int, held: Held) -> memoryview:
-    """The buffer grows by an eighth at a time, as Python's do; pages that nothing was written to take no memory."""
+    """Join the chunks. As for all of Python's byte arrays, the buffer grows by an eighth at a time; pages that have not been
+    written to take no memory.
+    """
     body: bytes | bytearray = b""
     admitted = 0
     async for chunk in chunks:
@@ -74,15 +77,14 @@ async def _read(chunks: AsyncIterator[bytes], size_bytes: int | None, limit_byte
         if done > limit_bytes:
             raise too_large(limit_bytes)
         if done > admitted:
-            step = max(
-                done - admitted, min(admitted, _STEP_BYTES)
-            )  # asked for at most once a megabyte, and never for much more
+            # at most one call of take() per megabyte, and never for much more than has arrived
+            step = max(done - admitted, min(admitted, _STEP_BYTES))
             if size_bytes is not None:
                 step = min(step, size_bytes - admitted)
             held.take(step)
             admitted += step
         if not body:
-            body = chunk  # all in one piece: nothing to put together
+            body = chunk  # a body in one piece is not copied
         elif isinstance(body, bytearray):
             body += chunk
         else:
@@ -93,9 +95,10 @@ async def _read(chunks: AsyncIterator[bytes], size_bytes: int | None, limit_byte
 
 
 async def _chunks(receive: Receive, window_s: float) -> AsyncIterator[bytes]:
-    """window_s: the time over which the client's rate is taken.
+    """Yield the pieces of the body that are not empty. window_s: the time over which the client's rate is measured.
 
-    Raises CancelledError when the client goes away, TooSlowError when it sends too little in one window."""
+    Raises CancelledError when the client disconnects, and TooSlowError when it sends too little in one window.
+    """
     loop = asyncio.get_running_loop()
     least_bytes = SLOWEST_BYTES_PER_S * window_s
     ends, got = loop.time() + window_s, 0
@@ -104,7 +107,7 @@ async def _chunks(receive: Receive, window_s: float) -> AsyncIterator[bytes]:
         if loop.time() >= ends:
             if got < least_bytes:
                 raise TooSlowError(
-                    f"{got} bytes of the request's body came in {window_s:g} s, expected at least {least_bytes:g}"
+                    f"{got} bytes of the request's body arrived in {window_s:g} s, expected at least {least_bytes:g}"
                 )
             ends, got = loop.time() + window_s, 0
         try:
@@ -121,9 +124,10 @@ async def _chunks(receive: Receive, window_s: float) -> AsyncIterator[bytes]:
 
 
 def decompress(body: memoryview, encoding: str, limit_bytes: int, held: Held) -> memoryview:
-    """A body as it was before Content-Encoding. Raises InvalidRequestError, UnsupportedError, BudgetError.
+    """Undo the Content-Encoding of a body.
 
-    As Triton's, either name accepts either format; members of a gzip file follow each other.
+    As in Triton, each of the two names accepts both formats, and a gzip body may have several members. Raises
+    InvalidRequestError (400) for a damaged or too long body, UnsupportedError (501) for another encoding, BudgetError (503).
     """
     if encoding in ("", "identity"):
         return body
@@ -140,7 +144,7 @@ def decompress(body: memoryview, encoding: str, limit_bytes: int, held: Held) ->
 
 
 def _pieces(body: memoryview) -> Iterator[bytes]:
-    """Fed in slices: zlib copies what it has not used yet at each step."""
+    """Yield the decompressed pieces of a body. zlib gets it in slices, because it copies its unused input at each step."""
     stream, members = zlib.decompressobj(_EITHER), 0
     for start in range(0, len(body), _FEED_BYTES):
         rest: bytes | memoryview = body[start : start + _FEED_BYTES]
@@ -153,7 +157,7 @@ def _pieces(body: memoryview) -> Iterator[bytes]:
             rest = stream.unused_data if stream.eof else stream.unconsumed_tail
     yield stream.flush()
     if not stream.eof:
-        raise InvalidRequestError("the compressed body ends before its end")
+        raise InvalidRequestError("the compressed body is incomplete")
 
 
 def _inflate(stream: Any, data: bytes | memoryview) -> bytes:
@@ -165,7 +169,7 @@ def _inflate(stream: Any, data: bytes | memoryview) -> bytes:
 
 
 def wanted_encoding(accept: str) -> str:
-    """The one of gzip and deflate that Accept-Encoding prefers, "" for neither; as Triton, names are taken as they are."""
+    """Return which of gzip and deflate Accept-Encoding prefers, "" for neither. As in Triton, names are case-sensitive."""
     offers = [_ENCODING.fullmatch(part.strip()) for part in accept.split(",")]
     known = [(float(offer[2] or 1), offer[1]) for offer in offers if offer is not None]
     quality, name = max(known, key=lambda offer: offer[0], default=(0.0, ""))
@@ -173,5 +177,5 @@ def wanted_encoding(accept: str) -> str:
 
 
 def compress(body: bytes, encoding: str) -> bytes:
-    """At zlib's default level, as Triton."""
+    """Compress a body with gzip or deflate, at zlib's default level, as Triton does."""
     return gzip.compress(body, 6, mtime=0) if encoding == GZIP else zlib.compress(body)

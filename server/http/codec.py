@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The body of an HTTP inference request -> InferRequest.
+"""Parses the body of an HTTP inference request into an InferRequest.
 
     body:  {"id": .., "parameters": .., "inputs": [..], "outputs": [..]} tensor tensor ...
            '--- JSON, Inference-Header-Content-Length bytes -----------' '--- views ---'
 
-Format: KServe's v2 protocol with Triton's extensions: binary tensor data, classification, parameters, sequence, shared memory.
-Order of the checks and their texts are Triton's.
+The format is KServe's v2 protocol with Triton's extensions: binary tensor data, classification, parameters, sequence, shared
+memory. The checks have Triton's order and texts.
 """
 
 from __future__ import annotations
@@ -31,24 +31,27 @@ _INT64 = range(-(2**63), 2**64)
 
 
 class BinaryOutputs(NamedTuple):
-    """Which outputs leave as bytes behind the JSON. every: of a request that names no outputs."""
+    """The outputs that are sent as bytes after the JSON. every: all of them, for a request that names no outputs."""
 
     every: bool = False
     names: frozenset[str] = frozenset()
 
     def wants(self, name: str) -> bool:
+        """Return whether the output is sent as bytes."""
         return self.every or name in self.names
 
 
 class ParsedRequest(NamedTuple):
+    """A request, and the outputs that its answer has to carry as bytes."""
+
     request: InferRequest
     binary: BinaryOutputs
 
 
 def header_bytes(text: str | None, size_bytes: int) -> int:
-    """How much of a body of `size_bytes` is JSON, 0 = none of it. text: of Inference-Header-Content-Length.
+    """Return how many bytes of a body of `size_bytes` are JSON, 0 = none of them.
 
-    Raises InvalidRequestError.
+    text: the value of Inference-Header-Content-Length, None = the header is absent. Raises InvalidRequestError (400).
     """
     if text is None:
         return size_bytes
@@ -64,9 +67,10 @@ def parse_request(
     regions: Regions | None,
     headers: Mapping[str, ParameterValue],
 ) -> ParsedRequest:
-    """json_bytes: how much of the body is JSON, 0 = it is one raw tensor. headers: those that become parameters.
+    """Parse a body. Whether the request fits the model is checked later.
 
-    Raises ServerError with Triton's text. Whether it fits the model is not looked at yet.
+    json_bytes: how many bytes of the body are JSON, 0 = the body is one raw tensor. regions: the registered shared memory, None
+    = requests cannot use any. headers: the request headers that become parameters. Raises ServerError with Triton's text.
     """
     if json_bytes == 0:
         return _raw_request(body, config)
@@ -129,7 +133,7 @@ def _as_float(key: str, value: int) -> float:
 
 
 class _Binary:
-    """The bytes behind the JSON, handed out in the order of the inputs."""
+    """The bytes that follow the JSON, taken in the order of the inputs."""
 
     def __init__(self, data: memoryview, model: str) -> None:
         self._data = data
@@ -175,14 +179,14 @@ def _input(value: Any, binary: _Binary, regions: Regions | None) -> InputTensor:
 
 
 def _place(parameters: Mapping[str, Any]) -> tuple[str, int, int]:
-    """(region, offset, size in bytes)."""
+    """Return (region, offset in bytes, size in bytes)."""
     region = string(parameters["shared_memory_region"], "shared_memory_region")
     offset = unsigned(parameters.get("shared_memory_offset", 0), "shared_memory_offset")
     return region, offset, unsigned(parameters.get("shared_memory_byte_size", 0), "shared_memory_byte_size")
 
 
 def _output(value: Any, regions: Regions | None) -> tuple[WantedOutput, bool]:
-    """(the output, whether it is wanted as bytes)."""
+    """Return (the output, whether it is requested as bytes)."""
     name = string(member(value, "name"), "name")
     parameters = members(optional(value, "parameters"), "")
     as_bytes = boolean(parameters["binary_data"], "binary_data") if "binary_data" in parameters else False
@@ -202,7 +206,10 @@ def _classification(parameters: Mapping[str, Any]) -> int:
 
 
 def _raw_request(body: memoryview, config: ModelConfig) -> ParsedRequest:
-    """The whole body is the model's only input, one row where it batches; all outputs leave as bytes."""
+    """Return a request whose only input is the whole body, with a batch size of 1 if the model batches.
+
+    All outputs are sent as bytes.
+    """
     if len(config.inputs) != 1:
         raise InvalidTensorError(
             f"Raw request must only have 1 input (found 1) to be deduced but got {len(config.inputs)} inputs in "
@@ -226,7 +233,7 @@ def _raw_request(body: memoryview, config: ModelConfig) -> ParsedRequest:
 
 
 def _deduced(name: str, dims: tuple[int, ...], elements: int) -> tuple[int, ...]:
-    """The dims with their only variable one filled in."""
+    """Return the dims with the only variable one computed from the number of elements."""
     if dims.count(-1) > 1:
         raise InvalidTensorError(
             f"The shape of the raw input '{name}' can not be deduced because there are more than one variable-sized dimension"

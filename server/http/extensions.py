@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON bodies of Triton's extensions, the model repository and shared memory -> the same calls as gRPC's."""
+"""The HTTP calls of Triton's model repository and shared memory extensions: JSON bodies become the same calls as gRPC's."""
 
 from __future__ import annotations
 
@@ -19,12 +19,16 @@ _REGION_FIELDS = ("key", "byte_size")
 
 
 def document_of(body: memoryview) -> Any:
-    """The body of a call besides inference; an empty one is an empty object."""
+    """Parse the body of a call other than inference. An empty body counts as an empty object."""
     return jsontext.parse(body) if len(body) else {}
 
 
 def repository_index(operations: Operations, document: Any) -> list[dict[str, str]]:
-    """Every row as an object without empty members. Triton's HTTP index takes any repository's name, its gRPC one none."""
+    """Return the repository index: one object for each version, without empty members.
+
+    The repository's name is not checked, because Triton's HTTP index accepts any name; its gRPC index accepts none. Raises
+    ServerError.
+    """
     ready = jsontext.optional(document, "ready")
     request = service_pb2.RepositoryIndexRequest(ready=False if ready is None else jsontext.boolean(ready, ""))
     rows = to_json(operations.repository_index(request))["models"]
@@ -32,7 +36,10 @@ def repository_index(operations: Operations, document: Any) -> list[dict[str, st
 
 
 def repository_load(operations: Operations, repository: str, model: str, document: Any) -> None:
-    """parameters: config (JSON text) and file:<version>/<path> (base64)."""
+    """Load a model. The body's parameters are `config` (JSON text) and `file:<version>/<path>` (base64).
+
+    Raises ServerError with the status code of its kind (server/status_codes.py).
+    """
     request = service_pb2.RepositoryModelLoadRequest(repository_name=repository, model_name=model)
     for key, value in jsontext.members(jsontext.optional(document, "parameters"), "").items():
         text = jsontext.string(value, "")
@@ -46,21 +53,24 @@ def repository_load(operations: Operations, repository: str, model: str, documen
 
 
 def _file(key: str, text: str) -> bytes:
-    """As Triton's C++ client writes it, in lines of 72 characters; or without "=" at the end. Raises InvalidRequestError."""
-    packed = text.replace("\n", "").replace("\r", "")  # where there are none, this copies nothing
+    """Decode base64, with or without line breaks and the "=" at the end. Raises InvalidRequestError.
+
+    Triton's C++ client writes lines of 72 characters.
+    """
+    packed = text.replace("\n", "").replace("\r", "")  # a text without line breaks is not copied
     if missing := -len(packed) % 4:
         packed += "=" * missing
     try:
         return binascii.a2b_base64(packed, strict_mode=True)
     except ValueError as error:
         raise InvalidRequestError(
-            f"parameter '{escaped(key)}' is not base64: {error}; expected letters, digits, '+' and '/', of which line "
-            "breaks are skipped, and '=' at the end may be missing"
+            f"parameter '{escaped(key)}' is not base64: {error}; expected letters, digits, '+' and '/'; line breaks are "
+            "ignored, and the '=' at the end may be missing"
         ) from error
 
 
 def repository_unload(operations: Operations, repository: str, model: str, document: Any) -> None:
-    """parameters: unload_dependents."""
+    """Unload a model. The body may have the parameter `unload_dependents`. Raises ServerError."""
     request = service_pb2.RepositoryModelUnloadRequest(repository_name=repository, model_name=model)
     parameters = jsontext.members(jsontext.optional(document, "parameters"), "")
     if "unload_dependents" in parameters:
@@ -69,6 +79,7 @@ def repository_unload(operations: Operations, repository: str, model: str, docum
 
 
 def system_status(calls: SharedMemoryCalls, name: str) -> list[dict[str, Any]]:
+    """Return the system shared memory region of that name, or all of them for "". Raises NotFoundError (404)."""
     return [_described(region) for region in calls.system_status(name)]
 
 
@@ -77,6 +88,7 @@ def _described(region: Region) -> dict[str, Any]:
 
 
 def system_register(calls: SharedMemoryCalls, name: str, document: Any) -> None:
+    """Register a region. The body has `key`, `byte_size` and optionally `offset`, both in bytes. Raises ServerError."""
     calls.require_allowed()
     for field in _REGION_FIELDS:
         if jsontext.optional(document, field) is None:
@@ -87,5 +99,6 @@ def system_register(calls: SharedMemoryCalls, name: str, document: Any) -> None:
 
 
 def cuda_status(calls: SharedMemoryCalls, name: str) -> list[dict[str, Any]]:
+    """Return no regions, because this server has no CUDA shared memory. Raises NotFoundError (404) for a name."""
     calls.cuda_status(name)
     return []

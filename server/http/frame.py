@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model's answer as an HTTP body: JSON, and behind it the outputs that are wanted as bytes."""
+"""HttpFrame: a model's answer as an HTTP body, which is JSON followed by the outputs that are requested as bytes."""
 
 from __future__ import annotations
 
@@ -17,21 +17,24 @@ from hypersonic.server.inference.request import CheckedRequest
 
 
 class FramedAnswer(NamedTuple):
-    """json_bytes: Inference-Header-Content-Length, None when no bytes follow the JSON."""
+    """An HTTP body. json_bytes: the value of Inference-Header-Content-Length, None when no bytes follow the JSON."""
 
     body: bytes
     json_bytes: int | None
 
 
 class HttpFrame:
-    """Answers of one model version to one request."""
+    """Encodes the answer of one model version to one request."""
 
     def __init__(self, model: Model, binary: BinaryOutputs) -> None:
+        """binary: the outputs that are sent as bytes."""
         self._model = model
         self._binary = binary
 
     def __call__(self, request: CheckedRequest, answer: Answer) -> FramedAnswer:
-        """Copies what it keeps. Raises InvalidRequestError for an output that JSON cannot carry."""
+        """Return the encoded answer; the outputs' bytes are copied. Raises InvalidRequestError (400) for an output that JSON
+        cannot represent.
+        """
         placed = place(request, answer, self._model.config)
         elsewhere = {want.name for want in request.wanted if want.region is not None}
         behind: list[Output] = []

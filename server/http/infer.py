@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """POST /v2/models/M[/versions/V]/infer.
 
-    event loop:  path, headers -> body, admitted as it comes   disconnect? -> answer out -> bytes given back
+    event loop:  path, headers -> body, admitted piece by piece   disconnect? -> answer sent -> bytes released
     threads:                             decompress -> parse -> infer      (-> compress, on a thread again)
 
-A request that waits holds no thread; one whose model can run it at once is run on the thread that parsed it. So the threads are
-a pool of their own, shared fairly by model (limits/threads.py), and health and metadata never wait for one.
+A request that waits holds no thread. If the model can run a request at once, the thread that parsed the request runs it.
+Inference therefore has its own pool of threads, shared fairly among models (limits/threads.py), and health and metadata calls
+never wait for one of them.
 """
 
 from __future__ import annotations
@@ -36,18 +37,20 @@ from hypersonic.server.limits.admission import Held
 from hypersonic.server.limits.threads import RESERVE, FairPool, ThreadQuota
 from hypersonic.server.service.inference import ArrivedRequest, InferenceService
 
-#: a tensor of JSON takes up to four times its text (`1,` as INT64) beside it, the text is copied once
+#: memory of a parsed JSON request in multiples of its text: the tensors take up to four (`1,` as INT64), a copy of the text one
 _JSON_GROWTH = 5
-#: bodies that are decompressed at a time, and so at most one of an address: 65 kB can be 64 MiB, and take a tenth of a second
+#: the most bodies that are decompressed at one time, at most one of them from one address: 65 kB can expand to 64 MiB, which
+#: takes a tenth of a second
 _INFLATING = 2
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
 class HttpLimits:
-    """max_input_bytes: of a body, as sent and decompressed. infer_threads: requests worked on or waited for at once.
+    """Limits and settings of HTTP inference.
 
-    header_pattern: request headers that become request parameters, a regular expression, "" = none.
+    max_input_bytes: of a body, both as sent and decompressed. infer_threads: the most requests that run or wait for a model at
+    one time. header_pattern: a regular expression for the request headers that become request parameters, "" = none.
     """
 
     max_input_bytes: int = 1 << 26
@@ -56,19 +59,21 @@ class HttpLimits:
 
 
 class HttpCall:
-    """The connection of one request as models see it. The event loop ends it; any thread asks."""
+    """The connection of one request as models see it. The event loop ends it; any thread may ask about it."""
 
     def __init__(self, client: str, traceparent: str = "") -> None:
-        """traceparent: the client's W3C trace context."""
+        """client: address and port. traceparent: the client's W3C trace context, "" = none."""
         self.client = client
         self.traceparent = traceparent
         self._lock = threading.Lock()
         self._callbacks: list[Callable[[], None]] | None = []
 
     def is_active(self) -> bool:
+        """Return whether the client is still connected and waiting."""
         return self._callbacks is not None
 
     def add_callback(self, callback: Callable[[], None]) -> bool:
+        """Call `callback` when the call ends. Returns False, and never calls it, if the call has ended."""
         with self._lock:
             if self._callbacks is None:
                 return False
@@ -76,7 +81,7 @@ class HttpCall:
             return True
 
     def end(self) -> None:
-        """The client went away."""
+        """Call the callbacks: the client has disconnected or has its answer."""
         with self._lock:
             callbacks, self._callbacks = self._callbacks or [], None
         for callback in callbacks:
@@ -84,23 +89,25 @@ class HttpCall:
 
 
 class HeldResponse(Response):
-    """Gives the request's bytes back when the answer has been read, or the client is gone."""
+    """Releases the request's bytes when the client has read the answer or has disconnected."""
 
     def __init__(self, held: Held, content: bytes, headers: Mapping[str, str]) -> None:
+        """held: the bytes of the request and its answer. content: the body."""
         super().__init__(content, headers=dict(headers))
         self._held = held
 
     async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
+        """Send the answer, then release the bytes."""
         try:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
             await send({"type": "http.response.body", "body": self.body, "more_body": True})
-            await send({"type": "http.response.body", "body": b""})  # sent when the one before has left
+            await send({"type": "http.response.body", "body": b""})  # returns once the body before it has been sent
         finally:
             self._held.leave()
 
 
 class _Work(NamedTuple):
-    """A request that has arrived. version: as asked for."""
+    """A request that has arrived completely. version: as in the path, "" = none."""
 
     model: Model
     version: str
@@ -112,9 +119,10 @@ class _Work(NamedTuple):
 
 
 class InferEndpoint:
-    """The route's endpoint, for as long as the server runs."""
+    """The endpoint of the inference routes."""
 
     def __init__(self, service: InferenceService, regions: SharedMemory | None, limits: HttpLimits) -> None:
+        """regions: the registered shared memory, None = requests cannot use any."""
         self._service = service
         self._regions = regions
         self._limits = limits
@@ -124,7 +132,7 @@ class InferEndpoint:
         self._inflating = FairPool(_INFLATING, "http-inflate")
 
     async def __call__(self, request: Request, name: str, version: str) -> Response:
-        """Raises ServerError."""
+        """Serve one request. Raises ServerError, whose kind decides the HTTP status (server/status_codes.py)."""
         arrived_ns = time.monotonic_ns()
         model = await self._model(name, version)
         if model.config.decoupled:
@@ -144,7 +152,7 @@ class InferEndpoint:
         return HeldResponse(held, content, headers)
 
     async def _model(self, name: str, version: str) -> Model:
-        """While it is being replaced, waited for on a thread."""
+        """Return the model. If it is being replaced, a thread waits for it."""
         repository = self._service.repository
         try:
             return repository.model(name, version, wait_s=0.0)
@@ -154,7 +162,7 @@ class InferEndpoint:
             return await asyncio.wrap_future(resolved)
 
     async def _attended(self, work: _Work, request: Request) -> tuple[bytes, dict[str, str]]:
-        """Begun on a thread, and given up when the client goes away."""
+        """Run a request on a thread, and give it up if the client disconnects. Returns the answer's body and headers."""
         outcome: Future[tuple[bytes, dict[str, str]]] = Future()
         if work.headers.get("content-encoding", "") in ("", "identity"):
             begun: Future[None] = self._pool.submit(self._begin, work, outcome)
@@ -175,20 +183,20 @@ class InferEndpoint:
             work.call.end()
 
     def _inflate(self, work: _Work, outcome: Future[tuple[bytes, dict[str, str]]]) -> None:
-        """Decompress the body, one of an address at a time; then begin."""
+        """Decompress the body, then begin the request. One body of an address is decompressed at a time."""
         if not work.call.is_active():
             _fail(outcome, CancelledError())
             return
         try:
             encoding = work.headers.get("content-encoding", "")
             body = bodies.decompress(work.body, encoding, self._limits.max_input_bytes, work.held)
-        except BaseException as error:  # noqa: BLE001 - raised again where the outcome is waited for
+        except BaseException as error:  # noqa: BLE001 - the coroutine that waits for the outcome raises it again
             _fail(outcome, error)
             return
         self._pool.submit(self._begin, work._replace(body=body), outcome)
 
     def _begin(self, work: _Work, outcome: Future[tuple[bytes, dict[str, str]]]) -> None:
-        """Send the request to its model; its answer becomes the outcome, on whichever thread it comes."""
+        """Send the request to its model. Its answer becomes the outcome, on any thread."""
         encoding = bodies.wanted_encoding(work.headers.get("accept-encoding", ""))
 
         def finish(framed: FramedAnswer) -> tuple[bytes, dict[str, str]]:
@@ -198,11 +206,11 @@ class InferEndpoint:
         unary = Unary(finish)
         try:
             self._ask(work, unary)
-        except BaseException as error:  # noqa: BLE001 - raised again where the outcome is waited for
+        except BaseException as error:  # noqa: BLE001 - the coroutine that waits for the outcome raises it again
             _fail(outcome, error)
             return
         settle = partial(_settle, outcome, unary.take)
-        # compressing takes long: the thread that brings the answer has other requests to answer
+        # compressing takes long, and the thread that delivers the answer has other requests to answer
         if not unary.later(partial(self._pool.submit, settle) if encoding else settle):
             settle()
 
@@ -219,7 +227,7 @@ class InferEndpoint:
         try:
             self._service.begin(arrived, work.model, unary, self._quota)
         except ServerError as error:
-            raise unary.named(error)  # noqa: B904 - the same
+            raise unary.named(error)  # noqa: B904 - it is the same error
 
     def _parse(self, work: _Work) -> ParsedRequest:
         headers, body = work.headers, work.body
@@ -235,25 +243,25 @@ class InferEndpoint:
 
 
 def _fail(outcome: Future[Result], error: BaseException) -> None:
-    """The error becomes the outcome, if somebody still waits for it."""
+    """Set the error as the outcome, unless nothing waits for it any more."""
     if outcome.set_running_or_notify_cancel():
         outcome.set_exception(error)
 
 
 def _settle(outcome: Future[Result], work: Callable[[], Result]) -> None:
-    """The outcome is what the work gives or raises, if somebody still waits for it."""
+    """Set what `work` returns or raises as the outcome, unless nothing waits for it any more."""
     if not outcome.set_running_or_notify_cancel():
         return
     try:
         result = work()
-    except BaseException as error:  # noqa: BLE001 - raised again where the outcome is waited for
+    except BaseException as error:  # noqa: BLE001 - the coroutine that waits for the outcome raises it again
         outcome.set_exception(error)
     else:
         outcome.set_result(result)
 
 
 def _encoded(framed: FramedAnswer, encoding: str) -> tuple[bytes, dict[str, str]]:
-    """The answer's body and headers."""
+    """Return the answer's body, compressed if `encoding` is not "", and its headers."""
     headers = {"content-type": "application/json" if framed.json_bytes is None else "application/octet-stream"}
     if framed.json_bytes is not None:
         headers["inference-header-content-length"] = str(framed.json_bytes)
@@ -263,7 +271,7 @@ def _encoded(framed: FramedAnswer, encoding: str) -> tuple[bytes, dict[str, str]
 
 
 def client_of(request: Request) -> str:
-    """Who a request counts as: its connection."""
+    """Return the address and port of a request's connection, by which its bytes are counted; "" = unknown."""
     return f"{request.client.host}:{request.client.port}" if request.client is not None else ""
 
 

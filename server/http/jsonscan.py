@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The structure of a JSON text without parsing it: brackets outside strings, long arrays found and taken apart.
+"""Scans the structure of a JSON text without parsing it: finds the brackets outside strings, and splits long arrays.
 
-Python's parser holds the interpreter for as long as a text lasts, and takes up to eighty times its size: 64 MiB of `"",` are
-five gigabytes. So the arrays that hold a request's tensors are cut out of the text before it is parsed, and parsed piece by
-piece. What is scanned here is scanned in blocks, as arrays.
+Python's parser holds the interpreter's lock until it has parsed the whole text, and needs up to eighty times the text's size:
+64 MiB of `"",` take five gigabytes. The arrays that hold a request's tensors are therefore cut out of the text before it is
+parsed, and are parsed piece by piece. The text is scanned in blocks, with numpy.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from hypersonic.server.errors import InvalidRequestError, MalformedJsonError
 
 MAX_DEPTH = 100
-#: arrays at this depth are cut out: {"inputs":[{"data":[
+#: depth of the arrays that are cut out: {"inputs":[{"data":[
 _TENSOR_DEPTH = 4
-#: a text, and an array in it, below this many bytes is parsed as it is
+#: a text, or an array in a text, that has fewer bytes than this is parsed in one piece
 SHORT_BYTES = 1 << 16
 _BLOCK_BYTES = 1 << 20
 _PIECE_BYTES = 1 << 15
@@ -30,17 +30,22 @@ _QUOTE, _COMMA, _OPENING, _CLOSING = (ord(c) for c in '",[]')
 _STEPS = np.zeros(256, np.int8)
 _STEPS[[ord("["), ord("{")]] = 1
 _STEPS[[ord("]"), ord("}")]] = -1
-#: brackets that do not nest arrays as JSON does, in a text whose strings are masked
+#: brackets that are not nested as in JSON, in a text whose strings are masked
 _MISPLACED = re.compile(rb"[^\[,\s]\s*\[|\]\s*[^\],\s]|\[\s*[\],]|,\s*\]")
-#: what the words Infinity and -Infinity are read as, always the same objects: a number too large for a double becomes another
+#: the objects that the words Infinity and -Infinity are parsed into; a number too large for a double is parsed into another
+#: object
 INFINITIES: tuple[float, ...] = tuple(json.loads("[Infinity, -Infinity]"))
-#: numbers that may be past the largest double
+#: numbers that may exceed the largest double
 _LARGE = re.compile(r"[eE]\+?[0-9]{3}")
 _SHAPE = "Unable to parse 'data': Shape does not match true shape of 'data' field"
 
 
 class Brackets(NamedTuple):
-    """Those of one block outside strings: places in the text, 1 or -1 for each, and the depth behind each."""
+    """The brackets of one block that are outside strings.
+
+    places: their positions in the text. steps: 1 for an opening bracket, -1 for a closing one. depths: the depth after each.
+    All have the shape (brackets,).
+    """
 
     places: NDArray[np.int64]
     steps: NDArray[np.int8]
@@ -48,13 +53,16 @@ class Brackets(NamedTuple):
 
 
 def mask_escapes(data: bytes) -> bytes:
-    """A text as long, in which every quote begins or ends a string."""
-    # pairs first, so that of a backslash, a backslash and a quote the first two go together
+    """Return a text of the same length in which every quote begins or ends a string."""
+    # pairs of backslashes first: of two backslashes and a quote, the backslashes belong together
     return data.replace(b"\\\\", b"__").replace(b'\\"', b"__") if b"\\" in data else data
 
 
 def brackets(masked: bytes) -> Iterator[Brackets]:
-    """Block by block. Raises InvalidRequestError when they nest deeper than MAX_DEPTH. Text that is no JSON is not judged."""
+    """Yield the brackets, block by block. masked: as mask_escapes() returns it.
+
+    Raises InvalidRequestError (400) for brackets that are nested deeper than MAX_DEPTH. Other mistakes are not looked for.
+    """
     depth, inside = 0, False
     for start in range(0, len(masked), _BLOCK_BYTES):
         block = np.frombuffer(masked, np.uint8, min(_BLOCK_BYTES, len(masked) - start), start)
@@ -71,29 +79,35 @@ def brackets(masked: bytes) -> Iterator[Brackets]:
 
 
 def _quoted(block: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """From each opening quote up to its closing one, which is left out; the block begins outside strings."""
+    """Return a mask of the bytes from each opening quote up to, but not including, its closing quote.
+
+    The block is taken to begin outside strings.
+    """
     return np.logical_xor.accumulate(block == _QUOTE)
 
 
 def check_depth(data: bytes) -> None:
-    """Raises InvalidRequestError when brackets outside strings nest deeper than MAX_DEPTH."""
+    """Raise InvalidRequestError (400) if brackets outside strings are nested deeper than MAX_DEPTH."""
     if data.count(b"[") + data.count(b"{") > MAX_DEPTH:
         for _ in brackets(mask_escapes(data)):
             pass
 
 
 class LongArray:
-    """A tensor's elements in a JSON text, not parsed yet. Nesting counts for nothing, as in Triton, but has to be JSON's."""
+    """A tensor's elements in a JSON text, not parsed yet.
+
+    As in Triton, the nesting of the arrays has no meaning, but it has to be valid JSON.
+    """
 
     def __init__(self, data: bytes, masked: bytes, start: int, stop: int) -> None:
-        """From behind its opening bracket to its closing one."""
+        """data: the text. masked: as mask_escapes() returns it. start: after the opening bracket. stop: the closing bracket."""
         self._data = data
         self._masked = masked
         self._start = start
         self._stop = stop
 
     def pieces(self) -> Iterator[list[Any]]:
-        """Its elements, flat, some thousands at a time. Raises MalformedJsonError."""
+        """Yield the elements as flat lists of some thousands each. Raises MalformedJsonError (500, as in Triton)."""
         at = self._start
         while at < self._stop:
             cut, text, masked = self._piece(at)
@@ -105,7 +119,7 @@ class LongArray:
             raise MalformedJsonError(f"failed to parse the request JSON buffer: Invalid value. at {self._stop}")
 
     def _piece(self, at: int) -> tuple[int, bytes, bytes]:
-        """(where it ends, its text without brackets, the same with brackets and strings masked), up to a comma."""
+        """Return a piece from `at` up to a comma: (its end, its text without brackets, its text with strings masked)."""
         size = _PIECE_BYTES
         while True:
             stop = min(at + size, self._stop)
@@ -122,7 +136,7 @@ class LongArray:
 
 
 def loads(text: str) -> Any:
-    """JSON text -> Python objects; a number past the largest double is no infinity. Raises ValueError, JSONDecodeError."""
+    """Parse JSON text. Raises JSONDecodeError, and ValueError for a number that exceeds the largest double."""
     if ("e" in text or "E" in text) and _LARGE.search(text):
         return json.loads(text, parse_float=_double)
     return json.loads(text)
@@ -142,7 +156,7 @@ def _elements(text: bytes, at: int) -> list[Any]:
         raise malformed("Invalid encoding in string.", at + error.start) from error
     except json.JSONDecodeError as error:
         raise malformed("Invalid value.", at + error.pos - 1) from error
-    except ValueError as error:  # or an integer of thousands of digits
+    except ValueError as error:  # also raised for an integer of thousands of digits
         raise malformed("Number too big to be stored in double.", at) from error
     if not values:
         raise malformed("Invalid value.", at)
@@ -150,19 +164,23 @@ def _elements(text: bytes, at: int) -> list[Any]:
 
 
 def malformed(reason: str, offset: int) -> MalformedJsonError:
-    """Triton's text."""
+    """Return the error for a text that is not JSON, with Triton's text. offset: in bytes."""
     return MalformedJsonError(f"failed to parse the request JSON buffer: {reason} at {offset}")
 
 
 class Outline(NamedTuple):
-    """A text with its long arrays cut out: in their places stand strings, the keys of `arrays`."""
+    """A text whose long arrays are replaced by strings, which are the keys of `arrays`."""
 
     text: bytes
     arrays: dict[str, LongArray]
 
 
 def outline(data: bytes, token: str) -> Outline:
-    """token: what no text contains, so that keys made of it are known again. Raises InvalidRequestError past MAX_DEPTH."""
+    """Cut the long arrays out of a JSON text.
+
+    token: a random string, so that the keys cannot be mistaken for text of the client. Raises InvalidRequestError (400) for
+    brackets that are nested deeper than MAX_DEPTH.
+    """
     masked = mask_escapes(data)
     pieces: list[bytes] = []
     arrays: dict[str, LongArray] = {}
@@ -176,7 +194,7 @@ def outline(data: bytes, token: str) -> Outline:
 
 
 def _long_arrays(masked: bytes) -> list[tuple[int, int]]:
-    """(place of the opening bracket, of the closing one) of each long array at the depth of tensors."""
+    """Return (position of the opening bracket, of the closing bracket) for each long array at the depth of tensors."""
     opened, closed = [], []
     for piece in brackets(masked):
         into = (piece.steps == 1) & (piece.depths == _TENSOR_DEPTH)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON from the network: bounded before anything is parsed, and members read with Triton's texts for what is wrong.
+"""Parses JSON from the network, after its size has been checked, and reads its members.
 
-Error texts and offsets are those of RapidJSON, which Triton uses.
+Error texts and offsets are those of Triton and of RapidJSON, which Triton uses.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from hypersonic.server.http.jsonscan import SHORT_BYTES, LongArray, check_depth,
 
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _UINT64_MAX = 2**64 - 1
-#: outside tensors' data; a value takes up to a hundred bytes
+#: the most values outside tensors' data; a value takes up to a hundred bytes of memory
 _MOST_VALUES = 1 << 15
 _MOST_BYTES = 1 << 18
-#: Python's words for what is wrong -> RapidJSON's
+#: beginning of Python's error text -> RapidJSON's error text
 _REASONS = (
     ("Expecting property name", "Missing a name for object member."),
     ("Illegal trailing comma before end of object", "Missing a name for object member."),
@@ -34,15 +34,18 @@ _REASONS = (
 
 
 def parse(body: bytes | bytearray | memoryview) -> Any:
-    """JSON text -> Python objects. Raises MalformedJsonError; InvalidRequestError when it is nested too deep, or has too many
-    values for a text that is no tensor."""
+    """Parse JSON text.
+
+    Raises MalformedJsonError (500, as in Triton), and InvalidRequestError (400) for a text that is nested too deeply or has
+    more than 32768 values.
+    """
     data = bytes(body)
     check_depth(data)
     if data.count(b",") >= _MOST_VALUES:
         raise InvalidRequestError(f"JSON of more than {_MOST_VALUES} values outside tensors' data is refused")
     try:
         value = loads(data.decode())
-        if _SURROGATE.search(data):  # half a pair would fail later, where text is encoded again
+        if _SURROGATE.search(data):  # half a surrogate pair would fail later, when the text is encoded again
             json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         raise malformed(_reason(error), _offset(error)) from error
@@ -50,19 +53,19 @@ def parse(body: bytes | bytearray | memoryview) -> Any:
         raise malformed("Invalid encoding in string.", error.start) from error
     except UnicodeEncodeError as error:
         raise malformed("The surrogate pair in string is invalid.", 0) from error
-    except ValueError as error:  # or an integer of thousands of digits
+    except ValueError as error:  # also raised for an integer of thousands of digits
         raise malformed("Number too big to be stored in double.", 0) from error
     return value
 
 
 def parse_request(body: memoryview) -> Any:
-    """The same for an inference request: `data` of inputs that is long is a LongArray. The same errors."""
+    """Parse the JSON of an inference request. A long `data` array of an input becomes a LongArray. Raises as parse() does."""
     if len(body) <= SHORT_BYTES:
         return parse(body)
     text, arrays = outline(bytes(body), secrets.token_hex(16))
     if len(text) > _MOST_BYTES:
         raise InvalidRequestError(
-            f"the request's JSON holds {len(text)} bytes beside its tensors' data, expected at most {_MOST_BYTES}"
+            f"the request's JSON has {len(text)} bytes outside its tensors' data, expected at most {_MOST_BYTES}"
         )
     document = parse(text)
     inputs = optional(document, "inputs")
@@ -79,62 +82,62 @@ def _reason(error: json.JSONDecodeError) -> str:
 
 
 def _offset(error: json.JSONDecodeError) -> int:
-    """In bytes."""
+    """Return the offset of an error in bytes, as RapidJSON counts it."""
     if error.msg.startswith("Unterminated string") or not error.doc.strip():
         return len(error.doc.encode())
-    if error.msg.startswith("Illegal trailing comma"):  # from Python 3.13 on, at the comma; RapidJSON stops at what follows
+    if error.msg.startswith("Illegal trailing comma"):  # Python 3.13 and later; RapidJSON reports what follows the comma
         after = error.doc[error.pos + 1 :].lstrip(" \t\n\r")
         return len(error.doc.encode()) - len(after.encode())
     return len(error.doc[: error.pos].encode())
 
 
 def member(value: Any, key: str) -> Any:
-    """A member of an object. Raises MalformedJsonError when there is none."""
+    """Return a member of an object. Raises MalformedJsonError if there is none."""
     if not isinstance(value, dict) or key not in value:
         raise MalformedJsonError(f"Unable to parse '{key}': attempt to access non-existing object member '{key}'")
     return value[key]
 
 
 def optional(value: Any, key: str) -> Any:
-    """A member of an object, None when there is none (null is no value of Triton's)."""
+    """Return a member of an object, None if there is none. JSON's null counts as none, as in Triton."""
     return value.get(key, None) if isinstance(value, dict) else None
 
 
 def string(value: Any, key: str) -> str:
-    """The member `key`'s value as a string. Raises MalformedJsonError."""
+    """Return the value of the member `key` as a string. Raises MalformedJsonError for another type."""
     if not isinstance(value, str):
         raise wrong_type(key, "string")
     return value
 
 
 def unsigned(value: Any, key: str) -> int:
-    """... as an unsigned 64-bit integer."""
+    """Return the value of the member `key` as an unsigned 64-bit integer. Raises MalformedJsonError for any other value."""
     if type(value) is not int or not 0 <= value <= _UINT64_MAX:
         raise wrong_type(key, "unsigned-integer")
     return value
 
 
 def boolean(value: Any, key: str) -> bool:
-    """... as a boolean."""
+    """Return the value of the member `key` as a boolean. Raises MalformedJsonError for another type."""
     if not isinstance(value, bool):
         raise wrong_type(key, "boolean")
     return value
 
 
 def elements(value: Any, key: str) -> list[Any] | LongArray:
-    """... as an array, parsed or not."""
+    """Return the value of the member `key` as an array, parsed or not. Raises MalformedJsonError for another type."""
     return value if isinstance(value, LongArray) else array(value, key)
 
 
 def array(value: Any, key: str) -> list[Any]:
-    """... as an array."""
+    """Return the value of the member `key` as an array. Raises MalformedJsonError for another type."""
     if not isinstance(value, list):
         raise wrong_type(key, "array")
     return value
 
 
 def members(value: Any, what: str) -> dict[str, Any]:
-    """An object's members, none for what is missing. Raises MalformedJsonError."""
+    """Return an object's members, none for None. what: begins the error text. Raises MalformedJsonError for another type."""
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -143,6 +146,6 @@ def members(value: Any, what: str) -> dict[str, Any]:
 
 
 def wrong_type(key: str, kind: str, verb: str = "parse") -> MalformedJsonError:
-    """Triton's text for a value of another type than `kind`; key "": it does not say of what."""
+    """Return the error for a value that is not of the type `kind`, with Triton's text. key: the member, "" = not named."""
     of_what = f"Unable to {verb} '{key}': " if key else ""
     return MalformedJsonError(f"{of_what}attempt to access JSON non-{kind} as {kind}")

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HTTP/1.1 as uvicorn and h11 speak it, with chunks counted and clients that stop cut off.
+"""HTTP/1.1 of uvicorn and h11, with a limit on the number of chunks and time limits for clients that stop.
 
-A chunk of one byte costs the event loop as much as one of 64 KiB, so a client that sends millions of them holds up everybody's
-health checks. Headers are bounded by h11.
+A chunk of one byte costs the event loop as much as one of 64 KiB, so a client that sends millions of chunks would delay the
+health checks of all others. h11 limits the size of the headers.
 
-    connected ... a request begins ... headers here ... body here ... answer out ... idle ... the next begins
+    connected ... a request begins ... headers read ... body read ... answer sent ... idle ... next request
     |-- keep-alive --|-- headers' time ---|- read_body -|            |- any byte -|- keep-alive -|
 
-It is built on parts of uvicorn's protocol that uvicorn does not document. Where one of them is missing, http_protocol() gives
-uvicorn's own, which has none of this but the bound on headers.
+It is built on undocumented parts of uvicorn's protocol. If one of them is missing, http_protocol() returns uvicorn's own
+protocol, which limits only the headers.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from uvicorn.protocols.http import h11_impl
 from hypersonic.server.limits.slow_clients import SLOWEST_READ_BYTES_PER_S, Fault, SlowClients
 
 _LOG = logging.getLogger(__name__)
-#: headers of which a request may have one
+#: headers that a request may not have both
 _LENGTHS = {b"content-length", b"transfer-encoding"}
-#: a target that names the server, too, which every server has to take (RFC 9112, 3.2.2)
+#: a request target in absolute form, which every server has to accept (RFC 9112, 3.2.2)
 _ABSOLUTE = re.compile(rb"https?://[^/?#]+([/?].*)?", re.IGNORECASE | re.DOTALL)
-#: all headers of a request together
+#: the most bytes of a request's headers together
 HEADER_BYTES = 65_536
-#: Triton's cap
+#: the most chunks of a body, as in Triton
 MOST_CHUNKS = 65_536
-#: so many may be of any size; of more, the mean is bounded
+#: a body of at most this many chunks may have chunks of any size; further ones need LEAST_MEAN_BYTES each on average
 FREE_CHUNKS = 1024
 LEAST_MEAN_BYTES = 64
 _NEEDED = {
@@ -51,12 +51,13 @@ _NEEDED = {
 
 
 class BoundedConnection(h11.Connection):
-    """Raises RemoteProtocolError for a body in too many chunks, and for one whose end can be read in two ways."""
+    """An h11 connection that refuses a body of too many chunks, and a body whose length can be read in two ways."""
 
     _chunks = 0
     _body_bytes = 0
 
     def next_event(self) -> Any:
+        """Return the next event. Raises RemoteProtocolError (400) for a body that is refused."""
         event = super().next_event()
         if type(event) is h11.Data:
             self._chunks += event.chunk_start
@@ -65,8 +66,8 @@ class BoundedConnection(h11.Connection):
                 self._check()
         elif type(event) is h11.Request:
             self._chunks = self._body_bytes = 0
-            if {name for name, _ in event.headers} >= _LENGTHS:  # a proxy may have believed the other one (RFC 9112, 6.1)
-                raise h11.RemoteProtocolError("Content-Length beside Transfer-Encoding", error_status_hint=400)
+            if {name for name, _ in event.headers} >= _LENGTHS:  # a proxy may have used the other one (RFC 9112, 6.1)
+                raise h11.RemoteProtocolError("both Content-Length and Transfer-Encoding", error_status_hint=400)
             if match := _ABSOLUTE.fullmatch(event.target):
                 return _with_target(event, match[1] or b"/")
         return event
@@ -77,15 +78,15 @@ class BoundedConnection(h11.Connection):
 
 
 def _with_target(request: h11.Request, target: bytes) -> h11.Request:
-    """The same request for a path and query of this server."""
+    """Return the same request with a target in origin form: path and query only."""
     target = target if target.startswith(b"/") else b"/" + target
     return h11.Request(method=request.method, headers=request.headers, target=target, http_version=request.http_version)
 
 
 def http_protocol(clients: SlowClients) -> Callable[..., asyncio.Protocol]:
-    """uvicorn's `http`: a BoundedProtocol, whose slow clients `clients` looks after.
+    """Return the value for uvicorn's option `http`: BoundedProtocol, with the time limits of `clients`.
 
-    Where uvicorn lacks a part of what that is built on: uvicorn's own protocol, with a warning.
+    If uvicorn lacks a part that BoundedProtocol needs, logs a warning and returns uvicorn's own protocol.
     """
     missing = [f"{kind}.{name}" for kind, names in _NEEDED.items() for name in _lacking(kind, names)]
     if not missing:
@@ -99,7 +100,7 @@ def http_protocol(clients: SlowClients) -> Callable[..., asyncio.Protocol]:
 
 
 def _lacking(kind: str, names: tuple[str, ...]) -> list[str]:
-    """Which of these neither the class of uvicorn has nor its constructor sets."""
+    """Return the names that uvicorn's class does not have and that its constructor does not set."""
     uvicorn_class = getattr(h11_impl, kind, None)
     constructor = getattr(getattr(uvicorn_class, "__init__", None), "__code__", None)
     there = {*dir(uvicorn_class), *(constructor.co_names if constructor else ())}
@@ -107,45 +108,57 @@ def _lacking(kind: str, names: tuple[str, ...]) -> list[str]:
 
 
 class BoundedProtocol(h11_impl.H11Protocol):
-    """uvicorn's protocol on a BoundedConnection."""
+    """uvicorn's protocol on a BoundedConnection, which cuts off clients that stop sending or reading."""
 
     def __init__(self, *args: Any, clients: SlowClients, **keywords: Any) -> None:
+        """clients: has the time limits and counts the clients that are cut off. The rest: as for H11Protocol."""
         super().__init__(*args, **keywords)
         self.conn = BoundedConnection(h11.SERVER, HEADER_BYTES)
         self._clients = clients
-        #: while the client owes us bytes that nobody waits for, and while it has not taken enough of ours
+        #: set while the client has to send bytes that no coroutine waits for
         self._sending: asyncio.TimerHandle | None = None
+        #: set while the client has to read more of an answer
         self._reading: asyncio.TimerHandle | None = None
-        #: by when, at shutdown, it has to have taken all of it
+        #: the time (of the event loop) by which the client has to have read the answer, at shutdown
         self._last_s: float | None = None
 
     def connection_made(self, transport: Any) -> None:
-        """Nothing may come for as long as between two requests; uvicorn would wait for ever."""
+        """Start the keep-alive timer, so that a new connection may not be idle for longer than one between two requests.
+
+        uvicorn alone would wait forever for the first request.
+        """
         super().connection_made(transport)
         self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the timers."""
         self._sending, self._reading = _stopped(self._sending), _stopped(self._reading)
         self._unset_keepalive_if_required()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        """Handle the data, and start or stop the timer for the rest of the headers."""
         super().data_received(data)
         if not self._owes():
             self._sending = _stopped(self._sending)
         elif self._sending is None and not self.transport.is_closing():
-            self._sending = self._after(self._cut_off, Fault.SENDS_NOTHING, "its request's headers did not come in time")
+            self._sending = self._after(self._cut_off, Fault.SENDS_NOTHING, "its request's headers did not arrive in time")
 
     def _owes(self) -> bool:
-        """Whether it is in the middle of headers, or of a body that is answered already: nothing reads those with a timeout."""
+        """Return whether the client is in the middle of its headers, or of a body that has already been answered.
+
+        No coroutine reads these with a timeout.
+        """
         headers = self.conn.their_state is h11.IDLE and bool(self.conn.trailing_data[0])
         return headers or (self.conn.their_state is h11.SEND_BODY and self.conn.our_state is h11.DONE)
 
     def pause_writing(self) -> None:
+        """Start to check that the client reads its answer."""
         super().pause_writing()
         self._watch()
 
     def resume_writing(self) -> None:
+        """Stop to check that the client reads its answer."""
         super().resume_writing()
         self._reading = _stopped(self._reading)
 
@@ -157,7 +170,7 @@ class BoundedProtocol(h11_impl.H11Protocol):
             self._reading = self.loop.call_later(self._clients.grace_s, self._look_last, unread_bytes)
 
     def _look_last(self, unread_bytes: int) -> None:
-        """The same at shutdown: it also has to be done in time."""
+        """Check at shutdown that the client has read something since the last check, and that its time is not over."""
         now = self.loop.time()
         if self._last_s is None:
             self._last_s = now + min(unread_bytes / SLOWEST_READ_BYTES_PER_S, self._clients.most_s)
@@ -167,26 +180,26 @@ class BoundedProtocol(h11_impl.H11Protocol):
             self._cut_off(Fault.SHUTDOWN, "the server is shutting down, and the answer was not read")
 
     def begin_shutdown(self) -> None:
-        """The server shuts down: an answer that waits for its client has to be read soon."""
+        """Check the reading of a waiting answer by the limits of a shutdown from now on."""
         if self.flow.write_paused:
             self._reading = _stopped(self._reading)
             self._watch()
 
     def end_half(self) -> None:
-        """The server shuts down: a request that has not come as a whole is answered so, and the connection ends."""
+        """Answer a request that has not arrived completely with 503, and close the connection. Used at shutdown."""
         if self.conn.their_state is not h11.SEND_BODY or self.conn.our_state is not h11.SEND_RESPONSE:
             return
-        text = "the server is shutting down, and the rest of the request's body did not come"
+        text = "the server is shutting down, and the rest of the request's body did not arrive"
         self._note(Fault.SHUTDOWN, text)
         body = json.dumps({"error": text}).encode()
         headers = [("content-type", "application/json"), ("content-length", str(len(body))), ("connection", "close")]
         answer = (h11.Response(status_code=503, headers=headers, reason=b"Service Unavailable"), h11.Data(data=body))
         for event in (*answer, h11.EndOfMessage()):
             self.transport.write(self.conn.send(event))
-        self.transport.close()  # connection_lost() tells whoever waits for the body
+        self.transport.close()  # connection_lost() then wakes the coroutine that waits for the body
 
     def _look(self, unread_bytes: int) -> None:
-        """Whether it has taken anything since the last look."""
+        """Cut the client off if it has read nothing since the last check."""
         if self.transport.get_write_buffer_size() < unread_bytes:
             self._watch()
         else:
@@ -204,14 +217,14 @@ class BoundedProtocol(h11_impl.H11Protocol):
         self._clients.note(fault, "{}:{}".format(*(self.client or ("", 0))), text)
 
     def timeout_keep_alive_handler(self) -> None:
-        """An idle connection is closed; one whose client has left a small answer unread has to be cut."""
+        """Close an idle connection. If the client has left a small answer unread, begin to check that it reads."""
         super().timeout_keep_alive_handler()
         self._reading = _stopped(self._reading)
         if self.transport.get_write_buffer_size():
             self._watch()
 
     def send_400_response(self, msg: str) -> None:
-        """Say so where nothing has been said yet, and close."""
+        """Answer 400 if no answer has begun, and close the connection."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             super().send_400_response(msg)
         else:
@@ -219,7 +232,7 @@ class BoundedProtocol(h11_impl.H11Protocol):
 
 
 def _stopped(timer: asyncio.TimerHandle | None) -> asyncio.TimerHandle | None:
-    """No timer any more."""
+    """Cancel a timer. Returns None, to replace it."""
     if timer is not None:
         timer.cancel()
     return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Port 8000: Triton's HTTP paths, their methods and their answers. Errors are {"error": text} with Triton's codes."""
+"""Port 8000: Triton's HTTP paths, their methods and their answers. Errors are {"error": text} with Triton's status codes."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ _LOG = logging.getLogger(__name__)
 _OURS = (BackendError, ModelLoadError)
 _MOST_ERROR_CHARACTERS = 4096
 _OPERATION_THREADS = 4
-#: a body of base64 is copied, decoded as text and as base64, and copied into a message
+#: memory of a call in multiples of its body: base64 is copied, decoded as text and as base64, and copied into a message
 _JSON_GROWTH = 5
-#: calls that wait for a model: it is loaded, or its metadata are asked for while it is replaced
+#: threads for calls that wait for a model: they load it, or ask for its metadata while it is being replaced
 _PATIENT_THREADS = 32
 _VERSION_DIGITS = 18
 _MODEL_PATHS = ("/v2/models/{model}", "/v2/models/{model}/versions/{version}")
@@ -48,22 +48,23 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 class Json(Response):
-    """JSON as Triton writes it, NaN and Infinity included."""
+    """A JSON answer as Triton writes it, with the words NaN and Infinity."""
 
     media_type = "application/json"
 
     def render(self, content: Any) -> bytes:
+        """Return the body."""
         return json_bytes(content)
 
 
 class Empty(Response):
-    """The answer of a call that has none."""
+    """An answer without a body."""
 
     media_type = "application/json"
 
 
 class Settings(NamedTuple):
-    """Settings that can change while the server runs; one that is None has no route."""
+    """The settings that can change while the server runs. One that is None gets no route."""
 
     trace: TraceControl | None = None
     log: LogControl | None = None
@@ -76,7 +77,10 @@ def inference_app(
     settings: Settings | None = None,
     more: Sequence[GroupRoute] = (),
 ) -> Starlette:
-    """The application of port 8000. more: further routes, e.g. a page for people."""
+    """Return the application of port 8000.
+
+    limits: None = the defaults. settings: None = no routes for settings. more: further routes, for example the status page's.
+    """
     limits = limits or HttpLimits()
     bounded = _Bodies(service, limits)
     routes = [
@@ -97,12 +101,12 @@ def inference_app(
         return await refuse(request, error)
 
     app = Starlette(routes=routes, exception_handlers={ServerError: counted, HTTPException: counted, Exception: counted})
-    app.router.redirect_slashes = False  # a path of Triton's or none
+    app.router.redirect_slashes = False  # only Triton's own paths exist
     return app
 
 
 class _Bodies:
-    """Calls besides inference: their bodies read within the same bounds as those of inference, the work done on threads."""
+    """Serves calls other than inference: reads their bodies within the same limits as inference, and works on threads."""
 
     def __init__(self, service: InferenceService, limits: HttpLimits) -> None:
         self._service = service
@@ -111,7 +115,10 @@ class _Bodies:
         self._patient = FairPool(_PATIENT_THREADS, "http-patient")
 
     async def __call__(self, request: Request, work: Callable[[Any], Any], model: str = "") -> Any:
-        """work: of the parsed body. model: the one it may wait for."""
+        """Read and parse the body, and return what `work` returns for it. model: the one that the call may wait for, "" = none.
+
+        Raises ServerError.
+        """
         limit_bytes = self._limits.max_input_bytes
         size_bytes = bodies.declared_bytes(request.headers, limit_bytes)
         held = Held(self._service.admission, client_of(request), 0)
@@ -130,7 +137,9 @@ def _route(group: Group, path: str, endpoint: Endpoint, *methods: str) -> GroupR
 
 
 def model_of(request: Request) -> tuple[str, str]:
-    """(name, version) of the path. Raises HTTPException, as Triton, for a version that is no number."""
+    """Return (name, version) from the path; version "" = none. Raises HTTPException (404, as in Triton) for a version that is
+    not a number.
+    """
     version = request.path_params.get("version", "")
     if version and not (version.isascii() and version.isdigit() and len(version) <= _VERSION_DIGITS):
         raise HTTPException(404)
@@ -154,8 +163,10 @@ def _health(service: InferenceService) -> list[GroupRoute]:
 
 
 def _metadata(operations: Operations) -> list[GroupRoute]:
-    """Server, models, their configurations and statistics: messages of the gRPC service as JSON."""
+    """Return the routes for the metadata of the server and of models, and for models' configurations and statistics.
 
+    Their answers are the messages of the gRPC service as JSON.
+    """
     pool = FairPool(_PATIENT_THREADS, "http-metadata")
 
     def shown(make: Callable[[str, str], Message]) -> Endpoint:
@@ -165,7 +176,7 @@ def _metadata(operations: Operations) -> list[GroupRoute]:
         return endpoint
 
     def awaited(make: Callable[[str, str], Message]) -> Endpoint:
-        """On a thread: a model that is being replaced is waited for."""
+        """Return an endpoint that runs `make` on a thread, because it waits for a model that is being replaced."""
 
         async def endpoint(request: Request) -> Response:
             name, version = model_of(request)
@@ -191,7 +202,7 @@ def _metadata(operations: Operations) -> list[GroupRoute]:
 
     routes = [
         _route(Group.METADATA, "/v2", shown(server)),
-        # before /v2/models/{model}: the first that fits serves
+        # before /v2/models/{model}, because the first matching route is used
         _route(Group.STATISTICS, "/v2/models/stats", shown(statistics)),
     ]
     for path in _MODEL_PATHS:
@@ -297,12 +308,12 @@ def _settings(service: InferenceService, settings: Settings, bounded: _Bodies) -
 
 
 async def refuse(request: Request, error: Exception) -> Response:
-    """The answer to an error: its text for the client, what is ours to mend also in the log."""
+    """Return the answer to an error, and log an error of the server or of a model."""
     if isinstance(error, ServerError):
         if isinstance(error, _OURS):
             error.model_name = error.model_name or str(request.path_params.get("model", ""))
             log_failure(_LOG, error, client_of(request))
-        # nobody waits for the rest of a body that was too slow already
+        # the rest of a body that was too slow is not waited for
         headers = {"connection": "close"} if isinstance(error, bodies.TooSlowError) else None
         return Json({"error": error.text[:_MOST_ERROR_CHARACTERS]}, http_status(error), headers)
     code = error.status_code if isinstance(error, HTTPException) else 500

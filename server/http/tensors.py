@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One tensor's elements as JSON values, and as the bytes that raw contents would hold.
+"""Converts one tensor between JSON values and the bytes of raw contents.
 
-Nested and flat arrays are alike, as in Triton: only the count of elements has to be the shape's. Floats pass through double
-precision: an FP32 reads as the double nearest to its text, rounded once more, and is written as the double it equals.
+As in Triton, nested and flat arrays mean the same: only the number of elements has to match the shape. Floats pass through
+double precision: the text of an FP32 is read as the nearest double and then rounded to FP32, and an FP32 is written as the
+double that equals it.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from hypersonic.server.http.jsontext import elements, wrong_type
 from hypersonic.server.inference.answer import Output
 from hypersonic.server.inference.strings import pack_strings, walk_strings
 
-#: datatypes that JSON has no values for
+#: datatypes that cannot be sent as JSON, as in Triton
 BINARY_ONLY = frozenset(("FP16", "BF16"))
 _PIECE_ELEMENTS = 1 << 12
 _WRONG_COUNT = "Unable to parse 'data': Shape does not match true shape of 'data' field"
 _INT64 = range(-(2**63), 2**64)
-#: numpy's kind -> (what its elements may be in JSON, Triton's word for it)
+#: numpy's kind -> (the Python types that JSON values of it have, Triton's name for it)
 _KINDS: dict[str, tuple[frozenset[type], str]] = {
     "b": (frozenset((bool,)), "boolean"),
     "i": (frozenset((int,)), "signed-integer"),
@@ -36,7 +37,11 @@ _KINDS: dict[str, tuple[frozenset[type], str]] = {
 
 
 def encode(name: str, datatype: Datatype, shape: tuple[int, ...], data: Any) -> memoryview:
-    """JSON values -> the tensor's bytes. Raises InvalidRequestError, MalformedJsonError; Triton's texts where it has one."""
+    """Convert JSON values into the tensor's bytes, little endian.
+
+    data: an array or a LongArray. Raises InvalidRequestError (400) for a value that the datatype cannot hold and
+    MalformedJsonError (500, as in Triton) for values of another type or a wrong number of elements.
+    """
     if datatype.name in BINARY_ONLY:
         raise InvalidRequestError(
             f"receiving {datatype.name} data via JSON is not supported. Please use the binary data format for input {name}"
@@ -46,7 +51,7 @@ def encode(name: str, datatype: Datatype, shape: tuple[int, ...], data: Any) -> 
         return _encode_pieces(name, datatype, prod(shape), given)
     values = _flat(given)
     encoded = _encode(name, values, datatype)
-    if datatype.size_bytes and len(values) != prod(shape):  # strings are counted when the model is known, as in Triton
+    if datatype.size_bytes and len(values) != prod(shape):  # strings are counted later, with the model, as in Triton
         raise MalformedJsonError(_WRONG_COUNT)
     return memoryview(encoded)
 
@@ -86,7 +91,7 @@ def _flat(data: list[Any]) -> list[Any]:
 
 
 def _flatten(data: list[Any], into: list[Any]) -> None:
-    """Depth is bounded: the text was, before it was parsed."""
+    """Append the elements to `into`. The depth of the recursion is limited, because the text's was before it was parsed."""
     if list not in set(map(type, data)):
         into.extend(data)
         return
@@ -110,7 +115,7 @@ def _strings(values: list[Any], kinds: frozenset[type]) -> bytes:
 def _numbers(name: str, values: list[Any], datatype: Datatype, kind: str) -> np.ndarray[Any, Any]:
     try:
         if kind == "f":
-            with np.errstate(over="raise"):  # at a number that becomes infinite, not at Infinity
+            with np.errstate(over="raise"):  # for a number that becomes infinite, but not for Infinity
                 return _doubles(values).astype(datatype.numpy)
         return np.array(values, datatype.numpy)
     except FloatingPointError:
@@ -120,7 +125,7 @@ def _numbers(name: str, values: list[Any], datatype: Datatype, kind: str) -> np.
 
 
 def _doubles(values: list[Any]) -> np.ndarray[Any, Any]:
-    """Raises OverflowError for a number that no double holds."""
+    """Convert to double precision. Raises OverflowError for a number that exceeds the largest double."""
     doubles = np.array(values, np.float64)
     if np.isinf(doubles).any() and any(value in INFINITIES and not _is_word(value) for value in values):
         raise OverflowError
@@ -128,7 +133,7 @@ def _doubles(values: list[Any]) -> np.ndarray[Any, Any]:
 
 
 def _is_word(value: Any) -> bool:
-    """Whether an infinity was written as such, and not as a number."""
+    """Return whether an infinity was written as the word Infinity, and not as a number."""
     return any(value is word for word in INFINITIES)
 
 
@@ -146,13 +151,16 @@ def _out_of_range(name: str, values: list[Any], datatype: Datatype, kind: str) -
         return MalformedJsonError("failed to parse the request JSON buffer: Number too big to be stored in double.")
     low, high = int(np.iinfo(datatype.numpy).min), int(np.iinfo(datatype.numpy).max)
     worst = next(value for value in values if not low <= value <= high)
-    if datatype.size_bytes == 8 or (kind == "u" and worst < 0) or worst not in _INT64:  # what RapidJSON reads as a double
+    if datatype.size_bytes == 8 or (kind == "u" and worst < 0) or worst not in _INT64:  # RapidJSON reads these as doubles
         return wrong_type("data", _KINDS[kind][1])
     return InvalidRequestError(f"input '{name}': {worst} does not fit {datatype.name}, which holds {low} to {high}")
 
 
 def decode(name: str, output: Output) -> bytes:
-    """An output's elements as a flat JSON array. Raises InvalidRequestError for what JSON cannot carry."""
+    """Return an output's elements as a flat JSON array.
+
+    Raises InvalidRequestError (400) for a datatype that JSON lacks, and for strings that are not UTF-8.
+    """
     if output.datatype in BINARY_ONLY:
         raise InvalidRequestError(
             f"sending {output.datatype} data via JSON is not supported. Please use the binary data format for output"
@@ -163,7 +171,7 @@ def decode(name: str, output: Output) -> bytes:
 
 
 def _values(data: bytes, datatype: str) -> Iterator[list[Any]]:
-    """Some thousands at a time: writing numbers holds the interpreter."""
+    """Yield some thousands of values at a time, because writing numbers as text holds the interpreter's lock."""
     values = np.frombuffer(data, DATATYPES[datatype].numpy)
     for start in range(0, len(values), _PIECE_ELEMENTS):
         yield values[start : start + _PIECE_ELEMENTS].tolist()
@@ -180,11 +188,11 @@ def _text(name: str, data: bytes) -> str:
         return data.decode()
     except UnicodeDecodeError:
         raise InvalidRequestError(
-            f"output '{name}' holds bytes that are no UTF-8 text, which JSON cannot carry. Please use the binary data format "
-            "for output"
+            f"output '{name}' holds bytes that are not UTF-8 text, which JSON cannot represent. Please use the binary data "
+            "format for output"
         ) from None
 
 
 def to_json(value: Any) -> bytes:
-    """As Triton writes it: no blanks, UTF-8, NaN and Infinity where floats are that."""
+    """Return a value as JSON in UTF-8 as Triton writes it: without blanks, and with the words NaN and Infinity."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="backslashreplace")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Protobuf messages as the JSON that Triton's HTTP port answers with.
+"""Converts protobuf messages into JSON as Triton's HTTP port writes it.
 
-Unlike protobuf's own mapping: 64-bit integers are numbers, field names are those of the .proto file, and every field is there
-but messages and oneof members that are not set.
+It differs from protobuf's own mapping: 64-bit integers are numbers, field names are those of the .proto file, and every field
+is present except unset messages and unset members of a oneof.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from google.protobuf.message import Message
 
 
 def to_json(message: Message) -> dict[str, Any]:
-    """A message as a JSON object."""
+    """Return a message as a JSON object. Bytes become base64, enums their names."""
     return {field.name: _field(message, field) for field in message.DESCRIPTOR.fields if _shown(message, field)}
 
 

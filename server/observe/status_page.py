@@ -78,7 +78,7 @@ def render(status: Status) -> str:
 <noscript><meta http-equiv="refresh" content="5"></noscript>
 </head>
 <body>
-<p id="stale" role="alert" hidden>The server does not answer. Shown is what it last said.</p>
+<p id="stale" role="alert" hidden>The server is not answering. This page shows its last known state.</p>
 <main>
 {_server(status.server, status.models)}
 {_models(status.models)}

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""model_repository_agents of a configuration: `checksum`, as Triton's checksum_repository_agent does it; no other is run.
+"""model_repository_agents of a configuration. Only `checksum` is supported; it works like Triton's checksum_repository_agent.
 
     model_repository_agents { agents [ { name: "checksum"
       parameters { key: "MD5:1/model.onnx" value: "d726e132f91f16ebee703d96f6f73cb1" } } ] }
 
-Files are hashed once a load, before anything of the model is used, and have to be the same files when it is loaded.
+Files are hashed once for each load, before anything of the model is used. After the load, they are checked for changes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ _shown = partial(escaped, most_chars=_SHOWN_CHARS)
 
 
 class Hashed(NamedTuple):
-    """A file whose checksum was right. name: below the model's directory. state: tells a file that was changed since."""
+    """A file whose checksum was correct.
+
+    name: below the model's directory. state: device, inode, size, mtime and ctime, by which a later change is detected.
+    """
 
     path: Path
     name: str
@@ -37,16 +40,17 @@ class Hashed(NamedTuple):
 
 
 def run_agents(message: model_config_pb2.ModelConfig, model: Path, links: Links) -> tuple[Hashed, ...]:
-    """Do what the configuration's agents ask for. model: its directory. Logs which of them are not run.
+    """Run the agents of a configuration, and log the ones that this server does not have.
 
-    Raises ModelConfigError for a file that is not there or has another checksum; Triton's texts.
+    model: the model's directory. Returns the files that were hashed. Raises ModelConfigError, with Triton's texts, for a file
+    that is missing or has another checksum.
     """
     agents = message.model_repository_agents.agents
     unknown = dict.fromkeys(agent.name for agent in agents if agent.name != _CHECKSUM)
     if unknown:
         _LOG.warning(
             "'%s' asks for the repository agent %s, which this server does not have: it is not run, and the model is loaded "
-            "as its directory has it. Agents that are run: '%s'",
+            "from its directory unchanged. Supported agents: '%s'",
             message.name,
             ", ".join(f"'{name}'" for name in unknown)[:_SHOWN_CHARS],
             _CHECKSUM,
@@ -73,7 +77,7 @@ def _checked(key: str, expected: str, model: Path, links: Links, digests: dict[P
     if got != expected.lower():
         raise ModelConfigError(
             f"Mismatched MD5 hash for file {_shown(name)}, expect: {_shown(expected)}, got: {got}: the file is not the one the "
-            "configuration was written for; copy it anew, or correct the checksum"
+            "configuration was written for; copy it again, or correct the checksum"
         )
     return Hashed(path, name, state)
 
@@ -89,7 +93,7 @@ def _state(status: os.stat_result) -> tuple[int, ...]:
 
 
 def check_unchanged(hashed: Sequence[Hashed]) -> None:
-    """Once the model is loaded: what was hashed is what lies there still. Raises ModelConfigError."""
+    """Check, once the model is loaded, that the hashed files have not changed. Raises ModelConfigError."""
     for file in hashed:
         try:
             same = _state(file.path.stat()) == file.state

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Model control: who decides what is loaded (--model-control-mode), and the texts of what is refused."""
+"""Model control: the options that decide which models are loaded (--model-control-mode), and the errors of load requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TRAVERSAL = re.compile(r"[/\\\0]|\.\.|^\.+$")
 
 
 class ModelControlMode(StrEnum):
-    """NONE: all models, once. POLL: whatever the repositories hold at the moment. EXPLICIT: what clients ask for."""
+    """Which models are loaded. NONE: all, at start. POLL: those that are in the repositories now. EXPLICIT: as clients ask."""
 
     NONE = "none"
     POLL = "poll"
@@ -27,9 +27,11 @@ class ModelControlMode(StrEnum):
 
 @dataclass(frozen=True)
 class ModelControlOptions:
-    """load_models: at start, with EXPLICIT; "*" = all. complete_config: backends fill in what config.pbtxt leaves out.
+    """The options of model control.
 
-    load_timeout_s: of one version, 0 = none. load_threads: models loaded side by side. link_roots: see links.py.
+    load_models: loaded at start with EXPLICIT; "*" = all. poll_s: the polling interval. complete_config: backends fill in the
+    fields that config.pbtxt leaves out. override: what load requests may contain. load_timeout_s: for one version, 0 = no
+    limit. load_threads: how many models are loaded in parallel. link_roots: see links.py.
     """
 
     mode: ModelControlMode = ModelControlMode.NONE
@@ -42,16 +44,16 @@ class ModelControlOptions:
     link_roots: tuple[Path, ...] = ()
 
     def links(self, repositories: Sequence[Path]) -> Links:
-        """Where links below these repositories may lead."""
+        """Return the rules for where symbolic links below these repositories may lead."""
         return Links(*(tuple(path.absolute() for path in paths) for paths in (repositories, self.link_roots)))
 
     @property
     def loads_all(self) -> bool:
-        """Whether every model found at start is loaded."""
+        """True if every model that is found at start is loaded."""
         return self.mode is not ModelControlMode.EXPLICIT or "*" in self.load_models
 
     def check(self) -> None:
-        """Raises StartError for options that contradict each other."""
+        """Raise StartError for options that contradict each other."""
         if self.load_models and self.mode is not ModelControlMode.EXPLICIT:
             raise StartError("Use of '--load-model' requires setting '--model-control-mode=explicit' as well.")
         if "*" in self.load_models and len(self.load_models) > 1:
@@ -63,13 +65,13 @@ class ModelControlOptions:
                 raise StartError(f"--model-link-roots: {root} is not a directory, expected one that links may lead into")
 
     def require_explicit(self) -> None:
-        """Raises UnavailableError where clients do not decide."""
+        """Raise UnavailableError (UNAVAILABLE, 503) unless clients may load and unload models."""
         if self.mode is not ModelControlMode.EXPLICIT:
             raise UnavailableError("explicit model load / unload is not allowed if polling is enabled")
 
 
 def check_requested_name(name: str) -> None:
-    """Of a load request. Raises InvalidRequestError."""
+    """Raise InvalidRequestError, with Triton's text, for a name that a load request may not have."""
     if not name:
         raise InvalidRequestError("Model name cannot be empty.")
     if _TRAVERSAL.search(name):
@@ -79,17 +81,20 @@ def check_requested_name(name: str) -> None:
 
 
 def check_override_name(name: str) -> None:
-    """Of a load request that brings a configuration or files: one that a directory could have. Raises InvalidRequestError."""
+    """Raise InvalidRequestError for a name that a load request with a configuration or files may not have.
+
+    The name has to be one that a model directory may have.
+    """
     if not is_plain_name(name):
         raise InvalidRequestError(f"invalid model name '{escaped(name)}', {MODEL_NAME_RULE}")
 
 
 def poll_failure(name: str, reason: str) -> ServerError:
-    """A model that could not even be tried, as a load request's error (INTERNAL)."""
+    """Return the error (INTERNAL) of a load request for a model whose load could not begin, with Triton's text."""
     text = f"failed to load '{escaped(name)}', failed to poll from model repository"
     return ModelLoadError(text if reason == NOT_FOUND else f"{text}: {reason}")
 
 
 def load_failure(name: str, reason: str) -> ServerError:
-    """A model that was tried and failed, as a load request's error (INVALID_ARGUMENT)."""
+    """Return the error (INVALID_ARGUMENT) of a load request for a model whose load failed, with Triton's text."""
     return InvalidRequestError(f"load failed for model '{name}': {reason}\n")

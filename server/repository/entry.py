@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What became of each model of the repository: immutable records that every thread may read while others replace them."""
+"""The state of each model of the repository: immutable records that any thread may read while others replace them."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from hypersonic.server.inference.repository import UNLOADED, IndexEntry, ModelSt
 from hypersonic.server.repository.agents import Hashed
 from hypersonic.server.repository.layout import Signature, show_name
 
-#: models that an error at start names
+#: the most models that an error at start names
 _MOST_NAMED = 20
 
 
 class Plan(NamedTuple):
-    """What is to be loaded: the chosen versions' directories. error: why none of them can be, found before any was tried.
+    """The versions of a model that are to be loaded.
 
-    scratch: a private directory with files that came over the network, removed with the last version. hashed: whose checksums
-    were right.
+    config: None if it is invalid; error then tells why none of the versions can be loaded. directories: version -> directory.
+    signature: of the model's directory, () = not watched. scratch: a private directory with files from a load request, removed
+    with the last version. hashed: the files whose checksums were correct.
     """
 
     config: ModelConfig | None
@@ -37,7 +38,10 @@ class Plan(NamedTuple):
 
 @dataclass(frozen=True)
 class VersionRecord:
-    """model: while it serves or drains. reason: of UNAVAILABLE, or of a READY version why its successor failed."""
+    """The state of one version.
+
+    model: set while it serves or drains. reason: why the version is UNAVAILABLE, or why the successor of a READY one failed.
+    """
 
     state: ModelState
     reason: str = ""
@@ -45,17 +49,17 @@ class VersionRecord:
 
     @property
     def serving(self) -> Model | None:
-        """The model, unless it is being unloaded or out of service."""
+        """The model, None if it is being unloaded or is out of service."""
         return self.model if self.state is ModelState.READY and self.model and self.model.in_service else None
 
 
 @dataclass(frozen=True)
 class ModelEntry:
-    """One name. state and reason: of the model itself, where it has no versions or a change of it failed; LOADING: its
-    first load has not come as far as its versions.
+    """The state of one model name.
 
-    replacing: its old versions had to go before the new ones could come; requests wait.
-    plan: what the versions in service were loaded from.
+    versions: version -> record. state, reason: of the model itself, if it has no versions or a change of it failed; LOADING =
+    its first load has not reached its versions yet. replacing: the old versions had to be unloaded before the new ones can be
+    loaded, and requests wait. plan: what the versions in service were loaded from.
     """
 
     name: str
@@ -67,40 +71,40 @@ class ModelEntry:
 
     @property
     def models(self) -> tuple[Model, ...]:
-        """Loaded versions, in service or not, ascending."""
+        """The loaded versions, in service or not, ascending."""
         records = (self.versions[version] for version in sorted(self.versions))
         return tuple(record.model for record in records if record.model is not None and record.state is ModelState.READY)
 
     @property
     def config(self) -> ModelConfig | None:
-        """Of what is, or was last, loaded."""
+        """The configuration that is, or was last, loaded; None if there is none."""
         return self.plan.config if self.plan else None
 
     @property
     def members(self) -> frozenset[str]:
-        """The models an ensemble names."""
+        """The models that an ensemble names; empty for other models."""
         return frozenset(step.model_name for step in self.config.ensemble) if self.config else frozenset()
 
     @property
     def tried(self) -> bool:
-        """Whether any version of it was ever loaded, or tried."""
+        """True if a load of any of its versions has ever begun."""
         return bool(self.versions)
 
     def failures(self) -> str:
-        """Triton's words for the versions that could not be loaded."""
+        """Return Triton's text about the versions that could not be loaded, "" if there are none."""
         failed = {number: record for number, record in sorted(self.versions.items()) if _failed(record)}
         return "".join(f"version {number} is at UNAVAILABLE state: {record.reason};" for number, record in failed.items())
 
     def without(self, reason: str) -> ModelEntry:
-        """The same, its loaded versions UNLOADING."""
+        """Return the entry with its loaded versions UNLOADING."""
         return replace(self, versions={number: _leaving(record) for number, record in self.versions.items()}, reason=reason)
 
     def settled(self, ended: Collection[Model]) -> ModelEntry:
-        """The same, once these models have ended."""
+        """Return the entry as it is once these models have ended."""
         return replace(self, versions={number: _left(record, ended) for number, record in self.versions.items()})
 
     def rows(self) -> Iterator[IndexEntry]:
-        """Of RepositoryIndex."""
+        """Yield the rows of RepositoryIndex for this name."""
         if not self.versions or (self.reason and not self.models):
             state = ModelState.UNAVAILABLE if self.reason else self.state
             yield IndexEntry(self.name, "", state, self.reason)
@@ -129,7 +133,10 @@ def _left(record: VersionRecord, ended: Collection[Model]) -> VersionRecord:
 
 
 def choose(entry: ModelEntry | None, name: str, number: int | None) -> Model:
-    """The version asked for, or the latest in service. Raises NotFoundError, UnavailableError: Triton's texts."""
+    """Return a version of a model; number None = the latest in service.
+
+    entry: None = unknown name. Raises NotFoundError and UnavailableError, with Triton's texts.
+    """
     if entry is not None and entry.state is ModelState.LOADING and not entry.tried:
         raise _not_ready(name, number)
     if entry is None or not entry.tried:
@@ -155,7 +162,7 @@ def _latest(entry: ModelEntry) -> Model:
 
 
 def _not_ready(name: str, number: int | None) -> UnavailableError:
-    """Of a model that is being loaded."""
+    """Return the error for a request to a model that is being loaded, with Triton's text."""
     version = "" if number is None else f" version {number}"
     return UnavailableError(f"Request for unknown model: '{name}'{version} is not at ready state")
 
@@ -166,11 +173,11 @@ def _refuse(name: str, number: int, record: VersionRecord) -> Model:
 
 
 def served_without(rows: Sequence[IndexEntry], *, strict: bool) -> str:
-    """A line of the log for a server that starts without some models. strict: --strict-readiness."""
+    """Return the log line of a server that starts although some models cannot be served. strict: --strict-readiness."""
     names = sorted({row.name for row in rows})
     named = ", ".join(names[:_MOST_NAMED]) + (", .." if len(names) > _MOST_NAMED else "")
     ready = (
-        "is NOT ready before they are: mend or remove them, or give --strict-readiness=false"
+        "is NOT ready until they are: fix or remove them, or set --strict-readiness=false"
         if strict
         else "is ready without them (--strict-readiness=false)"
     )
@@ -178,7 +185,9 @@ def served_without(rows: Sequence[IndexEntry], *, strict: bool) -> str:
 
 
 def models_failed(rows: Sequence[IndexEntry]) -> ModelsFailedError:
-    """Why a server does not start: which models, why, what to do. Begins with Triton's words."""
+    """Return the error of a server that does not start because of its models. It begins with Triton's text, and names the
+    models, the reasons and what to do.
+    """
     lines = [f"failed to load all models; {len(rows)} cannot be served:"]
     for row in rows[:_MOST_NAMED]:
         version = f" version {row.version}" if row.version else ""
@@ -186,7 +195,7 @@ def models_failed(rows: Sequence[IndexEntry]) -> ModelsFailedError:
     if len(rows) > _MOST_NAMED:
         lines.append(f"  and {len(rows) - _MOST_NAMED} more, which the log names")
     lines.append(
-        "mend or remove what is named, or serve the other models with --exit-on-error=false (and --strict-readiness=false, to "
-        "be ready without what is named)"
+        "fix or remove these models, or serve the others with --exit-on-error=false (and --strict-readiness=false, so that the "
+        "server is ready without them)"
     )
     return ModelsFailedError("\n".join(map(show_name, lines)))

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Triton's directory layout, looked at and never written.
+"""Triton's directory layout, which is read and never written.
 
     <repository>/<model>/config.pbtxt
     <repository>/<model>/<version>/...
 
-Symbolic links are followed as links.py says; names that start with a dot are somebody's work in progress, or Kubernetes' own.
-A directory may bear any bytes as its name: here and in the index a name is text that can be printed (show_name).
+Symbolic links are followed by the rules of links.py. Names that begin with a dot are skipped: they are unfinished copies, or
+belong to Kubernetes. The name of a directory may consist of any bytes; here and in the index, a name is printable text
+(show_name()).
 """
 
 from __future__ import annotations
@@ -20,51 +21,53 @@ from hypersonic.server.errors import ModelLoadError, StartError, printable
 from hypersonic.server.links import Links, below
 
 CONFIG = "config.pbtxt"
-#: the reason of a name that no repository has
+#: why a name cannot be loaded that no repository has
 NOT_FOUND = "model not found in any model repository."
-#: the reason of a name that several have
+#: why a name cannot be loaded that several repositories have
 AMBIGUOUS = "model appears in two or more repositories"
-#: of a name that no model may bear
-MODEL_NAME_RULE = "expected a model name of letters, digits, '_', '.' and '-', 128 at most, a letter, digit or '_' in front"
+#: why a name cannot be loaded that a model may not have
+MODEL_NAME_RULE = "expected a name of at most 128 letters, digits, '_', '.' and '-' that begins with a letter, a digit or '_'"
 _VERSION_DIRECTORY = re.compile(r"[1-9][0-9]{0,17}")
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
-#: what tells one state of a directory tree from another: path, mtime in ns, size, inode of each file
+#: the state of a directory tree, by which changes are detected: path, mtime in ns, size in bytes and inode of each file
 Signature = tuple[tuple[str, int, int, int], ...]
 
 
 class Place(NamedTuple):
-    """A model's directory, and the repository it lies in."""
+    """A model's directory, and the repository that contains it."""
 
     path: Path
     repository: Path
 
     @property
     def name(self) -> str:
-        """As the index shows it."""
+        """The model's name as the index shows it."""
         return show_name(self.path.name)
 
 
 class Found(NamedTuple):
-    """The model directories of all repositories. away: the errors of repositories that cannot be read now."""
+    """The model directories of all repositories, by name. away: the errors of repositories that cannot be read now."""
 
     models: Mapping[str, tuple[Place, ...]]
     away: tuple[OSError, ...] = ()
 
 
 def show_name(name: str) -> str:
-    """A file name as text: bytes that are not UTF-8, control characters and the like are escaped, so that no name is lost."""
+    """Return a file name as printable text. Bytes that are not UTF-8, control characters and the like are escaped."""
     text = os.fsencode(name).decode(errors="backslashreplace")
     return printable(text)
 
 
 def is_plain_name(name: str) -> bool:
-    """Whether a model, or a file of a load request, may bear this name: letters, digits, '_', '.' and '-', 128 at most, neither
-    '.' nor '-' in front."""
+    """Return whether a model, or a file of a load request, may have this name.
+
+    It may have at most 128 letters, digits, '_', '.' and '-', and does not begin with '.' or '-'.
+    """
     return _PLAIN_NAME.fullmatch(name) is not None
 
 
 def find_models(repositories: Sequence[Path]) -> Found:
-    """Every model directory, by name; more than one place for a name that several repositories have."""
+    """Return every model directory, by name. A name that several repositories have gets several places."""
     places: dict[str, tuple[Place, ...]] = {}
     away: list[OSError] = []
     for repository in repositories:
@@ -79,7 +82,11 @@ def find_models(repositories: Sequence[Path]) -> Found:
 
 
 def _is_model_directory(path: Path) -> bool:
-    """What cannot be looked at counts: why is that model's reason, and whatever serves under its name is not gone."""
+    """Return whether a path is a model directory.
+
+    A path that cannot be examined counts as one: its load then fails with the reason, and a model that serves under its name
+    is not unloaded.
+    """
     if path.name.startswith("."):
         return False
     try:
@@ -89,12 +96,12 @@ def _is_model_directory(path: Path) -> bool:
 
 
 def _leads_nowhere(path: Path) -> bool:
-    """Whether it is a link to what is not there (a file system that is away), or to itself."""
+    """Return whether a path is a link to itself or to something missing, for example on a file system that is not mounted."""
     return path.is_symlink() and not path.exists()
 
 
 def require_repositories(repositories: Sequence[Path]) -> None:
-    """Raises StartError for a directory that cannot be read."""
+    """Raise StartError for a repository that cannot be read."""
     for repository in repositories:
         try:
             next(repository.iterdir(), None)
@@ -106,14 +113,16 @@ def require_repositories(repositories: Sequence[Path]) -> None:
 
 
 def find_model(repositories: Sequence[Path], name: str) -> tuple[Place, ...]:
-    """The places of one model; () for a name that none has, or that is none of a directory in a repository."""
+    """Return the places of one model; () for a name that no repository has."""
     if not is_plain_name(name):
         return find_models(repositories).models.get(name, ())
     return tuple(Place(repository / name, repository) for repository in repositories if _is_model_directory(repository / name))
 
 
 def check_place(places: Sequence[Place], links: Links) -> Place:
-    """The one place a model has. Raises ModelLoadError with the reason RepositoryIndex shows."""
+    """Return the only place of a model. Raises ModelLoadError, with the reason that RepositoryIndex shows, if there are none or
+    several, if a model may not have this name, or if a link leads where it may not.
+    """
     if not places:
         raise ModelLoadError(NOT_FOUND)
     if len(places) > 1:
@@ -125,7 +134,10 @@ def check_place(places: Sequence[Place], links: Links) -> Place:
 
 
 def version_directories(place: Place, links: Links) -> dict[int, Path]:
-    """Number -> directory as the repository names it, of 1, 2, ... without leading zeros. Raises ModelLoadError, OSError."""
+    """Return version -> directory. A version is a directory whose name is a number from 1 on, without leading zeros.
+
+    Raises ModelLoadError for a link that leads where it may not, and OSError.
+    """
     _follow(place.path, place.repository, links)
     directories = [path for path in place.path.iterdir() if path.is_dir() and _VERSION_DIRECTORY.fullmatch(path.name)]
     for path in directories:
@@ -138,12 +150,12 @@ def _follow(path: Path, repository: Path, links: Links) -> None:
 
 
 def is_version(text: str) -> bool:
-    """Whether a directory of that name is a version."""
+    """Return whether a directory of that name is a version."""
     return _VERSION_DIRECTORY.fullmatch(text) is not None
 
 
 def scrub(text: str, roots: Sequence[Path]) -> str:
-    """An error's text for clients' eyes: paths only from the repository on."""
+    """Return an error's text as clients may see it: `roots`, the directories above the models, are removed from its paths."""
     for root in roots:
         for known in (root, root.resolve()):
             text = text.replace(f"{known}/", "")
@@ -151,7 +163,7 @@ def scrub(text: str, roots: Sequence[Path]) -> str:
 
 
 def signature(place: Place) -> Signature:
-    """Of every file below a model's directory, links followed. Raises OSError for one that is gone."""
+    """Return the state of all files below a model's directory, following links. Raises OSError for a directory that is gone."""
     top = (str(place.path), place.path.stat())
     return tuple(sorted(_row(*entry) for entry in (top, *_there(place.path))))
 
@@ -167,6 +179,6 @@ def _row(path: str, status: os.stat_result) -> tuple[str, int, int, int]:
 
 
 def select_below(whole: Signature, directory: Path) -> Signature:
-    """What a signature says of one directory in the model's."""
+    """Return the part of a signature that is about one directory below the model's."""
     top, prefix = str(directory), f"{directory}/"
     return tuple(row for row in whole if row[0] == top or row[0].startswith(prefix))

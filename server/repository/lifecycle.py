@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a model of the repository gets into service, out of it, and in place of another, one name at a time.
+"""Lifecycle: loads, replaces and unloads the models of the repository, one at a time for each name.
 
-plan (config, versions) -> members of an ensemble -> turn of the name -> load beside what serves -> swap -> drain the old
+plan (config, versions) -> members of an ensemble -> lock of the name -> load while the old one serves -> swap -> drain the old
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from hypersonic.server.repository.retiring import Retirements
 
 _LOG = logging.getLogger(__name__)
 Records = Mapping[int, VersionRecord]
-#: an ensemble's config and version
+#: (an ensemble's config, version) -> the ensemble
 EnsembleFactory = Callable[[ModelConfig, int], Model]
 
 
 class _CircularError(ModelLoadError):
-    """Ensembles that need each other."""
+    """Ensembles depend on each other."""
 
 
 class Lifecycle:
-    """watched: plans carry the signature of their directory, and versions that did not change are kept."""
+    """Brings models into service and takes them out. Any thread may use it."""
 
     def __init__(
         self,
@@ -47,9 +47,13 @@ class Lifecycle:
         *,
         watched: bool,
     ) -> None:
+        """ensembles: makes ensembles, None = there are none. watched: plans carry the signature of their directory, and a
+        reload keeps the versions that have not changed.
+        """
+        #: the names that were asked for
         self.wanted: frozenset[str] = frozenset()
         self.retirements = Retirements()
-        #: name -> its directory as it was just before it was last read
+        #: name -> signature of its directory just before it was last read
         self.seen: dict[str, Signature] = {}
         self._directories = directories
         self._loader = loader
@@ -59,16 +63,19 @@ class Lifecycle:
         self._turns = Turns()
 
     def want(self, names: Iterable[str]) -> None:
-        """Somebody asked for these by name: what needs another model comes back with it."""
+        """Note that these were asked for by name. Such an ensemble is loaded again when a model that it needs is loaded."""
         self.wanted |= frozenset(names)
 
     def forget(self, name: str) -> None:
-        """Nobody asks for it any more."""
+        """Note that this name is not asked for any more."""
         self.wanted -= {name}
         self.seen.pop(name, None)
 
     def needs(self, name: str) -> tuple[frozenset[str], str]:
-        """(the models an ensemble names, the backend that is to choose a card), before anything is loaded."""
+        """Return (the models that an ensemble names, the backend that has to choose a card or "").
+
+        Known before anything is loaded.
+        """
         places = find_model(self._directories, name)
         return self._loader.needs(places[0]) if len(places) == 1 else (frozenset(), "")
 
@@ -79,10 +86,11 @@ class Lifecycle:
         chain: tuple[str, ...] = (),
         settled: frozenset[str] = frozenset(),
     ) -> None:
-        """Load a model, or replace what serves under its name; so are the models that an ensemble names.
+        """Load a model, or replace the one that serves under its name. An ensemble's models are loaded first.
 
-        chain: the ensembles that need it. settled: models not to be loaded: that has just been tried. Raises
-        InvalidRequestError, ModelLoadError: a load request's errors.
+        override: configuration and files of a load request, None = those of the repository. chain: the ensembles that need the
+        model. settled: models that are not loaded, because that has just been tried. Raises InvalidRequestError and
+        ModelLoadError, the errors of a load request.
         """
         plan = self._plan(name, override)
         try:
@@ -106,13 +114,13 @@ class Lifecycle:
         self._revisit(name)
 
     def _discard_unused(self, name: str, plan: Plan) -> None:
-        """The files that came with a plan of which nothing was loaded. The turn is ours."""
+        """Remove the files of a plan of which nothing was loaded. The lock of the name is held."""
         entry = self._registry.entry(name)
         if entry.plan is not plan or not entry.models:
             discard(plan.scratch)
 
     def try_load(self, name: str, chain: tuple[str, ...] = (), settled: frozenset[str] = frozenset()) -> None:
-        """The same; what goes wrong is in the index and the log."""
+        """Load as load() does, but report failures only in the index and the log."""
         try:
             self.load(name, chain=chain, settled=settled)
         except _CircularError:
@@ -140,14 +148,14 @@ class Lifecycle:
         return self._loader.plan(check_place(places, self._loader.links), known)
 
     def look(self, places: Sequence[Place]) -> Signature:
-        """Of all places of one name; () where they cannot be looked at, whose reason the load finds."""
+        """Return the signature of all places of one name; () if they cannot be read, and the load will then find the reason."""
         try:
             return tuple(row for place in places for row in signature(place))
         except (OSError, RuntimeError):
             return ()
 
     def _note(self, name: str, places: Sequence[Place], reason: str) -> None:
-        """For the index; a name that no repository has leaves no trace."""
+        """Store a reason for the index, unless no repository has the name."""
         if places or name in self._registry.models:
             self._registry.update(name, lambda entry: replace(entry, reason="" if reason == NOT_FOUND else reason))
 
@@ -160,7 +168,7 @@ class Lifecycle:
                 self.try_load(member, chain, settled)
 
     def _replace(self, name: str, plan: Plan) -> None:
-        """The turn is ours. Raises InvalidRequestError."""
+        """Load the versions of a plan and put them into service. The lock of the name is held. Raises InvalidRequestError."""
         old = self._registry.entry(name)
         if not old.models:
             loading = {version: VersionRecord(ModelState.LOADING) for version in plan.directories}
@@ -180,7 +188,7 @@ class Lifecycle:
         self._swap(old, ModelEntry(name, records, plan=plan))
 
     def _refuse(self, name: str, plan: Plan, reason: str) -> None:
-        """What serves goes on serving; the index says why nothing else does."""
+        """Store the reason of a failed load for the index. The versions that serve stay in service."""
         discard(plan.scratch)
         self._registry.update(
             name,
@@ -188,12 +196,15 @@ class Lifecycle:
         )
 
     def _abandon(self, records: Records, old: ModelEntry) -> None:
-        """Close what was loaded beside a version that failed, and never served."""
+        """Close the new versions of a load that failed. They have not served."""
         fresh = [record.model for record in records.values() if record.model is not None]
         self.retirements.start(old.name, [model for model in fresh if model not in old.models], lambda: None)
 
     def _swap(self, old: ModelEntry, new: ModelEntry) -> None:
-        """From now on the new versions answer; the old ones end in the background. Raises when one could not be loaded."""
+        """Put the new versions into service; the old ones end in the background.
+
+        Raises InvalidRequestError if one of the new versions could not be loaded.
+        """
         name, kept = new.name, new.models
         leaving = [model for model in old.models if not any(model is other for other in kept)]
         rows = {number: row for number, row in old.without("").versions.items() if row.state is ModelState.UNLOADING}
@@ -211,14 +222,14 @@ class Lifecycle:
         self.retirements.start(name, models, done)
 
     def _settled(self, entry: ModelEntry, models: Sequence[Model]) -> ModelEntry | None:
-        """None for a name that has nothing left, here or in the repositories."""
+        """Return the entry once `models` have ended, None if nothing is left of the name, here or in the repositories."""
         settled = entry.settled(models)
         idle = all(record.state is ModelState.UNAVAILABLE for record in settled.versions.values())
         return None if idle and not find_model(self._directories, entry.name) else settled
 
     def _replace_in_place(self, name: str, old: ModelEntry, plan: Plan) -> None:
-        """The old versions go first, requests wait meanwhile; when the new ones fail, the old ones come back if they can."""
-        _LOG.info("'%s' is unloaded before it is replaced: both do not fit", name)
+        """Unload the old versions, then load the new ones, while requests wait. If the new ones fail, load the old ones again."""
+        _LOG.info("'%s' is unloaded before it is replaced: there is no room for both", name)
         rows = dict.fromkeys((*old.versions, *plan.directories), VersionRecord(ModelState.LOADING))
         self._registry.put(replace(old, versions=rows, replacing=True))
         self.retirements.finish(name, old.models)
@@ -236,7 +247,10 @@ class Lifecycle:
             raise load_failure(name, failures)
 
     def _load_versions(self, plan: Plan, old: ModelEntry, *, insist: bool) -> Records:
-        """Every version of a plan. insist: raises ModelBusyError, with nothing left behind. Raises ModelLoadError."""
+        """Load every version of a plan.
+
+        insist: raise ModelBusyError, and leave nothing loaded, if a card is taken. Raises ModelLoadError for an ensemble.
+        """
         if plan.config is not None and plan.config.ensemble:
             return self._load_ensemble(plan, plan.config)
         records: dict[int, VersionRecord] = {}
@@ -268,7 +282,7 @@ class Lifecycle:
                 raise ModelLoadError(f"ensemble '{config.name}' depends on '{name}' which has no loaded version.{why}")
 
     def _revisit(self, name: str) -> None:
-        """The ensembles that name a model, once it was loaded or replaced."""
+        """Check or load the ensembles that name a model, after it was loaded or replaced."""
         for entry in self._dependents(name):
             if entry.models:
                 self._check_again(entry.name)
@@ -280,7 +294,7 @@ class Lifecycle:
         return [models[other] for other in sorted(models) if other != name and name in models[other].members]
 
     def _check_again(self, name: str) -> None:
-        """An ensemble whose model was replaced: it is unloaded when it does not fit any more."""
+        """Check an ensemble whose model was replaced, and unload it if it does not match the new model."""
         config = self._registry.entry(name).config
         if config is None:
             return
@@ -302,9 +316,9 @@ class Lifecycle:
         return choose(self._registry.entry(name), name, version if version >= 0 else None).config
 
     def unload(self, name: str, reason: str = "") -> None:
-        """Unload a model and the ensembles that name it; requests that are there already are served in the background.
+        """Unload a model and the ensembles that name it. Requests that have already arrived are served in the background.
 
-        An ensemble's last requests still need its models: those go when the ensemble has ended.
+        The last requests of an ensemble still need its models, so these are unloaded when the ensemble has ended.
         """
         first, *rest = self._levels(name)
         for top, models in first:
@@ -323,7 +337,10 @@ class Lifecycle:
             self.retirements.start(f"{name} after its ensembles", (), go)
 
     def _levels(self, name: str) -> list[list[tuple[str, tuple[Model, ...]]]]:
-        """What goes with a model, itself last: first the ensembles that nothing loaded names, then what only those name, ..."""
+        """Return the models that are unloaded with a model, in groups: an ensemble before the models that it names.
+
+        The model itself is in the last group.
+        """
         heights = {name: 0}
         waiting = [name]
         while waiting:
@@ -338,7 +355,7 @@ class Lifecycle:
         return levels
 
     def _unload_alone(self, name: str, models: Sequence[Model], reason: str) -> None:
-        """models: what was to be unloaded; what somebody loaded in its place meanwhile stays."""
+        """Unload `models`, unless other ones have been loaded in their place meanwhile."""
         with self._turns.of(name):
             entry = self._registry.entry(name)
             if name in self._registry.models and list(entry.models) == list(models):
@@ -347,13 +364,13 @@ class Lifecycle:
 
 
 def _unforeseen(name: str, error: Exception) -> str:
-    """The reason of a model whose load failed in a way nobody thought of; the log says more."""
+    """Return the reason of a load that failed with an unexpected exception, and log the exception."""
     _LOG.error("model '%s' cannot be loaded", name, exc_info=error)
     return f"Internal: the load failed: {type(error).__name__}"
 
 
 def _unchanged(old: ModelEntry, plan: Plan, version: int) -> VersionRecord | None:
-    """The version as it serves, when neither its directory nor the configuration changed since it was loaded."""
+    """Return the serving version if neither its directory nor the configuration has changed since it was loaded, else None."""
     record = old.versions.get(version)
     if not plan.signature or not record or not record.serving or not old.plan or not old.plan.config or not plan.config:
         return None

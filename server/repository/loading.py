@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a model's directory to its loaded versions: configuration, completion, backend, labels, warm-up."""
+"""Loader: turns a model's directory into loaded versions: configuration, completion, backend, labels, warm-up."""
 
 from __future__ import annotations
 
@@ -37,14 +37,17 @@ from hypersonic.server.scheduling.fallback import close, with_fallback
 from hypersonic.server.statistics.latency_options import MetricsConfig
 
 _LOG = logging.getLogger(__name__)
-#: how long a version that came too late may take to close
+#: how long a version whose load took too long may take to close, in seconds
 _CLOSE_S = 30.0
-#: links of one model that its log line names
+#: the most links of one model that its log line names
 _SHOWN_LINKS = 10
 
 
 class ServeModel(Protocol):
-    """Makes a version that takes requests of what its backend loaded: ScheduledModel."""
+    """Makes a version that takes requests from the instances that its backend loaded. ScheduledModel implements it.
+
+    on_lost: called when an instance goes out of service.
+    """
 
     def __call__(
         self,
@@ -55,11 +58,15 @@ class ServeModel(Protocol):
         load_duration_s: float,
         metrics: MetricsConfig,
         on_lost: Callable[[], None],
-    ) -> Model: ...
+    ) -> Model:
+        """Return the version. load_duration_s: how long its load took, warm-up included."""
 
 
 class Loader:
-    """Any thread may use it; it keeps nothing. limit: of each load. links: of the repositories."""
+    """Plans and loads versions. It keeps no models; any thread may use it.
+
+    links: the rules for symbolic links in the repositories. limit: the time limit of each load.
+    """
 
     def __init__(
         self,
@@ -71,6 +78,7 @@ class Loader:
         links: Links,
         on_lost: Callable[[], None],
     ) -> None:
+        """backends: name -> backend. on_lost: called when an instance of a model goes out of service."""
         self._policy = control.override
         self._backends = backends
         self._serve = serve
@@ -81,14 +89,17 @@ class Loader:
         self.limit = LoadTimeout(control.load_timeout_s)
 
     def stop(self) -> None:
-        """Give up the loads under way."""
+        """Give up the loads that are under way, and refuse new ones."""
         self.limit.stop()
         for backend in self._backends.values():
             if isinstance(backend, Stoppable):
                 backend.stop()
 
     def needs(self, place: Place) -> tuple[frozenset[str], str]:
-        """(the models an ensemble names, the backend that is to choose a card), as the unchecked configuration says."""
+        """Return (the models that an ensemble names, the backend that has to choose a card or "").
+
+        Both are read from the unchecked configuration.
+        """
         try:
             message = self._message(place)
         except Exception:  # noqa: BLE001 - plan() finds the reason
@@ -97,7 +108,10 @@ class Loader:
         return frozenset(step.model_name for step in message.ensemble_scheduling.step), "" if chosen else message.backend
 
     def plan(self, place: Place, signature: Signature = ()) -> Plan:
-        """What the directory asks for. Raises ModelLoadError, with a text for clients, for a model that cannot be tried."""
+        """Return the versions to load from a model's directory.
+
+        Raises ModelLoadError, with a text for clients, for a model whose load cannot begin.
+        """
         return self._plan_repository(place, lambda: self._message(place), signature)
 
     def _plan_repository(self, place: Place, read: Callable[[], model_config_pb2.ModelConfig], signature: Signature) -> Plan:
@@ -113,9 +127,10 @@ class Loader:
         return read_message(path, place.name, self.links)
 
     def plan_override(self, name: str, place: Place | None, override: Override) -> Plan:
-        """What a load request asks for: its configuration, and its files or (where it brings none) the repository's.
+        """Return the versions to load for a load request with a configuration.
 
-        Raises ModelLoadError, or InvalidRequestError for files that may not come this way.
+        The files are the request's, or, if it has none, those of the repository at `place`. Raises ModelLoadError, and
+        InvalidRequestError for files that are not accepted over the network.
         """
         try:
             message = parse_json_config(override.config, name)
@@ -145,7 +160,7 @@ class Loader:
         return plan._replace(scratch=scratch)
 
     def _planned(self, message: model_config_pb2.ModelConfig, place: Place, signature: Signature = ()) -> Plan:
-        """A configuration that contradicts itself is each version's error, as in Triton's index."""
+        """Return the plan for a configuration. As in Triton's index, an invalid configuration is the error of each version."""
         name, versions = message.name, version_directories(place, self.links)
         chosen = read_version_policy(message).choose(versions)
         for missing in set(message.version_policy.specific.versions) - set(chosen):
@@ -154,16 +169,16 @@ class Loader:
             raise no_version(name)
         directories = {version: versions[version] for version in chosen}
         self._follow(place.path, directories)
-        # before anything of the model is used: a model may run while its configuration is completed
+        # before anything of the model is used, because completing its configuration may run the model
         hashed = self.limit.run(name, partial(run_agents, message, place.path, self.links))
         try:
             config = self._completed(message, directories[chosen[-1]])
-        except Exception as error:  # noqa: BLE001 - whatever one model's directory does is that model's reason
+        except Exception as error:  # noqa: BLE001 - any failure in a model's directory becomes that model's reason
             return Plan(None, directories, signature, error=explain(error, directories[chosen[-1]]))
         return Plan(config, directories, signature, hashed=hashed)
 
     def _follow(self, model: Path, versions: Mapping[int, Path]) -> None:
-        """Log where the links of a model lead. Raises ModelLoadError where one may not lead there."""
+        """Log where the symbolic links of a model lead. Raises ModelLoadError for one that leads where it may not."""
         targets = check_links(model, self._others(model, versions), self.links)
         if targets:
             shown = ", ".join(f"{name} -> {target}" for name, target in list(targets.items())[:_SHOWN_LINKS])
@@ -171,7 +186,7 @@ class Loader:
             _LOG.info("'%s' is read through symbolic links: %s%s", model.name, shown, more)
 
     def _others(self, model: Path, versions: Mapping[int, Path]) -> set[str]:
-        """Version directories that are not loaded."""
+        """Return the names of the version directories that are not loaded."""
         chosen = {path.name for path in versions.values()}
         return {path.name for path in model.iterdir() if is_version(path.name)} - chosen
 
@@ -199,7 +214,10 @@ class Loader:
         return backend
 
     def load(self, plan: Plan, version: int, *, insist: bool) -> VersionRecord:
-        """One version, READY or UNAVAILABLE with its reason. insist: ModelBusyError is raised, not recorded."""
+        """Load one version. Returns its record: READY, or UNAVAILABLE with its reason.
+
+        insist: raise ModelBusyError instead of recording it.
+        """
         directory, config = plan.directories[version], plan.config
         if config is None:
             return VersionRecord(ModelState.UNAVAILABLE, plan.error)
@@ -211,12 +229,12 @@ class Loader:
             return _failed(config.name, version, explain(error, directory))
         except (ModelLoadError, OSError) as error:
             return _failed(config.name, version, explain(error, directory))
-        except Exception as error:  # noqa: BLE001 - one model's failure stays its own
+        except Exception as error:  # noqa: BLE001 - the failure of one model must not affect others
             _LOG.exception("failed to load '%s' version %d", config.name, version)
             return _failed(config.name, version, f"Internal: the backend failed: {type(error).__name__}")
 
     def labelled(self, plan: Plan) -> ModelConfig:
-        """An ensemble's configuration with the labels of its outputs. Raises ModelLoadError."""
+        """Return an ensemble's configuration with the labels of its outputs. Raises ModelLoadError."""
         if plan.config is None:
             raise ModelLoadError(plan.error)
         return with_labels(plan.config, next(iter(plan.directories.values())).parent, self.links)
@@ -233,7 +251,7 @@ class Loader:
             held.append(backend.load(directory, labelled))
             return self._served(labelled, version, plan, held, begin)
 
-        def give_up() -> None:  # a warm-up that hangs; what hangs in load() is the backend's to end
+        def give_up() -> None:  # for a warm-up that hangs; a backend has to end what hangs in its load()
             threading.Thread(target=_close, args=(held,), name=f"give up {config.name}", daemon=True).start()
 
         model = self.limit.run(f"'{config.name}' version {version}", work, _discard, give_up)
@@ -252,7 +270,10 @@ class Loader:
         return self._serve(config, version, loaded, load_duration_s=took_s, metrics=self._metrics, on_lost=self._on_lost)
 
     def _check_again(self, plan: Plan, model: Path) -> None:
-        """Check that a backend opened, by its path, what was checked before. Raises ModelConfigError, ModelLoadError."""
+        """Check that the backend opened the same files, by their paths, that were checked before.
+
+        Raises ModelConfigError and ModelLoadError.
+        """
         check_unchanged(plan.hashed)
         if self.links.roots:
             check_links(model, self._others(model, plan.directories), self.links)
@@ -264,13 +285,13 @@ def _complete(backend: Backend, directory: Path, message: model_config_pb2.Model
 
 
 def _close(held: list[LoadedModel]) -> None:
-    """Close what was loaded, once."""
+    """Close the loaded instances, once."""
     with suppress(IndexError):
         close(held.pop())
 
 
 def _discard(model: Model) -> None:
-    """A version that came too late."""
+    """Close a version whose load took too long."""
     model.close(_CLOSE_S)
 
 
@@ -280,7 +301,10 @@ def _failed(name: str, version: int, reason: str) -> VersionRecord:
 
 
 def _text(error: Exception, model: str) -> str:
-    """For the index, as text that can travel: file names may be any bytes. What nobody foresaw is in the log."""
+    """Return an error's text as the index shows it: printable, because file names may be any bytes.
+
+    An unexpected exception is logged.
+    """
     if isinstance(error, OSError):
         text = f"{error.strerror}: {error.filename}"
     elif isinstance(error, ServerError):
@@ -292,6 +316,9 @@ def _text(error: Exception, model: str) -> str:
 
 
 def explain(error: Exception, directory: Path) -> str:
-    """A version's reason: Triton's word for the kind of error, and the text without what lies above the repository."""
+    """Return a version's reason: Triton's name for the kind of error, and the error's text.
+
+    directory: the version's; the path above the repository is removed from the text.
+    """
     kind = "Invalid argument" if isinstance(error, ModelConfigError) else "Internal"
     return f"{kind}: {scrub(_text(error, directory.parent.name), (directory.parent.parent,))}"

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loads: the loads of several models side by side, so that one that is slow or hangs delays none of the others.
+"""Loads: runs the loads of several models in parallel, so that a slow or hung load does not delay the others.
 
-A load that is under way for some time makes room for the next one: it may hang. Loads of one queue (models that choose among
-the same cards) come one after another, in order, and wait longer; an ensemble's comes after those of its models.
+A load that has run for some time stops counting towards the limit of parallel loads, because it may hang. Loads of one queue
+(models that choose among the same cards) run one after the other, in order, and wait longer for each other. An ensemble is
+loaded after its models.
 """
 
 from __future__ import annotations
@@ -17,7 +18,11 @@ _LOG = logging.getLogger(__name__)
 
 
 class Load(NamedTuple):
-    """queue: what it shares with others, its name where it shares nothing. after: names whose loads have to be over first."""
+    """The load of one model.
+
+    queue: loads of the same queue run one after the other; a load that shares nothing has its own name. after: names whose
+    loads have to be over first. work: loads the model.
+    """
 
     name: str
     queue: str
@@ -26,13 +31,12 @@ class Load(NamedTuple):
 
 
 class Loads:
-    """threads: loads under way at a time. Any thread may use it.
-
-    patience_s: after which a load is not counted among them any more. queue_patience_s: after which the next of its queue
-    begins.
-    """
+    """Runs loads, each on a thread of its own. Any thread may use it."""
 
     def __init__(self, threads: int, patience_s: float = 2.0, queue_patience_s: float = 60.0) -> None:
+        """threads: how many loads run at one time. patience_s: after this time, a load does not count towards them any more.
+        queue_patience_s: after this time, the next load of the same queue begins.
+        """
         self._most = max(1, threads)
         self._patience_s, self._queue_patience_s = patience_s, queue_patience_s
         self._changed = threading.Condition()
@@ -43,24 +47,24 @@ class Loads:
         self._stopped = False
 
     def start(self, loads: Sequence[Load]) -> None:
-        """Begin; returns at once."""
+        """Begin loads. Returns at once. Does nothing after stop()."""
         with self._changed:
             if not self._stopped:
                 self._waiting.extend(loads)
                 self._go_on()
 
     def busy(self, name: str) -> bool:
-        """Whether a load of that name is under way or waits."""
+        """Return whether a load of that name runs or waits."""
         with self._changed:
             return name in self._names()
 
     def wait(self, names: Collection[str], timeout_s: float | None = None) -> bool:
-        """Until the loads of these names are over; whether they are."""
+        """Wait until the loads of these names are over. Returns whether they are. timeout_s: None = no limit."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._names() & set(names), timeout_s)
 
     def stop(self, timeout_s: float) -> bool:
-        """Begin no more; whether those under way ended in time."""
+        """Begin no more loads. Returns whether those that run ended in time."""
         deadline = time.monotonic() + timeout_s
         with self._changed:
             self._stopped = True
@@ -72,11 +76,11 @@ class Loads:
         return {*self._running, *(load.name for load in self._waiting)}
 
     def _go_on(self) -> None:
-        """Start what may start. The lock is held."""
+        """Begin the loads that may begin. The lock is held."""
         for load in tuple(self._waiting):
             if self._may_start(load):
                 self._begin(load)
-        if self._waiting and not self._running:  # ensembles that need each other: the load finds that out
+        if self._waiting and not self._running:  # ensembles that depend on each other: the load detects that
             self._begin(self._waiting[0])
 
     def _may_start(self, load: Load) -> bool:
@@ -115,7 +119,7 @@ class Loads:
     def _run(self, load: Load, patience: Sequence[threading.Timer]) -> None:
         try:
             load.work()
-        except Exception:  # noqa: BLE001 - the others have to be loaded all the same
+        except Exception:  # noqa: BLE001 - the other models have to be loaded anyway
             _LOG.exception("the load of '%s' failed", load.name)
         for timer in patience:
             timer.cancel()

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ModelRepository: the models of some directories, loaded, replaced and unloaded while others are served.
+"""ModelRepository: loads, replaces and unloads the models of some directories while others are served.
 
-    reader: repository.model(name)  -->  self._models, an immutable mapping
-    writer: lock of the name -> load beside what serves -> a new mapping, in one assignment -> drain and close what it replaced
+    reader: repository.model(name)  -->  Registry.models, an immutable mapping
+    writer: lock of the name -> load while the old one serves -> a new mapping, in one assignment -> drain and close the old one
 
-What cannot be loaded is UNAVAILABLE with its reason and disturbs nothing else; a version that serves goes on serving when what
-should replace it fails. Where both do not fit (one card) the old one goes first, and requests wait for the new one.
+A version that cannot be loaded is UNAVAILABLE with its reason, and does not affect others. A version stays in service if its
+successor cannot be loaded. If there is no room for both (one card), the old one is unloaded first, and requests wait for the
+new one.
 """
 
 from __future__ import annotations
@@ -45,16 +46,12 @@ from hypersonic.server.repository.retiring import close_all
 from hypersonic.server.statistics.latency_options import MetricsConfig
 
 _LOG = logging.getLogger(__name__)
-#: an ensemble's config, version, and the repository its steps are looked up in
+#: (an ensemble's config, version, the repository of its steps' models) -> the ensemble
 Ensembles = Callable[[ModelConfig, int, "ModelRepository"], Model]
 
 
 class ModelRepository:
-    """Every thread may use it; writers of one name take turns.
-
-    serve: makes the versions of models, ensembles: those of ensembles. on_lost: called, on any thread, when what can be served
-    may have changed.
-    """
+    """The models of some directories. Any thread may use it; changes of one name are made one after the other."""
 
     def __init__(
         self,
@@ -67,7 +64,11 @@ class ModelRepository:
         ensembles: Ensembles | None = None,
         metrics: MetricsConfig | None = None,
     ) -> None:
-        """Raises StartError for control options that contradict each other."""
+        """directories: the repositories. serve: makes versions of models. ensembles: makes versions of ensembles, None = there
+        are none. on_lost: called, on any thread, when the set of models in service may have changed.
+
+        Raises StartError for control options that contradict each other.
+        """
         self.control = control or ModelControlOptions()
         self.control.check()
         links = self.control.links(directories)
@@ -88,10 +89,11 @@ class ModelRepository:
         self._poller: threading.Thread | None = None
 
     def model(self, name: str, version: str = "", *, wait_s: float = REPLACEMENT_WAIT_S) -> Model:
-        """The version asked for, or the latest in service. wait_s: for a model whose old version had to go first.
+        """Return a version of a model; version "" = the latest in service.
 
-        Raises NotFoundError, UnavailableError for a version that is not READY (ReplacingError for one that will be),
-        InvalidRequestError for a version that is no number; Triton's texts.
+        wait_s: how long to wait for a model whose old version had to be unloaded first. Raises, with Triton's texts,
+        NotFoundError (NOT_FOUND, 404), UnavailableError (UNAVAILABLE, 503) for a version that is not READY, its subclass
+        ReplacingError for one that will be, and InvalidRequestError for a version that is not a number.
         """
         number = parse_version(version)
         entry = self._registry.models.get(name)
@@ -106,27 +108,33 @@ class ModelRepository:
             raise
 
     def __contains__(self, name: object) -> bool:
-        """Whether a model of that name is loaded."""
+        """Return whether a model of that name is loaded."""
         return isinstance(name, str) and bool(self._registry.entry(name).models)
 
     def __iter__(self) -> Iterator[Model]:
-        """Every loaded version, in service or not, by name and version."""
+        """Iterate over all loaded versions, in service or not, by name and version."""
         models = self._registry.models
         for name in sorted(models):
             yield from models[name].models
 
     def working(self) -> list[str]:
-        """The model versions that have requests: also those being unloaded, and also requests whose client has left."""
+        """Return a text for each model version that has requests.
+
+        It counts versions that are being unloaded too, and requests whose client has disconnected.
+        """
         records = (record for entry in self._registry.models.values() for record in entry.versions.values())
         models = (record.model for record in records if record.model is not None and record.model.working)
         return [f"model '{model.name}' version {model.version} (requests: {model.working})" for model in models]
 
     def loaded_versions(self, name: str) -> tuple[int, ...]:
-        """Of one model, ascending."""
+        """Return the loaded versions of one model, ascending."""
         return tuple(model.version for model in self._registry.entry(name).models)
 
     def index(self) -> list[IndexEntry]:
-        """Every model of the repositories, by name and version; with explicit control those nobody asked for, too."""
+        """Return the rows of RepositoryIndex, by name and version.
+
+        With explicit control they include the models in the repositories that no client has asked for.
+        """
         models = dict(self._registry.models)
         if not self.control.loads_all:
             for name, places in self._find().models.items():
@@ -134,24 +142,24 @@ class ModelRepository:
         return [row for name in sorted(models) for row in models[name].rows()]
 
     def states(self) -> Counter[ModelState]:
-        """How many model versions are in each state; of models without versions, how many models."""
+        """Return how many model versions are in each state. A model without versions counts as one."""
         return Counter(row.state for entry in self._registry.models.values() for row in entry.rows())
 
     @property
     def all_ready(self) -> bool:
-        """Whether nothing is UNAVAILABLE, but for what was unloaded, or LOADING for the first time."""
+        """True if no version is UNAVAILABLE, except those that were unloaded, and none is being loaded for the first time."""
         entries = (entry for entry in self._registry.models.values() if not entry.replacing)
         rows = (row for entry in entries for row in entry.rows())
         return all(row.state in (ModelState.READY, ModelState.UNLOADING) or row.reason == UNLOADED for row in rows)
 
     def check(self) -> None:
-        """Raises StartError for a directory that cannot be read."""
+        """Raise StartError for a repository that cannot be read."""
         require_repositories(self._directories)
 
     def load_all(self) -> list[IndexEntry]:
-        """Load what is to be loaded at start, and begin to poll. Returns the rows of what failed.
+        """Load the models that are loaded at start, wait for them, and begin to poll if the mode is POLL.
 
-        Raises StartError for a directory that cannot be read.
+        Returns the index rows of the models that could not be loaded. Raises StartError for a repository that cannot be read.
         """
         self.check()
         if self.control.mode is ModelControlMode.POLL:
@@ -169,7 +177,7 @@ class ModelRepository:
         ]
 
     def _begin(self, names: Sequence[str]) -> None:
-        """Load these side by side; returns at once."""
+        """Begin to load these models in parallel. Returns at once."""
         for name in names:
             if name not in self._registry.models:
                 self._registry.put(ModelEntry(name, state=ModelState.LOADING))
@@ -190,17 +198,18 @@ class ModelRepository:
     def _load_one(self, name: str, settled: frozenset[str]) -> None:
         entry = self._registry.entry(name)
         if entry.tried and entry.models and self.control.mode is not ModelControlMode.POLL:
-            return  # loaded with an ensemble
+            return  # it was loaded with an ensemble
         try:
             self._lifecycle.try_load(name, settled=settled)
         finally:
             self._registry.update(name, _tried)
 
     def load(self, name: str, parameters: Mapping[str, LoadParameter] = MappingProxyType({})) -> None:
-        """RepositoryModelLoad; returns when the model serves. An ensemble brings the models it names.
+        """Serve RepositoryModelLoad. Returns when the model is in service. The models that an ensemble names are loaded too.
 
-        parameters: `config` (JSON) and `file:<version>/<name>` (bytes). Raises UnavailableError without explicit control,
-        InvalidRequestError, ModelLoadError; Triton's texts.
+        parameters: `config` (JSON) and `file:<version>/<name>` (bytes). Raises, with Triton's texts, UnavailableError
+        (UNAVAILABLE, 503) without explicit control, InvalidRequestError (INVALID_ARGUMENT, 400) and ModelLoadError (INTERNAL,
+        500).
         """
         self.control.require_explicit()
         check_requested_name(name)
@@ -214,10 +223,10 @@ class ModelRepository:
         self._lifecycle.want((name,))
 
     def unload(self, name: str, *, unload_dependents: bool = False) -> None:
-        """RepositoryModelUnload; returns at once, requests already there are served. An unknown name is fine.
+        """Serve RepositoryModelUnload. Returns at once; requests that have arrived are still served. The name may be unknown.
 
-        Ensembles that name the model go with it. unload_dependents: so do an ensemble's models that nobody asked for by name.
-        Raises UnavailableError without explicit control.
+        Ensembles that name the model are unloaded too. unload_dependents: unload an ensemble's models too, if they were not
+        asked for by name. Raises UnavailableError (UNAVAILABLE, 503) without explicit control.
         """
         self.control.require_explicit()
         self._lifecycle.forget(name)
@@ -228,14 +237,17 @@ class ModelRepository:
                 self.unload(member, unload_dependents=True)
 
     def poll(self) -> None:
-        """Load what is new or changed since the last look, unload what is gone."""
+        """Load the models that are new or have changed since the last poll, and unload those that are gone. Waits for it."""
         self._loads.wait(self._look())
 
     def _look(self) -> list[str]:
-        """Begin to load what is new or changed, unless it is being loaded; unload what is gone. The names of the former."""
+        """Unload the models that are gone, and begin to load those that are new or have changed, unless a load is under way.
+
+        Returns the names that are being loaded.
+        """
         places, away = self._find()
         self._lifecycle.want(places)
-        # a file system that is away for a moment must not unload everything
+        # a file system that is unavailable for a moment must not unload everything
         for name in sorted(self._registry.models.keys() - places.keys()) if not away else ():
             if not self._loads.busy(name):
                 self._lifecycle.forget(name)
@@ -252,8 +264,8 @@ class ModelRepository:
         while not self._stopping.wait(self.control.poll_s):
             try:
                 self._look()
-            except Exception:  # noqa: BLE001 - a fault of ours ends this look, not polling
-                _LOG.exception("the model repositories could not be polled; the next look is in %g s", self.control.poll_s)
+            except Exception:  # noqa: BLE001 - an unexpected exception must not end polling
+                _LOG.exception("the model repositories could not be polled; the next attempt is in %g s", self.control.poll_s)
 
     def _find(self) -> Found:
         listing = find_models(self._directories)
@@ -262,13 +274,13 @@ class ModelRepository:
         return listing
 
     def stop_loading(self) -> None:
-        """Give up the loads under way, and begin no more."""
+        """Give up the loads that are under way, and begin no more."""
         self._stopping.set()
         self._loader.stop()
         self._loads.stop(0.0)
 
     def close(self, timeout_s: float) -> bool:
-        """Unload everything; False when some instance did not end in time."""
+        """Unload everything. Returns False if an instance did not end in time."""
         deadline = time.monotonic() + timeout_s
         if not self._stopping.is_set():
             self.stop_loading()
@@ -283,19 +295,20 @@ class ModelRepository:
 
     @property
     def abandoned(self) -> bool:
-        """Whether threads of loads that did not end in time may still be there."""
+        """True if threads of loads that did not end in time may still be running."""
         return self._loader.limit.abandoned > 0
 
 
 def _queue_of(name: str, backend: str) -> str:
-    """What a load shares with others: models that choose among the same cards are loaded in order, so that which of them gets
-    which card does not depend on which loads faster."""
+    """Return the queue of a load. Models that choose among the same cards are loaded one after the other, so that the card that
+    each of them gets does not depend on how fast they load.
+    """
     known = BACKENDS.get(backend)
     return backend if known is not None and known.on_card else name
 
 
 def _tried(entry: ModelEntry) -> ModelEntry | None:
-    """The same, once its first load is over; None for a name that no repository has."""
+    """Return an entry as it is once its first load is over, None for a name that no repository has."""
     if entry.state is not ModelState.LOADING:
         return entry
     return replace(entry, state=ModelState.UNKNOWN) if entry.versions or entry.reason else None

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RepositoryModelLoad's parameters: a configuration and files that come over the network instead of out of the repository.
+"""The parameters of RepositoryModelLoad: a configuration and files that replace those of the repository.
 
-The files of `file:<version>/<name>` are written, under exactly that name, into a directory made for them that nobody else can
-read, and nowhere else.
+A file `file:<version>/<name>` is written, under exactly that name, into a new directory that no other user can read, and
+nowhere else.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MAX_FILES = 256
 
 
 class OverrideFile(NamedTuple):
-    """version: a directory name, checked. name: of a file in it, checked."""
+    """A file of a load request, whose names are already checked. version: the name of a directory. name: of a file in it."""
 
     version: str
     name: str
@@ -33,7 +33,7 @@ class OverrideFile(NamedTuple):
 
 @dataclass(frozen=True)
 class Override:
-    """config: JSON, "" = none given. files: may be empty, then the repository's are used."""
+    """The configuration and files of a load request. config: JSON. files: name -> content; () = the repository's are used."""
 
     config: str = ""
     files: Mapping[OverrideFile, bytes] = field(default_factory=dict)
@@ -41,9 +41,10 @@ class Override:
 
 @dataclass(frozen=True)
 class OverridePolicy:
-    """limit_bytes: of all files of one request. allow_xclbin: whether a client may bring what a card is loaded with.
+    """What load requests may contain.
 
-    allow_python: whether it may bring, or choose, code that runs as the server's user.
+    limit_bytes: of all files of one request together. allow_xclbin: clients may upload xclbins. allow_python: clients may
+    upload, or choose, code that runs as the server's user.
     """
 
     limit_bytes: int = 1 << 30
@@ -52,7 +53,10 @@ class OverridePolicy:
 
 
 def read_override(parameters: Mapping[str, LoadParameter], policy: OverridePolicy) -> Override | None:
-    """None when there are no parameters. Raises InvalidRequestError; ModelLoadError for a path that no file may have."""
+    """Read the parameters of a load request. Returns None if there are none.
+
+    Raises InvalidRequestError (INVALID_ARGUMENT, 400), and ModelLoadError (INTERNAL, 500) for a path that a file may not have.
+    """
     config: str | None = None
     files: dict[OverrideFile, bytes] = {}
     for key, value in parameters.items():
@@ -84,7 +88,7 @@ def _file_of(key: str) -> OverrideFile:
     version, _, name = key.removeprefix(_PREFIX).partition("/")
     if not is_version(version) or not is_plain_name(name):
         raise ModelLoadError(
-            f"Invalid file path: invalid load parameter '{escaped(key)}', expected 'file:<version>/<file name>': a version "
+            f"Invalid file path: invalid load parameter '{escaped(key)}', expected 'file:<version>/<file name>' with a version "
             "from 1 on and a name of at most 128 letters, digits, '_', '.' and '-', without directories"
         )
     return OverrideFile(version, name)
@@ -94,7 +98,7 @@ def _check_files(files: Mapping[OverrideFile, bytes], policy: OverridePolicy) ->
     size_bytes = sum(len(data) for data in files.values())
     if len(files) > _MAX_FILES or size_bytes > policy.limit_bytes:
         raise InvalidRequestError(
-            f"the load request brings {len(files)} files of {size_bytes} bytes, expected at most {_MAX_FILES} files "
+            f"the load request has {len(files)} files of {size_bytes} bytes together, expected at most {_MAX_FILES} files "
             f"of {policy.limit_bytes} bytes together (--model-load-override-limit-bytes)"
         )
     for file in files:
@@ -104,25 +108,28 @@ def _check_files(files: Mapping[OverrideFile, bytes], policy: OverridePolicy) ->
 
 
 def check_backend(backend: str, policy: OverridePolicy) -> None:
-    """Whether files for this backend may come over the network. Raises InvalidRequestError."""
+    """Raise InvalidRequestError if files for this backend are not accepted over the network."""
     known = BACKENDS.get(backend)
     if known is None:
         return
     if known.on_card and not policy.allow_xclbin:
         raise InvalidRequestError(
-            "files for a card do not come over the network: an xclbin drives the card's DMA. Put it into the model repository, "
-            "or start the server with '--allow-xclbin-override=true'"
+            "files for a card are not accepted over the network: an xclbin drives the card's DMA. Put it into the model "
+            "repository, or start the server with '--allow-xclbin-override=true'"
         )
     if known.runs_code and not policy.allow_python:
         raise InvalidRequestError(
-            "python code does not come over the network from callers without credentials: it runs as the server's user. Put "
+            "python code is not accepted over the network from callers without credentials: it runs as the server's user. Put "
             "model.py into the model repository, ask for credentials on every port (docs/security.md), or start the server "
             "with '--allow-python-override=true'"
         )
 
 
 def stage(model: str, override: Override) -> Path:
-    """A private directory with <model>/<version>/<file>; the caller removes it. Raises ModelLoadError, e.g. when it is full."""
+    """Write the files to <model>/<version>/<file> in a new private directory, which the caller has to remove.
+
+    Returns the directory. Raises ModelLoadError, for example when the disk is full.
+    """
     scratch = Path(tempfile.mkdtemp(prefix="hypersonic-model-"))
     try:
         for file, data in override.files.items():
@@ -142,6 +149,6 @@ def _write_new(path: Path, data: bytes) -> None:
 
 
 def discard(scratch: Path | None) -> None:
-    """Remove what stage() made."""
+    """Remove a directory that stage() made. Does nothing for None."""
     if scratch is not None:
         shutil.rmtree(scratch, ignore_errors=True)

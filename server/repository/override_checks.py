@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether what a load request brings may run here: code of python models runs as the server's user, an xclbin drives a card."""
+"""Checks whether a load request may run its files: code of python models runs as the server's user, and an xclbin drives a
+card's DMA.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,10 @@ _FALLBACK = "fallback_backend"
 
 
 def check_files(message: model_config_pb2.ModelConfig, files: Collection[str], policy: OverridePolicy) -> None:
-    """Of a request with files: which backends they are for, once `message` names its own. Raises InvalidRequestError."""
+    """Check a load request that has files: whether files for the backends that `message` uses are accepted.
+
+    files: their names. Fills in the backend of `message`. Raises InvalidRequestError.
+    """
     infer_backend(message, files, BACKENDS)
     for backend in (message.backend, *(parameter.string_value for parameter in message.parameters.values())):
         check_backend(backend, policy)
@@ -29,9 +34,9 @@ def check_alone(
     directories: Iterable[Path],
     policy: OverridePolicy,
 ) -> None:
-    """Of a request with a configuration alone: it may not turn a file of the repository into python code.
+    """Check a load request that has only a configuration: it may not make the server run a file of the repository as code.
 
-    own: the repository's configuration, None where it cannot be read. Raises InvalidRequestError.
+    own: the repository's configuration, None = it cannot be read. directories: of the versions. Raises InvalidRequestError.
     """
     if policy.allow_python:
         return
@@ -41,7 +46,7 @@ def check_alone(
         if code is not None and (own is None or code != _code(own, files)):
             raise InvalidRequestError(
                 f"the load request's configuration runs {_shown(code)} as python code, which the repository's own "
-                f"configuration of '{message.name}' does not: expected the same backend and default_model_filename as there. "
+                f"configuration of '{message.name}' does not: expected the backend and default_model_filename of that one. "
                 "Change config.pbtxt, ask for credentials on every port (docs/security.md), or start the server with "
                 "'--allow-python-override=true'"
             )
@@ -52,7 +57,7 @@ def _shown(name: str) -> str:
 
 
 def _code(message: model_config_pb2.ModelConfig, files: Collection[str]) -> str | None:
-    """The file that a backend would run as code; None where no such backend has a part in the model."""
+    """Return the file that a backend of the model, or its fallback backend, would run as code; None if neither runs code."""
     whole = model_config_pb2.ModelConfig()
     whole.CopyFrom(message)
     infer_backend(whole, files, BACKENDS)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Registry: name -> ModelEntry as one immutable mapping. Readers take no lock; writers put a new mapping in its place."""
+"""Registry: name -> ModelEntry as one immutable mapping. Readers take no lock; writers replace the mapping by a new one."""
 
 from __future__ import annotations
 
@@ -13,23 +13,25 @@ from hypersonic.server.repository.entry import ModelEntry
 
 
 class Registry:
-    """on_change: called after each change, on the thread that made it."""
+    """The entries of all models, which any thread may read and change."""
 
     def __init__(self, on_change: Callable[[], None]) -> None:
+        """on_change: called after each change, on the thread that made the change."""
+        #: name -> entry; never changed, only replaced
         self.models: Mapping[str, ModelEntry] = MappingProxyType({})
         self._changed = threading.Condition()
         self._on_change = on_change
 
     def entry(self, name: str) -> ModelEntry:
-        """An empty one for a name nobody has tried to load."""
+        """Return the entry of a name; an empty one for a name that has never been loaded."""
         return self.models.get(name) or ModelEntry(name)
 
     def put(self, entry: ModelEntry) -> None:
-        """From now on readers see this."""
+        """Replace the entry of a name."""
         self.update(entry.name, lambda _: entry)
 
     def update(self, name: str, change: Callable[[ModelEntry], ModelEntry | None]) -> None:
-        """Put what `change` makes of the entry as it is; None removes it."""
+        """Replace an entry by what `change` returns for it; None removes it."""
         with self._changed:
             entry = change(self.entry(name))
             models = {key: value for key, value in self.models.items() if key != name}
@@ -40,22 +42,23 @@ class Registry:
         self._on_change()
 
     def wait_replaced(self, name: str, timeout_s: float) -> None:
-        """Until a model whose old version had to go first has its new one, or the time is up."""
+        """Wait until a model whose old version was unloaded first has its new one, or until the time is up."""
         with self._changed:
             self._changed.wait_for(lambda: not self.entry(name).replacing, timeout_s)
 
 
 class Turns:
-    """A lock per name, kept only as long as somebody uses it."""
+    """One lock per name, kept only while it is used."""
 
     def __init__(self) -> None:
+        """Begin without locks."""
         self._lock = threading.Lock()
         self._locks: dict[str, threading.Lock] = {}
         self._users: Counter[str] = Counter()
 
     @contextmanager
     def of(self, name: str) -> Iterator[None]:
-        """Nobody else is here with the same name."""
+        """Hold the lock of a name."""
         with self._lock:
             lock = self._locks.setdefault(name, threading.Lock())
             self._users[name] += 1

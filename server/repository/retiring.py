@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models that were replaced or unloaded: their last requests are served in the background, then they are closed."""
+"""Retirements: models that were replaced or unloaded. Their last requests are served in the background; then they close."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from collections.abc import Callable, Sequence
 from hypersonic.server.inference.model import Model
 
 _LOG = logging.getLogger(__name__)
-#: how often a model that still works is mentioned in the log
+#: how often a model that still has requests is logged, in seconds
 _PATIENCE_S = 30.0
 
 
 def drain(models: Sequence[Model], stopping: threading.Event) -> bool:
-    """Close the models, however long their requests take; False when the server stops before that."""
+    """Close the models, however long their requests take. Returns False if the server stops before that."""
     for model in models:
         while not model.close(_PATIENCE_S):
             if stopping.is_set():
                 return False
-            _LOG.warning("'%s' version %d still serves requests that came before it was unloaded", model.name, model.version)
+            _LOG.warning("'%s' version %d still serves requests that arrived before its unload", model.name, model.version)
         _LOG.info("successfully unloaded '%s' version %d", model.name, model.version)
     return True
 
 
 def close_all(models: Sequence[Model], deadline: float) -> bool:
-    """Close models side by side until time.monotonic() is `deadline`; whether all ended in time."""
+    """Close models in parallel. Returns whether all ended before time.monotonic() is `deadline`."""
     ended: list[bool] = []
     threads = [
         threading.Thread(
@@ -45,15 +45,16 @@ def close_all(models: Sequence[Model], deadline: float) -> bool:
 
 
 class Retirements:
-    """The models of some names on their way out, each with a thread of its own."""
+    """The models that are being closed, each group with a thread of its own."""
 
     def __init__(self) -> None:
+        """Begin without models."""
         self._lock = threading.Lock()
         self._threads: list[tuple[str, threading.Thread]] = []
         self._stopping = threading.Event()
 
     def start(self, name: str, models: Sequence[Model], done: Callable[[], None]) -> None:
-        """Drain and close in the background, then call `done` on that thread."""
+        """Drain and close models in the background, then call `done` on that thread."""
 
         def work() -> None:
             drain(models, self._stopping)
@@ -65,13 +66,13 @@ class Retirements:
             thread.start()
 
     def finish(self, name: str, models: Sequence[Model] = ()) -> None:
-        """Drain and close on this thread, and wait for what is on its way out under the same name."""
+        """Drain and close models on this thread, and wait for those of the same name that are being closed."""
         drain(models, self._stopping)
         for thread in self._of(name):
             thread.join()
 
     def pending(self, name: str) -> bool:
-        """Whether something of that name is on its way out."""
+        """Return whether a model of that name is being closed."""
         return bool(self._of(name))
 
     def _of(self, name: str) -> list[threading.Thread]:
@@ -79,7 +80,7 @@ class Retirements:
             return [thread for other, thread in self._threads if other == name and thread.is_alive()]
 
     def close(self, timeout_s: float) -> bool:
-        """Wait for everything; whether it ended in time."""
+        """Wait for all models. Returns whether they ended in time."""
         self._stopping.set()
         deadline = time.monotonic() + timeout_s
         with self._lock:

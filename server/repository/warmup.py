@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""model_warmup: requests that every instance runs before its version is READY, so that no client pays for a first run.
+"""model_warmup: requests that every instance runs before its version is READY, so that no client waits for a slow first run.
 
-Random data are floats in [0, 1), and 0 or 1 for integers: what is an index in the model has to stay one.
+Random data are floats in [0, 1), and 0 or 1 for integers, which stay valid where the model uses them as indices.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from hypersonic.server.inference.request import CheckedRequest, InferRequest, In
 from hypersonic.server.inference.strings import pack_strings
 from hypersonic.server.links import Links
 
-#: of one sample: protobuf's limit, so that no sample is larger than any request
+#: the most bytes of one sample: protobuf's limit, so that no sample is larger than a request can be
 _MAX_SAMPLE_BYTES = 2**31 - 1
-#: of a decoupled model's answers
+#: how long to wait for the final answer of a decoupled model
 _PATIENCE_NS = 600 * 10**9
 
 
 def warm_up(config: ModelConfig, model: Path, loaded: LoadedModel, links: Links = Links()) -> None:  # noqa: B008
-    """Run every sample of the configuration in every instance, standby ones too. model: the model's directory.
+    """Run every sample of the configuration in every instance, including standby ones. model: the model's directory.
 
-    Raises ModelLoadError with the sample's name for one that does not fit the model or fails.
+    Raises ModelLoadError, with the sample's name, for a sample that does not match the model or that fails.
     """
     for sample in config.warmups:
         request = _checked(sample, config, model, links)
@@ -69,10 +69,10 @@ def _inputs(sample: Warmup, model: Path, links: Links) -> Iterator[InputTensor]:
 
 
 def _data(name: str, spec: WarmupInput, model: Path, links: Links) -> bytes:
-    """One row's bytes; all rows of a sample are equal."""
+    """Return the bytes of one row. All rows of a sample are equal."""
     count, size_bytes = prod(spec.dims), DATATYPES[spec.datatype].size_bytes
     if spec.source == "zero":
-        return bytes(count * (size_bytes or 4))  # an empty string is a length of 0
+        return bytes(count * (size_bytes or 4))  # an empty string is encoded as a length of 0
     if spec.source == "random":
         return _random(spec, count)
     data = read_model_file(model, f"{WARMUP_DIRECTORY}/{spec.file}", _MAX_SAMPLE_BYTES, links)
@@ -87,7 +87,7 @@ def _random(spec: WarmupInput, count: int) -> bytes:
     random = np.random.default_rng(0)
     if spec.datatype == "BYTES":
         return pack_strings(str(n) for n in random.integers(0, 2, count))
-    if spec.datatype == "BF16":  # the upper half of a float
+    if spec.datatype == "BF16":  # the upper half of an FP32
         return (random.random(count, np.float32).view("<u4") >> 16).astype("<u2").tobytes()
     if DATATYPES[spec.datatype].numpy.endswith(("f2", "f4", "f8")):
         return random.random(count).astype(DATATYPES[spec.datatype].numpy).tobytes()
@@ -123,13 +123,16 @@ def _unframed(_request: CheckedRequest, _answer: Answer) -> None:
 
 
 class _Nowhere:
-    """Takes a decoupled model's answers."""
+    """A Sink that discards the answers of a decoupled model."""
 
     def respond(self, framed: object) -> None:
+        """Discard an answer."""
         del framed
 
     def respond_error(self, error: ServerError) -> None:
+        """Discard an error."""
         del error
 
     def end(self, error: ServerError | None) -> None:
+        """Ignore the end; the request itself keeps the error."""
         del error

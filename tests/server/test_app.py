@@ -273,7 +273,7 @@ def test_a_model_that_cannot_be_loaded_at_start_ends_the_program_with_the_reason
     assert re.search(
         r"hypersonic: error: failed to load all models; 1 cannot be served:\n"
         r"  facile version 1: Internal: 1/model.xclbin: .*\n"
-        r"mend or remove what is named, or serve the other models with --exit-on-error=false ",
+        r"fix or remove these models, or serve the others with --exit-on-error=false ",
         server.log,
     ), server.log
     assert "Started" not in server.log

@@ -47,8 +47,8 @@ from hypersonic.server.rpc.grpcio.direct_call import DirectCall
 _LOG = logging.getLogger(__name__)
 #: the most threads that wait for events; more would only compete with each other
 _MOST_WAITING = 2
-#: the most calls that wait for a place. Each takes about 10 kB, and what gRPC receives of a message before it is asked for (64 KiB
-#: to 4 MiB of what the client sends, depending on how fast gRPC core finds the connection)
+#: the most calls that wait for a place. Each takes about 10 kB, and whatever gRPC receives of a message before it is asked for
+#: (64 KiB to 4 MiB of what the client sends, depending on how fast gRPC core finds the connection)
 _MOST_UNREAD = 4096
 #: a message that has been under way for less than this keeps its place
 _GRACE_S = 1.0

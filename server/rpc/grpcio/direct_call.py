@@ -217,7 +217,7 @@ class DirectCall:
         return not self._cancelled and not self._statused
 
     def add_callback(self, callback: Callable[[], None]) -> bool:
-        """Call `callback` on any thread when the call ends. Returns False, and never calls it, if the call has ended already."""
+        """Call `callback` on any thread when the call ends. Returns False, and never calls it, if the call has ended."""
         with self._lock:
             if self._callbacks is None:
                 return False

@@ -267,8 +267,8 @@ def test_the_json_form_takes_integers_as_strings() -> None:
     ("text", "reason"),
     [
         ("", "failed to parse the model configuration"),
-        ("[]", "no JSON object"),
-        ("null", "no JSON object"),
+        ("[]", "not a JSON object"),
+        ("null", "not a JSON object"),
         ('{"foo": 1}', 'no field named "foo"'),
         ('{"max_batch_size": 3000000000}', "failed to parse the model configuration"),
         ('{"max_batch_size": 1e400}', "failed to parse the model configuration"),

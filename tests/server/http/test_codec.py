@@ -66,7 +66,7 @@ def test_half_floats_travel_as_bytes_only(name: str) -> None:
 
 
 def test_bytes_that_are_no_text_travel_as_bytes_only() -> None:
-    with pytest.raises(InvalidRequestError, match="output 'y' holds bytes that are no UTF-8 text"):
+    with pytest.raises(InvalidRequestError, match="output 'y' holds bytes that are not UTF-8 text"):
         tensors.decode("y", as_output(struct.pack("<I", 2) + b"\xff\xfe", "BYTES", (1,)))
 
 
@@ -246,7 +246,7 @@ def test_many_values_are_refused_before_they_are_parsed(value: str) -> None:
     values = ",".join([value] * 100_000).encode()
     with pytest.raises(InvalidRequestError, match="JSON of more than 32768 values outside tensors' data is refused"):
         jsontext.parse(b"[" + values + b"]")
-    with pytest.raises(InvalidRequestError, match=r"beside its tensors' data|outside tensors' data"):
+    with pytest.raises(InvalidRequestError, match=r"outside (its )?tensors' data"):
         jsontext.parse_request(memoryview(b'{"a":[' + values + b"]}"))
 
 

@@ -15,8 +15,8 @@ from tests.server.conftest import CONFIG, Running, Serve, write_model
 
 REASON = "Invalid argument: unable to find backend library for backend '{}', expected one of ['sum']"
 HINT = (
-    "mend or remove what is named, or serve the other models with --exit-on-error=false (and --strict-readiness=false, to be "
-    "ready without what is named)"
+    "fix or remove these models, or serve the others with --exit-on-error=false (and --strict-readiness=false, so that the "
+    "server is ready without them)"
 )
 X = np.ones((2, 3), np.float32)
 
@@ -54,7 +54,7 @@ def test_the_models_that_work_are_served_and_the_log_says_whether_the_server_is_
             assert client.is_server_ready() is not strict
             assert [client.is_model_ready(name) for name in ("m", "resnet")] == [True, False]
     ready = (
-        "is NOT ready before they are: mend or remove them, or give --strict-readiness=false"
+        "is NOT ready until they are: fix or remove them, or set --strict-readiness=false"
         if strict
         else "is ready without them (--strict-readiness=false)"
     )

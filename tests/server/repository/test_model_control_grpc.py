@@ -149,7 +149,7 @@ def test_an_operator_bounds_the_files_of_a_load_request(tmp_path: Path, serve: S
         with pytest.raises(InferenceServerException) as caught:
             client.load_model("m", config=config, files={"file:1/a": b"12345", "file:1/b": b"1234567"})
         assert caught.value.message() == (
-            "the load request brings 2 files of 12 bytes, expected at most 256 files of 11 bytes together "
+            "the load request has 2 files of 12 bytes together, expected at most 256 files of 11 bytes together "
             "(--model-load-override-limit-bytes)"
         )
         assert client.is_model_ready("m")

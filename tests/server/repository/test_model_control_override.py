@@ -92,7 +92,7 @@ def test_a_load_from_the_repository_ends_an_override(tmp_path: Path, opened: Ope
             InvalidRequestError,
             "python code does not",
         ),
-        ({"config": _with("fallback_backend", "python"), "file:1/x": b""}, InvalidRequestError, "python code does not come"),
+        ({"config": _with("fallback_backend", "python"), "file:1/x": b""}, InvalidRequestError, "python code is not accepted"),
     ],
 )
 def test_parameters_that_do_not_fit_are_refused_and_what_serves_goes_on(

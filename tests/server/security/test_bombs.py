@@ -52,7 +52,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
         assert "Traceback" not in running.log
 
 
-BESIDE = "bytes beside its tensors' data, expected at most 262144"
+BESIDE = "bytes outside its tensors' data, expected at most 262144"
 SMALL: Mapping[str, bytes] = {"floats": bytes(4), "strings": bytes(4), "python": bytes(4)}
 
 

@@ -84,7 +84,7 @@ def test_files_are_bounded_in_number_and_size() -> None:
 
 def test_an_xclbin_does_not_come_over_the_network_unless_allowed() -> None:
     for name in ("model.xclbin", "MODEL.XCLBIN"):
-        with pytest.raises(InvalidRequestError, match="files for a card do not come over the network"):
+        with pytest.raises(InvalidRequestError, match="files for a card are not accepted over the network"):
             read_override({"config": "{}", f"file:1/{name}": b"xclbin2"}, POLICY)
     assert read_override({"config": "{}", "file:1/model.xclbin": b"x"}, OverridePolicy(allow_xclbin=True)) is not None
 
