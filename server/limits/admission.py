@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Admission: how many requests, and how many of their bytes, the server holds; and the door it closes to drain.
+"""Admission: limits the number of requests and of their bytes that the server holds, and refuses new ones at shutdown.
 
-Memory is shared by address, then by connection (see budget.py): one greedy client never gets all of it. Bytes count when they
-are here, never when they are only announced, and are held until the answer has left the server: a client that does not read its
-answers uses up its own share.
+Memory is shared by address, then by connection (see budget.py), so that one client never gets all of it. Bytes count when they
+have arrived, not when they are only announced, and until the answer has been sent: a client that does not read its answers uses
+up its own share.
 """
 
 from __future__ import annotations
@@ -23,49 +23,49 @@ from hypersonic.server.errors import (
 from hypersonic.server.limits.budget import Budget
 from hypersonic.server.limits.peers import Peers
 
-#: what a request of a new client takes, for the question whether it would be refused: so much, or this part of the limit
+#: size of a typical request, by which the server decides whether it has room for new clients: so many bytes, or this fraction
+#: of the limit if that is smaller
 _FRESH_BYTES, _FRESH_PART = 1 << 20, 1024
-#: requests held at a time: one that waits for a model holds no thread, but some 20 kB of memory whatever its own bytes are
+#: the most requests that are held at one time. A request that waits for a model holds no thread, but about 20 kB of memory in
+#: addition to its own bytes
 MOST_REQUESTS = 65_536
 
 
 class Admission:
-    """Front ends' threads enter and leave; the main thread closes the door and waits.
-
-    limit_bytes: 0 = no limit. limit_requests: held at a time, 0 = no limit.
-    """
+    """Counts requests and their bytes. The front ends' threads call enter() and leave(), the main thread close()."""
 
     def __init__(self, limit_bytes: int, peers: Peers | None = None, limit_requests: int = MOST_REQUESTS) -> None:
+        """limit_bytes, limit_requests: of all requests that are held at one time, 0 = no limit."""
         self.budget = Budget(limit_bytes, peers, max(1, min(_FRESH_BYTES, limit_bytes // _FRESH_PART)))
         self.places = Budget(limit_requests, peers)
         self.limit_bytes = limit_bytes
         self.closed = False
         self._closed_s = math.inf
-        #: those that came after the door was closed
+        #: requests that were refused because they arrived after close()
         self.refused_closed = 0
         self._changed = threading.Condition(threading.Lock())
 
     @property
     def requests(self) -> int:
-        """Held now."""
+        """The number of requests that are held now."""
         return self.places.used
 
     @property
     def size_bytes(self) -> int:
-        """Held now."""
+        """The bytes that are held now."""
         return self.budget.used
 
     @property
     def refused(self) -> int:
-        """Requests refused for their bytes or their number, since start."""
+        """The number of requests that were refused for their bytes or their number, since start."""
         return self.budget.refusals + self.places.refusals
 
     def enter(self, size_bytes: int, client: str = "", arrived_s: float = math.inf) -> None:
-        """Raises ShuttingDownError once closed, unless the request began to arrive before that (arrived_s, of
-        time.monotonic()); BudgetError when these bytes, or one more request, would exceed the limit or
-        the client's share.
+        """Admit a request. A request that is alone in the server is admitted whatever its size: it is in memory already.
 
-        A request alone in the server is let in whatever its size: it is in memory already.
+        client: its connection. arrived_s: when it began to arrive, of time.monotonic(); inf = unknown. Raises
+        ShuttingDownError (UNAVAILABLE, 503) for a request that began to arrive after close(), and BudgetError
+        (RESOURCE_EXHAUSTED, 503) if these bytes, or one more request, would exceed the limit or the client's share.
         """
         with self._changed:
             if self.closed and arrived_s >= self._closed_s:
@@ -88,23 +88,24 @@ class Admission:
         of_address, of_connection = budget.held(client)
         kind = ClientShareError if amount <= by_address else AddressShareError
         raise (BudgetError if amount > budget.limit - budget.used else kind)(
-            f"{held.format(budget.used)}, {of_address} of them this client's address and {of_connection} this connection; "
-            f"{amount} more exceed its share of the limit of {budget.limit}: send again later or to another server"
+            f"{held.format(budget.used)}, {of_address} of them for this client's address and {of_connection} for this "
+            f"connection; {amount} more would exceed its share of the limit of {budget.limit}: send the request later or to "
+            "another server"
         )
 
     def check(self, size_bytes: int, client: str = "") -> None:
-        """Bytes that are announced: nothing is taken. Raises BudgetError when they would be refused if they were here now."""
+        """Raise BudgetError if announced bytes would be refused if they arrived now. Counts nothing."""
         with self._changed:
             self._check(size_bytes, client)
 
     def take(self, size_bytes: int, client: str = "") -> None:
-        """A request that was let in is about to hold more: read, decompressed, parsed. Raises BudgetError before it does."""
+        """Count more bytes for an admitted request, before it is read, decompressed or parsed. Raises BudgetError."""
         with self._changed:
             self._check(size_bytes, client)
             self.budget.take(size_bytes, client)
 
     def grow(self, size_bytes: int, client: str = "") -> None:
-        """A request that was let in holds more than it came with: its answer is larger. Raises BudgetError.
+        """Count more bytes for an admitted request whose answer is larger than itself. Raises BudgetError.
 
         The answer to a request that is alone in the server may have any size.
         """
@@ -114,12 +115,12 @@ class Admission:
             self.budget.take(size_bytes, client)
 
     def shrink(self, size_bytes: int, client: str = "") -> None:
-        """Free what take() or grow() added."""
+        """Release bytes that take() or grow() counted."""
         with self._changed:
             self.budget.release(size_bytes, client)
 
     def leave(self, size_bytes: int, client: str = "") -> None:
-        """The request's bytes are free again, whatever became of it."""
+        """Release a request and its bytes."""
         with self._changed:
             self.places.release(1, client)
             self.budget.release(size_bytes, client)
@@ -127,24 +128,27 @@ class Admission:
                 self._changed.notify_all()
 
     def close(self) -> None:
-        """Let nobody in any more."""
+        """Refuse requests from now on."""
         with self._changed:
             if not self.closed:
                 self.closed, self._closed_s = True, time.monotonic()
 
     def wait_empty(self, timeout_s: float) -> bool:
-        """Whether everybody left in time."""
+        """Wait until no request is held. Returns whether that happened in time."""
         with self._changed:
             return self._changed.wait_for(lambda: not self.requests, timeout_s)
 
 
 class Held:
-    """The bytes that one request holds, from its admission until leave(). Any thread: a call may end while it is worked on."""
+    """The bytes that one request holds, from its admission until leave().
+
+    Any thread may use it, because a call may end while it is worked on.
+    """
 
     __slots__ = ("_admission", "_client", "_left", "_lock", "_size_bytes")
 
     def __init__(self, admission: Admission, client: str, size_bytes: int, arrived_s: float = math.inf) -> None:
-        """Raises what Admission.enter raises."""
+        """Admit a request of `size_bytes`. Raises as Admission.enter() does."""
         admission.enter(size_bytes, client, arrived_s)
         self._admission = admission
         self._client = client
@@ -154,15 +158,15 @@ class Held:
 
     @property
     def client(self) -> str:
-        """Whose they are."""
+        """The connection that sent the request."""
         return self._client
 
     def check(self, size_bytes: int) -> None:
-        """Raises BudgetError when so many more bytes would be refused now; takes none."""
+        """Raise BudgetError if so many more bytes would be refused now. Counts nothing."""
         self._admission.check(size_bytes, self._client)
 
     def take(self, size_bytes: int) -> None:
-        """Before more memory is taken. Raises BudgetError, CancelledError once it has left."""
+        """Count more bytes, before the memory is allocated. Raises BudgetError, and CancelledError after leave()."""
         with self._lock:
             if self._left:
                 raise CancelledError
@@ -170,19 +174,22 @@ class Held:
             self._size_bytes += size_bytes
 
     def add(self, size_bytes: int) -> None:
-        """Memory that is taken already: an answer beside its request. Raises BudgetError: the answer has to go."""
+        """Count memory that is already allocated, of an answer in addition to its request.
+
+        Raises BudgetError, and the answer then has to be dropped. Does nothing after leave().
+        """
         with self._lock:
-            if not self._left:  # else nobody would give it back
+            if not self._left:  # otherwise it would never be released
                 self._admission.grow(size_bytes, self._client)
                 self._size_bytes += size_bytes
 
     def hold(self, size_bytes: int) -> None:
-        """It holds that many bytes now, if those are more: an answer in place of its request. Raises BudgetError."""
+        """Raise the count to `size_bytes`, for an answer that replaces its request. Raises BudgetError."""
         if size_bytes > self._size_bytes:
             self.add(size_bytes - self._size_bytes)
 
     def leave(self) -> None:
-        """Everything is free again."""
+        """Release the request and all its bytes. Further calls do nothing."""
         with self._lock:
             if self._left:
                 return

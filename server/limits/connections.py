@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ConnectionLimiter: how many connections each address may have open, on whichever port and by whichever library.
+"""ConnectionLimiter: limits how many connections each address may have open, on all ports and for all libraries.
 
-gRPC core, uvicorn and their TLS handshakes accept whoever comes until descriptors run out, and one address alone could take
-them all. So this process's sockets are looked at about once a second: once half of what there is is in use, new connections of
-an address that has its share (see budget.py) are shut down. Until the next look a burst is let in: gRPC core's own limit is
-twice what is shared here.
+gRPC core, uvicorn and their TLS handshakes accept every connection until file descriptors run out, and one address alone could
+take them all. The limiter therefore checks the sockets of this process about once a second: if half of the descriptors, or of
+the connections that a port may have, are in use, it shuts down new connections of an address that has its share (see
+budget.py). A burst between two checks is let in; gRPC core's own limit is twice the one that is shared here.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from hypersonic.server.limits.peers import Peers
 from hypersonic.server.limits.saturation import Saturation
 from hypersonic.server.limits.sockets import Connection, connections_on, count_descriptors
 
-#: descriptors that are no connections': models' files, pipes, cards
+#: descriptors that are kept for things other than connections: models' files, pipes, cards
 _RESERVED = 64
 
 
 class ConnectionLimiter:
-    """enforce() is called by one thread."""
+    """Shuts down connections that exceed the share of their address. Only one thread may call enforce()."""
 
     def __init__(
         self,
@@ -33,9 +33,8 @@ class ConnectionLimiter:
         limits: Mapping[str, int],
         descriptors: int,
     ) -> None:
-        """ports: front end -> the port it listens on. limits: front end -> connections at once, where there is a limit.
-
-        descriptors: how many the process may have.
+        """ports: returns front end -> the port it listens on. limits: front end -> the most connections at one time, for the
+        front ends that have a limit. descriptors: how many the process may have open.
         """
         self._ports = ports
         self._limits = {front_end: Budget(limit, peers) for front_end, limit in limits.items()}
@@ -44,11 +43,11 @@ class ConnectionLimiter:
             saturation.add(f"{front_end}_connections", budget)
         saturation.add("connections", self._all)
         self._open: dict[Connection, list[Budget]] = {}
-        #: given up for enforce() when there are none left
+        #: a descriptor that enforce() closes while it works, in case there is no other one left
         self._spare = _spare()
 
     def enforce(self) -> None:
-        """Shut down what is too much."""
+        """Shut down the new connections that exceed the share of their address."""
         if self._spare is not None:
             os.close(self._spare)
         try:

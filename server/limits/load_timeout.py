@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LoadTimeout: how long the load of a model version may take, and what becomes of a load that does not end.
+"""LoadTimeout: limits how long the load of a model version may take, and gives up a load that does not end.
 
     caller:  run(work) ------- waits -------> the result, or ModelLoadError when the time is up or the server stops
-    thread:       work() ---------------------------------------> comes too late: discard(result)
+    thread:       work() ---------------------------------------> too late: discard(result)
 
-A thread cannot be ended from outside. One that hangs is left alone; whoever can end what it waits for does so in give_up().
+A thread cannot be ended from outside. A thread that hangs is left alone; give_up() may end what it waits for.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Result = TypeVar("Result")
 
 
 def too_long(seconds: float) -> str:
-    """The reason of a load that did not end in time."""
+    """Return the reason of a load that did not end in time."""
     return f"did not load within {seconds:g} s ({OPTION})"
 
 
@@ -42,19 +42,19 @@ class _Attempt(Generic[Result]):
     def _run(self) -> None:
         try:
             result = [self._work()]
-        except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
+        except BaseException as error:  # noqa: BLE001 - take() raises it again
             result, self._error = [], error
         with self._lock:
             self._result = result
             self.over.set()
             if not self._given_up:
                 return
-        _LOG.warning("%s: what was given up has ended", self._name)
+        _LOG.warning("%s: its load, which was given up, has ended", self._name)
         for late in result:
             self._discard(late)
 
     def take(self) -> Result | None:
-        """The result, or None: from now on it is too late. Raises what the work raised."""
+        """Return the result, or None if there is none, which gives the work up. Raises the exception of the work."""
         with self._lock:
             if self._error is not None:
                 raise self._error
@@ -63,11 +63,12 @@ class _Attempt(Generic[Result]):
 
 
 class LoadTimeout:
-    """seconds: 0 = no limit. Any thread may use it."""
+    """Runs loads with a time limit, each on a thread of its own. Any thread may use it."""
 
     def __init__(self, seconds: float = 0.0) -> None:
+        """seconds: of each load, 0 = no limit."""
         self.seconds = seconds
-        #: loads whose threads were left alone
+        #: how many loads were given up
         self.abandoned = 0
         self._lock = threading.Lock()
         self._stopped = False
@@ -80,9 +81,10 @@ class LoadTimeout:
         discard: Callable[[Result], None] = lambda _: None,
         give_up: Callable[[], None] = lambda: None,
     ) -> Result:
-        """Run `work` and return its result. Raises ModelLoadError when it did not end in time, and what it raises.
+        """Run `work` and return its result.
 
-        discard: of a result that comes too late. give_up: called once when nobody waits for the work any more.
+        discard: called with a result that is too late. give_up: called once if the work is given up. Raises ModelLoadError if
+        the work does not end in time, and the exceptions of the work.
         """
         attempt = _Attempt(name, work, discard)
         with self._lock:
@@ -104,12 +106,12 @@ class LoadTimeout:
         return result
 
     def check(self) -> None:
-        """Raises ModelLoadError when nothing is loaded any more."""
+        """Raise ModelLoadError after stop()."""
         if self._stopped:
             raise ModelLoadError(_STOPPED)
 
     def stop(self) -> None:
-        """Nobody waits for a load any more."""
+        """Give up all loads, including later ones."""
         with self._lock:
             self._stopped = True
             for over in self._waiting:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much of anything one request may hold, and a look at a serialized request before the protobuf library takes memory.
+"""The limits of one request, and the check of a serialized request before the protobuf library allocates memory for it.
 
-Two bytes on the wire can be an input tensor of a hundred bytes in memory: a message of 2 GiB must be counted before it is
-parsed. Nothing is counted in a header of up to `Limits.uncounted_bytes`, which no amount of fields makes dangerous.
+Two bytes on the wire can become an input tensor of a hundred bytes in memory, so the fields of a message of up to 2 GiB have to
+be counted before it is parsed. Nothing is counted in a header of up to `Limits.uncounted_bytes`, which is harmless whatever
+fields it has.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from hypersonic.server.errors import InvalidRequestError
 
 @dataclass(frozen=True)
 class Limits:
-    """Per request. typed_elements and string_elements: of all its typed contents together. fields: of protobuf, of any kind,
-    beside string_elements, each of which is a field.
+    """The limits of one request.
 
-    operation_bytes: of a message that carries no tensors and no files.
+    typed_elements, string_elements: of all its typed contents together. fields: protobuf fields of any kind, in addition to
+    string_elements, each of which is a field too. uncounted_bytes: size of a header in which nothing is counted.
+    operation_bytes: of a message without tensors and files.
     """
 
     inputs: int = 1024
@@ -34,36 +36,40 @@ class Limits:
 
     @classmethod
     def of_strings(cls, elements: int) -> Self:
-        """With another bound on string elements, each of which takes at least two bytes."""
+        """Return the default limits with another one for string elements, each of which takes at least two bytes."""
         return cls(string_elements=elements, uncounted_bytes=min(cls.uncounted_bytes, 2 * elements))
 
     @property
     def all_fields(self) -> int:
-        """Fields of protobuf, of any kind."""
+        """The most protobuf fields of any kind."""
         return self.fields + self.string_elements
 
 
 LIMITS = Limits()
 _Shape = TypeVar("_Shape", bound=Sequence[object])
-#: longest varint
+#: the longest varint, in bytes
 _VARINT_BYTES = 10
 
 
 def check_dims(name: str, shape: _Shape, limits: Limits = LIMITS) -> _Shape:
-    """The shape of input `name`, before anything is multiplied. Raises InvalidRequestError."""
+    """Return the shape of input `name`. Raises InvalidRequestError if it has too many dimensions to be multiplied."""
     if len(shape) > limits.dims:
         raise InvalidRequestError(f"input '{name[:256]}' has {len(shape)} dimensions, expected at most {limits.dims}")
     return shape
 
 
 def check_count(count: int, most: int, what: str) -> None:
-    """Raises InvalidRequestError when there are more than `most`."""
+    """Raise InvalidRequestError if there are more than `most`. what: their name in the error."""
     if count > most:
         raise InvalidRequestError(f"the request has more than {most} {what}: split it")
 
 
 class _Counted(NamedTuple):
-    """A field that is counted. per_byte: how many elements a byte of its body may stand for; 0: each field is one."""
+    """A field that is counted.
+
+    limit: the field of Limits. what: the name in the error. inside: the fields of its message. per_byte: how many elements a
+    byte of its body may hold; 0 = each field is one element.
+    """
 
     limit: str
     what: str
@@ -73,9 +79,9 @@ class _Counted(NamedTuple):
 
 _PARAMETER = _Counted("parameters", "parameters")
 _TYPED, _STRINGS = "elements of typed contents", "elements in bytes_contents"
-#: measured: what an element takes in protobuf's arrays, which may be half empty, and in the tensor made of them
+#: measured memory of an element in protobuf's arrays, which may be half empty, and in the tensor that is made of them
 _NUMBER_BYTES, _STRING_BYTES = 24, 48
-#: InferTensorContents: varints are a byte or more each, fp32 four, fp64 eight
+#: the fields of InferTensorContents: a varint takes a byte or more, an FP32 four, an FP64 eight
 _CONTENTS = {
     **{number: _Counted("typed_elements", _TYPED, per_byte=1.0) for number in (1, 2, 3, 4, 5)},
     6: _Counted("typed_elements", _TYPED, per_byte=0.25),
@@ -87,7 +93,7 @@ _INPUT = {
     4: _PARAMETER,
     5: _Counted("inputs", "contents of inputs", _CONTENTS),
 }
-#: ModelInferRequest
+#: the fields of ModelInferRequest
 _REQUEST = {
     4: _PARAMETER,
     5: _Counted("inputs", "inputs", _INPUT),
@@ -97,10 +103,11 @@ _REQUEST = {
 
 
 def check_wire(data: bytes, limits: Limits = LIMITS) -> int:
-    """A serialized ModelInferRequest, whole or without its raw_input_contents. Raises InvalidRequestError for too much.
+    """Check a serialized ModelInferRequest, with or without its raw_input_contents.
 
-    Returns the bytes that its typed contents take in memory beside the message, parsed and as tensors. What is no protobuf
-    ends the count: everything before it is within the limits, and the library refuses the rest.
+    Returns the bytes of memory that its typed contents will take in addition to the message, parsed and as tensors. Bytes that
+    are not protobuf end the count: everything before them is within the limits, and the library refuses the rest. Raises
+    InvalidRequestError (INVALID_ARGUMENT) for a message that exceeds the limits.
     """
     if len(data) <= limits.uncounted_bytes:
         return 0
@@ -111,16 +118,19 @@ def check_wire(data: bytes, limits: Limits = LIMITS) -> int:
 
 
 def check_operation(data: bytes, *, carries_files: bool, limits: Limits = LIMITS) -> None:
-    """A serialized request of any other RPC. carries_files: RepositoryModelLoad. Raises InvalidRequestError."""
+    """Check a serialized request of an RPC other than inference. carries_files: it is a RepositoryModelLoad.
+
+    Raises InvalidRequestError (INVALID_ARGUMENT) for a message that exceeds the limits.
+    """
     if carries_files:
         for count, _ in enumerate(_fields(data, 0, len(data), iter(range(limits.all_fields)))):
-            check_count(count, limits.parameters + 2, "parameters")  # beside them there are two names
+            check_count(count, limits.parameters + 2, "parameters")  # there are two names in addition to the parameters
     elif len(data) > limits.operation_bytes:
         raise InvalidRequestError(f"the request has {len(data)} bytes, expected at most {limits.operation_bytes}")
 
 
 def _count(data: bytes, most: Mapping[str, int]) -> Mapping[str, float]:
-    """How much there is of what is counted. Raises InvalidRequestError for too much of it."""
+    """Return name -> count of the fields and elements. Raises InvalidRequestError for more than `most` of any."""
     counts: dict[str, float] = {}
     steps = iter(range(most["fields"]))
     stack = [(_REQUEST, _fields(data, 0, len(data), steps))]
@@ -152,14 +162,16 @@ def _too_many(what: str, most: int) -> InvalidRequestError:
 
 
 def _fields(data: bytes, at: int, end: int, steps: Iterator[int]) -> Iterator[tuple[int, int, int]]:
-    """(number, first byte of the value, byte after it) of each field outside groups, as far as they are well-formed.
+    """Yield (number, first byte of the value, byte after it) of each field outside groups, as far as they are well-formed.
 
-    Each field takes a step. Raises InvalidRequestError when they run out.
+    Each field takes a step from `steps`. Raises InvalidRequestError when there is none left.
     """
     depth = 0
     while at < end:
         if next(steps, None) is None:
-            raise InvalidRequestError("the request has more protobuf fields than any tensor needs: send tensors raw")
+            raise InvalidRequestError(
+                "the request has more protobuf fields than any tensor needs: send tensors in raw_input_contents"
+            )
         tag, at = _varint(data, at, end)
         start, kind = at, tag & 7
         if kind == 0:
@@ -184,7 +196,7 @@ _GROUPS = {3: 1, 4: -1}
 
 
 def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """(value, byte after it); a byte past the end for what is no varint."""
+    """Decode a varint. Returns (value, byte after it); the latter is past the end if the bytes are not a varint."""
     value = shift = 0
     while at < end and shift < 70:
         byte = data[at]

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Peers: which clients count as one when memory, places and connections are shared.
+"""Peers: which clients count as one address when memory, places and connections are shared.
 
 ipv4:10.1.2.3:50124, 10.1.2.3:50124, ::ffff:10.1.2.3:50124    10.1.2.3
 ipv6:[2001:db8:1:2:3::4]:50124                                2001:db8:1:2::/64   (one customer has at least a /64)
 ipv6:[fd00::4]:50124, [fe80::4%eth0]:50124                    the address itself  (a site's own network)
 unix:/run/triton.sock                                         unix
-whoever --trusted-proxies names                               each connection by itself: behind it are many clients
+an address in --trusted-proxies                               each connection for itself, because many clients are behind it
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from urllib.parse import unquote
 
 Network = IPv4Network | IPv6Network
 _CUSTOMER_BITS = 64
-#: connections whose address is remembered
+#: the most connections whose address is remembered
 _REMEMBERED = 1 << 16
 
 
 class Peers:
-    """Any thread asks."""
+    """Maps connections to addresses. Any thread may use it."""
 
     def __init__(self, trusted_proxies: Iterable[str] = ()) -> None:
-        """trusted_proxies: addresses and networks in CIDR notation. Raises ValueError for what is neither."""
+        """trusted_proxies: addresses and networks in CIDR notation. Raises ValueError for a text that is neither."""
         self._trusted = tuple(ip_network(text, strict=False) for text in trusted_proxies)
-        #: connection -> who it counts as
+        #: connection -> the address as which it counts
         self.address_of = lru_cache(_REMEMBERED)(self._address_of)
 
     def _address_of(self, client: str) -> str:
-        """client: a connection, as gRPC or this server's HTTP writes it. What is neither counts as itself."""
+        """client: a connection, as gRPC or this server's HTTP writes it. Any other text counts as itself."""
         if client.startswith("unix"):
             return "unix"
         address = ip_of(client)
@@ -43,7 +43,10 @@ class Peers:
 
 
 def ip_of(client: str) -> IPv4Address | IPv6Address | None:
-    """The address in `ipv4:A:port`, `ipv6:[A]:port`, `ipv6:%5BA%5D:port` or `A:port`; IPv4 for an IPv4-mapped one."""
+    """Return the address in `ipv4:A:port`, `ipv6:[A]:port`, `ipv6:%5BA%5D:port` or `A:port`; None if there is none.
+
+    An IPv4-mapped IPv6 address gives the IPv4 address.
+    """
     text = unquote(client).removeprefix("ipv4:").removeprefix("ipv6:").rpartition(":")[0].strip("[]")
     try:
         address = ip_address(text)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Saturation: what is said of budgets that ran out, in the log and in the server's readiness.
+"""Saturation: reports budgets that have run out in the log and in the server's readiness.
 
-An address that has its share is refused more, and the server stays ready: others have room. Not ready is a server that has
-refused, or would have refused, every new address for five seconds without a break.
+While only an address that has its share is refused, the server stays ready, because others have room. The server is not ready
+when it has refused, or would have refused, every new address for five seconds without a break.
 """
 
 from __future__ import annotations
@@ -13,35 +13,38 @@ import time
 from hypersonic.server.limits.budget import Budget
 
 _LOG = logging.getLogger(__name__)
-#: how long new addresses are refused before the server says that it is not ready, and how long nobody is before that is over
+#: how long new addresses have to be refused before the server is not ready, and how long no client may be refused before the
+#: log reports the end, in seconds
 _PATIENCE_S = 5.0
 
 
 class Saturation:
-    """Any thread asks; one calls update() about once a second."""
+    """Watches budgets. Any thread may ask; one thread calls update() about once a second."""
 
     def __init__(self) -> None:
+        """Begin without budgets."""
+        #: name -> budget
         self.budgets: dict[str, Budget] = {}
-        #: budget -> (refusals so far, when there was one last), for budgets of which the log says "saturated"
+        #: name -> (refusals so far, time of the last one), for budgets that the log has reported as saturated
         self._reported: dict[str, tuple[int, float]] = {}
-        #: those of which it says that they refuse new addresses, too
+        #: those that the log has reported as refusing new addresses too
         self._reported_full: set[str] = set()
         self._seen: dict[str, int] = {}
         self._refused_all = False
 
     def add(self, name: str, budget: Budget) -> Budget:
-        """name: as in the log and the metrics."""
+        """Watch a budget, and return it. name: its name in the log and in metrics."""
         self.budgets[name] = budget
         return budget
 
     @property
     def refuses_all(self) -> bool:
-        """Whether a new address has been refused for five seconds."""
+        """True if new addresses have been refused for five seconds."""
         now = time.monotonic()
         return any(_full_for_s(budget, now) >= _PATIENCE_S for budget in self.budgets.values())
 
     def update(self) -> bool:
-        """Say in the log what has changed, once per change; whether refuses_all has."""
+        """Log each change once. Returns whether refuses_all has changed."""
         now = time.monotonic()
         for name, budget in self.budgets.items():
             self._tell(name, budget, now)

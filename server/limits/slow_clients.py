@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients that stop in the middle of a request, or of reading an answer: after a while they are cut off.
+"""SlowClients: cuts off clients that stop in the middle of a request, or of reading an answer.
 
-What waits for a client holds memory and may hold a thread. gRPC ends a call by itself only when the connection is lost, and a
-client that merely stops reading keeps its connection alive.
+A call that waits for its client holds memory and may hold a thread. gRPC itself ends a call only when the connection is lost,
+and a client that merely stops reading keeps its connection alive.
 """
 
 from __future__ import annotations
@@ -18,22 +18,24 @@ from enum import StrEnum
 from typing import Protocol
 
 _LOG = logging.getLogger(__name__)
-#: slower than this is not sending
+#: the lowest rate at which a client may send
 SLOWEST_BYTES_PER_S = 16_384
-#: gRPC does not show how much of a message has come, nor how large it will be: a whole one may take so many times as long as a
-#: silence, counted from when it is asked for; rpc/grpcio/call_queue.py gives its place away sooner when another client
+#: gRPC does not tell how much of a message has arrived, nor how large it will be. A whole message may therefore take so many
+#: timeouts, counted from when it was asked for; rpc/grpcio/call_queue.py takes its place away sooner when another client
 #: waits for one
 _WHOLE_MESSAGE = 10
-#: nor how much of it has gone: slower than this is not reading
+#: the lowest rate at which a client may read; gRPC does not tell how much of an answer has been sent, either
 SLOWEST_READ_BYTES_PER_S = 256 * 1024
+#: checks per timeout
 _LOOKS = 4
+#: the longest time between two checks
 _LOOK_S = 1.0
-#: between two lines of the log on one fault: whoever brings a thousand such connections does not fill the disk
+#: the time between two log lines about one fault, so that a thousand such connections do not fill the disk
 _LINE_S = 1.0
 
 
 class Fault(StrEnum):
-    """The reason why a client is cut off: the metric's label."""
+    """Why a client is cut off; the `reason` label of the metric."""
 
     SENDS_NOTHING = "sends_nothing"
     READS_NOTHING = "reads_nothing"
@@ -47,78 +49,83 @@ class Waiting(Protocol):
 
     @property
     def client(self) -> str:
-        """The connection."""
+        """The client's connection."""
 
     def cut_off(self, fault: Fault, text: str) -> None:
-        """End it, telling the client why where it still listens. Called on a thread of its own."""
+        """End the call. text: the reason, for a client that still listens. Called on the thread of SlowClients."""
 
 
-#: (what it will have done wrong, since when it is waited for, s it may take besides the timeout); a bare tuple, one is made
-#: twice a request
+#: (the fault if the time runs out, since when the client is waited for, seconds it may take in addition to the timeout). A
+#: plain tuple, because two are made for each request
 _Entry = tuple[Fault, float, float]
-_UNSENT = "the server is shutting down, and the rest of the request did not come"
+_UNSENT = "the server is shutting down, and the rest of the request did not arrive"
 _UNREAD = "the server is shutting down, and the answer was not read"
 
 
 class SlowClients:
-    """Any thread may call. timeout_s: how long a client may neither send nor read, 0 = for ever."""
+    """The calls that wait for their clients, and the time limits. Any thread may call."""
 
     def __init__(self, timeout_s: float = 0.0) -> None:
+        """timeout_s: how long a client may send nothing or read nothing, 0 = no limit."""
+        #: seconds; inf = no limit
         self.timeout_s = timeout_s or math.inf
-        #: clients cut off since start
+        #: clients that were cut off since start, by fault
         self.counts = dict.fromkeys(Fault, 0)
-        #: how long a client may do nothing at shutdown, None before; how long a large answer may take besides; when that began
+        #: how long a client may do nothing at shutdown, in seconds; None before the shutdown
         self.grace_s: float | None = None
+        #: how long reading a large answer may take in addition, at shutdown
         self.most_s = 0.0
+        #: when the shutdown began
         self._shutdown_s = math.inf
         self._lock = threading.Lock()
         self._entries: dict[Waiting, _Entry] = {}
         self._next_line = dict.fromkeys(Fault, 0.0)
         self._untold = dict.fromkeys(Fault, 0)
         self._urgent: queue.SimpleQueue[tuple[Waiting, Fault, str] | None] = queue.SimpleQueue()
-        #: called at each look, on the thread that looks, at least once a second
+        #: called at each check, on the thread that checks, at least once a second
         self.watchers: list[Callable[[], None]] = []
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start the thread that checks the clients."""
         threading.Thread(target=self._look, name="slow-clients", daemon=True).start()
 
     def close(self) -> None:
-        """Nobody is cut off any more."""
+        """End the thread that checks the clients."""
         self._urgent.put(None)
 
     def begin_shutdown(self, grace_s: float, most_s: float) -> None:
-        """The server shuts down: a client has `grace_s` from now on, or from when it is waited for. Called once.
+        """Set the time limits of the shutdown. Called once.
 
-        most_s: what the reader of a large answer may take besides.
+        grace_s: how long a client may do nothing, from now on or from when it is waited for. most_s: how much longer the reader
+        of a large answer may take.
         """
         self._shutdown_s, self.most_s = time.monotonic(), most_s
         self.grace_s = grace_s
 
     @property
     def owed(self) -> int:
-        """Messages that were begun before begin_shutdown() and have not come."""
+        """The number of messages that were begun before begin_shutdown() and have not arrived."""
         entries = self._entries.copy().values()
         return sum(fault is Fault.SENDS_NOTHING and since < self._shutdown_s for fault, since, _ in entries)
 
     def sending(self, waiting: Waiting) -> None:
-        """Its client has begun a message; forget() follows."""
+        """Begin to wait for a client's message, until forget() is called."""
         self._entries[waiting] = (Fault.SENDS_NOTHING, time.monotonic(), 0.0)
 
     def reading(self, waiting: Waiting, size_bytes: int) -> None:
-        """Its client is given an answer; forget() follows."""
+        """Begin to wait for a client that reads an answer of `size_bytes`, until forget() is called."""
         self._entries[waiting] = (Fault.READS_NOTHING, time.monotonic(), size_bytes / SLOWEST_READ_BYTES_PER_S)
 
     def forget(self, waiting: Waiting) -> None:
-        """Its client did what it should, or the call is over."""
+        """Stop waiting for a client: it has sent or read its message, or the call is over."""
         self._entries.pop(waiting, None)
 
     def cut_off(self, waiting: Waiting, fault: Fault, text: str) -> None:
-        """At once, but on another thread: the caller may hold locks."""
+        """Cut a client off at once, but on another thread, because the caller may hold locks."""
         self._urgent.put((waiting, fault, text))
 
     def note(self, fault: Fault, client: str, text: str) -> None:
-        """A client has been cut off: count it, and say so."""
+        """Count and log a client that has been cut off."""
         now = time.monotonic()
         with self._lock:
             self.counts[fault] += 1
@@ -150,8 +157,8 @@ class SlowClients:
         for watcher in self.watchers:
             try:
                 watcher()
-            except Exception:  # noqa: BLE001 - the others, and slow clients, have to be looked at too
-                _LOG.exception("a look failed")
+            except Exception:  # noqa: BLE001 - the other watchers, and slow clients, have to be checked too
+                _LOG.exception("a periodic check failed")
 
     def _expire(self, now: float) -> None:
         for waiting, entry in self._entries.copy().items():
@@ -160,7 +167,7 @@ class SlowClients:
                 self._cut(waiting, *due)
 
     def _due(self, entry: _Entry, now: float) -> tuple[Fault, str] | None:
-        """The fault its client is to be cut off for now, and the words for it."""
+        """Return the fault for which the client has to be cut off now, and its text; None if it has time left."""
         fault, since, more_s = entry
         sends = fault is Fault.SENDS_NOTHING
         if since + more_s + self.timeout_s * (_WHOLE_MESSAGE if sends else 1) <= now:
@@ -173,7 +180,7 @@ class SlowClients:
     def _cut(self, waiting: Waiting, fault: Fault, text: str) -> None:
         try:
             waiting.cut_off(fault, text)
-        except Exception:  # noqa: BLE001 - one call's end must not end the thread that looks after all
+        except Exception:  # noqa: BLE001 - one call must not end the thread that checks all calls
             _LOG.exception("client %s could not be cut off", waiting.client)
         else:
             self.note(fault, waiting.client, text)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ThreadQuota: threads that may wait for models, as many for one of them as are still free for the others.
+"""ThreadQuota: limits how many threads may wait for each model.
 
-The rule is that of admission.py for bytes: one model that hangs gets half of the threads and never all, two get a third each.
-Work beyond that waits without a thread; whoever is done with his own goes on with it.
+A model may have as many threads as then remain free for the others. The rule is that of admission.py for bytes: one model that
+hangs gets half of the threads and never all, two get a third each. Further work waits without a thread, and a thread that has
+finished continues with it.
 """
 
 from __future__ import annotations
@@ -16,14 +17,15 @@ from typing import TypeVar
 
 Work = Callable[[], object]
 Result = TypeVar("Result")
-#: threads beside those that may wait: they take in what comes while all others wait
+#: threads in addition to those that may wait: they accept new work while all others wait
 RESERVE = 4
 
 
 class ThreadQuota:
-    """Any thread may use it. threads: that may wait at a time; who finds none taken may always."""
+    """The threads that wait for models, by model. Any thread may use it."""
 
     def __init__(self, threads: int) -> None:
+        """threads: how many may wait at one time. If no thread waits, the next one always may."""
         self._most = max(1, threads)
         self._lock = threading.Lock()
         self._taken = 0
@@ -32,11 +34,11 @@ class ThreadQuota:
         self._waiting: dict[str, dict[Work, None]] = {}
 
     def held(self, name: str) -> int:
-        """Threads that wait for that one."""
+        """Return how many threads wait for a model."""
         return self._held[name]
 
     def enter(self, name: str) -> bool:
-        """Whether this thread may wait for that one; leave() follows if so."""
+        """Return whether this thread may wait for a model. If it may, it has to call leave() afterwards."""
         with self._lock:
             return self._enter(name)
 
@@ -49,7 +51,7 @@ class ThreadQuota:
         return True
 
     def leave(self, name: str) -> None:
-        """It does not wait any more. Work that may go on now gets a thread of its own."""
+        """End the waiting that enter() allowed. Work that may begin now gets a thread of its own."""
         with self._lock:
             self._leave(name)
             following = self._next() if self._waiting else None
@@ -63,7 +65,7 @@ class ThreadQuota:
             del self._held[name]
 
     def run(self, name: str, work: Work) -> None:
-        """Do it here, if this thread may wait, else when another one may. `work` raises nothing."""
+        """Run `work` on this thread if it may wait, otherwise later on another one. `work` must not raise exceptions."""
         with self._lock:
             if not self._enter(name):
                 self._waiting.setdefault(name, {})[work] = None
@@ -83,7 +85,10 @@ class ThreadQuota:
             name, work = following
 
     def _next(self) -> tuple[str, Work] | None:
-        """Work that had to wait and may go on, entered. The lock is held."""
+        """Return waiting work that may begin now, for which enter() has been counted; None if there is none.
+
+        The lock is held.
+        """
         for name in self._waiting:
             if self._enter(name):
                 works = self._waiting.pop(name)
@@ -95,7 +100,7 @@ class ThreadQuota:
         return None
 
     def withdraw(self, name: str, work: Work) -> bool:
-        """Forget work that has not begun; whether it had not."""
+        """Remove work that has not begun. Returns whether it had not begun."""
         with self._lock:
             works = self._waiting.get(name, {})
             if work not in works:
@@ -107,14 +112,15 @@ class ThreadQuota:
 
 
 class FairPool:
-    """An executor whose threads are shared by what the work waits for. threads: of work under way at a time."""
+    """An executor whose threads are shared fairly among the things that the work waits for."""
 
     def __init__(self, threads: int, name: str) -> None:
+        """threads: how many pieces of work run at one time. name: prefix of the threads' names."""
         self._quota = ThreadQuota(threads)
         self._pool = ThreadPoolExecutor(threads + RESERVE, thread_name_prefix=name)
 
     def submit(self, name: str, work: Callable[[], Result]) -> Future[Result]:
-        """name: what it waits for."""
+        """Run `work` on a thread and return its future. name: the thing that it waits for, for example a model."""
         future: Future[Result] = Future()
 
         def do() -> None:
@@ -122,13 +128,13 @@ class FairPool:
                 return
             try:
                 future.set_result(work())
-            except BaseException as error:  # noqa: BLE001 - raised again where the result is asked for
+            except BaseException as error:  # noqa: BLE001 - the future raises it again
                 future.set_exception(error)
 
         self._pool.submit(self._quota.run, name, do)
         return future
 
     def shutdown(self) -> None:
-        """Nothing more begins; what is under way ends by itself."""
+        """Begin no more work. Does not wait for the work that is under way."""
         with suppress(RuntimeError):
             self._pool.shutdown(wait=False, cancel_futures=True)

@@ -148,7 +148,7 @@ class Lifecycle:
         return self._loader.plan(check_place(places, self._loader.links), known)
 
     def look(self, places: Sequence[Place]) -> Signature:
-        """Return the signature of all places of one name; () if they cannot be read, and the load will then find the reason."""
+        """Return the signature of all places of one name; () if they cannot be read: the load then finds the reason."""
         try:
             return tuple(row for place in places for row in signature(place))
         except (OSError, RuntimeError):
@@ -222,7 +222,7 @@ class Lifecycle:
         self.retirements.start(name, models, done)
 
     def _settled(self, entry: ModelEntry, models: Sequence[Model]) -> ModelEntry | None:
-        """Return the entry once `models` have ended, None if nothing is left of the name, here or in the repositories."""
+        """Return the entry once `models` have ended; None if nothing of that name is left here or in the repositories."""
         settled = entry.settled(models)
         idle = all(record.state is ModelState.UNAVAILABLE for record in settled.versions.values())
         return None if idle and not find_model(self._directories, entry.name) else settled

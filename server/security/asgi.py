@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy in front of an ASGI application's routes: the same judgement as rpc/grpcio/guard.py's, before the body is read.
+"""Applies a security policy before the routes of an ASGI application, as rpc/grpcio/guard.py does for gRPC: every call is
+authorised before its body is read.
 
-    path -> the route that serves it -> that route's group is judged -> the route
+    path -> the route that serves it -> the policy checks that route's group -> the route
 
-The path is read once, by the router. A second reading, however careful, would be another one somewhere.
+Only the router interprets the path. A second interpretation could differ from it.
 """
 
 from __future__ import annotations
@@ -31,40 +32,42 @@ OnRefused = Callable[[AuthorisationError], None]
 
 
 class GroupRoute(Route):
-    """A route and the protocol group it belongs to, whatever the method."""
+    """A route, and the protocol group to which it belongs for all its methods."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], group: Group, methods: Collection[str] = ("GET",)) -> None:
+        """The arguments of starlette's Route, and the group."""
         super().__init__(path, endpoint, methods=list(methods))
         self.group = group
-        # Starlette ends the pattern with `$`, which also fits in front of a line feed
+        # Starlette ends the pattern with `$`, which also matches before a line feed
         self.path_regex = re.compile(self.path_regex.pattern.removesuffix("$") + r"\Z")
 
 
 def protect(app: Starlette, policy: Policy, on_refused: OnRefused = lambda _error: None) -> Starlette:
-    """Put the policy in front of every route of the application, and of every path that none serves.
+    """Apply the policy to every route of the application, and to every path that no route serves. Returns the application.
 
-    A route without a group serves nothing, so that one added later is closed until somebody decides whose it is. The
-    application is left as it is when the policy asks nothing.
+    A route without a group serves nothing, so that a new route stays closed until it is given a group. on_refused: called with
+    each refusal. If the policy never refuses anything, the application is not changed.
     """
     if policy.active:
         judge = _Judge(policy, on_refused)
         app.router = Router(
             [_Guarded(route, judge) for route in app.routes if isinstance(route, GroupRoute)],
-            redirect_slashes=False,  # a redirect would tell of a route whose group has not been judged
+            redirect_slashes=False,  # a redirect would reveal a route before its group has been checked
             default=_Nowhere(app.router.default, judge),
         )
     return app
 
 
 class _Judge:
-    """The policy, and what a caller that it refuses is told."""
+    """Checks calls with the policy, and answers those that it refuses."""
 
     def __init__(self, policy: Policy, on_refused: OnRefused) -> None:
+        """on_refused: called with each refusal."""
         self._policy = policy
         self._on_refused = on_refused
 
     async def lets_in(self, group: Group | None, scope: Scope, send: Send) -> bool:
-        """Whether the call may go on; if not, it has been answered."""
+        """Return whether the call may proceed. If not, it has been answered. group: None = the path has no group."""
         headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]]
         try:
             authorise(self._policy, group, headers)
@@ -77,22 +80,24 @@ class _Judge:
 
 
 class _Guarded(BaseRoute):
-    """A route that serves only what its group lets in; also before it says that it does not know the method."""
+    """A route that checks every call with the policy first, even a call with a method that the route does not serve."""
 
     def __init__(self, route: GroupRoute, judge: _Judge) -> None:
         self._route = route
         self._judge = judge
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Return how the inner route matches the path."""
         return self._route.matches(scope)
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve the call, or answer with the refusal."""
         if await self._judge.lets_in(self._route.group, scope, send):
             await self._route.handle(scope, receive, send)
 
 
 class _Nowhere:
-    """Serves the paths that no route serves: it is exempt from nothing, and not found."""
+    """Serves the paths that no route serves: the policy is applied without exemptions, then the answer is 404."""
 
     def __init__(self, default: Application, judge: _Judge) -> None:
         self._default = default
@@ -104,14 +109,14 @@ class _Nowhere:
 
 
 def _challenge(error: AuthorisationError) -> list[tuple[bytes, bytes]]:
-    """RFC 6750, section 3: no error code for a caller that sent no credentials."""
+    """Return the WWW-Authenticate header (RFC 6750, section 3), without an error code for a caller without credentials."""
     if not isinstance(error, CredentialsError):
         return []
     return [(b"www-authenticate", b"Bearer" if error.missing else b'Bearer error="invalid_token"')]
 
 
 async def _refuse(scope: Scope, send: Send, error: AuthorisationError) -> None:
-    """The body has not been read, so the connection ends with this answer."""
+    """Answer with a refusal and close the connection, because the body has not been read."""
     if scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": 1008, "reason": error.text})
         return

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Triton's protocol groups, and which RPC belongs to which; an HTTP route names its own (asgi.py).
+"""Triton's protocol groups, and the group of each RPC. An HTTP route names its own group (asgi.py).
 
-The table is complete: an RPC that is not in it is refused as soon as any policy is set, so that one added later is closed
-until somebody decides whose it is. Which RPC is in which group was asked of tritonserver 2.51, one by one.
+The table is complete: as soon as any policy is set, an RPC that is not in it is refused, so that a new RPC stays closed until
+it is given a group. The group of each RPC was found by asking tritonserver 2.51.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from enum import StrEnum
 
 
 class Group(StrEnum):
-    """The groups that `--grpc-restricted-protocol` and `--http-restricted-api` name; METRICS is ours."""
+    """The groups that `--grpc-restricted-protocol` and `--http-restricted-api` name. METRICS exists only in this server."""
 
     HEALTH = "health"
     METADATA = "metadata"
@@ -26,7 +26,7 @@ class Group(StrEnum):
     METRICS = "metrics"
 
 
-#: the groups that Triton's two options know
+#: the groups that Triton's two options accept
 RESTRICTABLE = tuple(group for group in Group if group is not Group.METRICS)
 
 _BY_GROUP = {

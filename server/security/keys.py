@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """--auth-jwks-file: JSON Web Tokens signed by one of a site's public keys (RFC 7517, 7518, 8037, 8725).
 
-A key's type decides what it may verify, never the token: a public key is no HMAC secret, and `none` is no algorithm.
-Texts are those of Envoy's jwt_authn filter, which many sites have in front of their servers.
+The type of a key decides the algorithms it may verify, and the token cannot choose another: a public key is never used as an
+HMAC secret, and the algorithm `none` is refused. The error texts are those of Envoy's jwt_authn filter, which many sites run in
+front of their servers.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from hypersonic.server.errors import CredentialsError, ForbiddenError, StartErro
 from hypersonic.server.security.watched import WatchedFiles, report_left_out
 
 _LOG = logging.getLogger(__name__)
-#: clocks of issuer and server may differ by as much
+#: how much the clocks of issuer and server may differ
 LEEWAY_S = 30
-#: verified tokens remembered until they expire: a signature costs 50-100 us, a look-up 2 us
+#: verified tokens that are remembered until they expire: checking a signature takes 50-100 us, a look-up 2 us
 _REMEMBERED = 4096
 _MIN_RSA_BITS = 2048
-#: times beyond that are none: floats cannot count seconds there any more
+#: the latest time that is accepted: beyond it, floats cannot count seconds
 _LATEST_S = (1 << 53) - 1
 _RSA = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 #: (kty, crv) -> algorithms
@@ -54,7 +55,7 @@ def _pyjwt() -> Any:
 
 @dataclass(frozen=True)
 class PublicKey:
-    """One key of the set. algorithms: what it may verify. key: PyJWT's."""
+    """One key of the set. kid: its id, None = it has none. algorithms: those it may verify. key: PyJWT's object."""
 
     kid: str | None
     algorithms: tuple[str, ...]
@@ -62,33 +63,34 @@ class PublicKey:
 
 
 class SecretKeyError(ValueError):
-    """A key that should not be in a file of public keys."""
+    """A secret key, which must not be in a file of public keys."""
 
 
 class Jwks(NamedTuple):
-    """The contents of a JWK set. keys: those that verify signatures. left_out: of each other one, why it does not."""
+    """The contents of a JWK set. keys: those that can verify signatures. left_out: why each other signing key cannot."""
 
     keys: tuple[PublicKey, ...]
     left_out: tuple[ValueError, ...] = ()
 
 
 class KeySet:
-    """The keys of one state of the file, and the tokens they have verified. A file that changed is a new set."""
+    """The keys of one state of the file, and the tokens that they have verified. A changed file makes a new set."""
 
     def __init__(self, jwks: Jwks) -> None:
+        """Begin without verified tokens."""
         self.jwks = jwks
         self._keys = jwks.keys
-        self._verified: OrderedDict[bytes, float] = OrderedDict()  # SHA-256 of the token -> until when it is good
+        self._verified: OrderedDict[bytes, float] = OrderedDict()  # SHA-256 of the token -> when it expires
         self._lock = threading.Lock()
 
     def candidates(self, algorithm: str, kid: str | None) -> Iterator[PublicKey]:
-        """Keys that may have signed; a kid on both sides must be the same."""
+        """Yield the keys that may have signed a token. If both the token and the key have a kid, these must be equal."""
         for key in self._keys:
             if algorithm in key.algorithms and (kid is None or key.kid is None or key.kid == kid):
                 yield key
 
     def knows(self, digest: bytes, now_s: float) -> bool:
-        """Whether this token was verified before and has not expired since."""
+        """Return whether a token was verified before and has not expired. digest: its SHA-256. now_s: since the epoch."""
         with self._lock:
             until_s = self._verified.get(digest)
             if until_s is None:
@@ -100,7 +102,7 @@ class KeySet:
             return True
 
     def remember(self, digest: bytes, until_s: float) -> None:
-        """The one asked for least recently makes room."""
+        """Remember a verified token until it expires. The least recently used one is dropped if there are too many."""
         with self._lock:
             self._verified[digest] = until_s
             if len(self._verified) > _REMEMBERED:
@@ -108,20 +110,20 @@ class KeySet:
 
 
 class JsonWebTokens:
-    """Tokens of one issuer for one of `audiences`; exp is required, nbf and iat are checked where they are given.
+    """Accepts the tokens of one issuer for one of `audiences`. exp is required; nbf and iat are checked if they are present.
 
-    A key that cannot be used is left out and reported (RFC 7517, section 5): the others count, and no key stays that the file
-    does not name any more. At start a secret in the file, or no key at all, is an error.
+    A key that cannot be used is left out and reported (RFC 7517, section 5). The others are used, so that a key that the file
+    no longer names is dropped in any case. At start, a secret in the file, or no usable key, is an error.
     """
 
     kind = "Jwt"
 
     def __init__(self, path: Path, issuer: str, audiences: Sequence[str]) -> None:
-        """Raises StartError for a file that is not a set of public keys."""
+        """Read the keys. Raises StartError for a file that is not a set of public keys."""
         if not issuer or not audiences:
             raise StartError(
-                "--auth-jwks-file needs --auth-issuer and --auth-audience: without them a token that the same keys signed for "
-                "another service would open this one"
+                "--auth-jwks-file needs --auth-issuer and --auth-audience: without them, a token that the same keys signed for "
+                "another service would be accepted here"
             )
         _pyjwt()
         self._path, self._issuer, self._audiences = path, issuer, list(audiences)
@@ -134,27 +136,27 @@ class JsonWebTokens:
             raise StartError(f"{self._path}: {secret}")
         if not jwks.keys:
             reasons = "; ".join(map(str, jwks.left_out))
-            raise StartError(f"{self._path}: holds no key to verify signatures with{': ' * bool(reasons)}{reasons}")
+            raise StartError(f"{self._path} has no key to verify signatures with{': ' * bool(reasons)}{reasons}")
         report_left_out(_LOG, self._path, list(map(str, jwks.left_out)))
 
     def _report(self, changed: KeySet) -> None:
         report_left_out(_LOG, self._path, list(map(str, changed.jwks.left_out)))
         if not changed.jwks.keys:
-            _LOG.warning("%s holds no key to verify signatures with: no Jwt is accepted", self._path)
+            _LOG.warning("%s has no key to verify signatures with: no Jwt is accepted", self._path)
 
     def accept(self, token: str) -> None:
-        """Raises CredentialsError, or ForbiddenError for a good token made for another audience."""
+        """Return for a valid token. Raises CredentialsError, and ForbiddenError for a valid token for another audience."""
         keys, now_s = self._keys.value, time.time()
         digest = hashlib.sha256(token.encode()).digest()
         if not keys.knows(digest, now_s):
             keys.remember(digest, self._verify(token, keys) + LEEWAY_S)
 
     def fits(self, token: str) -> bool:
-        """Whether it has the three sections of a token in compact form."""
+        """Return whether a token has the three sections of the compact form."""
         return token.count(".") == _DOTS
 
     def _verify(self, token: str, keys: KeySet) -> float:
-        """When it expires, seconds since the epoch."""
+        """Verify a token. Returns when it expires, in seconds since the epoch. Raises CredentialsError, ForbiddenError."""
         algorithm, kid = _header(token)
         error = CredentialsError("Jwks doesn't have key to match kid or alg from Jwt")
         for key in keys.candidates(algorithm, kid):
@@ -181,7 +183,7 @@ class JsonWebTokens:
 
 
 def _seconds(claims: dict[str, Any], name: str) -> float:
-    """A claim that is a time (RFC 7519: NumericDate). Raises CredentialsError for one that is none."""
+    """Return a claim that is a time (RFC 7519: NumericDate). Raises CredentialsError if it is not one."""
     value = claims[name]
     if type(value) not in (int, float) or not abs(value) <= _LATEST_S:
         raise CredentialsError(f"Jwt payload [{name}] field is not a time in seconds")
@@ -202,7 +204,7 @@ def _text(error: Exception, jwt: Any) -> str:
 
 
 def _header(token: str) -> tuple[str, str | None]:
-    """(alg, kid) as the token claims them. Raises CredentialsError."""
+    """Return (alg, kid) from the token's header. Raises CredentialsError."""
     header = _json_header(token)
     algorithm, kid = header.get("alg"), header.get("kid")
     if not isinstance(algorithm, str):
@@ -233,7 +235,7 @@ _SUPPORTED = frozenset(name for names in _ALGORITHMS.values() for name in names)
 
 
 def parse_jwks(text: bytes) -> Jwks:
-    """The signing keys of a JWK set (RFC 7517). Raises ValueError for a text that is not one."""
+    """Return the signing keys of a JWK set (RFC 7517). Raises ValueError for a text that is not one."""
     try:
         document = json.loads(text)
     except RecursionError as error:
@@ -255,11 +257,11 @@ def parse_jwks(text: bytes) -> Jwks:
 
 
 def _key(entry: dict[str, Any], number: int) -> PublicKey:
-    """Raises ValueError naming the key that is not a public one we can use."""
+    """Return a public key. Raises ValueError, with the key's number, for one that is not public or is not supported."""
     if entry.get("kty") == "oct":
-        raise SecretKeyError(f"key {number} is a symmetric key: whoever can read it can sign; use a public key")
+        raise SecretKeyError(f"key {number} is a symmetric key: anyone who can read it can sign tokens; use a public key")
     if "d" in entry:
-        raise SecretKeyError(f"key {number} is a private key: it belongs to the issuer, publish its public half here")
+        raise SecretKeyError(f"key {number} is a private key, which only the issuer may have; put its public key here")
     kind = entry.get("kty"), entry.get("crv")
     allowed = next((names for known, names in _ALGORITHMS.items() if kind == known), None)
     if allowed is None:
@@ -269,7 +271,7 @@ def _key(entry: dict[str, Any], number: int) -> PublicKey:
     if entry.get("alg") is not None:
         allowed = tuple(name for name in allowed if name == entry["alg"])
     if not allowed:
-        raise ValueError(f"key {number}: its algorithm {entry['alg']!r} does not fit its type {kind[0]}")
+        raise ValueError(f"key {number}: its algorithm {entry['alg']!r} does not match its type {kind[0]}")
     return PublicKey(_kid(entry, number), allowed, _load(entry, allowed[0], number))
 
 

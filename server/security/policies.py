@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options' policies: one for gRPC, one for HTTP and metrics, with the same credentials."""
+"""Makes the security policies from the options: one each for gRPC, HTTP and metrics, with the same credentials."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hypersonic.server.security.tokens import BearerTokens
 
 
 class Policies(NamedTuple):
-    """The policy of each front end; metrics have the credentials of HTTP and no restricted groups."""
+    """The policy of each front end. The metrics port asks for the same credentials and has no restricted groups."""
 
     grpc: Policy
     http: Policy
@@ -27,7 +27,10 @@ class Policies(NamedTuple):
 
 
 def policies(options: Options) -> Policies:
-    """Raises StartError for options that contradict each other and files that cannot be used."""
+    """Return the policies that the options ask for.
+
+    Raises StartError for options that contradict each other and for files that cannot be used.
+    """
     credentials = tuple(_credentials(options))
     exempt = frozenset(_groups(options.auth_exempt))
     return Policies(
@@ -38,14 +41,18 @@ def policies(options: Options) -> Policies:
 
 
 def every_port_guards(options: Options, asked: Policies, group: Group) -> bool:
-    """Whether gRPC and HTTP, where they are on, ask callers of this group for a token, a header or a certificate."""
+    """Return whether gRPC and HTTP, unless they are switched off, ask callers of this group for a token, a header or a client
+    certificate.
+    """
     by_grpc = not options.allow_grpc or options.grpc_use_ssl_mutual or asked.grpc.guards(group)
     by_http = not options.allow_http or bool(options.http_root_cert) or asked.http.guards(group)
     return by_grpc and by_http
 
 
 def model_control(options: Options, asked: Policies) -> ModelControlOptions:
-    """The options' model control: whom load requests come from decides whether they may bring python code."""
+    """Return the options of model control. Load requests may contain python code if the options allow it, or if every port
+    asks for credentials before it accepts them.
+    """
     control = options.model_control
     allowed = control.override.allow_python or every_port_guards(options, asked, Group.MODEL_REPOSITORY)
     return replace(control, override=replace(control.override, allow_python=allowed))
@@ -57,7 +64,7 @@ def _credentials(options: Options) -> Iterator[Credentials]:
     if options.auth_jwks_file:
         yield JsonWebTokens(Path(options.auth_jwks_file), options.auth_issuer, options.auth_audience)
     elif options.auth_issuer or options.auth_audience:
-        raise StartError("--auth-issuer and --auth-audience say whose JSON Web Tokens count; they need --auth-jwks-file")
+        raise StartError("--auth-issuer and --auth-audience say which JSON Web Tokens are accepted; they need --auth-jwks-file")
 
 
 def _groups(names: Sequence[str]) -> Iterator[Group]:
@@ -65,4 +72,4 @@ def _groups(names: Sequence[str]) -> Iterator[Group]:
         try:
             yield Group(name)
         except ValueError as error:
-            raise StartError(f"--auth-exempt: no protocol group {name!r}, expected some of {', '.join(Group)}") from error
+            raise StartError(f"--auth-exempt: unknown protocol group {name!r}, expected some of {', '.join(Group)}") from error

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policy: what a front end asks of a caller before it does anything; authorise() is the one place that decides.
+"""Policy: the credentials that a front end requires of a caller. authorise() is the only place that decides.
 
     group of the RPC or path -> credentials (bearer token or JWT) unless the group is exempt -> the group's own header
 
-A group of None is an RPC or path nobody has classified: it is exempt from nothing.
+A group of None stands for an RPC or path that has no group. It is never exempt.
 """
 
 from __future__ import annotations
@@ -16,42 +16,48 @@ from typing import Protocol
 from hypersonic.server.errors import AuthorisationError, CredentialsError, ForbiddenError, RestrictedError
 from hypersonic.server.security.groups import RPCS, Group
 
-#: (name in lower case, value) as gRPC's metadata has them; values of `-bin` headers are bytes
+#: (name in lower case, value) pairs, as in gRPC's metadata; values of `-bin` headers are bytes
 Headers = Iterable[tuple[str, str | bytes]]
-#: longest token looked at; nobody's is longer, and JSON is parsed from it
+#: the longest token that is accepted. Real ones are shorter, and JSON is parsed from it
 MAX_TOKEN_CHARS = 16_384
 _SCHEME = "bearer "
 
 
 class Credentials(Protocol):
-    """One kind of bearer token. kind: its name, for the caller."""
+    """One kind of bearer token. kind: its name in errors."""
 
     kind: str
 
     def fits(self, token: str) -> bool:
-        """Whether a token has the form of this kind: the caller is told why it is not accepted as one."""
+        """Return whether a token has the form of this kind. The caller is then told why it is not accepted as one."""
 
     def accept(self, token: str) -> None:
-        """Returns for a good token. Raises CredentialsError or ForbiddenError."""
+        """Return for a valid token.
+
+        Raises CredentialsError (UNAUTHENTICATED, 401) or ForbiddenError (PERMISSION_DENIED, 403).
+        """
 
 
 @dataclass(frozen=True)
 class Restriction:
-    """A header (name in lower case) and the value it must have; text: what a caller without it is told."""
+    """A header (name in lower case) and the value that it must have. text: the error for a caller without it."""
 
     header: str
     value: str
     text: str
 
     def met_by(self, headers: Headers) -> bool:
-        """The first header of that name counts, as in Triton. In constant time."""
+        """Return whether the first header of that name, as in Triton, has the value. Compares in constant time."""
         sent = next((value for name, value in headers if name == self.header), None)
         return isinstance(sent, str) and hmac.compare_digest(sent.encode(), self.value.encode())
 
 
 @dataclass(frozen=True)
 class Policy:
-    """The demands of one front end. credentials: any one of them will do. exempt: groups open without credentials."""
+    """The requirements of one front end.
+
+    restrictions: group -> header. credentials: a caller needs one of them. exempt: groups that need no credentials.
+    """
 
     restrictions: Mapping[Group, Restriction] = field(default_factory=dict)
     credentials: tuple[Credentials, ...] = ()
@@ -59,16 +65,20 @@ class Policy:
 
     @property
     def active(self) -> bool:
-        """Whether it asks anything of anybody."""
+        """True if the policy can refuse any call."""
         return bool(self.restrictions or self.credentials)
 
     def guards(self, group: Group | None) -> bool:
-        """Whether a call of this group has to show anything."""
+        """Return whether a call of this group needs credentials or a header."""
         return group in self.restrictions or (bool(self.credentials) and group not in self.exempt)
 
 
 def authorise(policy: Policy, group: Group | None, headers: Headers) -> None:
-    """Returns when the call may go on. Raises AuthorisationError."""
+    """Return if the call may proceed.
+
+    Raises AuthorisationError: CredentialsError (UNAUTHENTICATED, 401), ForbiddenError (PERMISSION_DENIED, 403) or
+    RestrictedError (UNAVAILABLE, 403, as in Triton).
+    """
     if policy.credentials and group not in policy.exempt:
         _authenticate(policy.credentials, headers)
     restriction = policy.restrictions.get(group) if group is not None else None
@@ -77,7 +87,7 @@ def authorise(policy: Policy, group: Group | None, headers: Headers) -> None:
 
 
 def authorise_rpc(policy: Policy, path: str, headers: Headers) -> None:
-    """The same for a gRPC call of a method that is served. path: /package.Service/Method."""
+    """Authorise a gRPC call of a method that the server has. path: /package.Service/Method. Raises AuthorisationError."""
     group = RPCS.get(path)
     if group is None:
         raise ForbiddenError(f"{path} belongs to no protocol group and is closed while a policy is set")
@@ -99,9 +109,12 @@ def _authenticate(credentials: tuple[Credentials, ...], headers: Headers) -> Non
 
 
 def _bearer(headers: Headers) -> str | None:
-    """The token of the only `authorization: Bearer ...`, None if there is no such header."""
+    """Return the token of the header `authorization: Bearer ...`, None if there is none.
+
+    Raises CredentialsError for several headers, and for a token that is too long or not ASCII.
+    """
     sent = [value for name, value in headers if name == "authorization"]
-    if len(sent) > 1:  # a proxy and a server that read different ones would disagree on who calls
+    if len(sent) > 1:  # a proxy and this server could use different ones
         raise CredentialsError("more than one authorization header")
     if not sent or not isinstance(sent[0], str) or sent[0][: len(_SCHEME)].lower() != _SCHEME:
         return None

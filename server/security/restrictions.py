@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--grpc-restricted-protocol and --http-restricted-api: `<group>,<group>:<key>=<value>`, with Triton's start errors.
+"""Parses --grpc-restricted-protocol and --http-restricted-api: `<group>,<group>:<key>=<value>`, with Triton's error texts.
 
-On gRPC the key's header is `triton-grpc-protocol-<key>`, on HTTP it is the key itself.
+The header that a caller has to send is `triton-grpc-protocol-<key>` on gRPC, and `<key>` on HTTP.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _GRPC_PREFIX = "triton-grpc-protocol-"
 
 
 def grpc_restrictions(settings: Sequence[str]) -> Mapping[Group, Restriction]:
-    """Raises StartError with Triton's text."""
+    """Parse the values of --grpc-restricted-protocol. Raises StartError with Triton's text."""
     return _restrictions(settings, "--grpc-restricted-protocol", "protocol", _grpc_restriction)
 
 
 def http_restrictions(settings: Sequence[str]) -> Mapping[Group, Restriction]:
-    """Raises StartError with Triton's text."""
+    """Parse the values of --http-restricted-api. Raises StartError with Triton's text."""
     return _restrictions(settings, "--http-restricted-api", "api", _http_restriction)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--auth-token-file: bearer tokens, one a line; blank lines and lines that begin with # are comments."""
+"""--auth-token-file: bearer tokens, one on each line. Blank lines and lines that begin with # are ignored."""
 
 from __future__ import annotations
 
@@ -13,56 +13,57 @@ from hypersonic.server.errors import CredentialsError, StartError
 from hypersonic.server.security.watched import WatchedFiles, report_left_out
 
 _LOG = logging.getLogger(__name__)
-#: shorter ones are guessed
+#: shorter tokens can be guessed
 _MIN_CHARS = 16
 
 
 class TokenList(NamedTuple):
-    """The contents of a token file. digests: SHA-256 of each token. wrong: of each other line, why it is not a token."""
+    """The contents of a token file. digests: SHA-256 of each token. wrong: why each other line is not a token."""
 
     digests: tuple[bytes, ...]
     wrong: tuple[str, ...]
 
 
 class BearerTokens:
-    """Tokens are kept as SHA-256 digests and compared in constant time, all of them, whichever fits.
+    """Accepts the tokens of a file. They are kept as SHA-256 digests; a token is compared with all of them in constant time.
 
-    A wrong line is an error at start. In a file that changes later it is left out and reported: the other lines count, so that
-    no token stays valid that the file does not name any more.
+    A wrong line is an error at start. In a file that changes later, it is left out and reported. The other lines are used, so
+    that a token that the file no longer has is dropped in any case.
     """
 
     kind = "bearer token"
 
     def __init__(self, path: Path) -> None:
-        """Raises StartError for a file that cannot be read, holds no token or a wrong line."""
+        """Read the tokens. Raises StartError for a file that cannot be read, has no token, or has a wrong line."""
         self._path = path
         self._list = WatchedFiles((path,), lambda contents: parse_tokens(contents[0]), self._report)
         tokens = self._list.value
         if tokens.wrong:
             raise StartError(f"{path}: {tokens.wrong[0]}")
         if not tokens.digests:
-            raise StartError(f"{path} holds no token, expected one of {_MIN_CHARS} characters or more on a line of its own")
+            raise StartError(f"{path} has no token, expected one of {_MIN_CHARS} characters or more on a line of its own")
 
     def accept(self, token: str) -> None:
-        """Raises CredentialsError."""
+        """Return for a known token. Raises CredentialsError (UNAUTHENTICATED, 401)."""
         digest = hashlib.sha256(token.encode()).digest()
         if not sum(hmac.compare_digest(digest, known) for known in self._list.value.digests):
             raise CredentialsError("bearer token is not known")
 
     def fits(self, token: str) -> bool:
-        """Any text may be one."""
+        """Return True, because any text may be such a token."""
         return bool(token)
 
     def _report(self, changed: TokenList) -> None:
         report_left_out(_LOG, self._path, changed.wrong)
         if not changed.digests:
-            _LOG.warning("%s holds no token: nobody gets in by one", self._path)
+            _LOG.warning("%s has no token: no bearer token is accepted", self._path)
 
 
 def parse_tokens(text: bytes) -> TokenList:
-    """The tokens of a file; none at all means that nobody gets in.
+    """Return the tokens of a file, which may be none.
 
-    Raises ValueError, naming the line and never the token, for lines of which none is a token: not a token file at all.
+    Raises ValueError, which names the line but not its text, if there are lines and none of them is a token: the file is then
+    not a token file.
     """
     lines = enumerate((line.strip() for line in text.splitlines()), 1)
     tokens = [(number, line) for number, line in lines if line and not line.startswith(b"#")]

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From when until when a certificate is valid, and a line in the log when that is not now.
+"""Reads the validity period of certificates, and logs a warning outside of it.
 
-The times are read from the certificate's DER (RFC 5280, 4.1.2.5): the ssl module shows them of a peer's certificate only.
+The times are read from the certificate's DER encoding (RFC 5280, 4.1.2.5), because the ssl module gives them only for a peer's
+certificate.
 """
 
 from __future__ import annotations
@@ -17,52 +18,53 @@ from typing import NamedTuple
 _LOG = logging.getLogger(__name__)
 _PEM = re.compile(rb"-----BEGIN CERTIFICATE-----(.*?)-----END CERTIFICATE-----", re.DOTALL)
 _UTC_TIME, _VERSION = 0x17, 0xA0
-#: certificates of a chain that are looked at
+#: the most certificates of a chain that are read
 _MOST = 16
 
 
 class Validity(NamedTuple):
-    """Both ends count as valid."""
+    """The validity period of a certificate. Both ends belong to it."""
 
     begins: datetime
     ends: datetime
 
 
 class Lifetimes:
-    """The certificates of one file. Any thread."""
+    """The validity periods of the certificates of one file. Any thread may use it."""
 
     def __init__(self, path: Path, pem: bytes) -> None:
+        """path: named in the log. pem: the file's contents."""
         self._path = path
         self._certificates = tuple(validities(pem))
         self._reported = ""
 
     def check(self) -> None:
-        """Log once that one of them is out of its time; cheap, so that every handshake may ask."""
+        """Log once that a certificate is not valid now. It is cheap enough to be called at each handshake."""
         now = datetime.now(UTC)
         reason = next((text for at, valid in enumerate(self._certificates) if (text := _out_of_time(at, valid, now))), "")
         if reason and reason != self._reported:
-            _LOG.warning("%s: %s; clients will refuse it: renew it", self._path, reason)
+            _LOG.warning("%s: %s; clients will refuse it; renew it", self._path, reason)
         self._reported = reason
 
 
 def _out_of_time(index: int, valid: Validity, now: datetime) -> str:
     which = "the certificate" if index == 0 else f"certificate {index + 1} of the chain"
     if now > valid.ends:
-        return f"{which} has expired, on {valid.ends:%Y-%m-%d %H:%M} UTC"
-    return f"{which} is not valid yet, only from {valid.begins:%Y-%m-%d %H:%M} UTC" if now < valid.begins else ""
+        return f"{which} expired on {valid.ends:%Y-%m-%d %H:%M} UTC"
+    return f"{which} is not valid before {valid.begins:%Y-%m-%d %H:%M} UTC" if now < valid.begins else ""
 
 
 def validities(pem: bytes) -> Iterator[Validity]:
-    """Of the certificates in a PEM file, in their order; of one that cannot be read and what follows it, none."""
+    """Yield the validity periods of the certificates in a PEM file, in order, up to the first that cannot be read."""
     for match in list(_PEM.finditer(pem))[:_MOST]:
         try:
             yield _validity(base64.b64decode(match[1]))
-        except (ValueError, IndexError):  # OpenSSL has the last word on what a certificate is
+        except (ValueError, IndexError):  # OpenSSL decides whether it is a certificate
             return
 
 
 def _validity(der: bytes) -> Validity:
-    """Raises ValueError or IndexError for what is not a certificate."""
+    """Parse a certificate. Raises ValueError or IndexError for bytes that are not one."""
     _, at, _ = _element(der, 0)  # Certificate
     _, at, _ = _element(der, at)  # TBSCertificate
     if der[at] == _VERSION:
@@ -77,7 +79,7 @@ def _validity(der: bytes) -> Validity:
 
 
 def _element(der: bytes, at: int) -> tuple[int, int, int]:
-    """(tag, where its contents begin, where they end) of the element at an offset."""
+    """Return (tag, begin of the contents, end of the contents) of the DER element at an offset."""
     tag, length, start = der[at], der[at + 1], at + 2
     if length & 0x80:
         count = length & 0x7F
@@ -88,7 +90,7 @@ def _element(der: bytes, at: int) -> tuple[int, int, int]:
 
 
 def _time(tag: int, text: bytes) -> datetime:
-    """A UTCTime has two digits of the year, of 1950 to 2049; a GeneralizedTime all four."""
+    """Parse a time. A UTCTime has two digits of the year, for 1950 to 2049; a GeneralizedTime has all four."""
     digits = text.decode("ascii")
     if tag == _UTC_TIME:
         digits = ("19" if digits >= "50" else "20") + digits

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server without its front ends."""
+"""What the gRPC and HTTP front ends share: inference, the other calls, and the counts of refused calls."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""InferenceService: the server without its front ends. gRPC and HTTP ask it; it asks the repository."""
+"""InferenceService: the part of the server behind the gRPC and HTTP front ends. It finds models in the repository."""
 
 from __future__ import annotations
 
@@ -33,15 +33,19 @@ from hypersonic.server.service.interfaces import NoTracer, OpenStream, Tracer
 from hypersonic.server.service.refusals import Refusals
 
 _LOG = logging.getLogger(__name__)
-#: how often one request may meet a version that is unloaded at that moment
+#: how often one request may reach a version that is unloaded at that moment
 _MOST_REPLACEMENTS = 8
-#: a front end's frame for one model
+#: model -> the front end's frame, which encodes the model's answers
 Frames = Callable[[Model], Frame]
 
 
 @dataclass(frozen=True, slots=True)
 class ArrivedRequest:
-    """A request as its front end hands it over. model_name, version: as asked for. frames: of the front end, by model."""
+    """A request as a front end passes it on.
+
+    model_name, version: as in the request, version "" = the latest. frames: the front end's frame for a model. arrived_ns: of
+    time.monotonic_ns().
+    """
 
     model_name: str
     version: str
@@ -52,7 +56,7 @@ class ArrivedRequest:
 
 
 class InferenceService:
-    """Every thread may call it. strict_readiness: one model that is not READY makes the server not ready."""
+    """Inference for all front ends, and the state that they share. Any thread may call it."""
 
     def __init__(
         self,
@@ -64,10 +68,9 @@ class InferenceService:
         client_timeout_s: float = 0.0,
         peers: Peers | None = None,
     ) -> None:
-        """limit_bytes: of requests held at once, 0 = none. tracing: None = nothing is traced.
-
-        client_timeout_s: how long a client may neither send the rest of its request nor read its answer, 0 = for ever.
-        peers: which clients count as one when something is shared.
+        """strict_readiness: the server is not ready while one model is not READY. limit_bytes: of all requests that the server
+        holds at one time, 0 = no limit. tracing: None = nothing is traced. client_timeout_s: how long a client may send nothing
+        of its request, or read nothing of its answer, 0 = no limit. peers: tells which clients share an address.
         """
         self.repository = repository
         self.tracing = tracing or NoTracer()
@@ -80,8 +83,9 @@ class InferenceService:
         self.clients.watchers.append(self._update_saturation)
         #: front end -> the port it listens on
         self.ports: dict[str, int] = {}
-        #: calls refused before a model saw them, and the streams that are open
+        #: counts of the calls that were refused before they reached a model
         self.refusals = Refusals()
+        #: the open streams
         self.streams: set[OpenStream] = set()
         self.started_ns = time.monotonic_ns()
         self._strict_readiness = strict_readiness
@@ -90,13 +94,19 @@ class InferenceService:
 
     @property
     def ready(self) -> bool:
-        """Whether requests may come: loaded, not draining, with room for new clients, and every model READY where asked for."""
+        """True if the server takes requests: it has started, is not draining, and has room for new clients.
+
+        With strict_readiness, every model has to be READY too.
+        """
         if not self._serving or self.admission.closed or self.saturation.refuses_all:
             return False
         return not self._strict_readiness or self.repository.all_ready
 
     def model_ready(self, name: str, version: str) -> bool:
-        """Raises InvalidRequestError for a version that is no number; what is unknown is merely not ready."""
+        """Return whether a version takes requests; version "" = any. An unknown model is not ready.
+
+        Raises InvalidRequestError (INVALID_ARGUMENT, 400) for a version that is not a number.
+        """
         try:
             self.repository.model(name, version, wait_s=0.0)
         except InvalidRequestError:
@@ -106,11 +116,11 @@ class InferenceService:
         return not self.admission.closed
 
     def on_change(self, listener: Callable[[], None]) -> None:
-        """Call `listener` whenever readiness may have changed, on whichever thread noticed."""
+        """Call `listener` whenever readiness may have changed, on the thread that noticed it."""
         self._listeners.append(listener)
 
     def changed(self) -> None:
-        """Readiness may have changed."""
+        """Tell the listeners that readiness may have changed."""
         for listener in self._listeners:
             listener()
 
@@ -119,17 +129,20 @@ class InferenceService:
             self.changed()
 
     def open(self) -> None:
-        """Requests may come: clients that stop are cut off from now on."""
+        """Begin to cut off slow clients. Called before the ports are opened."""
         self.clients.start()
 
     def start(self) -> None:
-        """Everything is loaded; readiness may show."""
+        """Let the server become ready. Called when the models have been loaded."""
         self._serving = True
         self.changed()
 
     @contextmanager
     def admitted(self, size_bytes: int, client: str = "") -> Iterator[None]:
-        """For as long as a request of `size_bytes` is in the server. Raises ShuttingDownError, BudgetError."""
+        """Count a request of `size_bytes` against the budget during the `with` statement.
+
+        Raises ShuttingDownError (UNAVAILABLE, 503) and BudgetError (RESOURCE_EXHAUSTED, 503).
+        """
         self.admission.enter(size_bytes, client)
         try:
             yield
@@ -137,7 +150,7 @@ class InferenceService:
             self.admission.leave(size_bytes, client)
 
     def infer(self, arrived: ArrivedRequest, model: Model) -> Any:
-        """One request, one answer, framed; blocks. Raises ServerError."""
+        """Run one request and return its answer, encoded by the front end's frame. Blocks. Raises ServerError."""
         with self._traced(arrived, model) as traced:
 
             def send(model: Model) -> Any:
@@ -151,10 +164,11 @@ class InferenceService:
             return self._through(send, model, arrived.version)
 
     def begin(self, arrived: ArrivedRequest, model: Model | None, unary: Unary, threads: ThreadQuota) -> None:
-        """infer() without a thread that waits: returns when the request is on its way, and perhaps answered already.
+        """Begin a request without a thread that waits for its answer, which goes to `unary`.
 
-        model: None while it is being replaced. The answer goes to `unary`. Where a thread has to wait (an ensemble, a model
-        that is being replaced), it is one of `threads`, perhaps this one. Raises ServerError for what is refused at once.
+        Returns when the request has been queued; the answer may have been given by then. model: None while it is being
+        replaced. If a thread has to wait (for an ensemble, or a model that is being replaced), it is one of `threads`, and may
+        be the calling one. Raises ServerError for a request that is refused at once.
         """
         if model is None or model.waits:
             self._begin_waiting(arrived, model, unary, threads)
@@ -183,7 +197,7 @@ class InferenceService:
         threads.run(arrived.model_name, work)
 
     def _answer(self, arrived: ArrivedRequest, model: Model | None, unary: Unary) -> ServerError | None:
-        """Wait for the answer on this thread; why there is none."""
+        """Wait for the answer on this thread. Returns the error if there is no answer."""
         if not arrived.call.is_active():
             return CancelledError()
         try:
@@ -191,17 +205,20 @@ class InferenceService:
             unary.respond(self.infer(arrived, model))
         except ServerError as error:
             return error
-        except Exception as error:  # noqa: BLE001 - the last line of defence: the client must not wait for ever
+        except Exception as error:  # noqa: BLE001 - whatever happens, the client must not wait forever
             _LOG.exception("a request to '%s' failed", arrived.model_name)
             return BackendError(f"the request failed: {type(error).__name__}")
         return None
 
     def stream(self, arrived: ArrivedRequest, model: Model, sink: Sink) -> None:
-        """Returns at once, the answers go to the sink. Raises ServerError for what is refused at once."""
+        """Begin a request of a stream. Returns at once; the answers go to `sink`.
+
+        Raises ServerError for a request that is refused at once.
+        """
         self._stream(arrived, model, sink)
 
     def _stream(self, arrived: ArrivedRequest, model: Model, sink: Sink, *, here: bool = False, unary: bool = False) -> None:
-        """unary: of one answer; a model that is being replaced is not waited for (ReplacingError)."""
+        """Begin a request. unary: it has one answer, and does not wait for a model that is being replaced (ReplacingError)."""
         with self._traced(arrived, model) as traced:
 
             def send(model: Model) -> None:
@@ -215,7 +232,7 @@ class InferenceService:
             self._through(send, model, arrived.version, wait_s=0.0 if unary else REPLACEMENT_WAIT_S)
 
     def _traced(self, arrived: ArrivedRequest, model: Model) -> AbstractContextManager[ArrivedRequest]:
-        """The request to go on with: its call carries a trace if it is sampled."""
+        """Return a context manager that gives the request, with a trace in its call if the request is sampled."""
         return self._tracing(arrived, model) if self.tracing.active else nullcontext(arrived)
 
     @contextmanager
@@ -230,7 +247,7 @@ class InferenceService:
             yield replace(arrived, call=call, frames=lambda model: trace.framing(arrived.frames(model), model.config))
 
     def _through(self, send: Callable[[Model], Any], model: Model, version: str, wait_s: float = REPLACEMENT_WAIT_S) -> Any:
-        """Send a request to a model; when it was replaced meanwhile, to what is in its place."""
+        """Send a request to a model, or to its successor if it has been replaced meanwhile."""
         for _ in range(_MOST_REPLACEMENTS):
             try:
                 return send(model)
@@ -239,10 +256,10 @@ class InferenceService:
         return send(model)
 
     def drain(self, timeout_s: float, patience: Callable[[float], bool]) -> bool:
-        """Not ready, no new requests; whether those in flight ended within `timeout_s`.
+        """Stop taking requests, and return whether those in flight ended within `timeout_s`.
 
-        patience(seconds) waits at most that long and says whether to go on waiting at all. What clients have begun to send is
-        waited for as long as SlowClients.begin_shutdown() says.
+        patience(seconds): waits at most that long, and returns False if the server should not wait any longer. Requests that
+        clients have begun to send are waited for as long as SlowClients.begin_shutdown() allows.
         """
         self.stop_taking()
         deadline = time.monotonic() + timeout_s
@@ -256,17 +273,20 @@ class InferenceService:
         return self.admission.requests == 0
 
     def stop_taking(self) -> None:
-        """Not ready, no new requests."""
+        """Make the server not ready, and refuse new requests."""
         self.admission.close()
         self.changed()
 
     def _where(self) -> str:
-        """Which models have requests: those among them whose client has left are not in flight any more."""
+        """Return a text that names the models that have requests, "" if none has.
+
+        Requests whose client has disconnected are not in flight any more, but their models may still run them.
+        """
         working = self.repository.working()
         return f"; at work: {', '.join(working)}" if working else ""
 
     def end_streams(self) -> None:
-        """End the streams that are still open: all their requests are answered."""
+        """End the streams that are still open. Called when all their requests have been answered."""
         streams = list(self.streams)
         for stream in streams:
             stream.end("the server is shutting down")
@@ -274,7 +294,7 @@ class InferenceService:
             _LOG.info("%d open streams were ended.", len(streams))
 
     def _empty_within(self, seconds: float, patience: Callable[[float], bool]) -> bool:
-        """Look every 50 ms, so that an impatient operator is heard."""
+        """Wait until no requests are left. Checks every 50 ms whether the operator has asked to stop at once."""
         deadline = time.monotonic() + seconds
         while not self.admission.wait_empty(0.05) or self.clients.owed:
             if time.monotonic() >= deadline or not patience(0.0):
@@ -283,7 +303,7 @@ class InferenceService:
 
 
 def _prepare(arrived: ArrivedRequest, model: Model, *, unary: bool) -> tuple[CheckedRequest, Frame]:
-    """The request as the model takes it. unary: of one answer."""
+    """Return the checked request and the frame of its answers. unary: it has one answer. Raises InvalidRequestError."""
     if unary:
-        check_unary(model.config)  # whatever is wrong with the request besides
+        check_unary(model.config)  # before any other mistake in the request is reported
     return check(arrived.request, model.config), arrived.frames(model)

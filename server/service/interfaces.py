@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tracing and streams as the service sees them; server/app.py gives it the real ones."""
+"""The interfaces of tracing and of streams that the service uses. server/app.py and the front ends provide the objects."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ from hypersonic.server.inference.model import Call
 
 
 class Tracer(Protocol):
-    """Traces of sampled requests; tracing/trace.py's Tracing."""
+    """Makes traces of sampled requests. Tracing in tracing/trace.py implements it."""
 
     @property
     def active(self) -> bool:
-        """Whether following() is worth calling."""
+        """True if any request may be traced, so that following() has to be called."""
 
     def following(self, call: Call, model: str, version: int, request_id: str, arrived_ns: int) -> AbstractContextManager[Any]:
-        """The call to go on with, which carries the trace if this request is sampled."""
+        """Return a context manager that gives the call to use from now on, which carries a trace if the request is sampled.
+
+        arrived_ns: of time.monotonic_ns().
+        """
 
     def close(self, timeout_s: float) -> None:
-        """Send what is left."""
+        """Send the remaining traces. Waits at most `timeout_s` seconds."""
 
 
 class NoTracer:
@@ -31,14 +34,16 @@ class NoTracer:
     def following(
         self, call: Call, _model: str, _version: int, _request_id: str, _arrived_ns: int
     ) -> AbstractContextManager[Any]:
+        """Return a context manager that gives `call` itself."""
         return nullcontext(call)
 
     def close(self, timeout_s: float) -> None:
+        """Do nothing."""
         del timeout_s
 
 
 class OpenStream(Protocol):
-    """A ModelStreamInfer call."""
+    """An open ModelStreamInfer call."""
 
     def end(self, text: str) -> None:
-        """End it now, telling its client why."""
+        """End the call now. text: the reason, for its client."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server's nouns as Triton's protobuf messages, for the RPCs that are not in a hurry."""
+"""Converts the server's objects into Triton's protobuf messages, for all RPCs other than inference."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hypersonic.server.statistics.responses import ResponseDurations
 
 
 def model_metadata(model: Model, versions: Iterable[int]) -> service_pb2.ModelMetadataResponse:
-    """Shapes have a leading -1 where the model has a batch dimension."""
+    """Return a model's metadata. Shapes begin with -1 if the model has a batch dimension. versions: those to list."""
     response = service_pb2.ModelMetadataResponse(
         name=model.name, versions=[str(version) for version in versions], platform=model.config.platform or model.config.backend
     )
@@ -35,7 +35,7 @@ def _add_tensors(
 
 
 def model_statistics(models: Iterable[Model]) -> service_pb2.ModelStatisticsResponse:
-    """Cumulative since load."""
+    """Return the statistics of model versions, counted since each was loaded."""
     response = service_pb2.ModelStatisticsResponse()
     for model in models:
         figures = model.statistics.snapshot()
@@ -88,7 +88,7 @@ def _duration(duration: Duration) -> service_pb2.StatisticDuration:
 
 
 def repository_index(entries: Iterable[IndexEntry], *, ready_only: bool) -> service_pb2.RepositoryIndexResponse:
-    """ready_only: the request's `ready` filter."""
+    """Return the index as a message. ready_only: leave out the versions that are not READY."""
     response = service_pb2.RepositoryIndexResponse()
     for entry in entries:
         if not ready_only or entry.state is ModelState.READY:
@@ -97,7 +97,7 @@ def repository_index(entries: Iterable[IndexEntry], *, ready_only: bool) -> serv
 
 
 def shared_memory_status(regions: Iterable[Region]) -> service_pb2.SystemSharedMemoryStatusResponse:
-    """By name."""
+    """Return the regions as a message, by name."""
     response = service_pb2.SystemSharedMemoryStatusResponse()
     for region in regions:
         into = response.regions[region.name]

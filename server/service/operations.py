@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations: Triton's calls besides inference, protobuf messages in and out.
+"""Operations: Triton's calls other than inference. Requests and answers are protobuf messages.
 
-The gRPC front end takes and gives them as they are (rpc/methods.py); the HTTP one makes its requests from JSON and writes the
-answers as JSON (http/extensions.py, http/routes.py).
+The gRPC front end passes the messages on (rpc/methods.py); the HTTP one makes the requests from JSON and writes the answers as
+JSON (http/extensions.py, http/routes.py).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hypersonic.server.service.inference import InferenceService
 from hypersonic.server.service.shared_memory import SharedMemoryCalls
 from hypersonic.server.tracing.settings import TraceConfig, TraceControl
 
-#: what ServerMetadata advertises, in Triton's order: exactly what works (there is no cuda_shared_memory)
+#: the extensions that ServerMetadata lists, in Triton's order: exactly those that work (there is no cuda_shared_memory)
 EXTENSIONS = (
     "classification",
     "sequence",
@@ -43,7 +43,10 @@ _SHARED_MEMORY = "system_shared_memory"
 
 
 class Operations:
-    """Any thread may call. Each raises ServerError."""
+    """The calls, one method each; Triton's documentation explains their messages. Any thread may call them.
+
+    A method raises ServerError, whose kind decides the status code (server/status_codes.py).
+    """
 
     def __init__(
         self,
@@ -54,7 +57,9 @@ class Operations:
         trace: TraceControl | None = None,
         log: LogControl | None = None,
     ) -> None:
-        """regions: None where clients' shared memory is not allowed."""
+        """server_id: the name in ServerMetadata. regions: None = clients may not use shared memory. trace, log: the settings
+        that clients may read and change; log None = LogSettings is refused.
+        """
         self._service = service
         self._server_id = server_id
         self._trace = trace or TraceControl(TraceConfig())
@@ -62,33 +67,43 @@ class Operations:
         self.shared_memory = SharedMemoryCalls(regions)
 
     def server_live(self, _request: Message) -> Any:
+        """Serve ServerLive: always live."""
         return service_pb2.ServerLiveResponse(live=True)
 
     def server_ready(self, _request: Message) -> Any:
+        """Serve ServerReady."""
         return service_pb2.ServerReadyResponse(ready=self._service.ready)
 
     def model_ready(self, request: service_pb2.ModelReadyRequest) -> Any:
+        """Serve ModelReady. Raises InvalidRequestError for a version that is not a number."""
         return service_pb2.ModelReadyResponse(ready=self._service.model_ready(request.name, request.version))
 
     def server_metadata(self, _request: Message) -> Any:
+        """Serve ServerMetadata."""
         extensions = [name for name in EXTENSIONS if self.shared_memory.regions is not None or name != _SHARED_MEMORY]
         return service_pb2.ServerMetadataResponse(name=self._server_id, version=__version__, extensions=extensions)
 
     def model_metadata(self, request: service_pb2.ModelMetadataRequest) -> Any:
+        """Serve ModelMetadata. Waits for a model that is being replaced. Raises NotFoundError, UnavailableError."""
         repository = self._service.repository
         model = repository.model(request.name, request.version)
         versions = [model.version] if request.version else repository.loaded_versions(request.name)
         return messages.model_metadata(model, versions)
 
     def model_config(self, request: service_pb2.ModelConfigRequest) -> Any:
+        """Serve ModelConfig. Waits for a model that is being replaced. Raises NotFoundError, UnavailableError."""
         model = self._service.repository.model(request.name, request.version)
         return service_pb2.ModelConfigResponse(config=model.config.message)
 
     def model_statistics(self, request: service_pb2.ModelStatisticsRequest) -> Any:
+        """Serve ModelStatistics. Raises InvalidRequestError, as Triton does, for an unknown model or version."""
         return messages.model_statistics(self._with_statistics(request.name, request.version))
 
     def _with_statistics(self, name: str, version: str) -> list[Model]:
-        """All versions that fit; a model out of service still has its figures. Raises InvalidRequestError as Triton does."""
+        """Return the versions of that name and version; "" = all. Models that are out of service still have statistics.
+
+        Raises InvalidRequestError, as Triton does, if there are none.
+        """
         number = parse_version(version)
         models = [model for model in self._service.repository if not name or model.name == name]
         if name and not models:
@@ -100,48 +115,59 @@ class Operations:
         return models
 
     def repository_index(self, request: service_pb2.RepositoryIndexRequest) -> Any:
+        """Serve RepositoryIndex. Raises UnsupportedError for a repository's name."""
         _only_repository(request.repository_name)
         return messages.repository_index(self._service.repository.index(), ready_only=request.ready)
 
     def repository_load(self, request: service_pb2.RepositoryModelLoadRequest) -> Any:
+        """Serve RepositoryModelLoad. Returns when the model is in service. Raises as ModelRepository.load() does."""
         _only_repository(request.repository_name)
         parameters = {key: _parameter(parameter) for key, parameter in request.parameters.items()}
         self._service.repository.load(request.model_name, parameters)
         return service_pb2.RepositoryModelLoadResponse()
 
     def repository_unload(self, request: service_pb2.RepositoryModelUnloadRequest) -> Any:
+        """Serve RepositoryModelUnload. Returns at once. Raises UnavailableError without explicit model control."""
         _only_repository(request.repository_name)
         parameters = {key: _parameter(parameter) for key, parameter in request.parameters.items()}
         self._service.repository.unload(request.model_name, unload_dependents=_unload_dependents(parameters))
         return service_pb2.RepositoryModelUnloadResponse()
 
     def trace_setting(self, request: service_pb2.TraceSettingRequest) -> Any:
+        """Serve TraceSetting: change the settings of the server or of a model, and return them all."""
         return runtime_settings.trace_setting(self._trace, self._service.repository.__contains__, request)
 
     def log_settings(self, request: service_pb2.LogSettingsRequest) -> Any:
+        """Serve LogSettings: change the settings of the log, and return them all."""
         if self._log is None:
-            raise UnsupportedError("this server's log is not its own to set")
+            raise UnsupportedError("the settings of this server's log cannot be changed by clients")
         return runtime_settings.log_settings(self._log, request)
 
     def system_status(self, request: service_pb2.SystemSharedMemoryStatusRequest) -> Any:
+        """Serve SystemSharedMemoryStatus. Raises NotFoundError for an unknown region."""
         return messages.shared_memory_status(self.shared_memory.system_status(request.name))
 
     def system_register(self, request: service_pb2.SystemSharedMemoryRegisterRequest) -> Any:
+        """Serve SystemSharedMemoryRegister. Raises SharedMemoryError for a region that cannot be opened."""
         self.shared_memory.system_register(request.name, request.key, request.offset, request.byte_size)
         return service_pb2.SystemSharedMemoryRegisterResponse()
 
     def system_unregister(self, request: service_pb2.SystemSharedMemoryUnregisterRequest) -> Any:
+        """Serve SystemSharedMemoryUnregister; name "" = all regions."""
         self.shared_memory.system_unregister(request.name)
         return service_pb2.SystemSharedMemoryUnregisterResponse()
 
     def cuda_status(self, request: service_pb2.CudaSharedMemoryStatusRequest) -> Any:
+        """Serve CudaSharedMemoryStatus: there are no regions. Raises NotFoundError for a name."""
         self.shared_memory.cuda_status(request.name)
         return service_pb2.CudaSharedMemoryStatusResponse()
 
     def cuda_register(self, request: service_pb2.CudaSharedMemoryRegisterRequest) -> Any:
+        """Serve CudaSharedMemoryRegister. Always raises InvalidRequestError, because there is no GPU."""
         self.shared_memory.cuda_register(request.name)
 
     def cuda_unregister(self, _request: Message) -> Any:
+        """Serve CudaSharedMemoryUnregister: there is nothing to do."""
         return service_pb2.CudaSharedMemoryUnregisterResponse()
 
 
@@ -156,7 +182,7 @@ def _parameter(parameter: Any) -> Any:
 
 
 def _unload_dependents(parameters: Mapping[str, object]) -> bool:
-    """An unload request's parameter. Raises InvalidRequestError; other parameters mean nothing, as in Triton."""
+    """Return a parameter of an unload request. Other parameters are ignored, as in Triton. Raises InvalidRequestError."""
     value = parameters.get("unload_dependents", False)
     if not isinstance(value, bool):
         raise InvalidRequestError("invalid value type for 'unload_dependents' parameter, expected bool_param.")

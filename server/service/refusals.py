@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls refused before a model saw them, by protocol and reason: hypersonic_calls_refused_total.
+"""Counts the calls that are refused before they reach a model, by protocol and reason: hypersonic_calls_refused_total.
 
-What a model refuses or fails is in nv_inference_request_failure and not here. Answered calls never come past this.
+Requests that a model refuses or fails are counted in nv_inference_request_failure instead.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from hypersonic.server.errors import (
 
 
 class Protocol(StrEnum):
-    """Which front end."""
+    """The `protocol` label: the front end that refused the call."""
 
     GRPC = "grpc"
     HTTP = "http"
 
 
 class Refusal(StrEnum):
-    """The `reason` label."""
+    """The `reason` label: why a call was refused."""
 
     UNAUTHENTICATED = "unauthenticated"
     RESTRICTED = "restricted"
@@ -53,7 +53,7 @@ class Refusal(StrEnum):
     CANCELED = "canceled"
 
 
-#: the first match counts; what matches none failed and was not refused
+#: kind of error -> reason; the first match counts. Other errors are failures and are not counted as refusals
 _REASONS: tuple[tuple[type[ServerError], Refusal], ...] = (
     (UnauthenticatedError, Refusal.UNAUTHENTICATED),
     (AuthorisationError, Refusal.RESTRICTED),
@@ -73,30 +73,31 @@ _REASONS: tuple[tuple[type[ServerError], Refusal], ...] = (
 
 
 def reason_of(error: ServerError) -> Refusal | None:
-    """Why a call was refused; None for a failure of the server or a model."""
+    """Return why a call was refused, None for a failure of the server or of a model."""
     return next((reason for kind, reason in _REASONS if isinstance(error, kind)), None)
 
 
 class Refusals:
-    """Any thread adds and reads."""
+    """The counts, from 0 at start. Any thread may add and read."""
 
     def __init__(self) -> None:
+        """Begin with zero for each protocol and reason."""
         self._lock = threading.Lock()
         self._counts = {(protocol, reason): 0 for protocol in Protocol for reason in Refusal}
 
     def add(self, protocol: Protocol, error: ServerError) -> None:
-        """An error that a client is told. Those of a model, and failures, do not count."""
+        """Count an error that a client is sent. Errors of a model, and failures, are not counted."""
         reason = None if error.of_model else reason_of(error)
         if reason is not None:
             self.count(protocol, reason)
 
     def count(self, protocol: Protocol, reason: Refusal) -> None:
-        """One call."""
+        """Count one refused call."""
         with self._lock:
             self._counts[protocol, reason] += 1
 
     @property
     def counts(self) -> Mapping[tuple[Protocol, Refusal], int]:
-        """Of each there is, zeros included."""
+        """(protocol, reason) -> count, including zeros."""
         with self._lock:
             return dict(self._counts)

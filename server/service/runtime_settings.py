@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TraceSetting and LogSettings, over gRPC and HTTP: what clients send -> changes -> what they are shown. Texts are Triton's.
+"""TraceSetting and LogSettings over gRPC and HTTP: checks what clients send, changes the settings, and returns them.
 
-A change is made as a whole or not at all. No file can be named over the network.
+The error texts are Triton's. A change is made completely or not at all. Files cannot be named over the network.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hypersonic.server.log import FORMATS, LogControl
 from hypersonic.server.tracing.settings import TraceControl
 
 _LEVELS = ("TIMESTAMPS", "TENSORS")
-#: trace settings that are numbers: (least, largest)
+#: the numeric trace settings: name -> (field, least, largest)
 _NUMBERS = {
     "trace_rate": ("rate", 0, (1 << 32) - 1),
     "trace_count": ("count", -1, (1 << 31) - 1),
@@ -28,14 +28,17 @@ _INTEGER = re.compile(r"\s*[+-]?[0-9]{1,40}")
 _SWITCHES = ("log_info", "log_warning", "log_error")
 _MODEL_NAME_SHOWN = 256
 
-#: whether there is a model of this name
+#: returns whether there is a model of this name
 Known = Callable[[str], bool]
 
 
 def trace_setting(
     control: TraceControl, known: Known, request: service_pb2.TraceSettingRequest
 ) -> service_pb2.TraceSettingResponse:
-    """The RPC: no settings = show; no values = back to what is inherited. Raises InvalidRequestError, UnsupportedError."""
+    """Serve the RPC. A request without settings changes nothing; a setting without values is inherited again.
+
+    Raises InvalidRequestError (INVALID_ARGUMENT), and UnsupportedError (UNIMPLEMENTED) for trace_file.
+    """
     sent = {name: list(request.settings[name].value) for name in request.settings}
     _require_model(known, request.model_name)
     for name in ("trace_rate", "trace_count", "log_frequency"):
@@ -49,9 +52,10 @@ def trace_setting(
 
 
 def http_trace_setting(control: TraceControl, known: Known, model: str, document: Any) -> dict[str, Any]:
-    """The twin: document is the parsed body of a POST, None for a GET; null = back to what is inherited.
+    """Serve the HTTP call. A setting that is null is inherited again.
 
-    Raises MalformedJsonError for values of another kind, and the same.
+    document: the parsed body of a POST, None for a GET. Raises MalformedJsonError (500) for values of another type,
+    InvalidRequestError (400), and UnsupportedError (501) for trace_file.
     """
     _require_model(known, model)
     _update(control, model, _document_settings(document), "got:")
@@ -82,7 +86,7 @@ def _require_model(known: Known, model: str) -> None:
 
 
 def _update(control: TraceControl, model: str, sent: Mapping[str, Sequence[str] | None], least_got: str) -> None:
-    """Change the settings among these; the rest is ignored, as Triton does."""
+    """Change the settings in `sent`. Unknown names are ignored, as in Triton."""
     if "trace_file" in sent:
         raise UnsupportedError("trace file location can not be updated through network protocol")
     change: dict[str, Any] = {}
@@ -108,7 +112,7 @@ def _number(name: str, text: str, least: int, largest: int, least_got: str) -> i
 
 
 def _level(values: Sequence[str] | None) -> tuple[str, ...] | None:
-    """Words that are no level count as none, as Triton takes them."""
+    """Return the levels; unknown words are ignored, as in Triton."""
     if values is None:
         return None
     if "OFF" in values and len(values) > 1:
@@ -117,7 +121,7 @@ def _level(values: Sequence[str] | None) -> tuple[str, ...] | None:
 
 
 def log_settings(control: LogControl, request: service_pb2.LogSettingsRequest) -> service_pb2.LogSettingsResponse:
-    """The RPC. Raises InvalidRequestError, UnsupportedError."""
+    """Serve the RPC. Raises InvalidRequestError (INVALID_ARGUMENT), and UnsupportedError (UNIMPLEMENTED) for log_file."""
     sent = {name: request.settings[name] for name in request.settings}
     _refuse_log_file(sent)
     changes: dict[str, Any] = {}
@@ -143,9 +147,10 @@ def _log_response(control: LogControl) -> service_pb2.LogSettingsResponse:
 
 
 def http_log_settings(control: LogControl, document: Any) -> dict[str, Any]:
-    """The twin: document is the parsed body of a POST, None for a GET; null leaves a setting as it is.
+    """Serve the HTTP call. A setting that is null is left unchanged.
 
-    Raises MalformedJsonError for values of another kind, and the same.
+    document: the parsed body of a POST, None for a GET. Raises MalformedJsonError (500) for values of another type,
+    InvalidRequestError (400), and UnsupportedError (501) for log_file.
     """
     sent = {name: value for name, value in document.items() if value is not None} if isinstance(document, dict) else {}
     _refuse_log_file(sent)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prometheus' text format 0.0.4.
+"""Writes metrics in Prometheus' text format 0.0.4.
 
-Written here and not by prometheus_client, which renames every counter to *_total: dashboards, autoscalers and rate limiters ask
+prometheus_client is not used, because it renames every counter to *_total, and dashboards, autoscalers and rate limiters ask
 for Triton's names. Format: https://prometheus.io/docs/instrumenting/exposition_formats/
 """
 
@@ -16,7 +16,7 @@ Labels = Mapping[str, str]
 
 
 class Sample(NamedTuple):
-    """One line. extra: `le` or `quantile`, which stand behind the other labels; suffix: behind the family's name."""
+    """One line. suffix: follows the family's name. extra: the label `le` or `quantile` and its value, after the others."""
 
     labels: Labels
     value: float
@@ -25,7 +25,7 @@ class Sample(NamedTuple):
 
 
 class Family(NamedTuple):
-    """A metric with all its series. kind: counter, gauge, histogram or summary."""
+    """A metric with all its series. kind: counter, gauge, histogram or summary. help: the text of its HELP line."""
 
     name: str
     kind: str
@@ -33,13 +33,13 @@ class Family(NamedTuple):
     samples: Sequence[Sample]
 
     def lines(self) -> Iterator[str]:
-        """Nothing at all for a family without series, as Triton."""
+        """Yield the lines of the family. As in Triton, a family without series has no lines."""
         if self.samples:
             yield f"# HELP {self.name} {_escape(self.help, quote=False)}"
             yield f"# TYPE {self.name} {self.kind}"
             labels, shown = None, ""
             for sample in self.samples:
-                if sample.labels is not labels:  # the buckets of a histogram share theirs
+                if sample.labels is not labels:  # the buckets of a histogram share one object
                     labels = sample.labels
                     shown = ",".join(f'{key}="{_escape(value)}"' for key, value in sorted(labels.items()))
                 yield f"{self.name}{sample.suffix}{_braced(shown, sample.extra)} {_number(sample.value)}"
@@ -64,17 +64,20 @@ def _number(value: float) -> str:
 
 
 def render(families: Iterable[Family]) -> str:
-    """The exposition text."""
+    """Return the text of the metrics page."""
     return "".join(f"{line}\n" for family in families for line in family.lines())
 
 
 def plain(name: str, kind: str, text: str, value: float) -> Family:
-    """A family of one series without labels."""
+    """Return a family with one series without labels. text: of its HELP line."""
     return Family(name, kind, text, (Sample({}, value),))
 
 
 def histogram_samples(labels: Labels, bounds: Sequence[float], counts: Sequence[int], total: float) -> Iterator[Sample]:
-    """Of one histogram. counts: per bucket, one more than bounds; total: the sum of all observations."""
+    """Yield the lines of one histogram.
+
+    bounds: upper bounds of the buckets, ascending. counts: per bucket, one more than bounds. total: sum of all observations.
+    """
     below = 0
     for bound, count in zip((*map(_number, bounds), "+Inf"), counts, strict=True):
         below += count
@@ -84,7 +87,7 @@ def histogram_samples(labels: Labels, bounds: Sequence[float], counts: Sequence[
 
 
 def summary_samples(labels: Labels, quantiles: Mapping[float, float], count: int, total: float) -> Iterator[Sample]:
-    """Of one summary. quantiles: NaN where nothing was observed lately."""
+    """Yield the lines of one summary. quantiles: quantile -> value, NaN = no recent observations."""
     yield Sample(labels, count, "_count")
     yield Sample(labels, total, "_sum")
     for quantile, value in quantiles.items():

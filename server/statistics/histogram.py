@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long things take, distributed: buckets for Prometheus' histograms, a sketch for its summaries.
+"""Distributions of durations: buckets for Prometheus' histograms, and a sketch for its summaries.
 
-Neither takes a lock: they live under their owner's. Durations are integers of nanoseconds.
+Neither takes a lock; the owner's lock protects them. Durations are integers, in nanoseconds.
 """
 
 from __future__ import annotations
@@ -18,21 +18,23 @@ _LOG_GAMMA = math.log(_GAMMA)
 
 
 class Histogram:
-    """Counts by bucket. bounds_ns: ascending upper bounds, inclusive; what lies above the last has a bucket of its own."""
+    """Counts of observations by bucket. The last bucket is for observations above all bounds."""
 
     __slots__ = ("bounds_ns", "counts", "total_ns")
 
     def __init__(self, bounds_ns: Sequence[int]) -> None:
+        """bounds_ns: the inclusive upper bounds of the buckets, ascending."""
         self.bounds_ns = tuple(bounds_ns)
         self.counts = [0] * (len(self.bounds_ns) + 1)
         self.total_ns = 0
 
     def add(self, ns: int) -> None:
-        """One observation."""
+        """Add one observation."""
         self.counts[bisect_left(self.bounds_ns, ns)] += 1
         self.total_ns += ns
 
     def copy(self) -> Histogram:
+        """Return an independent copy."""
         copied = Histogram(self.bounds_ns)
         copied.counts[:] = self.counts
         copied.total_ns = self.total_ns
@@ -40,15 +42,17 @@ class Histogram:
 
 
 class SlidingQuantiles:
-    """Quantiles of the observations of about the last minute, each within 1 % of an observation of that rank.
+    """Quantiles of the observations of about the last minute, each within 1 % of the observation of that rank.
 
-    A DDSketch (Masson, Rim, Lee: DDSketch, VLDB 2019): observations counted by the power of gamma above them, here in slices
-    of time of which the oldest is dropped. At most a few hundred integers, however many observations.
+    It is a DDSketch (Masson, Rim, Lee: DDSketch, VLDB 2019), which counts observations by the next higher power of gamma. Here
+    the counts are kept in slices of time, of which the oldest is dropped. It takes at most a few hundred integers, however many
+    observations there are.
     """
 
     __slots__ = ("_slice_ns", "_slices", "_started_ns", "count", "total_ns")
 
     def __init__(self, window_s: float = 60.0, slices: int = 5) -> None:
+        """window_s: how long observations count. slices: into how many parts that time is divided."""
         self._slice_ns = int(window_s * 1e9 / slices)
         self._slices: list[Counter[int]] = [Counter() for _ in range(slices)]
         self._started_ns = 0
@@ -56,14 +60,14 @@ class SlidingQuantiles:
         self.total_ns = 0
 
     def add(self, ns: int, now_ns: int) -> None:
-        """One observation, made now (monotonic)."""
+        """Add one observation of `ns`. now_ns: of time.monotonic_ns()."""
         self._turn(now_ns)
         self._slices[-1][_index(ns)] += 1
         self.count += 1
         self.total_ns += ns
 
     def quantiles(self, wanted: Iterable[float], now_ns: int) -> dict[float, float]:
-        """quantile -> ns; NaN when there was no observation lately."""
+        """Return quantile -> ns, NaN if there are no recent observations. wanted: from 0 to 1. now_ns: as in add()."""
         self._turn(now_ns)
         counted: Counter[int] = Counter()
         for counts in self._slices:
@@ -71,6 +75,7 @@ class SlidingQuantiles:
         return {quantile: _quantile(counted, quantile) for quantile in wanted}
 
     def copy(self) -> SlidingQuantiles:
+        """Return an independent copy."""
         copied = SlidingQuantiles(slices=len(self._slices))
         copied._slice_ns, copied._started_ns = self._slice_ns, self._started_ns
         copied._slices = [Counter(counts) for counts in self._slices]
@@ -78,7 +83,7 @@ class SlidingQuantiles:
         return copied
 
     def _turn(self, now_ns: int) -> None:
-        """Begin a new slice where the time for it has come."""
+        """Drop the slices that are too old, and begin new ones."""
         passed = min((now_ns - self._started_ns) // self._slice_ns, len(self._slices)) if self._started_ns else 0
         for _ in range(passed):
             del self._slices[0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of one instance of a model version."""
+"""InstanceFigures: the counts of one instance of a model version."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class InstanceFigures:
-    """What one instance did since load; read by /metrics. busy_ns: with a run in flight. standby: runs only when no other
-    instance is left. revived: how often it was lost and brought back. bytes_in, bytes_out: over its card's bus."""
+    """The counts of one instance since its load, which /metrics shows.
+
+    timeouts: runs that did not end in time. busy_ns: time with a run in flight. standby: it runs only when no other instance is
+    left. revived: how often it was lost and brought back into service. bytes_in, bytes_out: bytes over its card's bus.
+    """
 
     runs: int = 0
     timeouts: int = 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which latencies are published, and how: --metrics-config, and a model's own model_metrics."""
+"""The options that choose which latencies are published, and how: --metrics-config, and model_metrics in config.pbtxt."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ _US, _MS = 1000, 1_000_000
 _DEFAULT_US = tuple(step * decade for decade in (10, 100, 1000, 10_000, 100_000, 1_000_000) for step in (1, 2.5, 5))[2:]
 _BOUNDS_US = tuple(int(bound) for bound in (*_DEFAULT_US, 10_000_000))
 _BOUNDS_MS = (100, 500, 2000, 5000)
-#: buckets of one histogram that a config.pbtxt may ask for
+#: the most buckets of one histogram that a config.pbtxt may ask for
 _MOST_BUCKETS = 256
 
 
 @dataclass(frozen=True)
 class MetricsConfig:
-    """Triton's settings. Histograms are on here where Triton has them off: they cost a microsecond a request.
+    """The settings of --metrics-config, as in Triton. The default differs: histograms are on here. They cost one microsecond
+    per request.
 
-    counters: the nv_inference_*_duration_us; quantiles: of summaries, each in 0 to 1.
+    counter_latencies: the nv_inference_*_duration_us counters. quantiles: of summaries, each from 0 to 1.
     """
 
     counter_latencies: bool = True
@@ -39,7 +40,7 @@ class MetricsConfig:
 
     @classmethod
     def of(cls, texts: Sequence[str]) -> MetricsConfig:
-        """From `setting=value`. Raises StartError."""
+        """Parse texts of the form `setting=value`. Raises StartError for any other text."""
         config = cls()
         for text in texts:
             name, _, value = text.partition("=")
@@ -54,7 +55,7 @@ class MetricsConfig:
 
 
 def _quantiles(text: str, value: str) -> tuple[float, ...]:
-    """The errors are read and not used: ours is 1 % of the value, whatever the quantile."""
+    """Parse the quantiles. Their errors are checked but not used: the error here is always 1 % of the value."""
     try:
         pairs = [(float(quantile), float(error)) for quantile, error in (pair.split(":") for pair in value.split(","))]
     except ValueError:
@@ -65,7 +66,7 @@ def _quantiles(text: str, value: str) -> tuple[float, ...]:
 
 
 def make_latencies(config: MetricsConfig, message: model_config_pb2.ModelConfig) -> Latencies:
-    """What is kept of a model version, as the server's options and the model's model_metrics say."""
+    """Return the distributions to keep for a model version, by the server's options and the model's model_metrics."""
     buckets = _own_buckets(message)
     decoupled = message.model_transaction_policy.decoupled
     return Latencies(
@@ -78,7 +79,7 @@ def make_latencies(config: MetricsConfig, message: model_config_pb2.ModelConfig)
 
 
 def _own_buckets(message: model_config_pb2.ModelConfig) -> Mapping[str, tuple[float, ...]]:
-    """config.pbtxt's model_metrics { metric_control { ... } }: family -> buckets, those that are usable."""
+    """Return family -> buckets from model_metrics { metric_control { ... } } of config.pbtxt, without unusable ones."""
     controls = message.model_metrics.metric_control
     families = {c.metric_identifier.family: tuple(sorted(set(c.histogram_options.buckets))) for c in controls}
     return {family: buckets for family, buckets in families.items() if 0 < len(buckets) <= _MOST_BUCKETS}

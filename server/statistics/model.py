@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Triton's statistics of one model version, from the times at each border a request crosses.
+"""Triton's statistics of one model version, computed from the times at which a request enters each phase.
 
     arrived   enqueued     taken      launched     done        answered   finished
        |---------|-----------|-----------|-----------|-----------|----------|
                     queue    compute_input  compute_   compute_
                              (copy + H2D)   infer      output (D2H + copy)
 
-A run whose input is on the card while another one works waits in its slot. That is queue time too: its `taken` and `launched`
-are put as much later as it waited, as if the input had been copied just before the run began (InstanceState.add_run).
+A run whose input is on the card while another one works waits in its slot. That counts as queue time: its `taken` and
+`launched` are moved later by the time it waited, as if the input had been copied just before the run began
+(InstanceState.add_run).
 
-The parts never add up to more than the whole, also for a request that needs several runs (`join_times`). Requests refused
-before they are queued are in no figure, as in Triton.
+The phases never add up to more than the whole, even for a request that needs several runs (`join_times`). As in Triton,
+requests that are refused before they are queued are not counted.
 """
 
 from __future__ import annotations
@@ -28,24 +29,30 @@ from hypersonic.server.statistics.times import RunTimes
 
 @dataclass(slots=True)
 class BatchDurations:
-    """Of all runs of one batch size."""
+    """The times of all runs of one batch size."""
 
     compute_input: Duration = field(default_factory=Duration)
     compute_infer: Duration = field(default_factory=Duration)
     compute_output: Duration = field(default_factory=Duration)
 
     def add(self, times: RunTimes) -> None:
+        """Add one run."""
         self.compute_input.add(times.launched_ns - times.taken_ns)
         self.compute_infer.add(times.done_ns - times.launched_ns)
         self.compute_output.add(times.answered_ns - times.done_ns)
 
     def copy(self) -> BatchDurations:
+        """Return an independent copy."""
         return BatchDurations(self.compute_input.copy(), self.compute_infer.copy(), self.compute_output.copy())
 
 
 @dataclass(slots=True)
 class Snapshot:
-    """One moment's figures. last_inference_ms: since the epoch. batches: by rows of a run. responses: of a decoupled model."""
+    """The statistics at one moment, counted since load.
+
+    last_inference_ms: time of the last run, since the epoch. inference_count: rows. execution_count: runs. batches: rows of a
+    run -> times. responses: of a decoupled model.
+    """
 
     last_inference_ms: int = 0
     inference_count: int = 0
@@ -61,6 +68,7 @@ class Snapshot:
     responses: ResponseStatistics = field(default_factory=ResponseStatistics)
 
     def copy(self) -> Snapshot:
+        """Return an independent copy."""
         return replace(
             self,
             success=self.success.copy(),
@@ -76,19 +84,20 @@ class Snapshot:
 
     @property
     def failed(self) -> Duration:
-        """All failures, whatever the reason."""
+        """All failures together, whatever their reason."""
         return Duration(sum(d.count for d in self.failures.values()), sum(d.ns for d in self.failures.values()))
 
 
 class ModelStatistics:
-    """The figures of one model version; any thread may add or read. latencies: how they are to be distributed."""
+    """The statistics of one model version. Any thread may add and read."""
 
     def __init__(self, latencies: Latencies | None = None) -> None:
+        """latencies: the distributions to keep, None = none."""
         self._lock = threading.Lock()
         self._figures = Snapshot(latencies=latencies or Latencies())
 
     def add_run(self, rows: int, times: RunTimes) -> None:
-        """A run of `rows` rows that completed."""
+        """Add a completed run of `rows` rows."""
         with self._lock:
             figures = self._figures
             figures.inference_count += rows
@@ -97,7 +106,7 @@ class ModelStatistics:
             figures.batches.setdefault(rows, BatchDurations()).add(times)
 
     def add_success(self, arrived_ns: int, enqueued_ns: int, times: RunTimes, finished_ns: int) -> None:
-        """A request whose answer is ready to leave."""
+        """Add a request whose answer is ready to be sent. Times: of time.monotonic_ns()."""
         request_ns, queue_ns = finished_ns - arrived_ns, times.taken_ns - enqueued_ns
         input_ns, infer_ns = times.launched_ns - times.taken_ns, times.done_ns - times.launched_ns
         output_ns = times.answered_ns - times.done_ns
@@ -112,21 +121,21 @@ class ModelStatistics:
                 figures.latencies.add((request_ns, queue_ns, input_ns, infer_ns, output_ns), finished_ns)
 
     def add_first_response(self, duration_ns: int) -> None:
-        """A decoupled model's first answer to a request, so long after its arrival."""
+        """Add the time from the arrival of a decoupled model's request to its first answer."""
         with self._lock:
             self._figures.latencies.add_first_response(duration_ns)
 
     def add_response(self, index: int, outcome: ResponseOutcome, infer_ns: int, output_ns: int) -> None:
-        """A decoupled model's response number `index` to a request, from 0."""
+        """Add response number `index`, from 0, of a decoupled model to a request."""
         with self._lock:
             self._figures.responses.add(index, outcome, infer_ns, output_ns)
 
     def add_failure(self, reason: FailureReason, duration_ns: int) -> None:
-        """A request that fitted its model and failed all the same."""
+        """Add a request that matched its model and failed."""
         with self._lock:
             self._figures.failures[reason].add(duration_ns)
 
     def snapshot(self) -> Snapshot:
-        """A consistent copy."""
+        """Return a consistent copy of the statistics."""
         with self._lock:
             return self._figures.copy()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Triton's response_stats: figures of a decoupled model's first responses, second responses and so on, over all its requests.
+"""Triton's response_stats: the times of a decoupled model's first responses, second responses and so on, over all its requests.
 
-A response's time to compute runs from the one before it, that of the first one from the start of the request's run.
+The compute time of a response is counted from the one before it, that of the first one from the start of the request's run.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from enum import Enum
 
 from hypersonic.server.statistics.duration import Duration
 
-#: responses of a request that have an entry each; what follows is in none, a model may answer without end
+#: the most responses of a request that are counted; further ones are not, because a model may send any number
 MOST_INDICES = 1024
 
 
 class ResponseOutcome(Enum):
-    """EMPTY: the end of a request without a response. CANCEL: the client had gone when the model came to its end."""
+    """How a response ended. EMPTY: the final flag without a response. CANCEL: the client had disconnected before the end."""
 
     SUCCESS = "success"
     FAIL = "fail"
@@ -26,7 +26,10 @@ class ResponseOutcome(Enum):
 
 @dataclass(slots=True)
 class ResponseDurations:
-    """Of all responses with one index. success and fail last as long as both parts, empty_response as long as the first."""
+    """The times of all responses with one index.
+
+    success and fail include both parts (compute_infer and compute_output), empty_response only the first.
+    """
 
     compute_infer: Duration = field(default_factory=Duration)
     compute_output: Duration = field(default_factory=Duration)
@@ -36,6 +39,7 @@ class ResponseDurations:
     cancel: Duration = field(default_factory=Duration)
 
     def add(self, outcome: ResponseOutcome, infer_ns: int, output_ns: int) -> None:
+        """Add one response."""
         if outcome is ResponseOutcome.CANCEL:
             self.cancel.add(infer_ns)
             return
@@ -47,6 +51,7 @@ class ResponseDurations:
         (self.success if outcome is ResponseOutcome.SUCCESS else self.fail).add(infer_ns + output_ns)
 
     def copy(self) -> ResponseDurations:
+        """Return an independent copy."""
         return ResponseDurations(
             self.compute_infer.copy(), self.compute_output.copy(), self.success.copy(), self.fail.copy(),
             self.empty_response.copy(), self.cancel.copy(),
@@ -55,13 +60,15 @@ class ResponseDurations:
 
 @dataclass(slots=True)
 class ResponseStatistics:
-    """by_index: from 0, the MOST_INDICES first ones at most."""
+    """The times by index of the response, from 0. At most the first MOST_INDICES are kept."""
 
     by_index: dict[int, ResponseDurations] = field(default_factory=dict)
 
     def add(self, index: int, outcome: ResponseOutcome, infer_ns: int, output_ns: int) -> None:
+        """Add response number `index` of a request. Negative times count as 0."""
         if index < MOST_INDICES:
             self.by_index.setdefault(index, ResponseDurations()).add(outcome, max(0, infer_ns), max(0, output_ns))
 
     def copy(self) -> ResponseStatistics:
+        """Return an independent copy."""
         return ResponseStatistics({index: each.copy() for index, each in self.by_index.items()})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The borders of a run in time, and of a request that needed several runs."""
+"""RunTimes: the times at which the phases of a run begin and end, and those of a request that needed several runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class RunTimes(NamedTuple):
-    """One run's borders, monotonic ns."""
+    """The times of one run, of time.monotonic_ns(): taken from the queue, launched, done, answered."""
 
     taken_ns: int
     launched_ns: int
@@ -17,10 +17,10 @@ class RunTimes(NamedTuple):
 
 
 def join_times(runs: Sequence[RunTimes]) -> RunTimes:
-    """Of a request that needed several runs.
+    """Return the times of a request that needed several runs.
 
-    Each moment counts once, as the furthest that any of its runs was: computing, else being answered, else being copied. What
-    is left is queue time, before `taken`.
+    Each moment counts once: as compute time if any run was computing, otherwise as output time if any run was being answered,
+    otherwise as input time if any run was being copied. The remaining time is queue time, before `taken`.
     """
     infer_ns = _covered((run.launched_ns, run.done_ns) for run in runs)
     output_ns = _covered((run.launched_ns, run.answered_ns) for run in runs) - infer_ns
@@ -32,7 +32,7 @@ def join_times(runs: Sequence[RunTimes]) -> RunTimes:
 
 
 def _covered(spans: Iterable[tuple[int, int]]) -> int:
-    """How long at least one of the spans from .. to lasts."""
+    """Return how long at least one of the (start, end) spans lasts."""
     total = reached = 0
     for start, end in sorted(spans):
         total += max(0, end - max(start, reached))

@@ -172,7 +172,7 @@ def test_load_and_unload_reach_the_repository(running: Running, client: Any, mon
         ({"parameters": []}, 500, "attempt to get members for non-object"),
         ({"parameters": {"foo": "x"}}, 500, "unexpected error on creating Triton parameter"),
         ({"parameters": {"file:1/a": "!"}}, 400, "parameter 'file:1/a' is not base64: "),
-        ({"parameters": {"file:1/a": "QUJD RA=="}}, 400, "line breaks are skipped, and '=' at the end may be missing"),
+        ({"parameters": {"file:1/a": "QUJD RA=="}}, 400, "line breaks are ignored, and the '=' at the end may be missing"),
         ({"parameters": {"file:1/a": "QQ==QUJD"}}, 400, "parameter 'file:1/a' is not base64: "),
         ({"parameters": {"file:1/a": "QUJDR"}}, 400, "parameter 'file:1/a' is not base64: "),
         ({"parameters": {"file:1/a": "QUJé"}}, 400, "parameter 'file:1/a' is not base64: "),

@@ -309,7 +309,7 @@ def test_what_is_read_of_a_region_counts_until_the_answer_is_read(stub: Any) -> 
 def test_a_region_larger_than_the_budget_is_refused_before_it_is_read(stub: Any) -> None:
     running, calls = stub
     refused = (
-        r"the requests in flight hold \d+ bytes, \d+ of them this client's address and \d+ this connection; 1000000000 more"
+        r"the requests in flight hold \d+ bytes, \d+ of them for this client's address and \d+ for this connection; 1000000000"
     )
     tracemalloc.start()
     try:

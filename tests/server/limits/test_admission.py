@@ -36,7 +36,7 @@ def test_what_exceeds_the_budget_is_not_taken() -> None:
 def test_requests_without_bytes_are_shared_by_address_too() -> None:
     admission = Admission(0, limit_requests=16)
     held: list[Held] = []
-    with pytest.raises(BudgetError, match=r"the server holds 14 requests, 14 of them this client's address"):
+    with pytest.raises(BudgetError, match=r"the server holds 14 requests, 14 of them for this client's address"):
         held.extend(Held(admission, f"ipv4:127.0.0.2:{port}", 0) for port in range(100))
     assert admission.requests == 14 == len(held)
     Held(admission, "ipv4:127.0.0.3:1", 0).leave()

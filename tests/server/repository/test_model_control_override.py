@@ -77,7 +77,7 @@ def test_a_load_from_the_repository_ends_an_override(tmp_path: Path, opened: Ope
         (
             {"config": CONFIG, "file:1/big": b"0" * 101},
             InvalidRequestError,
-            "brings 1 files of 101 bytes, expected at most 256 files of 100 bytes together",
+            "has 1 files of 101 bytes together, expected at most 256 files of 100 bytes together",
         ),
         ({"config": CONFIG, "file:1/model.xclbin": b""}, InvalidRequestError, "an xclbin drives the card's DMA"),
         ({"config": CONFIG, "file:1/MODEL.XCLBIN": b""}, InvalidRequestError, "an xclbin drives the card's DMA"),
@@ -90,7 +90,7 @@ def test_a_load_from_the_repository_ends_an_override(tmp_path: Path, opened: Ope
         (
             {"config": CONFIG.replace('"backend": "sum",', ""), "file:1/model.py": b""},
             InvalidRequestError,
-            "python code does not",
+            "python code is not accepted",
         ),
         ({"config": _with("fallback_backend", "python"), "file:1/x": b""}, InvalidRequestError, "python code is not accepted"),
     ],
@@ -150,7 +150,7 @@ def test_what_a_client_brings_has_a_name_that_a_directory_could_have(
         write_model(tmp_path).rename(tmp_path / os.fsdecode(name.encode(errors="surrogatepass")))
     repository = opened()
     before = rows(repository)
-    with pytest.raises(InvalidRequestError, match="expected a model name of letters, digits") as refused:
+    with pytest.raises(InvalidRequestError, match="expected a name of at most 128 letters, digits") as refused:
         repository.load(name, {"config": CONFIG, **files})
     assert refused.value.text.isprintable()
     assert len(refused.value.text) < 300

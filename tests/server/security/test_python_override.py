@@ -54,7 +54,7 @@ def test_python_code_of_a_caller_without_credentials_does_not_run_until_it_is_al
             client.load_model("new", config=json_config(backend="python"), files={"file:1/model.py": source})
 
     with serving(models, model_control_mode="explicit", more={"python": PythonBackend()}) as running:
-        with pytest.raises(InferenceServerException, match=r"python code is not accepted .*'--allow-python-override=true'") as no:
+        with pytest.raises(InferenceServerException, match=r"code is not accepted .*'--allow-python-override=true'") as no:
             load(running.grpc)
         assert no.value.status() == "StatusCode.INVALID_ARGUMENT"
         assert not ran.exists()

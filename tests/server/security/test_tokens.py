@@ -239,7 +239,7 @@ def test_what_is_no_token_is_said_by_its_line_and_not_by_its_text(text: bytes) -
 def test_a_file_without_tokens_is_said_at_start(tmp_path: Path) -> None:
     path = tmp_path / "tokens"
     path.write_text("# none yet\n")
-    with pytest.raises(StartError, match="holds no token"):
+    with pytest.raises(StartError, match="has no token"):
         BearerTokens(path)
     with pytest.raises(StartError, match=r"cannot read .*: No such file or directory"):
         BearerTokens(tmp_path / "nothing")
@@ -248,7 +248,7 @@ def test_a_file_without_tokens_is_said_at_start(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"auth_exempt": ("helth",)}, "--auth-exempt: no protocol group 'helth', expected some of health, metadata"),
+        ({"auth_exempt": ("helth",)}, "--auth-exempt: unknown protocol group 'helth', expected some of health, metadata"),
         ({"auth_issuer": "https://idp"}, "they need --auth-jwks-file"),
         ({"auth_audience": ("x",)}, "they need --auth-jwks-file"),
     ],
