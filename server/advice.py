@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that hardly do what the operator meant, as lines of the log at start."""
+"""Log lines at start about options that probably do not do what the operator wants."""
 
 from __future__ import annotations
 
@@ -14,20 +14,22 @@ Line = tuple[int, str]
 
 
 def advice(options: Options) -> Iterator[Line]:
-    """Lines to log once at start; nothing for options that agree with each other. Raises StartError for restrictions that are
-    not in their form."""
+    """Yield the lines to log once at start; none for options that are consistent.
+
+    Raises StartError for restrictions that cannot be parsed.
+    """
     if options.ignored_options:
         names = ", ".join(sorted(set(options.ignored_options)))
-        yield logging.INFO, f"options that mean nothing here: {names}"
+        yield logging.INFO, f"options that have no effect in this server: {names}"
     for text in options.deprecated_trace:
         option = f"--trace-{text.removeprefix('triton,').partition('=')[0]}"
-        yield logging.WARNING, f"{option} and the like are deprecated; write --trace-config={text}"
+        yield logging.WARNING, f"{option} is deprecated; use --trace-config={text}"
     yield from _tls(options)
     yield from _restrictions(options)
 
 
 def _tls(options: Options) -> Iterator[Line]:
-    """Files that are given and not used. What is missing beside a file that is used is an error (security/tls.py)."""
+    """Yield lines about TLS files that are not used. A missing file is an error instead (security/tls.py)."""
     mutual, encrypted = options.grpc_use_ssl_mutual, options.grpc_use_ssl or options.grpc_use_ssl_mutual
     given = [
         name
@@ -42,25 +44,25 @@ def _tls(options: Options) -> Iterator[Line]:
         names = " and ".join(given)
         yield logging.WARNING, f"gRPC is NOT encrypted: {names} have no effect without --grpc-use-ssl or --grpc-use-ssl-mutual"
     elif options.grpc_root_cert and options.allow_grpc and not mutual:
-        text = "gRPC asks clients for NO certificate: --grpc-root-cert has no effect without --grpc-use-ssl-mutual"
+        text = "gRPC does NOT ask clients for a certificate: --grpc-root-cert has no effect without --grpc-use-ssl-mutual"
         yield logging.WARNING, text
     if options.http_server_cert and options.allow_grpc and not encrypted and not given:
-        text = "gRPC is NOT encrypted, though HTTP is: give --grpc-use-ssl, --grpc-server-cert and --grpc-server-key as well"
+        text = "gRPC is NOT encrypted, although HTTP is: set --grpc-use-ssl, --grpc-server-cert and --grpc-server-key too"
         yield logging.WARNING, text
     if encrypted and options.allow_grpc and options.allow_http and not options.http_server_cert:
-        text = "HTTP and metrics are NOT encrypted, though gRPC is: give --http-server-cert and --http-server-key as well"
+        text = "HTTP and metrics are NOT encrypted, although gRPC is: set --http-server-cert and --http-server-key too"
         yield logging.WARNING, text
 
 
 def _restrictions(options: Options) -> Iterator[Line]:
-    """Groups that one front end gives only to those who know a key, and the other to everybody."""
+    """Yield lines about groups that one front end restricts and the other does not."""
     if not (options.allow_grpc and options.allow_http):
         return
     by_grpc = set(grpc_restrictions(options.grpc_restricted_protocol))
     by_http = set(http_restrictions(options.http_restricted_api))
     if bare := ", ".join(sorted(by_grpc - by_http)):
-        text = f"HTTP does NOT restrict {bare}, though --grpc-restricted-protocol does: give --http-restricted-api as well"
+        text = f"HTTP does NOT restrict {bare}, although --grpc-restricted-protocol does: set --http-restricted-api too"
         yield logging.WARNING, text
     if bare := ", ".join(sorted(by_http - by_grpc)):
-        text = f"gRPC does NOT restrict {bare}, though --http-restricted-api does: give --grpc-restricted-protocol as well"
+        text = f"gRPC does NOT restrict {bare}, although --http-restricted-api does: set --grpc-restricted-protocol too"
         yield logging.WARNING, text

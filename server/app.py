@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server program: bind, open the ports, load, serve, drain.
+"""The server program: binds and opens the ports, loads the models, serves, and drains.
 
-    bound -> alive, not ready, metrics and models as they are loaded -> all loaded: ready, "Started ..." in the log
+    bound -> alive, not ready; serves metrics, and each model once it is loaded -> all loaded: ready, "Started ..." in the log
     SIGTERM -> not ready, new requests refused -> requests in flight end -> ports closed -> models unloaded -> exit 0
 
-A second signal, or the exit timeout, ends it at once with exit code 1. SIGTERM while models are loaded gives the loads up.
+A second signal, or the exit timeout, ends it at once with exit code 1. SIGTERM during the loading of models gives the loads up.
 """
 
 from __future__ import annotations
@@ -62,24 +62,28 @@ from hypersonic.server.tracing.exporters import open_tracing
 from hypersonic.server.tracing.settings import TraceConfig, TraceControl
 
 __all__ = ["Options", "Server", "Signals", "add_arguments", "main", "serve"]
-_LOG = logging.getLogger("hypersonic.server.app")  # also when run as __main__
-#: how long at shutdown an answer that is already made may take to leave, and a request that was begun to come
+_LOG = logging.getLogger("hypersonic.server.app")  # the same name when it is run as __main__
+#: how long, at shutdown, sending a finished answer may take, and receiving a request that has begun to arrive
 _GRACE_S = 2.0
-#: how long each step of the end may take, whatever the exit timeout
+#: how long each step of the shutdown may take in any case, whatever the exit timeout
 _LEAST_S = 0.25
-#: how long clients that still ask are told so before the ports close, and how long none has to ask for them to close sooner
+#: how long new requests are answered with a refusal before the ports close, and after how long without a new request the ports
+#: close earlier
 _LINGER_S, _SILENCE_S = 1.0, 0.25
 
 
 class Server:
-    """Repository, service and front ends of one process. Order of calls: constructor (binds), open, load, start, stop."""
+    """The repository, the service and the front ends of one process.
+
+    Order of calls: constructor (binds the ports), open(), load(), start(), stop().
+    """
 
     def __init__(
         self, opts: Options, backends: Mapping[str, Backend] | None = None, log_control: LogControl | None = None
     ) -> None:
-        """backends: by the name config.pbtxt gives, default all there are. log_control: what LogSettings changes.
+        """backends: name in config.pbtxt -> backend, None = all that exist. log_control: the log that LogSettings changes.
 
-        Raises StartError when a port cannot be had.
+        Raises StartError for a port that cannot be used, and for options or files that cannot be used.
         """
         self.options = opts
         for level, text in advice(opts):
@@ -127,9 +131,9 @@ class Server:
         self._opened = False
 
     def _backends(self) -> Mapping[str, Backend]:
-        """All there are, by the name config.pbtxt gives."""
+        """Return all backends, by their names in config.pbtxt."""
 
-        def lookup(name: str, version: str) -> Model:  # the backends are older than the repository
+        def lookup(name: str, version: str) -> Model:  # the backends are made before the repository
             return self.repository.model(name, version)
 
         links = self.options.model_control.links(self.options.model_repository)
@@ -140,7 +144,7 @@ class Server:
         return EnsembleModel(config, version, repository.model, metrics=self._metrics_config)
 
     def _lost(self) -> None:
-        service = getattr(self, "service", None)  # the repository is older than the service
+        service = getattr(self, "service", None)  # the repository is made before the service
         if service is not None:
             service.changed()
 
@@ -183,15 +187,15 @@ class Server:
         try:
             bound = server.bind(_join(address, port), self._grpc_credentials)
         except RuntimeError as error:
-            http.listen(address, port).close()  # gRPC does not say why; this does
+            http.listen(address, port).close()  # gRPC does not tell the reason; this raises StartError with it
             raise StartError(http.bind_failure(address, port, str(error))) from error
         self.addresses["GRPCInferenceService"] = _join(address, bound)
         return server
 
     def load(self) -> None:
-        """Load every model; each is served as soon as it is there.
+        """Load every model. Each is served as soon as it is loaded.
 
-        Raises StartError for a repository that cannot be read, ModelsFailedError for a model that cannot be served, unless
+        Raises StartError for a repository that cannot be read, and ModelsFailedError for a model that cannot be served, unless
         exit_on_error is false.
         """
         failed = self.repository.load_all()
@@ -201,7 +205,7 @@ class Server:
             _LOG.warning("%s", served_without(failed, strict=self.options.strict_readiness))
 
     def open(self) -> None:
-        """Open the ports: the server is alive and not ready. Raises StartError for a repository that cannot be read."""
+        """Open the ports. The server is then alive and not ready. Raises StartError for a repository that cannot be read."""
         self.repository.check()
         self._opened = True
         opts = self.options
@@ -241,7 +245,7 @@ class Server:
             _LOG.info("%s listens at %s; the server is ready when the models are loaded", name, address)
 
     def start(self) -> None:
-        """Everything is loaded: ready, and the log says so in the words that scripts wait for."""
+        """Make the server ready, once the models are loaded, and log it with Triton's texts, which scripts wait for."""
         if not self._opened:
             self.open()
         self.service.start()
@@ -250,7 +254,7 @@ class Server:
                 _LOG.info("Started %s at %s", name, self.addresses[name])
 
     def stop(self, signals: Signals) -> bool:
-        """Drain, close, unload; whether everything ended by itself."""
+        """Drain, close the ports and unload the models. Returns whether everything ended in time."""
         deadline = (begin := time.monotonic()) + self.options.exit_timeout_secs
         busy = self.service.admission.requests > 0
         self.service.stop_taking()
@@ -272,13 +276,13 @@ class Server:
         return closed
 
     def _begin_shutdown(self, grace_s: float) -> None:
-        """Clients have so long for what they have begun to send, and to begin to read; the end comes in time in any case."""
+        """Set how long clients may take to send the rest of a request, and to begin to read an answer."""
         self.service.clients.begin_shutdown(grace_s, self.options.exit_timeout_secs / 2)
         if self._http is not None:
             self._http.begin_shutdown(grace_s)
 
     def _stop_grpc(self, signals: Signals, deadline: float) -> None:
-        """Until the deadline, answers that are made may leave; gRPC counts idle connections among what it waits for."""
+        """Stop gRPC. Finished answers may be sent until the deadline; gRPC waits for idle connections until then too."""
         grace_s = max(_LEAST_S, deadline - time.monotonic())
         stopped = self._grpc.stop(grace_s) if self._grpc is not None else None
         while stopped is not None and not stopped.wait(0.05) and time.monotonic() < deadline + _LEAST_S:
@@ -286,7 +290,7 @@ class Server:
                 return
 
     def _tell(self, *, closed: bool) -> None:
-        """Log how the end went."""
+        """Log which clients and requests did not end in time."""
         if cut_off := self.service.clients.counts[Fault.SHUTDOWN]:
             text = "%d clients were cut off: they had not sent the whole of a request, or did not read an answer."
             _LOG.warning(text, cut_off)
@@ -294,7 +298,7 @@ class Server:
             _LOG.error("Requests that did not end: %s", ", ".join(working))
 
     def _unload(self, signals: Signals, timeout_s: float) -> bool:
-        """Close the repository; False when that took longer, or another signal came."""
+        """Close the repository. Returns False if that takes longer, or if another signal arrives."""
         ended: list[bool] = []
         closing = threading.Thread(target=lambda: ended.append(self.repository.close(timeout_s)), name="unload", daemon=True)
         closing.start()
@@ -308,7 +312,7 @@ class Server:
         return ended == [True]
 
     def _linger(self, signals: Signals, *, busy: bool) -> None:
-        """While clients still ask, tell them to go elsewhere: one that asks while gRPC closes is only told CANCELLED."""
+        """Keep refusing new requests for a moment. Once gRPC closes, clients get only CANCELLED, without the reason."""
         admission = self.service.admission
         deadline = time.monotonic() + _LINGER_S
         told = 0 if busy else admission.refused_closed
@@ -323,10 +327,10 @@ def _join(address: str, port: int) -> str:
 
 
 def serve(args: argparse.Namespace) -> int:
-    """Run a server until SIGTERM or SIGINT; the process's exit code. Main thread only.
+    """Run a server until SIGTERM or SIGINT, and return the process's exit code. Main thread only.
 
-    Raises StartError for what the operator has to mend. When requests are still running after the exit timeout, or a second
-    signal comes, the process ends here with exit code 1.
+    If requests are still running after the exit timeout, or a second signal arrives, the process ends here with exit code 1.
+    Raises StartError for mistakes that the operator has to correct.
     """
     opts = Options.of(args)
     raise_malloc_thresholds()
@@ -353,27 +357,29 @@ def serve(args: argparse.Namespace) -> int:
             _LOG.info("All requests are answered and all models unloaded.")
             if server.repository.abandoned:
                 logging.shutdown()
-                os._exit(0)  # threads of loads that did not end are left alone
+                os._exit(0)  # threads of loads that did not end cannot be joined
             return 0
     _LOG.error("Exit timeout expired or second signal received. Exiting immediately.")
     logging.shutdown()
-    os._exit(1)  # threads still wait for a card: nothing would join them
+    os._exit(1)  # threads that still wait for a card cannot be joined
 
 
 def _load(server: Server, signals: Signals, failures: list[BaseException]) -> None:
-    """Load and start; why that cannot be goes to the main thread."""
+    """Load and start the server. An exception is passed to the main thread."""
     try:
         server.load()
         if not server.service.admission.closed:
             server.start()
-    except BaseException as error:  # noqa: BLE001 - raised again by the main thread
+    except BaseException as error:  # noqa: BLE001 - the main thread raises it again
         failures.append(error)
         signals.put(FAILED)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """`python -m hypersonic.server.app`."""
-    parser = argparse.ArgumentParser(prog="hypersonic serve", description="Triton's protocol over the cards of this host.")
+    """Run `python -m hypersonic.server.app` and return its exit code."""
+    parser = argparse.ArgumentParser(
+        prog="hypersonic serve", description="Serve models on this host's cards over Triton's protocol."
+    )
     add_arguments(parser)
     try:
         return serve(parser.parse_args(argv))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Triton's datatypes: wire name, size, and the field of InferTensorContents that carries each one typed.
+"""Triton's datatypes: names, sizes, and the fields of InferTensorContents that hold their values.
 
-Source: the datatype tables of KServe's v2 protocol and Triton's model_config.proto. FP16 and BF16 travel raw only; a BYTES
-element is a 4-byte little-endian length and that many bytes.
+Source: the datatype tables of KServe's v2 protocol, and Triton's model_config.proto. FP16 and BF16 can be sent only as raw
+contents. A BYTES element is a 4-byte little-endian length, followed by that many bytes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,11 @@ from typing import NamedTuple
 
 
 class Datatype(NamedTuple):
-    """name: on the wire. enum: in config.pbtxt. size_bytes: of one element, 0 = variable. contents: typed field, "" = none."""
+    """One datatype.
+
+    name: in the protocol. enum: in config.pbtxt. size_bytes: of one element, 0 = variable. contents: its field of
+    InferTensorContents, "" = none. numpy: the dtype of raw contents; "<u2" for BF16, which numpy lacks.
+    """
 
     name: str
     enum: str
@@ -36,9 +40,9 @@ _TABLE = (
     Datatype("BYTES", "TYPE_STRING", 0, "bytes_contents", "O"),
     Datatype("BF16", "TYPE_BF16", 2, "", "<u2"),
 )
-#: by wire name
+#: name in the protocol -> datatype
 DATATYPES = {datatype.name: datatype for datatype in _TABLE}
-#: by the name in config.pbtxt
+#: name in config.pbtxt -> datatype
 DATATYPES_BY_ENUM = {datatype.enum: datatype for datatype in _TABLE}
-#: the typed field -> the widest datatype it carries (for messages)
+#: field of InferTensorContents -> the widest datatype that it holds (for error messages)
 DATATYPES_BY_CONTENTS = {datatype.contents: datatype for datatype in _TABLE if datatype.contents and datatype.size_bytes != 2}

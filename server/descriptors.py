@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""File descriptors: each connection takes one, and a thousand clients may come at once."""
+"""The limit of file descriptors: each connection takes one, and a thousand clients may connect at once."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ import resource
 from contextlib import suppress
 
 _LOG = logging.getLogger(__name__)
-#: past this a table of descriptors costs memory and helps nobody
+#: more descriptors only cost memory for their table
 _ENOUGH = 1 << 20
+#: fewer descriptors are worth a warning
 _FEW = 4096
 
 
 def descriptor_limit() -> int:
-    """How many descriptors this process may have; a million for an unlimited number."""
+    """Return how many descriptors this process may have open; about a million if the number is unlimited."""
     now = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return _ENOUGH if now == resource.RLIM_INFINITY else now
 
 
 def raise_descriptor_limit() -> int:
-    """Raise the process's soft limit to the hard one, as any program may; how many there are now.
+    """Raise the process's soft limit to the hard one, which every program may do. Returns the new limit.
 
-    Fewer than 4096 are worth a warning: past the limit new connections wait until others are closed.
+    Logs a warning for fewer than 4096: beyond the limit, new connections wait until others are closed.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _ENOUGH if hard == resource.RLIM_INFINITY else min(hard, _ENOUGH)

@@ -1,39 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors between a request's arrival and its answer; status_codes.py has gRPC's and HTTP's codes for each.
+"""The server's errors. status_codes.py has the gRPC and HTTP status codes of each.
 
 ServerError
 ├── InvalidRequestError          the client's mistake
 │   ├── TooLargeError            ... more bytes than a request may have
-│   └── InvalidTensorError       ... in a request already matched to its model
-├── NotFoundError                no such model, version or region
-├── UnavailableError             may work later or elsewhere
+│   └── InvalidTensorError       ... in a request for a known model
+├── NotFoundError                unknown model, version or region
+├── UnavailableError             the request may succeed later or on another server
 │   ├── ShuttingDownError
 │   ├── ReplacedError            this version was unloaded meanwhile: ask the repository again
-│   ├── ReplacingError           the next version is on its way: a request would wait
+│   ├── ReplacingError           the next version is being loaded: a request would wait
 │   ├── QueueFullError
 │   └── QueueTimeoutError
-├── BudgetError                  too many bytes in flight
-│   ├── AddressShareError        ... of this client's address
-│   └── ClientShareError         ... of this connection
-├── CancelledError               the client went away or its deadline passed
+├── BudgetError                  too many bytes or requests in flight
+│   ├── AddressShareError        ... from this client's address
+│   └── ClientShareError         ... from this connection
+├── CancelledError               the client cancelled or disconnected, or its deadline passed
 ├── AlreadyExistsError           a name that is taken
-├── UnauthenticatedError         the client did not show who it is
-├── AuthorisationError           a policy of this server does not let the caller do this
-│   ├── CredentialsError         ... without credentials that count; an UnauthenticatedError, too
-│   ├── ForbiddenError           ... with credentials for somebody else's service
-│   └── RestrictedError          ... without the group's own header
+├── UnauthenticatedError         the client did not authenticate
+├── AuthorisationError           the server's policy refuses the call
+│   ├── CredentialsError         ... because of missing or invalid credentials; also an UnauthenticatedError
+│   ├── ForbiddenError           ... because the credentials are for another service
+│   └── RestrictedError          ... because the group's header is missing or wrong
 ├── SharedMemoryError            a region cannot be opened, read or written            (INTERNAL in Triton)
 ├── MalformedJsonError           an HTTP body is not the JSON it should be             (INTERNAL in Triton)
-├── UnsupportedError             part of the protocol that this server does not do
-├── BackendError                 the model, or what it runs on, failed
-│   ├── UnknownError             ... and says no more than that                         (UNKNOWN in Triton)
-│   ├── InstanceLostError        an instance is out of service, its requests may be tried elsewhere
-│   │   └── InstanceTimeoutError ... because a run did not end
-│   └── InstanceAwayError        it cannot be had again before somebody acts
+├── UnsupportedError             a part of the protocol that this server does not support
+├── BackendError                 the model, or its backend, failed
+│   ├── UnknownError             ... without telling more                               (UNKNOWN in Triton)
+│   ├── InstanceLostError        an instance is out of service; other instances may run its requests
+│   │   └── InstanceTimeoutError ... because a run did not end in time
+│   └── InstanceAwayError        a lost instance cannot return to service before an operator acts
 ├── ModelLoadError               a model of the repository cannot be served
 │   ├── ModelConfigError         ... because of its config.pbtxt
-│   └── ModelBusyError           ... because what it needs is taken, maybe by the version it is to replace
-└── StartError                   the program cannot start as it was asked to
+│   └── ModelBusyError           ... because its card is taken, perhaps by the version that it replaces
+└── StartError                   the server cannot start with these options
     └── ModelsFailedError        ... because of its models
 """
 
@@ -44,7 +44,7 @@ from typing import ClassVar, Self
 
 
 class FailureReason(StrEnum):
-    """The `reason` label of nv_inference_request_failure, Triton's words."""
+    """The `reason` label of nv_inference_request_failure, as in Triton."""
 
     REJECTED = "REJECTED"
     CANCELED = "CANCELED"
@@ -53,21 +53,22 @@ class FailureReason(StrEnum):
 
 
 class ServerError(Exception):
-    """Root of the server room's errors; str() is the text a client sees."""
+    """The base class of the server's errors. str() is the text for the client."""
 
     reason: ClassVar[FailureReason] = FailureReason.OTHER
-    #: whether Triton writes `[request id: ...] ` in front of the text
+    #: True if Triton writes `[request id: ...] ` in front of the text
     names_request: ClassVar[bool] = False
-    #: set where the request is known
+    #: the request's id; None = not known
     request_id: str | None = None
+    #: "" = not known
     model_name: str = ""
-    #: whether a model raised it, which has counted it then
+    #: True if a model raised it and has counted it as a failed request
     of_model: bool = False
 
     def copy(self) -> Self:
-        """Another object that says the same, without a traceback.
+        """Return an equal error without a traceback.
 
-        Requests that fail together must not share one: each one's thread raises it and writes its request's id on it.
+        Requests that fail together must not share one error, because each one's thread raises it and sets its request_id.
         """
         twin = type(self).__new__(type(self))
         twin.args = self.args
@@ -77,7 +78,7 @@ class ServerError(Exception):
 
     @property
     def text(self) -> str:
-        """The text that the client sees."""
+        """The text for the client, with the request's id in front where Triton writes it."""
         if not self.names_request or self.request_id is None:
             return str(self)
         return f"[request id: {self.request_id or '<id_unknown>'}] {self}"
@@ -88,111 +89,119 @@ class InvalidRequestError(ServerError):
 
 
 class TooLargeError(InvalidRequestError):
-    """More bytes than a request may have."""
+    """The request has more bytes than allowed."""
 
 
 class InvalidTensorError(InvalidRequestError):
-    """A tensor of the request does not fit the model: shape, datatype, bytes, batch, presence."""
+    """A tensor of the request does not match the model: shape, datatype, size, batch, or whether it is present."""
 
     names_request = True
 
 
 class NotFoundError(ServerError):
-    """No such model or version."""
+    """The model, the version or the region does not exist."""
 
 
 class UnavailableError(ServerError):
-    """The server cannot serve this now; another server, or a later try, may."""
+    """The server cannot serve this now. Another server, or a later attempt, may succeed."""
 
 
 class ShuttingDownError(UnavailableError):
-    """The server drains and takes no new request."""
+    """The server is shutting down and takes no new requests."""
 
     def __init__(self) -> None:
+        """Use Triton's text."""
         super().__init__("GRPC server is shutting down and has stopped accepting new requests.")
 
 
 class ReplacedError(UnavailableError):
-    """The version was unloaded before the request was queued; the repository knows what is in its place, if anything."""
+    """The version was unloaded before the request was queued. The repository may have a successor."""
 
     def __init__(self, model: str, version: int) -> None:
+        """Use Triton's text."""
         super().__init__(f"Request for unknown model: '{model}' version {version} is not at ready state")
 
 
 class ReplacingError(UnavailableError):
-    """The model's old version had to go before its new one could come; a request waits for that, a look does not."""
+    """The model's old version had to be unloaded before its new one can be loaded. Inference waits for that; a readiness check
+    does not.
+    """
 
 
 class QueueFullError(UnavailableError):
-    """The model's queue holds max_queue_size requests already."""
+    """The model's queue already holds max_queue_size requests."""
 
     reason = FailureReason.REJECTED
     names_request = True
 
     def __init__(self) -> None:
+        """Use Triton's text."""
         super().__init__("Exceeds maximum queue size")
 
 
 class QueueTimeoutError(UnavailableError):
-    """The request waited in the queue longer than its queue policy allows."""
+    """The request waited in the queue for longer than its queue policy allows."""
 
     reason = FailureReason.REJECTED
 
     def __init__(self) -> None:
+        """Use Triton's text."""
         super().__init__("Request timeout expired")
 
 
 class BudgetError(ServerError):
-    """The requests in flight hold as many bytes as the server may hold."""
+    """The server holds as many bytes or requests as it may hold."""
 
     reason = FailureReason.REJECTED
 
 
 class AddressShareError(BudgetError):
-    """There is room, but not for this client's address: it holds its share already."""
+    """There is room, but this client's address already holds its share."""
 
 
 class ClientShareError(BudgetError):
-    """There is room for this client's address, but not for this connection: it holds its share already."""
+    """There is room for this client's address, but this connection already holds its share."""
 
 
 class CancelledError(ServerError):
-    """The client cancelled, disconnected, or its deadline passed."""
+    """The client cancelled or disconnected, or its deadline passed."""
 
     reason = FailureReason.CANCELED
 
     def __init__(self) -> None:
+        """Use the text that a client sees whose deadline has passed."""
         super().__init__("request cancelled by its client, or its deadline passed")
 
 
 class AlreadyExistsError(ServerError):
-    """A name that is taken already."""
+    """The name is taken."""
 
 
 class UnauthenticatedError(ServerError):
-    """The client did not show who it is, or may not do this."""
+    """The client did not authenticate."""
 
     reason = FailureReason.REJECTED
 
 
 class AuthorisationError(ServerError):
-    """The caller may not do this; str() is what it is told."""
+    """The server's policy refuses the call. str() is the text for the caller."""
 
 
 class CredentialsError(AuthorisationError, UnauthenticatedError):
-    """No credentials, or none that count. missing: none were sent."""
+    """The credentials are missing or invalid."""
 
     def __init__(self, text: str, *, missing: bool = False) -> None:
+        """missing: the caller sent no credentials."""
         super().__init__(text)
         self.missing = missing
 
 
 class ForbiddenError(AuthorisationError):
-    """Good credentials, made for somebody else's service."""
+    """The credentials are valid, but for another service."""
 
 
 class RestrictedError(AuthorisationError):
-    """The group's own header is absent or wrong."""
+    """The header of the protocol group is missing or wrong."""
 
 
 class SharedMemoryError(ServerError):
@@ -204,7 +213,7 @@ class MalformedJsonError(ServerError):
 
 
 class UnsupportedError(ServerError):
-    """A part of the protocol that this server does not do."""
+    """This server does not support this part of the protocol."""
 
 
 class BackendError(ServerError):
@@ -214,11 +223,11 @@ class BackendError(ServerError):
 
 
 class UnknownError(BackendError):
-    """A model answered with an error of the code UNKNOWN."""
+    """A model answered with an error with the code UNKNOWN."""
 
 
 class InstanceLostError(BackendError):
-    """The instance is out of service for good."""
+    """The instance is out of service permanently."""
 
 
 class InstanceTimeoutError(InstanceLostError):
@@ -226,47 +235,47 @@ class InstanceTimeoutError(InstanceLostError):
 
 
 class InstanceAwayError(BackendError):
-    """A lost instance cannot be had before somebody acts (resets its card, plugs it in): nobody should wait for it."""
+    """A lost instance cannot return to service before an operator acts (resets its card, plugs it in). Nothing waits for it."""
 
     def __init__(self, text: str, retry_s: float) -> None:
-        """retry_s: after which it is worth looking again."""
+        """retry_s: the time until the next check, in seconds."""
         super().__init__(text)
         self.retry_s = retry_s
 
 
 class ModelLoadError(ServerError):
-    """A model version cannot be loaded; the reason shows in RepositoryIndex."""
+    """A model version cannot be loaded. RepositoryIndex shows the reason."""
 
 
 class ModelConfigError(ModelLoadError):
-    """A config.pbtxt cannot be read or contradicts itself, its directory or its model."""
+    """A config.pbtxt cannot be read, or contradicts itself, its directory or its model."""
 
 
 class ModelBusyError(ModelLoadError):
-    """The card that the version needs is taken by another. The repository unloads the version it replaces, then tries again."""
+    """The card that the version needs is taken. The repository unloads the version that it replaces and tries again."""
 
 
 class StartError(ServerError):
-    """Wrong options, a port in use, no repository: the operator's to mend."""
+    """The operator has to correct something: options, a port in use, a missing repository."""
 
-    #: of the process
+    #: the exit code of the process
     exit_code = 2
 
 
 class ModelsFailedError(StartError):
-    """Models that were to be loaded at start cannot be served, and --exit-on-error is true."""
+    """Models that are loaded at start cannot be served, and --exit-on-error is true."""
 
     exit_code = 1
 
 
 def escaped(text: str, most_chars: int = 128) -> str:
-    """A stranger's text as an error shows it: in ASCII, on one line, cut to `most_chars` characters before it is escaped."""
+    """Return an untrusted text as errors show it: in ASCII, on one line, cut to `most_chars` characters before escaping."""
     return text[:most_chars].encode("unicode_escape").decode()
 
 
 def printable(text: str, *, kept: str = "") -> str:
-    """A stranger's text that stays as it is but for what does not print, or turns the direction of writing: that is escaped.
+    """Return an untrusted text in which characters that cannot be printed, or that change the direction of text, are escaped.
 
-    kept: characters that stay all the same.
+    kept: characters that are not escaped in any case.
     """
     return "".join(c if c.isprintable() or c in kept else c.encode("unicode_escape").decode() for c in text)

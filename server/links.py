@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links: where the symbolic links of a model's directory may lead, and how a file is opened that they lead to.
+"""Links: where the symbolic links of a model's directory may lead, and how files are opened through them.
 
-Links below a model repository are the operator's and are followed, anywhere or to the places that --model-link-roots names.
-Whatever lies elsewhere came with a load request: there no link leads out of the model's directory.
+Links below a model repository belong to the operator and are followed: anywhere, or only to the places that --model-link-roots
+names. All other models' files were uploaded by a load request, and no link may lead out of the model's directory there.
 
-A file is opened in three steps, so that a link that is changed in between opens nothing else: the path is resolved, the outcome
-is checked and opened without following a link at its end, and what was opened is checked by the name the kernel has for it.
+A file is opened in three steps, so that a link that is changed meanwhile cannot open another file: the path is resolved; the
+result is checked and opened without following a link at its end; and the path that the kernel has for the open file is checked.
 """
 
 from __future__ import annotations
@@ -25,25 +25,29 @@ from hypersonic.server.errors import ModelLoadError
 
 _LOG = logging.getLogger(__name__)
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | os.O_NOFOLLOW
-#: files of one model that are looked at
+#: the most files of one model that are examined
 _MAX_SEEN = 100_000
 
 
 @dataclass(frozen=True)
 class Links:
-    """repositories: absolute, as the operator named them. roots: where links may lead besides these, () = anywhere."""
+    """The rules for symbolic links.
+
+    repositories: absolute paths, as the operator named them. roots: directories into which links may lead, in addition to the
+    repositories; () = anywhere.
+    """
 
     repositories: tuple[Path, ...] = ()
     roots: tuple[Path, ...] = ()
 
     def follow(self, path: Path, home: Path, what: str) -> Path:
-        """The path, resolved. home: a directory it lies in but for links. what: its name in errors.
+        """Return the resolved path. home: the directory that contains it, before links are followed. what: its name in errors.
 
-        Raises ModelLoadError for what is not a path, a loop, and what leads where it may not.
+        Raises ModelLoadError for a text that is not a path, a loop of links, and a path that leads where it may not.
         """
         try:
             resolved = path.resolve()
-        except RuntimeError as error:  # Python's word for it before 3.13
+        except RuntimeError as error:  # Python before 3.13 raises this for a loop
             raise ModelLoadError(f"{what} is a loop of symbolic links") from error
         except ValueError as error:
             raise ModelLoadError(f"{what!r} is not a file name: {error}") from error
@@ -54,9 +58,10 @@ class Links:
 
     @contextmanager
     def opened(self, path: Path, home: Path, what: str) -> Iterator[BufferedReader]:
-        """A regular file, open for reading: a FIFO would keep its reader waiting, and a device may never end.
+        """Open a regular file for reading.
 
-        Raises ModelLoadError, OSError.
+        Raises ModelLoadError for a path that leads where it may not, and OSError, also for a file that is not regular: a FIFO
+        would block its reader, and a device may be endless.
         """
         descriptor = _open(self.follow(path, home, what), what)
         try:
@@ -69,7 +74,7 @@ class Links:
             os.close(descriptor)
 
     def read(self, path: Path, home: Path, what: str, limit_bytes: int) -> bytes:
-        """A regular file's bytes, `limit_bytes` + 1 of them at most. Raises ModelLoadError, OSError."""
+        """Return a regular file's bytes, at most `limit_bytes` + 1 of them. Raises as opened() does."""
         with self.opened(path, home, what) as file:
             return file.read(limit_bytes + 1)
 
@@ -80,19 +85,19 @@ class Links:
         allowed = (*self.repositories, *self.roots) if ours else (home,)
         if not any(resolved.is_relative_to(directory.resolve()) for directory in allowed):
             out_of = "the model repositories and of every --model-link-roots" if ours else "the model's directory"
-            _LOG.warning("%s leads to %s, which is out of %s", what, resolved, out_of)  # clients are not told where to
+            _LOG.warning("%s leads to %s, which is out of %s", what, resolved, out_of)  # clients are not told the target
             raise ModelLoadError(f"{what} leads out of {out_of}")
 
 
 def _open(path: Path, what: str) -> int:
     try:
         return os.open(path, _FLAGS)
-    except OSError as error:  # where links lead is not told to clients
+    except OSError as error:  # clients are not told where links lead
         raise OSError(error.errno, error.strerror, what) from error
 
 
 class Seen(NamedTuple):
-    """Something below a directory. status: of what a link leads to, None where that is not there."""
+    """A file or directory below a directory. status: of a link's target, None if it does not exist."""
 
     path: str
     is_link: bool
@@ -100,10 +105,10 @@ class Seen(NamedTuple):
 
 
 def below(directory: Path, without: Collection[str] = ()) -> Iterator[Seen]:
-    """Everything below a directory, links followed (but none to a directory above it), 100 000 at most. Raises OSError.
+    """Yield everything below a directory, at most 100 000 entries. Follows links, except to a directory above the link.
 
-    without: names in the directory itself that are left out. So are names that begin with two dots: Kubernetes keeps what a
-    volume's links lead to under such names.
+    without: names in the directory itself that are skipped. Names that begin with two dots are skipped too, because Kubernetes
+    keeps the targets of a volume's links under such names. Raises OSError.
     """
     top = directory.resolve()
     waiting = [(str(directory), frozenset(_place(path.stat()) for path in (top, *top.parents)))]
@@ -133,7 +138,7 @@ def _entries(path: str) -> list[os.DirEntry[str]]:
         with os.scandir(path) as entries:
             return sorted(entries, key=lambda entry: entry.name)
     except OSError:
-        return []  # gone meanwhile, or not to be read: who needs it finds the reason
+        return []  # removed meanwhile, or not readable: the code that needs it reports the reason
 
 
 def _status(entry: os.DirEntry[str]) -> os.stat_result | None:
@@ -144,9 +149,10 @@ def _status(entry: os.DirEntry[str]) -> os.stat_result | None:
 
 
 def check_links(model: Path, without: Collection[str], links: Links) -> dict[str, Path]:
-    """Every link at or below a model's directory that leads somewhere -> where, by its path from the repository on.
+    """Check every link at or below a model's directory whose target exists.
 
-    without: names in the directory that do not count. Raises ModelLoadError for one that leads where it may not, OSError.
+    Returns link -> resolved target; the link is named by its path below the repository. without: names in the directory that
+    are skipped. Raises ModelLoadError for a link that leads where it may not, and OSError.
     """
     repository = model.parent
     paths = [Path(seen.path) for seen in below(model, without) if seen.is_link and seen.status is not None]

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server's log, one line a record: on standard error, or in the file the command line names.
+"""The server's log, one line for each record: on standard error, or in the file that the command line names.
 
     default   I1121 09:28:00.054123 7695 app.py:177] Started GRPCInferenceService at 0.0.0.0:8001
     ISO8601   2026-11-21T09:28:00Z I 7695 app.py:177] Started GRPCInferenceService at 0.0.0.0:8001
     json      {"time": "2026-11-21T09:28:00.054123Z", "level": "info", "module": "app", "message": "Started ...", ...}
 
-The first two are Triton's. What came from a client cannot forge a line: control characters are escaped.
+The first two formats are Triton's. Control characters are escaped, so that text from a client cannot forge a line.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from typing import Any
 from hypersonic.server.errors import InvalidRequestError, ServerError, StartError, UnsupportedError, printable
 
 FORMATS = ("default", "ISO8601", "json")
-#: whose records come here, from which level on: the exporter of traces says what it cannot send, the two servers what their
-#: handlers raised; without a handler these would write lines of their own to standard error
+#: logger -> the lowest level of its records that are logged here. The exporter of traces logs what it cannot send, and the two
+#: servers log what their handlers raised; without a handler, these would write other lines to standard error
 _LOGGERS = {"hypersonic": logging.NOTSET, **dict.fromkeys(("opentelemetry", "uvicorn", "grpc", "asyncio"), logging.WARNING)}
 _CONTEXT_KEY = "fields"
-#: which setting decides on records of a level
+#: setting -> the level whose records it switches
 _SETTING_OF = {
     "log_verbose_level": logging.DEBUG,
     "log_info": logging.INFO,
     "log_warning": logging.WARNING,
     "log_error": logging.ERROR,
 }
-#: of what a client named
+#: the most characters of a name that a client chose
 _MOST_FIELD_CHARACTERS = 256
 
 
 @dataclass(frozen=True)
 class LogSettings:
-    """The settings that LogSettings shows and changes. Each level is on or off by itself. file: "" = standard error."""
+    """The settings that LogSettings shows and changes. Each level is switched separately. log_file: "" = standard error."""
 
     log_file: str = ""
     log_info: bool = True
@@ -52,7 +52,7 @@ class LogSettings:
     log_format: str = "default"
 
     def shows(self, level: int) -> bool:
-        """Whether records of this level of `logging` are written."""
+        """Return whether records of a level of `logging` are written."""
         if level >= logging.ERROR:
             return self.log_error
         if level >= logging.WARNING:
@@ -71,9 +71,9 @@ def _moment(record: logging.LogRecord) -> datetime:
 
 
 def log_failure(logger: logging.Logger, error: ServerError, client: str, *, request_id: str = "") -> None:
-    """Log what is ours to mend: the error with whose request it was, as fields too where the log is JSON.
+    """Log an error of the server or of a model, with the model, the request and the client; in JSON these are fields too.
 
-    request_id: where the error does not know it itself.
+    request_id: used if the error itself has none.
     """
     known = {"model": error.model_name, "request_id": error.request_id or request_id, "client": client}
     fields = {name: value[:_MOST_FIELD_CHARACTERS] for name, value in known.items() if value}
@@ -82,7 +82,7 @@ def log_failure(logger: logging.Logger, error: ServerError, client: str, *, requ
 
 
 class _TextFormatter(logging.Formatter):
-    """Triton's two. A traceback follows on lines of its own, indented: what an exception says may be a client's text."""
+    """Triton's two formats. A traceback follows on indented lines, because an exception's text may come from a client."""
 
     def __init__(self, *, iso8601: bool) -> None:
         super().__init__()
@@ -101,7 +101,7 @@ class _TextFormatter(logging.Formatter):
 
 
 class _JsonFormatter(logging.Formatter):
-    """One object a line; `extra={"fields": {...}}` of a logging call adds its own."""
+    """One JSON object on each line. `extra={"fields": {...}}` of a logging call adds members."""
 
     def format(self, record: logging.LogRecord) -> str:
         fields: dict[str, Any] = {
@@ -119,7 +119,7 @@ class _JsonFormatter(logging.Formatter):
         fields |= {str(key): value for key, value in more.items() if key not in fields} if isinstance(more, Mapping) else {}
         try:
             return json.dumps(fields, default=str, allow_nan=False)
-        except (TypeError, ValueError):  # a NaN, or a key that is no text, would make a line that is no JSON
+        except (TypeError, ValueError):  # a NaN, or a key that is not text, cannot be written as JSON
             return json.dumps({key: str(value) for key, value in fields.items()})
 
 
@@ -131,8 +131,8 @@ class LogControl:
     """The log of this process and its settings. Any thread may read and change them."""
 
     def __init__(self, settings: LogSettings) -> None:
-        """Attach the log to this package's loggers. Raises StartError for a file that cannot be written."""
-        #: whether callers over the network may have less logged than the settings at start
+        """Attach the log to the loggers. Raises StartError for a file that cannot be written."""
+        #: whether clients may switch off records that the settings at start write
         self.may_reduce = False
         self._started = settings
         self._lock = threading.Lock()
@@ -151,9 +151,9 @@ class LogControl:
             logging.getLogger(name).setLevel(max(settings.lowest, least))
 
     def update(self, changes: Mapping[str, Any]) -> None:
-        """Set some of the settings by their names, of their types, all or none.
+        """Change settings, all of them or none. changes: name -> value, of the types of LogSettings.
 
-        Raises InvalidRequestError for an unknown format, UnsupportedError for less of a log than callers may ask for.
+        Raises InvalidRequestError for an unknown format, and UnsupportedError if clients may not reduce the log in this way.
         """
         unknown = changes.get("log_format", FORMATS[0])
         if unknown not in FORMATS:
@@ -175,21 +175,22 @@ class LogControl:
 
 
 class _FileHandler(logging.Handler):
-    """Appends to a file, a line a write. While the disk is full lines go to standard error, after one that says why."""
+    """Appends to a file, with one write for each line. If that fails, lines go to standard error, after one with the reason."""
 
     def __init__(self, path: str) -> None:
-        """Raises OSError."""
+        """Open the file. Raises OSError."""
         super().__init__()
         self._path = path
         self._file = Path(path).open("ab", buffering=0)  # noqa: SIM115 - closed with the handler
-        #: the last line is not whole
+        #: True if the last line was not written completely
         self._torn = False
         self._failed = False
 
     def emit(self, record: logging.LogRecord) -> None:
+        """Write a record. Raises nothing."""
         try:
             line = self.format(record)
-        except Exception:  # noqa: BLE001 - as every handler of logging does
+        except Exception:  # noqa: BLE001 - every handler of logging does this
             self.handleError(record)
             return
         try:
@@ -210,6 +211,7 @@ class _FileHandler(logging.Handler):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def close(self) -> None:
+        """Close the file."""
         self._file.close()
         super().close()
 
@@ -226,5 +228,5 @@ def _handler(file: str) -> logging.Handler:
 def configure(
     *, verbose: int, info: bool, warning: bool, error: bool, log_format: str = "default", log_file: str = ""
 ) -> LogControl:
-    """Begin to log, as the command line says. Raises StartError."""
+    """Begin to log. verbose: log_verbose_level. Raises StartError for a file that cannot be written."""
     return LogControl(LogSettings(log_file, info, warning, error, verbose, log_format))

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory for requests of a megabyte: malloc's thresholds, and copies.
+"""Memory for requests of a megabyte: malloc's thresholds, and fast copies.
 
-glibc gives every block above 128 kB fresh pages from the kernel and takes them back at free: at a megabyte a request, page
-faults cost as much as gRPC itself. Raised thresholds keep such blocks in the heap. One heap for all threads, instead of eight
-per core, lets a request have the block that the last one gave back, still in the processor's cache, whichever thread that was;
-and memory does not grow with the number of threads. What is small comes from the interpreter's own pools and malloc's caches of
-each thread: nobody waits for the heap.
+By default, glibc gets new pages from the kernel for every block above 128 kB, and returns them when the block is freed. With a
+megabyte per request, the page faults cost as much as gRPC itself. Higher thresholds keep such blocks in the heap. With one heap
+for all threads, instead of eight per core, a request reuses the block that the last one freed on any thread, which is still in
+the processor's cache, and memory does not grow with the number of threads. Small blocks come from the interpreter's own pools
+and from malloc's caches of each thread, so that threads do not wait for the heap.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ _ENVIRONMENT = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_
 
 
 def raise_malloc_thresholds() -> bool:
-    """Whether malloc is set now; leaves alone what the environment sets, and libraries without mallopt."""
+    """Set malloc's thresholds and the number of its heaps.
+
+    Returns False if the environment sets any of them, or if the C library has no mallopt; nothing is changed then.
+    """
     if any(name in os.environ for name in _ENVIRONMENT):
         return False
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
@@ -32,15 +35,15 @@ def raise_malloc_thresholds() -> bool:
     return all(mallopt(parameter, value) == 1 for parameter, value in _SETTINGS)
 
 
-#: longest copy under the interpreter's lock: some 0.3 ms, a tenth of what a thread may hold it anyway
+#: the longest copy under the interpreter's lock: it takes about 0.3 ms, less than a tenth of the time that a thread may hold it
 _UNDER_LOCK_BYTES = 4 * 2**20
 
 
 def copy_into(target: memoryview, at: int, data: memoryview) -> int:
-    """Copy bytes to target[at:]; gives where they end.
+    """Copy bytes to target[at:]. Returns the position after them.
 
-    NumPy gives up the interpreter's lock for a copy, a memoryview does not. Up to a few megabytes the way to the lock and back,
-    with every other thread on it, costs more than the copy.
+    NumPy releases the interpreter's lock during a copy, a memoryview does not. Up to a few megabytes, releasing and taking the
+    lock, for which all other threads compete, costs more than the copy.
     """
     end = at + len(data)
     if len(data) <= _UNDER_LOCK_BYTES:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Termination signals, as the main thread waits for them."""
+"""Signals: the termination signals for which the main thread waits."""
 
 from __future__ import annotations
 
@@ -9,34 +9,36 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-#: in place of a signal's number: the server cannot start
+#: used instead of a signal's number: the server cannot start
 FAILED = -1
-#: polling interval in seconds for signals that came to another thread
+#: polling interval in seconds for signals that the kernel gave to another thread
 _LOOK_S = 0.5
 
 
 class Signals:
-    """Termination signals as a queue. put() is safe inside a signal handler, where locks and events are not."""
+    """A queue of termination signals. put() is safe inside a signal handler, where locks and events are not."""
 
     def __init__(self) -> None:
+        """Begin without signals."""
         self._received: queue.SimpleQueue[int] = queue.SimpleQueue()
         self._again = False
 
     def put(self, number: int) -> None:
+        """Add a signal, or FAILED."""
         self._received.put(number)
 
     def wait(self) -> int:
-        """The next signal's number; FAILED when the server cannot start.
+        """Wait for the next signal and return its number, or FAILED if the server cannot start.
 
-        Python runs handlers on the main thread alone, and does not wake it when the kernel gave the signal to another thread:
-        so this thread looks by itself.
+        Python runs signal handlers only on the main thread, and does not wake it if the kernel gave the signal to another
+        thread. The main thread therefore polls.
         """
         while True:
             with suppress(queue.Empty):
                 return self._received.get(timeout=_LOOK_S)
 
     def patience(self, seconds: float) -> bool:
-        """Wait that long for another signal; whether none came."""
+        """Wait up to `seconds` for another signal. Returns True if none has arrived."""
         deadline = time.monotonic() + seconds
         while not self._again and (left_s := deadline - time.monotonic()) > 0:
             with suppress(queue.Empty):
@@ -49,7 +51,7 @@ class Signals:
 
 @contextmanager
 def termination_signals() -> Iterator[Signals]:
-    """SIGTERM and SIGINT go into the queue meanwhile. The main thread only."""
+    """Put SIGTERM and SIGINT into a queue during the `with` statement. Main thread only."""
     signals = Signals()
     before = {number: signal.signal(number, lambda n, _frame: signals.put(n)) for number in (signal.SIGTERM, signal.SIGINT)}
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The code that an error has in each protocol: one table for gRPC, one for HTTP. In both the first type that fits counts."""
+"""The status code of each kind of error, in gRPC and in HTTP. In both tables, the first matching type counts."""
 
 from __future__ import annotations
 
@@ -47,28 +47,28 @@ class GrpcStatus(IntEnum):
     UNAUTHENTICATED = 16
 
 
-#: what is not here is INTERNAL
+#: kind of error -> gRPC status code; all other kinds are INTERNAL
 _GRPC: tuple[tuple[type[ServerError], GrpcStatus], ...] = (
     (InvalidRequestError, GrpcStatus.INVALID_ARGUMENT),
     (NotFoundError, GrpcStatus.NOT_FOUND),
     (UnavailableError, GrpcStatus.UNAVAILABLE),
     (AlreadyExistsError, GrpcStatus.ALREADY_EXISTS),
-    (UnauthenticatedError, GrpcStatus.UNAUTHENTICATED),  # Envoy's for tokens
+    (UnauthenticatedError, GrpcStatus.UNAUTHENTICATED),  # as Envoy answers for tokens
     (ForbiddenError, GrpcStatus.PERMISSION_DENIED),
-    (AuthorisationError, GrpcStatus.UNAVAILABLE),  # Triton's for a restricted group
+    (AuthorisationError, GrpcStatus.UNAVAILABLE),  # as Triton answers for a restricted group
     (BudgetError, GrpcStatus.RESOURCE_EXHAUSTED),
     (CancelledError, GrpcStatus.CANCELLED),
     (UnsupportedError, GrpcStatus.UNIMPLEMENTED),
     (UnknownError, GrpcStatus.UNKNOWN),
 )
-#: Triton's map; what is not here is 400
+#: kind of error -> HTTP status code, as in Triton; all other kinds are 400
 _HTTP: tuple[tuple[type[ServerError], int], ...] = (
     (NotFoundError, 404),
     (UnavailableError, 503),
     (BudgetError, 503),
     (UnsupportedError, 501),
-    (UnauthenticatedError, 401),  # Envoy's for tokens
-    (AuthorisationError, 403),  # Triton's for a restricted group
+    (UnauthenticatedError, 401),  # as Envoy answers for tokens
+    (AuthorisationError, 403),  # as Triton answers for a restricted group
     (MalformedJsonError, 500),
     (SharedMemoryError, 500),
     (UnknownError, 400),
@@ -78,10 +78,10 @@ _HTTP: tuple[tuple[type[ServerError], int], ...] = (
 
 
 def grpc_status(error: ServerError) -> GrpcStatus:
-    """gRPC's code for an error."""
+    """Return the gRPC status code of an error."""
     return next((code for kind, code in _GRPC if isinstance(error, kind)), GrpcStatus.INTERNAL)
 
 
 def http_status(error: ServerError) -> int:
-    """HTTP's code for an error."""
+    """Return the HTTP status code of an error."""
     return next((code for kind, code in _HTTP if isinstance(error, kind)), 400)

@@ -148,7 +148,7 @@ class Lifecycle:
         return self._loader.plan(check_place(places, self._loader.links), known)
 
     def look(self, places: Sequence[Place]) -> Signature:
-        """Return the signature of all places of one name; () if they cannot be read: the load then finds the reason."""
+        """Return the signature of all places of one name, () if they cannot be read; the load then finds the reason."""
         try:
             return tuple(row for place in places for row in signature(place))
         except (OSError, RuntimeError):
@@ -228,7 +228,7 @@ class Lifecycle:
         return None if idle and not find_model(self._directories, entry.name) else settled
 
     def _replace_in_place(self, name: str, old: ModelEntry, plan: Plan) -> None:
-        """Unload the old versions, then load the new ones, while requests wait. If the new ones fail, load the old ones again."""
+        """Unload the old versions, then load the new ones while requests wait. If that fails, load the old ones again."""
         _LOG.info("'%s' is unloaded before it is replaced: there is no room for both", name)
         rows = dict.fromkeys((*old.versions, *plan.directories), VersionRecord(ModelState.LOADING))
         self._registry.put(replace(old, versions=rows, replacing=True))

@@ -107,8 +107,8 @@ def test_trace_config_overrides_a_deprecated_option_whichever_comes_first() -> N
 
 def test_options_that_mean_nothing_here_are_named_at_start() -> None:
     texts = [text for _, text in advice(parsed("--rate-limit=off", "--trace-rate=5", "--backend-config", "python,a=b"))]
-    assert "options that mean nothing here: --backend-config, --rate-limit" in texts
-    assert "--trace-rate and the like are deprecated; write --trace-config=rate=5" in texts
+    assert "options that have no effect in this server: --backend-config, --rate-limit" in texts
+    assert "--trace-rate is deprecated; use --trace-config=rate=5" in texts
     assert not list(advice(parsed()))
 
 

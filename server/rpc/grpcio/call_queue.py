@@ -286,7 +286,8 @@ class CallQueue:
             if slowest is None:
                 return
             self._clients.forget(slowest)
-            self._clients.cut_off(slowest, Fault.SENDS_TOO_LITTLE, "its message did not arrive while others waited for its place")
+            text = "its message did not arrive while others waited for its place"
+            self._clients.cut_off(slowest, Fault.SENDS_TOO_LITTLE, text)
 
     def _slowest(self, least: int) -> DirectCall | None:
         """Return the oldest message of the address with the most messages being read, once for each message.

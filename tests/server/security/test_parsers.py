@@ -168,7 +168,7 @@ def test_a_configuration_is_bounded_before_it_is_parsed(tmp_path: Path) -> None:
     (tmp_path / "config.pbtxt").write_text(MODEL + "#" * (longest - len(MODEL)))
     assert read_config(tmp_path / "config.pbtxt", "m").max_batch_size > 0
     (tmp_path / "config.pbtxt").write_text(MODEL + "#" * (longest - len(MODEL) + 1))
-    expected = "1048577 bytes, expected at most 1048576: .* into files of their own"
+    expected = "1048577 bytes, expected at most 1048576: .* into separate files"
     with pytest.raises(ModelConfigError, match=f"m/config.pbtxt has {expected}"):
         read_config(tmp_path / "config.pbtxt", "m")
     with pytest.raises(ModelConfigError, match=f"the configuration of model 'm' has {expected}"):

@@ -173,14 +173,14 @@ def test_files_that_do_not_belong_together_are_said_at_start(certificates: Certi
     [
         (
             {"grpc_use_ssl": True, "http_server_cert": "c"},
-            ["gRPC asks clients for NO certificate: --grpc-root-cert has no effect"],
+            ["gRPC does NOT ask clients for a certificate: --grpc-root-cert has no effect"],
         ),
         (
             {"http_server_cert": "c"},
             ["gRPC is NOT encrypted: --grpc-server-cert and --grpc-server-key and --grpc-root-cert have"],
         ),
         ({"grpc_use_ssl_mutual": True, "http_server_cert": "c"}, []),
-        ({"grpc_use_ssl_mutual": True}, ["HTTP and metrics are NOT encrypted, though gRPC is"]),
+        ({"grpc_use_ssl_mutual": True}, ["HTTP and metrics are NOT encrypted, although gRPC is"]),
         ({"grpc_use_ssl_mutual": True, "allow_http": False}, []),
         ({"allow_grpc": False}, []),
     ],
@@ -196,7 +196,7 @@ def test_grpc_in_the_clear_beside_https_is_named_at_start() -> None:
     (line,) = advice(Options((Path(),), http_server_cert="c", http_server_key="k"))
     assert line == (
         logging.WARNING,
-        "gRPC is NOT encrypted, though HTTP is: give --grpc-use-ssl, --grpc-server-cert and --grpc-server-key as well",
+        "gRPC is NOT encrypted, although HTTP is: set --grpc-use-ssl, --grpc-server-cert and --grpc-server-key too",
     )
 
 
