@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """TLS and mutual TLS of the gRPC, HTTP and metrics ports.
 
-Certificates are PEM. They are read again when the files change: a renewed certificate counts from the next handshake on.
-The log warns of one that has expired, or is not valid yet, at start and at handshakes.
+Certificates are in PEM form. They are read again when the files change, and a renewed certificate is used from the next
+handshake on. The log warns of one that has expired, or is not valid yet, at start and at handshakes.
 """
 
 from __future__ import annotations
 
 import ssl
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,12 +18,16 @@ import grpc
 from hypersonic.server.errors import StartError
 from hypersonic.server.options import Options
 from hypersonic.server.security.validity import Lifetimes
-from hypersonic.server.security.watched import WatchedFiles
+from hypersonic.server.security.watched import FilesError, WatchedFiles
 
 
 @dataclass(frozen=True)
 class TlsFiles:
-    """certificate: the server's chain. key: its private key. root: who signs clients' certificates; None: none are asked."""
+    """The PEM files of one front end.
+
+    certificate: the server's chain. key: its private key. root: the certificates that sign clients' certificates; None =
+    clients need no certificate.
+    """
 
     certificate: Path
     key: Path
@@ -30,27 +35,30 @@ class TlsFiles:
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """All of them."""
+        """The paths of all files."""
         return (self.certificate, self.key, *((self.root,) if self.root else ()))
 
 
 def grpc_credentials(options: Options) -> grpc.ServerCredentials | None:
-    """For grpc.Server.add_secure_port; None without TLS.
+    """Return the credentials for grpc.Server.add_secure_port, None without TLS.
 
-    Raises StartError for files that are not named, missing, unreadable, or do not belong together.
+    Raises StartError for files that are not named, are missing, cannot be read, or do not belong together.
     """
     files = grpc_files(options)
     return _credentials(files) if files else None
 
 
 def http_context(options: Options) -> ssl.SSLContext | None:
-    """For uvicorn; None without TLS. Raises StartError as grpc_credentials does."""
+    """Return the TLS context for uvicorn, None without TLS. Raises StartError as grpc_credentials() does."""
     files = http_files(options)
     return _renewing(files) if files else None
 
 
 def grpc_files(options: Options) -> TlsFiles | None:
-    """The credentials that --grpc-use-ssl and --grpc-use-ssl-mutual ask for. Raises StartError for what is missing."""
+    """Return the files for --grpc-use-ssl and --grpc-use-ssl-mutual, None without TLS.
+
+    Raises StartError for a missing option.
+    """
     if not (options.grpc_use_ssl or options.grpc_use_ssl_mutual):
         return None
     option = "--grpc-use-ssl-mutual" if options.grpc_use_ssl_mutual else "--grpc-use-ssl"
@@ -63,7 +71,10 @@ def grpc_files(options: Options) -> TlsFiles | None:
 
 
 def http_files(options: Options) -> TlsFiles | None:
-    """The context of --http-server-cert, --http-server-key and --http-root-cert. Raises StartError for what is missing."""
+    """Return the files of --http-server-cert, --http-server-key and --http-root-cert, None without TLS.
+
+    Raises StartError for a missing option.
+    """
     if not (options.http_server_cert or options.http_server_key or options.http_root_cert):
         return None
     return TlsFiles(
@@ -84,7 +95,7 @@ def _credentials(files: TlsFiles) -> grpc.ServerCredentials:
     served = watched.value
     served.lifetimes.check()
 
-    def fetch() -> grpc.ServerCertificateConfiguration | None:  # at each handshake
+    def fetch() -> grpc.ServerCertificateConfiguration | None:  # gRPC calls it at each handshake
         nonlocal served
         before, served = served, watched.value
         served.lifetimes.check()
@@ -102,7 +113,7 @@ class _Pem:
 
 
 def _pem(files: TlsFiles, contents: list[bytes]) -> _Pem:
-    """Raises ValueError for what OpenSSL does not take together."""
+    """Check the files together. Raises FilesError for files that OpenSSL does not accept."""
     _context(files)
     return _Pem(contents[0], contents[1], contents[2] if files.root else None, Lifetimes(files.certificate, contents[0]))
 
@@ -112,7 +123,7 @@ def _grpc_configuration(pem: _Pem) -> grpc.ServerCertificateConfiguration:
 
 
 def _renewing(files: TlsFiles) -> ssl.SSLContext:
-    """A context that lets each handshake use the files as they are then."""
+    """Return a context with which each handshake uses the current files."""
     watched = WatchedFiles(files.paths, lambda contents: (_context(files), Lifetimes(files.certificate, contents[0])))
     context = _context(files)
     watched.value[1].check()
@@ -126,11 +137,12 @@ def _renewing(files: TlsFiles) -> ssl.SSLContext:
 
 
 def _context(files: TlsFiles) -> ssl.SSLContext:
-    """Raises ValueError saying which file OpenSSL does not take; OSError for one that cannot be read."""
+    """Load the files. Raises FilesError for files that OpenSSL does not accept, and OSError for one that cannot be read."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
-    _openssl(lambda: context.load_cert_chain(files.certificate, files.key, password=_no_password), files.certificate, files.key)
+    no_password = partial(_no_password, files.key)
+    _openssl(lambda: context.load_cert_chain(files.certificate, files.key, password=no_password), files.certificate, files.key)
     if files.root is not None:
         root = files.root
         _openssl(lambda: context.load_verify_locations(root), root)
@@ -142,15 +154,15 @@ def _openssl(load: Any, *paths: Path) -> None:
     try:
         load()
     except ssl.SSLError as error:
-        raise ValueError(_reason(error, *paths)) from error
+        raise FilesError(_reason(error, paths), paths) from error
 
 
-def _reason(error: ssl.SSLError, *paths: Path) -> str:
-    names = " and ".join(map(str, paths))
+def _reason(error: ssl.SSLError, paths: tuple[Path, ...]) -> str:
     if error.reason == "KEY_VALUES_MISMATCH":
-        return f"the key is not that of the certificate ({names})"
-    return f"{names}: not what is expected in PEM form ({error.reason or error})"
+        return "the private key does not belong to the certificate"
+    what = "the certificates are" if len(paths) == 1 else "the certificate or the private key is"
+    return f"{what} not in PEM form ({error.reason or error})"
 
 
-def _no_password() -> str:
-    raise ValueError("the private key is encrypted; give one without a password, readable by the server only")
+def _no_password(key: Path) -> str:
+    raise FilesError("the private key is encrypted; use one without a password, readable by the server only", (key,))

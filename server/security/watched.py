@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small file whose meaning is kept parsed and read again while it is used: tokens, keys, certificates.
+"""WatchedFiles: small files that are kept parsed, and read again while they are used: tokens, keys, certificates.
 
-The file is read, not only looked at: a size and a time that stayed the same do not prove that a file did, and a read that
-failed leaves nothing behind that could pass for one that succeeded.
+The contents are compared, because an unchanged size and time do not prove that a file has not changed. After a read that
+failed, the files are read again.
 """
 
 from __future__ import annotations
@@ -19,22 +19,31 @@ from hypersonic.server.errors import StartError
 
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
-#: no list of tokens, keys or certificates is longer
+#: the largest file; no list of tokens, keys or certificates needs more
 MAX_FILE_BYTES = 1 << 20
-#: how often the files are read at most
+#: the shortest time between two reads of the files, in seconds
 _INTERVAL_S = 1.0
-#: how often a failure that lasts is reported
+#: the time between two reports of a failure that lasts, in seconds
 _REMIND_S = 60.0
-#: lines or keys of a file that are named in the log
+#: the most lines or keys of a file that are named in the log
 _MOST_REASONS = 10
 
 
-class WatchedFiles(Generic[_T]):
-    """`parse` of some files' contents, as of at most a second ago. Every thread may ask.
+class FilesError(ValueError):
+    """The contents of some of the watched files cannot be used. paths: those files, which the text does not name."""
 
-    parse raises ValueError for contents it does not take. Files that cannot be read or parsed keep what they said before, are
-    read again every second until that succeeds, and are reported: a half-written file must not close the server, and an
-    operator who wants it closed writes an empty list. on_change: told each new value, under a lock.
+    def __init__(self, text: str, paths: Sequence[Path]) -> None:
+        """text: the reason."""
+        super().__init__(text)
+        self.paths = tuple(paths)
+
+
+class WatchedFiles(Generic[_T]):
+    """The parsed contents of some files, at most a second old. Any thread may ask.
+
+    If the files cannot be read or parsed later, their previous contents stay in use. The failure is reported, and the files are
+    read again every second until that succeeds. A half-written file must not lock everybody out; an operator who wants that
+    writes an empty list.
     """
 
     def __init__(
@@ -43,12 +52,17 @@ class WatchedFiles(Generic[_T]):
         parse: Callable[[list[bytes]], _T],
         on_change: Callable[[_T], None] = lambda _value: None,
     ) -> None:
-        """Raises StartError for files that cannot be read or parsed."""
+        """Read the files.
+
+        parse: makes the value from the contents of the files, in the order of `paths`; raises ValueError for contents that
+        cannot be used, or FilesError if these are of certain files. on_change: called with each new value, under a lock. Raises
+        StartError for files that cannot be read or parsed.
+        """
         self._paths = tuple(paths)
         self._parse = parse
         self._on_change = on_change
         self._lock = threading.Lock()
-        self._failure = _Failure(", ".join(map(str, self._paths)))
+        self._failure = _Failure(_names(self._paths))
         self._read_s = time.monotonic()
         try:
             self._contents = self._read()
@@ -56,11 +70,11 @@ class WatchedFiles(Generic[_T]):
         except OSError as error:
             raise StartError(f"cannot read {error.filename}: {error.strerror}") from error
         except ValueError as error:
-            raise StartError(f"{', '.join(map(str, self._paths))}: {error}") from error
+            raise StartError(f"{_concerned(error, self._paths)}: {error}") from error
 
     @property
     def value(self) -> _T:
-        """The parsed contents; reads the files once a second."""
+        """The parsed contents. Reads the files if the last read is more than a second ago."""
         if time.monotonic() - self._read_s >= _INTERVAL_S and self._lock.acquire(blocking=False):
             try:
                 self._refresh()
@@ -69,7 +83,7 @@ class WatchedFiles(Generic[_T]):
         return self._value
 
     def reload(self) -> None:
-        """Read the files at once."""
+        """Read the files now."""
         with self._lock:
             self._refresh()
 
@@ -82,8 +96,10 @@ class WatchedFiles(Generic[_T]):
                 self._contents, self._value = contents, value
                 _LOG.info("read %s again", self._failure.name)
                 self._on_change(value)
-        except (OSError, ValueError) as error:
-            self._failure.report(error)
+        except OSError as error:
+            self._failure.report(str(error.filename), str(error.strerror))
+        except ValueError as error:
+            self._failure.report(_concerned(error, self._paths), str(error))
         else:
             self._failure.end()
 
@@ -92,34 +108,46 @@ class WatchedFiles(Generic[_T]):
 
 
 class _Failure:
-    """Lines of the log on files that cannot be used: when it begins, when its reason changes, once a minute, its end."""
+    """Logs a failure to use some files: its begin, each change of its reason, a reminder every minute, and its end."""
 
     def __init__(self, name: str) -> None:
+        """name: of the files."""
         self.name = name
         self._began_s: float | None = None
         self._text = ""
         self._said_s = 0.0
 
-    def report(self, error: Exception) -> None:
-        now_s = time.monotonic()
+    def report(self, name: str, reason: str) -> None:
+        """Log that a read failed, unless the same failure was logged less than a minute ago. name: of the file."""
+        now_s, text = time.monotonic(), f"{name} cannot be used: {reason}"
         if self._began_s is None:
             self._began_s = now_s
-        elif str(error) == self._text and now_s - self._said_s < _REMIND_S:
+        elif text == self._text and now_s - self._said_s < _REMIND_S:
             return
-        self._text, self._said_s = str(error), now_s
+        self._text, self._said_s = text, now_s
         _LOG.error(
-            "%s cannot be used, keeping what it said before: %s; it is tried again every second, for %.0f s now",
-            *(self.name, error, now_s - self._began_s),
+            "%s; its previous contents stay in use, and it is read again every second, for %.0f s now",
+            *(text, now_s - self._began_s),
         )
 
     def end(self) -> None:
+        """Log that the files can be read again, if they could not."""
         if self._began_s is not None:
             _LOG.warning("%s can be read again, after %.0f s", self.name, time.monotonic() - self._began_s)
             self._began_s = None
 
 
+def _names(paths: Sequence[Path]) -> str:
+    return ", ".join(map(str, paths))
+
+
+def _concerned(error: ValueError, paths: Sequence[Path]) -> str:
+    """Return the names of the files that an error is about."""
+    return _names(error.paths if isinstance(error, FilesError) else paths)
+
+
 def report_left_out(logger: logging.Logger, path: Path, reasons: Sequence[str]) -> None:
-    """Log what of a changed file does not count, the first of it in full."""
+    """Log why parts of a changed file are not used; at most the first ten in full."""
     for reason in reasons[:_MOST_REASONS]:
         logger.error("%s: %s; it is left out", path, reason)
     if len(reasons) > _MOST_REASONS:
@@ -127,7 +155,7 @@ def report_left_out(logger: logging.Logger, path: Path, reasons: Sequence[str]) 
 
 
 def _bounded(path: Path) -> bytes:
-    data = read_regular(path, MAX_FILE_BYTES)  # a FIFO in its place would keep every caller waiting
+    data = read_regular(path, MAX_FILE_BYTES)  # reading a FIFO would block every caller
     if len(data) > MAX_FILE_BYTES:
-        raise ValueError(f"{path} is larger than {MAX_FILE_BYTES} bytes")
+        raise FilesError(f"larger than {MAX_FILE_BYTES} bytes", (path,))
     return data

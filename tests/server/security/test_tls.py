@@ -155,17 +155,19 @@ def test_files_that_do_not_belong_together_are_said_at_start(certificates: Certi
         capture_output=True,
     )
     for files, text in (
-        ((certificate, certificates.other[1], certificates.root), "the key is not that of the certificate"),
-        ((garbage, key, certificates.root), "not what is expected in PEM form"),
-        ((certificate, garbage, certificates.root), "not what is expected in PEM form"),
-        ((certificate, key, garbage), "not what is expected in PEM form"),
-        ((certificate, encrypted, certificates.root), "the private key is encrypted"),
+        ((certificate, certificates.other[1], certificates.root), "the private key does not belong to the certificate"),
+        ((garbage, key, certificates.root), "not in PEM form"),
+        ((certificate, garbage, certificates.root), "not in PEM form"),
+        ((certificate, key, garbage), "not in PEM form"),
+        ((certificate, encrypted, certificates.root), f"{encrypted}: the private key is encrypted"),
     ):
         names = (f"{front}_server_cert", f"{front}_server_key", f"{front}_root_cert")
         values: dict[str, Any] = {**dict(zip(names, map(str, files), strict=True)), "grpc_use_ssl_mutual": front == "grpc"}
         opts = Options((Path(),), **values)
-        with pytest.raises(StartError, match=text):
+        with pytest.raises(StartError, match=text) as error:
             (tls.grpc_credentials if front == "grpc" else tls.http_context)(opts)
+        assert all(str(error.value).count(str(file)) <= 1 for file in files), error.value
+        assert str(garbage) in str(error.value) or garbage not in files
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,8 @@ def test_a_file_that_became_unreadable_keeps_what_it_said(
     tokens = BearerTokens(token_file)
     token_file.write_text("short\n")
     tokens.accept(TOKEN)
-    assert "cannot be used, keeping what it said before: line 1 is not a token" in caplog.text
+    assert f"{token_file} cannot be used: line 1 is not a token" in caplog.text
+    assert caplog.text.count(str(token_file)) == 1
     token_file.unlink()
     tokens.accept(TOKEN)
     token_file.write_text(f"{OTHER}\n")
@@ -204,7 +205,8 @@ def test_a_failure_that_lasts_is_reported_once_a_minute_and_so_is_its_end(
     monkeypatch.setattr(watched, "_REMIND_S", 0.0)
     tokens.accept(TOKEN)
     assert [record.levelname for record in caplog.records] == ["ERROR", "ERROR"]
-    assert "it is tried again every second" in caplog.records[-1].message
+    assert f"{token_file} cannot be used: No such file or directory; its previous contents stay" in caplog.records[-1].message
+    assert "it is read again every second" in caplog.records[-1].message
     token_file.write_text(text)
     tokens.accept(TOKEN)
     tokens.accept(TOKEN)
