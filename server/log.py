@@ -16,6 +16,7 @@ import logging
 import os
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -36,6 +37,8 @@ _SETTING_OF = {
     "log_warning": logging.WARNING,
     "log_error": logging.ERROR,
 }
+#: how often the log file's path is checked for a new file, in seconds
+_CHECK_S = 1.0
 #: the most characters of a name that a client chose
 _MOST_FIELD_CHARACTERS = 256
 
@@ -175,13 +178,17 @@ class LogControl:
 
 
 class _FileHandler(logging.Handler):
-    """Appends to a file, with one write for each line. If that fails, lines go to standard error, after one with the reason."""
+    """Appends to a file, with one write for each line. If that fails, lines go to standard error, after one with the reason.
+
+    A file that has been renamed or deleted (rotated) is opened again by its path, at most a second later.
+    """
 
     def __init__(self, path: str) -> None:
         """Open the file. Raises OSError."""
         super().__init__()
         self._path = path
         self._file = Path(path).open("ab", buffering=0)  # noqa: SIM115 - closed with the handler
+        self._checked_s = time.monotonic()
         #: True if the last line was not written completely
         self._torn = False
         self._failed = False
@@ -193,6 +200,7 @@ class _FileHandler(logging.Handler):
         except Exception:  # noqa: BLE001 - every handler of logging does this
             self.handleError(record)
             return
+        self._follow()
         try:
             self._append(f"{line}\n".encode(errors="backslashreplace"))
             self._failed = False
@@ -204,6 +212,21 @@ class _FileHandler(logging.Handler):
             self._failed = True
             sys.stderr.write(f"{line}\n")
 
+    def _follow(self) -> None:
+        """Open the path again if it leads to another file, or to none. If that fails, the old file is used further."""
+        now_s = time.monotonic()
+        if now_s - self._checked_s < _CHECK_S:
+            return
+        self._checked_s = now_s
+        try:
+            if _is_at(self._path, self._file.fileno()):
+                return
+            file = Path(self._path).open("ab", buffering=0)  # noqa: SIM115 - closed with the handler
+        except OSError:
+            return
+        self._file.close()
+        self._file, self._torn = file, False
+
     def _append(self, data: bytes) -> None:
         written = self._file.write(b"\n" + data if self._torn else data) - self._torn
         self._torn = written < len(data)
@@ -214,6 +237,14 @@ class _FileHandler(logging.Handler):
         """Close the file."""
         self._file.close()
         super().close()
+
+
+def _is_at(path: str, descriptor: int) -> bool:
+    """Return whether a path leads to an open file. Raises OSError, but not for a path that does not exist."""
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(descriptor))  # noqa: PTH116 - one call, without a Path for each line
+    except FileNotFoundError:
+        return False
 
 
 def _handler(file: str) -> logging.Handler:

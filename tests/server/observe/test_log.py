@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from tritonclient.grpc import service_pb2
 
+from hypersonic.server import log as server_log
 from hypersonic.server.errors import InvalidRequestError, MalformedJsonError, StartError, UnsupportedError
 from hypersonic.server.log import LogControl, LogSettings
 from hypersonic.server.service.runtime_settings import http_log_settings, log_settings
@@ -99,6 +100,41 @@ def test_the_exporters_warnings_come_here_and_its_chatter_does_not(tmp_path: Pat
 def test_a_log_file_that_cannot_be_written_ends_the_start(tmp_path: Path) -> None:
     with pytest.raises(StartError, match=r"--log-file .* cannot be written"):
         LogControl(LogSettings(log_file=str(tmp_path / "no" / "log")))
+
+
+@pytest.mark.parametrize("created", [True, False])
+def test_a_rotated_log_file_is_opened_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, created: bool) -> None:
+    monkeypatch.setattr(server_log, "_CHECK_S", 0.0)
+    log(tmp_path)
+    LOGGER.info("first")
+    (tmp_path / "log").rename(tmp_path / "log.1")
+    if created:  # logrotate's `create`
+        (tmp_path / "log").touch()
+    LOGGER.info("second")
+    LOGGER.info("third")
+    assert [line.rpartition(" ")[2] for line in lines(tmp_path)] == ["second", "third"]
+    assert (tmp_path / "log.1").read_text().endswith("first\n")
+
+
+def test_a_rotated_log_file_is_looked_for_at_most_once_a_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_log, "_CHECK_S", 3600.0)
+    log(tmp_path)
+    (tmp_path / "log").rename(tmp_path / "log.1")
+    LOGGER.info("first")
+    assert not (tmp_path / "log").exists()
+    assert (tmp_path / "log.1").read_text().endswith("first\n")
+
+
+def test_a_log_file_that_cannot_be_opened_again_is_still_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_log, "_CHECK_S", 0.0)
+    log(tmp_path)
+    (tmp_path / "log").rename(tmp_path / "log.1")
+    (tmp_path / "log").mkdir()
+    LOGGER.info("first")
+    assert (tmp_path / "log.1").read_text().endswith("first\n")
+    (tmp_path / "log").rmdir()
+    LOGGER.info("second")
+    assert lines(tmp_path)[0].endswith("second")
 
 
 def rpc(control: LogControl, **settings: Any) -> dict[str, Any]:
