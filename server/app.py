@@ -292,8 +292,8 @@ class Server:
     def _tell(self, *, closed: bool) -> None:
         """Log which clients and requests did not end in time."""
         if cut_off := self.service.clients.counts[Fault.SHUTDOWN]:
-            text = "%d clients were cut off: they had not sent the whole of a request, or did not read an answer."
-            _LOG.warning(text, cut_off)
+            text = "%s cut off: a request had not arrived completely, or an answer was not read."
+            _LOG.warning(text, log.counted(cut_off, "client was", "clients were"))
         if not closed and (working := self.repository.working()):
             _LOG.error("Requests that did not end: %s", ", ".join(working))
 

@@ -84,6 +84,11 @@ def log_failure(logger: logging.Logger, error: ServerError, client: str, *, requ
     logger.error("%s%s", error, f" ({about})" if about else "", extra={_CONTEXT_KEY: fields})
 
 
+def counted(count: int, one: str, many: str) -> str:
+    """Return a count and its words: counted(1, "client was", "clients were") is "1 client was"."""
+    return f"{count} {one if count == 1 else many}"
+
+
 class _TextFormatter(logging.Formatter):
     """Triton's two formats. A traceback follows on indented lines, because an exception's text may come from a client."""
 

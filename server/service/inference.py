@@ -29,6 +29,7 @@ from hypersonic.server.limits.peers import Peers
 from hypersonic.server.limits.saturation import Saturation
 from hypersonic.server.limits.slow_clients import SlowClients
 from hypersonic.server.limits.threads import ThreadQuota
+from hypersonic.server.log import counted
 from hypersonic.server.service.interfaces import NoTracer, OpenStream, Tracer
 from hypersonic.server.service.refusals import Refusals
 
@@ -291,7 +292,7 @@ class InferenceService:
         for stream in streams:
             stream.end("the server is shutting down")
         if streams:
-            _LOG.info("%d open streams were ended.", len(streams))
+            _LOG.info("%s ended.", counted(len(streams), "open stream was", "open streams were"))
 
     def _empty_within(self, seconds: float, patience: Callable[[float], bool]) -> bool:
         """Wait until no requests are left. Checks every 50 ms whether the operator has asked to stop at once."""
