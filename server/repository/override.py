@@ -41,7 +41,7 @@ class Override:
 
 @dataclass(frozen=True)
 class OverridePolicy:
-    """What load requests may contain.
+    """Limits on the contents of load requests.
 
     limit_bytes: of all files of one request together. allow_xclbin: clients may upload xclbins. allow_python: clients may
     upload, or choose, code that runs as the server's user.

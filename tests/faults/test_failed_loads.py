@@ -47,14 +47,14 @@ def load(client: triton.InferenceServerClient, config: str, files: dict[str, byt
 
 
 def settled(running: Site, home: Path, expected: set[str]) -> set[str]:
-    """What is left, once it is what is expected or some time has gone: a killed process takes a moment to die."""
+    """Return what is left, after waiting for it to be as expected: a killed process takes a moment to end."""
     with suppress(AssertionError):
         running.program.wait_for(lambda: left(running, home) == expected, 20)
     return left(running, home)
 
 
 def left(running: Site, home: Path) -> set[str]:
-    """What a load may have left on this machine."""
+    """Return the files, shared memory and processes that a load has left on this machine."""
     files = {str(path.relative_to(home)) for path in home.rglob("*") if path.is_file()}
     shared = {path.name for path in Path("/dev/shm").glob("*hypersonic*")}
     return files | shared | {f"process {pid}" for pid in children_of(running.program.process.pid)}

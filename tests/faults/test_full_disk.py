@@ -34,7 +34,7 @@ def files_of(directory: Path) -> set[str]:
 
 
 def written(scratch: Path) -> set[str]:
-    """What this server has left in its directory for temporary files; libraries have theirs."""
+    """Return the names of the server's files in the directory for temporary files, without those of libraries."""
     return {name for name in files_of(scratch) if name.startswith("hypersonic")}
 
 

@@ -99,7 +99,7 @@ def grpc_infer(running: Site, address: str, count: int = 1) -> None:
 
 
 def everything_works(running: Site, address: str = HONEST) -> None:
-    """What a client that has just come sees of every port and of every kind of call."""
+    """Check that a new client is served on every port and with every kind of call."""
     grpc_infer(running, address, 3)
     assert http_infer(running, address, 100_000) == 200
     for method in ("ServerLive", "ServerReady", "/grpc.health.v1.Health/Check", "RepositoryIndex"):

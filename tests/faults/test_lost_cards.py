@@ -19,13 +19,13 @@ from tests.host.conftest import Build, Cards
 
 @pytest.fixture
 def events(tmp_path: Path) -> Cards:
-    """What happens to the server's cards."""
+    """The cards of the server, whose failures a test can cause."""
     return Cards(tmp_path / "cards")
 
 
 @contextmanager
 def load(running: Site, clients: int = 4) -> Iterator[None]:
-    """Clients that ask one after the other; whatever any of them sees that is no right answer fails the test."""
+    """Clients that send one request after the other. Anything but the right answer to any of them fails the test."""
     stopping = threading.Event()
 
     def work(seed: int) -> int:
@@ -54,7 +54,7 @@ OF_1 = {"facile_1@1", "facile_2@1"}
 
 
 def refused(running: Site) -> str:
-    """What a client is told that cannot be served now."""
+    """Return the error of a client that cannot be served now."""
     with running.client() as client, pytest.raises(InferenceServerException) as caught:
         ask(client, 0)
     assert caught.value.status() == "StatusCode.UNAVAILABLE"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs models dies or hangs, or a client gives up, under load: others get every answer, the operator a metric."""
+"""Under load, a model's process dies or hangs, or a client gives up: other clients get all answers, and metrics show it."""
 
 from __future__ import annotations
 

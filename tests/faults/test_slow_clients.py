@@ -51,7 +51,7 @@ def http_client(running: Site, data: bytes) -> socket.socket:
 
 
 def _to_the_end(connection: socket.socket) -> bytes:
-    """What the server says before it closes the connection, whichever way it does that."""
+    """Return the bytes that the server sends before it closes or resets the connection."""
     got = b""
     with suppress(ConnectionError):
         while data := connection.recv(1 << 16):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A backend in memory, for tests of scheduling: y = sum of each row of x, with delays, failures and hangs on demand.
+"""A backend in memory, for tests of scheduling: y = sum of each row of x, with delays, failures and hung runs as a test asks.
 
 The real card and the real kernel are in tests/end_to_end.
 """

@@ -278,7 +278,7 @@ ROWS: dict[str, Row] = {
         "'shared_memory_byte_size' can not be specified without 'shared_memory_region' parameter for tensor 'x'",
         ONE_SOURCE + "no field is set",
     ),
-    "region that is no name": Row(
+    "region that is not a name": Row(
         OPEN,
         in_memory(shared_memory_region=5),
         "INVALID_ARGUMENT",

@@ -91,7 +91,7 @@ def test_a_stream_tells_each_row_of_inference_and_goes_on(servers: dict[str, Run
 
 
 def test_the_same_requests_are_answered_when_nothing_is_wrong(servers: dict[str, Running]) -> None:
-    """What the rows differ from."""
+    """The requests that the rows of the table change."""
     placed = infer(Tensor(), outputs=("y",), place=place())
     for asked in (infer(Tensor()), placed, in_memory(), statistics("m"), unload("m"), load("m")):
         assert by_grpc(servers[OPEN], asked) == ("OK", ""), asked

@@ -82,7 +82,7 @@ def model(directory: Path, shift: object = 5) -> Path:
 
 
 def moved(path: Path, to: Path) -> Path:
-    """What was at `path` lies at `to`, and a link to it in its place."""
+    """Move `path` to `to`, and put a link to it in its place."""
     to.parent.mkdir(parents=True, exist_ok=True)
     path.rename(to)
     path.symlink_to(to)
@@ -194,7 +194,7 @@ def test_a_model_is_served_on_while_the_target_of_its_link_is_away(tmp_path: Pat
 
 
 def configmap(model_directory: Path, stamp: str, shift: object) -> None:
-    """What Kubernetes' kubelet does to a volume: everything is below `..data`, which one rename exchanges."""
+    """Update a volume as Kubernetes' kubelet does: everything is below `..data`, which one rename exchanges."""
     payload = model_directory / f"..{stamp}"
     (payload / "1").mkdir(parents=True)
     (payload / "config.pbtxt").write_text(CONFIG)

@@ -29,7 +29,7 @@ ROUNDS = 40
 
 
 def changes(repository: ModelRepository, directory: Path, dice: random.Random) -> list[Callable[[], None]]:
-    """What clients and operators do. Model n has a version that does not always load."""
+    """The actions of clients and operators. Model n has a version that does not always load."""
     name = dice.choice(MODELS)
     shift = directory / "n" / "1" / "shift"
     return [
@@ -99,7 +99,7 @@ def test_loads_and_unloads_of_all_kinds_at_once_leave_a_model_that_serves(
 
 
 def load(repository: ModelRepository, name: str) -> None:
-    """Once what was unloaded before has let go of its card."""
+    """Wait until the versions that were unloaded before have released their card."""
 
     def loaded() -> bool:
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The interface between RPCs and their transport: no gRPC library above it, and one that is no gRPC library serves by it."""
+"""The interface between RPCs and their transport: the RPCs import no gRPC library, and another transport can serve them."""
 
 from __future__ import annotations
 

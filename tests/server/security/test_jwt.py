@@ -235,7 +235,7 @@ def test_a_withdrawn_key_closes_the_door_to_tokens_already_seen(jwks: Path, monk
 OTHER_KINDS = {
     "a curve nobody here knows": {"kty": "EC", "crv": "secp256k1", "x": "AQ", "y": "AQ", "kid": "k"},
     "a kind that came later": {"kty": "AKP", "alg": "ML-DSA-44", "pub": "AQ"},
-    "a kind that is no text": {"kty": ["RSA"]},
+    "a kind that is not text": {"kty": ["RSA"]},
     "an algorithm of encryption": public(RSA_KEY, alg="RSA-OAEP"),
     "a weak key": public(rsa.generate_private_key(65537, 1024)),
     "half a key": {"kty": "RSA", "n": "AQ", "e": "AQAB"},

@@ -157,7 +157,7 @@ def test_deep_json_is_refused_before_it_is_parsed(text: str) -> None:
 
 @pytest.mark.parametrize("text", ['\\"' * 500_000, "\\'" * 500_000, '"' * 1_000_000])
 def test_quotes_without_an_end_are_refused_in_one_pass(text: str) -> None:
-    """To look for the end of each of them anew would take hours."""
+    """Searching for the end of each of them separately would take hours."""
     for parse in (lambda: parse_config(text, "m"), lambda: parse_json_config(text, "m")):
         with pytest.raises(ModelConfigError):
             parse()
