@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Triton's protocol over the cards of this host."""
+"""The server: serves models on the cards of this host over Triton's protocol."""

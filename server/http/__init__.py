@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HTTP beside gRPC."""
+"""The HTTP ports: inference and the other calls of Triton's HTTP protocol, and metrics."""

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may call what: TLS, restricted protocol groups, bearer tokens, JWT. docs/security.md is the operator's page."""
+"""Authorisation of calls: TLS, restricted protocol groups, bearer tokens, JWT. docs/security.md is the operator's page."""

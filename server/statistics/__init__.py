@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of model versions: counts, durations and how latencies are distributed."""
+"""The statistics of model versions: counts, durations and distributions of latencies."""
