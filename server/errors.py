@@ -227,7 +227,14 @@ class UnknownError(BackendError):
 
 
 class InstanceLostError(BackendError):
-    """The instance is out of service permanently."""
+    """The instance is out of service for good.
+
+    by_run: True if it was lost during the run that raises this, and no request of another run was open at the instance.
+    """
+
+    def __init__(self, text: str, *, by_run: bool = False) -> None:
+        super().__init__(text)
+        self.by_run = by_run
 
 
 class InstanceTimeoutError(InstanceLostError):

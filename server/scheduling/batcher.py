@@ -149,11 +149,12 @@ class DynamicBatcher:
                 self._queue.remove(share.pending)
                 self._fail(share.pending, error)
 
-    def put_back(self, shares: Sequence[Share], error: ServerError) -> None:
+    def put_back(self, shares: Sequence[Share], error: ServerError, proven: ServerError | None = None) -> None:
         """The instance was lost: these shares go back to their places in the queue, each to run again alone.
 
-        Requests that did not fare better before fail with `error`: they may be what ends the instances. So do requests that
-        were answered in part already, and those given up together.
+        A request that ran alone because an earlier instance was lost with it fails with `proven`, the error of a request
+        that is proven to end instances; with `error` where the caller has no such proof (None). Requests that were answered
+        in part already, and those given up together, fail with `error`.
         """
         hopeless: list[Share] = []
         with self.lock:
@@ -170,7 +171,9 @@ class DynamicBatcher:
                 pending.in_flight -= 1
                 self._queue.insert(share)
             for share in hopeless:
-                self.fail([share], CancelledError() if share.pending.cancelled else error)
+                pending = share.pending
+                refusal = proven if proven is not None and pending.timeouts >= MAX_TIMEOUTS else error
+                self.fail([share], CancelledError() if pending.cancelled else refusal)
             self._give_up(mark_lost(lost), error)
             self.changed.notify_all()
 

@@ -281,7 +281,9 @@ class Scheduler:
             for other in lost:
                 other.reviving = True
                 self._lost[other.name] = str(error)
-            self.batcher.put_back(shares, UnavailableError(f"{self._label}: {error}"))
+            text = f"{self._label}: {error}"
+            by_run = isinstance(error, InstanceLostError) and error.by_run
+            self.batcher.put_back(shares, UnavailableError(text), BackendError(text) if by_run else None)
             if any(share.pending.expires_ns for share in shares):
                 self._keep_time()
         text = f"{error}; {len(shares)} requests wait for another"

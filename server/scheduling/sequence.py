@@ -251,8 +251,11 @@ class SequenceBatcher:
                 if self._end_run(share.pending) is not None:
                     share.pending.fail(error)
 
-    def put_back(self, shares: Sequence[Share], error: ServerError) -> None:
-        """The instance is lost, and with it the state of every sequence that had a slot there: all of them end."""
+    def put_back(self, shares: Sequence[Share], error: ServerError, proven: ServerError | None = None) -> None:  # noqa: ARG002
+        """The instance is lost, and with it the state of every sequence that had a slot there: all of them end.
+
+        proven: not used, since requests of a sequence never run a second time.
+        """
         with self.lock:
             instances = {sequence.instance for share in shares if (sequence := self._by_request.get(share.pending)) is not None}
             for sequence in [sequence for sequence in self._sequences.values() if sequence.instance in instances]:

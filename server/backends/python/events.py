@@ -46,6 +46,8 @@ class Events:
         self._keys = itertools.count()
         self._lock = threading.Lock()
         self._open: dict[int, PendingRequest] = {}
+        #: True if no other request was open when the last run began
+        self.exclusive = True
         #: those in execute() now
         self._running: set[int] = set()
         #: those of them that had not answered when the process died
@@ -63,6 +65,7 @@ class Events:
     def open(self, shares: Sequence[Share]) -> list[int]:
         """Keys for a run's requests."""
         with self._lock:
+            self.exclusive = not self._open
             keys = [next(self._keys) for _ in shares]
             self._open.update(zip(keys, (share.pending for share in shares), strict=True))
             self._running.update(keys)

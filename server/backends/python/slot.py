@@ -92,14 +92,14 @@ class PythonInstance:
         """Triton's text for a process that is not there any more."""
         return f"Stub process '{self.name}' is not healthy."
 
-    def lost(self, *, dying: bool = False) -> InstanceLostError:
+    def lost(self, *, dying: bool = False, by_run: bool = False) -> InstanceLostError:
         """The process is of no use any more, whatever it did. dying: by itself; then the log says of what."""
         self.in_service = False
         if dying:
             self.process.wait(_DYING_S)
         self.process.kill()
         self.process.wait()
-        return InstanceLostError(self.unhealthy)
+        return InstanceLostError(self.unhealthy, by_run=by_run)
 
     def busy_clocks(self) -> int:
         """A process counts no clocks."""
@@ -176,12 +176,12 @@ class PythonSlot:
         except TimeoutError as error:
             self._owner.lost()
             text = f"Stub process '{self._owner.name}' did not answer within {self._timeout_ms} ms (timeout_ms) and was killed."
-            raise InstanceTimeoutError(text) from error
+            raise InstanceTimeoutError(text, by_run=self._events.exclusive) from error
         except ChannelClosedError as error:
-            raise self._owner.lost(dying=True) from error
+            raise self._owner.lost(dying=True, by_run=self._events.exclusive) from error
         except _NONSENSE as error:
             _LOG.error("%s: its process answered what makes no sense and is killed: %s", self._owner.name, error)
-            raise self._owner.lost() from error
+            raise self._owner.lost(by_run=self._events.exclusive) from error
         finally:
             self._events.forget(self._keys)
         return Execution(self._launched_ns, done_ns)

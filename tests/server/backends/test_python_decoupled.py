@@ -11,9 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hypersonic.server.errors import (
-    BackendError,
-)
+from hypersonic.server.errors import BackendError, InstanceLostError
 from tests.server.python_models import (
     DECOUPLED,
     DOUBLE,
@@ -167,6 +165,22 @@ def test_open_streams_of_a_process_that_dies_end_with_an_error(tmp_path: Path) -
         os.kill(model.instance.process.pid, signal.SIGKILL)
         assert stream.wait() == [[1.0]]
         assert str(stream.error) == "Stub process 'm_0' is not healthy."
+
+
+@pytest.mark.parametrize("streams", [0, 1])
+def test_a_run_is_not_blamed_for_a_death_while_an_earlier_request_is_still_open(tmp_path: Path, streams: int) -> None:
+    code = source(
+        "if x_of(requests[0])[0] < 0: os._exit(1)\nself.kept = [request.get_response_sender() for request in requests]"
+    )
+    with loaded(tmp_path, code, DECOUPLED) as model:
+        slot = model.instance.slots[0]
+        for _ in range(streams):
+            slot.start([model.share(X[0], stream=Stream())])
+            slot.finish()
+        slot.start([model.share(-1 - X[0], stream=Stream())])
+        with pytest.raises(InstanceLostError) as lost:
+            slot.finish()
+        assert lost.value.by_run == (not streams)
 
 
 def test_a_decoupled_model_sees_that_its_client_went_away(tmp_path: Path) -> None:

@@ -70,8 +70,9 @@ def test_requests_that_kill_their_process_take_none_of_their_run_along(tmp_path:
         values = [1.0, 2.0, -1.0, 3.0, -2.0, -3.0, 4.0, 5.0]
         for value, answer in zip(values, ask_all(client, values, pool), strict=True):
             if value < 0:
-                with pytest.raises(InferenceServerException, match=HEALTHY):
+                with pytest.raises(InferenceServerException, match=HEALTHY) as caught:
                     answer.result(60)
+                assert caught.value.status() == "StatusCode.INTERNAL", "UNAVAILABLE would invite the client to try again"
             else:
                 np.testing.assert_array_equal(answer.result(60), 2 * row(value))
         assert counts(client) == (5, 3, 5, 5)
@@ -82,12 +83,13 @@ def test_a_run_full_of_killers_ends_a_bounded_number_of_processes(tmp_path: Path
     starts = tmp_path / "starts"
     runs = write(tmp_path / "models", initialize=f"open({str(starts)!r}, 'a').write('x')")
     with serving(tmp_path / "models") as server, client_of(server) as client, ThreadPoolExecutor(ROWS) as pool:
-        texts = []
+        failures = []
         for answer in ask_all(client, [-1.0] * ROWS, pool):
             with pytest.raises(InferenceServerException, match=HEALTHY) as caught:
                 answer.result(60)
-            texts.append(caught.value.message())
-        assert sum("not tried again" in text for text in texts) == ROWS - MOST_LOSSES
+            failures.append((caught.value.status(), "not tried again" in caught.value.message()))
+        assert failures.count(("StatusCode.INTERNAL", False)) == MOST_LOSSES
+        assert failures.count(("StatusCode.UNAVAILABLE", True)) == ROWS - MOST_LOSSES
         assert counts(client) == (0, ROWS, 0, 0)
         for answer in ask_all(client, [1.0] * ROWS, pool):  # the model is still there
             np.testing.assert_array_equal(answer.result(60), 2 * row(1.0))

@@ -68,8 +68,9 @@ def test_a_process_that_is_killed_loses_its_run_and_another_one_comes_back(tmp_p
         first = model.instance.process.pid
         model.start(model.share(-1 - X))
         os.kill(first, signal.SIGKILL)
-        with pytest.raises(InstanceLostError, match=r"^Stub process 'm_0' is not healthy\.$"):
+        with pytest.raises(InstanceLostError, match=r"^Stub process 'm_0' is not healthy\.$") as lost:
             model.finish()
+        assert lost.value.by_run
         assert not model.instance.in_service
         assert model.instance.revive()
         assert not alive(first)
@@ -81,8 +82,9 @@ def test_a_process_that_died_between_runs_is_noticed_at_the_next_one(tmp_path: P
         process = model.instance.process
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
-        with pytest.raises(InstanceLostError):
+        with pytest.raises(InstanceLostError) as lost:
             model.run(X)
+        assert not lost.value.by_run
 
 
 def test_a_hanging_execute_is_killed_after_timeout_ms_with_all_it_started(tmp_path: Path) -> None:
@@ -98,8 +100,9 @@ def test_a_hanging_execute_is_killed_after_timeout_ms_with_all_it_started(tmp_pa
     config = FLOATS + 'parameters { key: "timeout_ms" value { string_value: "1500" } }'
     with loaded(tmp_path, code, config) as model:
         np.testing.assert_array_equal(model.run(X)[0], 2 * X)
-        with pytest.raises(InstanceTimeoutError, match="did not answer within 1500 ms"):
+        with pytest.raises(InstanceTimeoutError, match="did not answer within 1500 ms") as lost:
             model.run(-1 - X)
+        assert lost.value.by_run
         child = Path(f"/proc/{(tmp_path / 'm' / '1' / 'pid').read_text()}/stat")
         wait_until(lambda: not child.exists() or " Z " in child.read_text())  # killed, but perhaps not dead yet
         assert model.instance.revive()

@@ -73,8 +73,9 @@ def test_clients_notice_nothing_when_a_process_is_killed_in_mid_run(tmp_path: Pa
 def test_a_request_that_kills_each_process_it_meets_fails_and_the_model_stays(tmp_path: Path) -> None:
     write_python(tmp_path, "m", source("if x_of(requests[0])[0, 0] < 0: os._exit(1)\n" + DOUBLE))
     with serving(tmp_path) as server, client_of(server) as client:
-        with pytest.raises(InferenceServerException, match=r"Stub process 'm_0' is not healthy\."):
+        with pytest.raises(InferenceServerException, match=r"Stub process 'm_0' is not healthy\.") as failed:
             infer(client, -1 - X)
+        assert failed.value.status() == "StatusCode.INTERNAL"
         np.testing.assert_array_equal(infer(client, X), 2 * X)
 
 

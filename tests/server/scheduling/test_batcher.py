@@ -212,6 +212,17 @@ def test_a_request_that_hung_too_many_instances_is_given_up() -> None:
     assert str(request.error) == "hung"
 
 
+def test_only_a_request_that_is_proven_to_end_instances_fails_with_the_error_for_that() -> None:
+    target = batcher(capacity=2)
+    requests = enqueue(target, 1, 1)
+    proven = BackendError("killed by this request")
+    target.put_back(take(target), UnavailableError("lost"), proven)
+    assert not any(request.completed for request in requests)
+    target.put_back(take(target), UnavailableError("lost"), proven)
+    target.put_back(take(target), UnavailableError("lost"), None)
+    assert [type(request.error) for request in requests] == [BackendError, UnavailableError]
+
+
 def test_two_runs_of_one_request_lost_together_count_once() -> None:
     target = batcher(capacity=10)
     (request,) = enqueue(target, 20)
