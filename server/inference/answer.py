@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a model answers, before a front end frames it."""
+"""A model's answer, before a front end frames it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ NO_PARAMETERS: Mapping[str, ParameterValue] = {}
 
 
 class Output(NamedTuple):
-    """One output tensor. position: among the configuration's outputs. shape: with the batch dimension.
+    """One output tensor.
 
-    chunks: its bytes, C order, little endian, in any number of pieces; size_bytes: of all of them.
+    position: the index of the output in the configuration. shape: with the batch dimension. chunks: the bytes, in C order and
+    little endian, in any number of pieces. size_bytes: the total length of the chunks.
     """
 
     position: int
@@ -25,9 +26,9 @@ class Output(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """One response of a model: outputs in any order, perhaps not all of them; parameters as a model may add them.
+    """One response of a model: outputs in any order, possibly not all of them, and the parameters that the model added.
 
-    fresh: its memory is the answer's own, so that it may be kept; otherwise it is good until the slot's next run.
+    fresh: True if the answer owns its memory, so that it may be kept; otherwise the memory is valid until the slot's next run.
     """
 
     outputs: tuple[Output, ...]
@@ -35,7 +36,7 @@ class Answer(NamedTuple):
     fresh: bool = False
 
     def asked(self, positions: Sequence[int]) -> tuple[Output, ...]:
-        """The outputs at these positions, in this order; what the model did not answer is left out."""
+        """Return the outputs at these positions, in this order, without those that the model did not answer."""
         if len(self.outputs) == len(positions) and all(o.position == p for o, p in zip(self.outputs, positions, strict=True)):
             return self.outputs
         by_position = {output.position: output for output in self.outputs}

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The seam between the server and what computes: a backend loads a model version into instances with slots.
+"""The interface between the server and its backends: a backend loads a model version into instances with slots.
 
-A slot is the room for one run: the batch is written straight into it, and answers are framed straight out of it. Two or more
-slots let the next batch be written while a run works. A slot belongs to the thread that took it until its answers are framed;
-slots of one instance are in the hands of different threads at the same time, and runs end in the order they were started.
+A slot is the memory of one run: the batch is written straight into it, and answers are framed straight out of it. With two or
+more slots, the next batch is written while a run is in progress. A slot belongs to the thread that took it until its answers
+are framed. Different threads hold slots of one instance at the same time, and runs end in the order in which they were started.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from hypersonic.server.statistics.exposition import Family
 
 
 class Execution(NamedTuple):
-    """A finished run's borders, monotonic ns: launched when its input was on the card, done when the kernel was.
+    """The start and end of a finished run, in monotonic ns.
 
-    bytes_in, bytes_out: sent to a card and fetched from it; 0 on the host.
+    launched_ns: when its input was on the card. done_ns: when the kernel had finished. bytes_in, bytes_out: bytes sent to the
+    card and fetched from it, 0 for a model on the host.
     """
 
     launched_ns: int
@@ -34,93 +35,105 @@ class Execution(NamedTuple):
 
 
 class Slot(Protocol):
-    """Room for one run. One thread at a time calls start, finish, answer, in this order."""
+    """The memory of one run. One thread at a time calls start, finish and answer, in this order."""
 
     @property
     def capacity_rows(self) -> int:
-        """The most rows of one run. Only a request whose dimensions are all fixed is ever cut to fit."""
+        """The largest number of rows in one run. Only a request whose dimensions are all fixed is ever split to fit."""
 
     def start(self, shares: Sequence[Share]) -> None:
-        """Write the shares' rows, one after another, and start the run. Raises BackendError."""
+        """Write the rows of the shares, one share after another, and start the run. Raises BackendError (INTERNAL)."""
 
     def finish(self) -> Execution:
-        """Wait for the run, without the interpreter's lock.
+        """Wait for the run, without holding the interpreter's lock.
 
-        Raises InstanceTimeoutError when the instance hung (once per instance), InstanceLostError soon after another slot's
-        thread met that, BackendError when the run failed.
+        Raises InstanceTimeoutError if the instance hangs (once per instance), InstanceLostError soon after the thread of
+        another slot has found the instance lost, and BackendError if the run failed.
         """
 
     def answer(self, index: int) -> Answer:
-        """What the run answers to its share number `index`; its memory is good until the slot's next start.
+        """Return the run's answer to the share at `index`; its memory is valid until the slot's next start.
 
-        Raises ServerError for this share alone. Not called for decoupled models: their answers go to
-        share.pending.respond() and .end(), from any thread, also after finish().
+        Raises ServerError for this share alone. Not called for decoupled models, whose answers go to share.pending.respond()
+        and .end() from any thread, possibly after finish().
         """
 
 
 class Instance(Protocol):
-    """One compute unit (or one copy of a model on the host) with its slots."""
+    """One compute unit, or one copy of a model on the host, with its slots."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name that metrics and the log use, unique in the model version."""
 
     @property
-    def slots(self) -> Sequence[Slot]: ...
+    def slots(self) -> Sequence[Slot]:
+        """The slots, which change when revive() has brought the instance back."""
 
     @property
-    def in_service(self) -> bool: ...
+    def in_service(self) -> bool:
+        """False once the instance is lost; it then takes no run until revive() succeeds."""
 
     def busy_clocks(self) -> int:
-        """Clocks the instance had a run in flight since load. Any thread may ask; it may take as long as a card's register."""
+        """Return the clock cycles with a run in flight since load, 0 on the host.
+
+        Any thread may ask. The call may take as long as reading a card's register.
+        """
 
     def revive(self) -> bool:
-        """Bring a lost instance back, while no thread has one of its slots; False: it is gone for good.
+        """Bring a lost instance back; return False if it is lost for good. No thread holds one of its slots meanwhile.
 
-        Raises BackendError for a try that failed; there will be another one. Raises InstanceAwayError when trying is of no use
-        before somebody acts: others take over meanwhile, or requests are refused, and it is asked again now and then.
+        Raises BackendError for an attempt that failed; the caller tries again. Raises InstanceAwayError if an attempt is
+        useless until somebody intervenes: other instances take over or requests are refused, and the caller asks again at
+        intervals.
         """
 
     def close(self) -> None:
-        """Give everything back; called when no thread has one of its slots."""
+        """Release everything. Called when no thread holds one of its slots."""
 
 
 class LoadedModel(Protocol):
-    """What load() returns: instances ready to run, and the card under each of them."""
+    """The result of load(): instances that are ready to run, and the card of each."""
 
     @property
-    def instances(self) -> Sequence[Instance]: ...
+    def instances(self) -> Sequence[Instance]:
+        """The instances, at least one unless `standby` has some."""
 
     @property
     def standby(self) -> Sequence[Instance]:
         """Instances that run only when none of `instances` is left."""
 
-    def card(self, instance: Instance) -> Card | None: ...
+    def card(self, instance: Instance) -> Card | None:
+        """Return the card of an instance; None for an instance on the host."""
 
     def close(self) -> None:
-        """After all instances are closed."""
+        """Release what the instances share. Called after all instances are closed."""
 
 
 class Backend(Protocol):
-    """Called from whichever thread loads a model; knows one kind of version directory."""
+    """A loader for one kind of version directory. Called from any thread that loads a model."""
 
     def complete(self, directory: Path, message: model_config_pb2.ModelConfig) -> None:
-        """Fill in what config.pbtxt leaves out and the version directory tells (auto-complete). Raises ModelLoadError."""
+        """Fill in what config.pbtxt leaves out and the version directory determines (auto-complete). Raises ModelLoadError."""
 
     def load(self, directory: Path, config: ModelConfig) -> LoadedModel:
-        """directory: <repository>/<model>/<version>. Raises ModelLoadError (what, got, expected)."""
+        """Load a version. directory: <repository>/<model>/<version>.
+
+        Raises ModelLoadError with what is wrong, what was found and what was expected.
+        """
 
 
 @runtime_checkable
 class Stoppable(Protocol):
-    """A backend that can end loads of its models from outside."""
+    """A backend whose loads can be ended from outside."""
 
     def stop(self) -> None:
-        """End every load under way, and let none begin."""
+        """End every load in progress, and let no further load begin."""
 
 
 @runtime_checkable
 class Measuring(Protocol):
-    """A backend whose models count things of their own."""
+    """A backend whose models define metrics of their own."""
 
     def families(self) -> Iterable[Family]:
-        """Of /metrics."""
+        """Return those metrics for /metrics."""

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The check of a request against its model's configuration. Error texts are Triton's, word for word where its clients may look
-at them."""
+"""The check of a request against its model's configuration.
+
+Error texts that clients may examine are Triton's, word for word.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from hypersonic.server.inference.request import CheckedRequest, InferRequest, In
 from hypersonic.server.inference.strings import incomplete_string, walk_strings
 from hypersonic.server.limits.message import LIMITS, Limits, check_count, check_dims
 
-#: of a tensor that holds none at all
+#: the product of the non-zero dimensions of a tensor without elements
 _MOST_ELEMENTS = 2**31 - 1
 
 _BATCH_NOTE = (
@@ -25,7 +27,10 @@ _BATCH_NOTE = (
 
 
 def check(request: InferRequest, config: ModelConfig) -> CheckedRequest:
-    """Raises InvalidTensorError or InvalidRequestError with Triton's text for the first thing that does not fit."""
+    """Match a request to its model and return it as the scheduler takes it.
+
+    Raises InvalidTensorError or InvalidRequestError (both INVALID_ARGUMENT, 400), with Triton's text, for the first mismatch.
+    """
     check_counts(request)
     inputs = _by_name(request.inputs, config)
     rows = _rows(inputs, config)
@@ -47,13 +52,16 @@ def check(request: InferRequest, config: ModelConfig) -> CheckedRequest:
 
 
 def check_unary(config: ModelConfig) -> None:
-    """Raises UnsupportedError for a model that gives any number of answers, asked for one."""
+    """Raise UnsupportedError (UNIMPLEMENTED) for a decoupled model, which may give any number of answers."""
     if config.decoupled:
         raise UnsupportedError("ModelInfer RPC doesn't support models with decoupled transaction policy")
 
 
 def check_counts(request: InferRequest, limits: Limits = LIMITS) -> None:
-    """Whichever front end read it. Raises InvalidRequestError."""
+    """Bound the numbers of inputs, outputs, parameters and dimensions of any front end's request.
+
+    Raises InvalidRequestError.
+    """
     check_count(len(request.inputs), limits.inputs, "inputs")
     check_count(len(request.outputs), limits.outputs, "requested outputs")
     check_count(len(request.parameters), limits.parameters, "parameters")
@@ -65,13 +73,14 @@ _Inputs = Sequence[tuple[InputTensor | None, TensorConfig]]
 
 
 def _group(inputs: _Inputs, config: ModelConfig) -> tuple[tuple[int, ...] | None, ...]:
-    """What has to be equal for two requests to share a run: the shapes beyond the batch, and which inputs there are."""
+    """Return the properties that requests must share to be in one run: the shapes beyond the batch, and which inputs are
+    present."""
     first = 1 if config.max_batch_size else 0
     return tuple(None if tensor is None else () if spec.ragged else tensor.shape[first:] or (0,) for tensor, spec in inputs)
 
 
 def _by_name(tensors: Sequence[InputTensor], config: ModelConfig) -> _Inputs:
-    """Inputs paired with their configuration, in the configuration's order; None where an optional one was left out."""
+    """Pair inputs with their configuration, in the configuration's order; None for an optional input that was left out."""
     given = {tensor.name: tensor for tensor in tensors}
     if len(given) != len(tensors):
         twice = next(t.name for i, t in enumerate(tensors) if t.name in {other.name for other in tensors[:i]})
@@ -130,7 +139,7 @@ def _rows(inputs: _Inputs, config: ModelConfig) -> int:
 
 
 def _bytes(tensor: InputTensor, spec: TensorConfig, config: ModelConfig) -> memoryview:
-    """The input's bytes, once datatype, shape and size fit."""
+    """Return the input's bytes after checking datatype, shape and size."""
     if tensor.datatype != spec.datatype:
         got = tensor.datatype if tensor.datatype in DATATYPES else "<invalid>"
         raise InvalidTensorError(
@@ -162,7 +171,8 @@ def _bytes(tensor: InputTensor, spec: TensorConfig, config: ModelConfig) -> memo
 
 
 def _check_emptiness(tensor: InputTensor, config: ModelConfig) -> None:
-    """No bytes suffice for any shape with a 0 in it, but not every such shape is one that arrays can have."""
+    """Check an empty tensor's shape: zero bytes match every shape with a 0 in it, but arrays cannot have all of those
+    shapes."""
     if prod([max(n, 1) for n in tensor.shape]) > _MOST_ELEMENTS:
         raise InvalidTensorError(
             f"input '{tensor.name}' for model '{config.name}' has shape {_shape(tensor.shape)}; expected dimensions that, but "
@@ -171,7 +181,7 @@ def _check_emptiness(tensor: InputTensor, config: ModelConfig) -> None:
 
 
 def _check_strings(tensor: InputTensor, count: int, config: ModelConfig) -> None:
-    """`count` whole elements, and no more."""
+    """Check that the tensor holds exactly `count` complete elements."""
     elements, end = 0, len(tensor.data)
     for start, stop in walk_strings(tensor.data):
         if elements == count:

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Triton's classification extension: an output as its k best classes, "<value>:<index>[:<label>]".
 
-Formats as Triton writes them: floats with six decimals, integers as they are, a label where the output has a label file with
-one for that index. Equal values come in the order of their indices and NaN counts as the smallest: Triton
-leaves both to its sort.
+The formats are Triton's: floats with six decimals, integers unchanged, and a label if the output's label file has one for that
+index. Equal values are ordered by index and NaN counts as the smallest value; Triton leaves both to its sort.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ from hypersonic.server.inference.answer import Output
 from hypersonic.server.inference.strings import pack_strings
 from hypersonic.server.links import Links
 
-#: a million classes with short names
+#: enough for a million classes with short names
 _MAX_LABEL_BYTES = 16 << 20
-#: as Triton: not BOOL, FP16, BF16, BYTES
+#: the datatypes that Triton can classify: not BOOL, FP16, BF16 or BYTES
 _DATATYPES = frozenset(name for name, datatype in DATATYPES.items() if datatype.numpy.strip("<")[0] in "iu") - {"BF16"} | {
     "FP32",
     "FP64",
@@ -35,9 +34,10 @@ _DATATYPES = frozenset(name for name, datatype in DATATYPES.items() if datatype.
 
 
 def with_labels(config: ModelConfig, model: Path, links: Links = Links()) -> ModelConfig:  # noqa: B008 - immutable
-    """The configuration with the labels of its outputs' label files. model: the model's directory.
+    """Return the configuration with the labels from its outputs' label files. model: the model's directory.
 
-    Raises ModelLoadError for a file that is not there, is longer than 16 MiB, or is a link that leads where it may not.
+    Raises ModelLoadError if a file is missing, is longer than 16 MiB, or is a link that leads outside the permitted
+    directories.
     """
     files = {tensor.name: tensor.label_filename for tensor in config.outputs if tensor.label_filename}
     labels = {name: tuple(_lines(read_model_file(model, file, _MAX_LABEL_BYTES, links))) for name, file in files.items()}
@@ -45,16 +45,16 @@ def with_labels(config: ModelConfig, model: Path, links: Links = Links()) -> Mod
 
 
 def _lines(data: bytes) -> list[bytes]:
-    """Line i is the label of index i; an empty one is none."""
+    """Return the lines of a label file: line i is the label of index i. An empty line means no label."""
     lines = data.split(b"\n")
     return lines if lines[-1] else lines[:-1]
 
 
 def classify(output: Output, k: int, config: ModelConfig) -> Output:
-    """The k (at most all) largest values of each row, as a BYTES tensor of shape [rows, k], or [k] without batches.
+    """Return the k (at most all) largest values of each row, as a BYTES tensor of shape [rows, k], or [k] without batching.
 
-    k: at least 1. A row's elements are numbered flat, whatever its shape. Raises InvalidRequestError with Triton's text for a
-    datatype that has no order there.
+    k: at least 1. A row's elements are numbered in C order, whatever its shape. Raises InvalidRequestError, with Triton's text,
+    for a datatype that cannot be classified.
     """
     if output.datatype not in _DATATYPES:
         raise InvalidRequestError(f"class result not available for output due to unsupported type '{output.datatype}'")
@@ -77,9 +77,9 @@ def _classes(row: NDArray[Any], k: int, labels: Sequence[bytes]) -> Iterator[byt
 
 
 def _best(row: NDArray[Any], k: int) -> list[int]:
-    """Indices of the k largest values, the largest first."""
+    """Return the indices of the k largest values, the largest first."""
     key = np.where(np.isnan(row), -np.inf, row) if row.dtype.kind == "f" else row
-    # stable and ascending, so from the back: descending, with equal values in the order of their indices
+    # a stable ascending sort of the reversed row, read backwards: descending, with equal values ordered by index
     ascending = np.argsort(key[::-1], kind="stable")
     indices: list[int] = (len(row) - 1 - ascending[::-1][:k]).tolist()
     return indices

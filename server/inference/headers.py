@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Headers of a request that become parameters of it."""
+"""Request headers that become request parameters."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from hypersonic.server.inference.parameters import RESERVED, ParameterValue
 
 
 def forward_headers(headers: Iterable[tuple[str, str]], pattern: re.Pattern[str] | None) -> dict[str, ParameterValue]:
-    """The headers that --http-header-forward-pattern or its gRPC twin makes parameters.
+    """Return the headers that the pattern selects, as parameters.
 
-    Raises InvalidRequestError for a header whose name means something as a parameter.
+    pattern: of --http-header-forward-pattern or --grpc-header-forward-pattern, None if the option is not set. Raises
+    InvalidRequestError (INVALID_ARGUMENT, 400) for a header whose name is a reserved parameter.
     """
     if pattern is None:
         return {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A loaded model version as those see it who do not care how it runs, and what it asks of a request's connection."""
+"""Protocols of a loaded model version for callers that need not know how it runs, and of a request's connection."""
 
 from __future__ import annotations
 
@@ -15,35 +15,38 @@ from hypersonic.server.statistics.model import ModelStatistics
 
 
 class Call(Protocol):
-    """What the request path needs to know of the connection a request came by."""
+    """The connection that a request was received on, as the request path uses it."""
 
     @property
     def client(self) -> str:
-        """Whose turn a request counts as: a connection."""
+        """The client that a request counts against when clients take turns: one connection."""
 
     def is_active(self) -> bool:
-        """False once the client cancelled, disconnected, or its deadline passed."""
+        """Return False once the client has cancelled or disconnected, or its deadline has passed."""
 
     def add_callback(self, callback: Callable[[], None]) -> bool:
-        """Call back when the call ends, on any thread; False when it has ended already."""
+        """Register a callback for the end of the call, on any thread; return False if the call has ended already."""
 
 
 class Sink(Protocol):
-    """Where answers go that nobody waits for. Both may be called on any thread, also with a model's lock held: they must not
-    call a model, only put what they get somewhere."""
+    """A receiver of answers, for a caller that does not wait for them.
+
+    Its methods may be called on any thread, possibly while a model's lock is held. They must not call a model; they may only
+    store what they are given.
+    """
 
     def respond(self, framed: Any) -> None:
-        """One answer, in order."""
+        """Receive one answer; answers are delivered in order."""
 
     def respond_error(self, error: ServerError) -> None:
-        """One answer that is an error, in order; others may follow it. Of decoupled models only."""
+        """Receive one answer that is an error, in order. Others may follow it. Only decoupled models send these."""
 
     def end(self, error: ServerError | None) -> None:
-        """There will be no more. Called once, last."""
+        """Receive the end of the answers, with the error that ended them, if any. Called once, last."""
 
 
 class Model(Protocol):
-    """A loaded version as front ends and monitoring see it: ScheduledModel or EnsembleModel."""
+    """A loaded version as front ends and monitoring see it: ScheduledModel or EnsembleModel. Any thread may use it."""
 
     config: ModelConfig
     version: int
@@ -51,55 +54,57 @@ class Model(Protocol):
     load_duration_s: float
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The model's name in the repository."""
 
     @property
-    def in_service(self) -> bool: ...
+    def in_service(self) -> bool:
+        """True while the model accepts requests, also while a lost instance is being brought back."""
 
     @property
     def reason(self) -> str:
-        """Why it is not in service; empty while it is."""
+        """The reason why the model is not in service; empty while it is."""
 
     @property
     def waiting(self) -> int:
-        """Requests that wait for an instance."""
+        """The number of requests that wait for an instance."""
 
     @property
     def working(self) -> int:
-        """Requests in its queue and in its runs, those among them whose client has left."""
+        """The number of requests in the queue and in runs, including those whose client has disconnected."""
 
     @property
     def figures(self) -> Mapping[str, InstanceFigures]:
-        """Per instance."""
+        """The counters of each instance, by the instance's name."""
 
     @property
     def waits(self) -> bool:
-        """Whether a thread has to wait for each request: infer() is the way then."""
+        """True if each request needs a thread that waits for it; callers then use infer()."""
 
     @property
     def on_standby(self) -> bool:
-        """Whether its fallback backend serves it, because no other instance is left."""
+        """True while the fallback backend serves the model because no other instance is left."""
 
     def busy_clocks(self) -> Mapping[str, int]:
-        """compute unit -> its clocks with a run in flight since load, asked of the card."""
+        """Return, for each instance, the clock cycles with a run in flight since load, as read from the card."""
 
     def cards(self) -> Mapping[str, Card]:
-        """instance -> its card, for those on one."""
+        """Return the card of each instance that runs on one, by the instance's name."""
 
     def infer(self, request: CheckedRequest, frame: Frame, call: Call, arrived_ns: int) -> Any:
-        """The answer, framed. Blocks until it is there.
+        """Return the framed answer; blocks until it is available.
 
-        Raises QueueFullError, QueueTimeoutError, CancelledError, BackendError or UnavailableError; each counts as a failure.
-        ReplacedError counts as none: resolve the model again.
+        Raises QueueFullError, QueueTimeoutError, CancelledError, BackendError or UnavailableError, each of which counts as a
+        failure. ReplacedError does not count: the caller looks the model up again.
         """
 
     def stream(
         self, request: CheckedRequest, frame: Frame, call: Call, arrived_ns: int, sink: Sink, *, here: bool = False
     ) -> None:
-        """Returns at once; the answers go to `sink`. Raises as infer() does for what is refused at once.
+        """Queue the request and return at once; the answers go to `sink`. Raises as infer() does for a request refused at once.
 
-        here: the caller's thread may run the request if it can be run at once.
+        here: True if the caller's thread may run the request when it can run at once.
         """
 
     def close(self, timeout_s: float) -> bool:
-        """Serve what waits, then give everything back; False when an instance did not end in time and was left alone."""
+        """Serve the waiting requests, then release everything; return False if an instance did not end in time and was left."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Request parameters, whichever front end they came through: those with a meaning of their own, and the model's."""
+"""Request parameters of any front end: the reserved ones with a meaning of their own, and those passed to the model."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 ParameterValue = bool | int | float | str
-#: of a load request, as it came: None where the request names none
+#: a load request's parameter as received; None for a parameter without a value
 LoadParameter = bool | int | float | str | bytes | None
 
 #: the one key of this prefix that clients may send
 EMPTY_FINAL_RESPONSE = "triton_enable_empty_final_response"
-#: parameters with a meaning of their own; a header must not become one of them
+#: parameters with a meaning of their own; a forwarded header must not become one of them
 RESERVED = frozenset(
     (
         "sequence_id",
@@ -28,7 +28,7 @@ RESERVED = frozenset(
 
 
 class SequenceMark(NamedTuple):
-    """A request's place in a sequence. id: 0 or "" is none."""
+    """A request's place in a sequence. id: the correlation ID, 0 or "" for none."""
 
     id: int | str
     start: bool
@@ -36,7 +36,7 @@ class SequenceMark(NamedTuple):
 
 
 class RequestParameters(NamedTuple):
-    """timeout_us, priority: 0 = none. custom: what the model gets to see."""
+    """A request's parameters, sorted. timeout_us, priority: 0 for none. custom: the parameters that the model sees."""
 
     timeout_us: int
     priority: int
@@ -45,7 +45,7 @@ class RequestParameters(NamedTuple):
 
 
 def sort_parameters(values: Mapping[str, Any]) -> RequestParameters:
-    """values: of the right types already."""
+    """Separate reserved parameters from those for the model. values: already checked to have the right types."""
     custom = {key: value for key, value in values.items() if key not in RESERVED or key == "headers"}
     mark = SequenceMark(
         values.get("sequence_id", 0), bool(values.get("sequence_start", False)), bool(values.get("sequence_end", False))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Outputs as they are wanted: the best classes instead of the tensor, or in shared memory instead of the answer."""
+"""Outputs in the form a request asks for: the best classes instead of the tensor, or shared memory instead of the answer."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from hypersonic.server.inference.request import CheckedRequest
 
 
 class Placed(NamedTuple):
-    """Outputs in the order of the answer. parameters: of those that lie elsewhere, by position."""
+    """Outputs in the order of the answer. parameters: those of outputs in shared memory, by position."""
 
     outputs: tuple[Output, ...]
     parameters: Mapping[int, Mapping[str, ParameterValue]]
 
 
 def place(request: CheckedRequest, answer: Answer, config: ModelConfig) -> Placed:
-    """The outputs asked for; those in shared memory are written there and empty here. Raises ServerError."""
+    """Return the requested outputs; those in shared memory are written there and are empty here. Raises ServerError."""
     outputs = answer.asked(request.outputs)
     if not request.wanted:
         return Placed(outputs, {})

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The models that are served, as front ends and monitoring see them, and the states of those that are not.
+"""The interface of the model repository for front ends and monitoring, and the states of model versions.
 
-server/repository/models.py has them.
+server/repository/models.py implements it.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from hypersonic.server.inference.model import Model
 from hypersonic.server.inference.parameters import LoadParameter
 
 _VERSION_TEXT = re.compile(r"\s*([+-]?[0-9]{1,19})")
-#: the reason of a version that somebody unloaded; such a version is no sign of trouble
+#: the reason of a version that was unloaded on request, which is not a failure
 UNLOADED = "unloaded"
-#: how long a request waits for a version whose predecessor had to go first
+#: how long a request waits for a version that can load only after its predecessor was unloaded
 REPLACEMENT_WAIT_S = 60.0
 
 
 class ModelState(StrEnum):
-    """RepositoryIndex's words. UNKNOWN: in a repository, and nobody has asked for it yet."""
+    """The states in RepositoryIndex. UNKNOWN: the model is in a repository, and no load of it has been requested."""
 
     UNKNOWN = ""
     READY = "READY"
@@ -34,7 +34,7 @@ class ModelState(StrEnum):
 
 
 class IndexEntry(NamedTuple):
-    """A row of RepositoryIndex. version: "" where the model itself is meant."""
+    """A row of RepositoryIndex. version: "" for a row about the model itself."""
 
     name: str
     version: str
@@ -43,51 +43,53 @@ class IndexEntry(NamedTuple):
 
     @property
     def failed(self) -> bool:
-        """Whether it cannot be served, though nobody unloaded it."""
+        """True if the version cannot be served although it was not unloaded on request."""
         return self.state is ModelState.UNAVAILABLE and self.reason != UNLOADED
 
 
 class Repository(Protocol):
-    """Every thread may use it."""
+    """The loaded models and the repositories they come from. Any thread may use it."""
 
     @property
     def all_ready(self) -> bool:
-        """Whether nothing is UNAVAILABLE, but for what was unloaded, or LOADING for the first time."""
+        """True if no version is LOADING for the first time, and none is UNAVAILABLE except those unloaded on request."""
 
     def model(self, name: str, version: str = "", *, wait_s: float = REPLACEMENT_WAIT_S) -> Model:
-        """The version asked for, or the latest in service. wait_s: for a model whose old version had to go first.
+        """Return the requested version, or the latest in service.
 
-        Raises NotFoundError, UnavailableError for a version that is not READY (ReplacingError for one that will be),
-        InvalidRequestError for a version that is no number; Triton's texts.
+        wait_s: the longest wait for a model whose old version had to be unloaded first. Raises, with Triton's texts,
+        NotFoundError, UnavailableError for a version that is not READY (ReplacingError if it will be), and InvalidRequestError
+        for a version that is not a number.
         """
 
     def __contains__(self, name: object) -> bool:
-        """Whether a model of that name is loaded."""
+        """Return whether a model of that name is loaded."""
 
     def __iter__(self) -> Iterator[Model]:
-        """Every loaded version, in service or not, by name and version."""
+        """Iterate over every loaded version, in service or not, ordered by name and version."""
 
     def working(self) -> Sequence[str]:
-        """The model versions that have requests: also those being unloaded, and also requests whose client has left."""
+        """List the model versions with open requests: also versions being unloaded, and requests whose client has
+        disconnected."""
 
     def loaded_versions(self, name: str) -> Sequence[int]:
-        """Of one model, ascending."""
+        """List the loaded versions of one model, in ascending order."""
 
     def index(self) -> list[IndexEntry]:
-        """Every model of the repositories, by name and version."""
+        """List every model in the repositories, ordered by name and version."""
 
     def states(self) -> Counter[ModelState]:
-        """How many model versions are in each state; of models without versions, how many models."""
+        """Count the model versions in each state; a model without versions counts once."""
 
     def load(self, name: str, parameters: Mapping[str, LoadParameter] = ...) -> None:
-        """RepositoryModelLoad; returns when the model serves. Raises ServerError."""
+        """Load a model (RepositoryModelLoad) and return when it serves. Raises ServerError."""
 
     def unload(self, name: str, *, unload_dependents: bool = False) -> None:
-        """RepositoryModelUnload; returns at once, requests already there are served. Raises ServerError."""
+        """Unload a model (RepositoryModelUnload) and return at once; open requests are still served. Raises ServerError."""
 
 
 def parse_version(text: str) -> int | None:
-    """A request's model_version as a number, None when it is empty. Raises InvalidRequestError with Triton's text."""
+    """Return a request's model_version as a number, None if it is empty. Raises InvalidRequestError with Triton's text."""
     if not text:
         return None
     match = _VERSION_TEXT.fullmatch(text)

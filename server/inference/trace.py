@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a trace is to those who do the work: models, ensembles and models that ask other models. tracing/trace.py has the real
-one; a call that belongs to a sampled request carries it as its attribute `trace`."""
+"""The interface of a trace for the code that does the work: models, ensembles, and models that call other models.
+
+tracing/trace.py implements it. The call of a sampled request carries its trace as the attribute `trace`.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +15,16 @@ from hypersonic.server.statistics.times import RunTimes
 
 
 class StepTrace(Protocol):
-    """Of one request to one model; server/scheduling/model.py calls end() when it is completed."""
+    """The trace of one request to one model; server/scheduling/model.py calls end() when the request is completed."""
 
     def step(self, model: str, arrived_ns: int) -> StepTrace:
-        """The trace of a request that this one needs: an ensemble's step, or one model's request to another."""
+        """Return the trace of a request that this one causes: an ensemble's step, or a model's request to another model."""
 
     def received(self, tensors: Sequence[InputTensor]) -> None:
-        """The request's inputs; does nothing unless tensors are traced."""
+        """Record the request's inputs; does nothing unless tensors are traced."""
 
     def framing(self, frame: Frame, config: ModelConfig) -> Frame:
-        """The frame, noting what it frames where tensors are traced."""
+        """Return a frame function that also records the tensors it frames, if tensors are traced."""
 
     def end(
         self,
@@ -34,16 +36,16 @@ class StepTrace(Protocol):
         times: RunTimes | None = None,
         error: Exception | None = None,
     ) -> None:
-        """It is answered."""
+        """End the trace: the request has been answered, or has failed with `error`."""
 
 
 def find_trace(call: object) -> StepTrace | None:
-    """The trace of the request that came by this call, if it is sampled."""
+    """Return the trace of the request that was received on this call, or None if it is not sampled."""
     trace: StepTrace | None = getattr(call, "trace", None)
     return trace
 
 
 def list_inputs(config: ModelConfig, request: CheckedRequest) -> list[InputTensor]:
-    """A checked request's inputs by their names, without those that were left out."""
+    """List a checked request's inputs with their names, without optional inputs that were left out."""
     rows = zip(config.inputs, request.tensors, request.shapes, strict=True)
     return [InputTensor(spec.name, spec.datatype, shape, data) for spec, data, shape in rows if data is not None]
