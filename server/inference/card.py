@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 
 class CardReadings(NamedTuple):
-    """What a card tells of itself just now; None, or no entry, where it does not. temperatures_c: sensor -> degrees Celsius.
+    """The current readings of a card; None, or no entry, for a quantity that the card does not report.
 
-    xclbin_reloads: how often this server loaded an xclbin to it after the first one.
+    temperatures_c: sensor -> degrees Celsius. power_w, power_limit_w: in watts. xclbin_reloads: the number of times that this
+    server has loaded an xclbin to it after the first one.
     """
 
     temperatures_c: Mapping[str, float] = MappingProxyType({})
@@ -23,10 +24,10 @@ class CardReadings(NamedTuple):
 
 @dataclass(frozen=True)
 class Card:
-    """A card as monitoring sees it. gpu_uuid: Triton's label; stable as long as the card stays in its slot.
+    """A card as monitoring sees it. gpu_uuid: Triton's label; it does not change while the card stays in its PCIe slot.
 
-    memory_bytes: of all its banks, 0 = not known; held_bytes: of them in this model version's buffers. read(max_age_s): any
-    thread may ask, it gives what was read within that many seconds or reads again, and never takes long.
+    memory_bytes: the size of all banks, 0 if unknown. held_bytes: the part in this model version's buffers. read(max_age_s):
+    returns readings at most that many seconds old; any thread may call it, and it never takes long.
     """
 
     gpu_uuid: str

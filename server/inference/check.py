@@ -175,8 +175,8 @@ def _check_emptiness(tensor: InputTensor, config: ModelConfig) -> None:
     shapes."""
     if prod([max(n, 1) for n in tensor.shape]) > _MOST_ELEMENTS:
         raise InvalidTensorError(
-            f"input '{tensor.name}' for model '{config.name}' has shape {_shape(tensor.shape)}; expected dimensions that, but "
-            f"for those of 0, multiply to at most {_MOST_ELEMENTS}"
+            f"input '{tensor.name}' for model '{config.name}' has shape {_shape(tensor.shape)}; expected a product of at "
+            f"most {_MOST_ELEMENTS} for the dimensions that are not 0"
         )
 
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shares of requests -> the arrays of one run, and the arrays a run gives -> what each share is answered.
+"""Conversion from shares of requests to the arrays of one run, and from a run's output arrays to the answer of each share.
 
     shares      [2, 3]  [1, 3]              ragged  [1, 2]  [1, 3]          batch_input of the ragged one
     array       [3, 3]                              [5]                     element counts [2, 3], accumulated [2, 5], ...
 
-Semantics of allow_ragged_batch, batch_input and batch_output: Triton's model_config.proto and ragged batching page. As there, a
-ragged input reaches the model flat, in the order of the requests, and elements are counted per request, not per row.
-Elements of BYTES are bytes objects in arrays of objects; BF16, which numpy does not know, are its 16 bits as uint16.
+The semantics of allow_ragged_batch, batch_input and batch_output are those of Triton's model_config.proto and ragged batching
+page: a ragged input reaches the model flat, in the order of the requests, and elements are counted per request, not per row.
+BYTES elements are bytes objects in arrays of objects. A BF16 element, which numpy does not support, is its 16 bits as uint16.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ Array = NDArray[Any]
 
 
 def collect(shares: Sequence[Share], config: ModelConfig) -> dict[str, Array]:
-    """Input name -> array for one run of these shares, batch inputs and sequences' controls and states included; optional
-    inputs they left out are not there.
+    """Return the input arrays of one run, by input name: shape with the batch dimension, numpy type of the datatype.
 
-    The shares are of one group: the scheduler lets no others share a run. A run of one whole request gets views of its bytes,
-    read-only, unless they lie at an address the processor's vector units cannot take.
+    Batch inputs and sequences' controls and states are included; optional inputs that were left out are not. All shares are of
+    one group, since the scheduler lets only such shares run together. A run of one whole request gets read-only views of its
+    bytes, unless they are not aligned for the processor's vector units. Raises InvalidRequestError for a truncated BYTES
+    element.
     """
     tensors = [share.tensors for share in shares]
     arrays: dict[str, Array] = {}
@@ -51,7 +52,7 @@ def collect(shares: Sequence[Share], config: ModelConfig) -> dict[str, Array]:
 
 
 def _extra(tensors: Sequence[InputTensor], config: ModelConfig) -> Array:
-    """A control or state of a sequence: one of each request, already shaped as the model takes it."""
+    """Return a control or state of a sequence: one element per request, already shaped for the model."""
     first = tensors[0]
     elements = _elements([tensor.data for tensor in tensors], TensorConfig(first.name, first.datatype, ()))
     rows = sum(tensor.shape[0] for tensor in tensors) if config.max_batch_size else 0
@@ -59,12 +60,12 @@ def _extra(tensors: Sequence[InputTensor], config: ModelConfig) -> Array:
 
 
 def _elements(pieces: Sequence[memoryview], spec: TensorConfig) -> Array:
-    """All elements of one input, flat."""
+    """Return all elements of one input as a flat array."""
     if spec.datatype == "BYTES":
         return _objects([element for piece in pieces for element in unpack_strings(piece, spec.name)])
     data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
     array = np.frombuffer(data, DATATYPES[spec.datatype].numpy)
-    # compilers vectorise on the promise that a float lies where a float may lie; a request's bytes may start anywhere
+    # vectorised code assumes that a float is aligned; a request's bytes may start at any address
     return array if array.flags.aligned else array.copy()
 
 
@@ -75,7 +76,7 @@ def _objects(elements: Sequence[bytes]) -> Array:
 
 
 def unpack_strings(data: memoryview, name: str) -> list[bytes]:
-    """The elements of a BYTES tensor. Raises InvalidRequestError."""
+    """Return the elements of a BYTES tensor. Raises InvalidRequestError if the last one is truncated."""
     elements: list[bytes] = []
     end = len(data)
     for start, stop in walk_strings(data):
@@ -86,7 +87,7 @@ def unpack_strings(data: memoryview, name: str) -> list[bytes]:
 
 
 def _shape(share: Share, index: int, config: ModelConfig) -> Dims:
-    """An input's shape as sent, for the share's rows only."""
+    """Return an input's shape as sent, for the share's rows only."""
     shape = share.pending.request.shapes[index]
     return shape if share.whole or not config.max_batch_size else (share.rows, *shape[1:])
 
@@ -101,17 +102,17 @@ def _run_shape(shares: Sequence[Share], index: int, spec: TensorConfig, config: 
 
 
 def reshape_to_model(dims: Dims, spec: TensorConfig) -> Dims:
-    """An input's dims (no batch dimension) as its model takes them: config.pbtxt's reshape, variable dims in their order."""
+    """Apply config.pbtxt's `reshape` to an input's dims (without the batch); variable dims keep their order."""
     return dims if spec.reshape is None else _replaced(dims, spec.dims, spec.reshape)
 
 
 def reshape_from_model(dims: Dims, spec: TensorConfig) -> Dims:
-    """An output's dims (no batch dimension) as its clients get them: config.pbtxt's reshape the other way round."""
+    """Undo config.pbtxt's `reshape` for an output's dims (without the batch), as clients get them."""
     return dims if spec.reshape is None else _replaced(dims, spec.reshape, spec.dims)
 
 
 def _replaced(dims: Dims, old: Dims, new: Dims) -> Dims:
-    """`dims`, an instance of `old`, as an instance of `new`. What is no instance stays as it is."""
+    """Convert `dims`, an instance of `old`, to an instance of `new`; other dims are returned unchanged."""
     if len(dims) != len(old) or old.count(-1) != new.count(-1):
         return dims
     sizes = iter([size for size, dim in zip(dims, old, strict=True) if dim == -1])
@@ -137,7 +138,7 @@ def _accumulated_with_zero(shapes: Sequence[Dims]) -> Array:
 
 
 def _max_count_as_shape(shapes: Sequence[Dims]) -> Array:
-    """Only its shape says something; Triton leaves its elements undefined."""
+    """Return an array whose shape is the information; Triton leaves its elements undefined."""
     return np.zeros(int(_counts(shapes).max()), np.int8)
 
 
@@ -149,7 +150,7 @@ def _item_shapes_flat(shapes: Sequence[Dims]) -> Array:
     return _item_shapes(shapes).reshape(-1)
 
 
-#: shapes of the source input as sent -> the values; kinds that repeat per item take the first dimension for the batch
+#: shapes of the source input as sent -> the values; per-item kinds take the first dimension for the batch
 _BATCH_INPUTS: dict[BatchInputKind, Callable[[Sequence[Dims]], Array]] = {
     "BATCH_ELEMENT_COUNT": _counts,
     "BATCH_ACCUMULATED_ELEMENT_COUNT": _accumulated,
@@ -161,10 +162,10 @@ _BATCH_INPUTS: dict[BatchInputKind, Callable[[Sequence[Dims]], Array]] = {
 
 
 def split(array: Array, position: int, shares: Sequence[Share], config: ModelConfig) -> list[Output | ServerError]:
-    """What each share gets of an output's array: slices of it, without a copy; an error where the model gave too little.
+    """Return each share's slice of an output array, without a copy; an error for a share whose rows the model did not give.
 
-    position: the output's, in the configuration, or behind its outputs that of a sequence's state. Without a batch dimension
-    the (only) share gets all of it.
+    position: the output's index in the configuration; indices beyond those are a sequence's states. Without a batch dimension
+    the (only) share gets the whole array.
     """
     spec = output_spec(position, config)
     scattered = next((b for b in config.batch_outputs if spec.name in b.target_names), None)
@@ -178,7 +179,7 @@ def split(array: Array, position: int, shares: Sequence[Share], config: ModelCon
 
 
 def output_spec(position: int, config: ModelConfig) -> TensorConfig:
-    """The output of the model at this position, states behind the configuration's outputs."""
+    """Return the model's output at this position; states follow the configuration's outputs."""
     if position < len(config.outputs) or config.sequence is None:
         return config.outputs[position]
     state = config.sequence.states[position - len(config.outputs)]
@@ -203,7 +204,7 @@ def _by_rows(array: Array, position: int, shares: Sequence[Share], spec: TensorC
 
 
 def _too_small(spec: TensorConfig, expected: int, got: int) -> ServerError:
-    """Triton's text, its spelling included."""
+    """Return an error with Triton's text, including its spelling."""
     return UnsupportedError(
         f"failed to split the output tensor '{spec.name}' in responses: expected batch size of atleast {expected} in model "
         f"output, got {got}"
@@ -213,7 +214,7 @@ def _too_small(spec: TensorConfig, expected: int, got: int) -> ServerError:
 def _scatter(
     array: Array, position: int, source: int, shares: Sequence[Share], config: ModelConfig
 ) -> list[Output | ServerError]:
-    """BATCH_SCATTER_WITH_INPUT_SHAPE: each variable dimension is the same dimension of the share's source input."""
+    """Apply BATCH_SCATTER_WITH_INPUT_SHAPE: each variable dimension equals that dimension of the share's source input."""
     spec = config.outputs[position]
     flat = array.reshape(-1)
     answers: list[Output | ServerError] = []

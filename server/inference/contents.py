@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A parsed ModelInferRequest -> InferRequest: parameters, and tensors that came typed instead of raw.
+"""Conversion of a parsed ModelInferRequest to an InferRequest: parameters, and tensors in typed or raw contents.
 
-Typed contents are for compatibility only: integers cost a hundred times what raw bytes do.
+Typed contents are for compatibility only: integers cost a hundred times as much as raw bytes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PIECE_ELEMENTS = 1 << 16
 _LENGTH = struct.Struct("<I")
 #: parameters of a tensor in shared memory
 _REGION, _OFFSET, _SIZE = "shared_memory_region", "shared_memory_offset", "shared_memory_byte_size"
-#: reserved request parameters: the fields of InferParameter that may carry each
+#: reserved request parameters -> the fields of InferParameter that may hold each
 _RESERVED = {
     "sequence_id": ("int64_param", "string_param"),
     "sequence_start": ("bool_param",),
@@ -36,7 +36,10 @@ _RESERVED = {
 
 
 def to_infer_request(message: ModelInferRequest, raw: Sequence[memoryview], regions: Regions | None = None) -> InferRequest:
-    """Raises InvalidRequestError or UnsupportedError with Triton's text; shapes and sizes are not looked at yet."""
+    """Convert a message. raw: raw_input_contents. regions: clients' shared memory, None if it is not allowed.
+
+    Raises InvalidRequestError or UnsupportedError, with Triton's text. Shapes and sizes are checked later, by check().
+    """
     inputs = tuple(_inputs(message, raw, regions))
     outputs = tuple([_output(output, regions) for output in message.outputs]) if message.outputs else ()
     if not message.parameters:
@@ -102,7 +105,7 @@ def _inputs(message: ModelInferRequest, raw: Sequence[memoryview], regions: Regi
 
 
 def _shared_input(tensor: Any, model: str, regions: Regions | None) -> memoryview | None:
-    """A copy of an input's bytes in shared memory, None where it is not there."""
+    """Return a copy of an input's bytes in shared memory, None for an input that is not in shared memory."""
     if _REGION in tensor.parameters:
         allowed(regions)
     place = _place(tensor.parameters, tensor.name)
@@ -116,7 +119,10 @@ def _shared_input(tensor: Any, model: str, regions: Regions | None) -> memoryvie
 
 
 def _place(parameters: Any, name: str) -> tuple[str, int, int] | None:
-    """(region, offset, size in bytes) of a tensor in shared memory, else None. Raises InvalidRequestError; Triton's texts."""
+    """Return (region, offset, size in bytes) of a tensor in shared memory, otherwise None.
+
+    Raises InvalidRequestError; Triton's texts.
+    """
     if _REGION not in parameters:
         for key in (_OFFSET, _SIZE):
             if key in parameters:
@@ -130,7 +136,7 @@ def _place(parameters: Any, name: str) -> tuple[str, int, int] | None:
 
 
 def _shared(parameters: Any, key: str, kind: str, name: str) -> Any:
-    """One of the three parameters' value; whether it lies in the region is the region's to say."""
+    """Return the value of one of the three parameters. Whether it lies within the region is checked by the region."""
     parameter = parameters[key]
     if parameter.WhichOneof("parameter_choice") != kind:
         raise InvalidRequestError(f"invalid value type for '{key}' parameter for tensor '{name}', expected {kind}.")
@@ -138,12 +144,12 @@ def _shared(parameters: Any, key: str, kind: str, name: str) -> Any:
 
 
 def _classes(parameters: Any) -> int:
-    """The output parameter `classification`, 0 without. Raises InvalidRequestError with Triton's texts."""
+    """Return the output parameter `classification`, 0 without one. Raises InvalidRequestError with Triton's texts."""
     if "classification" not in parameters:
         return 0
     if parameters["classification"].WhichOneof("parameter_choice") != "int64_param":
         raise InvalidRequestError("invalid value type for 'classification' parameter, expected int64_param")
-    if parameters["classification"].int64_param < 1:  # 0 too, for all that the text says
+    if parameters["classification"].int64_param < 1:  # also 0, despite the text
         raise InvalidRequestError("invalid value for 'classification' parameter, expected >= 0")
     return int(parameters["classification"].int64_param)
 
@@ -163,7 +169,7 @@ def _output(output: ModelInferRequest.InferRequestedOutputTensor, regions: Regio
 
 
 def _typed(contents: InferTensorContents, name: str, datatype: str, model: str) -> memoryview | None:
-    """The bytes that raw_input_contents would have carried; None for a datatype that cannot travel typed."""
+    """Return the bytes that raw_input_contents would have held; None for a datatype that cannot be sent typed."""
     expected = DATATYPES.get(datatype)
     if expected is None or not expected.contents:
         return None
@@ -182,9 +188,9 @@ def _typed(contents: InferTensorContents, name: str, datatype: str, model: str) 
 
 
 def _packed(contents: InferTensorContents, size_bytes: int) -> memoryview:
-    """Booleans and floats as they came, NaNs too: a packed field holds what raw contents do (protobuf's encoding document).
+    """Return booleans and floats bit for bit, NaNs included: protobuf's packed encoding holds the same bytes as raw contents.
 
-    contents: nothing but that field.
+    contents: a message with no other field set. It is modified.
     """
     contents.DiscardUnknownFields()
     data = contents.SerializeToString()
@@ -192,7 +198,10 @@ def _packed(contents: InferTensorContents, size_bytes: int) -> memoryview:
 
 
 def _integers(values: Sequence[int], datatype: Datatype, name: str) -> memoryview:
-    """Piece by piece: a Python integer takes four times what it stands for. Raises InvalidRequestError for one out of range."""
+    """Convert integers in pieces, since a Python integer takes four times the memory of the number.
+
+    Raises InvalidRequestError for an integer out of range.
+    """
     wide = np.uint64 if datatype.name == "UINT64" else np.int64
     packed = np.empty(len(values), datatype.numpy)
     for start in range(0, len(values), _PIECE_ELEMENTS):
@@ -211,7 +220,7 @@ def _check_range(values: NDArray[Any], datatype: Datatype, name: str) -> None:
 
 
 def _strings(values: Iterable[bytes]) -> memoryview:
-    """One after the other: a Python object for each would take many times what an empty one is."""
+    """Append one element after another: a list of Python objects would take many times the memory of empty elements."""
     packed = bytearray()
     for value in values:
         packed += _LENGTH.pack(len(value))

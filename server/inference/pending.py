@@ -22,7 +22,7 @@ FINAL_RESPONSE = "triton_final_response"
 
 
 class Part(NamedTuple):
-    """The answered rows of one run of a request that needs several. answer: a copy."""
+    """The answered rows of one run, for a request that needs several runs. answer: a copy that outlives the slot's next run."""
 
     first_row: int
     answer: Answer
@@ -30,15 +30,16 @@ class Part(NamedTuple):
 
 
 class PendingRequest:
-    """A checked request, its place in time, and the latch its front end's thread waits on.
+    """A checked request, its timestamps, and the latch that its front end's thread waits on.
 
-    The front end's thread makes it, submits it and waits; the batcher and the thread that runs its batch do the rest: the
-    fields below are theirs, under the batcher's lock. Completed exactly once, with an answer or an error.
+    The front end's thread creates, submits and waits. The batcher and the thread that runs its batch do the rest; the fields
+    below are theirs, under the batcher's lock. A request is completed exactly once, with an answer or an error.
 
-    client: whose turn it counts as. on_done: called once when it is completed, instead of letting a waiting thread go; on any
-    thread, perhaps with the batcher's lock held. sink: of a decoupled model's request. on_run: called when the run that carried
-    such a request is over, perhaps after on_done: answers leave as the model gives them. on_response: called for each of its
-    answers: number, outcome, how long it took to compute and to frame.
+    client: the client that it counts against when clients take turns. on_done: called once, at completion, instead of releasing
+    a waiting thread; on any thread, possibly with the batcher's lock held. sink: receives the answers of a decoupled model.
+    on_run: for a decoupled model, called when the run that carried the request is over, possibly after on_done, since answers
+    leave as the model gives them. on_response: called for each of those answers with its number, its outcome, and the times to
+    compute and to frame it, in ns.
     """
 
     __slots__ = (
@@ -98,38 +99,38 @@ class PendingRequest:
         self._sink = sink
         self.enqueued_ns = 0
         self.expires_ns = 0
-        #: priority level, and the place in the queue: the smaller the earlier
+        #: the priority level, and the place in the queue: smaller values run earlier
         self.level = 0
         self.rank: tuple[int, int, int, int] = (0, 0, 0, 0)
         self.size_bytes = 0
         #: rows whose run has not ended
         self.rows_left = request.rows
-        #: pieces of it in the queue
+        #: the number of its shares in the queue
         self.waiting = 0
-        #: runs under way that carry rows of this request
+        #: the number of runs in progress that carry rows of this request
         self.in_flight = 0
-        #: instances that were lost with rows of this request
+        #: the number of instances that were lost while they had rows of this request
         self.timeouts = 0
-        #: whoever was in the first of these runs with it; it runs alone from then on
+        #: the requests of the first of these lost runs; this request runs alone from then on
         self.lost_run: LostRun | None = None
-        #: the client went away; what is under way is not worth finishing
+        #: the client disconnected or cancelled; runs in progress are not worth finishing
         self.cancelled = False
-        #: it fills a place in a run; there is nobody to answer
+        #: a null request, which fills a slot of a sequence batch and is not answered
         self.null = False
         self.parts: list[Part] = []
-        #: answers of a decoupled model so far
+        #: the number of answers that a decoupled model has given so far
         self.responses = 0
         self.first_response_ns = 0
-        #: when the last of them left, or the run began
+        #: when the last of them was sent, or when the run began, in monotonic ns
         self.last_response_ns = 0
         #: the first error among them
         self.error_response: ServerError | None = None
         self.answer: Any = None
         self._error: ServerError | None = None
         self.times: RunTimes | None = None
-        #: of a sampled request; what its model asks other models belongs to it
+        #: the trace of a sampled request; its model's requests to other models belong to it
         self.trace: StepTrace | None = None
-        #: keeps answers in the order of requests, where the model wants that
+        #: keeps answers in the order of requests (preserve_ordering)
         self.completion_queue: CompletionQueue | None = None
         self._claim = threading.Lock()
         self._latch = threading.Lock()
@@ -137,20 +138,21 @@ class PendingRequest:
 
     @property
     def error(self) -> ServerError | None:
-        """Why it failed; an object of its own, which its thread may raise and write on."""
+        """The reason why it failed: an object of its own, which its thread may raise and modify."""
         return self._error
 
     @error.setter
     def error(self, error: ServerError | None) -> None:
-        """Keep a copy: `error` may be that of a whole batch."""
+        """Store a copy, since `error` may be shared by a whole batch."""
         self._error = None if error is None else error.copy()
 
     @property
     def completed(self) -> bool:
+        """True once the request has its answer or its error; the client may not have been told yet."""
         return self._claim.locked()
 
     def prepare(self, answer: Answer, times: RunTimes) -> None:
-        """Frame the answer; the outputs' buffers may be reused on return. release() follows."""
+        """Frame the answer. On return the outputs' buffers may be reused; release() must follow."""
         try:
             self.answer = self.frame(self.request, answer)
         except ServerError as error:
@@ -158,13 +160,14 @@ class PendingRequest:
         self.times = times._replace(answered_ns=time.monotonic_ns())
 
     def begin_run(self) -> None:
-        """A run that carries a decoupled model's request begins."""
+        """Note that a run with this request of a decoupled model begins."""
         self.last_response_ns = time.monotonic_ns()
 
     def respond(self, answer: Answer, *, final: bool = False) -> None:
-        """One answer of a decoupled model; the outputs' buffers may be reused on return. final: the last one; end() follows.
+        """Send one answer of a decoupled model. On return the outputs' buffers may be reused.
 
-        Raises ServerError when it cannot be framed; does nothing once the request is completed.
+        final: True for the last answer, after which end() follows. Raises ServerError if the answer cannot be framed. Does
+        nothing once the request is completed.
         """
         if self._sink is None or self.completed:
             return
@@ -174,7 +177,7 @@ class PendingRequest:
         self._sink.respond(framed)
 
     def respond_error(self, error: ServerError) -> None:
-        """An answer of a decoupled model that is an error; others may follow, and the request has failed whatever they are."""
+        """Send an error as one answer of a decoupled model. Others may follow, but the request counts as failed."""
         if self._sink is None or self.completed:
             return
         self.error_response = self.error_response or error.copy()
@@ -182,7 +185,7 @@ class PendingRequest:
         self._sink.respond_error(error)
 
     def _responded(self, outcome: ResponseOutcome, came_ns: int) -> None:
-        """One more answer, counted before its client knows of it."""
+        """Count one more answer before its client receives it."""
         now_ns = time.monotonic_ns()
         self.responses += 1
         if self.responses == 1 and outcome in (ResponseOutcome.SUCCESS, ResponseOutcome.FAIL):
@@ -193,7 +196,10 @@ class PendingRequest:
         self.last_response_ns = now_ns
 
     def end(self, error: ServerError | None = None, *, announced: bool = False) -> None:
-        """A decoupled model has no more answers to it; safe to call twice. announced: its last answer said so itself."""
+        """End a decoupled model's request: no more answers follow. Safe to call twice.
+
+        announced: True if the last answer was marked as final.
+        """
         if not self.completed and not announced:
             outcome = ResponseOutcome.EMPTY if error is None else ResponseOutcome.FAIL
             self._responded(ResponseOutcome.CANCEL if self.cancelled else outcome, time.monotonic_ns())
@@ -201,13 +207,13 @@ class PendingRequest:
         self.release()
 
     def end_run(self, times: RunTimes) -> None:
-        """The run that carried a decoupled model's request is over; its last answer has left before, or is still to come."""
+        """Note the end of the run that carried a decoupled model's request; its last answer may leave before or after this."""
         self.times = times
         if self.on_run is not None:
             self.on_run(self)
 
     def release(self) -> None:
-        """Completed: let the front end's thread go. Does nothing the second time."""
+        """Complete the request and release the front end's thread. Does nothing the second time."""
         if not self._claim.acquire(blocking=False):
             return
         if self.completion_queue is not None:
@@ -216,19 +222,19 @@ class PendingRequest:
             self.finish()
 
     def finish(self) -> None:
-        """Tell who waits for it. Once, after it is completed."""
+        """Notify whoever waits for the request. Called once, after it is completed."""
         if self.on_done is not None:
             self.on_done(self)
         else:
             self._latch.release()
 
     def fail(self, error: ServerError) -> None:
-        """Completed without an answer."""
+        """Complete the request with an error."""
         self.error = error
         self.release()
 
     def wait(self, timeout_ns: int = 0) -> bool:
-        """Whether it is completed and its turn has come; waits `timeout_ns` for that, 0 = for ever."""
+        """Wait `timeout_ns` (0 = for ever); return whether the request is completed and its turn has come."""
         acquired = self._latch.acquire(timeout=timeout_ns / 1e9 if timeout_ns else -1)
         if acquired:
             self._latch.release()
@@ -236,7 +242,7 @@ class PendingRequest:
 
 
 class Share(NamedTuple):
-    """Consecutive rows of one request: what waits in the queue and what a run carries."""
+    """Consecutive rows of one request: the unit that waits in the queue and that a run carries."""
 
     pending: PendingRequest
     first_row: int
@@ -244,12 +250,12 @@ class Share(NamedTuple):
 
     @property
     def whole(self) -> bool:
-        """Whether the request is answered by this one run."""
+        """True if this share is the whole request, so that one run answers it."""
         return self.rows == self.pending.request.rows
 
     @property
     def tensors(self) -> tuple[memoryview | None, ...]:
-        """The bytes of these rows, one view per input."""
+        """The bytes of these rows, one view for each input, None for an optional input left out."""
         request = self.pending.request
         if self.whole:
             return request.tensors
@@ -260,7 +266,7 @@ class Share(NamedTuple):
 
 
 class LostRun:
-    """The requests of one lost run, and how many instances they have ended since, one by one; under their batcher's lock."""
+    """The requests of one lost run, and how many instances they have ended since, one by one. Under their batcher's lock."""
 
     def __init__(self, members: Sequence[PendingRequest]) -> None:
         self.members = members
@@ -268,20 +274,20 @@ class LostRun:
 
 
 class CompletionQueue:
-    """Lets completed requests go in the order in which they came: preserve_ordering."""
+    """Releases completed requests in their order of arrival (preserve_ordering). Any thread may use it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._waiting: deque[PendingRequest] = deque()
 
     def add(self, pending: PendingRequest) -> None:
-        """The request has been queued."""
+        """Append a request that has just been queued."""
         pending.completion_queue = self
         with self._lock:
             self._waiting.append(pending)
 
     def release_completed(self) -> None:
-        """One more request is completed: let go whoever is next."""
+        """Release the completed requests at the head of the queue. Called when one more request is completed."""
         with self._lock:
             while self._waiting and self._waiting[0].completed:
                 self._waiting.popleft().finish()

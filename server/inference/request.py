@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A request as the server sees it, whichever front end it came through: as sent, and as it fits its model."""
+"""A request of any front end: as sent, and as checked against its model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypersonic.server.inference.parameters import ParameterValue, SequenceMark
 
 
 class InputTensor(NamedTuple):
-    """One input as sent. shape: with the batch dimension, unchecked. data: its bytes, C order, little endian."""
+    """One input as sent. shape: with the batch dimension, unchecked. data: its bytes, in C order and little endian."""
 
     name: str
     datatype: str
@@ -23,11 +23,18 @@ class OutputRegion(Protocol):
     """Part of a shared memory region that a client registered."""
 
     def write(self, name: str, output: Output) -> Mapping[str, ParameterValue]:
-        """Put the output of this name there; the parameters that the answer carries for it. Raises SharedMemoryError."""
+        """Write the output of this name there and return the parameters that the answer carries for it.
+
+        Raises SharedMemoryError (INTERNAL).
+        """
 
 
 class WantedOutput(NamedTuple):
-    """An output asked for. classification: the k best classes instead of the tensor, 0 = no. region: where it is to go."""
+    """A requested output.
+
+    classification: the number of best classes to return instead of the tensor, 0 for the tensor. region: the shared memory to
+    write it to, None for the answer.
+    """
 
     name: str
     classification: int = 0
@@ -35,6 +42,7 @@ class WantedOutput(NamedTuple):
 
     @property
     def plain(self) -> bool:
+        """True if the tensor itself is returned in the answer."""
         return not self.classification and self.region is None
 
 
@@ -42,9 +50,10 @@ _NO_PARAMETERS: Mapping[str, ParameterValue] = {}
 
 
 class InferRequest(NamedTuple):
-    """A request as sent, not yet matched to its model. outputs: those asked for, empty = all. timeout_us: 0 = none.
+    """A request as sent, not yet matched to its model.
 
-    priority: 1 is the highest, 0 = the model's default. parameters: without the reserved ones.
+    outputs: the requested outputs, empty for all. timeout_us: 0 = none. priority: 1 is the highest, 0 = the model's default.
+    parameters: without the reserved ones.
     """
 
     id: str
@@ -57,13 +66,13 @@ class InferRequest(NamedTuple):
 
 
 class CheckedRequest(NamedTuple):
-    """A request that fits its model.
+    """A request that matches its model.
 
     rows: its batch size (1 for a model without a batch dimension). tensors: the bytes of each input, in the order of the
-    configuration, None for an optional input left out; where no dimension varies, row r of input i lies at
-    r * len(tensors[i]) // rows. shapes: as sent, with the batch dimension. outputs: indices into the configuration's outputs,
-    in the order of the answer. wanted: how they are wanted, empty = plainly. group: requests of different groups cannot share
-    a run; None where all can. extra: inputs that the scheduler adds, by name (sequence controls and states).
+    configuration, None for an optional input left out; where no dimension varies, row r of input i starts at byte r *
+    len(tensors[i]) // rows. shapes: as sent, with the batch dimension. outputs: indices into the configuration's outputs, in
+    the order of the answer. wanted: the outputs as requested, empty if all are plain tensors. group: requests of different
+    groups cannot share a run; None if all can. extra: inputs that the scheduler adds, by name (sequence controls and states).
     """
 
     id: str
@@ -81,9 +90,9 @@ class CheckedRequest(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """Of all its tensors."""
+        """The total length of the input tensors, without `extra`."""
         return sum(len(tensor) for tensor in self.tensors if tensor is not None)
 
 
-#: (request, answer) -> what the front end sends; called on the thread that ran the batch, copies what it keeps
+#: (request, answer) -> the front end's message; called on the thread that ran the batch, and must copy what it keeps
 Frame = Callable[[CheckedRequest, Answer], Any]

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """System shared memory: regions that clients on this host register, read as inputs and written as outputs.
 
-Clients own the memory and can truncate it at any moment; a server that maps it dies of SIGBUS when they do. So nothing is
-mapped here: inputs are read by pread into memory of our own and outputs written by pwrite. A region that shrank gives a short
-read, which is that client's error alone, and checking its size first would only be a race. The price is one copy per tensor,
-which is the copy out of the client's memory that a request needs anyway before its bytes may be trusted to stay as they are.
+Clients own the memory and can truncate it at any moment. A server that maps it is killed by SIGBUS when they do, so nothing is
+mapped here: inputs are read by pread into the server's own memory, and outputs are written by pwrite. A region that has shrunk
+gives a short read, which is an error of that client alone; a check of its size beforehand would be a race. The cost is one copy
+per tensor, which is needed in any case, because a client may change its memory while a request is being processed.
 
-A descriptor is closed when nothing refers to it any more: unregistering while requests use the region lets them finish.
+A descriptor is closed when nothing refers to it any more, so requests that use a region can finish after it was unregistered.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from hypersonic.server.errors import (
 from hypersonic.server.inference.answer import Output
 from hypersonic.server.inference.parameters import ParameterValue
 
-#: where Linux keeps POSIX shared memory
-DIRECTORY = "/dev/shm"  # noqa: S108 - not a temporary file: shm_open(3)'s own place
-#: keys that are somebody's internals: Triton's and this server's python backends, Python's own, semaphores
+#: the directory in which Linux keeps POSIX shared memory
+DIRECTORY = "/dev/shm"  # noqa: S108 - not a temporary file: the directory of shm_open(3)
+#: keys that belong to others: the python backends of Triton and of this server, and semaphores
 RESERVED_PREFIXES = ("triton_python_backend_shm_region_", "hypersonic_", "sem.")
 _NAME_MAX_BYTES = 255  # of one path component, limits.h
 _IOV_MAX = 1024  # pieces of one pwritev, limits.h
@@ -41,7 +41,7 @@ _Regions = TypeVar("_Regions")
 
 
 class Region(NamedTuple):
-    """What a client registered: `size_bytes` from `offset` of the object `key`."""
+    """A registered region: `size_bytes` from `offset` of the shared memory object `key`."""
 
     name: str
     key: str
@@ -62,20 +62,20 @@ class _File:
 
 
 class Span:
-    """Part of a registered region, usable until it is let go of, also after the region was unregistered."""
+    """Part of a registered region. It stays usable after the region has been unregistered."""
 
     __slots__ = ("_file", "_start", "region", "size_bytes")
 
     def __init__(self, file: _File, region: str, start: int, size_bytes: int) -> None:
-        """start: in the file."""
+        """Describe `size_bytes` from byte `start` of the file."""
         self._file = file
         self._start = start
         self.region = region
         self.size_bytes = size_bytes
 
     def read(self) -> memoryview:
-        """A copy of the bytes. Raises SharedMemoryError when the client truncated the object meanwhile."""
-        if self._file.size_bytes < self._start + self.size_bytes:  # before memory is taken; the read below decides
+        """Return a copy of the bytes. Raises SharedMemoryError (INTERNAL) if the client has truncated the object."""
+        if self._file.size_bytes < self._start + self.size_bytes:  # saves the allocation; the read below decides
             raise self._truncated()
         data = memoryview(bytearray(self.size_bytes))
         done = 0
@@ -87,17 +87,17 @@ class Span:
         return data.toreadonly()
 
     def write(self, name: str, output: Output) -> Mapping[str, ParameterValue]:
-        """Put an output tensor here. name: the output's, for the error.
+        """Write an output tensor here. name: the output's name, for the error.
 
-        Returns the parameters that the answer carries for it: none, as in Triton. Raises SharedMemoryError when it does not
-        fit, or the client truncated the object meanwhile.
+        Returns the parameters that the answer carries for it: none, as in Triton. Raises SharedMemoryError (INTERNAL) if the
+        output does not fit, or if the client has truncated the object.
         """
         if output.size_bytes > self.size_bytes:
             raise SharedMemoryError(
                 f"shared memory size specified with the request for output '{name}' ({self.size_bytes} bytes) should be at "
                 f"least {output.size_bytes} bytes to hold the results"
             )
-        if self._file.size_bytes < self._start + output.size_bytes:  # pwrite would make the object longer again
+        if self._file.size_bytes < self._start + output.size_bytes:  # pwrite would extend the object again
             raise self._truncated()
         self._write([memoryview(chunk).cast("B") for chunk in output.chunks if len(chunk)])
         return _NO_PARAMETERS
@@ -127,7 +127,7 @@ class Span:
 
 
 def _after(chunks: Sequence[memoryview], count: int) -> Sequence[memoryview]:
-    """What is left of the chunks once `count` bytes are gone."""
+    """Return the rest of the chunks after the first `count` bytes."""
     for index, chunk in enumerate(chunks):
         if count < len(chunk):
             return [*chain([chunk[count:]], chunks[index + 1 :])]
@@ -136,10 +136,10 @@ def _after(chunks: Sequence[memoryview], count: int) -> Sequence[memoryview]:
 
 
 class SharedMemory:
-    """The regions of all clients, by name; any thread may call.
+    """The regions of all clients, by name. Any thread may use it.
 
-    max_regions: each holds a descriptor. max_read_bytes: of one input, whatever its region's size (a sparse object costs its
-    owner nothing); 0 = no limit.
+    max_regions: the most regions at a time, since each holds a descriptor. max_read_bytes: the largest input, whatever its
+    region's size (a sparse object costs its owner no memory); 0 = no limit.
     """
 
     def __init__(self, *, max_regions: int = 1024, max_read_bytes: int = 2**31, directory: str = DIRECTORY) -> None:
@@ -150,7 +150,11 @@ class SharedMemory:
         self._regions: dict[str, tuple[Region, _File]] = {}
 
     def register(self, name: str, key: str, offset: int, size_bytes: int) -> None:
-        """Raises AlreadyExistsError, InvalidRequestError, SharedMemoryError, BudgetError; Triton's texts."""
+        """Register a region. Raises, with Triton's texts where Triton has one:
+
+        AlreadyExistsError for a name in use, InvalidRequestError for no name, a reserved key or a range outside the object,
+        SharedMemoryError if the object cannot be opened, and BudgetError if max_regions are registered.
+        """
         if not name:
             raise InvalidRequestError("'region name' is necessary to register system shared memory region")
         with self._lock:
@@ -182,7 +186,7 @@ class SharedMemory:
         cannot = SharedMemoryError(f"Unable to open shared memory region: '{key}'")
         if not _is_component(component):
             raise cannot
-        flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # the last: a FIFO must not make us wait
+        flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # the last flag: opening a FIFO must not block
         try:
             file = _File(os.open(f"{self._directory}/{component}", flags))
         except OSError as error:
@@ -192,7 +196,7 @@ class SharedMemory:
         return file
 
     def unregister(self, name: str = "") -> None:
-        """Forget a region, or all of them; a name that is not there is no error, as in Triton."""
+        """Forget one region, or all of them for ""; an unknown name is not an error, as in Triton."""
         with self._lock:
             if name:
                 self._regions.pop(name, None)
@@ -200,7 +204,7 @@ class SharedMemory:
                 self._regions.clear()
 
     def status(self, name: str = "") -> tuple[Region, ...]:
-        """One region, or all of them by name. Raises NotFoundError."""
+        """Return one region, or all of them in order of name for "". Raises NotFoundError."""
         with self._lock:
             if name and name not in self._regions:
                 raise NotFoundError(f"Unable to find system shared memory region: '{name}'")
@@ -208,7 +212,10 @@ class SharedMemory:
             return tuple(region for region, _ in entries)
 
     def span(self, name: str, offset: int, size_bytes: int) -> Span:
-        """Part of a region, `offset` from its start. Raises NotFoundError, InvalidRequestError; Triton's texts."""
+        """Return part of a region, from `offset` bytes after its start.
+
+        Raises NotFoundError for an unknown region and InvalidRequestError for a range outside it, with Triton's texts.
+        """
         with self._lock:
             entry = self._regions.get(name)
         if entry is None:
@@ -221,7 +228,7 @@ class SharedMemory:
         return Span(file, name, region.offset + offset, size_bytes)
 
     def read(self, name: str, offset: int, size_bytes: int) -> memoryview:
-        """A copy of these bytes. Raises what span() and Span.read() raise, BudgetError past max_read_bytes."""
+        """Return a copy of these bytes. Raises as span() and Span.read() do, and BudgetError above max_read_bytes."""
         span = self.span(name, offset, size_bytes)
         if self._max_read_bytes and size_bytes > self._max_read_bytes:
             raise BudgetError(
@@ -232,48 +239,49 @@ class SharedMemory:
 
 
 class Regions(Protocol):
-    """Shared memory as requests name it."""
+    """Shared memory as one request uses it."""
 
     def read(self, name: str, offset: int, size_bytes: int) -> memoryview:
-        """A copy of these bytes. Raises ServerError."""
+        """Return a copy of these bytes. Raises ServerError."""
 
     def span(self, name: str, offset: int, size_bytes: int) -> Span:
-        """Where an output is to go. Raises ServerError."""
+        """Return the part of a region that an output is to be written to. Raises ServerError."""
 
 
 def allowed(regions: _Regions | None) -> _Regions:
-    """The regions. Raises UnsupportedError for None: clients' shared memory is not allowed."""
+    """Return the regions; raise UnsupportedError (UNIMPLEMENTED) for None, which means clients' shared memory is not
+    allowed."""
     if regions is None:
         raise UnsupportedError("Client shared memory is disabled. Start the server with '--allow-client-shm=true' to enable.")
     return regions
 
 
 class Charge(Protocol):
-    """What a request is charged for."""
+    """An account of the bytes that a request holds."""
 
     def take(self, count: int, /) -> None:
-        """So many bytes more. Raises BudgetError."""
+        """Add `count` bytes to the account. Raises BudgetError (RESOURCE_EXHAUSTED)."""
 
 
 class HeldRegions:
-    """The regions as one request sees them: what it reads of them counts as its own."""
+    """The regions as one request uses them: the bytes that it reads from them count against its budget."""
 
     def __init__(self, regions: SharedMemory, held: Charge) -> None:
         self._regions = regions
         self._held = held
 
     def read(self, name: str, offset: int, size_bytes: int) -> memoryview:
-        """As SharedMemory.read. Raises BudgetError before memory is taken."""
+        """Read as SharedMemory.read does. Raises BudgetError before memory is allocated."""
         self._held.take(self.span(name, offset, size_bytes).size_bytes)
         return self._regions.read(name, offset, size_bytes)
 
     def span(self, name: str, offset: int, size_bytes: int) -> Span:
-        """As SharedMemory.span."""
+        """Return as SharedMemory.span does."""
         return self._regions.span(name, offset, size_bytes)
 
 
 def _is_component(name: str) -> bool:
-    """Whether it names a file directly inside a directory."""
+    """Return whether `name` names a file directly inside a directory."""
     try:
         size_bytes = len(name.encode())
     except UnicodeEncodeError:

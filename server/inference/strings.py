@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elements of a BYTES tensor as they go over the wire: each a 4-byte little-endian length and that many bytes."""
+"""The elements of a BYTES tensor as sent over the wire: each is a 4-byte little-endian length and that many bytes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from collections.abc import Iterable, Iterator
 
 
 def walk_strings(data: memoryview) -> Iterator[tuple[int, int]]:
-    """Where each element's bytes begin and end. The last ones may lie beyond the tensor's end, where it breaks off."""
+    """Iterate over the start and end offset of each element's bytes.
+
+    The last ones may lie beyond the end of a truncated tensor.
+    """
     at, end = 0, len(data)
     while at < end:
         start = at + 4
@@ -16,7 +19,7 @@ def walk_strings(data: memoryview) -> Iterator[tuple[int, int]]:
 
 
 def incomplete_string(name: str, start: int, stop: int, end: int) -> str:
-    """Triton's text for an input whose element lies from start to stop, and that ends before."""
+    """Return Triton's text for an input of `end` bytes whose element extends from `start` to `stop`, beyond the end."""
     return (
         f"incomplete string data for inference input '{name}', expecting string of length {stop - start} but only "
         f"{max(0, end - start)} bytes available"
@@ -24,7 +27,7 @@ def incomplete_string(name: str, start: int, stop: int, end: int) -> str:
 
 
 def pack_strings(elements: Iterable[bytes | str]) -> bytes:
-    """All elements of a tensor; text as UTF-8."""
+    """Return all elements of a tensor in wire format; text is encoded as UTF-8."""
     parts: list[bytes] = []
     for element in elements:
         data = element.encode() if isinstance(element, str) else element

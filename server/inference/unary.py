@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Unary: the one answer of one request, where its front end can have it without a thread that waits.
+"""Unary: the one answer to one request, for a front end that can send it without a waiting thread.
 
 thread of the call:  begin ---- over? --> take() and send
-                           \\--- not yet --> later(send): on whichever thread it comes
+                           \\--- not yet --> later(send): on the thread that ends the request
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ _LOG = logging.getLogger(__name__)
 
 
 def no_answer() -> BackendError:
-    """Of a request that ended without an answer and without an error."""
+    """Return the error of a request that ended with neither an answer nor an error (INTERNAL)."""
     return BackendError("the request ended without an answer")
 
 
 class Unary:
-    """A Sink (pending.py) for one answer. finish: what the front end makes of it, called once when it is taken.
+    """A Sink (model.py) for one answer. Any thread may call its methods.
 
-    request_id, model_name: for the error's text and the log.
+    finish: converts the answer for the front end; called once, by take(). request_id, model_name: for the error's text and the
+    log.
     """
 
     __slots__ = ("_answer", "_error", "_lock", "_then", "finish", "model_name", "over", "request_id")
@@ -41,12 +42,15 @@ class Unary:
         self._lock = threading.Lock()
 
     def respond(self, framed: Any) -> None:
+        """Store the answer."""
         self._answer = framed
 
     def respond_error(self, error: ServerError) -> None:
+        """Store an error as the answer."""
         self._error = error
 
     def end(self, error: ServerError | None) -> None:
+        """Mark the request as over and call the function that later() registered, if any."""
         with self._lock:
             self._error = error or self._error
             self.over = True
@@ -58,20 +62,20 @@ class Unary:
                 _LOG.exception("an answer of '%s' could not be sent", self.model_name)
 
     def later(self, then: Callable[[], object]) -> bool:
-        """Call `then` when it is over; False when it is already, and `then` is never called."""
+        """Call `then` when the request is over; return False, without calling it, if it is over already."""
         with self._lock:
             if not self.over:
                 self._then = then
             return not self.over
 
     def wait(self) -> None:
-        """Until it is over."""
+        """Block until the request is over."""
         latch = threading.Event()
         if self.later(latch.set):
             latch.wait()
 
     def take(self) -> Any:
-        """What finish() makes of the answer. Raises ServerError."""
+        """Return the answer as converted by finish(). Raises ServerError for a request that failed."""
         error = self._error
         if error is None and self._answer is None:
             error = no_answer()
@@ -80,6 +84,6 @@ class Unary:
         return self.finish(self._answer)
 
     def named(self, error: ServerError) -> ServerError:
-        """The error, knowing of which request it is."""
+        """Return the error with the request's id and model set."""
         error.request_id, error.model_name = self.request_id, self.model_name or error.model_name
         return error
