@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The queue of a model version as its scheduler sees it: DynamicBatcher's (batcher.py) or SequenceBatcher's (sequence.py)."""
+"""The queue of a model version as its scheduler sees it: DynamicBatcher (batcher.py) or SequenceBatcher (sequence.py)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypersonic.server.inference.pending import PendingRequest, Share
 
 
 class NextBatch(NamedTuple):
-    """A batch; or, when shares is empty, how long until one is due: 0 = not before something arrives."""
+    """The next batch; if `shares` is empty, the ns until one is due, where 0 = not before a request arrives."""
 
     shares: tuple[Share, ...]
     wait_ns: int
@@ -23,24 +23,58 @@ NO_BATCH = NextBatch((), 0)
 
 
 class Batcher(Protocol):
-    """See DynamicBatcher."""
+    """The interface of both batchers. Any thread may call it; each method takes the lock.
+
+    lock: reentrant. changed: a condition under this lock, notified when a batch may be due for another reason than a new
+    request. pinned: True if a batch can run on one particular instance only.
+    """
 
     lock: threading.RLock
     changed: threading.Condition
     pinned: bool
 
     @property
-    def closed(self) -> bool: ...
-    def __len__(self) -> int: ...
-    def enqueue(self, pending: PendingRequest) -> None: ...
-    def withdraw(self, pending: PendingRequest, error: ServerError) -> None: ...
-    def expire(self) -> int: ...
-    def take(self, last: PendingRequest | None = None, instance: int = 0) -> NextBatch: ...
-    def keep_state(self, share: Share, answer: Answer) -> None: ...
-    def end_run(self, share: Share) -> bool: ...
-    def fail(self, shares: Sequence[Share], error: ServerError) -> None: ...
-    def put_back(self, shares: Sequence[Share], error: ServerError, proven: ServerError | None = None) -> None: ...
-    def close(self, error: ServerError) -> None: ...
-    def abandon(self, error: ServerError) -> None: ...
-    def suspend(self, error: ServerError) -> None: ...
-    def resume(self) -> None: ...
+    def closed(self) -> bool:
+        """True if new requests are refused and the queue is being emptied."""
+
+    def __len__(self) -> int:
+        """Return the number of waiting requests or shares."""
+
+    def enqueue(self, pending: PendingRequest) -> None:
+        """Queue a request. Raises the error of a request that is refused, or the error that the batcher was closed with."""
+
+    def withdraw(self, pending: PendingRequest, error: ServerError) -> None:
+        """Remove a request that its client has cancelled; it fails with `error` unless all its rows are in runs."""
+
+    def expire(self) -> int:
+        """Refuse or delay requests whose queue timeout has expired; return the ns until the next one does, 0 = none."""
+
+    def take(self, last: PendingRequest | None = None, instance: int = 0) -> NextBatch:
+        """Return the next batch if one is due. last: only a batch that this request completes. instance: where it would run."""
+
+    def keep_state(self, share: Share, answer: Answer) -> None:
+        """Keep the states in the answer to a share. Called before end_run()."""
+
+    def end_run(self, share: Share) -> bool:
+        """Note the end of a run with this share; return whether the request is to be completed now."""
+
+    def fail(self, shares: Sequence[Share], error: ServerError) -> None:
+        """Fail the requests of a run that failed and is not repeated."""
+
+    def put_back(self, shares: Sequence[Share], error: ServerError, proven: ServerError | None = None) -> None:
+        """Take back the shares of a lost instance, to run again or to fail with `error`.
+
+        proven: the error of a request that is proven to end instances, None if the loss proves nothing.
+        """
+
+    def close(self, error: ServerError) -> None:
+        """Refuse new requests with `error`; waiting requests still run."""
+
+    def abandon(self, error: ServerError) -> None:
+        """Refuse new requests with `error` for good, and fail the waiting ones with it."""
+
+    def suspend(self, error: ServerError) -> None:
+        """Fail the waiting requests with `error`, and refuse new ones with it until resume()."""
+
+    def resume(self) -> None:
+        """Accept requests again after suspend()."""

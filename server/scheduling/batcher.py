@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DynamicBatcher: the queue of one model version; the batching rule (rule.py) says which of it is the next run.
+"""DynamicBatcher: the queue of one model version. The batching rule (rule.py) decides which part of it is the next run.
 
-What runs first is FairQueue's matter: priority levels, then clients in turn. A request whose run was lost with its instance
-runs again alone, at once (lost_run.py). Batches are taken when a slot is free, so they grow by themselves while the cards are
-busy.
+FairQueue determines the order: priority levels, then clients in turn. A request whose run was lost with its instance runs again
+alone, at once (lost_run.py). A batch is taken when a slot is free, so batches grow by themselves while the cards are busy.
 """
 
 from __future__ import annotations
@@ -20,18 +19,19 @@ from hypersonic.server.scheduling.fair_queue import FairQueue
 from hypersonic.server.scheduling.lost_run import mark_lost
 from hypersonic.server.scheduling.rule import BatchRule, Take, Wait, choose_batch
 
-#: a request that was in this many runs whose instance was lost is not tried on another one
+#: a request that was in this many lost runs does not run again
 MAX_TIMEOUTS = 2
 
 
 class DynamicBatcher:
-    """Front ends' threads enqueue and withdraw; whoever runs batches takes them, ends their runs or puts them back.
+    """The queue. Front ends' threads enqueue and withdraw; the threads that run batches take them, end runs and put shares
+    back.
 
-    lock: reentrant; guards the queue, and whatever a scheduler has to change in one step with it. changed: under this lock,
-    notified when something else than a new request may have made a batch due.
+    lock: reentrant; guards the queue and whatever a scheduler must change together with it. changed: a condition under this
+    lock, notified when a batch may be due for another reason than a new request.
     """
 
-    #: whether it minds which instance runs a batch
+    #: any instance may run a batch
     pinned = False
 
     def __init__(self, rule: BatchRule) -> None:
@@ -44,16 +44,16 @@ class DynamicBatcher:
         self._suspended: ServerError | None = None
 
     def __len__(self) -> int:
-        """Requests waiting, the one partly taken included."""
+        """Return the number of waiting shares, one of which may be the rest of a request that is partly taken."""
         return len(self._queue)
 
     @property
     def closed(self) -> bool:
-        """Whether new requests are refused."""
+        """True if new requests are refused and the queue is being emptied."""
         return self._closed is not None
 
     def enqueue(self, pending: PendingRequest) -> None:
-        """Raises QueueFullError, or the error the batcher was closed with."""
+        """Queue a request. Raises QueueFullError (UNAVAILABLE), or the error that the batcher was closed or suspended with."""
         now = time.monotonic_ns()
         rule = self.rule
         with self.lock:
@@ -79,7 +79,7 @@ class DynamicBatcher:
         return sum(share.pending.level == level for share in self._queue)
 
     def withdraw(self, pending: PendingRequest, error: ServerError) -> None:
-        """Take a request's waiting rows out of the queue; it fails with `error` unless all its rows are on their way."""
+        """Remove a request's waiting rows from the queue; it fails with `error` unless all its rows are in runs."""
         with self.lock:
             pending.cancelled = True
             if self._queue.remove(pending):
@@ -87,7 +87,7 @@ class DynamicBatcher:
                 self.changed.notify()
 
     def expire(self) -> int:
-        """Refuse or delay the requests whose timeout has come; ns until the next one's comes, 0 = there is none."""
+        """Refuse or delay the requests whose timeout has expired; return the ns until the next one does, 0 = none."""
         now_ns = time.monotonic_ns()
         with self.lock:
             for pending in self._queue.expired(now_ns):
@@ -100,9 +100,10 @@ class DynamicBatcher:
             return max(1, self._queue.expires_ns - now_ns) if self._queue.expires_ns else 0
 
     def take(self, last: PendingRequest | None = None, instance: int = 0) -> NextBatch:  # noqa: ARG002
-        """The next batch, if one is due. last: only one that this request is in to the end, with all before it.
+        """Return the next batch, if one is due.
 
-        instance: which one would run it; any may here.
+        last: if given, return only a batch that contains all of this request's rows and ends with it. instance: not used, since
+        any may run the batch.
         """
         with self.lock:
             if self._queue.expires_ns:
@@ -120,7 +121,7 @@ class DynamicBatcher:
             return NextBatch(shares, 0)
 
     def _take(self, choice: Take, last: PendingRequest | None) -> tuple[Share, ...]:
-        """The chosen shares out of the queue; none where `last` is not the last of them to the end."""
+        """Remove the chosen shares from the queue and return them; none unless they end with all of `last`'s rows."""
         share = self._queue[choice.requests - 1]
         cut = choice.rows < share.rows and choice.requests == 1
         if last is not None and (cut or share.pending is not last):
@@ -128,10 +129,10 @@ class DynamicBatcher:
         return (self._queue.cut(choice.rows),) if cut else self._queue.take(choice.requests)
 
     def keep_state(self, share: Share, answer: Answer) -> None:
-        """The run's answer to a share, before the run ends: nothing of it is kept here."""
+        """Do nothing: these requests have no state."""
 
     def end_run(self, share: Share) -> bool:
-        """A run with this share is over. Whether it was the request's last, so that the request is to be completed."""
+        """Note the end of a run with this share; return whether it was the request's last, so that it is to be completed."""
         pending = share.pending
         with self.lock:
             pending.in_flight -= 1
@@ -142,7 +143,7 @@ class DynamicBatcher:
             return pending.rows_left == 0
 
     def fail(self, shares: Sequence[Share], error: ServerError) -> None:
-        """A run with these shares failed for good."""
+        """Fail the requests of these shares, whose run failed and is not repeated."""
         with self.lock:
             for share in shares:
                 share.pending.in_flight -= 1
@@ -150,11 +151,11 @@ class DynamicBatcher:
                 self._fail(share.pending, error)
 
     def put_back(self, shares: Sequence[Share], error: ServerError, proven: ServerError | None = None) -> None:
-        """The instance was lost: these shares go back to their places in the queue, each to run again alone.
+        """Return the shares of a lost instance to their places in the queue, each to run again alone.
 
-        A request that ran alone because an earlier instance was lost with it fails with `proven`, the error of a request
-        that is proven to end instances; with `error` where the caller has no such proof (None). Requests that were answered
-        in part already, and those given up together, fail with `error`.
+        A request that has run again and was lost again fails: with `proven` if the caller has proof that a request of this run
+        ended the instance, otherwise with `error`. Requests that were answered in part already, and those given up together,
+        fail with `error`.
         """
         hopeless: list[Share] = []
         with self.lock:
@@ -178,38 +179,39 @@ class DynamicBatcher:
             self.changed.notify_all()
 
     def _give_up(self, given_up: Sequence[PendingRequest], error: ServerError) -> None:
-        """None of these runs again, because others of their run have ended too many instances. The lock is held."""
+        """Fail these requests, since others of their run have ended too many instances. The lock is held."""
         text = f"{error}; not tried again: other requests of its batch have ended the process or card one by one"
         for pending in given_up:
             if self._queue.remove(pending):
                 self._fail(pending, UnavailableError(text))
 
     def close(self, error: ServerError) -> None:
-        """No new requests: enqueue raises `error`. What waits is still taken."""
+        """Refuse new requests with `error`; waiting requests can still be taken."""
         with self.lock:
             self._closed = error
             self.changed.notify_all()
 
     def abandon(self, error: ServerError) -> None:
-        """close(), and what waits fails with `error` too: nobody is left to take it."""
+        """Refuse new requests with `error` for good and fail the waiting ones, since no instance is left to take them."""
         with self.lock:
             self._closed = error
             self.suspend(error)
             self.changed.notify_all()
 
     def suspend(self, error: ServerError) -> None:
-        """What waits fails with `error`, and so does what comes, until resume()."""
+        """Fail the waiting requests with `error`, and refuse new ones with it until resume()."""
         with self.lock:
             self._suspended = error
             for pending in self._queue.clear():
                 self._fail(pending, error)
 
     def resume(self) -> None:
+        """Accept requests again after suspend()."""
         with self.lock:
             self._suspended = None
 
     def _fail(self, pending: PendingRequest, error: ServerError) -> None:
-        """Record the first error; complete the request once none of its rows is on a card. The lock is held."""
+        """Record the first error; complete the request once none of its rows is in a run. The lock is held."""
         if pending.completed:
             return
         pending.error = pending.error or error

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a finished run to framed answers: straight from the slot, or from the parts of a request that took several runs."""
+"""From a finished run to framed answers: straight from the slot, or from the parts of a request that needed several runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def frame_answer(slot: Slot, index: int, share: Share, times: RunTimes, batcher: Batcher) -> bool:
-    """Frame what the run answers to its share; whether the request is complete now. Raises nothing."""
+    """Frame the run's answer to the share; return whether the request is complete now. Raises nothing."""
     pending = share.pending
     try:
         answer = slot.answer(index)
@@ -26,7 +26,7 @@ def frame_answer(slot: Slot, index: int, share: Share, times: RunTimes, batcher:
         if not share.whole:
             answered = _copy(answer)
             pending.parts.append(Part(share.first_row, answered, times._replace(answered_ns=time.monotonic_ns())))
-    except Exception as error:  # noqa: BLE001 - one answer that cannot be had must not take the instance down
+    except Exception as error:  # noqa: BLE001 - an answer that cannot be read must not take the instance out of service
         pending.error = _server_error(error)
         batcher.end_run(share)
         return False
@@ -45,7 +45,7 @@ def _complete(pending: PendingRequest, answer: Answer, share: Share, times: RunT
             pending.prepare(
                 _join_answers([part.answer for part in pending.parts]), join_times([part.times for part in pending.parts])
             )
-    except Exception as error:  # noqa: BLE001 - the same
+    except Exception as error:  # noqa: BLE001 - as above
         pending.error = _server_error(error)
 
 
@@ -57,12 +57,12 @@ def _server_error(error: Exception) -> ServerError:
 
 
 def _copy(answer: Answer) -> Answer:
-    """Out of the slot, which will be used again before the request is complete."""
+    """Copy the answer out of the slot, which is used again before the request is complete."""
     return answer._replace(outputs=tuple(o._replace(chunks=[bytes(chunk) for chunk in o.chunks]) for o in answer.outputs))
 
 
 def _join_answers(answers: Sequence[Answer]) -> Answer:
-    """The answers to consecutive rows as one."""
+    """Join the answers to consecutive rows into one."""
     outputs = zip(*(answer.outputs for answer in answers), strict=True)
     return Answer(tuple(_join_outputs(parts) for parts in outputs), answers[0].parameters)
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FairQueue: what waits for a run, in the order in which it is to run.
+"""FairQueue: the shares that wait for a run, in the order in which they run.
 
-By priority level; within a level those past a DELAY timeout come last; within these, clients take turns by bytes: start-time
-fair queueing (Goyal, Vin, Cheng: Start-time Fair Queueing, SIGCOMM 1996). A request's tag is the larger of the queue's virtual
-time (the tag last served) and the tag at which its client's last request ends, and it takes as long as it has bytes. So one
-client's requests stay in their order, a client alone is never held back, and beside one that sends a hundred megabytes another
-one's kilobyte is next.
+They are ordered by priority level; within a level, requests past a DELAY timeout are last; within these, clients take turns by
+bytes, by start-time fair queueing (Goyal, Vin, Cheng: Start-time Fair Queueing, SIGCOMM 1996). A request's tag is the larger of
+the queue's virtual time (the tag served last) and the tag at which its client's last request ends; its length is its size in
+bytes. So the requests of one client stay in order, a single client is never held back, and one client's kilobyte runs next even
+while another client sends a hundred megabytes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hypersonic.server.inference.pending import PendingRequest, Share
 from hypersonic.server.scheduling.rule import QueuedRows
 
 _Place = tuple[tuple[int, int, int, int], int]
-#: clients remembered at most; those whose turn is over are forgotten first
+#: the most clients remembered; those whose turn is over are forgotten first
 _MOST_CLIENTS = 4096
 
 
@@ -26,7 +26,10 @@ def _place(share: Share) -> _Place:
 
 
 class FairQueue:
-    """Under its batcher's lock. fair: False keeps the order of arrival within a level, whoever sent it."""
+    """The queue, used under its batcher's lock.
+
+    fair: False keeps the order of arrival within a level, whichever client sent the request.
+    """
 
     def __init__(self, *, fair: bool = True) -> None:
         self._fair = fair
@@ -34,7 +37,7 @@ class FairQueue:
         self._virtual = 0
         self._ends: dict[str, int] = {}
         self._serial = 0
-        #: the earliest timeout of a request in here, 0 = none
+        #: the earliest timeout of a queued request in monotonic ns, 0 = none
         self.expires_ns = 0
 
     def __len__(self) -> int:
@@ -47,19 +50,19 @@ class FairQueue:
         return self._shares[index]
 
     def waiting(self) -> Iterator[QueuedRows]:
-        """The shares as the batching rule sees them, in their order."""
+        """Iterate over the shares as the batching rule sees them, in order."""
         for share in self._shares:
             pending = share.pending
             yield QueuedRows(share.rows, pending.enqueued_ns, pending.request.group, pending.lost_run is not None)
 
     def add(self, pending: PendingRequest) -> None:
-        """A new request, whole. Its level and expires_ns are set."""
+        """Add a new request, whole. Its level and expires_ns are set."""
         self._serial += 1
         pending.rank = (pending.level, 0, self._tag(pending) if self._fair else 0, self._serial)
         self.insert(Share(pending, 0, pending.request.rows))
 
     def insert(self, share: Share) -> None:
-        """Rows of a request that has its place already."""
+        """Insert rows of a request that has a place in the order already."""
         pending = share.pending
         pending.waiting += 1
         if pending.expires_ns and (not self.expires_ns or pending.expires_ns < self.expires_ns):
@@ -80,7 +83,7 @@ class FairQueue:
         return start
 
     def take(self, count: int) -> tuple[Share, ...]:
-        """The first `count` shares, gone from the queue."""
+        """Remove and return the first `count` shares."""
         taken = tuple(self._shares[:count])
         del self._shares[:count]
         for share in taken:
@@ -90,13 +93,13 @@ class FairQueue:
         return taken
 
     def cut(self, rows: int) -> Share:
-        """The first `rows` rows of the first share; the rest stays at the head."""
+        """Remove and return the first `rows` rows of the first share; the rest stays at the head."""
         (share,) = self.take(1)
         self.insert(Share(share.pending, share.first_row + rows, share.rows - rows))
         return Share(share.pending, share.first_row, rows)
 
     def remove(self, pending: PendingRequest) -> bool:
-        """Whether any of the request's rows waited; none does any more."""
+        """Remove the request's waiting rows; return whether there were any."""
         if not pending.waiting:
             return False
         self._shares = [share for share in self._shares if share.pending is not pending]
@@ -104,7 +107,7 @@ class FairQueue:
         return True
 
     def expired(self, now_ns: int) -> list[PendingRequest]:
-        """Requests whose timeout has come; they stay until somebody removes or delays them."""
+        """Return the requests whose timeout has expired; the caller must remove or delay them."""
         if not 0 < self.expires_ns <= now_ns:
             return []
         left = [share.pending for share in self._shares if share.pending.expires_ns > 0]
@@ -112,7 +115,7 @@ class FairQueue:
         return list(dict.fromkeys(p for p in left if p.expires_ns <= now_ns))
 
     def delay(self, pending: PendingRequest) -> None:
-        """Behind all others of its level, those yet to come included."""
+        """Move the request behind all others of its level, including those that arrive later."""
         shares = [share for share in self._shares if share.pending is pending]
         self.remove(pending)
         pending.rank = (pending.rank[0], 1, *pending.rank[2:])
@@ -120,7 +123,7 @@ class FairQueue:
             self.insert(share)
 
     def clear(self) -> Iterable[PendingRequest]:
-        """Everything that waited."""
+        """Empty the queue and return the requests that waited."""
         waiting = list(dict.fromkeys(share.pending for share in self._shares))
         self._shares = []
         for pending in waiting:

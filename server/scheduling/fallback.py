@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model with a second backend, which takes over when none of its instances is left, or none could be had at load.
+"""A model with a second backend, which takes over when no instance of the first is left, or none was available at load.
 
-    parameters { key: "fallback_backend" value { string_value: "onnxruntime" } }
+  parameters { key: "fallback_backend" value { string_value: "onnxruntime" } }
 
-Both backends read the same version directory (model.xclbin and manifest.json beside model.onnx, say). The second one is loaded
-with the first, so that taking over costs nothing but its slower runs. Where it is at work shows in the log, in
-fpga_fallback_active and fpga_fallback_runs_total, and on the status page.
+Both backends read the same version directory (for example model.xclbin and manifest.json together with model.onnx). The second
+one is loaded together with the first, so that it can take over at once. The log, fpga_fallback_active, fpga_fallback_runs_total
+and the status page show where it is in use.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ _LOG = logging.getLogger(__name__)
 
 
 def with_fallback(backend: Backend, config: ModelConfig, backends: Mapping[str, Backend], *, insist: bool = False) -> Backend:
-    """The backend, and the one that config names as its fallback. Raises ModelConfigError when that cannot be.
+    """Return the backend combined with the one that `config` names as its fallback, or `backend` alone if it names none.
 
-    insist: a first backend that is merely busy raises ModelBusyError; the caller can make room and try again.
+    insist: if True, a first backend that is merely busy raises ModelBusyError at load, so that the caller can free the card and
+    try again. Raises ModelConfigError if the fallback is unknown or the model keeps state.
     """
     if not config.fallback:
         return backend
@@ -46,7 +47,7 @@ def with_fallback(backend: Backend, config: ModelConfig, backends: Mapping[str, 
 
 
 class FallbackBackend:
-    """Both backends as one. name: of the second."""
+    """Two backends as one. name: the second one's name."""
 
     def __init__(self, first: Backend, second: Backend, name: str, *, insist: bool = False) -> None:
         self._first = first
@@ -55,10 +56,14 @@ class FallbackBackend:
         self._insist = insist
 
     def complete(self, directory: Path, message: model_config_pb2.ModelConfig) -> None:
+        """Complete the configuration with the first backend alone."""
         self._first.complete(directory, message)
 
     def load(self, directory: Path, config: ModelConfig) -> FallbackModel:
-        """Raises ModelLoadError when the second backend cannot load the version: it must be there when it is needed."""
+        """Load the version with both backends.
+
+        Raises ModelLoadError if the second cannot load it, since it must be available when it is needed.
+        """
         with ExitStack() as opened:
             first = self._load_first(directory, config)
             if first is not None:
@@ -81,14 +86,14 @@ class FallbackBackend:
 
 
 def close(model: LoadedModel) -> None:
-    """Give a model back that was never served."""
+    """Release a model that was never served."""
     for instance in (*model.instances, *model.standby):
         instance.close()
     model.close()
 
 
 class FallbackModel:
-    """What both backends loaded. first: None when it could not be had."""
+    """The models that both backends loaded. first: None if the first backend could not load it."""
 
     def __init__(self, first: LoadedModel | None, second: LoadedModel, name: str) -> None:
         self._models = (first, second) if first is not None else (second,)
@@ -96,17 +101,19 @@ class FallbackModel:
         self.standby: Sequence[Instance] = tuple(Standby(instance, name) for instance in second.instances)
 
     def card(self, instance: Instance) -> Card | None:
+        """As LoadedModel.card, asked of the backend that the instance belongs to."""
         if isinstance(instance, Standby):
             return self._models[-1].card(instance.instance)
         return self._models[0].card(instance)
 
     def close(self) -> None:
+        """Close both models."""
         for model in self._models:
             model.close()
 
 
 class Standby:
-    """An instance of the second backend, under a name that says so."""
+    """An instance of the second backend, named <instance>@<backend>."""
 
     def __init__(self, instance: Instance, backend: str) -> None:
         self.instance = instance
@@ -118,4 +125,5 @@ class Standby:
 
     @property
     def in_service(self) -> bool:
+        """As Instance.in_service."""
         return self.instance.in_service

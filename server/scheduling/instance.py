@@ -16,11 +16,11 @@ from hypersonic.server.statistics.times import RunTimes
 
 @dataclass(eq=False, slots=True)
 class RunningBatch:
-    """A batch and the slot it was given, in the hands of one thread from InstanceState.dispatch() to InstanceState.release().
+    """A batch and its slot, held by one thread from InstanceState.dispatch() to InstanceState.release().
 
-    starting: held until the run is started. before: the same of the batch taken before on this instance. taken_ns: when its
-    input began to be copied. started: whether its run was started. done_ns: when that was over at the latest, 0 = not known
-    yet; free_ns: when the run before it was.
+    starting: a lock held until the run is started. before: that lock of the batch dispatched before on this instance. taken_ns:
+    when copying the input began. started: whether the run was started. done_ns: the latest time at which the run was over, 0 =
+    unknown; free_ns: the same for the run before it. Times are monotonic.
     """
 
     state: InstanceState
@@ -34,7 +34,7 @@ class RunningBatch:
     done_ns: int = 0
 
     def start(self) -> None:
-        """Start the run, after those of all batches taken before. Raises BackendError."""
+        """Start the run, after the runs of all batches dispatched before. Raises BackendError."""
         with self.before:
             self.taken_ns = time.monotonic_ns()
             try:
@@ -45,7 +45,7 @@ class RunningBatch:
 
 
 class InstanceState:
-    """An instance as the scheduler sees it: its free slots and its runs under way, under the batcher's lock."""
+    """An instance as the scheduler sees it: its free slots and its runs in progress. Used under the batcher's lock."""
 
     def __init__(self, instance: Instance, index: int, *, standby: bool = False) -> None:
         self.name = instance.name
@@ -53,17 +53,17 @@ class InstanceState:
         self.instance = instance
         self.figures = InstanceFigures(standby=standby)
         self.free = list(instance.slots)
-        #: lost, and soon back: requests wait for it
+        #: lost and being brought back: requests wait for it
         self.reviving = False
-        #: oldest first; a batch that is not here any more has ended, or somebody else took its requests over
+        #: oldest first; a batch that is no longer here has ended, or its requests went back to the queue
         self.running: list[RunningBatch] = []
-        #: slots in some thread's hands
+        #: the number of slots that threads hold
         self.taken = 0
         self._last_done_ns = 0
         self._starting = threading.Lock()
 
     def dispatch(self, shares: tuple[Share, ...]) -> RunningBatch:
-        """Give the batch a free slot, the one last used: its memory may still be in the processor's cache."""
+        """Give the batch a free slot: the one used last, whose memory may still be in the processor's cache."""
         before, self._starting = self._starting, threading.Lock()
         self._starting.acquire()
         batch = RunningBatch(self, self.free.pop(), shares, before, self._starting)
@@ -72,7 +72,7 @@ class InstanceState:
         return batch
 
     def complete(self, batch: RunningBatch, done_ns: int) -> bool:
-        """The batch's run is over since done_ns. Whether its requests are still this batch's to complete."""
+        """Note that the batch's run was over at done_ns; return whether its requests still belong to this batch."""
         if batch not in self.running:
             return False
         if batch.started:
@@ -81,7 +81,8 @@ class InstanceState:
         return True
 
     def _end(self, batch: RunningBatch, done_ns: int) -> None:
-        """Runs end in the order of their starts: those before it are over too, also where their threads come later."""
+        """Set the end of this run and of those before it: runs end in the order of their starts, whichever thread reports
+        first."""
         for each in self.running:
             if not each.done_ns:
                 each.free_ns, each.done_ns = self._last_done_ns, done_ns
@@ -90,10 +91,10 @@ class InstanceState:
                 return
 
     def add_run(self, batch: RunningBatch, execution: Execution) -> RunTimes:
-        """Count the run of a batch that is complete; its times, not answered yet.
+        """Count the run of a complete batch and return its times; `answered_ns` is only a first value.
 
-        An instance computes one run at a time: this one began once its input was there and the run before it was over. Its
-        wait between the two comes before `taken`, so that it is queue time.
+        An instance computes one run at a time: a run begins when its input is there and the run before it is over. The wait
+        between the two is moved before `taken_ns`, so that it counts as queue time.
         """
         done_ns = batch.done_ns
         begun_ns = min(max(execution.launched_ns, batch.free_ns), done_ns)
@@ -105,17 +106,17 @@ class InstanceState:
 
     @property
     def waiting(self) -> Iterator[PendingRequest]:
-        """The requests in its slots whose run is behind another one, perhaps several times each."""
+        """The requests in its slots whose run waits for another one; a request with several shares appears several times."""
         return (share.pending for batch in self.running[1:] for share in batch.shares)
 
     def release(self, batch: RunningBatch) -> None:
-        """The slot is nobody's any more."""
+        """Take back the batch's slot."""
         self.taken -= 1
         if self.figures.in_service:
             self.free.append(batch.slot)
 
     def retire(self) -> list[Share]:
-        """Out of service; what it had in flight."""
+        """Take the instance out of service; return the shares that were in progress."""
         self.figures.in_service = False
         shares = [share for batch in self.running for share in batch.shares]
         self.running.clear()
@@ -123,7 +124,7 @@ class InstanceState:
         return shares
 
     def restore(self) -> None:
-        """Back in service; no thread has one of its slots."""
+        """Put the instance back in service. No thread holds one of its slots."""
         self.reviving = False
         self.figures.in_service = True
         self.figures.revived += 1

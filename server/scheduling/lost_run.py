@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LostRun: the requests of a run that its instance did not survive. Any one of them may be what ended it.
+"""LostRun: the requests of a run during which the instance was lost. Any one of them may be the cause.
 
-Each of them runs again once, alone: so one that ends instances is found, and takes no other request along. Each such request
-costs an instance, and perhaps the seconds in which its model is initialized again, for which everybody waits. So not every
-request of a run may do that: after MOST_LOSSES the others of that run fail, too.
+Each of them runs once more, alone. So a request that ends instances is found, and no other request is lost with it. Each such
+request costs an instance, and possibly the seconds in which its model is initialized again, while every request waits.
+Therefore the number is limited: after MOST_LOSSES instances the remaining requests of that run fail too.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ from collections.abc import Iterable
 
 from hypersonic.server.inference.pending import LostRun, PendingRequest
 
-#: instances that the requests of one lost run may end one by one, after the run itself ended one
+#: the number of further instances that the requests of one lost run may end, one by one
 MOST_LOSSES = 4
 
 
 def mark_lost(lost: Iterable[PendingRequest]) -> list[PendingRequest]:
-    """These were in a run that was lost: any of them may have ended its instance. Returns those that are to fail because others
-    of their run, one by one, have ended too many instances."""
+    """Note that these requests were in a lost run, any of which may be the cause.
+
+    Returns the requests that must fail because others of their run have ended too many instances, one by one.
+    """
     lost = list(lost)
     before = {id(each): each for pending in lost if (each := pending.lost_run) is not None}
     for each in before.values():

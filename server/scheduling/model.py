@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One loaded version of a model: its configuration, its scheduler, its figures, and its request path."""
+"""One loaded version of a model: its configuration, scheduler, statistics and request path."""
 
 from __future__ import annotations
 
@@ -33,9 +33,12 @@ from hypersonic.server.statistics.model import ModelStatistics
 
 
 class ScheduledModel:
-    """Front ends' threads call infer() or stream(), and may run batches in it: their own request's and those merged with it."""
+    """A model version with instances of its own. Front ends' threads call infer() or stream().
 
-    #: a request's answer comes from whichever thread ran it
+    Such a thread may run a batch there: its own request, and those merged with it.
+    """
+
+    #: no thread has to wait: the thread that ran a request sends its answer
     waits = False
 
     def __init__(
@@ -53,7 +56,7 @@ class ScheduledModel:
         self.load_duration_s = load_duration_s
         self.statistics = ModelStatistics(make_latencies(metrics, config.message))
         self._loaded = loaded
-        #: requests that have not ended
+        #: the requests that have not ended
         self._open: set[PendingRequest] = set()
         self._instances = (*loaded.instances, *loaded.standby)
         self.scheduler = Scheduler(
@@ -75,40 +78,50 @@ class ScheduledModel:
 
     @property
     def name(self) -> str:
+        """As Model.name."""
         return self.config.name
 
     @property
     def in_service(self) -> bool:
+        """As Model.in_service."""
         return self.scheduler.in_service
 
     @property
     def reason(self) -> str:
+        """As Model.reason."""
         return self.scheduler.reason
 
     @property
     def waiting(self) -> int:
+        """As Model.waiting."""
         return self.scheduler.waiting
 
     @property
     def working(self) -> int:
+        """As Model.working."""
         return len(self._open)
 
     @property
     def figures(self) -> Mapping[str, InstanceFigures]:
+        """As Model.figures."""
         return self.scheduler.figures
 
     @property
     def on_standby(self) -> bool:
+        """As Model.on_standby."""
         return self.scheduler.on_standby
 
     def busy_clocks(self) -> dict[str, int]:
+        """As Model.busy_clocks."""
         return {instance.name: instance.busy_clocks() for instance in self._instances}
 
     def cards(self) -> dict[str, Card]:
+        """As Model.cards."""
         cards = ((instance.name, self._loaded.card(instance)) for instance in self._instances)
         return {name: card for name, card in cards if card is not None}
 
     def infer(self, request: CheckedRequest, frame: Frame, call: Call, arrived_ns: int) -> Any:
+        """As Model.infer. Raises UnsupportedError (UNIMPLEMENTED) for a decoupled model."""
         check_unary(self.config)
         pending = PendingRequest(request, frame, arrived_ns, client=call.client)
         try:
@@ -126,10 +139,11 @@ class ScheduledModel:
     def stream(
         self, request: CheckedRequest, frame: Frame, call: Call, arrived_ns: int, sink: Sink, *, here: bool = False
     ) -> None:
+        """As Model.stream."""
         counted = threading.Lock()
 
         def count(pending: PendingRequest) -> None:
-            # a decoupled model's last answer and the end of its run come in either order, on two threads
+            # a decoupled model's last answer and the end of its run arrive in either order, on two threads
             over = pending.completed and (pending.times is not None or not self.config.decoupled)
             if (over or pending.error is not None) and counted.acquire(blocking=False):
                 self._count(pending)
@@ -169,11 +183,11 @@ class ScheduledModel:
         except ReplacedError:
             self._open.discard(pending)
             raise
-        if not pending.completed and not call.is_active():  # it ended before there was anything to withdraw
+        if not pending.completed and not call.is_active():  # the call ended before the request could be withdrawn
             batcher.withdraw(pending, CancelledError())
 
     def _wait(self, pending: PendingRequest) -> None:
-        """Until it is completed; when its timeout comes while it waits in the queue, the batcher is told to look."""
+        """Wait for completion; tell the batcher when the timeout of a queued request has expired."""
         if pending.expires_ns > 0 and not pending.completed:
             left_ns = pending.expires_ns - time.monotonic_ns()
             if not pending.wait(max(1, left_ns)):
@@ -192,7 +206,7 @@ class ScheduledModel:
             self.statistics.add_success(pending.arrived_ns, pending.enqueued_ns, pending.times, now_ns)
         if pending.first_response_ns:
             self.statistics.add_first_response(pending.first_response_ns - pending.arrived_ns)
-        if pending.trace is not None:  # of a sampled request, and the clock of an ensemble's step
+        if pending.trace is not None:  # a sampled request, or an ensemble's step, which is timed by its trace
             pending.trace.end(
                 *(self.version, pending.request.id, pending.arrived_ns),
                 enqueued_ns=pending.enqueued_ns,
@@ -201,6 +215,7 @@ class ScheduledModel:
             )
 
     def close(self, timeout_s: float) -> bool:
+        """As Model.close."""
         if not self.scheduler.close(ReplacedError(self.name, self.version), timeout_s):
             return False
         for instance in self._instances:

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The batching rule: which of the requests that wait become the next run, and when. A pure function of the queue and the time.
+"""The batching rule: which waiting requests become the next run, and when. A pure function of the queue and the time.
 
-A run carries at most `capacity_rows` rows (a slot). Rule, Triton's where Triton has one:
+A run carries at most `capacity_rows` rows (one slot). The rules are Triton's where Triton has one:
 
 - the queue's order is given: priority levels, then clients in turn (fair_queue.py);
 - only requests of one group (equal shapes, unless ragged) share a run;
-- a request with more rows than a slot holds goes out in slots of its own, at once; its last rows are like a small request;
-- requests that fit a slot are never cut: they are merged, first come first, as long as the sum fits;
-- a request that has to run alone does so at once;
-- the largest preferred_batch_size that some number of the first requests gives exactly is sent at once;
-- otherwise a batch waits until it can grow no further or the oldest request has waited max_queue_delay; delay 0 sends
-  what is there.
+- a request with more rows than a slot holds is sent at once, in slots of its own; its last rows count as a small request;
+- requests that fit a slot are never split: they are merged in the queue's order as long as the sum fits;
+- a request that has to run alone is sent at once;
+- the largest preferred_batch_size that equals the rows of the first n requests, for some n, is sent at once;
+- otherwise a batch waits until it cannot grow further or the oldest request has waited max_queue_delay; with delay 0 the
+  waiting requests are sent at once.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from hypersonic.server.config.schema import DynamicBatching, QueuePolicy
 
 @dataclass(frozen=True)
 class BatchRule:
-    """The configuration's numbers in the batcher's units. merge: whether requests share runs at all. levels: of priority.
+    """The configuration's numbers in the batcher's units: rows, and ns.
 
-    policy: of the queue, and of the levels that have one of their own. keep_order: answers leave in the order of requests.
+    merge: whether requests share runs at all. levels: the number of priority levels, 0 for none. policy: the queue's policy.
+    level_policies: the policies of levels that have their own. keep_order: answers leave in the order of requests.
     """
 
     capacity_rows: int
@@ -42,7 +43,10 @@ class BatchRule:
 
     @classmethod
     def of(cls, capacity_rows: int, batching: DynamicBatching | None, max_batch_size: int) -> BatchRule:
-        """capacity_rows: of the smallest slot. No run is larger than max_batch_size either."""
+        """Derive the rule from a configuration.
+
+        capacity_rows: of the smallest slot. No run is larger than max_batch_size (0 counts as 1).
+        """
         capacity_rows = min(capacity_rows, max(1, max_batch_size))
         if batching is None:
             return cls(capacity_rows)
@@ -59,20 +63,21 @@ class BatchRule:
         )
 
     def level_of(self, priority: int) -> int:
-        """The level of a request that asked for `priority`: what is not a level gets the default one, as in Triton."""
+        """Return the level of a request with this `priority`; an unknown level becomes the default one, as in Triton."""
         return priority if 0 < priority <= self.levels else self.default_level
 
     def policy_of(self, level: int) -> QueuePolicy:
+        """Return the queue policy of a priority level."""
         return self.level_policies.get(level, self.policy)
 
     @cached_property
     def most_rows(self) -> int:
-        """Rows beyond which waiting for more is pointless."""
+        """The number of rows above which waiting for more requests is useless."""
         return max(self.preferred_rows, default=self.capacity_rows)
 
 
 class QueuedRows(NamedTuple):
-    """Rows of one request that wait. group: requests of different groups do not share a run. alone: it shares none at all."""
+    """Waiting rows of one request. group: requests of different groups do not share a run. alone: it shares a run with none."""
 
     rows: int
     enqueued_ns: int
@@ -81,14 +86,15 @@ class QueuedRows(NamedTuple):
 
 
 class Take(NamedTuple):
-    """Run the first `requests` of the queue now, `rows` rows together: fewer than the first one has means its first rows."""
+    """Run the first `requests` of the queue now, `rows` rows in total; fewer rows than the first request has means its first
+    rows."""
 
     requests: int
     rows: int
 
 
 class Wait(NamedTuple):
-    """Nothing is to run before this time, 0 = before something changes."""
+    """Run nothing before this time, in monotonic ns; 0 = before something changes."""
 
     until_ns: int
 
@@ -96,8 +102,11 @@ class Wait(NamedTuple):
 def choose_batch(
     rule: BatchRule, queue: Iterable[QueuedRows], now_ns: int, *, expires_ns: int = 0, closing: bool = False
 ) -> Take | Wait:
-    """queue: in the order in which it is to run; no more of it is read than decides. expires_ns: when the first timeout of a
-    request in it comes, 0 = never: the queue is another one then. closing: no request will follow these."""
+    """Decide the next run. Only as much of `queue`, which is in the order of running, is read as the decision needs.
+
+    expires_ns: when the first timeout of a queued request expires, 0 = never; the queue changes then. closing: True if no
+    further requests will arrive.
+    """
     waiting = iter(queue)
     first = next(waiting, None)
     if first is None:
@@ -107,7 +116,7 @@ def choose_batch(
         return Take(1, rule.capacity_rows)
     merge, most_rows = rule.merge and not alone, rule.most_rows
     count, preferred = 1, Take(1, rows) if rows in rule.preferred_rows else None
-    #: no request that comes later can be in this batch
+    #: no later request can be in this batch
     full = not merge
     for other in waiting:
         if not merge or other.alone or other.group != group or rows + other.rows > rule.capacity_rows:

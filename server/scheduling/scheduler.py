@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scheduler: whoever finds a batch due and a slot free takes both, runs the batch and completes its requests.
+"""Scheduler: a thread that finds a batch due and a slot free takes both, runs the batch and completes its requests.
 
     thread of request A:   start A | ...wait... | answer A
     thread of request B:             start B | ...wait............... | answer B
     a runner (C waited):                          start C | ...wait..................... | answer C
     compute unit:              [------ A ------][------ B ------][------ C ------]
 
-Usually that is the request's own thread: a request that makes a batch due and finds a slot free is run without a change of
-threads. Everything else (batches that wait for more requests, for a slot, or for another try; requests larger than a slot;
-requests nobody waits for) is done by runners, one thread per slot, so that no free slot is ever left without a thread. Batches
-are taken in the queue's order by both: a request's own thread only takes a batch that leaves nobody waiting before it.
+Usually that is the request's own thread: a request that makes a batch due and finds a slot free runs without a change of
+threads. Runners, one thread per slot, do everything else: batches that wait for more requests, for a slot, or for a second
+attempt; requests larger than a slot; requests without a waiting thread. So no free slot is ever without a thread. Both kinds of
+thread take batches in the queue's order: a request's own thread takes only a batch with no waiting request before it.
 
-An instance that is lost gives its requests back to the queue, and is brought back if its backend can do that: soon (requests
-wait for that), or once somebody has acted (requests go elsewhere meanwhile, or are refused).
+The requests of a lost instance return to the queue. The instance is brought back if its backend can do that: either soon, while
+requests wait for it, or after somebody has intervened; until then other instances serve the requests, or they are refused.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from hypersonic.server.statistics.model import ModelStatistics
 from hypersonic.server.statistics.times import RunTimes
 
 _LOG = logging.getLogger(__name__)
-#: seconds between the tries to bring an instance back; after the last one it is gone for good
+#: seconds between the attempts to bring an instance back; after the last one it is lost for good
 _REVIVE_AFTER_S = (0.05, 0.2, 1.0, 5.0, 10.0, 10.0)
 
 
 class Scheduler:
-    """The instances of one model version. on_lost: called on any thread when the last one went out of service, and when one
-    came back after that.
+    """The instances of one model version.
 
-    standby: instances that run only when none of the others is left. decoupled: answers come from the backend, not from slots.
+    on_lost: called on any thread when the last instance went out of service, and when one came back after that. standby:
+    instances that run only when none of the others is left. decoupled: answers are sent by the backend, not read from slots.
     """
 
     def __init__(
@@ -71,9 +71,9 @@ class Scheduler:
         self._decoupled = decoupled
         self._on_lost = on_lost
         self._lock, self._changed = batcher.lock, batcher.changed
-        #: under the same lock: a thread let go of a lost instance's slot, or the scheduler is being closed
+        #: under the same lock: a thread has released a lost instance's slot, or the scheduler is being closed
         self._let_go = threading.Condition(batcher.lock)
-        #: under the same lock: a request with a timeout has come
+        #: under the same lock: a request with a timeout has been queued
         self._earlier = threading.Condition(batcher.lock)
         self._timekeeper: threading.Thread | None = None
         self._lost: dict[str, str] = {}
@@ -87,35 +87,35 @@ class Scheduler:
 
     @property
     def in_service(self) -> bool:
-        """Whether any instance takes requests, or soon will again."""
+        """True if any instance takes requests or is being brought back."""
         return any(state.figures.in_service or state.reviving for state in self._instances)
 
     @property
     def on_standby(self) -> bool:
-        """Whether only the instances for such cases are left."""
+        """True if only standby instances are left."""
         return bool(self._standby) and not any(state.figures.in_service or state.reviving for state in self._primary)
 
     @property
     def reason(self) -> str:
-        """Why nothing is in service; empty while something is."""
+        """The reason why nothing is in service; empty while an instance is."""
         return "" if self.in_service else f"no compute unit is in service any more: {'; '.join(self._lost.values())}"
 
     @property
     def waiting(self) -> int:
-        """Requests in the queue, and in slots whose run is behind another one's."""
+        """The number of requests in the queue, and in slots whose run waits for another run."""
         with self._lock:
             in_slots = {pending for state in self._instances for pending in state.waiting}
             return len(self.batcher) + sum(not pending.waiting and not pending.null for pending in in_slots)
 
     @property
     def losses(self) -> str:
-        """What went out of service, and why."""
+        """The instances that went out of service, and why."""
         return "; ".join(self._lost.values())
 
     def submit(self, pending: PendingRequest, *, here: bool = True) -> None:
-        """Queue a request; here: run it on this thread if it can run at once, so that it may be completed on return.
+        """Queue a request. here: run it on this thread if it can run at once; it may then be completed on return.
 
-        Raises QueueFullError, or UnavailableError when nobody is left to serve it.
+        Raises QueueFullError, or UnavailableError when no instance is left to serve it.
         """
         with self._lock:
             self.batcher.enqueue(pending)
@@ -128,8 +128,10 @@ class Scheduler:
             self._run(batch)
 
     def _keep_time(self) -> None:
-        """A request with a timeout waits: somebody has to tell it when its time has come, also while every slot is busy, which
-        is when the runners do not look. The lock is held."""
+        """Make sure that a thread notices the timeout of a waiting request, even while every slot is busy and no runner looks.
+
+        The lock is held.
+        """
         if self._timekeeper is None:
             self._timekeeper = threading.Thread(target=self._expire, name=f"{self._label}:timeouts", daemon=True)
             self._timekeeper.start()
@@ -142,7 +144,7 @@ class Scheduler:
             self._timekeeper = None
 
     def close(self, error: ServerError, timeout_s: float) -> bool:
-        """Refuse new requests with `error`, serve what waits; whether all runs ended in time."""
+        """Refuse new requests with `error` and serve the waiting ones; return whether all runs ended in time."""
         with self._lock:
             self.batcher.close(error)
             self._let_go.notify_all()
@@ -152,12 +154,12 @@ class Scheduler:
         return not any(runner.is_alive() for runner in self._runners)
 
     def _run_batches(self) -> None:
-        """A runner, until there will never be a batch again."""
+        """Run batches until there will never be another one. The main function of a runner."""
         while (batch := self._next()) is not None:
             self._run(batch)
 
     def _next(self) -> RunningBatch | None:
-        """Wait until a batch is due and a slot is free; None when there will never be one again."""
+        """Wait until a batch is due and a slot is free; return None when there will never be another batch."""
         with self._lock:
             while True:
                 batch, wait_ns = self._dispatch()
@@ -169,7 +171,10 @@ class Scheduler:
                 self._changed.wait(wait_ns / 1e9 if wait_ns else None)
 
     def _dispatch(self, last: PendingRequest | None = None) -> tuple[RunningBatch | None, int]:
-        """(a batch, 0), or (None, ns until it is worth asking again); last as for DynamicBatcher.take. The lock is held."""
+        """Return (a batch, 0), or (None, ns until it is worth asking again).
+
+        last: as in DynamicBatcher.take. The lock is held.
+        """
         wait_ns = 0
         for state in self._available():
             due = self.batcher.take(last, state.index)
@@ -179,7 +184,7 @@ class Scheduler:
         return None, wait_ns
 
     def _available(self) -> Sequence[InstanceState]:
-        """Instances with a free slot: the one that has the most, or all where it matters which one."""
+        """Return the instances with a free slot: the one with the most, or all if batches are pinned to instances."""
         states = self._standby if self._standby and self.on_standby else self._primary
         if self.batcher.pinned:
             return [state for state in states if state.free]
@@ -187,13 +192,13 @@ class Scheduler:
         return (freest,) if freest.free else ()
 
     def _wake_runner(self) -> None:
-        """A request waits or a slot got free: somebody has to look whether that makes a batch. The lock is held."""
+        """Wake a runner to check for a batch, after a request was queued or a slot was freed. The lock is held."""
         if len(self.batcher) and self._available():
             self._changed.notify()
 
     @property
     def _ended(self) -> bool:
-        """Closed, and no request is left that could still want a slot. The lock is held."""
+        """True if the batcher is closed and no request is left that could still need a slot. The lock is held."""
         return self.batcher.closed and not len(self.batcher) and not any(state.taken for state in self._instances)
 
     def _run(self, batch: RunningBatch) -> None:
@@ -213,7 +218,7 @@ class Scheduler:
             self._release_requests(batch, *answered)
 
     def _execute(self, batch: RunningBatch) -> tuple[RunTimes, list[PendingRequest]] | None:
-        """One run from its start to the framed answers; None when there is nothing to answer."""
+        """Run the batch from its start to the framed answers; return None if there is nothing to answer."""
         try:
             batch.start()
             execution = batch.slot.finish()
@@ -233,11 +238,11 @@ class Scheduler:
         with self._lock:
             if batch.state.complete(batch, time.monotonic_ns()):
                 self.batcher.fail(batch.shares, error)
-        if not batch.state.instance.in_service:  # the run failed, and there will be no other one
+        if not batch.state.instance.in_service:  # the instance went out of service with this failure
             self._retire(batch.state, error)
 
     def _answer(self, batch: RunningBatch, times: RunTimes) -> list[PendingRequest]:
-        """Frame the answers out of the slot; the requests that are complete now."""
+        """Frame the answers from the slot; return the requests that are complete now."""
         ready: list[PendingRequest] = []
         for index, share in enumerate(batch.shares):
             if self._decoupled:
@@ -248,11 +253,11 @@ class Scheduler:
         return ready
 
     def _release_requests(self, batch: RunningBatch, times: RunTimes, ready: Sequence[PendingRequest]) -> None:
-        """Let the requests' threads go."""
-        # counted before any client knows, so that whoever asks after an answer finds it in the statistics
+        """Count the run and release the threads of the completed requests."""
+        # counted before any client has its answer, so that statistics read after an answer include it
         rows = sum([share.rows for share in batch.shares if not share.pending.null])
         last = ready[-1].times if ready else None
-        # a run of one request counts what the request counts
+        # a run of one request has the same times as the request
         answered_ns = last.answered_ns if last is not None else time.monotonic_ns()
         self._statistics.add_run(rows, times._replace(answered_ns=answered_ns))
         for pending in ready:
@@ -268,10 +273,10 @@ class Scheduler:
                 self._let_go.notify_all()
 
     def _retire(self, state: InstanceState, error: BackendError) -> None:
-        """The instance is out of service; what it had in flight goes to another one, or waits until this one is back.
+        """Take the instance out of service; its requests go to another one, or wait until this one is back.
 
-        Every thread with a run on it comes here; the first one acts for all. Instances that went with it (the card is gone)
-        retire too, before a request is tried on them.
+        Every thread with a run on it calls this; only the first call has an effect. Other instances that were lost with it (the
+        card is gone) retire too, before a request is tried on them.
         """
         with self._lock:
             state.figures.timeouts += isinstance(error, InstanceTimeoutError)
@@ -293,7 +298,7 @@ class Scheduler:
             threading.Thread(target=self._revive, args=(other,), name=name, daemon=True).start()
 
     def _revive(self, state: InstanceState) -> None:
-        """Bring an instance back, or find that it is gone for good."""
+        """Bring an instance back, or give it up if it is lost for good."""
         with self._lock:
             self._let_go.wait_for(lambda: not state.taken)
         pauses_s = iter(_REVIVE_AFTER_S)
@@ -318,9 +323,9 @@ class Scheduler:
         self._give_up(state, self.batcher.abandon)
 
     def _wait_away(self, state: InstanceState, error: InstanceAwayError) -> bool:
-        """Nobody waits for the instance; until it is worth looking again. False: the scheduler is being closed."""
+        """Stop waiting for the instance and sleep until the next attempt; return False if the scheduler is being closed."""
         if state.reviving:
-            _LOG.warning("%s: %s is looked for every %g s: %s", self._label, state.name, error.retry_s, error)
+            _LOG.warning("%s: the server looks for %s every %g s: %s", self._label, state.name, error.retry_s, error)
             self._give_up(state, self.batcher.suspend)
         with self._lock:
             return not self._let_go.wait_for(lambda: self.batcher.closed, error.retry_s)
@@ -337,7 +342,7 @@ class Scheduler:
             self._on_lost()
 
     def _give_up(self, state: InstanceState, refuse: Callable[[ServerError], None]) -> None:
-        """Requests wait for the instance no more. refuse: what becomes of them when it was the last one."""
+        """Let requests no longer wait for the instance. refuse: called with an error if it was the last one."""
         with self._lock:
             given_up, state.reviving = state.reviving, False
             last = not self.in_service

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """SequenceBatcher: the queue of a model with sequence_batching.
 
-Requests with one correlation ID form a sequence, from its START to its END. A sequence has a slot at one instance for life,
-because models keep state there; its requests run one after another. Sequences that find no slot wait for one.
+Requests with one correlation ID form a sequence, from its START to its END. A sequence has a slot at one instance for its whole
+life, because models keep state there, and its requests run one after another. Sequences that find no free slot wait for one.
 
-    direct: a slot is a place in the batch. Each run takes the next request of every slot that has one; slots in between that
-            have none get a null request (READY is false, inputs are zero), so that a model may keep state by place.
-    oldest: an instance has max_candidate_sequences slots; a run takes one request each of some of them, oldest first.
+    direct: a slot is a place in the batch. Each run takes the next request of every slot that has one. Slots between those
+            get a null request (READY is false, inputs are zero), so that a model may keep state by place.
+    oldest: an instance has max_candidate_sequences slots; a run takes one request each from some of them, oldest first.
 
-Texts and values are Triton's sequence batcher's. When an instance is lost, so is the state of its sequences: their requests
-fail, and the clients start them again.
+Texts and values are those of Triton's sequence batcher. When an instance is lost, so is the state of its sequences: their
+requests fail, and the clients must start them again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from hypersonic.server.scheduling.sequence_tensors import SequenceTensors
 
 
 class OpenSequence:
-    """One sequence, from its START to its END: what waits, and its slot: a place in the batch, -1 = it has none yet."""
+    """One sequence from its START to its END: its waiting requests, and its slot in the batch, -1 while it has none."""
 
     __slots__ = ("ended", "id", "in_flight", "instance", "last_ns", "slot", "state", "waiting")
 
@@ -44,11 +44,12 @@ class OpenSequence:
 
     @property
     def idle(self) -> bool:
+        """True if no request of the sequence is waiting or in a run."""
         return not self.waiting and self.in_flight is None
 
 
 class SequenceBatcher:
-    """The interface of DynamicBatcher. capacity_rows: of a run. instances: each has slots of its own."""
+    """A Batcher for sequences. capacity_rows: the rows of a run. instances: their number; each has slots of its own."""
 
     pinned = True
 
@@ -72,14 +73,20 @@ class SequenceBatcher:
         self._suspended: ServerError | None = None
 
     def __len__(self) -> int:
+        """Return the number of waiting requests."""
         return sum(sequence.in_flight is not pending for pending, sequence in self._by_request.items())
 
     @property
     def closed(self) -> bool:
+        """True if new requests are refused and the queue is being emptied."""
         return self._closed is not None
 
     def enqueue(self, pending: PendingRequest) -> None:
-        """Raises InvalidTensorError with Triton's text for a request out of sequence, or the error it was closed with."""
+        """Queue a request of a sequence.
+
+        Raises InvalidTensorError, with Triton's text, for a request out of sequence, or the error that the batcher was closed
+        or suspended with.
+        """
         with self.lock:
             if refusal := self._closed or self._suspended:
                 raise refusal.copy()
@@ -93,7 +100,7 @@ class SequenceBatcher:
             self._by_request[pending] = sequence
 
     def _find_sequence(self, pending: PendingRequest, now_ns: int) -> OpenSequence:
-        """The request's sequence; a new one where it starts."""
+        """Return the request's sequence; a new one if the request starts it."""
         request = pending.request
         mark = request.sequence
         if mark is None or not mark.id:
@@ -119,7 +126,7 @@ class SequenceBatcher:
         return sequence
 
     def _assign_backlog(self) -> None:
-        """Give free slots to the sequences that wait longest, at the instance with the most of them."""
+        """Give free slots to the sequences that have waited longest, at the instance with the most free slots."""
         while self._backlog:
             instance = max(range(len(self._slots)), key=lambda i: self._slots[i].count(None))
             if None not in self._slots[instance]:
@@ -129,7 +136,7 @@ class SequenceBatcher:
             self._slots[instance][sequence.slot] = sequence
 
     def _forget_idle(self, now_ns: int) -> int:
-        """End sequences whose clients are silent for too long; ns until the next one may be, 0 = none."""
+        """End sequences whose clients have been silent for too long; return the ns until the next may end, 0 = none."""
         limit_ns = 1000 * self._rule.max_idle_us
         idle = [sequence for sequence in self._sequences.values() if sequence.idle]
         for sequence in idle:
@@ -139,7 +146,7 @@ class SequenceBatcher:
         return max(1, min(left)) if left else 0
 
     def _close_sequence(self, sequence: OpenSequence) -> None:
-        """The sequence is over: its slot is free."""
+        """End the sequence and free its slot."""
         if self._sequences.get(sequence.id) is sequence:
             del self._sequences[sequence.id]
         if sequence.slot >= 0:
@@ -150,7 +157,7 @@ class SequenceBatcher:
         self._assign_backlog()
 
     def take(self, last: PendingRequest | None = None, instance: int = 0) -> NextBatch:
-        """The next batch of one instance. last: only one that this request is in."""
+        """Return the next batch of one instance, if one is due. last: only a batch that contains this request."""
         with self.lock:
             now_ns = time.monotonic_ns()
             idle_ns = self._forget_idle(now_ns) if self._backlog else 0
@@ -167,7 +174,7 @@ class SequenceBatcher:
             return NextBatch(tuple(self._dispatch(instance, ready)), 0)
 
     def _ready(self, instance: int) -> list[OpenSequence]:
-        """Sequences whose next requests may share a run: by slot, or the oldest ones."""
+        """Return the sequences whose next requests may share a run: in order of slot, or the oldest ones."""
         waiting = [
             sequence
             for sequence in self._slots[instance]
@@ -182,7 +189,7 @@ class SequenceBatcher:
         return together[: self._capacity]
 
     def _left_ns(self, instance: int, ready: Sequence[OpenSequence], now_ns: int) -> int:
-        """How long the batch may still wait for more requests."""
+        """Return how long the batch may still wait for more requests, in ns."""
         rule = self._rule
         left_ns = min(sequence.waiting[0].enqueued_ns for sequence in ready) + 1000 * rule.max_queue_delay_us - now_ns
         assigned = len(self._slots[instance]) - self._slots[instance].count(None)
@@ -193,7 +200,7 @@ class SequenceBatcher:
         return left_ns
 
     def _dispatch(self, instance: int, ready: Sequence[OpenSequence]) -> Iterable[Share]:
-        """The shares of a run of these; null requests stand in the slots between them."""
+        """Return the shares of a run of these sequences, with null requests for the empty slots between them."""
         self._running.add(instance)
         slot = 0
         for sequence in ready:
@@ -212,7 +219,7 @@ class SequenceBatcher:
             yield Share(pending, 0, pending.request.rows)
 
     def keep_state(self, share: Share, answer: Answer) -> None:
-        """The run's answer to this share: its state outputs are the next request's inputs."""
+        """Keep the state outputs in the answer to this share: they are inputs of the sequence's next request."""
         sequence = self._by_request.get(share.pending)
         if sequence is not None and self._tensors.stateful:
             sequence.state = self._tensors.state_of(answer)
@@ -230,7 +237,7 @@ class SequenceBatcher:
             return True
 
     def _end_run(self, pending: PendingRequest) -> OpenSequence | None:
-        """The request's run is over; its sequence, None for a null request."""
+        """Note the end of the request's run; return its sequence, None for a null request."""
         sequence = self._by_request.pop(pending, None)
         pending.in_flight = 0
         if sequence is None:
@@ -245,16 +252,16 @@ class SequenceBatcher:
         return sequence
 
     def fail(self, shares: Sequence[Share], error: ServerError) -> None:
-        """A run with these shares failed for good; their sequences go on."""
+        """Fail the requests of these shares; their sequences continue."""
         with self.lock:
             for share in shares:
                 if self._end_run(share.pending) is not None:
                     share.pending.fail(error)
 
     def put_back(self, shares: Sequence[Share], error: ServerError, proven: ServerError | None = None) -> None:  # noqa: ARG002
-        """The instance is lost, and with it the state of every sequence that had a slot there: all of them end.
+        """End all sequences that had a slot at the lost instance: their state is lost, so their requests fail (UNAVAILABLE).
 
-        proven: not used, since requests of a sequence never run a second time.
+        error, proven: `error` is part of the text; `proven` is not used, since requests of a sequence never run a second time.
         """
         with self.lock:
             instances = {sequence.instance for share in shares if (sequence := self._by_request.get(share.pending)) is not None}
@@ -274,7 +281,7 @@ class SequenceBatcher:
             pending.fail(error)
 
     def withdraw(self, pending: PendingRequest, error: ServerError) -> None:
-        """Take a waiting request out; a sequence that lost its START so ends."""
+        """Remove a waiting request; a sequence that loses its START in this way ends."""
         with self.lock:
             pending.cancelled = True
             sequence = self._by_request.get(pending)
@@ -290,11 +297,11 @@ class SequenceBatcher:
             self.changed.notify()
 
     def expire(self) -> int:
-        """Requests of a sequence have no timeout: one that was left out would break it."""
+        """Return 0: requests of a sequence have no timeout, because leaving one out would break the sequence."""
         return 0
 
     def close(self, error: ServerError) -> None:
-        """No new requests; what waits is still taken, but for sequences that will not get a slot."""
+        """Refuse new requests; waiting requests can still be taken, except those of sequences without a slot, which fail."""
         with self.lock:
             self._closed = error
             for sequence in list(self._backlog):
@@ -302,17 +309,20 @@ class SequenceBatcher:
             self.changed.notify_all()
 
     def abandon(self, error: ServerError) -> None:
+        """As DynamicBatcher.abandon."""
         with self.lock:
             self._closed = error
             self.suspend(error)
             self.changed.notify_all()
 
     def suspend(self, error: ServerError) -> None:
+        """As DynamicBatcher.suspend. All sequences end."""
         with self.lock:
             self._suspended = error
             for sequence in list(self._sequences.values()):
                 self._end(sequence, error)
 
     def resume(self) -> None:
+        """As DynamicBatcher.resume."""
         with self.lock:
             self._suspended = None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tensors that sequence batching adds to a request: controls (START, END, READY, CORRID) and kept states."""
+"""The tensors that sequence batching adds to a request: controls (START, END, READY, CORRID) and implicit states."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from hypersonic.server.inference.strings import pack_strings
 
 
 class SequenceTensors:
-    """Of one model, made once at load."""
+    """The controls and states of one model, created once at load. Called under the batcher's lock."""
 
     def __init__(self, config: ModelConfig) -> None:
         assert config.sequence is not None
         self._controls = config.sequence.controls
         self._states = config.sequence.states
         self._outputs = len(config.outputs)
-        #: shape of a control; a state's own dims follow the same batch dimension
+        #: the batch dimension in front of a control's or a state's own dims
         self._batch = (1,) if config.max_batch_size else ()
         self._initial = tuple(
             bytes(prod(state.dims) * DATATYPES[state.datatype].size_bytes) if -1 not in state.dims else b""
@@ -34,17 +34,17 @@ class SequenceTensors:
 
     @property
     def stateful(self) -> bool:
-        """Whether the server keeps states of this model's sequences."""
+        """True if the server keeps states for this model's sequences."""
         return bool(self._states)
 
     def check(self, sequence_id: int | str) -> None:
-        """Raises InvalidRequestError for a correlation ID that the model's CORRID control cannot hold."""
+        """Raise InvalidRequestError (INVALID_ARGUMENT) for a correlation ID that the model's CORRID control cannot hold."""
         for control in self._controls:
             if control.kind == "CORRID":
                 _corrid(control, sequence_id)
 
     def attach(self, request: CheckedRequest, state: tuple[bytes, ...]) -> CheckedRequest:
-        """The request with its controls and states; no state yet = the initial one."""
+        """Return the request with its controls and states added; an empty `state` means the initial one."""
         mark = request.sequence or SequenceMark(0, start=False, end=False)
         extra = [self._control(control, mark, ready=True) for control in self._controls]
         for kept, tensor in zip(state or self._initial, self._states, strict=True):
@@ -52,7 +52,7 @@ class SequenceTensors:
         return request._replace(extra=tuple(extra))
 
     def null(self, beside: PendingRequest) -> PendingRequest:
-        """A request for a slot that has none, shaped as the one it shares the run with; nobody waits for its answer."""
+        """Return a request for an empty slot, shaped like one that shares the run; its answer is discarded."""
         request = beside.request
         mark = SequenceMark(0, start=False, end=False)
         tensors = tuple(None if tensor is None else memoryview(bytes(len(tensor))) for tensor in request.tensors)
@@ -67,12 +67,12 @@ class SequenceTensors:
             data = _corrid(control, mark.id)
         else:
             value = {"START": mark.start, "END": mark.end, "READY": ready}[control.kind]
-            assert control.false_true is not None  # config_check saw to it
+            assert control.false_true is not None  # checked when the configuration was read
             data = np.array(control.false_true[value], DATATYPES[control.datatype].numpy).tobytes()
         return InputTensor(control.input_name, control.datatype, (*self._batch, 1), memoryview(data))
 
     def state_of(self, answer: Answer) -> tuple[bytes, ...]:
-        """The states that an answer carries behind the model's outputs. Raises BackendError when one is missing."""
+        """Return the states that follow the model's outputs in an answer. Raises BackendError if one is missing."""
         states = {output.position - self._outputs: output for output in answer.outputs if output.position >= self._outputs}
         if len(states) != len(self._states):
             names = [state.output_name for index, state in enumerate(self._states) if index not in states]
@@ -81,7 +81,7 @@ class SequenceTensors:
 
 
 def _corrid(control: SequenceControl, sequence_id: int | str) -> bytes:
-    """The correlation ID as the control's element. Raises InvalidRequestError."""
+    """Return the correlation ID as the control's element. Raises InvalidRequestError if it does not fit the datatype."""
     if control.datatype == "BYTES":
         return pack_strings([str(sequence_id)])
     if isinstance(sequence_id, str):
