@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What computes: one file per backend."""
+"""The code that runs models: one folder per backend."""

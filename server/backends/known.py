@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The backends that this server knows: one line for each. server/app.py makes them."""
+"""The backends that this server knows, one line for each. server/app.py creates them."""
 
 from __future__ import annotations
 

@@ -1,18 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Backend "fpga": a version directory with model.xclbin and manifest.json, run by the cards of this host; and weights.bin
-where the kernel loads its weights at run time.
+"""Backend "fpga": a version directory with model.xclbin and manifest.json, run by the cards of this host, and with weights.bin
+if the kernel loads its weights at run time.
 
-The only file of this room that knows `host` and `firmware`. config.pbtxt's parameters: slot_rows (rows of a slot), slots (per
-compute unit), timeout_ms (of a run), retry_ms (polling interval for a lost card to be back); instance_group's gpus name the
-cards, by default the first that is free.
+In server/, only the files of this folder import `host` and `firmware`. config.pbtxt's parameters: slot_rows (rows of a slot),
+slots (per compute unit), timeout_ms (of a run), retry_ms (polling interval for a lost card to be back). instance_group's gpus
+name the cards; by default the first free card is used.
 """
 
 from __future__ import annotations
 
-import platform
-import threading
-import uuid
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -28,7 +24,7 @@ from hypersonic.firmware.publish.manifest import MAX_BYTES, WEIGHTS_NAME, Manife
 from hypersonic.firmware.publish.manifest import check as check_manifest
 from hypersonic.hls.row import Row
 from hypersonic.host import instance as host_instance
-from hypersonic.host import opening, telemetry
+from hypersonic.host import opening
 from hypersonic.host.card_instances import CardInstances
 from hypersonic.host.device import Device
 from hypersonic.host.devices import none_left
@@ -40,7 +36,7 @@ from hypersonic.host.errors import (
     DeviceNotFoundError,
     MemoryAccessError,
 )
-from hypersonic.host.sysfs import SYSFS
+from hypersonic.server.backends.fpga.cards import CardRegister
 from hypersonic.server.backends.fpga.properties import FPGA
 from hypersonic.server.config.schema import ModelConfig, TensorConfig
 from hypersonic.server.errors import (
@@ -53,24 +49,25 @@ from hypersonic.server.errors import (
 )
 from hypersonic.server.inference.answer import Answer, Output
 from hypersonic.server.inference.backend import Execution
-from hypersonic.server.inference.card import Card, CardReadings
+from hypersonic.server.inference.card import Card
 from hypersonic.server.inference.pending import Share
 from hypersonic.server.links import Links
 from hypersonic.server.memory import copy_into
 
 XCLBIN, MANIFEST = FPGA.model_file, "manifest.json"
-#: what config.pbtxt's parameters default to
+#: the defaults of config.pbtxt's parameters
 SLOT_ROWS, SLOTS, TIMEOUT_MS, RETRY_MS = 16384, 2, 10_000, 10_000
 
 
 class FpgaSlot:
-    """A slot of a compute unit: requests' bytes go straight into the mapped buffer object, answers come straight out of it.
+    """A slot of a compute unit: requests' bytes are copied straight into the mapped buffer object, answers are read straight
+    out.
 
-    One tensor a side lies in its buffer as it lies in a request; of several, a row holds a piece of each.
+    A single tensor lies in its buffer as in a request; with several, each row of the buffer holds a piece of each tensor.
     """
 
     def __init__(self, owner: FpgaInstance, slot: host_instance.Slot, rows: tuple[Row, Row], timeout_ms: int) -> None:
-        """rows: of x and of y."""
+        """Create the slot. rows: the row layouts of the input and the output."""
         self.capacity_rows = slot.capacity_rows
         self._owner = owner
         self._slot = slot
@@ -80,11 +77,12 @@ class FpgaSlot:
         self._y = slot.y.data.toreadonly()
         self._x_columns = _columns(slot.x, self._inputs)
         self._y_columns = _columns(slot.y, self._outputs)
-        #: (first row, rows) of each share; the requests themselves are let go, with the megabytes they came with
+        #: (first row, rows) of each share; no reference to the requests, which hold megabytes, is kept
         self._rows: list[tuple[int, int]] = []
         self._sent_rows = 0
 
     def start(self, shares: Sequence[Share]) -> None:
+        """As Slot.start."""
         at = rows = 0
         self._rows.clear()
         for share in shares:
@@ -92,7 +90,7 @@ class FpgaSlot:
                 self._scatter(share, rows)
             else:
                 (data,) = share.tensors
-                assert data is not None  # the inputs of a kernel are not optional
+                assert data is not None  # a kernel has no optional inputs
                 at = copy_into(self._x, at, data)
             self._rows.append((rows, share.rows))
             rows += share.rows
@@ -103,12 +101,13 @@ class FpgaSlot:
             raise self._owner.failure(error) from error
 
     def _scatter(self, share: Share, at: int) -> None:
-        """Each tensor's piece of every row, from row `at` on."""
+        """Write each tensor's piece of every row, starting at row `at`."""
         for column, data in zip(self._x_columns, share.tensors, strict=True):
-            assert data is not None  # the inputs of a kernel are not optional
+            assert data is not None  # a kernel has no optional inputs
             column[at : at + share.rows] = np.frombuffer(data, column.dtype)
 
     def finish(self) -> Execution:
+        """As Slot.finish."""
         try:
             times = self._slot.finish(self._timeout_ms)
         except DeviceError as error:
@@ -117,6 +116,7 @@ class FpgaSlot:
         return Execution(times.launched_ns, times.done_ns, bytes_in, bytes_out)
 
     def answer(self, index: int) -> Answer:
+        """As Slot.answer."""
         first_row, rows = self._rows[index]
         if self._y_columns:
             return Answer(
@@ -133,15 +133,17 @@ class FpgaSlot:
         return Output(position, tensor.datatype, (rows, *tensor.shape), (data,), len(data))
 
     def release(self) -> None:
-        """Let go of the mapped buffers, so that they can be unmapped."""
+        """Drop the references to the mapped buffers, so that they can be unmapped."""
         self._x_columns = self._y_columns = ()
         self._x.release()
         self._y.release()
 
 
 def _columns(buffer: NDArray[np.uint8], row: Row) -> tuple[NDArray[Any], ...]:
-    """A view of each tensor in a buffer of rows: (capacity_rows,) of opaque pieces of row_bytes each, which numpy moves as a
-    whole. Empty for one tensor: the buffer is the tensor."""
+    """Return a view of each tensor in a buffer of rows, shape (capacity_rows,), whose items are opaque pieces of row_bytes.
+
+    Empty for one tensor, since the buffer is the tensor.
+    """
     if len(row.tensors) == 1:
         return ()
     rows = buffer.reshape(-1, row.row_bytes)
@@ -152,7 +154,7 @@ def _columns(buffer: NDArray[np.uint8], row: Row) -> tuple[NDArray[Any], ...]:
 
 
 class FpgaInstance:
-    """A compute unit."""
+    """A compute unit as an Instance."""
 
     def __init__(
         self, instance: host_instance.ModelInstance, name: str, card: CardInstances, config: ModelConfig, manifest: Manifest
@@ -170,13 +172,15 @@ class FpgaInstance:
 
     @property
     def in_service(self) -> bool:
+        """As Instance.in_service."""
         return self._instance.in_service
 
     def busy_clocks(self) -> int:
+        """As Instance.busy_clocks; earlier uses of the unit, before it was brought back, are included."""
         return self._busy_before + self._instance.busy_clocks()
 
     def revive(self) -> bool:
-        """Back once the card was reset, or is plugged in again; never where nobody can tell whether it still hangs."""
+        """Bring the unit back once its card was reset or plugged in again; False if the card cannot report a hang."""
         if not self._card.recoverable:
             return False
         for slot in self.slots:
@@ -184,13 +188,13 @@ class FpgaInstance:
         busy = self.busy_clocks()
         try:
             self._use(self._card.recover(self._instance.name))
-        except (DeviceError, FirmwareError, OSError) as error:  # the version's files may be gone by now
+        except (DeviceError, FirmwareError, OSError) as error:  # the version's files may have been deleted
             raise InstanceAwayError(str(error), self._config.integer("retry_ms", RETRY_MS) / 1000) from error
         self._busy_before = busy
         return True
 
     def failure(self, error: DeviceError) -> BackendError:
-        """A card's error as the scheduler knows it: the run failed, or the instance is lost."""
+        """Convert a card's error to the scheduler's: the run failed, or the instance is lost."""
         if isinstance(error, ComputeUnitTimeoutError):
             return InstanceTimeoutError(str(error))
         if self._instance.in_service or isinstance(error, MemoryAccessError):
@@ -198,7 +202,7 @@ class FpgaInstance:
         return InstanceLostError(str(error))
 
     def close(self) -> None:
-        """The rest is given back with the card: how depends on the other units on it."""
+        """Release the buffers; the card itself is closed when no unit on it is needed."""
         for slot in self.slots:
             slot.release()
 
@@ -213,66 +217,34 @@ class FpgaModel:
 
     @property
     def standby(self) -> Sequence[FpgaInstance]:
+        """Empty: there are no standby instances."""
         return ()
 
     def card(self, instance: object) -> Card | None:
+        """As LoadedModel.card."""
         return self._cards[instance.name] if isinstance(instance, FpgaInstance) else None
 
     def close(self) -> None:
+        """Close the cards."""
         self._closing.close()
 
 
-class CardRegister:
-    """The cards this server has used: their sensors, and the xclbins it loaded to each. Any thread."""
-
-    def __init__(self, sysfs: Path = SYSFS) -> None:
-        self._sysfs = sysfs
-        self._lock = threading.Lock()
-        self._loads: Counter[str] = Counter()
-        self._sensors: dict[str, telemetry.CardSensors] = {}
-
-    def loaded(self, device: Device, index: int, held_bytes: int) -> Card:
-        """The card, to which an xclbin has just been loaded. Named by host, platform and place, so that the label outlives
-        xclbins and restarts."""
-        place = uuid.uuid5(uuid.NAMESPACE_DNS, f"{platform.node()}/{device.target}/{device.name}/{index}")
-        name = f"FPGA-{place}"
-        address = self.address(device, index)
-        with self._lock:
-            self._loads[name] += 1
-            if address is not None and name not in self._sensors:
-                self._sensors[name] = telemetry.CardSensors(partial(telemetry.read_telemetry, address, self._sysfs))
-        return Card(name, device.name, device.memory_bytes, held_bytes, partial(self._read, name))
-
-    def address(self, device: Device, index: int) -> str | None:
-        """On the PCI bus; None where sysfs does not show the card."""
-        return None if device.target.emulated else telemetry.card_address(index, self._sysfs)
-
-    def index(self, address: str) -> int:
-        """Of the card there, as XRT counts now. Raises DeviceNotFoundError."""
-        index = telemetry.card_index(address, self._sysfs)
-        if index is None:
-            raise DeviceNotFoundError(f"no card is at {address} any more: `hypersonic devices` lists those there are")
-        return index
-
-    def _read(self, name: str, max_age_s: float) -> CardReadings:
-        sensors = self._sensors.get(name)
-        read = sensors.latest(max_age_s) if sensors is not None else telemetry.NOTHING
-        return CardReadings(read.temperatures_c, read.power_w, read.power_limit_w, self._loads[name] - 1)
-
-
 class FpgaBackend:
-    """Loads version directories; keeps of them what monitoring asks of their cards."""
+    """A Backend for version directories with an xclbin. links: where a version's files may be."""
 
     def __init__(self, cards: CardRegister | None = None, links: Links = Links()) -> None:  # noqa: B008 - immutable
         self._cards = cards or CardRegister()
         self._links = links
 
     def complete(self, directory: Path, message: model_config_pb2.ModelConfig) -> None:
-        """A published model has its config.pbtxt: there is nothing to fill in."""
+        """Do nothing: a published model has a complete config.pbtxt."""
 
     def load(self, directory: Path, config: ModelConfig) -> FpgaModel:
-        """Raises ModelLoadError for a truncated or foreign xclbin, weights, a manifest or config that disagree with it, a card
-        that is not there or refuses it."""
+        """Load a version and open its cards.
+
+        Raises ModelLoadError for a damaged or foreign xclbin, for weights, a manifest or a configuration that do not match it,
+        and for a missing card; ModelBusyError if all cards are taken.
+        """
         try:
             with ExitStack() as opened:
                 manifest = self._manifest(directory)
@@ -294,7 +266,7 @@ class FpgaBackend:
             raise ModelLoadError(f"{directory.name}/{Path(error.filename or '').name}: {error.strerror}") from error
 
     def _manifest(self, directory: Path) -> Manifest:
-        """Raises ManifestError, ModelLoadError, OSError."""
+        """Read the manifest. Raises ManifestError, ModelLoadError, OSError."""
         what = f"{directory.name}/{MANIFEST}"
         text = self._links.read(directory / MANIFEST, directory.parent, what, MAX_BYTES)
         try:
@@ -303,12 +275,12 @@ class FpgaBackend:
             raise ManifestError(f"{what}: {error}") from error
 
     def _follow(self, directory: Path, name: str) -> Path:
-        """A file of the version, once links are resolved: XRT opens it by its path. Raises ModelLoadError."""
+        """Return a file's path with links resolved, since XRT opens it by path. Raises ModelLoadError."""
         return self._links.follow(directory / name, directory.parent, f"{directory.name}/{name}")
 
 
 def _unresolved(error: Exception, directory: Path) -> str:
-    """An error's text with the repository's names of files: where links lead is not told to clients."""
+    """Return an error's text with the repository's file names: clients are not told where links lead."""
     text = str(error)
     for name in (XCLBIN, WEIGHTS_NAME):
         text = text.replace(str((directory / name).resolve()), str(directory / name))
@@ -344,7 +316,7 @@ def _describe(tensors: Sequence[TensorConfig]) -> str:
 def _open(
     files: tuple[Path, Path | None], manifest: Manifest, config: ModelConfig, opened: ExitStack, register: CardRegister
 ) -> FpgaModel:
-    """files: the xclbin, and the weights of a kernel that takes them."""
+    """Open the model. files: the xclbin, and the weights of a kernel that loads them at run time."""
     xclbin, weights = files
     instances: list[FpgaInstance] = []
     cards: list[Card] = []
@@ -368,16 +340,16 @@ def _open(
 
 
 def _reopen(xclbin: Path, index: int, address: str | None, register: CardRegister) -> Device:
-    """The card that was of that index: when others come and go, XRT counts them anew."""
+    """Open the card that had this index when it was loaded: XRT renumbers cards when others are removed or added."""
     device = opening.open_device(xclbin, index if address is None else register.index(address))
     register.loaded(device, index, 0)
     return device
 
 
 def _open_devices(xclbin: Path, emulated: bool, wanted: Sequence[int], opened: ExitStack) -> dict[int, Device]:
-    """The cards that instance_group names; where it names none, the first that takes the xclbin.
+    """Open the cards that instance_group names, or else the first that accepts the xclbin.
 
-    A card holds one xclbin, so the models of one server spread over its cards. Raises ModelLoadError when every card is taken.
+    A card holds one xclbin, so a server's models are spread over its cards. Raises ModelBusyError if every card is taken.
     """
     if wanted:
         return {index: opened.enter_context(opening.open_device(xclbin, index)) for index in wanted}

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Backend "onnxruntime": a version directory with model.onnx, run by ONNX Runtime on the host's processors.
 
-The only file that knows the onnxruntime package, which is imported when the first such model is loaded. All instances of a
-model version share one session (its run() may be called by many threads), so instances cost no memory; how many there are is
-how many runs may be under way.
+This is the only file that imports the onnxruntime package, and it does so when the first such model is loaded. All instances
+of a model version share one session, whose run() may be called by many threads. So instances cost no memory; their number is
+the number of simultaneous runs.
 
-config.pbtxt, as Triton's ONNX Runtime backend reads it: optimization.graph.level (-1 basic, 0 all, 1 basic and extended, 2
-none); parameters intra_op_thread_count, inter_op_thread_count (0: as many as processors), execution_mode (0 sequential, 1
+config.pbtxt, as in Triton's ONNX Runtime backend: optimization.graph.level (-1 basic, 0 all, 1 basic and extended, 2 none);
+parameters intra_op_thread_count, inter_op_thread_count (0: the number of processors), execution_mode (0 sequential, 1
 parallel), enable_mem_arena, enable_mem_pattern, memory.enable_memory_arena_shrinkage, and any session configuration entry of
 ONNX Runtime by its own name (session.*). Threads do not spin while they wait for work unless session.intra_op.allow_spinning
-is 1: a server has other models to run.
+is 1, because a server has other models to run.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ from hypersonic.server.inference.pending import Share
 from hypersonic.server.links import Links
 
 _LOG = logging.getLogger(__name__)
-#: protobuf's own limit; what is larger has its weights in files beside it
+#: protobuf's limit; larger models have their weights in separate files
 _MAX_MODEL_BYTES = 2**31 - 1
 _MAX_THREADS = 1024
-#: ONNX's number of the type bfloat16
+#: TensorProto.DataType.BFLOAT16 in onnx.proto
 _BFLOAT16 = 16
 _GRAPH_LEVELS = {-1: "ORT_ENABLE_BASIC", 1: "ORT_ENABLE_EXTENDED", 2: "ORT_DISABLE_ALL"}
-#: the directories of an absolute path, which are no client's business
+#: the directories of an absolute path, which are not shown to clients
 _DIRECTORIES = re.compile(r"(?<![\w./])/(?:[^/\s\"']+/)+")
 _ORT_ERROR = re.compile(r"\[ONNXRuntimeError\] : (\d+) : \w+ : (.*)", re.DOTALL)
 
 
 def _onnxruntime() -> Any:
-    # from 1.29 on it sends telemetry, names of models included, and leaves files in $HOME and $TMPDIR, unless it is told not to
+    # from version 1.29 it sends telemetry, including model names, and writes files in $HOME and $TMPDIR, unless disabled
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     try:
         import onnxruntime  # only servers with such a model need it
@@ -64,13 +64,13 @@ def _onnxruntime() -> Any:
 
 
 def _reason(error: Exception) -> str:
-    """Triton's text of ONNX Runtime's error."""
+    """Return ONNX Runtime's error in Triton's format."""
     match = _ORT_ERROR.search(str(error))
     return f"onnx runtime error {match[1]}: {match[2]}" if match else f"onnx runtime error: {error}"
 
 
 class Session:
-    """A loaded model: arrays in, arrays out. Any number of threads may run it."""
+    """A loaded ONNX model: arrays in, arrays out. Any number of threads may run it."""
 
     def __init__(self, path: Path, options: Any, run_entries: Mapping[str, str]) -> None:
         self._ort = _onnxruntime()
@@ -95,8 +95,10 @@ class Session:
         return Signature(*(tuple(onnx_signature.tensor_info(t.name, t.type, t.shape) for t in tensors) for tensors in lists))
 
     def run(self, outputs: Sequence[str], feed: Mapping[str, Array]) -> list[Array]:
-        """Without the interpreter's lock while it computes; the arrays are fresh. Raises BackendError, or InvalidRequestError
-        for a string that is no UTF-8."""
+        """Run the model without holding the interpreter's lock; return new arrays, in the order of `outputs`.
+
+        Raises BackendError (INTERNAL), or InvalidRequestError (INVALID_ARGUMENT) for a string that is not UTF-8.
+        """
         values = {name: self._value(name, array) for name, array in feed.items()}
         try:
             if self._bf16_outputs.isdisjoint(outputs):
@@ -119,13 +121,13 @@ class Session:
 
 
 def _bits(value: Any) -> Array:
-    """A bfloat16 tensor as uint16: numpy has no such type, so ONNX Runtime gives no array of it, only where it lies."""
+    """Return a bfloat16 tensor as uint16: numpy lacks the type, so ONNX Runtime gives only the address of the data."""
     data = ctypes.string_at(value.data_ptr(), value.tensor_size_in_bytes())
     return np.frombuffer(data, np.uint16).reshape(value.shape())
 
 
 def _text(name: str, array: Array) -> Array:
-    """bytes -> str, the only strings that ONNX Runtime's Python interface takes."""
+    """Convert bytes to str, which is what ONNX Runtime's Python interface accepts."""
     text = np.empty(array.size, object)
     try:
         text[:] = [element.decode() for element in array.reshape(-1)]
@@ -135,7 +137,7 @@ def _text(name: str, array: Array) -> Array:
 
 
 class OnnxSlot:
-    """One run at a time of the model's session."""
+    """A slot that runs the model's session, one run at a time."""
 
     def __init__(self, session: Session, config: ModelConfig) -> None:
         self.capacity_rows = max(1, config.max_batch_size)
@@ -149,6 +151,7 @@ class OnnxSlot:
         self._answers: list[Answer | ServerError] = []
 
     def start(self, shares: Sequence[Share]) -> None:
+        """As Slot.start; the computation itself is in finish()."""
         self._shares = shares
         self._answers = []
         self._feed = self._collect(shares)
@@ -161,14 +164,19 @@ class OnnxSlot:
         return feed
 
     def finish(self) -> Execution:
+        """Run the model.
+
+        If a run of several requests fails, each of them runs again by itself, so that one request's values do not fail the
+        others. Raises BackendError for a single request.
+        """
         shares, feed = self._shares, self._feed
-        self._shares, self._feed = (), {}  # the requests' bytes are not this slot's to keep
+        self._shares, self._feed = (), {}  # so that the requests' memory can be freed
         try:
             self._answers = list(self._run(shares, feed))
         except ServerError as error:
             if len(shares) == 1 and isinstance(error, BackendError):
                 raise
-            # one request's values must not be the failure of those that happened to share its run
+            # one request's values must not fail the requests that shared its run
             self._answers = [error] if len(shares) == 1 else [self._alone(share) for share in shares]
         return Execution(self._launched_ns, time.monotonic_ns())
 
@@ -182,13 +190,14 @@ class OnnxSlot:
         config = self._config
         positions = sorted({position for share in shares for position in share.pending.request.outputs} | self._states)
         names = [output_spec(position, config).name for position in positions]
-        fetched = list(dict.fromkeys(names))  # a state may be an output, too
+        fetched = list(dict.fromkeys(names))  # a state may also be an output
         by_name = dict(zip(fetched, self._session.run(fetched, feed), strict=True))
         arrays = [by_name[name] for name in names]
         pieces = [split(array, position, shares, config) for array, position in zip(arrays, positions, strict=True)]
         return [_answer(outputs) for outputs in zip(*pieces, strict=True)]
 
     def answer(self, index: int) -> Answer:
+        """As Slot.answer."""
         answer = self._answers[index]
         if isinstance(answer, ServerError):
             raise answer
@@ -209,13 +218,13 @@ def _answer(outputs: Sequence[Output | ServerError]) -> Answer | ServerError:
 
 
 def _scalar_inputs(config: ModelConfig, signature: Signature) -> set[str]:
-    """Inputs without dimensions, which config.pbtxt cannot say: its dims are all 1."""
+    """Return the inputs without dimensions: config.pbtxt cannot express that, and has dims of 1."""
     known = {tensor.name: tensor for tensor in (*signature.inputs, *signature.overridable)}
     return {spec.name for spec in config.inputs if spec.name in known and not known[spec.name].dims and not spec.ragged}
 
 
 class OnnxInstance:
-    """Permission for one more run at the same time."""
+    """The right to one more simultaneous run. It is never lost."""
 
     in_service = True
 
@@ -224,39 +233,46 @@ class OnnxInstance:
         self.slots: tuple[OnnxSlot, ...] = (OnnxSlot(session, config),)
 
     def busy_clocks(self) -> int:
+        """Return 0: a model on the host has no kernel clock."""
         return 0
 
     def revive(self) -> bool:
+        """Return True; never needed."""
         return True
 
     def close(self) -> None:
+        """Drop the slots."""
         self.slots = ()
 
 
 class OnnxModel:
-    """A model version: one session, as many instances as its instance groups ask for."""
+    """A model version: one session, and as many instances as its instance groups have."""
 
     standby: tuple[OnnxInstance, ...] = ()
 
     def __init__(self, instances: Sequence[OnnxInstance]) -> None:
         self.instances = tuple(instances)
 
-    def card(self, instance: object) -> Card | None:  # noqa: ARG002 - the seam's
+    def card(self, instance: object) -> Card | None:  # noqa: ARG002 - as in LoadedModel
+        """Return None: the model runs on the host."""
         return None
 
     def close(self) -> None:
+        """Drop the instances, and with them the session."""
         self.instances = ()
 
 
 class OnnxRuntimeBackend:
-    """Loads version directories; keeps nothing. links: where a version's files may lie."""
+    """A Backend for version directories with an ONNX model. links: where a version's files may be."""
 
     def __init__(self, links: Links = Links()) -> None:  # noqa: B008 - immutable
         self._links = links
 
     def complete(self, directory: Path, message: model_config_pb2.ModelConfig) -> None:
-        """Triton's auto-completion: inputs and outputs that config.pbtxt leaves out, and with them max_batch_size and
-        dynamic_batching; instance_group always. Raises ModelLoadError."""
+        """Fill in, as Triton does, what config.pbtxt leaves out. Raises ModelLoadError.
+
+        These are inputs and outputs, and with them max_batch_size and dynamic_batching; instance_group in any case.
+        """
         onnx_signature.complete_instances(message)
         if not onnx_signature.is_complete(message):
             options = _onnxruntime().SessionOptions()
@@ -265,8 +281,11 @@ class OnnxRuntimeBackend:
             onnx_signature.complete(message, Session(path, options, {}).signature)
 
     def load(self, directory: Path, config: ModelConfig) -> OnnxModel:
-        """Raises ModelLoadError for a model that ONNX Runtime refuses, that is not what config.pbtxt says, or whose files are
-        where links may not lead (external data included: ONNX Runtime keeps to the directory where model.onnx lies)."""
+        """Load a version.
+
+        Raises ModelLoadError if ONNX Runtime refuses the model, if it does not match config.pbtxt, or if a link leads outside
+        the permitted directories (external data included: ONNX Runtime reads it only from the directory of model.onnx).
+        """
         _refuse_custom_operations(config)
         path = _model_path(directory, config.message.default_model_filename, self._links)
         session = Session(path, _session_options(config), _run_entries(config))
@@ -275,12 +294,15 @@ class OnnxRuntimeBackend:
 
 
 def _model_path(directory: Path, filename: str, links: Links) -> Path:
-    """<version>/model.onnx, which may be a link: ONNX Runtime looks for external data beside it. Raises ModelLoadError."""
+    """Return the path of <version>/model.onnx, which may be a link; ONNX Runtime looks for external data in its directory.
+
+    Raises ModelLoadError.
+    """
     name = filename or ONNXRUNTIME.model_file
     path = directory / name
     links.follow(path, directory.parent, f"{directory.name}/{name}")
     if not path.is_file():
-        raise ModelLoadError(f"{directory.name}/{name} is not there, or is no file")
+        raise ModelLoadError(f"{directory.name}/{name} is missing, or is not a file")
     size_bytes = path.stat().st_size
     if not 0 < size_bytes <= _MAX_MODEL_BYTES:
         raise ModelLoadError(f"{directory.name}/{name} has {size_bytes} bytes, expected 1 to {_MAX_MODEL_BYTES}")
@@ -295,7 +317,7 @@ def _refuse_custom_operations(config: ModelConfig) -> None:
 
 
 def _session_options(config: ModelConfig) -> Any:
-    """Raises ModelConfigError for values that make no sense."""
+    """Return ONNX Runtime's session options. Raises ModelConfigError for invalid values."""
     ort = _onnxruntime()
     options = ort.SessionOptions()
     level = _GRAPH_LEVELS.get(config.message.optimization.graph.level, "ORT_ENABLE_ALL")
@@ -340,6 +362,6 @@ def _run_entries(config: ModelConfig) -> dict[str, str]:
 
 
 def _instance_names(config: ModelConfig) -> list[str]:
-    """As Triton names them: <group>_<n>."""
+    """Return the names that Triton gives the instances: <group>_<n>."""
     groups = [(g.name, g.count * max(1, len(g.devices))) for g in config.instance_groups] or [(config.name, 1)]
     return [f"{name}_{index}" for name, count in groups for index in range(count)]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an ONNX model takes and gives: a model configuration completed from it, or checked against it.
+"""The inputs and outputs of an ONNX model: a model configuration is completed from them, or checked against them.
 
-Rules and texts: Triton's ONNX Runtime backend (AutoCompleteConfig, ValidateInputs, ValidateOutputs).
+Rules and texts are those of Triton's ONNX Runtime backend (AutoCompleteConfig, ValidateInputs, ValidateOutputs).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from hypersonic.server.config.schema import Dims, ModelConfig, TensorConfig
 from hypersonic.server.datatype import DATATYPES
 from hypersonic.server.errors import ModelLoadError
 
-#: Triton's default-max-batch-size, for models whose first dimension is variable everywhere
+#: Triton's default-max-batch-size, for models whose inputs and outputs all have a variable first dimension
 DEFAULT_MAX_BATCH_SIZE = 4
-#: instances of a model on the host that config.pbtxt says nothing about; Triton's number for this backend
+#: instances of a model whose config.pbtxt gives no number; Triton's default for this backend
 DEFAULT_INSTANCES = 2
 
 #: ONNX Runtime's type of a tensor -> datatype on the wire
@@ -40,7 +40,11 @@ _DATATYPES = {
 
 
 class TensorInfo(NamedTuple):
-    """An input or output of a model. dims: with the batch dimension, -1 = variable; () is a scalar, or of unknown rank."""
+    """An input or output of a model.
+
+    datatype: "" for a type that Triton does not have. dims: with the batch dimension, -1 = variable; () is a scalar or a tensor
+    of unknown rank.
+    """
 
     name: str
     datatype: str
@@ -48,7 +52,7 @@ class TensorInfo(NamedTuple):
 
 
 class Signature(NamedTuple):
-    """overridable: initializers that may be given as inputs."""
+    """The inputs and outputs of a model. overridable: initializers that may be given as inputs."""
 
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
@@ -56,18 +60,18 @@ class Signature(NamedTuple):
 
 
 def tensor_info(name: str, type_name: str, shape: Sequence[int | str | None] | None) -> TensorInfo:
-    """From ONNX Runtime's words; a named or unknown dimension is variable. datatype "": none that Triton has."""
+    """Convert ONNX Runtime's description of a tensor; a named or unknown dimension is variable."""
     dims = tuple(n if isinstance(n, int) and n >= 0 else -1 for n in shape or ())
     return TensorInfo(name, _DATATYPES.get(type_name, ""), dims)
 
 
 def is_complete(message: model_config_pb2.ModelConfig) -> bool:
-    """Whether Triton would leave the configuration as it is."""
+    """Return whether Triton would leave the configuration unchanged."""
     return bool((message.input or message.batch_input) and message.output)
 
 
 def complete_instances(message: model_config_pb2.ModelConfig) -> None:
-    """instance_group, where it or its count is left out."""
+    """Fill in instance_group, or its count, if it is missing."""
     if not message.instance_group:
         message.instance_group.add(name=message.name, kind=model_config_pb2.ModelInstanceGroup.KIND_CPU)
     for group in message.instance_group:
@@ -76,7 +80,7 @@ def complete_instances(message: model_config_pb2.ModelConfig) -> None:
 
 
 def complete(message: model_config_pb2.ModelConfig, signature: Signature) -> None:
-    """max_batch_size, dynamic_batching, inputs and outputs. Raises ModelLoadError with Triton's text."""
+    """Fill in max_batch_size, dynamic_batching, inputs and outputs. Raises ModelLoadError with Triton's text."""
     _complete_batching(message, signature)
     if not (message.input or message.batch_input):
         for tensor in signature.inputs:
@@ -106,7 +110,7 @@ def _complete_tensor(
     message: model_config_pb2.ModelConfig,
 ) -> None:
     if not tensor.datatype:
-        raise ModelLoadError(f"model '{message.name}': tensor '{tensor.name}' has a type that no datatype of the protocol is")
+        raise ModelLoadError(f"model '{message.name}': tensor '{tensor.name}' has a type that the protocol does not support")
     target.name = tensor.name
     target.data_type = model_config_pb2.DataType.Value(DATATYPES[tensor.datatype].enum)
     dims = tensor.dims[1:] if message.max_batch_size else tensor.dims
@@ -116,7 +120,7 @@ def _complete_tensor(
 
 
 def check(config: ModelConfig, signature: Signature) -> None:
-    """Raises ModelLoadError with Triton's text for the first thing in which configuration and model differ."""
+    """Raise ModelLoadError, with Triton's text, for the first difference between configuration and model."""
     expected = len(config.inputs) + sum(len(b.target_names) for b in config.batch_inputs) + _scheduled(config)
     if expected != len(signature.inputs) and not signature.overridable:
         raise _unable(config, f"configuration expects {expected} inputs, model provides {len(signature.inputs)}")
@@ -138,7 +142,7 @@ def check(config: ModelConfig, signature: Signature) -> None:
 
 
 def _scheduled(config: ModelConfig) -> int:
-    """Inputs that the sequence scheduler fills in."""
+    """Return the number of inputs that the sequence scheduler fills in."""
     if config.sequence is None:
         return 0
     controls = {control.input_name for control in config.sequence.controls}
@@ -195,7 +199,7 @@ def _check_ragged(spec: TensorConfig, tensor: TensorInfo, config: ModelConfig) -
 
 
 def _takes(model: int, configured: int) -> bool:
-    """Whether an input's dimension may be what the configuration lets in."""
+    """Return whether an input's dimension accepts every size that the configuration allows."""
     return model in (-1, configured)
 
 

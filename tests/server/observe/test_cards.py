@@ -13,7 +13,8 @@ from hypersonic.firmware.publish.repository import publish
 from hypersonic.firmware.target import Target
 from hypersonic.host.device import Device
 from hypersonic.host.errors import DeviceNotFoundError
-from hypersonic.server.backends.fpga.backend import CardRegister, FpgaBackend
+from hypersonic.server.backends.fpga.backend import FpgaBackend
+from hypersonic.server.backends.fpga.cards import CardRegister
 from hypersonic.server.config.read import read_config
 from hypersonic.server.inference.card import Card, CardReadings
 from tests.host.conftest import Build
