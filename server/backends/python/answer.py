@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a model's process answered, checked: every position, shape, length and offset. It runs the operator's code, but a
-process that was taken over must not reach the server's memory through it."""
+"""The check of the answers from a model's process: every position, shape, length and offset.
+
+The process runs the operator's code, but if it has been compromised it must not reach the server's memory this way.
+"""
 
 from __future__ import annotations
 
@@ -38,32 +40,35 @@ _KINDS: Mapping[int, type[ServerError]] = {
     0: UnknownError, 1: BackendError, 2: NotFoundError, 3: InvalidRequestError, 4: UnavailableError, 5: UnsupportedError,
     6: AlreadyExistsError, 7: _Cancelled,
 }  # fmt: skip
-#: the same, counted as the model's failures
+#: subclasses that count as failures of the model (reason BACKEND)
 _MODEL_ERRORS: Mapping[int, type[ServerError]] = {
     code: type(kind.__name__, (kind,), {"reason": FailureReason.BACKEND}) for code, kind in _KINDS.items()
 }
 
 
 def model_error(code: Any, text: Any) -> ServerError:
-    """A TritonError of the model. code: TRITONSERVER_Error_Code. Raises ValueError, TypeError."""
+    """Return the error that a model gave as a TritonError.
+
+    code: TRITONSERVER_Error_Code. Raises ValueError for a code or text that is not one.
+    """
     if not isinstance(text, str) or not isinstance(code, int) or code not in _MODEL_ERRORS:
-        raise ValueError(f"no error: {code!r}, {text!r}")
+        raise ValueError(f"not an error: {code!r}, {text!r}")
     return _MODEL_ERRORS[code](printable(text))
 
 
 def printable(text: str) -> str:
-    """Text that can be sent as UTF-8 whatever the model made it of."""
+    """Return text that can be sent as UTF-8; characters that cannot be encoded become question marks."""
     return text.encode(errors="replace").decode()
 
 
 def answer_of(fields: Any, config: ModelConfig, memory: memoryview) -> Answer:
-    """[outputs, parameters], outputs lying in `memory`. Raises ValueError, TypeError, LookupError."""
+    """Read [outputs, parameters], whose outputs are in `memory`. Raises ValueError, TypeError, LookupError."""
     outputs, parameters = fields
     return Answer(tuple(_output(output, config, memory) for output in outputs), parameters_of(parameters))
 
 
 def packed_answer(outputs: Any, parameters: Any, config: ModelConfig, payload: memoryview) -> Answer:
-    """The same with outputs one after another in `payload`."""
+    """Read an answer whose outputs are one after another in `payload`. Raises as answer_of() does."""
     at = 0
     placed = []
     for position, datatype, shape, size_bytes in outputs:
@@ -73,7 +78,7 @@ def packed_answer(outputs: Any, parameters: Any, config: ModelConfig, payload: m
 
 
 def parameters_of(parameters: Any) -> Mapping[str, ParameterValue]:
-    """Raises ValueError for what is no dict of text to bool, int, float or text."""
+    """Return response parameters. Raises ValueError unless they map text to bool, int, float or text."""
     if not parameters:
         return NO_PARAMETERS
     if not isinstance(parameters, dict) or not all(isinstance(v, bool | int | float | str) for v in parameters.values()):
@@ -96,7 +101,7 @@ def _output(fields: Sequence[Any], config: ModelConfig, memory: memoryview) -> O
 
 
 def output_names(config: ModelConfig) -> list[str]:
-    """What a model may answer, in the order of positions: its outputs, then the states the server keeps for it."""
+    """Return the tensors that a model may answer, in order of position: its outputs, then the states kept by the server."""
     states = config.sequence.states if config.sequence is not None else ()
     return [*config.output_names, *(state.output_name for state in states)]
 
@@ -111,9 +116,9 @@ def _wire_shape(position: int, shape: tuple[int, ...], config: ModelConfig) -> t
 
 
 def reshaped(shape: tuple[int, ...], old: Sequence[int], new: Sequence[int], batched: bool) -> tuple[int, ...]:
-    """A tensor's shape as the other side of a `reshape` has it; variable dims keep their sizes, in order.
+    """Return a tensor's shape on the other side of config.pbtxt's `reshape`; variable dims keep their sizes and order.
 
-    A shape that does not fit `old` stays as it is: the model may answer what it likes.
+    A shape that does not match `old` is returned unchanged, since the model may answer any shape.
     """
     batch, dims = (shape[:1], shape[1:]) if batched else ((), shape)
     if len(dims) != len(old) or any(n not in (d, -1) and d != -1 for n, d in zip(old, dims, strict=True)):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory that the server shares with a model's process: a file in memory that can grow but never shrink.
+"""Memory that the server shares with a model's process: a memory file that can grow but never shrink.
 
-A process that shrank it would have the server die of SIGBUS: the kernel's seals forbid that.
+If the process could shrink it, the server would be killed by SIGBUS; the kernel's seals prevent that.
 """
 
 from __future__ import annotations
@@ -22,13 +22,16 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 
 class Arena:
-    """[base, base + size_bytes) of the file is in use. One thread at a time."""
+    """The bytes [base, base + size_bytes) of the file. Used by one thread at a time.
+
+    flat, view: the mapped bytes, as a uint8 array of shape (size_bytes,) and as a memoryview.
+    """
 
     flat: Bytes
     view: memoryview
 
     def __init__(self, limit_bytes: int) -> None:
-        """limit_bytes: of size_bytes. Raises OSError."""
+        """Create the file. limit_bytes: the largest size_bytes. Raises OSError."""
         self._limit_bytes = limit_bytes
         self.fd = os.memfd_create("model tensors", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         self.base = 0
@@ -37,12 +40,13 @@ class Arena:
 
     @property
     def size_bytes(self) -> int:
+        """The number of mapped bytes."""
         return len(self.flat)
 
     def fit(self, size_bytes: int) -> bool:
-        """Whether so many bytes fit now; grows to the next power of two, up to the limit. Old views stay good.
+        """Make room for `size_bytes`, up to the next power of two; return False above the limit. Old views stay valid.
 
-        Raises BackendError when the limit allows it and the system does not.
+        Raises BackendError (INTERNAL) if the system cannot provide memory within the limit.
         """
         if size_bytes <= self.size_bytes:
             return True
@@ -55,12 +59,12 @@ class Arena:
         return True
 
     def leave(self) -> None:
-        """Somebody keeps what is written: go on behind it."""
+        """Leave the present bytes to the process, which still uses them, and continue behind them."""
         self.base += self.size_bytes
         self._map(self.size_bytes)
 
     def close(self) -> None:
-        """Views stay good; the memory goes with the last of them. Safe to call twice."""
+        """Close the file. Views stay valid, and the memory is freed with the last of them. Safe to call twice."""
         if self.fd >= 0:
             os.close(self.fd)
         self.fd = -1

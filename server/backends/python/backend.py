@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Backend "python": Triton's own interface, `class TritonPythonModel` in <version>/model.py.
+"""Backend "python": Triton's interface, `class TritonPythonModel` in <version>/model.py.
 
-Each instance runs in a process of its own, so that a slow or crashing model takes nobody else down. config.pbtxt's parameters:
-shm_max_bytes (of a run's inputs, and of its outputs), timeout_ms (of a run, 0 = none: past it the process is killed).
+Each instance runs in a process of its own, so that a slow or crashing model does not affect other models. config.pbtxt's
+parameters: shm_max_bytes (limit of a run's inputs, and of its outputs), timeout_ms (limit of a run, 0 = none; the process is
+killed after that time).
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ from hypersonic.server.links import Links
 from hypersonic.server.statistics.exposition import Family
 
 _COMPLETION = b"auto_complete_config"
-#: what auto_complete_config() may fill in
+#: the fields that auto_complete_config() may fill in
 _COMPLETED_FIELDS = ("max_batch_size", "input", "output", "dynamic_batching", "model_transaction_policy")
-#: a model.py is written by hand; nothing sensible is longer
+#: far more than a hand-written model.py needs
 _MOST_SOURCE_BYTES = 16 << 20
 _KINDS = (
     (stat.S_ISDIR, "a directory"), (stat.S_ISFIFO, "a FIFO"), (stat.S_ISSOCK, "a socket"), (stat.S_ISCHR, "a device"),
@@ -55,18 +56,20 @@ class PythonModel:
         self.instances = tuple(instances)
 
     def card(self, instance: object) -> Card | None:
+        """Return None: the model runs on the host."""
         del instance
         return None
 
     def close(self) -> None:
-        """The instances have taken everything along."""
+        """Do nothing: the instances have released everything."""
 
 
 class PythonBackend:
-    """infer: what models' requests to other models go through (BLS; python_bls.infer_by), None = there are none.
+    """A Backend for version directories with a model.py.
 
-    metrics: what the models count themselves, for /metrics. load_timeout_s: how long a process may take to initialize its
-    model, or to complete its configuration, before it is killed; 0 = as long as it likes. links: where its files may lie.
+    infer: serves models' requests to other models (bls.py), None = they are refused. load_timeout_s: the time limit for
+    initializing a model or completing its configuration, after which its process is killed; 0 = none. links: where a version's
+    files may be.
     """
 
     def __init__(
@@ -85,11 +88,11 @@ class PythonBackend:
         self._stopped = False
 
     def families(self) -> list[Family]:
-        """What the models count themselves, for /metrics."""
+        """Return the metrics that models define, for /metrics."""
         return self.metrics.families()
 
     def stop(self) -> None:
-        """Kill the processes whose models are being loaded, and those that begin later."""
+        """Kill the processes whose models are being loaded, and those that start later."""
         with self._lock:
             self._stopped = True
             for process in self._loading:
@@ -97,7 +100,7 @@ class PythonBackend:
 
     @contextmanager
     def _watched(self, processes: Sequence[ModelProcess]) -> Iterator[None]:
-        """These processes load a model."""
+        """Let stop() kill these processes while they load a model."""
         with self._lock:
             self._loading.update(processes)
             for process in processes if self._stopped else ():
@@ -109,7 +112,7 @@ class PythonBackend:
                 self._loading.difference_update(processes)
 
     def complete(self, directory: Path, message: model_config_pb2.ModelConfig) -> None:
-        """Asks the model's auto_complete_config(), in a process of its own. Raises ModelLoadError with the model's reason."""
+        """Call the model's auto_complete_config() in a process of its own. Raises ModelLoadError with the model's reason."""
         file = model_file(directory, message.default_model_filename, self._links)
         message.default_model_filename = message.default_model_filename or PYTHON.model_file
         if not any(_COMPLETION in self._head(source) for source in directory.glob("*.py")):
@@ -120,7 +123,7 @@ class PythonBackend:
             _merge(completed, message)
 
     def load(self, directory: Path, config: ModelConfig) -> PythonModel:
-        """Raises ModelLoadError for a model that does not import or initialize; the text is Triton's."""
+        """Load a version. Raises ModelLoadError, with Triton's text, if the model does not import or initialize."""
         _refuse_environment(config)
         command = load_command(*_load_fields(directory, config, self._links))
         instances: list[PythonInstance] = []
@@ -143,7 +146,7 @@ class PythonBackend:
         return b""
 
     def _ask(self, command: list[Any], name: str) -> Any:
-        """One question to a process. Raises ModelLoadError with the model's reason."""
+        """Send one command to a new process and return its answer. Raises ModelLoadError with the model's reason."""
         memory = Arena(1)
         try:
             process = ModelProcess(name, (memory.fd, memory.fd), 0, _Deaf())
@@ -167,7 +170,10 @@ class PythonBackend:
 
 
 def model_file(directory: Path, name: str, links: Links) -> Path:
-    """The model's source, once no link leads where it may not. Raises ModelLoadError."""
+    """Return the path of the model's source.
+
+    Raises ModelLoadError if it is missing or a link leads outside the permitted directories.
+    """
     name = name or PYTHON.model_file
     file = directory / name
     links.follow(file, directory.parent, f"{directory.name}/{name}")
@@ -180,7 +186,7 @@ def model_file(directory: Path, name: str, links: Links) -> Path:
 
 
 def _instead(file: Path) -> str:
-    """The kind of thing that is where a file is expected. Clients are not told where links lead."""
+    """Describe what is in place of an expected file, without saying where links lead."""
     try:
         mode = file.stat().st_mode
     except OSError:
@@ -197,7 +203,7 @@ def _refuse_environment(config: ModelConfig) -> None:
 
 
 def _instance_names(config: ModelConfig) -> list[str]:
-    """<group>_<index>, as Triton: a model's only group is named like the model."""
+    """Return the instances' names as in Triton, <group>_<index>; a model's only group has the model's name."""
     names = [f"{group.name}_{index}" for group in config.instance_groups for index in range(group.count)]
     return names or [f"{config.name}_0"]
 
@@ -226,7 +232,7 @@ def _description(directory: Path, file: Path, model: str, signature: Mapping[str
 
 
 class _Deaf:
-    """A process that completes a configuration has nothing else to say."""
+    """A listener for a process that completes a configuration, which sends no other messages."""
 
     def heard(self, process: ModelProcess, message: list[Any], payload: memoryview) -> None: ...
 
@@ -238,7 +244,9 @@ def _merge(completed: Any, message: model_config_pb2.ModelConfig) -> None:
     try:
         parsed = json_format.ParseDict(wanted, model_config_pb2.ModelConfig())
     except json_format.ParseError as error:
-        raise ModelLoadError(f"model '{message.name}': auto_complete_config gives no configuration: {error}") from error
+        raise ModelLoadError(
+            f"model '{message.name}': auto_complete_config does not return a valid configuration: {error}"
+        ) from error
     for key in wanted:
         if key != "dynamic_batching" or message.WhichOneof("scheduling_choice") is None:
             message.ClearField(key)
@@ -248,7 +256,7 @@ def _merge(completed: Any, message: model_config_pb2.ModelConfig) -> None:
 
 
 def as_dict(message: Message) -> dict[str, Any]:
-    """A message as Triton's JSON has it: names as in the .proto, every field without presence, 64-bit integers as numbers."""
+    """Convert a message to Triton's JSON: names as in the .proto, every field without presence, 64-bit integers as numbers."""
     result: dict[str, Any] = {}
     for field in message.DESCRIPTOR.fields:
         if field.has_presence and not message.HasField(field.name):

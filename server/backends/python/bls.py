@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Business logic scripting: a model's request to another model of the same server.
+"""Business logic scripting (BLS): a model's request to another model of the same server.
 
-["infer", call, model, version, decoupled, id, correlation id, flags, timeout us, priority, parameters, outputs,
- [[name, datatype, shape, size]...], trace] and the inputs' bytes
--> ["reply", call, more, [code, text] or None, parameters, [[name, datatype, shape, size]...]] and the outputs' bytes
+  ["infer", call, model, version, decoupled, id, correlation id, flags, timeout us, priority, parameters, outputs,
+   [[name, datatype, shape, size]...], trace] and the inputs' bytes
+  -> ["reply", call, more, [code, text] or None, parameters, [[name, datatype, shape, size]...]] and the outputs' bytes
 
 trace: the key of the request whose trace this one belongs to, -1 = none.
 """
@@ -30,14 +30,18 @@ from hypersonic.server.inference.trace import StepTrace
 
 _LOG = logging.getLogger(__name__)
 _SEQUENCE_START, _SEQUENCE_END = 1, 2
-#: how often one request may meet a version that is unloaded at that moment
+#: how often one request is repeated because its version was unloaded at that moment
 _MOST_REPLACEMENTS = 8
-#: the code of every error that comes back to a model, as in Triton
+#: the code of every error that a calling model receives, as in Triton
 _INTERNAL = 1
 
 
 class ModelCall(NamedTuple):
-    """number: the process's. version: "" = the latest. caller: the instance that asks. trace: of whose request."""
+    """A request from a model to another.
+
+    number: the calling process's number for it. version: "" = the latest. caller: the name of the calling instance. trace: the
+    trace of the request that caused it.
+    """
 
     number: int
     model: str
@@ -51,7 +55,7 @@ class ModelCall(NamedTuple):
     def of(
         cls, message: Message, payload: memoryview, caller: str, traces: Callable[[int], StepTrace | None] = lambda _: None
     ) -> ModelCall:
-        """traces: key of a request -> its trace. Raises ValueError, TypeError, LookupError."""
+        """Read a message of the process. traces: key of a request -> its trace. Raises ValueError, TypeError, LookupError."""
         (
             _,
             number,
@@ -88,7 +92,7 @@ class ModelCall(NamedTuple):
 
 def _count(value: Any) -> int:
     if not isinstance(value, int) or value < 0:
-        raise ValueError(f"{value!r} is no count")
+        raise ValueError(f"{value!r} is not a count")
     return value
 
 
@@ -102,7 +106,7 @@ def _inputs(inputs: Any, payload: memoryview) -> Iterator[InputTensor]:
 
 
 class NamedAnswer(NamedTuple):
-    """One response of the other model, copied. final: there will be no more. error: instead of tensors."""
+    """One response of the called model, copied. final: no response follows. error: set instead of tensors."""
 
     tensors: tuple[InputTensor, ...]
     parameters: Mapping[str, ParameterValue]
@@ -110,26 +114,31 @@ class NamedAnswer(NamedTuple):
     error: ServerError | None = None
 
 
-#: a model's request -> the other model's responses: one, or any number from a decoupled model. Raises ServerError.
+#: a model's request -> the called model's responses: one, or any number from a decoupled model; raises ServerError
 Infer = Callable[[ModelCall], Iterator[NamedAnswer]]
 
 
 class Model(Protocol):
-    """What is needed of a loaded model."""
+    """A loaded model, as far as BLS uses it."""
 
     config: ModelConfig
 
-    def infer(self, request: CheckedRequest, frame: Frame, call: Any, arrived_ns: int) -> Any: ...
+    def infer(self, request: CheckedRequest, frame: Frame, call: Any, arrived_ns: int) -> Any:
+        """As Model.infer in server/inference/model.py."""
 
-    def stream(self, request: CheckedRequest, frame: Frame, call: Any, arrived_ns: int, sink: Any) -> None: ...
+    def stream(self, request: CheckedRequest, frame: Frame, call: Any, arrived_ns: int, sink: Any) -> None:
+        """As Model.stream in server/inference/model.py."""
 
 
 def infer_by(models: Callable[[str, str], Model]) -> Infer:
-    """models: (name, version) -> the loaded model, as ModelRepository.model. Error texts are Triton's."""
+    """Return the function that serves models' requests to other models.
+
+    models: (name, version) -> the loaded model, as ModelRepository.model. Error texts are Triton's.
+    """
 
     def infer(call: ModelCall) -> Iterator[NamedAnswer]:
         for _ in range(_MOST_REPLACEMENTS):
-            with suppress(ReplacedError):  # unloaded meanwhile, before it was queued: what is there now?
+            with suppress(ReplacedError):  # unloaded before the request was queued: look the model up again
                 yield from _infer(call, models)
                 return
         raise _not_ready(call)
@@ -189,7 +198,7 @@ def _frame(config: ModelConfig) -> Frame:
 
 
 class _Caller:
-    """A model as the one who asks: a client of its own, as far as fairness goes; it never hangs up."""
+    """A calling model in place of a connection: a client of its own when clients take turns, which never disconnects."""
 
     def __init__(self, client: str, trace: StepTrace | None) -> None:
         self.client = client
@@ -204,7 +213,7 @@ class _Caller:
 
 
 class _Responses:
-    """A sink that hands on, in the caller's thread."""
+    """A sink whose responses are read by the calling thread."""
 
     def __init__(self) -> None:
         self._queue: queue.SimpleQueue[NamedAnswer | ServerError | None] = queue.SimpleQueue()
@@ -219,7 +228,7 @@ class _Responses:
         self._queue.put(error)
 
     def __iter__(self) -> Iterator[NamedAnswer]:
-        """An end that comes alone is an empty response, as in Triton."""
+        """Yield the responses. An end without a final response becomes an empty response, as in Triton."""
         final = False
         while isinstance(response := self._queue.get(), NamedAnswer):
             final = response.final
@@ -231,18 +240,18 @@ class _Responses:
 
 
 def _refuse(_: ModelCall) -> Iterator[NamedAnswer]:
-    raise BackendError("this server lets models ask no other models")
+    raise BackendError("this server does not let models call other models")
 
 
 def serve_call(infer: Infer | None, call: ModelCall, events: Channel) -> None:
-    """Answer one call of a process. Raises nothing: nobody would see it."""
+    """Answer one call of a process. Raises nothing, since no caller could handle an error."""
     with suppress(ChannelClosedError):
         try:
             for answer in (infer or _refuse)(call):
                 _reply(events, call, answer)
         except ServerError as error:
             events.send(["reply", call.number, False, [_INTERNAL, error.text], {}, []])
-        except Exception as error:  # noqa: BLE001 - the model waits for an answer, whatever it is
+        except Exception as error:  # noqa: BLE001 - the model waits for an answer in any case
             _LOG.exception("%s: a request to model '%s' failed", call.caller, call.model)
             events.send(["reply", call.number, False, [_INTERNAL, f"the request failed: {type(error).__name__}"], {}, []])
 

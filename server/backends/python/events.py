@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a model's process says besides its runs' answers; the other end of stub/calls.py.
+"""Messages from a model's process other than the answers to runs; stub/calls.py is the other end.
 
 ["log", level, text, file, line]
-["response", key, final, error or None, parameters, outputs]         a decoupled model's
+["response", key, final, error or None, parameters, outputs]         of a decoupled model
 ["cancelled", call, key]                                             -> ["reply", call, bool]
 ["infer", call, ...]                                                 -> bls.py
 ["family", call, name, description, kind]                            -> ["reply", call, error or None, value]
@@ -29,14 +29,17 @@ from hypersonic.server.inference.trace import StepTrace
 from hypersonic.server.limits.threads import FairPool
 
 _LOG = logging.getLogger(__name__)
-#: Logger's levels in their order
+#: the logging levels of Logger's levels 0 to 3
 _LEVELS = (logging.INFO, logging.WARNING, logging.ERROR, logging.DEBUG)
-#: requests to other models under way at a time, of one instance
+#: the most simultaneous requests of one instance to other models
 _MOST_CALLS = 32
 
 
 class Events:
-    """Of one instance, whichever process it has. Requests are known to the process by their keys."""
+    """The events of one instance, across restarts of its process, which knows requests by their keys.
+
+    heard() and ended() are called on the process's thread; the other methods on the thread of a run.
+    """
 
     def __init__(self, name: str, config: ModelConfig, infer: Infer | None, metrics: CustomMetrics) -> None:
         self._name = name
@@ -48,9 +51,9 @@ class Events:
         self._open: dict[int, PendingRequest] = {}
         #: True if no other request was open when the last run began
         self.exclusive = True
-        #: those in execute() now
+        #: the keys of the requests that are in execute() now
         self._running: set[int] = set()
-        #: those of them that had not answered when the process died
+        #: the requests in execute() that had no answer when the process died
         self._stranded: dict[int, PendingRequest] = {}
         self._calls: FairPool | None = None
         self._answers = {
@@ -63,7 +66,7 @@ class Events:
         }
 
     def open(self, shares: Sequence[Share]) -> list[int]:
-        """Keys for a run's requests."""
+        """Return keys for a run's requests, in order."""
         with self._lock:
             self.exclusive = not self._open
             keys = [next(self._keys) for _ in shares]
@@ -74,7 +77,7 @@ class Events:
         return keys
 
     def forget(self, keys: Sequence[int]) -> None:
-        """These are answered, or their run failed and somebody else knows."""
+        """Forget requests that are answered, or whose run failed and is handled elsewhere."""
         with self._lock:
             for key in keys:
                 self._open.pop(key, None)
@@ -82,7 +85,7 @@ class Events:
             self._running.difference_update(keys)
 
     def end_run(self, keys: Sequence[int]) -> None:
-        """The run of a decoupled model is over; answers may still follow."""
+        """Note that execute() of a decoupled model has returned; answers may still follow."""
         with self._lock:
             self._running.difference_update(keys)
             stranded = [self._stranded.pop(key) for key in keys if key in self._stranded]
@@ -90,16 +93,19 @@ class Events:
             pending.end(self._unhealthy())
 
     def heard(self, process: ModelProcess, message: Message, payload: memoryview) -> None:
+        """Handle one message. Raises as Listener.heard does, for a malformed message."""
         answer = self._answers.get(message[0])
         if answer is None:
             raise MessageError(f"a message of kind {message[0][:40]!r}")
-        # a process that dies meanwhile is found dead by its own thread
+        # if the process dies meanwhile, its own thread notices
         with suppress(ChannelClosedError):
             answer(process, message, payload)
 
     def ended(self) -> None:
-        """The process is dead: nobody answers what is open of a decoupled model. Requests in a run that have not been answered
-        are left to the run's thread: they may run again."""
+        """Handle the death of the process: open requests of a decoupled model fail.
+
+        Requests in a run that have no answer yet are left to the run's thread, since they may run again.
+        """
         if self._calls is not None:
             self._calls.shutdown()
             self._calls = None
@@ -121,10 +127,13 @@ class Events:
         _LOG.log(_LEVELS[level], "%s: %s:%s: %s", self._name, file, line, text)
 
     def _respond(self, _: ModelProcess, message: Message, payload: memoryview) -> None:
-        """The final flag ends the request; so does an answer that cannot be sent. An error alone does not, as in Triton."""
+        """Send a response.
+
+        The final flag ends the request, and so does an answer that cannot be sent; an error alone does not, as in Triton.
+        """
         _, key, final, error, parameters, outputs = message
         pending = self._open.get(key)
-        if pending is None:  # it has ended, or was withdrawn
+        if pending is None:  # the request has ended or was withdrawn
             return
         if error is not None and not final:
             pending.respond_error(model_error(*error))
@@ -147,7 +156,7 @@ class Events:
         process.events.send(["reply", call, pending is None or pending.cancelled or pending.completed])
 
     def _call(self, process: ModelProcess, message: Message, payload: memoryview) -> None:
-        """On a thread of its own: the answer may take long, and may come from this very model."""
+        """Serve a BLS request on a thread of its own, since it may take long, and may call this very model."""
         call = ModelCall.of(message, payload, self._name, self._trace)
         if self._calls is None:
             self._calls = FairPool(_MOST_CALLS, f"bls:{self._name}")

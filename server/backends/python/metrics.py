@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models' own metrics (MetricFamily, Metric), kept in the server."""
+"""Metrics that models define (MetricFamily, Metric), kept in the server."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from hypersonic.server.statistics.exposition import Family, Sample
 
 _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]{0,199}")
 _LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,199}")
-#: the server's own names, which no model may forge
+#: prefixes of the server's own metrics, which models may not define
 _RESERVED = ("nv_", "fpga_")
 _KINDS = ("counter", "gauge")
-#: of families, and of label sets of one family: a model that makes one per request must not fill the memory
+#: the most families, and label sets per family, so that a model that adds one per request does not fill the memory
 _MOST = 1000
 
 Labels = tuple[tuple[str, str], ...]
@@ -32,16 +32,16 @@ class _Family:
 
 
 class CustomMetrics:
-    """Of all models of a backend; any thread."""
+    """The metrics of all models of a backend. Any thread may use it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._families: dict[str, _Family] = {}
 
     def add_family(self, name: Any, description: Any, kind: Any) -> None:
-        """A family that is there already may be added again, with the same kind. Raises InvalidRequestError."""
+        """Add a family; an existing one may be added again with the same kind. Raises InvalidRequestError."""
         if not isinstance(name, str) or not _NAME.fullmatch(name) or name.startswith(_RESERVED):
-            raise InvalidRequestError(f"{name!r} is no metric name a model may take")
+            raise InvalidRequestError(f"{name!r} is not a metric name that a model may use")
         if kind not in (0, 1):
             raise InvalidRequestError(f"metric {name}: kind is {kind!r}, expected COUNTER or GAUGE")
         with self._lock:
@@ -54,12 +54,12 @@ class CustomMetrics:
                 self._families[name] = _Family(printable(" ".join(str(description).split())), _KINDS[kind])
 
     def change(self, name: Any, labels: Any, how: Any, value: Any) -> float:
-        """how: "increment" or "set". The value after it. Raises InvalidRequestError."""
+        """Change a value and return the new one. how: "increment" or "set". Raises InvalidRequestError."""
         key = _labels(labels)
         with self._lock:
             family = self._families.get(name) if isinstance(name, str) else None
             if family is None or not isinstance(value, float) or not math.isfinite(value):
-                raise InvalidRequestError(f"no metric family {name!r}, or no finite value: {value!r}")
+                raise InvalidRequestError(f"metric family {name!r} does not exist, or the value is not finite: {value!r}")
             if key not in family.values and len(family.values) >= _MOST:
                 raise InvalidRequestError(f"metric {name} has {_MOST} sets of labels already")
             if family.kind == "counter" and (how == "set" or value < 0):
@@ -71,7 +71,7 @@ class CustomMetrics:
             return result
 
     def families(self) -> list[Family]:
-        """By name, as /metrics shows them."""
+        """Return the families for /metrics, in order of name."""
         with self._lock:
             return [
                 Family(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model's process: spawned, listened to and reaped by one thread of its own, which lives exactly as long as the process.
+"""A model's process: spawned, listened to and reaped by one thread, which lives exactly as long as the process.
 
-The process that is spawned is the model's keeper (stub/keeper.py). It kills the model and all that the model has started
-once the control pipe is closed, which the server does to kill, and the kernel when the server is gone.
+The spawned process is the model's keeper (stub/keeper.py). It kills the model, and everything that the model has started, when
+the control pipe is closed. The server closes it to kill the model; if the server dies, the kernel closes it.
 """
 
 from __future__ import annotations
@@ -27,25 +27,33 @@ from hypersonic.server.errors import InstanceLostError
 _LOG = logging.getLogger(__name__)
 _MODULE = "hypersonic.server.backends.python.stub"
 _LONGEST_LINE_BYTES = 8192
-#: how long a keeper may take to kill everything
+#: the time that a keeper has to kill everything, in seconds
 _KEEPER_S = 8.0
 
 
 class Listener(Protocol):
-    """What becomes of what a process says. Called on the process's thread."""
+    """The receiver of a process's messages. Its methods are called on the process's thread."""
 
     def heard(self, process: ModelProcess, message: Message, payload: memoryview) -> None:
-        """Raises MessageError, ValueError, TypeError, LookupError, AttributeError for nonsense: the process is killed."""
+        """Handle one message.
+
+        Raises MessageError, ValueError, TypeError, LookupError or AttributeError for a malformed one; the process is then
+        killed.
+        """
 
     def ended(self) -> None:
-        """The process is dead and has been heard to the end."""
+        """Handle the death of the process; all its messages have been handled."""
 
 
 class ModelProcess:
-    """From spawn to death. run: the channel of runs, the caller's; events: the thread's, but anybody may send."""
+    """A process from spawn to death.
+
+    run: the channel of runs, used by the caller. events: the other channel, which the process's thread reads; any thread may
+    send.
+    """
 
     def __init__(self, name: str, fds: Sequence[int], limit_bytes: int, listener: Listener) -> None:
-        """fds: shared memory of inputs and of outputs. Raises InstanceLostError when it cannot be started."""
+        """Start it. fds: the shared memory of inputs and of outputs. Raises InstanceLostError if it cannot be started."""
         self.name = name
         self._listener = listener
         run, theirs_run = socket.socketpair()
@@ -55,7 +63,7 @@ class ModelProcess:
         self._output = b""
         self._killed = False
         self._pidfd = -1
-        #: the write end of the pipe whose end means death
+        #: the write end of the control pipe; closing it kills the process
         self._control = -1
         self._ending = threading.Lock()
         self._started: queue.SimpleQueue[Exception | None] = queue.SimpleQueue()
@@ -70,23 +78,23 @@ class ModelProcess:
             raise InstanceLostError(f"Stub process '{name}' cannot be started: {failure}")
 
     def kill(self) -> None:
-        """At once; also when it is dead already."""
+        """Kill the process at once; does nothing if it is dead already."""
         self._killed = True
         self._end()
 
     def _end(self) -> None:
-        """The keeper kills; the thread sees to it."""
+        """Close the control pipe: the keeper kills the model, and the process's thread waits for that."""
         with self._ending:
             if self._control < 0:
                 return
             os.close(self._control)
             self._control = -1
-            if self._pidfd >= 0:  # somebody may have stopped it
+            if self._pidfd >= 0:  # it may have been stopped by SIGSTOP
                 signal.pidfd_send_signal(self._pidfd, signal.SIGCONT)
         self.events.shutdown()
 
     def stop(self, patience_s: float) -> None:
-        """Let the model finalize, for so long; no run may be under way."""
+        """Let the model finalize for up to `patience_s` seconds, then kill it. No run may be in progress."""
         with suppress(ChannelClosedError):
             self.run.send(["stop"])
         self._thread.join(patience_s)
@@ -96,11 +104,12 @@ class ModelProcess:
         self._thread.join()
 
     def wait(self, patience_s: float | None = None) -> None:
-        """Until it is dead and heard to the end, or for so long."""
+        """Wait until the process is dead and its messages are handled, at most `patience_s` seconds; None = for ever."""
         self._thread.join(patience_s)
 
     @property
     def pid(self) -> int:
+        """The process ID of the keeper."""
         return self._process.pid
 
     def _live(self, theirs: Sequence[socket.socket], memory: Sequence[int]) -> None:
@@ -114,7 +123,7 @@ class ModelProcess:
             self._listen()
         except (ChannelClosedError, MessageError, ValueError, TypeError, LookupError, AttributeError) as error:
             if not isinstance(error, ChannelClosedError):
-                _LOG.error("%s: its process sent what makes no sense and is killed: %s", self.name, error)
+                _LOG.error("%s: its process sent a malformed message and is killed: %s", self.name, error)
         finally:
             self._reap()
 
@@ -128,7 +137,7 @@ class ModelProcess:
     def _spawn(self, sockets: Sequence[int], memory: Sequence[int]) -> None:
         theirs, control = os.pipe()
         fds = (theirs, *sockets, *memory)
-        # -B: nothing is written into the repository
+        # -B: do not write bytecode files into the repository
         command = python_argv("-B", "-m", _MODULE, *(str(fd) for fd in fds), self.name)
         try:
             self._process = subprocess.Popen(
@@ -150,7 +159,7 @@ class ModelProcess:
         self._control = control
 
     def _listen(self) -> None:
-        """Until the process is dead or has closed its side."""
+        """Handle messages and output until the process is dead or has closed its side."""
         assert self._process.stdout is not None
         output = self._process.stdout.fileno()
         poll = select.poll()
@@ -171,7 +180,7 @@ class ModelProcess:
             self._listener.heard(self, *received)
 
     def _print(self, output: int) -> bool:
-        """What the model prints, line by line into the log; False at its end."""
+        """Log the model's output line by line; return False at its end."""
         data = os.read(output, 1 << 16)
         *lines, self._output = (self._output + data).split(b"\n")
         if len(self._output) > _LONGEST_LINE_BYTES or not data:
@@ -181,14 +190,14 @@ class ModelProcess:
         return bool(data)
 
     def _reap(self) -> None:
-        """Nothing of it is left: not what it started itself either."""
+        """Wait for the death of the process and of everything it has started."""
         self._end()
         poll = select.poll()
         poll.register(self._pidfd, select.POLLIN)
-        if not poll.poll(1000 * _KEEPER_S):  # the model dies with it
+        if not poll.poll(1000 * _KEEPER_S):  # the keeper does not respond; the model dies with it
             signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
         code = self._process.wait()
-        if code == -signal.SIGKILL:  # the model, or the keeper, which then had no time to kill what the model has started
+        if code == -signal.SIGKILL:  # the model or the keeper was killed; a killed keeper leaves children
             _kill_session(self._process.pid)
         if code and not self._killed:
             _LOG.error("%s: its process ended with %s", self.name, _ending(code))
@@ -201,7 +210,7 @@ class ModelProcess:
             self._pidfd = -1
 
     def _drain(self) -> None:
-        """What it printed before it died."""
+        """Log the output that the process wrote before it died."""
         assert self._process.stdout is not None
         with self._process.stdout as output, suppress(OSError):
             os.set_blocking(output.fileno(), False)
@@ -210,7 +219,7 @@ class ModelProcess:
 
 
 def _kill_session(number: int) -> None:
-    """Those that are in it at this moment."""
+    """Kill the processes that are in this session now."""
     for process in Path("/proc").iterdir():
         with suppress(OSError, ValueError):
             # the command, in parentheses, may hold anything

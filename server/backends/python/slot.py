@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An instance of a python model, and its slot: requests go to its process through shared memory, answers come back so."""
+"""An instance of a python model, and its slot: tensors are exchanged with the process through shared memory."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from hypersonic.server.inference.request import CheckedRequest
 from hypersonic.server.limits.load_timeout import too_long
 
 _LOG = logging.getLogger(__name__)
-#: of tensors in the shared memory: numpy is fastest on whole cache lines
+#: the alignment of tensors in shared memory: numpy is fastest on whole cache lines
 _ALIGN_BYTES = 64
-#: how long a model may take to finalize
+#: the time that a model has to finalize, in seconds
 _STOP_S = 10.0
-#: between the end of a process's channel and its death: the kernel closes files first
+#: the time between the end of a process's channel and its death, in seconds: the kernel closes files first
 _DYING_S = 1.0
 _SEQUENCE_START, _SEQUENCE_END = 1, 2
 _NONSENSE = (MessageError, ValueError, TypeError, LookupError, AttributeError)
 
 
 class PythonInstance:
-    """One process at a time; a lost one is replaced by revive()."""
+    """One process at a time as an Instance; revive() replaces a lost process."""
 
     def __init__(
         self,
@@ -47,9 +47,10 @@ class PythonInstance:
         events: Events,
         load_timeout_s: float = 0.0,
     ) -> None:
-        """command: the instance's name -> the first message to its process. Starts it; wait_loaded() follows.
+        """Start the process; wait_loaded() must follow.
 
-        load_timeout_s: how long initialize() may take, 0 = as long as it likes.
+        command: the instance's name -> the first message to its process. load_timeout_s: the time limit of initialize(), 0 =
+        none.
         """
         self._load_timeout_s = load_timeout_s
         self.name = name
@@ -74,7 +75,7 @@ class PythonInstance:
             opened.pop_all()
 
     def wait_loaded(self) -> None:
-        """Until the model is initialized. Raises BackendError with the reason why it is not."""
+        """Wait until the model is initialized. Raises BackendError with the reason if it cannot be."""
         try:
             self.process.run.send(self._command(self.name))
             (verdict, *reason), _ = self.process.run.receive(deadline_ns_of(self._load_timeout_s))
@@ -89,11 +90,14 @@ class PythonInstance:
 
     @property
     def unhealthy(self) -> str:
-        """Triton's text for a process that is not there any more."""
+        """Triton's text for a process that no longer exists."""
         return f"Stub process '{self.name}' is not healthy."
 
     def lost(self, *, dying: bool = False, by_run: bool = False) -> InstanceLostError:
-        """The process is of no use any more, whatever it did. dying: by itself; then the log says of what."""
+        """Kill the process and return the error to raise.
+
+        dying: True if it is dying by itself; its thread is then given time to log the cause. by_run: as in InstanceLostError.
+        """
         self.in_service = False
         if dying:
             self.process.wait(_DYING_S)
@@ -102,18 +106,18 @@ class PythonInstance:
         return InstanceLostError(self.unhealthy, by_run=by_run)
 
     def busy_clocks(self) -> int:
-        """A process counts no clocks."""
+        """Return 0: a process has no kernel clock."""
         return 0
 
     def revive(self) -> bool:
-        """Start another process. Raises BackendError when its model does not initialize."""
+        """Start a new process and return True. Raises BackendError if its model does not initialize."""
         self.close()
         self._start()
         self.wait_loaded()
         return True
 
     def close(self) -> None:
-        """Let the model finalize, end the process, give the memory back."""
+        """Let the model finalize, end the process and free the shared memory."""
         if self.in_service:
             self.process.stop(_STOP_S)
         else:
@@ -125,12 +129,12 @@ class PythonInstance:
 
 
 def deadline_ns_of(timeout_s: float) -> int:
-    """When a wait that begins now is over, as Channel.receive takes it; 0 = never."""
+    """Return the monotonic time at which a wait that begins now must end, for Channel.receive; 0 = never."""
     return time.monotonic_ns() + int(timeout_s * 1e9) if timeout_s else 0
 
 
 class PythonSlot:
-    """Writes each request's tensors into the input memory; answers are views of the output memory."""
+    """A slot that writes requests' tensors into the input memory; answers are views of the output memory."""
 
     def __init__(self, owner: PythonInstance, config: ModelConfig, events: Events) -> None:
         self.capacity_rows = max(1, config.max_batch_size)
@@ -145,6 +149,7 @@ class PythonSlot:
         self._shares = 0
 
     def start(self, shares: Sequence[Share]) -> None:
+        """As Slot.start. Raises InstanceLostError if the process is dead."""
         owner = self._owner
         if not owner.in_service:
             raise InstanceLostError(owner.unhealthy)
@@ -165,6 +170,11 @@ class PythonSlot:
         self._launched_ns = time.monotonic_ns()
 
     def finish(self) -> Execution:
+        """As Slot.finish.
+
+        A process that dies, sends a malformed answer or exceeds timeout_ms is killed and raises InstanceLostError; by_run is
+        then True unless a request of an earlier run was still open.
+        """
         deadline_ns = self._launched_ns + self._timeout_ms * 1_000_000 if self._timeout_ms else 0
         try:
             message = self._receive(deadline_ns)
@@ -180,13 +190,14 @@ class PythonSlot:
         except ChannelClosedError as error:
             raise self._owner.lost(dying=True, by_run=self._events.exclusive) from error
         except _NONSENSE as error:
-            _LOG.error("%s: its process answered what makes no sense and is killed: %s", self._owner.name, error)
+            _LOG.error("%s: its process sent a malformed answer and is killed: %s", self._owner.name, error)
             raise self._owner.lost(by_run=self._events.exclusive) from error
         finally:
             self._events.forget(self._keys)
         return Execution(self._launched_ns, done_ns)
 
     def answer(self, index: int) -> Answer:
+        """As Slot.answer."""
         answer = self._answers[index]
         if isinstance(answer, ServerError):
             raise answer
@@ -194,7 +205,7 @@ class PythonSlot:
         return answer
 
     def _write(self, requests: Sequence[CheckedRequest]) -> list[list[list[Any]]]:
-        """Each request's tensors as [input, offset, size, shape], once they are written. Raises BackendError."""
+        """Write the tensors; return each request's as [input, offset, size, shape]. Raises BackendError."""
         places, at = [], 0
         for request in requests:
             tensors: list[list[Any]] = []
@@ -212,7 +223,7 @@ class PythonSlot:
         return places
 
     def _tensors(self, request: CheckedRequest) -> Iterator[tuple[Any, tuple[int, ...], memoryview]]:
-        """(input's number, or name and datatype of what the server added; shape; bytes) of what is there."""
+        """Iterate over (input's number, or name and datatype of a tensor that the server added; shape; bytes)."""
         for index, data in enumerate(request.tensors):
             if data is not None:
                 yield index, self._shape(index, request.shapes[index]), data
@@ -240,7 +251,7 @@ class PythonSlot:
         return [fields, names, tensors]
 
     def _receive(self, deadline_ns: int) -> Message:
-        """The run's end; makes room for its outputs on the way."""
+        """Wait for the end of the run; make room for its outputs if the process asks for it."""
         owner = self._owner
         while True:
             message, _ = owner.process.run.receive(deadline_ns)
@@ -257,7 +268,7 @@ class PythonSlot:
             owner.process.run.send(["grown", owner.outputs.size_bytes] if fits else ["refused", text])
 
     def _take(self, message: Message) -> None:
-        """Check the answers. Raises BackendError for a run that failed."""
+        """Check and keep the answers. Raises BackendError for a run that failed."""
         if message[0] == "failed":
             text = f"Failed to process the request(s) for model '{self._owner.name}', message: {printable(message[1])}"
             raise BackendError(text)
@@ -274,7 +285,10 @@ class PythonSlot:
 
 
 def load_command(fields: Mapping[str, Any], arguments: Mapping[str, str]) -> Callable[[str], Message]:
-    """fields: of python_stub's Description but the instance; arguments: of initialize() but the instance's."""
+    """Return a function from an instance's name to the first message to its process.
+
+    fields: of the stub's Description except `instance`. arguments: of initialize() except the instance's name.
+    """
 
     def command(instance: str) -> Message:
         return ["load", {**fields, "instance": instance}, {**arguments, "model_instance_name": instance}]
@@ -283,5 +297,5 @@ def load_command(fields: Mapping[str, Any], arguments: Mapping[str, str]) -> Cal
 
 
 def config_json(message: Mapping[str, Any]) -> str:
-    """As Triton writes it: without spaces."""
+    """Return a configuration as JSON in Triton's format, without spaces."""
     return json.dumps(message, separators=(",", ":"))

@@ -257,4 +257,4 @@ def test_a_model_that_asks_another_one_hears_that_there_is_none(tmp_path: Path) 
         return [text(request.exec().error().message()) for _ in requests]
         """)
     with loaded(tmp_path, code, WORDS) as model:
-        assert model.run(X[0])[0][0] == b"this server lets models ask no other models"
+        assert model.run(X[0])[0][0] == b"this server does not let models call other models"

@@ -144,7 +144,7 @@ def test_a_model_completes_its_configuration(tmp_path: Path) -> None:
             r"the model expects dims \[3\] but the model configuration specifies dims \[4\]",
         ),
         (COMPLETION.replace("return config", ""), "", "must return a valid pb.ModelConfig object."),
-        (COMPLETION.replace("TYPE_FP32", "TYPE_NONE"), "", "auto_complete_config gives no configuration"),
+        (COMPLETION.replace("TYPE_FP32", "TYPE_NONE"), "", "auto_complete_config does not return a valid configuration"),
     ],
 )
 def test_a_completion_that_contradicts_the_configuration_is_refused(

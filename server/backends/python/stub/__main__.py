@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m hypersonic.server.backends.python.stub CONTROL RUN EVENTS INPUTS OUTPUTS NAME`: not started by hand.
+"""`python -m hypersonic.server.backends.python.stub CONTROL RUN EVENTS INPUTS OUTPUTS NAME`: started by the server only.
 
-CONTROL is the read end of a pipe that the server holds open, RUN and EVENTS are sockets' descriptors, INPUTS and OUTPUTS shared
-memory's. NAME is for `ps`. It is imported as little as possible before the fork: the parent keeps it for life.
+CONTROL is the read end of a pipe that the server holds open. RUN and EVENTS are descriptors of sockets, INPUTS and OUTPUTS of
+shared memory. NAME is shown by `ps`. As little as possible is imported before the fork, because the parent keeps it for life.
 """
 
 from __future__ import annotations

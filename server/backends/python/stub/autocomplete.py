@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ModelConfig: what a model's auto_complete_config() fills in. Texts of refusals are Triton's."""
+"""ModelConfig: the configuration that a model's auto_complete_config() fills in. Texts of errors are Triton's."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _Tensor = dict[str, Any]
 
 
 class ModelConfig:
-    """The model's configuration so far; what is set there already cannot be changed to something else."""
+    """The model's configuration so far; a field that is already set cannot be changed."""
 
     def __init__(self, model_config: str) -> None:
-        """model_config: JSON."""
+        """Read the configuration from JSON text."""
         self._config: dict[str, Any] = json.loads(model_config)
 
     @property
@@ -22,11 +22,11 @@ class ModelConfig:
         return str(self._config["name"])
 
     def as_dict(self) -> dict[str, Any]:
-        """To look at, not to change."""
+        """Return the configuration, which the caller must not modify."""
         return self._config
 
     def set_max_batch_size(self, max_batch_size: int) -> None:
-        """Raises ValueError when the configuration says a larger one."""
+        """Set max_batch_size. Raises ValueError if the configuration has a larger one."""
         given = self._config["max_batch_size"]
         if given > max_batch_size:
             raise ValueError(
@@ -36,7 +36,7 @@ class ModelConfig:
         self._config["max_batch_size"] = max_batch_size
 
     def set_dynamic_batching(self) -> None:
-        """Unless it is there already. Raises ValueError when the configuration names another scheduler."""
+        """Enable dynamic batching, unless it is enabled. Raises ValueError if the configuration names another scheduler."""
         for scheduler in ("sequence_batching", "ensemble_scheduling"):
             if scheduler in self._config:
                 raise ValueError(
@@ -46,7 +46,7 @@ class ModelConfig:
         self._config.setdefault("dynamic_batching", {})
 
     def set_model_transaction_policy(self, transaction_policy_dict: Mapping[str, Any]) -> None:
-        """{"decoupled": bool}. Raises ValueError for other keys, or a change of what is set."""
+        """Set {"decoupled": bool}. Raises ValueError for other keys, or for a change of a value that is set."""
         if any(key != "decoupled" for key in transaction_policy_dict):
             raise ValueError(
                 "model transaction property in auto-complete-config function for model "
@@ -63,11 +63,11 @@ class ModelConfig:
             )
 
     def add_input(self, input: _Tensor) -> None:  # noqa: A002 - Triton's name
-        """name, data_type, dims and perhaps optional. Raises ValueError."""
+        """Add an input: name, data_type, dims, and optionally `optional`. Raises ValueError."""
         self._add("input", input, ("name", "data_type", "dims", "optional"), "'name', 'data_type', 'dims' and 'optional'")
 
     def add_output(self, output: _Tensor) -> None:
-        """name, data_type and dims. Raises ValueError."""
+        """Add an output: name, data_type and dims. Raises ValueError."""
         self._add("output", output, ("name", "data_type", "dims"), "'name', 'data_type' and 'dims'")
 
     def _add(self, kind: str, tensor: _Tensor, known: tuple[str, ...], names: str) -> None:

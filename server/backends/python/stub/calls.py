@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a model's threads tell the server and ask of it, besides their runs: log lines, responses, other models, metrics."""
+"""Messages and requests of a model's threads to the server apart from runs: log lines, responses, BLS, metrics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _GONE = "the server is gone"
 
 
 class Calls:
-    """The events channel, seen from the model's process. Any thread may use it."""
+    """The events channel as seen from the model's process. Any thread may use it."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -31,23 +31,26 @@ class Calls:
             threading.Thread(target=work, name="triton-calls", daemon=True).start()
 
     def later(self, job: Callable[[], None]) -> None:
-        """Do it on another thread; safe inside __del__."""
+        """Run the job on another thread; safe inside __del__."""
         self._jobs.put(job)
 
     def _work(self) -> None:
         while True:
-            with suppress(TritonModelException):  # the server is gone: nobody to tell
+            with suppress(TritonModelException):  # the server is gone
                 self._jobs.get()()
 
     def tell(self, message: Message, payload: Sequence[bytes | memoryview] = ()) -> None:
-        """No answer expected. Raises TritonModelException when the server is gone."""
+        """Send a message without a reply. Raises TritonModelException when the server is gone."""
         try:
             self._channel.send(message, payload)
         except ChannelClosedError as error:
             raise TritonModelException(_GONE) from error
 
     def ask(self, message: Message, payload: Sequence[bytes | memoryview] = ()) -> Asked:
-        """message: its second element is replaced by the call's number. The replies come one by one out of Asked.next()."""
+        """Send a message with replies, which are read one by one by Asked.next().
+
+        message: its second element is replaced by the call's number. Raises TritonModelException when the server is gone.
+        """
         replies: queue.SimpleQueue[Reply | None] = queue.SimpleQueue()
         with self._lock:
             if self._closed:
@@ -59,7 +62,7 @@ class Calls:
         return Asked(self, number, replies)
 
     def answered(self, number: int) -> None:
-        """No more replies to this call are of interest."""
+        """Discard further replies to this call."""
         with self._lock:
             self._waiting.pop(number, None)
 
@@ -78,21 +81,21 @@ class Calls:
 
 
 class Asked(NamedTuple):
-    """A call under way."""
+    """A call in progress."""
 
     calls: Calls
     number: int
     replies: queue.SimpleQueue[Reply | None]
 
     def next(self) -> Reply:
-        """The next reply. Raises TritonModelException when the server is gone."""
+        """Wait for the next reply. Raises TritonModelException when the server is gone."""
         reply = self.replies.get()
         if reply is None:
             raise TritonModelException(_GONE)
         return reply
 
     def only(self) -> Reply:
-        """The one reply."""
+        """Wait for the only reply. Raises TritonModelException when the server is gone."""
         try:
             return self.next()
         finally:
@@ -100,7 +103,7 @@ class Asked(NamedTuple):
 
 
 class _Process:
-    """The one thing of which there is one a process: triton_python_backend_utils' functions belong to no object."""
+    """The state of the process: the functions of triton_python_backend_utils belong to no object."""
 
     def __init__(self) -> None:
         self.calls: Calls | None = None

@@ -3,7 +3,7 @@
 
     <u32 length of text> <u32 length of payload> <text: JSON, a list> <payload: raw bytes of tensors>
 
-Little endian. What arrives is believed as far as its shape goes: lengths are checked before memory is taken.
+Integers are little endian. The receiver checks lengths before it allocates memory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 _PREFIX = struct.Struct("<II")
 _CHUNK_BYTES = 1 << 16
-#: of a message's text; the text grows with tensors' ranks and numbers, not with their bytes
+#: the limit of a message's text, which grows with the number and rank of tensors, not with their bytes
 _TEXT_LIMIT_BYTES = 64 << 20
 _ENCODE = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 _DECODE = json.JSONDecoder().decode
@@ -31,25 +31,25 @@ class ChannelClosedError(Exception):
 
 
 class MessageError(Exception):
-    """The other side does not keep to the format."""
+    """The other side sent a malformed message."""
 
 
 class Channel:
-    """One end of a socket pair. Any thread may send; one at a time receives."""
+    """One end of a socket pair. Any thread may send; one thread at a time receives."""
 
     def __init__(self, sock: socket.socket, limit_bytes: int) -> None:
-        """limit_bytes: of a payload that arrives."""
+        """Use a connected socket. limit_bytes: the largest payload that is received."""
         self._socket = sock
         self._limit_bytes = limit_bytes
         self._rest = b""
         self._sending = threading.Lock()
 
     def fileno(self) -> int:
-        """For poll()."""
+        """Return the descriptor, for poll()."""
         return self._socket.fileno()
 
     def send(self, message: Message, payload: Sequence[bytes | memoryview] = ()) -> None:
-        """Raises ChannelClosedError."""
+        """Send a message and its payload. Raises ChannelClosedError."""
         text = _ENCODE(message).encode()
         head = _PREFIX.pack(len(text), sum(len(chunk) for chunk in payload)) + text
         try:
@@ -61,7 +61,7 @@ class Channel:
             raise ChannelClosedError from error
 
     def receive(self, deadline_ns: int = 0) -> tuple[Message, memoryview]:
-        """The next message and its payload. deadline_ns: monotonic, 0 = none.
+        """Return the next message and its payload. deadline_ns: monotonic, 0 = none.
 
         Raises ChannelClosedError, MessageError, TimeoutError.
         """
@@ -72,22 +72,22 @@ class Channel:
             self._rest += self._read(deadline_ns)
 
     def received(self) -> tuple[Message, memoryview] | None:
-        """A message that has arrived together with the one before it, if any; does not wait."""
+        """Return a message that has been read already, None if there is none; does not wait. Raises MessageError."""
         return self._take()
 
     def pull(self) -> None:
-        """Read what has come, after poll() said there is something. Raises ChannelClosedError."""
+        """Read the available bytes, after poll() has reported some. Raises ChannelClosedError."""
         self._rest += self._read(0)
 
     def shutdown(self) -> None:
-        """Whoever waits here or on the other side finds the channel closed."""
+        """Close the channel for both sides, so that waiting threads notice."""
         try:
             self._socket.shutdown(socket.SHUT_RDWR)
         except OSError:
-            return  # closed already
+            return  # already closed
 
     def close(self) -> None:
-        """No thread may be using it."""
+        """Close the descriptor. No thread may be using the channel."""
         self._socket.close()
 
     def _take(self) -> tuple[Message, memoryview] | None:
@@ -107,7 +107,7 @@ class Channel:
         return _decode(rest[_PREFIX.size : start]), memoryview(rest)[start:end]
 
     def _fill(self, end: int) -> bytes:
-        """The rest of a large message, into memory taken once."""
+        """Read the rest of a large message into memory allocated once."""
         buffer = bytearray(end)
         view = memoryview(buffer)
         at = len(self._rest)
@@ -140,7 +140,7 @@ def _decode(text: bytes) -> Message:
     try:
         message = _DECODE(text.decode())
     except (ValueError, RecursionError) as error:
-        raise MessageError(f"a message that is no JSON: {error}") from error
+        raise MessageError(f"a message that is not JSON: {error}") from error
     if not isinstance(message, list) or not message or not isinstance(message[0], str):
         raise MessageError("a message that does not begin with its kind")
     return message

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DLPack: tensors of other libraries as arrays, and arrays for them, without a copy. Both of its versions, 0 and 1.
+"""DLPack, versions 0 and 1: other libraries' tensors as arrays, and arrays for other libraries, without a copy.
 
-numpy's own interface serves other producers only partly, and has no bfloat16: so headers are read here. A tensor of bfloat16 is
-an array of its bits, uint16.
+numpy's own interface supports other producers only partly, and lacks bfloat16, so the structures of dlpack.h are read here. A
+bfloat16 tensor is an array of its bits, uint16.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hypersonic.server.backends.python.stub.errors import TritonModelException
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-#: DLDeviceType of memory that this process may read
+#: the values of DLDeviceType for memory that this process can read: kDLCPU, kDLCUDAHost
 _HOST = (1, 3)
 _NEWEST_MAJOR = 1
 _READ_ONLY = 1
@@ -56,7 +56,7 @@ class _Versioned(ctypes.Structure):
     )  # fmt: skip
 
 
-#: name of a capsule that nobody has taken -> its structure, and the name it gets then
+#: name of an unused capsule -> its structure, and the name that marks it as used
 _CAPSULES: dict[bytes, tuple[Any, bytes]] = {
     b"dltensor": (_Managed, b"used_dltensor"),
     b"dltensor_versioned": (_Versioned, b"used_dltensor_versioned"),
@@ -65,7 +65,7 @@ _DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 def _of_python(name: str, result: Any, *arguments: Any) -> Callable[..., Any]:
-    """A function of Python's C interface, with a signature of our own."""
+    """Return a function of Python's C interface with this signature."""
     function = ctypes.PyDLL(None)[name]
     function.restype, function.argtypes = result, arguments
     return function
@@ -77,10 +77,10 @@ _set_name = _of_python("PyCapsule_SetName", ctypes.c_int, ctypes.py_object, ctyp
 
 
 def take(exporter: Any, types: dict[str, np.dtype[Any]]) -> tuple[str, Array]:
-    """The wire name of a tensor's datatype, and the tensor; its producer gets the memory back after the array's last use.
+    """Return the wire name of a tensor's datatype, and the tensor as an array; the memory is released with the array.
 
-    exporter: a capsule, or an object with __dlpack__. types: wire name -> numpy type. Raises TritonModelException for what is
-    not in CPU memory, in C order, of a datatype of Triton's; its memory is given back then.
+    exporter: a capsule, or an object with __dlpack__. types: wire name -> numpy type. Raises TritonModelException, after
+    releasing the memory, for a tensor that is not in CPU memory, not in C order, or of a datatype that Triton does not have.
     """
     capsule = exporter if type(exporter).__name__ == "PyCapsule" else _asked_of(exporter)
     name = _get_name(capsule) or b""
@@ -110,7 +110,7 @@ def _asked_of(exporter: Any) -> Any:
                 continue
         return exporter.__dlpack__()
     except (BufferError, TypeError, ValueError, RuntimeError) as error:
-        raise TritonModelException(f"from_dlpack: the tensor cannot be had: {error}") from error
+        raise TritonModelException(f"from_dlpack: the exporter does not provide the tensor: {error}") from error
 
 
 def _check_device(device: int) -> None:
@@ -119,7 +119,7 @@ def _check_device(device: int) -> None:
 
 
 def _checked(managed: Any, types: dict[str, np.dtype[Any]]) -> tuple[str, list[int], int]:
-    """Datatype, shape and bytes. Raises TritonModelException."""
+    """Return datatype, shape and size in bytes. Raises TritonModelException."""
     if isinstance(managed, _Versioned) and managed.major > _NEWEST_MAJOR:
         raise TritonModelException(
             f"from_dlpack: the tensor is of DLPack version {managed.major}, expected at most {_NEWEST_MAJOR}"
@@ -129,7 +129,7 @@ def _checked(managed: Any, types: dict[str, np.dtype[Any]]) -> tuple[str, list[i
     datatype = _NAMES.get((tensor.code, tensor.bits))
     if datatype is None or tensor.lanes != 1:
         what = f"code {tensor.code}, {tensor.bits} bits, {tensor.lanes} lanes"
-        raise TritonModelException(f"from_dlpack: the tensor has {what}, which is no datatype of Triton")
+        raise TritonModelException(f"from_dlpack: the tensor has {what}, which is not a Triton datatype")
     shape = tensor.shape[: tensor.ndim] if tensor.ndim else []
     if any(dim < 0 for dim in shape):
         raise TritonModelException(f"from_dlpack: the tensor has shape {shape}")
@@ -142,7 +142,7 @@ def _checked(managed: Any, types: dict[str, np.dtype[Any]]) -> tuple[str, list[i
 
 
 def _contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """In C order. The stride of a dimension with one element means nothing."""
+    """Return whether the strides are those of C order. The stride of a dimension with one element has no meaning."""
     expected = 1
     for dim, stride in zip(reversed(shape), reversed(strides), strict=True):
         if dim != 1 and stride != expected:
@@ -152,7 +152,7 @@ def _contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
 
 
 def _array(managed: Any, size_bytes: int) -> Array:
-    """The tensor's bytes; given back with the last view of them."""
+    """Return the tensor's bytes, which are released with the last view of them."""
     tensor = managed.tensor
     if not size_bytes:
         _give_back(managed.deleter, ctypes.addressof(managed))
@@ -171,13 +171,14 @@ def _give_back(deleter: int | None, address: int) -> None:
 
 
 def give(array: Array, *, bfloat16: bool = False, max_version: tuple[int, int] | None = None, **keywords: Any) -> object:
-    """A capsule that holds the array. bfloat16: its elements are the bits of one each. keywords: of __dlpack__.
+    """Return a capsule that holds the array.
 
-    Raises BufferError, RuntimeError or ValueError for what numpy cannot do, such as another device.
+    bfloat16: True if the elements are the bits of bfloat16 numbers. keywords: those of __dlpack__. Raises BufferError,
+    RuntimeError or ValueError for what numpy cannot do, such as another device.
     """
     if max_version is not None:
         keywords["max_version"] = max_version
-    elif not array.flags.writeable:  # the old version cannot say that nobody may write
+    elif not array.flags.writeable:  # version 0 has no read-only flag
         array = array.copy()
     capsule: object = array.__dlpack__(**keywords)
     if bfloat16:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a model raises or answers, and how an exception reads to a client: Triton's words."""
+"""The errors that a model raises or answers, and the texts, in Triton's format, that clients read."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import ClassVar
 
 
 class TritonModelException(Exception):  # noqa: N818 - Triton's name
-    """A model used the interface in a way that cannot work, or wants its run to fail."""
+    """A model used the interface incorrectly, or wants its run to fail."""
 
 
 class Refusal(Exception):  # noqa: N818 - no error of the model's code
-    """What a model returns is not as it has to be; the text says it all."""
+    """A model returned something invalid; the message is complete and needs no traceback."""
 
 
 class ErrorCode(IntEnum):
-    """TRITONSERVER_Error_Code."""
+    """The values of TRITONSERVER_Error_Code."""
 
     UNKNOWN = 0
     INTERNAL = 1
@@ -32,7 +32,7 @@ class ErrorCode(IntEnum):
 
 
 class TritonError:
-    """The error of one response. code: one of this class's constants."""
+    """The error of one response. code: one of this class's constants, INTERNAL by default."""
 
     UNKNOWN: ClassVar = ErrorCode.UNKNOWN
     INTERNAL: ClassVar = ErrorCode.INTERNAL
@@ -44,18 +44,18 @@ class TritonError:
     CANCELLED: ClassVar = ErrorCode.CANCELLED
 
     def __init__(self, message: str, code: ErrorCode = ErrorCode.INTERNAL) -> None:
-        """Raises TypeError for a message that is no text or a code that is none of the constants."""
+        """Raise TypeError if the message is not text or the code is not one of the constants."""
         if not isinstance(message, str) or not isinstance(code, ErrorCode):
             raise TypeError(f"TritonError(message: str, code: TritonError.<constant>): got {message!r}, {code!r}")
         self._message = message
         self._code = code
 
     def message(self) -> str:
-        """What the client reads."""
+        """Return the text that the client reads."""
         return self._message
 
     def code(self) -> ErrorCode:
-        """Which of gRPC's and HTTP's codes it becomes."""
+        """Return the code, which the server maps to a gRPC status and an HTTP status."""
         return self._code
 
 
@@ -63,7 +63,10 @@ _OWN = str(Path(__file__).parent)
 
 
 def describe(error: BaseException, repository: str) -> str:
-    """`Type: text`, then the places it came through, innermost first; paths only from the repository (or sys.path) on."""
+    """Return `Type: text`, then the traceback, innermost frame first.
+
+    Paths are relative to the repository or to an entry of sys.path.
+    """
     if isinstance(error, Refusal):
         return str(error).replace(f"{repository}/", "")
     text = f"{type(error).__name__}: {error}"
@@ -72,7 +75,7 @@ def describe(error: BaseException, repository: str) -> str:
 
 
 def _places(traceback: TracebackType | None) -> list[tuple[str, int, str]]:
-    """Innermost first, without this package's own and the import machinery's."""
+    """Return (file, line, function) of each frame, innermost first, without those of this package and of importlib."""
     places: list[tuple[str, int, str]] = []
     while traceback is not None:
         code = traceback.tb_frame.f_code

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The keeper of a model's process: its parent, which lets nothing that the model has started outlive it.
+"""The keeper of a model's process: its parent, which ensures that no process started by the model outlives it.
 
-The model's process may start others: programs, pools, daemons. They must be gone when it is, and when the server is, which may
-be killed at any moment and then does nothing any more. So the process that the server starts forks before it has loaded
-anything: the child becomes the model, the parent waits, for the child's end or for the server's (the pipe that it holds open
-is closed then). Whoever loses its own parent becomes the keeper's child (PR_SET_CHILD_SUBREAPER), also a daemon in a session of
-its own; the keeper kills its children until there are none, and ends as the model did.
+The model may start other processes: programs, pools, daemons. They must end when the model ends, and when the server ends,
+which may be killed at any moment and can then do nothing. So the process that the server starts forks before it has loaded
+anything. The child becomes the model. The parent waits for the end of the child or of the server (when the pipe that the server
+holds open is closed). A process whose parent has died becomes the keeper's child (PR_SET_CHILD_SUBREAPER), even a daemon in a
+session of its own. The keeper kills its children until none is left, and then ends with the model's status.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 _PR_SET_PDEATHSIG, _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 1, 15, 36  # <sys/prctl.h>
-#: after which a process that was killed is left to the kernel: it waits for a device
+#: the time, in seconds, after which a killed process that waits for a device is left to the kernel
 _PATIENCE_S = 5.0
 _POLL_S = 0.002
 
 
 def fork(control: int) -> None:
-    """Go on in a child; this process keeps it and does not return. control: read end of the server's pipe."""
+    """Continue in a child; this process becomes its keeper and does not return. control: read end of the server's pipe."""
     libc = ctypes.CDLL(None)
     libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
     keeper = os.getpid()
@@ -35,16 +35,16 @@ def fork(control: int) -> None:
         libc.prctl(_PR_SET_NAME, b"model-keeper")
         _end_as(_keep(child, control))
     os.close(control)
-    os.setpgid(0, 0)  # of a group that can be killed at once, in the keeper's session
+    os.setpgid(0, 0)  # lead a process group, which can be killed as a whole, in the keeper's session
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != keeper:
         os._exit(1)
 
 
 def _keep(child: int, control: int) -> int:
-    """The child's wait status, once it is dead and everything that came of it."""
+    """Wait for the end, kill the child and all its descendants, and return the child's wait status."""
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-    _let_go_of_all_but(control)
+    _close_all_but(control)
     pidfd = os.pidfd_open(child)
     poll = select.poll()
     for descriptor in (control, pidfd):
@@ -60,32 +60,32 @@ def _keep(child: int, control: int) -> int:
     return status
 
 
-def _let_go_of_all_but(control: int) -> None:
-    """The other ends of what the child holds must see when it is gone."""
+def _close_all_but(control: int) -> None:
+    """Close the other descriptors, so that their other ends notice when the child is gone."""
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in range(3):
         os.dup2(null, descriptor)
     for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - see _children()
         if int(name) > 2 and int(name) != control:
-            with suppress(OSError):  # the one that was listed with
+            with suppress(OSError):  # the descriptor that the listing itself used
                 os.close(int(name))
 
 
 def _end(child: int, pidfd: int, deadline: float) -> int:
-    """Kill it and its group, as one: a group that forks faster than it is counted has no chance."""
+    """Kill the child and its process group; killing a group is atomic, even if it forks continuously."""
     with suppress(ProcessLookupError):
-        os.kill(child, signal.SIGKILL)  # it may not have come to lead a group yet
+        os.kill(child, signal.SIGKILL)  # it may not lead a group yet
     poll = select.poll()
     poll.register(pidfd, select.POLLIN)
     poll.poll(max(0, int((deadline - time.monotonic()) * 1000)))
     with suppress(ProcessLookupError):
-        os.killpg(child, signal.SIGKILL)  # its number is still its own: it is not waited for yet
+        os.killpg(child, signal.SIGKILL)  # the ID cannot be reused before waitpid() below
     pid, status = os.waitpid(child, os.WNOHANG)
     return status if pid else 0
 
 
 def _children_left() -> bool:
-    """Bury the dead; whether any child lives."""
+    """Reap dead children; return whether any child is alive."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -95,7 +95,7 @@ def _children_left() -> bool:
 
 
 def _children() -> Iterator[int]:
-    """Without pathlib, which would be memory for life."""
+    """Iterate over the keeper's children; without pathlib, which would occupy memory for life."""
     me = os.getpid()
     for name in os.listdir("/proc"):  # noqa: PTH208
         if name.isdigit():
@@ -106,9 +106,9 @@ def _children() -> Iterator[int]:
 
 
 def _end_as(status: int) -> None:
-    """So that the server can say what the model died of."""
+    """End with the child's status, so that the server can report the cause of the model's death."""
     if os.WIFSIGNALED(status):
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the model's core is there already
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the model has already dumped its core
         number = os.WTERMSIG(status)
         with suppress(OSError):
             signal.signal(number, signal.SIG_DFL)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Logger: lines of a model in the server's log."""
+"""Logger: a model's lines in the server's log."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypersonic.server.backends.python.stub.errors import TritonModelException
 
 
 class LogLevel(IntEnum):
-    """Triton's numbers."""
+    """The log levels, with Triton's numbers."""
 
     INFO = 0
     WARNING = 1
@@ -23,7 +23,7 @@ class LogLevel(IntEnum):
 
 
 class Logger:
-    """All static, as in Triton."""
+    """The log. All methods are static, as in Triton."""
 
     INFO: ClassVar = LogLevel.INFO
     WARNING: ClassVar = LogLevel.WARNING
@@ -32,29 +32,29 @@ class Logger:
 
     @staticmethod
     def log(message: str, level: LogLevel = LogLevel.INFO) -> None:
-        """Raises TypeError for a message that is no text or a level that is none."""
+        """Log a line. Raises TypeError if the message is not text or the level is not one of the constants."""
         if not isinstance(level, LogLevel):
             raise TypeError(f"log(message: str, level: Logger.LogLevel): got level {level!r}")
         _log(message, level)
 
     @staticmethod
     def log_info(message: str) -> None:
-        """At level INFO."""
+        """Log a line at level INFO."""
         _log(message, LogLevel.INFO)
 
     @staticmethod
     def log_warn(message: str) -> None:
-        """At level WARNING."""
+        """Log a line at level WARNING."""
         _log(message, LogLevel.WARNING)
 
     @staticmethod
     def log_error(message: str) -> None:
-        """At level ERROR."""
+        """Log a line at level ERROR."""
         _log(message, LogLevel.ERROR)
 
     @staticmethod
     def log_verbose(message: str) -> None:
-        """Shown with --log-verbose."""
+        """Log a line that is shown with --log-verbose."""
         _log(message, LogLevel.VERBOSE)
 
 
@@ -63,9 +63,9 @@ def _log(message: str, level: LogLevel) -> None:
         raise TypeError(f"log(message: str): got {type(message).__name__}")
     caller = sys._getframe(2)
     if PROCESS.calls is not None:
-        with suppress(TritonModelException):  # the server is gone: nobody to tell
+        with suppress(TritonModelException):  # the server is gone
             PROCESS.calls.tell(["log", int(level), message, Path(caller.f_code.co_filename).name, caller.f_lineno])
 
 
-# Triton's models say Logger.LogLevel; inside the class the name would hide the type
+# Triton's models use Logger.LogLevel; inside the class the name would hide the type
 Logger.LogLevel = LogLevel  # type: ignore[attr-defined]

@@ -13,20 +13,24 @@ from hypersonic.server.backends.python.stub.errors import TritonModelException
 
 
 class MetricKind(IntEnum):
-    """TRITONSERVER_MetricKind."""
+    """The values of TRITONSERVER_MetricKind."""
 
     COUNTER = 0
     GAUGE = 1
 
 
 class MetricFamily:
-    """A name, its meaning, and a Metric for each set of labels."""
+    """A name, its description, and a Metric for each set of labels."""
 
     COUNTER: ClassVar = MetricKind.COUNTER
     GAUGE: ClassVar = MetricKind.GAUGE
 
     def __init__(self, name: str, description: str, kind: MetricKind) -> None:
-        """Raises TritonModelException for a name Prometheus does not take, or a family of that name and another kind."""
+        """Create the family in the server.
+
+        Raises TypeError for a wrong kind, and TritonModelException for a name that Prometheus does not accept or that exists
+        with another kind.
+        """
         if not isinstance(kind, MetricKind):
             raise TypeError(f"MetricFamily: kind must be MetricFamily.COUNTER or GAUGE, got {kind!r}")
         self.name = name
@@ -34,12 +38,12 @@ class MetricFamily:
         _ask(["family", 0, name, description, int(kind)], "create metric family")
 
     def Metric(self, labels: Mapping[str, str] | None = None) -> Metric:  # noqa: N802 - Triton's name
-        """One set of labels."""
+        """Return the metric with this set of labels."""
         return Metric(self, labels)
 
 
 class Metric:
-    """A value, kept by the server: it outlives this process, as Prometheus expects of a counter."""
+    """A value kept by the server: it outlives this process, as Prometheus expects of a counter."""
 
     def __init__(self, family: MetricFamily, labels: Mapping[str, str] | None = None) -> None:
         self._family = family
@@ -48,7 +52,7 @@ class Metric:
         self._change("increment", 0.0)
 
     def increment(self, value: float) -> None:
-        """Raises TritonModelException for a counter and a negative value."""
+        """Add a value. Raises TritonModelException for a negative value of a counter."""
         if self._family.kind is MetricKind.COUNTER and value < 0:
             raise TritonModelException(
                 "Failed to increment metric value: TRITONSERVER_METRIC_KIND_COUNTER can only be incremented monotonically by "
@@ -57,19 +61,19 @@ class Metric:
         self._change("increment", value)
 
     def set(self, value: float) -> None:
-        """Gauges only. Raises TritonModelException."""
+        """Set a gauge. Raises TritonModelException for a counter."""
         if self._family.kind is MetricKind.COUNTER:
             raise TritonModelException("Failed to set metric value: TRITONSERVER_METRIC_KIND_COUNTER does not support Set")
         self._change("set", value)
 
     def observe(self, value: float) -> None:
-        """Histograms, which this server does not have. Raises TritonModelException."""
+        """Raise TritonModelException: it is for histograms, which this server does not have."""
         del value
         kind = f"TRITONSERVER_METRIC_KIND_{self._family.kind.name}"
         raise TritonModelException(f"Failed to observe metric value: {kind} does not support Observe")
 
     def value(self) -> float:
-        """As the server has it."""
+        """Return the server's value."""
         return self._change("increment", 0.0)
 
     def _change(self, how: str, value: float) -> float:

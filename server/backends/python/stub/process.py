@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process of a model: loads it, and executes what the server sends."""
+"""The process of a model: loads the model and executes the runs that the server sends."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ _LIMIT_BYTES = 1 << 31
 
 
 def main(argv: Sequence[str]) -> int:
-    """Load the model, execute runs until the server says stop or is gone. argv: as __main__.py has it, from RUN on."""
+    """Load the model, and execute runs until the server stops the process or is gone; return the exit code.
+
+    argv: the arguments of __main__.py from RUN on.
+    """
     run_fd, events_fd, inputs_fd, outputs_fd = (int(text) for text in argv[:4])
     _outlive_signals()
     for stream in (sys.stdout, sys.stderr):
@@ -39,9 +42,9 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _outlive_signals() -> None:
-    """The server drains on SIGTERM and SIGINT, and needs its models meanwhile.
+    """Handle SIGTERM and SIGINT by doing nothing: the server drains on these signals and still needs its models.
 
-    The signals are handled, not ignored: what a model starts itself begins with the defaults.
+    The signals are handled rather than ignored, so that programs that the model starts have the default handlers.
     """
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
@@ -58,7 +61,7 @@ def _serve(run: Channel, calls: Calls, windows: tuple[Window, Window]) -> None:
         model = model_class()
         if hasattr(model, "initialize"):
             model.initialize(arguments)
-    except BaseException as error:  # noqa: BLE001 - whatever a model raises is the reason why it cannot be loaded
+    except BaseException as error:  # noqa: BLE001 - any exception of a model is the reason why it cannot be loaded
         run.send(["failed", describe(error, description.repository)])
         return
     run.send(["loaded"])
@@ -70,7 +73,7 @@ def _serve(run: Channel, calls: Calls, windows: tuple[Window, Window]) -> None:
 
 
 def _import(description: Description) -> Any:
-    """TritonPythonModel, imported as Triton does: `<version>.model`, so that relative imports find the version directory."""
+    """Import TritonPythonModel as Triton does, as `<version>.model`, so that relative imports find the version directory."""
     file = Path(description.file)
     PROCESS.model_directory = str(file.parent)
     sys.path += [str(file.parent), str(file.parent.parent)]
@@ -81,7 +84,7 @@ def _import(description: Description) -> Any:
 
 
 def _complete(model_class: Any, description: Description, config: str) -> Any:
-    """What auto_complete_config() makes of the configuration; None for a model without it."""
+    """Return the configuration as completed by auto_complete_config(); None for a model without that function."""
     if not hasattr(model_class, "auto_complete_config"):
         return None
     completed = model_class.auto_complete_config(ModelConfig(config))

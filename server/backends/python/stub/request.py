@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""InferenceRequest: what execute() gets, and what a model sends to another model of the same server (BLS)."""
+"""InferenceRequest: the argument of execute(), and a model's request to another model of the same server (BLS)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NO_REQUEST = -1
 
 
 class InferenceTrace:
-    """A request's trace; requests that are made with it belong to it, if it is traced at all."""
+    """A request's trace, to pass on to requests that it causes; they belong to it if it is sampled."""
 
     __slots__ = ("key",)
 
@@ -30,11 +30,11 @@ class InferenceTrace:
         self.key = key
 
     def get_context(self) -> None:
-        """Spans are made in the server only."""
+        """Return None: spans are created in the server only."""
 
 
 class InferenceRequest:
-    """One request. Those that execute() gets know their sender; those a model makes can be executed."""
+    """One request. Requests passed to execute() have a response sender; those that a model creates can be executed."""
 
     __slots__ = (
         "__weakref__", "_correlation_id", "_flags", "_id", "_inputs", "_key", "_make_sender", "_model_name", "_model_version",
@@ -56,10 +56,11 @@ class InferenceRequest:
         parameters: Mapping[str, ParameterValue] | None = None,
         priority: int = 0,
     ) -> None:
-        """model_version: -1 = the latest. timeout: microseconds, 0 = none. preferred_memory: taken and ignored.
-        trace: of the request that this one is made for.
+        """Create a request to another model.
 
-        Raises TypeError, TritonModelException.
+        model_version: -1 = the latest. timeout: microseconds, 0 = none. preferred_memory: accepted and ignored. trace: the
+        trace of the request that causes this one. Raises TypeError for wrong arguments, TritonModelException for wrong
+        parameters.
         """
         del preferred_memory
         if inputs is None or requested_output_names is None or not model_name:
@@ -85,7 +86,7 @@ class InferenceRequest:
         model: tuple[str, int],
         make_sender: Callable[[], InferenceResponseSender],
     ) -> InferenceRequest:
-        """fields: key, id, correlation id, flags, timeout in us, priority, parameters."""
+        """Return a request from the server. fields: key, id, correlation id, flags, timeout in us, priority, parameters."""
         request = cls.__new__(cls)
         request._key, request._id, request._correlation_id, request._flags = fields[:4]
         request._timeout_us, request._priority, request._parameters = fields[4:7]
@@ -96,64 +97,64 @@ class InferenceRequest:
         return request
 
     def inputs(self) -> Sequence[Tensor]:
-        """Those that were sent: an optional one that was left out is not there."""
+        """Return the inputs that were sent, without optional ones that were left out."""
         return self._inputs
 
     def request_id(self) -> str:
-        """The client's name for it, or empty."""
+        """Return the id that the client gave, or ""."""
         return self._id
 
     def correlation_id(self) -> int | str:
-        """Of its sequence; 0 = none."""
+        """Return the id of its sequence, 0 for none."""
         return self._correlation_id
 
     def requested_output_names(self) -> list[str]:
-        """All of the model's, where the client named none."""
+        """Return the names of the requested outputs: all of the model's if the client named none."""
         return list(self._outputs)
 
     def model_name(self) -> str:
-        """Which model it is for."""
+        """Return the name of the model that the request is for."""
         return self._model_name
 
     def model_version(self) -> int:
-        """-1 = the latest."""
+        """Return the version of that model, -1 for the latest."""
         return self._model_version
 
     def parameters(self) -> str:
-        """JSON."""
+        """Return the parameters as JSON text."""
         return json.dumps(self._parameters, separators=(",", ":"))
 
     def flags(self) -> int:
-        """TRITONSERVER_REQUEST_FLAG_SEQUENCE_START, _END, or both."""
+        """Return 0, TRITONSERVER_REQUEST_FLAG_SEQUENCE_START, _END, or both."""
         return self._flags
 
     def set_flags(self, flags: int) -> None:
-        """Before exec()."""
+        """Set the flags, before exec()."""
         self._flags = flags
 
     def set_release_flags(self, flags: int) -> None:
-        """Rescheduling a request is not supported. Raises TritonModelException unless flags say to release it."""
+        """Raise TritonModelException unless the flags mean release, since rescheduling is not supported."""
         if flags != 1:
             raise TritonModelException("this server cannot reschedule requests (TRITONSERVER_REQUEST_RELEASE_RESCHEDULE)")
 
     def timeout(self) -> int:
-        """Microseconds, 0 = none."""
+        """Return the timeout in microseconds, 0 for none."""
         return self._timeout_us
 
     def priority(self) -> int:
-        """1 is the highest, 0 = the model's default."""
+        """Return the priority: 1 is the highest, 0 = the model's default."""
         return self._priority
 
     def trace(self) -> InferenceTrace:
-        """Of this request, to make others with that belong to it."""
+        """Return the request's trace, to create other requests that belong to it."""
         return InferenceTrace(self._trace)
 
     def is_cancelled(self) -> bool:
-        """Whether nobody waits for the answer any more."""
+        """Return whether the client no longer waits for the answer."""
         return is_cancelled(self._key)
 
     def get_response_sender(self) -> InferenceResponseSender:
-        """Raises TritonModelException for a request that the model made itself."""
+        """Return the response sender. Raises TritonModelException for a request that the model created."""
         if self._sender is None:
             if self._make_sender is None:
                 raise TritonModelException("only requests that execute() was given have a response sender")
@@ -162,15 +163,15 @@ class InferenceRequest:
         return self._sender
 
     def exec(self, decoupled: bool = False) -> Any:
-        """Send it and wait. The response; with decoupled=True an iterator of responses.
+        """Send the request to its model and wait. Returns the response; with decoupled=True an iterator of responses.
 
-        Errors of the other model are in the response. Raises TritonModelException outside execute().
+        An error of the other model is in the response. Raises TritonModelException outside execute().
         """
         asked = self._send(decoupled)
         return _each(asked) if decoupled else _response(asked.only())
 
     async def async_exec(self, decoupled: bool = False) -> Any:
-        """The same for coroutines; with decoupled=True an asynchronous iterator."""
+        """Do the same in a coroutine; with decoupled=True the result is an asynchronous iterator."""
         asked = self._send(decoupled)
         if decoupled:
             return _each_async(asked)
@@ -191,7 +192,10 @@ class InferenceRequest:
 
 
 def _response(reply: Reply) -> InferenceResponse:
-    """["reply", call, more, [code, text] or None, parameters, [[name, datatype, shape, size]...]] and the tensors' bytes."""
+    """Convert a reply and the tensors' bytes to a response.
+
+    The reply: ["reply", call, more, [code, text] or None, parameters, [[name, datatype, shape, size]...]].
+    """
     (_, _, _, error, parameters, tensors), payload = reply
     if error is not None:
         return InferenceResponse(error=TritonError(error[1], ErrorCode(error[0])))
@@ -226,6 +230,6 @@ async def _each_async(asked: Asked) -> Any:
 
 
 async def _on_thread(function: Callable[..., Any], *arguments: Any) -> Any:
-    import asyncio  # there already when this runs; most models need none of it
+    import asyncio  # loaded already when this runs; most models do not need it
 
     return await asyncio.to_thread(function, *arguments)

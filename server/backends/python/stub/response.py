@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""InferenceResponse, and the sender by which a model may answer whenever it likes."""
+"""InferenceResponse, and the sender by which a model may answer at any time."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from hypersonic.server.backends.python.stub.errors import TritonError, TritonMod
 from hypersonic.server.backends.python.stub.tensor import Tensor
 
 RESPONSE_COMPLETE_FINAL = 1
-ABANDONED = "the model let go of the request without a final response"
+ABANDONED = "the model dropped the request without a final response"
 ParameterValue = bool | int | float | str
 
 
 def checked_parameters(parameters: object) -> dict[str, ParameterValue]:
-    """Raises TritonModelException with Triton's text for anything but a dict of text to bool, int, float or text."""
+    """Return the parameters.
+
+    Raises TritonModelException, with Triton's text, unless they map text to bool, int, float or text.
+    """
     if parameters is None:
         return {}
     if not isinstance(parameters, Mapping):
@@ -42,7 +45,7 @@ class InferenceResponse:
         error: TritonError | None = None,
         parameters: Mapping[str, ParameterValue] | None = None,
     ) -> None:
-        """Raises TypeError for what is no list of tensors or no TritonError, TritonModelException for parameters."""
+        """Raise TypeError for a wrong list of tensors or a wrong error, TritonModelException for wrong parameters."""
         if not isinstance(output_tensors, list | tuple):
             raise TypeError(f"InferenceResponse: output_tensors must be a list of Tensor, got {type(output_tensors)}")
         for tensor in output_tensors:
@@ -57,34 +60,36 @@ class InferenceResponse:
         self._parameters = checked_parameters(parameters) if parameters else {}
 
     def output_tensors(self) -> list[Tensor]:
-        """Empty when there is an error."""
+        """Return the tensors as given."""
         return self._tensors
 
     def has_error(self) -> bool:
-        """Whether error() gives one."""
+        """Return whether the response is an error."""
         return self._error is not None
 
     def error(self) -> TritonError | None:
-        """What went wrong."""
+        """Return the error, None if there is none."""
         return self._error
 
     def parameters(self) -> str:
-        """JSON."""
+        """Return the parameters as JSON text."""
         return json.dumps(self._parameters)
 
     @property
     def parameter_values(self) -> dict[str, ParameterValue]:
-        """The same, not as text."""
+        """The parameters as a dict."""
         return self._parameters
 
 
-#: (response or None, final) -> on its way
+#: sends (response or None, final)
 Deliver = Callable[[InferenceResponse | None, bool], None]
 
 
 class InferenceResponseSender:
-    """Answers one request, from any thread, until a response with the final flag. A sender that nobody has any more ends its
-    request: nothing could ever answer it."""
+    """Answers one request, from any thread, until a response with the final flag.
+
+    If the model drops the sender before that, the request ends, since nothing else could answer it.
+    """
 
     def __init__(self, key: int, deliver: Deliver, *, decoupled: bool) -> None:
         self._key = key
@@ -95,7 +100,10 @@ class InferenceResponseSender:
         self.closed = False
 
     def send(self, response: InferenceResponse | None = None, flags: int = 0) -> None:
-        """flags: 0 or TRITONSERVER_RESPONSE_COMPLETE_FINAL. Raises TritonModelException with Triton's texts."""
+        """Send a response.
+
+        flags: 0 or TRITONSERVER_RESPONSE_COMPLETE_FINAL. Raises TritonModelException with Triton's texts.
+        """
         with self._lock:
             self._check(response, flags)
             final = flags == RESPONSE_COMPLETE_FINAL
@@ -116,11 +124,11 @@ class InferenceResponseSender:
             raise TritonModelException("Unable to send response. Non-decoupled model cannot send more than one response.")
 
     def is_cancelled(self) -> bool:
-        """Whether nobody waits for the answers any more."""
+        """Return whether the client no longer waits for answers."""
         return is_cancelled(self._key)
 
     def close(self, error: TritonError | None) -> None:
-        """End it from outside, unless it has ended."""
+        """End the request from outside, unless it has ended."""
         with self._lock:
             if not self.closed:
                 self.closed = True
@@ -128,13 +136,13 @@ class InferenceResponseSender:
 
     def __del__(self) -> None:
         if not self.closed and PROCESS.calls is not None:
-            # not here: the collector may come by while this very thread holds a lock
+            # on another thread: the garbage collector may run while this thread holds a lock
             self.closed = True
             PROCESS.calls.later(partial(self._deliver, InferenceResponse(error=TritonError(ABANDONED)), True))
 
 
 def is_cancelled(key: int) -> bool:
-    """Ask the server about a request. Raises TritonModelException when it is gone."""
+    """Ask the server whether a request is cancelled. Raises TritonModelException when the server is gone."""
     if PROCESS.calls is None or key < 0:
         return False
     message, _ = PROCESS.calls.ask(["cancelled", 0, key]).only()

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One run: requests out of the input memory, execute(), responses into the output memory.
+"""One run: requests from the input memory, execute(), responses to the output memory.
 
     ["run", base, size, [[fields, outputs, [[input, offset, size, shape]...]]...]]
     ["grow", size] -> ["grown", size] or ["refused", text]
     ["done", kept, [[outputs, parameters] or [code, text]...]] or ["failed", text]
 
-fields: as InferenceRequest.received takes them. input: its number, or [name, datatype] of what the server added.
+fields: as InferenceRequest.received takes them. input: its number, or [name, datatype] of a tensor that the server added.
 outputs: [position, datatype, shape, offset, size] each. kept: the model holds views of the input memory, which must not be
 written again.
 """
@@ -33,14 +33,14 @@ from hypersonic.server.backends.python.stub.tensor import Array, Packed, Tensor,
 if TYPE_CHECKING:
     import asyncio
 
-#: of the tensors in the shared memory
+#: the alignment of tensors in the shared memory
 ALIGN_BYTES = 64
-#: references to the input memory's array when no model holds a view of it: the window's, a local name, getrefcount's argument
+#: references to the input memory's array while the model holds none: the window's, a local name, getrefcount's argument
 _OWN_REFERENCES = 3
 
 
 class Description(NamedTuple):
-    """What the process has to know of its model. instance: its name. repository: the folder of the model's folder."""
+    """The description of the model for its process. instance: the instance's name. repository: the model's parent directory."""
 
     instance: str
     model: str
@@ -53,7 +53,7 @@ class Description(NamedTuple):
 
 
 class Window:
-    """The part of a shared file that is mapped."""
+    """The mapped part of a shared memory file. flat: its bytes as uint8, shape (size_bytes,)."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -62,23 +62,25 @@ class Window:
 
     @property
     def size_bytes(self) -> int:
+        """The number of mapped bytes."""
         return len(self.flat)
 
     def show(self, base: int, size_bytes: int) -> None:
-        """Map this part, unless it is mapped. What models hold of the old one stays theirs."""
+        """Map this part, unless it is mapped already. The model's views of an earlier part stay valid."""
         if self._place != (base, size_bytes):
             self._place = (base, size_bytes)
             self.flat = np.frombuffer(mmap.mmap(self._fd, size_bytes, offset=base), np.uint8)
 
 
 class Late:
-    """A response that is given through its sender instead of execute()'s return."""
+    """A response that is sent through a response sender instead of being returned by execute()."""
 
     def __init__(self) -> None:
         self.response: InferenceResponse | None = None
         self.closed = threading.Event()
 
     def deliver(self, response: InferenceResponse | None, final: bool) -> None:
+        """Store the response; `final` ends the wait for it. Called on any thread of the model."""
         self.response = response or self.response
         if final:
             self.closed.set()
@@ -92,7 +94,7 @@ class Runs:
     ) -> None:
         self._model = model
         self._description = description
-        #: a kept state may be an output as well
+        #: name -> positions; an implicit state may also be an output
         self._positions: dict[str, list[int]] = {}
         for position, name in enumerate(description.outputs):
             self._positions.setdefault(name, []).append(position)
@@ -103,14 +105,14 @@ class Runs:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def serve(self, message: Message) -> None:
-        """One run, from its message to its answer. Raises ChannelClosedError."""
+        """Execute one run, from its message to its answer. Raises ChannelClosedError."""
         PROCESS.may_infer = True
         _, base, size_bytes, requests = message
         self._inputs.show(base, size_bytes)
         view = self._inputs.flat.copy() if self._copying else self._inputs.flat
         answer = self._decoupled(view, requests) if self._description.decoupled else self._plain(view, requests)
         kept = not self._copying and sys.getrefcount(view) > _OWN_REFERENCES
-        # a model that keeps one input may keep them all: from now on each run gets a copy of its own
+        # a model that keeps one input may keep them all: from now on each run gets its own copy
         self._copying = self._copying or kept
         if answer[0] == "done":
             answer[1] = kept
@@ -123,7 +125,7 @@ class Runs:
             result = self._execute(requests)
             if result is not None:
                 self._check(result, len(requests))
-        except BaseException as error:  # noqa: BLE001 - whatever a model raises fails its run, no more
+        except BaseException as error:  # noqa: BLE001 - any exception of a model fails only its run
             return ["failed", describe(error, self._description.repository)]
         finally:
             requests.clear()
@@ -132,7 +134,7 @@ class Runs:
         return self._write(responses, [each[1] for each in fields])
 
     def _response(self, given: InferenceResponse | None, late: Late | None) -> InferenceResponse:
-        """The sender's response counts before the returned one, as in Triton."""
+        """Return the sender's response if there is one, otherwise the returned one, as in Triton."""
         if late is not None and (given is None or late.closed.is_set()):
             late.closed.wait()
             return late.response or InferenceResponse()
@@ -156,7 +158,7 @@ class Runs:
         senders.clear()
         try:
             self._check_none(self._execute(requests))
-        except BaseException as error:  # noqa: BLE001 - the same
+        except BaseException as error:  # noqa: BLE001 - as above
             _close(watched, self._failure(error))
         return ["done", False, []]
 
@@ -186,13 +188,13 @@ class Runs:
         return self._background(result, requests) if self._description.decoupled else self._until_done(result)
 
     def _until_done(self, coroutine: Any) -> Any:
-        import asyncio  # most models need none of it
+        import asyncio  # most models do not need it
 
         self._loop = self._loop or asyncio.new_event_loop()
         return self._loop.run_until_complete(coroutine)
 
     def _background(self, coroutine: Any, requests: Sequence[InferenceRequest]) -> None:
-        """Coroutines of a decoupled model go on while the next execute() runs."""
+        """Run a decoupled model's coroutine in the background, also while the next execute() runs."""
         import asyncio
 
         if self._loop is None:
@@ -203,7 +205,7 @@ class Runs:
         async def supervised() -> None:
             try:
                 await coroutine
-            except BaseException as error:  # noqa: BLE001 - the same
+            except BaseException as error:  # noqa: BLE001 - as above
                 _close(watched, self._failure(error))
 
         asyncio.run_coroutine_threadsafe(supervised(), self._loop)
@@ -231,7 +233,7 @@ class Runs:
                 )
 
     def _pack(self, response: InferenceResponse, names: Sequence[str] | None) -> list[Packed]:
-        """The tensors that were asked for and that the model has. Raises TritonModelException for one given twice."""
+        """Return the requested tensors that the response has. Raises TritonModelException for one given twice."""
         wanted = self._positions if names is None else names
         packed = [Packed(tensor) for tensor in response.output_tensors() if tensor.name() in wanted]
         if len({tensor.name for tensor in packed}) != len(packed):
@@ -239,7 +241,7 @@ class Runs:
         return packed
 
     def _write(self, responses: Sequence[InferenceResponse], names: Sequence[Sequence[str] | None]) -> Message:
-        """All responses of a run into the output memory."""
+        """Write all responses of a run into the output memory."""
         answers: list[Any] = []
         pieces: list[tuple[int, memoryview]] = []
         at = 0
@@ -247,7 +249,7 @@ class Runs:
             try:
                 error = response.error()
                 packed = [] if error is not None else self._pack(response, wanted)
-            except Exception as raised:  # noqa: BLE001 - one response that cannot be written is that request's matter
+            except Exception as raised:  # noqa: BLE001 - a response that cannot be written fails only its request
                 error = TritonError(self._failure(raised))
             if error is not None:
                 answers.append([int(error.code()), error.message()])
@@ -267,7 +269,7 @@ class Runs:
         return ["done", False, answers]
 
     def _grow(self, size_bytes: int) -> str:
-        """Room for that much output; why not, or nothing."""
+        """Ask the server for room for the outputs; return the reason if it refuses, otherwise ""."""
         if size_bytes > self._outputs.size_bytes:
             self._run.send(["grow", size_bytes])
             (verdict, what), _ = self._run.receive()
@@ -277,7 +279,7 @@ class Runs:
         return ""
 
     def _deliver(self, key: int, names: Sequence[str] | None, response: InferenceResponse | None, final: bool) -> None:
-        """A decoupled model's response, or only the end."""
+        """Send a decoupled model's response, or only the end (None)."""
         error = None if response is None else response.error()
         if response is None or error is not None:
             refused = None if error is None else [int(error.code()), error.message()]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensor: a named array, as models get and give it; and Triton's datatypes as numpy knows them."""
+"""Tensor: a named array, as models receive and return it; and Triton's datatypes as numpy types."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ Array = np.ndarray[Any, np.dtype[Any]]
 #: wire names in the order of Triton's enumeration, which begins with TYPE_INVALID
 NAMES = ("", *DATATYPES)
 _CODES = {name: code for code, name in enumerate(NAMES)}
-#: wire name -> numpy type; numpy has no BF16
+#: wire name -> numpy type; numpy does not have BF16
 NUMPY = {name: np.dtype(datatype.numpy) for name, datatype in DATATYPES.items() if name != "BF16"}
 _DATATYPE_OF = {dtype: name for name, dtype in NUMPY.items()}
-#: the same, a BF16 tensor being an array of its bits
+#: the same with BF16, whose elements are their bits as uint16
 _TYPES = {**NUMPY, "BF16": np.dtype(np.uint16)}
 _NO_BF16 = "Tensor dtype is BF16 and cannot be converted to NumPy. Use to_dlpack() and from_dlpack() instead."
 
 
 def datatype_of(dtype: np.dtype[Any]) -> str:
-    """numpy's type -> wire name. Raises TritonModelException with Triton's text."""
+    """Return the wire name of a numpy type. Raises TritonModelException with Triton's text."""
     name = "BYTES" if dtype.kind == "S" else _DATATYPE_OF.get(dtype)
     if name is None:
         raise TritonModelException("NumPy dtype is not supported.")
@@ -40,7 +40,7 @@ class Tensor:
     __slots__ = ("_array", "_datatype", "_load", "_name", "_shape")
 
     def __init__(self, name: str, array: Array) -> None:
-        """Raises TypeError, or TritonModelException for a type that Triton does not have."""
+        """Raise TypeError for wrong arguments, TritonModelException for an empty name or a type that Triton does not have."""
         if not isinstance(name, str) or not isinstance(array, np.ndarray):
             raise TypeError(f"Tensor(name: str, array: numpy.ndarray): got {type(name).__name__}, {type(array).__name__}")
         if not name:
@@ -53,35 +53,38 @@ class Tensor:
 
     @classmethod
     def received(cls, name: str, datatype: str, shape: tuple[int, ...], load: Callable[[], Array]) -> Tensor:
-        """load: makes the array when the model asks for it."""
+        """Return a tensor from the server. load: creates the array when the model asks for it."""
         tensor = cls.__new__(cls)
         tensor._name, tensor._datatype, tensor._shape, tensor._load, tensor._array = name, datatype, shape, load, None
         return tensor
 
     def name(self) -> str:
-        """As in the model's configuration."""
+        """Return the name, as in the model's configuration."""
         return self._name
 
     def shape(self) -> list[int]:
-        """With the batch dimension."""
+        """Return the shape, with the batch dimension."""
         return list(self._shape)
 
     def triton_dtype(self) -> int:
-        """Triton's number of the datatype, as triton_to_numpy_type() takes it."""
+        """Return Triton's number of the datatype, as triton_to_numpy_type() takes it."""
         return _CODES[self._datatype]
 
     def is_cpu(self) -> bool:
-        """Always: this server gives models no GPU memory."""
+        """Return True: this server gives models no GPU memory."""
         return True
 
     def as_numpy(self) -> Array:
-        """The array, the same one at each call; BYTES as an array of bytes objects. Raises TritonModelException for BF16."""
+        """Return the array, the same object at each call; BYTES as an array of bytes objects.
+
+        Raises TritonModelException for BF16.
+        """
         if self._datatype == "BF16":
             raise TritonModelException(_NO_BF16)
         return self.elements()
 
     def elements(self) -> Array:
-        """The same; of BF16 the bits."""
+        """Return the array as as_numpy() does; for BF16, the bits as uint16."""
         if self._array is None:
             assert self._load is not None
             self._array = self._load()
@@ -89,11 +92,11 @@ class Tensor:
         return self._array
 
     def to_dlpack(self) -> object:
-        """A DLPack capsule of the tensor, of version 0. Raises TritonModelException for BYTES."""
+        """Return a DLPack capsule of the tensor, of version 0. Raises TritonModelException for BYTES."""
         return self.__dlpack__()
 
     def __dlpack__(self, **keywords: Any) -> object:
-        """A DLPack capsule: of version 1 for those who say max_version=(1, 0), as of the array API standard."""
+        """Return a DLPack capsule: version 1 if max_version=(1, 0) is given, as in the array API standard."""
         if self._datatype == "BYTES":
             raise TritonModelException("DLPack does not have support for string tensors.")
         return dlpack.give(self.elements(), bfloat16=self._datatype == "BF16", **keywords)
@@ -103,7 +106,10 @@ class Tensor:
 
     @classmethod
     def from_dlpack(cls, name: str, exporter: object) -> Tensor:
-        """exporter: a capsule, or an object with __dlpack__; in CPU memory, C order. Raises TritonModelException."""
+        """Return a tensor that shares the exporter's memory.
+
+        exporter: a capsule, or an object with __dlpack__; in CPU memory, in C order. Raises TritonModelException otherwise.
+        """
         if not name:
             raise TritonModelException("Tensor name cannot be an empty string.")
         datatype, array = dlpack.take(exporter, _TYPES)
@@ -111,7 +117,7 @@ class Tensor:
 
 
 class Packed:
-    """A tensor on its way out: its datatype, shape, and bytes."""
+    """A tensor to be sent. data: its bytes, in C order and little endian."""
 
     __slots__ = ("data", "datatype", "name", "shape", "size_bytes")
 
@@ -131,9 +137,10 @@ def _bytes_of(array: Array) -> memoryview:
 
 
 def serialize_byte_tensor(input_tensor: Array) -> bytes | tuple[()] | None:
-    """Each element as a 4-byte little-endian length and its bytes, C order; text as UTF-8, other objects as their text.
+    """Return each element as a 4-byte little-endian length and its bytes, in C order.
 
-    () for an empty array, None for one that holds neither objects nor bytes, as Triton's.
+    Text is encoded as UTF-8, other objects as their text. As in Triton, the result is () for an empty array and None for an
+    array of neither objects nor bytes.
     """
     if not input_tensor.size:
         return ()
@@ -144,7 +151,10 @@ def serialize_byte_tensor(input_tensor: Array) -> bytes | tuple[()] | None:
 
 
 def deserialize_bytes_tensor(encoded_tensor: bytes | memoryview) -> Array:
-    """The inverse: a flat array of bytes objects. Raises TritonModelException for bytes that end amid an element."""
+    """Return a flat array of bytes objects: the inverse of serialize_byte_tensor().
+
+    Raises TritonModelException if the last element is truncated.
+    """
     view = memoryview(encoded_tensor)
     items: list[bytes] = []
     for start, stop in walk_strings(view):
@@ -157,7 +167,7 @@ def deserialize_bytes_tensor(encoded_tensor: bytes | memoryview) -> Array:
 
 
 def unpack(datatype: str, shape: tuple[int, ...], data: Array | memoryview) -> Array:
-    """Bytes -> array, without a copy but for BYTES. data: flat uint8."""
+    """Convert bytes to an array, without a copy except for BYTES. data: flat uint8."""
     if datatype == "BYTES":
         return deserialize_bytes_tensor(data.data if isinstance(data, np.ndarray) else data).reshape(shape)
     flat = data if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)

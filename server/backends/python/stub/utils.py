@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a model imports as `triton_python_backend_utils`: Triton's names, with Triton's meaning.
+"""The module that a model imports as `triton_python_backend_utils`: Triton's names with Triton's meanings.
 
-Tensors live in CPU memory only, requests cannot be rescheduled, spans are made in the server only.
+Tensors are in CPU memory only, requests cannot be rescheduled, and spans are created in the server only.
 """
 
 from __future__ import annotations
@@ -68,25 +68,25 @@ TRITONSERVER_RESPONSE_COMPLETE_FINAL = RESPONSE_COMPLETE_FINAL
 TRITONSERVER_REQUEST_RELEASE_ALL = 1
 TRITONSERVER_REQUEST_RELEASE_RESCHEDULE = 2
 
-#: config.pbtxt's name of a datatype -> numpy's scalar type; numpy has no BF16
+#: config.pbtxt's name of a datatype -> numpy's scalar type; numpy does not have BF16
 TRITON_STRING_TO_NUMPY: dict[str, type[Any]] = {
     enum: NUMPY[datatype.name].type for enum, datatype in DATATYPES_BY_ENUM.items() if datatype.name in NUMPY
 }
 
 
 def triton_string_to_numpy(triton_type_string: str) -> type[Any]:
-    """ "TYPE_FP32" -> numpy.float32. Raises KeyError."""
+    """Return numpy's scalar type for a name such as "TYPE_FP32". Raises KeyError."""
     return TRITON_STRING_TO_NUMPY[triton_type_string]
 
 
 def triton_to_numpy_type(data_type: int) -> type[Any] | None:
-    """Triton's number of a datatype -> numpy's scalar type; None for a number that is none."""
+    """Return numpy's scalar type for Triton's number of a datatype; None for an unknown number."""
     name = NAMES[data_type] if 0 <= data_type < len(NAMES) else ""
     return NUMPY[name].type if name in NUMPY else None
 
 
 def numpy_to_triton_type(data_type: Any) -> int | None:
-    """numpy's type -> Triton's number; None for a type Triton does not have."""
+    """Return Triton's number for a numpy type; None for a type that Triton does not have."""
     dtype = np.dtype(data_type)
     if dtype.kind == "S":
         return NAMES.index("BYTES")
@@ -94,30 +94,30 @@ def numpy_to_triton_type(data_type: Any) -> int | None:
 
 
 def get_input_tensor_by_name(inference_request: InferenceRequest, name: str) -> Tensor | None:
-    """None when the request has no such input."""
+    """Return an input of the request, None if it has no input of that name."""
     return next((tensor for tensor in inference_request.inputs() if tensor.name() == name), None)
 
 
 def get_output_tensor_by_name(inference_response: InferenceResponse, name: str) -> Tensor | None:
-    """None when the response has no such output."""
+    """Return an output of the response, None if it has no output of that name."""
     return next((tensor for tensor in inference_response.output_tensors() if tensor.name() == name), None)
 
 
 def get_input_config_by_name(model_config: Mapping[str, Any], name: str) -> dict[str, Any] | None:
-    """One input of a model configuration; None when there is none of that name."""
+    """Return one input of a model configuration, None if there is none of that name."""
     return next((tensor for tensor in model_config.get("input", ()) if tensor["name"] == name), None)
 
 
 def get_output_config_by_name(model_config: Mapping[str, Any], name: str) -> dict[str, Any] | None:
-    """One output of a model configuration; None when there is none of that name."""
+    """Return one output of a model configuration, None if there is none of that name."""
     return next((tensor for tensor in model_config.get("output", ()) if tensor["name"] == name), None)
 
 
 def using_decoupled_model_transaction_policy(model_config: Mapping[str, Any]) -> bool:
-    """Whether a model may answer any number of times."""
+    """Return whether the model is decoupled: it may answer a request any number of times."""
     return bool(model_config.get("model_transaction_policy", {}).get("decoupled", False))
 
 
 def get_model_dir() -> str:
-    """The version directory: where model.py lies."""
+    """Return the version directory, which contains model.py."""
     return PROCESS.model_directory
