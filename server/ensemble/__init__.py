@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models that are made of other models."""
+"""Models that are composed of other models."""

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""EnsembleModel: a model that is other models, its steps; tensors go from step to step in memory.
+"""EnsembleModel: a model that consists of other models, its steps; tensors are passed from step to step in memory.
 
     X --> embedding --> graph building --> filter --> Y          request's thread: runs step after step, each as if it were
       \\-> features ------------------------^                     the step's own request; steps that are ready together are
                                                                  queued with their models, and their answers waited for
 
-A step starts as soon as its inputs are there, whatever else is under way. Its model is looked up then, so a version that
-replaces another serves the next request. Texts, the steps left out for outputs nobody asked for, the conversions between
-tensors with and without a batch dimension, and what is counted: Triton's ensemble scheduler.
+A step starts as soon as its inputs are available, whatever other steps are in progress. Its model is looked up at that time,
+so a version that replaces another serves the next request. As in Triton's ensemble scheduler: the texts, the omission of steps
+whose outputs are not requested, the conversions between tensors with and without a batch dimension, and the statistics.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ from hypersonic.server.statistics.model import ModelStatistics
 from hypersonic.server.statistics.times import RunTimes
 
 _LOG = logging.getLogger(__name__)
-#: requests of streams that one ensemble works on at the same time
+#: the most streamed requests that one ensemble processes at the same time
 _STREAM_THREADS = 16
 
 
 class EnsembleModel:
-    """A version of an ensemble. Any thread may call infer() and stream()."""
+    """A version of an ensemble, as a Model. Any thread may call infer() and stream()."""
 
-    #: a thread takes a request through its steps
+    #: a thread drives each request through its steps
     waits = True
 
     def __init__(
@@ -67,7 +67,7 @@ class EnsembleModel:
         load_duration_s: float = 0.0,
         metrics: MetricsConfig = MetricsConfig(),  # noqa: B008 - frozen
     ) -> None:
-        """Raises ModelLoadError when a step's model is not there, or does not fit."""
+        """Check the steps. Raises ModelLoadError if the model of a step is missing or does not match."""
         self._phases = _check(config, lookup)
         self.config = _with_policy(config, decoupled=len(self._phases) > 1)
         self.version = version
@@ -82,15 +82,18 @@ class EnsembleModel:
 
     @property
     def name(self) -> str:
+        """As Model.name."""
         return self.config.name
 
     @property
     def in_service(self) -> bool:
+        """True if the models of all steps are ready, or are being replaced."""
         return not self.reason
 
     @property
     def reason(self) -> str:
-        """The first step's model that is not ready says why. One that is being replaced is no reason: requests wait for it."""
+        """The reason of the first step whose model is not ready; a model that is being replaced is not one, as requests wait
+        for it."""
         for step in self.config.ensemble:
             try:
                 self._lookup(step.model_name, version_text(step), wait_s=0.0)
@@ -102,27 +105,34 @@ class EnsembleModel:
 
     @property
     def waiting(self) -> int:
+        """As Model.waiting."""
         return self._waiting
 
     @property
     def working(self) -> int:
+        """As Model.working."""
         return self._in_flight
 
     @property
     def figures(self) -> Mapping[str, InstanceFigures]:
+        """Empty: an ensemble has no instances."""
         return {}
 
     @property
     def on_standby(self) -> bool:
+        """False: an ensemble has no fallback of its own."""
         return False
 
     def busy_clocks(self) -> Mapping[str, int]:
+        """Return an empty mapping: an ensemble has no instances."""
         return {}
 
     def cards(self) -> Mapping[str, Card]:
+        """Return an empty mapping: an ensemble uses cards only through its steps' models."""
         return {}
 
     def infer(self, request: CheckedRequest, frame: Frame, call: Call, arrived_ns: int) -> Any:
+        """As Model.infer; the caller's thread drives the steps. Raises UnsupportedError for a decoupled ensemble."""
         check_unary(self.config)
         with self._entered():
             return self._serve(request, call, arrived_ns, time.monotonic_ns(), lambda run: frame(request, run.answer()))
@@ -130,7 +140,7 @@ class EnsembleModel:
     def stream(
         self, request: CheckedRequest, frame: Frame, call: Call, arrived_ns: int, sink: Sink, *, here: bool = False
     ) -> None:
-        """On a thread of the model's own pool, whatever `here` says; requests of one sequence one after another."""
+        """Queue the request for a thread of the model's own pool, whatever `here` is; requests of one sequence run in order."""
         del here
         enqueued_ns = time.monotonic_ns()
 
@@ -173,7 +183,7 @@ class EnsembleModel:
         self._pool.submit(self._serve_line, request.sequence.id)
 
     def _serve_line(self, sequence: int | str) -> None:
-        """Whoever waits in a sequence's line, first come first served."""
+        """Serve the waiting requests of a sequence in order of arrival."""
         while True:
             with self._changed:
                 line = self._sequences[sequence]
@@ -212,7 +222,8 @@ class EnsembleModel:
         return framed
 
     def _count(self, rows: int, arrived_ns: int, enqueued_ns: int, times: RunTimes, error: ServerError | None) -> None:
-        """As Triton does: one execution, and the sums of the steps' compute durations; failures are of no particular reason."""
+        """Count as Triton does: one execution, with the sums of the steps' compute durations; a failure counts as OTHER or
+        CANCELED."""
         now_ns = time.monotonic_ns()
         if error is None:
             self.statistics.add_run(rows, times)
@@ -241,6 +252,7 @@ class EnsembleModel:
             self._changed.notify_all()
 
     def close(self, timeout_s: float) -> bool:
+        """As Model.close."""
         with self._changed:
             self._closed = True
             ended = self._changed.wait_for(lambda: not self._in_flight, timeout_s)
@@ -249,7 +261,7 @@ class EnsembleModel:
 
 
 def _check(config: ModelConfig, lookup: Lookup) -> tuple[Phase, ...]:
-    """Triton's texts."""
+    """Check the steps and split them into phases. Raises ModelLoadError with Triton's texts."""
 
     def member(step: EnsembleStep) -> ModelConfig:
         return _member(config.name, step, lookup).config
@@ -259,7 +271,7 @@ def _check(config: ModelConfig, lookup: Lookup) -> tuple[Phase, ...]:
 
 
 def _with_policy(config: ModelConfig, *, decoupled: bool) -> ModelConfig:
-    """An ensemble is decoupled when a step is, whatever its own configuration says."""
+    """Return the configuration with the ensemble decoupled if a step is, whatever its own policy says."""
     if config.decoupled == decoupled:
         return config
     message = model_config_pb2.ModelConfig()
@@ -280,7 +292,7 @@ def _member(ensemble: str, step: EnsembleStep, lookup: Lookup) -> Model:
 
 
 def _sum(runs: Sequence[RunTimes], start_ns: int) -> RunTimes:
-    """Durations of steps as if they came one after another, from `start_ns` on."""
+    """Add up the durations of the steps as if they ran one after another, from `start_ns`."""
     launched_ns = start_ns + sum(run.launched_ns - run.taken_ns for run in runs)
     done_ns = launched_ns + sum(run.done_ns - run.launched_ns for run in runs)
     return RunTimes(start_ns, launched_ns, done_ns, done_ns + sum(run.answered_ns - run.done_ns for run in runs))

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ensembles with decoupled steps: each response of such a step goes its own way through the steps that follow.
+"""Ensembles with decoupled steps: each response of such a step passes separately through the steps that follow.
 
     X -> normalise -> repeat (decoupled) -+-> response 1 -> scale -> Y, sent
                                           +-> response 2 -> scale -> Y, sent
     \\____ phase 0 _____________________/      \\__ phase 1 ________/
 
-As in Triton, tensors that come from different decoupled steps, or from one and from none, never meet in a step or an answer. So
-the steps make a row of phases, each but the last one ending with its decoupled step. Responses are worked on one after another:
-max_inflight_requests is kept whatever it is; those that wait hold a bounded number of bytes.
+As in Triton, a step or an answer cannot combine tensors of different decoupled steps, or of a decoupled step and of none. So
+the steps form a sequence of phases, each of which except the last ends with its decoupled step. Responses are processed one
+after another, which satisfies any max_inflight_requests; waiting responses hold a bounded number of bytes.
 """
 
 from __future__ import annotations
@@ -24,21 +24,24 @@ from hypersonic.server.inference.answer import Answer
 from hypersonic.server.inference.model import Call, Model
 from hypersonic.server.inference.request import CheckedRequest
 
-#: of one request, in responses that wait for the steps after them
+#: the limit of one request's responses that wait for the following steps
 MOST_WAITING_BYTES = 256 << 20
 
 
 class Phase(NamedTuple):
-    """Steps in the order of the configuration. decoupled: the one whose responses each begin the next phase."""
+    """Steps in the order of the configuration.
+
+    decoupled: the step whose responses each begin the next phase, None for the last.
+    """
 
     steps: tuple[EnsembleStep, ...]
     decoupled: EnsembleStep | None = None
 
 
 def split_phases(config: ModelConfig, member: Callable[[EnsembleStep], ModelConfig]) -> tuple[Phase, ...]:
-    """One phase for an ensemble without decoupled steps. member: the config of a step's model.
+    """Return the phases; one for an ensemble without decoupled steps. member: step -> the configuration of its model.
 
-    Raises ModelConfigError, with Triton's text, where tensors of different origins meet.
+    Raises ModelConfigError, with Triton's text, if a step combines tensors of different decoupled steps.
     """
     origins: dict[str, EnsembleStep | None] = dict.fromkeys(tensor.name for tensor in config.inputs)
     waiting = list(config.ensemble)
@@ -64,7 +67,7 @@ def _origin(config: ModelConfig, origins: Mapping[str, EnsembleStep | None], nam
 
 
 def _row(inner: Sequence[tuple[EnsembleStep, EnsembleStep | None]], end: EnsembleStep | None) -> tuple[Phase, ...]:
-    """From the last phase, whose tensors come from `end`, back to the first."""
+    """Collect the phases, from the last one, whose tensors come from `end`, back to the first."""
     origins = {id(step): origin for step, origin in inner}
     phases: list[Phase] = []
     last, origin = None, end
@@ -77,7 +80,7 @@ def _row(inner: Sequence[tuple[EnsembleStep, EnsembleStep | None]], end: Ensembl
 
 
 class _Responses:
-    """A sink: a decoupled step's responses until they are wanted."""
+    """A sink that keeps a decoupled step's responses until they are needed."""
 
     def __init__(self) -> None:
         self._queue: SimpleQueue[Tensors | ServerError | None] = SimpleQueue()
@@ -97,7 +100,7 @@ class _Responses:
             )
 
     def respond_error(self, error: ServerError) -> None:
-        """An ensemble ends with a step's first error."""
+        """Store the error: a step's first error ends the ensemble's request."""
         self._queue.put(error)
 
     def end(self, error: ServerError | None) -> None:
@@ -106,7 +109,7 @@ class _Responses:
         self._queue.put(None)
 
     def next(self) -> Tensors | None:
-        """None: there are no more. Raises the step's error."""
+        """Return the next response, None at the end. Raises the step's error."""
         item = self._queue.get()
         if isinstance(item, ServerError):
             raise item
@@ -117,7 +120,7 @@ class _Responses:
         return item
 
     def drain(self) -> None:
-        """Until the step is over: it reads the request's bytes."""
+        """Wait until the step is over, since it reads the request's bytes."""
         while not self.ended:
             self.ended = self._queue.get() is None
 
@@ -138,7 +141,7 @@ class DecoupledRun(EnsembleRun):
         self._needed = find_needed_steps(config, self._wanted)
 
     def answers(self) -> Generator[Answer]:
-        """Raises as EnsembleRun.answer does; close it to withdraw what is under way."""
+        """Yield the answers; closing the generator withdraws the steps in progress. Raises as EnsembleRun.answer does."""
         with self._naming():
             yield from self._through(0, self._tensors)
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """EnsembleRun: one request's way through the steps of an ensemble, driven by one thread.
 
-A step's inputs, once they are all there, become a request to its model, checked like a client's. A step runs on the driving
-thread while no other could become ready meanwhile; the others are queued with their models (Model.stream) and end in this
-run's own queue. The first error ends it: steps that wait are withdrawn, steps under way are waited for, since they read the
-request's bytes.
+When the inputs of a step are complete, they become a request to its model, which is checked like a client's. A step runs on the
+driving thread if no other step could become ready meanwhile. The others are queued with their models (Model.stream), and their
+results go to this run's queue. The first error ends the run: waiting steps are withdrawn, and steps in progress are waited for,
+because they read the request's bytes.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from hypersonic.server.inference.request import CheckedRequest, Frame, InferRequ
 from hypersonic.server.inference.trace import StepTrace, find_trace, list_inputs
 from hypersonic.server.statistics.times import RunTimes
 
-#: how often one step may meet a version that is unloaded at that moment
+#: how often one step is repeated because its version was unloaded at that moment
 _MOST_REPLACEMENTS = 8
-#: what a step's error becomes: the first kind that fits
+#: the kinds that a step's error is converted to: the first that it is an instance of
 _KINDS = (InvalidRequestError, NotFoundError, UnavailableError, BudgetError, UnsupportedError, BackendError)
 
 
 class Tensor(NamedTuple):
-    """A tensor between steps. shape: with the batch dimension. rows: the batch size, 0 where there is no batch dimension."""
+    """A tensor between steps. shape: with the batch dimension. rows: the batch size, 0 without a batch dimension."""
 
     datatype: str
     shape: Dims
@@ -50,18 +50,19 @@ class Tensor(NamedTuple):
     rows: int
 
 
-#: a step's answer: its tensors by their names in the ensemble, None for those the model did not answer
+#: a step's answer: its tensors by their names in the ensemble, None for outputs that the model did not give
 Tensors = Mapping[str, Tensor | None]
 
 
 class Lookup(Protocol):
-    """repository.model. version: "" = the latest. wait_s: for a model that is being replaced. Raises ServerError."""
+    """Repository.model. version: "" = the latest. wait_s: for a model that is being replaced. Raises ServerError."""
 
-    def __call__(self, name: str, version: str, *, wait_s: float = ...) -> Model: ...
+    def __call__(self, name: str, version: str, *, wait_s: float = ...) -> Model:
+        """Return the loaded model."""
 
 
 class Ended(NamedTuple):
-    """A step's outcome: tensors or an error."""
+    """The result of a step: tensors or an error."""
 
     step: EnsembleStep
     tensors: Tensors
@@ -69,14 +70,14 @@ class Ended(NamedTuple):
 
 
 class _Clock:
-    """The trace of a step: notes the times of its run, and passes them on to the real trace, if there is one."""
+    """The trace of a step: records the times of its run and passes everything on to the real trace, if there is one."""
 
     def __init__(self, times: list[RunTimes], trace: StepTrace | None) -> None:
         self._times = times
         self._trace = trace
 
     def step(self, model: str, arrived_ns: int) -> StepTrace:
-        """Of an ensemble in an ensemble; its own clock does the counting."""
+        """Return the trace of a step of a nested ensemble, whose own run does the counting."""
         return _Clock([], self._trace.step(model, arrived_ns) if self._trace else None)
 
     def received(self, tensors: Sequence[InputTensor]) -> None:
@@ -103,7 +104,7 @@ class _Clock:
 
 
 class StepCall:
-    """The ensemble's call as one step's model sees it."""
+    """The ensemble's call as the model of one step sees it."""
 
     __slots__ = ("add_callback", "client", "is_active", "trace")
 
@@ -115,7 +116,7 @@ class StepCall:
 
 
 class Ending:
-    """Ends with the outer call, or before it, when the ensemble gives up."""
+    """A call that ends with the outer call, or earlier, when the ensemble gives up. Any thread may use it."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -126,15 +127,18 @@ class Ending:
             self._ended = True
 
     def is_active(self) -> bool:
+        """As Call.is_active."""
         return not self._ended and self._call.is_active()
 
     def add_callback(self, callback: Callable[[], None]) -> bool:
+        """As Call.add_callback."""
         with self._lock:
             if not self._ended:
                 self._callbacks.append(callback)
             return not self._ended
 
     def end(self) -> None:
+        """End the call and run its callbacks on this thread."""
         with self._lock:
             self._ended = True
             callbacks, self._callbacks = self._callbacks, []
@@ -143,7 +147,7 @@ class Ending:
 
 
 class _StepSink:
-    """Where a queued step's answer goes; called on any thread."""
+    """The sink for a queued step's answer; called on any thread."""
 
     def __init__(self, step: EnsembleStep, queue: SimpleQueue[Ended]) -> None:
         self._step = step
@@ -162,7 +166,7 @@ class _StepSink:
 
 
 class EnsembleRun:
-    """answer() drives it. times: of the steps' runs, in the order they ended."""
+    """One request's run, driven by answer(). times: those of the steps' runs, in the order in which they ended."""
 
     def __init__(self, config: ModelConfig, lookup: Lookup, request: CheckedRequest, call: Call) -> None:
         self.times: list[RunTimes] = []
@@ -179,7 +183,7 @@ class EnsembleRun:
         self._tensors: dict[str, Tensor | None] = _inputs(config, request)
 
     def answer(self) -> Answer:
-        """Raises ServerError, its text beginning with the ensemble's name as Triton's does."""
+        """Return the answer. Raises ServerError; its text begins with the ensemble's name, as in Triton."""
         with self._naming():
             self._drive()
             return self._answer()
@@ -210,7 +214,7 @@ class EnsembleRun:
             self._forget()
 
     def _advance(self, ready: Sequence[EnsembleStep]) -> None:
-        """Start what is ready, and wait until a step has ended. Raises its error."""
+        """Start the ready steps, and wait until a step has ended. Raises its error."""
         here = ready[-1] if ready and self._may_block(ready) else None
         for step in ready:
             if step is not here:
@@ -221,7 +225,7 @@ class EnsembleRun:
             self._tensors.update(self._send(here, self._infer))
 
     def _may_block(self, ready: Sequence[EnsembleStep]) -> bool:
-        """Whether this thread may run the last of `ready` itself: no other step could become ready before that has ended."""
+        """Return whether this thread may run the last of `ready`: no other step could become ready before that has ended."""
         others = (*self._in_flight, *ready[:-1])
         there = self._tensors.keys() | {name for step in others for name in step.output_map.values()}
         return not any(there >= set(step.input_map.values()) for step in self._waiting)
@@ -237,7 +241,7 @@ class EnsembleRun:
         self._tensors.update(ended.tensors)
 
     def _forget(self) -> None:
-        """Tensors that nobody needs any more."""
+        """Drop the tensors that are no longer needed."""
         needed = self._wanted.union(*(step.input_map.values() for step in self._waiting))
         self._tensors = {name: tensor for name, tensor in self._tensors.items() if name in needed}
 
@@ -247,7 +251,7 @@ class EnsembleRun:
             self._ended.get()
 
     def _send(self, step: EnsembleStep, send: Callable[[EnsembleStep, Model, CheckedRequest], Tensors]) -> Tensors:
-        """A step's request to its model; when that was replaced meanwhile, to what is in its place."""
+        """Send a step's request to its model; if that was unloaded meanwhile, to the version in its place."""
         for _ in range(_MOST_REPLACEMENTS):
             model = self._lookup(step.model_name, version_text(step))
             try:
@@ -257,14 +261,14 @@ class EnsembleRun:
         raise replaced
 
     def _infer(self, step: EnsembleStep, model: Model, request: CheckedRequest) -> Tensors:
-        """On this thread."""
+        """Run the step on this thread."""
         now_ns = time.monotonic_ns()
         call = self._call(model, request, now_ns)
         tensors: Tensors = model.infer(request, call.trace.framing(framing(step, model.config), model.config), call, now_ns)
         return tensors
 
     def _queue(self, step: EnsembleStep, model: Model, request: CheckedRequest) -> Tensors:
-        """With its model; the answer comes to `_ended`."""
+        """Queue the step with its model; the result goes to `_ended`."""
         if model.config.decoupled:
             raise UnsupportedError(f"model '{model.name}' has become decoupled: load the ensemble again")
         now_ns = time.monotonic_ns()
@@ -280,7 +284,7 @@ class EnsembleRun:
         return StepCall(self._ending, self._client, _Clock(self.times, trace))
 
     def _step_request(self, step: EnsembleStep, config: ModelConfig) -> CheckedRequest:
-        """Raises InvalidRequestError as for a client's request that does not fit."""
+        """Return a step's checked request. Raises InvalidRequestError as for a client's request."""
         given = self._request
         request = InferRequest(
             id=given.id,
@@ -298,7 +302,7 @@ class EnsembleRun:
             raise
 
     def _step_inputs(self, step: EnsembleStep, config: ModelConfig) -> Iterator[InputTensor]:
-        """Without those that are an optional input left out, or an output not answered."""
+        """Yield a step's inputs, without optional ones left out and outputs that were not answered."""
         dims = {spec.name: spec.dims for spec in config.inputs}
         for name, tensor_name in step.input_map.items():
             tensor = self._tensors[tensor_name]
@@ -307,7 +311,7 @@ class EnsembleRun:
                 yield InputTensor(name, tensor.datatype, shape, tensor.data)
 
     def _answer(self) -> Answer:
-        """Outputs that their step did not answer are left out."""
+        """Return the answer, without outputs that their step did not give."""
         if not self._tensors.keys() >= self._wanted:
             raise InvalidRequestError(
                 f"[request id: {self._request.id or '<id_unknown>'}] unexpected deadlock, at least one output is not set while "
@@ -325,12 +329,12 @@ class EnsembleRun:
 
 
 def version_text(step: EnsembleStep) -> str:
-    """As a request says it: "" is the latest."""
+    """Return the version as a request writes it; "" is the latest."""
     return "" if step.version < 0 else str(step.version)
 
 
 def find_needed_steps(config: ModelConfig, wanted: Set[str]) -> list[EnsembleStep]:
-    """The steps that these outputs depend on, in the order of the configuration."""
+    """Return the steps that these outputs depend on, in the order of the configuration."""
     makers = {name: step for step in config.ensemble for name in step.output_map.values()}
     needed: list[EnsembleStep] = []
     names = list(wanted)
@@ -351,7 +355,8 @@ def _inputs(config: ModelConfig, request: CheckedRequest) -> dict[str, Tensor | 
 
 
 def framing(step: EnsembleStep, config: ModelConfig) -> Frame:
-    """Answer -> its tensors by their names in the ensemble; copied where the memory is not the answer's own."""
+    """Return a frame function: an answer -> its tensors by their names in the ensemble, copied if the answer does not own its
+    memory."""
 
     def frame(request: CheckedRequest, answer: Answer) -> Tensors:
         rows = request.rows if config.max_batch_size else 0
@@ -365,16 +370,16 @@ def framing(step: EnsembleStep, config: ModelConfig) -> Frame:
 
 
 def _kept(output: Output, *, fresh: bool) -> memoryview:
-    """An output's bytes, good for as long as anybody has them."""
+    """Return an output's bytes in memory that stays valid as long as it is referenced."""
     if len(output.chunks) == 1 and (fresh or isinstance(output.chunks[0], bytes)):
         return memoryview(output.chunks[0])
     return memoryview(b"".join(output.chunks))
 
 
 def fitted(tensor: Tensor, dims: Dims, *, batched: bool) -> Dims:
-    """The tensor's shape for a model with these dims, where one of the two has a batch dimension and the other has none.
+    """Return the tensor's shape for a model with these dims, if only one of the two has a batch dimension.
 
-    A batch of one is put in front, or taken away, if it fits then and did not before; everything else stays as it is.
+    A batch dimension of 1 is added or removed if the shape then matches and did not before; any other shape is unchanged.
     """
     if batched and not tensor.rows and _matches(tensor.shape, dims):
         return (1, *tensor.shape)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nv_gpu_* and fpga_*: cards and their compute units; hypersonic_instance_*: what runs models on the host.
+"""Metrics nv_gpu_* and fpga_* (cards and their compute units), and hypersonic_instance_* (instances on the host).
 
-A card appears in nv_gpu_* once, whatever runs on it: SuperSONIC counts servers by nv_gpu_utilization. What a card does not tell
-has no series: an emulated one has neither temperature nor power, and none counts the energy it used (nv_energy_consumption).
+A card appears in nv_gpu_* once, whatever runs on it, because SuperSONIC counts servers by nv_gpu_utilization. A quantity that a
+card does not report has no series: an emulated card has neither temperature nor power, and no card counts the energy it has
+used (nv_energy_consumption).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _CARD: tuple[Row, ...] = (
     ("dma_in_bytes_total", "counter", "Bytes of tensors sent to the card", lambda unit: unit.figures.bytes_in),
     ("dma_out_bytes_total", "counter", "Bytes of tensors fetched from the card", lambda unit: unit.figures.bytes_out),
 )
-#: of a card: None = it does not tell
+#: families of cards: name, type, text, and the value, None if the card does not report it
 _OF_CARD: tuple[tuple[str, str, str, Callable[[CardFacts], float | None]], ...] = (
     ("nv_gpu_memory_total_bytes", "gauge", "GPU total memory, in bytes", lambda card: card.memory_bytes or None),
     (
@@ -48,17 +49,17 @@ _OF_CARD: tuple[tuple[str, str, str, Callable[[CardFacts], float | None]], ...] 
 
 
 def busy_counters(moment: Moment) -> dict[str, float]:
-    """unit_key -> seconds with a run in flight so far, of every instance."""
+    """Return, for every instance, unit_key -> seconds with a run in flight since load."""
     return {unit_key(model, unit): unit.figures.busy_ns / 1e9 for model, unit in moment.units}
 
 
 def unit_key(model: ModelFacts, unit: UnitFacts) -> str:
-    """One instance of one version; names of models hold no slash."""
+    """Return the key of one instance of one version. Names of models do not contain a slash."""
     return f"{model.name}/{model.version}/{unit.name}"
 
 
 def device_families(moment: Moment, busy: Mapping[str, float]) -> Iterator[Family]:
-    """busy: rates of busy_counters."""
+    """Yield all families. busy: the rates of busy_counters()."""
     fractions = {key: min(1.0, rate) for key, rate in busy.items()}
     on_card = [(model, unit) for model, unit in moment.units if unit.card is not None]
     on_host = [(model, unit) for model, unit in moment.units if unit.card is None]
@@ -76,7 +77,7 @@ def device_families(moment: Moment, busy: Mapping[str, float]) -> Iterator[Famil
 
 
 def _utilization(on_card: list[tuple[ModelFacts, UnitFacts]], fractions: Mapping[str, float]) -> Family:
-    """Per card, the mean of its compute units."""
+    """Return the mean of the compute units' fractions for each card."""
     cards: defaultdict[str, list[float]] = defaultdict(list)
     for model, unit in on_card:
         if unit.card is not None:
@@ -86,7 +87,7 @@ def _utilization(on_card: list[tuple[ModelFacts, UnitFacts]], fractions: Mapping
 
 
 def _cards(cards: Sequence[CardFacts]) -> Iterator[Family]:
-    """Metrics of a card as such; series only of those that tell."""
+    """Yield the families of cards, with series only for cards that report the value."""
     for name, kind, text, value in _OF_CARD:
         told = ((card, value(card)) for card in cards)
         yield Family(
@@ -115,7 +116,7 @@ def _labels(model: ModelFacts, unit: UnitFacts, label: str) -> dict[str, str]:
 
 
 def _fallbacks(moment: Moment) -> Iterator[Family]:
-    """Of models that name a fallback backend."""
+    """Yield the families of models with a fallback backend."""
     models = [model for model in moment.models if model.has_standby]
     active = [Sample(model.labels, model.on_standby) for model in models]
     yield Family("fpga_fallback_active", "gauge", "1 while the fallback backend serves the model", active)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One moment's figures of the server, read once for metrics and status page alike."""
+"""The server's figures at one moment, read once for the metrics or the status page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LABEL_NAME = re.compile(r"[^A-Za-z0-9_]")
 
 
 class UnitFacts(NamedTuple):
-    """An instance. card: None for those on the host. busy_clocks: kernel clocks, 0 where there are none."""
+    """An instance. card: None for an instance on the host. busy_clocks: kernel clock cycles, 0 on the host."""
 
     name: str
     card: Card | None
@@ -29,7 +29,7 @@ class UnitFacts(NamedTuple):
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """A loaded version. tags: config.pbtxt's metric_tags as labels."""
+    """A loaded version. tags: config.pbtxt's metric_tags as labels. load_duration_s: in seconds."""
 
     name: str
     version: int
@@ -47,25 +47,29 @@ class ModelFacts:
 
     @property
     def labels(self) -> dict[str, str]:
-        """Of the model as such."""
+        """The labels of metrics about the model itself."""
         return {**self.tags, "model": self.name, "version": str(self.version)}
 
     @property
     def device_labels(self) -> dict[str, str]:
-        """Of what it computes: with gpu_uuid where it is on one card. Figures of several cards are not told apart here."""
+        """The labels of metrics about its computation, with gpu_uuid if it runs on one card.
+
+        These metrics do not distinguish several cards.
+        """
         cards = {unit.card.gpu_uuid for unit in self.units if unit.card is not None}
         return {**self.labels, "gpu_uuid": cards.pop()} if len(cards) == 1 else self.labels
 
     @property
     def has_standby(self) -> bool:
-        """Whether a fallback may take over."""
+        """True if the model has a fallback backend."""
         return any(unit.figures.standby for unit in self.units)
 
 
 class CardFacts(NamedTuple):
-    """A card that some model uses. memory_bytes: all of it, 0 = not known; held_bytes: in this server's buffers.
+    """A card that some model uses.
 
-    in_service, out_of_service: its compute units.
+    memory_bytes: its total memory, 0 if unknown. held_bytes: the part in this server's buffers. in_service, out_of_service: the
+    number of its compute units in each state.
     """
 
     gpu_uuid: str
@@ -78,7 +82,7 @@ class CardFacts(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """All models and the cards they use at one moment, monotonic ns."""
+    """All models, and the cards that they use, at one moment in monotonic ns."""
 
     at_ns: int
     models: tuple[ModelFacts, ...]
@@ -86,18 +90,21 @@ class Moment(NamedTuple):
 
     @property
     def units(self) -> list[tuple[ModelFacts, UnitFacts]]:
+        """All instances, each with its model."""
         return [(model, unit) for model in self.models for unit in model.units]
 
 
 def read_moment(models: Iterable[Model], max_age_s: float = 1.0) -> Moment:
-    """Now. Asks the cards for their clocks, which may take as long as a card's register does; what their sensors said may be
-    max_age_s old."""
+    """Read everything now. This asks the cards for their clock counters, which may take as long as reading a register.
+
+    max_age_s: the largest age of sensor readings, in seconds.
+    """
     facts = tuple(_facts(model) for model in models)
     return Moment(time.monotonic_ns(), facts, tuple(_cards(facts, max_age_s)))
 
 
 def _cards(models: Iterable[ModelFacts], max_age_s: float) -> Iterator[CardFacts]:
-    """By gpu_uuid. Each version that uses a card has a Card of its own, which says what it holds there."""
+    """Yield the cards in order of gpu_uuid. Each version on a card has its own Card, with the bytes that it holds there."""
     units: defaultdict[str, list[tuple[Card, UnitFacts]]] = defaultdict(list)
     for model in models:
         for unit in model.units:

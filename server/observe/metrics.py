@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""/metrics: everything, each time somebody asks. Nothing runs in between, whatever --metrics-interval-ms says: it is the least
-time over which utilization is averaged.
+"""/metrics: the complete page, read whenever it is requested. Nothing runs in between.
 
-nv_pinned_memory_pool_* stay zero: there is no such pool, cards map their own buffers. docs/metrics.md lists all.
+So --metrics-interval-ms is only the shortest time over which utilization is averaged. nv_pinned_memory_pool_* are always zero:
+there is no such pool, because cards map their own buffers. docs/metrics.md lists all metrics.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ from hypersonic.server.statistics.latency_options import MetricsConfig
 
 @dataclass(frozen=True)
 class MetricsOptions:
-    """The command line's options for metrics."""
+    """The command line's options for metrics.
+
+    interval_ms: the shortest time to average over. gpu, cpu: whether to show those.
+    """
 
     config: MetricsConfig = field(default_factory=MetricsConfig)
     interval_ms: int = 2000
@@ -33,7 +36,7 @@ class MetricsOptions:
 
 
 class Metrics:
-    """The exposition of one service. Any thread may ask."""
+    """The metrics page of one service. Any thread may use it."""
 
     def __init__(
         self,
@@ -41,7 +44,7 @@ class Metrics:
         options: MetricsOptions | None = None,
         custom: Sequence[Callable[[], Iterable[Family]]] = (),
     ) -> None:
-        """custom: what models count themselves."""
+        """Take the first readings. custom: functions that return the families that models define."""
         self._custom = custom
         self._service = service
         self._options = options or MetricsOptions()
@@ -51,7 +54,7 @@ class Metrics:
         self._processors = Window(interval_ns, read_processors(time.monotonic_ns()))
 
     def text(self) -> str:
-        """Prometheus' text format. It may take as long as the cards' registers do."""
+        """Return the page in Prometheus' text format. This may take as long as reading the cards' registers."""
         return render(self._families(read_moment(self._service.repository, self._options.interval_ms / 1000)))
 
     def _families(self, moment: Moment) -> Iterator[Family]:

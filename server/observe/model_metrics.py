@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nv_inference_*, nv_cache_*, nv_model_*: Triton's names, types, texts and labels, there at zero from load."""
+"""Metrics nv_inference_*, nv_cache_*, nv_model_*: Triton's names, types, texts and labels, present with value 0 from load."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COUNTS: tuple[tuple[str, str, Callable[[Snapshot], float]], ...] = (
     ("count", "Number of inferences performed (does not include cached requests)", lambda s: s.inference_count),
     ("exec_count", "Number of model executions performed (does not include cached requests)", lambda s: s.execution_count),
 )
-#: cumulative, in microseconds; in the order of PHASES
+#: cumulative durations in microseconds, in the order of PHASES
 _DURATIONS: tuple[tuple[str, str, Callable[[Snapshot], int]], ...] = (
     ("request", "Cumulative inference request duration in microseconds (includes cached requests)", lambda s: s.success.ns),
     ("queue", "Cumulative inference queuing duration in microseconds (includes cached requests)", lambda s: s.queue.ns),
@@ -51,7 +51,7 @@ _CACHE = (
 
 
 def inference_families(moment: Moment, config: MetricsConfig) -> Iterator[Family]:
-    """All of them, in Triton's order."""
+    """Yield all families of the models, in Triton's order."""
     models = moment.models
     yield from _requests(models)
     for name, text, value in _COUNTS:
@@ -59,7 +59,7 @@ def inference_families(moment: Moment, config: MetricsConfig) -> Iterator[Family
     if config.counter_latencies:
         for phase, text, ns in _DURATIONS:
             yield _per_model(f"nv_inference_{phase}_duration_us", "counter", text, models, lambda s, ns=ns: ns(s) // 1000)  # type: ignore[misc]
-    for name, text in _CACHE:  # nothing is cached: these stand still, where a model asks for the cache
+    for name, text in _CACHE:  # nothing is cached: 0 for the models that enable the cache
         yield Family(name, "counter", text, [Sample(m.device_labels, 0) for m in models if m.response_cache])
     yield from _states(models)
     yield from _histograms(models)

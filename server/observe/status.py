@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The contents of the status page: the server, its models with live rates, cards and compute units."""
+"""The contents of the status page: the server, its models with current rates, cards and compute units."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from hypersonic.server.observe.traffic import read_traffic
 from hypersonic.server.observe.window import Reading, Window
 from hypersonic.server.service.inference import InferenceService
 
-#: rates are over one to thirty seconds; when nobody looked for longer, there is none at first
+#: rates are averaged over 1 to 30 s; after a longer time without a request, the first page has none
 _INTERVAL_NS, _FORGET_NS = 1_000_000_000, 30_000_000_000
 
 
 class ServerStatus(NamedTuple):
-    """bytes_limit: 0 = none. connections: by front end; calls_refused: by reason, those that occurred."""
+    """The server. bytes_limit: 0 = none. connections: by front end. calls_refused: by reason, only reasons that occurred."""
 
     name: str
     version: str
@@ -38,7 +38,7 @@ class ServerStatus(NamedTuple):
 
 
 class ModelStatus(NamedTuple):
-    """A version. Rates and means are None where nobody can tell yet: no second reading, or nothing ran."""
+    """A version. Rates and means are None if they are unknown: without a second reading, or if nothing ran."""
 
     name: str
     version: str
@@ -56,7 +56,7 @@ class ModelStatus(NamedTuple):
 
 
 class UnitStatus(NamedTuple):
-    """An instance. card: its name and gpu_uuid, "" on the host."""
+    """An instance. card, gpu_uuid: "" on the host. busy: the fraction of time with a run in flight, None if unknown."""
 
     name: str
     model: str
@@ -70,7 +70,10 @@ class UnitStatus(NamedTuple):
 
 
 class CardStatus(NamedTuple):
-    """A card that some model uses. units_in_service: of `units` compute units; busy: their mean. None: it does not tell."""
+    """A card that some model uses.
+
+    units_in_service: of its `units` compute units. busy: the mean of their fractions. None: the card does not report the value.
+    """
 
     name: str
     gpu_uuid: str
@@ -86,7 +89,7 @@ class CardStatus(NamedTuple):
 
 
 class Status(NamedTuple):
-    """All of it."""
+    """The whole page."""
 
     server: ServerStatus
     models: tuple[ModelStatus, ...]
@@ -94,7 +97,7 @@ class Status(NamedTuple):
     units: tuple[UnitStatus, ...]
 
     def document(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the page as a JSON object."""
         return {
             "server": self.server._asdict(),
             "models": [model._asdict() for model in self.models],
@@ -104,7 +107,7 @@ class Status(NamedTuple):
 
 
 class StatusReader:
-    """Reads a service's status. Any thread; the cards are asked nothing but their clocks."""
+    """Reads a service's status. Any thread may use it. Each reading asks the cards for their clock counters."""
 
     def __init__(self, service: InferenceService, server_name: str) -> None:
         self._service = service
@@ -112,7 +115,7 @@ class StatusReader:
         self._window = Window(_INTERVAL_NS, _reading(read_moment(service.repository)), _FORGET_NS)
 
     def read(self) -> Status:
-        """Now."""
+        """Read the status now."""
         moment = read_moment(self._service.repository)
         rates = self._window.rates(_reading(moment))
         return Status(
@@ -157,7 +160,7 @@ def _key(name: str, version: str) -> str:
 
 
 def _models(index: list[IndexEntry], moment: Moment, rates: Mapping[str, float]) -> Iterator[ModelStatus]:
-    """In the order of the index, which knows what could not be loaded as well."""
+    """Yield the models in the order of the index, which includes those that could not be loaded."""
     loaded = {(model.name, str(model.version)): model for model in moment.models}
     for entry in index:
         model = loaded.get((entry.name, entry.version))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The status page at `/`: complete without scripts; status.js only fetches it again and exchanges its main part.
+"""The status page at `/`. It is complete without scripts; status.js only fetches it again and replaces its main part.
 
-Whatever a client or a repository named is text here, never markup.
+Names from clients and repositories are always escaped.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hypersonic.server.observe.status import CardStatus, ModelStatus, ServerStat
 from hypersonic.server.security.asgi import GroupRoute
 from hypersonic.server.security.groups import Group
 
-#: nothing but what this server sends is loaded; the icon is an empty one, so that none is asked for
+#: browsers load only content from this server; the icon is empty, so that browsers do not request one
 _POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -34,14 +34,14 @@ _NONE = "\N{EN DASH}"
 
 
 def _text(text: str) -> str:
-    """Text as markup, its escapes shown: a name is not to pass for another."""
+    """Return text as markup with unprintable characters shown as escapes, so that no name can look like another."""
     return _markup(printable(text))
 
 
 def status_routes(reader: StatusReader) -> list[GroupRoute]:
-    """GET / (HTML), /status.json, /status.js, /status.css."""
+    """Return the routes GET / (HTML), /status.json, /status.js, /status.css."""
 
-    def page(_request: Request) -> Response:  # on a thread: cards' registers are read
+    def page(_request: Request) -> Response:  # called on a worker thread, since it reads the cards' registers
         return Response(render(reader.read()), media_type="text/html", headers=HEADERS)
 
     def document(_request: Request) -> Response:
@@ -64,7 +64,7 @@ def _static(name: str, kind: str) -> GroupRoute:
 
 
 def render(status: Status) -> str:
-    """The whole page."""
+    """Return the whole page as HTML."""
     title = _text(f"{status.server.name}: {status.server.state}")
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -109,7 +109,7 @@ def _server(server: ServerStatus, models: Sequence[ModelStatus]) -> str:
 
 
 def _listed(counts: Mapping[str, int]) -> str:
-    """`0`, or each with its name."""
+    """Return `0`, or the counts with their names."""
     return ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in counts.items()) or "0"
 
 
@@ -139,7 +139,7 @@ def _model_row(model: ModelStatus) -> str:
 
 
 def _cards(cards: Sequence[CardStatus]) -> str:
-    """Nothing at all on a server without a card."""
+    """Return the table of cards; nothing on a server without cards."""
     return _table("cards", "Cards", _CARD_HEAD, 3, map(_card_row, cards), "") if cards else ""
 
 
@@ -177,7 +177,7 @@ def _meter(busy: float | None) -> str:
 
 
 def _table(name: str, caption: str, head: Sequence[str], texts: int, rows: Iterable[str], nothing: str) -> str:
-    """texts: so many columns come before the figures."""
+    """Return a table. texts: the number of columns before the figures. nothing: the text of a table without rows."""
     titles = "".join(
         f'<th scope="col"{_class(title, "" if n < texts else _FIGURE)}>{title}</th>' for n, title in enumerate(head)
     )
@@ -192,7 +192,7 @@ _FIGURE = "figure"
 
 
 def _row(head: Sequence[str], texts: Sequence[str], figures: Sequence[str]) -> str:
-    """All of them markup already. head: what a narrow screen writes before each."""
+    """Return a row of cells, all of them markup already. head: the titles that a narrow screen shows in front of each cell."""
     first, *rest = texts
     cells = [(text, "") for text in rest] + [(figure, _FIGURE) for figure in figures]
     row = "".join(
@@ -202,7 +202,7 @@ def _row(head: Sequence[str], texts: Sequence[str], figures: Sequence[str]) -> s
 
 
 def _class(text: str, kind: str) -> str:
-    """Cells with nothing to say are left out on a narrow screen."""
+    """Return the class attribute; cells without a value are hidden on a narrow screen."""
     names = [kind] if kind else []
     names += ["none"] if text == _NONE else []
     return f' class="{" ".join(names)}"' if names else ""

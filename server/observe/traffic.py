@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""hypersonic_*: how the server stands, what it holds, who is connected, and whom it refused."""
+"""Metrics hypersonic_*: the server's state, the requests it holds, its connections, and refused clients."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypersonic.server.statistics.exposition import Family, Sample, plain
 
 
 class Traffic(NamedTuple):
-    """At one moment. connections: front end -> how many are open; cut_off: fault -> clients."""
+    """The connections at one moment. connections: front end -> open connections. cut_off: fault -> clients."""
 
     connections: Mapping[str, int]
     streams: int
@@ -24,7 +24,7 @@ class Traffic(NamedTuple):
 
 
 def read_traffic(service: InferenceService) -> Traffic:
-    """Now; a few microseconds per connection."""
+    """Read the present counts; takes a few microseconds per connection."""
     counted = open_connections(service.ports.values())
     return Traffic(
         {front_end: counted[port] for front_end, port in service.ports.items() if port in counted},
@@ -35,7 +35,7 @@ def read_traffic(service: InferenceService) -> Traffic:
 
 
 def server_families(service: InferenceService, moment: Moment) -> Iterator[Family]:
-    """All of them."""
+    """Yield all hypersonic_* families of the server."""
     admission = service.admission
     yield plain("hypersonic_ready", "gauge", "1 while the server is ready", service.ready)
     states = service.repository.states()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rates of counters, from the readings taken whenever somebody asks: no thread polls."""
+"""Rates of counters, from readings that are taken whenever they are requested; no thread polls."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from typing import NamedTuple
 
 
 class Reading(NamedTuple):
-    """Counters at a moment, monotonic ns."""
+    """The values of counters at one moment, in monotonic ns."""
 
     at_ns: int
     counters: Mapping[str, float]
 
 
 class Window:
-    """Readings at least `interval_ns` apart. Any thread may ask. forget_ns: older ones are not compared with, 0 = any age."""
+    """Readings that are at least `interval_ns` apart. Any thread may use it.
+
+    forget_ns: the largest age of a reading to compare with, 0 = any age.
+    """
 
     def __init__(self, interval_ns: int, first: Reading, forget_ns: int = 0) -> None:
         self._interval_ns = interval_ns
@@ -26,7 +29,10 @@ class Window:
         self._lock = threading.Lock()
 
     def rates(self, now: Reading) -> dict[str, float]:
-        """Per second, over at least about the interval; a counter not read before has no rate, one that fell has 0."""
+        """Return the rates per second, over about the interval or longer.
+
+        A counter without an earlier reading has no rate; one that decreased has rate 0.
+        """
         with self._lock:
             before = self._readings[0]
             if now.at_ns - self._readings[-1].at_ns >= self._interval_ns:

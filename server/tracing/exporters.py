@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which exporter the server's trace options ask for."""
+"""The choice of the exporter that the server's trace options ask for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ _LOG = logging.getLogger(__name__)
 
 
 def open_tracing(control: TraceControl) -> Tracing:
-    """With the exporter of its mode. Raises StartError when that is not installed, or the file cannot be written."""
+    """Return the tracing with the exporter of its mode.
+
+    Raises StartError (exit code 2) if its packages are not installed or the file cannot be written.
+    """
     config = control.config
     if TENSORS in config.settings.level and config.mode == OPENTELEMETRY:
         _LOG.warning("trace level TENSORS: tensors are not traced in mode opentelemetry, only times are")

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mode triton: traces as Triton's JSON, one array of objects a file.
+"""Mode triton: traces as Triton's JSON, one array of objects per file.
 
     [{"id":1,"model_name":"m","model_version":1,"request_id":"a"},{"id":1,"timestamps":[{"name":"REQUEST_START","ns":1}]},...]
 
-With level TENSORS, {"id":1,"activity":"TENSOR_QUEUE_INPUT","tensor":{...}} as well: tensors.py. An ensemble's steps and
-what a model asks another are traces of their own, with the first one's number as "parent_id".
-With log_frequency N, each N traces go to a file of their own, <file>.0, <file>.1, ...
+With level TENSORS there are objects {"id":1,"activity":"TENSOR_QUEUE_INPUT","tensor":{...}} too (tensors.py). The steps of an
+ensemble, and requests of a model to another, are traces of their own, with the number of the causing trace as "parent_id". With
+log_frequency N, every N traces go to a file of their own: <file>.0, <file>.1, ...
 
-The file is a whole array after each trace. A trace that does not fit on the disk is lost and leaves the array as it was; the
-next one that fits follows. A file to which no trace was written is empty. The trace after it was renamed or
-deleted begins a new one.
+The file is a complete array after each trace. A trace that does not fit on the disk is lost and leaves the array unchanged; the
+next one that fits follows. A file without traces is empty. If the file was renamed or deleted, the next trace begins a new one.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class FileSpan:
-    """One request. parent_id: 0 = none."""
+    """The trace of one request. parent_id: 0 = none."""
 
     def __init__(self, exporter: FileExporter, number: int, parent_id: int) -> None:
         self._exporter = exporter
@@ -39,9 +38,11 @@ class FileSpan:
         self._parent_id = parent_id
 
     def child(self, model: str, trace_id: int, arrived_ns: int) -> FileSpan:  # noqa: ARG002 - the file needs only the numbers
+        """As Span.child."""
         return FileSpan(self._exporter, trace_id, self._number)
 
     def end(self, borders: Borders) -> None:
+        """As Span.end: writes the trace."""
         self._exporter.write(borders.model, list(_objects(borders, self._number, self._parent_id)))
 
 
@@ -59,10 +60,13 @@ def _objects(borders: Borders, number: int, parent_id: int) -> Iterator[Mapping[
 
 
 class FileExporter:
-    """Writes as traces end. A disk that is full is reported once; requests do not notice."""
+    """Writes traces when they end. A full disk is reported once in the log and does not affect requests."""
 
     def __init__(self, path: str, log_frequency: Callable[[str], int]) -> None:
-        """Raises StartError when the file cannot be written. log_frequency: of a model, 0 = one file for all."""
+        """Check the file. log_frequency: model -> traces per file, 0 = one file for all.
+
+        Raises StartError (exit code 2) if the file cannot be written.
+        """
         self._path = path
         self._log_frequency = log_frequency
         self._lock = threading.Lock()
@@ -77,10 +81,11 @@ class FileExporter:
             ) from error
 
     def begin(self, model: str, trace_id: int, parent: Parent | None, arrived_ns: int) -> FileSpan:  # noqa: ARG002
+        """As Exporter.begin."""
         return FileSpan(self, trace_id, 0)
 
     def write(self, model: str, objects: list[Mapping[str, Any]]) -> None:
-        """A whole trace; what goes wrong with the disk stays here."""
+        """Append a complete trace. Errors of the disk are only logged."""
         text = ",".join(json.dumps(o, separators=(",", ":")) for o in objects)
         with self._lock:
             try:
@@ -107,15 +112,16 @@ class FileExporter:
             file.close()
 
     def close(self, timeout_s: float) -> None:  # noqa: ARG002 - writing what is left takes no time
+        """As Exporter.close."""
         with self._lock:
             try:
                 self._finish()
             except OSError as error:
-                _LOG.error("trace file %s could not be ended: %s", self._path, error.strerror)
+                _LOG.error("trace file %s could not be closed: %s", self._path, error.strerror)
 
 
 def _check(path: str) -> None:
-    """Raises OSError for what cannot be written, or not from any place on, as a pipe."""
+    """Raise OSError if the file cannot be written, or not at any position, as a pipe."""
     if Path(path).exists() and not (Path(path).is_file() or Path(path).is_char_device()):
         raise OSError(errno.EINVAL, "it is not a regular file")
     with Path(path).open("ab"):
@@ -123,17 +129,17 @@ def _check(path: str) -> None:
 
 
 class _ArrayFile:
-    """A file that holds a whole JSON array after every append, also when the process is killed, and after one that failed."""
+    """A file that holds a complete JSON array after every append, even if the process is killed or an append fails."""
 
     def __init__(self, path: str) -> None:
-        """Raises OSError."""
+        """Create the file, or empty it. Raises OSError."""
         self._path = path
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
         self._size = 0
         self.appended = 0
 
     def moved(self) -> bool:
-        """Whether somebody has renamed or deleted it: the next trace begins a new one."""
+        """Return whether the file was renamed or deleted, so that the next trace begins a new one."""
         try:
             there = Path(self._path).stat()
         except FileNotFoundError:
@@ -143,7 +149,7 @@ class _ArrayFile:
         return not os.path.samestat(there, os.fstat(self._descriptor))
 
     def append(self, elements: bytes) -> None:
-        """One write, over the array's end. Raises OSError, with the file as it was before."""
+        """Write the elements over the array's end, in one write. Raises OSError, and then leaves the file as before."""
         data = (b"," if self._size else b"[") + elements + b"]"
         at = max(0, self._size - 1)
         try:
@@ -155,7 +161,7 @@ class _ArrayFile:
         self.appended += 1
 
     def _write(self, data: bytes, at: int) -> None:
-        """The system says why when it has taken only a part and the rest is tried."""
+        """Write the data. After a partial write the rest is tried, so that the system reports the reason."""
         left = memoryview(data)
         while left:
             written = os.pwrite(self._descriptor, left, at)
@@ -164,9 +170,9 @@ class _ArrayFile:
     def _restore(self, at: int) -> None:
         with suppress(OSError):  # the next append begins at the same place
             if self._size:
-                os.pwrite(self._descriptor, b"]", at)  # its place on the disk is still there
+                os.pwrite(self._descriptor, b"]", at)  # its block on the disk still exists
             os.ftruncate(self._descriptor, self._size)
 
     def close(self) -> None:
-        """Raises OSError."""
+        """Close the file. Raises OSError."""
         os.close(self._descriptor)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mode opentelemetry: spans through the official SDK, sent in batches as OTLP over HTTP. The only file that imports it."""
+"""Mode opentelemetry: spans by the official SDK, sent in batches as OTLP over HTTP. The only file that imports the SDK."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
 
 _LOG = logging.getLogger(__name__)
-#: as Triton names itself
+#: the names that Triton uses
 _SERVICE_NAME = "triton-inference-server"
 _SCOPE = "triton-server"
 
 
 class OtlpSpan:
-    """The spans of one request: those begun at its arrival; the others are made when it ends."""
+    """The spans of one request: two are begun when it arrives; the others are created when it ends."""
 
     def __init__(self, clock: Clock, model: Span, root: Span | None, trace_id: int, parent_id: int) -> None:
-        """root: the request's, None for a step of an ensemble."""
+        """Hold the begun spans. root: the request's span, None for an ensemble's step."""
         self._clock = clock
         self._model = model
         self._root = root
@@ -38,9 +38,11 @@ class OtlpSpan:
         self._parent_id = parent_id
 
     def child(self, model: str, trace_id: int, arrived_ns: int) -> OtlpSpan:
+        """As Span.child."""
         return OtlpSpan(self._clock, self._clock.start(model, self._model, arrived_ns), None, trace_id, self._trace_id)
 
     def end(self, borders: Borders) -> None:
+        """As Span.end."""
         self._model.set_attributes(_attributes(borders, self._trace_id, self._parent_id))
         for name, ns in borders.events():
             if not name.startswith("COMPUTE"):
@@ -65,23 +67,27 @@ class OtlpSpan:
 
 
 class Clock(NamedTuple):
-    """Makes one request's spans, all by the same offset from monotonic time to time since the epoch."""
+    """Creates one request's spans, all with the same offset from monotonic time to time since the epoch."""
 
     tracer: Tracer
     offset_ns: int
 
     def wall_ns(self, ns: int) -> int:
+        """Convert monotonic ns to ns since the epoch."""
         return ns + self.offset_ns
 
     def start(self, name: str, parent: Span, start_ns: int) -> Span:
+        """Begin a span. start_ns: monotonic."""
         from opentelemetry.trace import set_span_in_context
 
         return self.tracer.start_span(name, set_span_in_context(parent), start_time=self.wall_ns(start_ns))
 
     def end(self, span: Span, end_ns: int) -> None:
+        """End a span. end_ns: monotonic."""
         span.end(end_time=self.wall_ns(end_ns))
 
     def span(self, name: str, parent: Span, start_ns: int, end_ns: int) -> None:
+        """Create a span from start to end, both monotonic."""
         self.end(self.start(name, parent, start_ns), end_ns)
 
 
@@ -98,11 +104,15 @@ def _fail(span: Span, text: str) -> None:
 
 
 class OtlpExporter:
-    """A tracer provider of its own: nothing global is set."""
+    """An Exporter with a tracer provider of its own; nothing global is set."""
 
     def __init__(self, settings: Sequence[tuple[str, str]]) -> None:
-        """settings: url (default OTEL_EXPORTER_OTLP_*'s, else http://localhost:4318/v1/traces), resource (key=value,
-        several), bsp_max_queue_size, bsp_schedule_delay (ms), bsp_max_export_batch_size. Raises StartError without the SDK."""
+        """Create the provider from these settings:
+
+        url (default: the variables OTEL_EXPORTER_OTLP_*, otherwise http://localhost:4318/v1/traces), resource (key=value, may
+        be repeated), bsp_max_queue_size, bsp_schedule_delay (ms), bsp_max_export_batch_size. Raises StartError (exit code 2) if
+        the SDK is not installed or refuses the settings.
+        """
         try:
             self._provider = _provider(settings)
         except ImportError as error:
@@ -114,6 +124,7 @@ class OtlpExporter:
         self._tracer = self._provider.get_tracer(_SCOPE)
 
     def begin(self, model: str, trace_id: int, parent: Parent | None, arrived_ns: int) -> OtlpSpan:
+        """As Exporter.begin."""
         from opentelemetry.trace import SpanKind
 
         clock = Clock(self._tracer, time.time_ns() - time.monotonic_ns())
@@ -122,7 +133,7 @@ class OtlpExporter:
         return OtlpSpan(clock, clock.start(model, root, arrived_ns), root, trace_id, 0)
 
     def close(self, timeout_s: float) -> None:
-        """A collector that does not answer is waited for no longer than that."""
+        """As Exporter.close: a collector that does not answer is waited for at most timeout_s seconds."""
         closing = threading.Thread(target=self._provider.shutdown, name="trace-shutdown", daemon=True)
         closing.start()
         closing.join(timeout_s)
@@ -153,10 +164,10 @@ def _provider(settings: Sequence[tuple[str, str]]) -> TracerProvider:
 
 
 def _endpoint(chosen: dict[str, str]) -> str | None:
-    """None: what OTEL_EXPORTER_OTLP_* say, else the SDK's default."""
+    """Return the URL; None to use OTEL_EXPORTER_OTLP_* or the SDK's default."""
     if "url" not in chosen:
         _LOG.info(
-            "spans are sent, as OTLP over HTTP, where OTEL_EXPORTER_OTLP_* say; to http://localhost:4318/v1/traces if unset"
+            "spans are sent, as OTLP over HTTP, to the URL of OTEL_EXPORTER_OTLP_*, or http://localhost:4318/v1/traces if unset"
         )
         return None
     url = traces_url(chosen["url"])
@@ -167,7 +178,7 @@ def _endpoint(chosen: dict[str, str]) -> str | None:
 
 
 def _integer(chosen: dict[str, str], name: str) -> int | None:
-    """None: the SDK's default, or what its environment variable says."""
+    """Return the setting; None to use the SDK's default or its environment variable."""
     return int(chosen[name]) if name in chosen else None
 
 

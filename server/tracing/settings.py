@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which requests are traced: --trace-config, TraceSetting's changes for all models and for one, and the counting.
+"""The choice of requests to trace: --trace-config, TraceSetting's changes for all models and for one, and the counters.
 
-global   rate=1000 count=-1 level=OFF        what the command line said, then what TraceSetting changed
-model m  rate=1                              only what was set for m; the rest is the global setting's
+global   rate=1000 count=-1 level=OFF        the command line's settings, as changed by TraceSetting
+model m  rate=1                              only the settings made for m; the others are the global ones
 """
 
 from __future__ import annotations
@@ -18,19 +18,23 @@ from hypersonic.server.tracing.url import traces_url
 TRITON, OPENTELEMETRY = "triton", "opentelemetry"
 TIMESTAMPS, TENSORS = "TIMESTAMPS", "TENSORS"
 _LEVELS = ("OFF", TIMESTAMPS, TENSORS)
-#: tritonserver's other words for them, in lower case
+#: the values that tritonserver accepts for the levels, in lower case
 _LEVEL_WORDS = (
     {level.lower(): level for level in _LEVELS} | dict.fromkeys(("true", "on", "min", "max"), TIMESTAMPS) | {"false": "OFF"}
 )
 #: settings of mode opentelemetry: name -> default shown, as Triton's
 _BATCH = {"bsp_max_queue_size": "2048", "bsp_schedule_delay": "5000", "bsp_max_export_batch_size": "512"}
-#: what TraceSetting changes -> None: back to what is inherited
+#: setting -> new value; None means the inherited value
 Change = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class TraceSettings:
-    """rate: every so many requests one is traced. count: so many are left, -1 = no end. log_frequency: traces per file."""
+    """The settings of one model, or the global ones.
+
+    rate: one of every `rate` requests is traced. count: the number of traces left, -1 = no limit. log_frequency: traces per
+    file, 0 = one file.
+    """
 
     level: tuple[str, ...] = ("OFF",)
     rate: int = 1000
@@ -39,12 +43,13 @@ class TraceSettings:
 
     @property
     def enabled(self) -> bool:
+        """True unless the level is OFF."""
         return self.level != ("OFF",)
 
 
 @dataclass(frozen=True)
 class TraceConfig:
-    """--trace-config. file: of mode triton. exporter: of mode opentelemetry, in the order given."""
+    """The value of --trace-config. file: for mode triton. exporter: settings for mode opentelemetry, in the order given."""
 
     mode: str = TRITON
     settings: TraceSettings = field(default_factory=TraceSettings)
@@ -53,9 +58,10 @@ class TraceConfig:
 
     @classmethod
     def of(cls, texts: Sequence[str], deprecated: Sequence[str] = ()) -> TraceConfig:
-        """From `setting=value` and `mode,setting=value`. Raises StartError.
+        """Parse `setting=value` and `mode,setting=value`. Raises StartError (exit code 2).
 
-        deprecated: the same, of --trace-level and the like; texts that say the same setting count instead, levels add up.
+        deprecated: the same texts from --trace-level and similar options. A setting in `texts` overrides it; levels are
+        combined.
         """
         config = cls()
         for text in (*deprecated, *texts):
@@ -127,7 +133,7 @@ def _add_level(levels: tuple[str, ...], added: str) -> tuple[str, ...]:
 
 
 class Sampler:
-    """Counts requests against one setting. Any thread."""
+    """Counts requests and samples them by one group of settings. Any thread may use it."""
 
     def __init__(self, settings: TraceSettings, seen: int = 0) -> None:
         self._settings = settings
@@ -137,15 +143,16 @@ class Sampler:
 
     @property
     def settings(self) -> TraceSettings:
-        """count: what is left of it."""
+        """The settings; `count` is the number of traces left."""
         return replace(self._settings, count=self._left)
 
     @property
     def seen(self) -> int:
+        """The number of requests counted so far."""
         return self._seen
 
     def sample(self, *, forced: bool) -> bool:
-        """Whether this request is traced. forced: its client traces it, and expects us to."""
+        """Count a request and return whether it is traced. forced: True if its client traces it and expects the server to."""
         settings = self._settings
         if not settings.enabled:
             return False
@@ -158,7 +165,7 @@ class Sampler:
 
 
 class TraceControl:
-    """All settings in force. active: whether any model may have a request traced; read without a lock."""
+    """All settings in force. active: True if any model may have a request traced; read without a lock."""
 
     def __init__(self, config: TraceConfig) -> None:
         self.config = config
@@ -170,17 +177,17 @@ class TraceControl:
         self.active = config.settings.enabled
 
     def sample(self, model: str, *, forced: bool) -> bool:
-        """Whether this request is traced."""
+        """Return whether this request to the model is traced."""
         return self._samplers.get(model, self._global).sample(forced=forced)
 
     def settings(self, model: str = "") -> TraceSettings:
-        """In force for a model, "" = globally."""
+        """Return the settings in force for a model; "" = the global ones."""
         return self._samplers.get(model, self._global).settings
 
     def update(self, change: Change, model: str = "") -> None:
-        """Set some settings, globally or for one model; None takes one back. All or nothing.
+        """Change some settings, globally or for one model; None restores the inherited value. All are changed, or none.
 
-        Raises InvalidRequestError for settings that contradict each other.
+        Raises InvalidRequestError (INVALID_ARGUMENT) for settings that contradict each other.
         """
         with self._lock:
             own = {**(self._models.get(model, {}) if model else self._changed), **change}
@@ -204,7 +211,7 @@ class TraceControl:
             raise InvalidRequestError(f"Attempting to set invalid trace setting :{problem}")
 
     def _put(self, model: str, own: dict[str, Any], kept: Mapping[str, int]) -> None:
-        """kept: the count as far as it is used up, where the change leaves it alone."""
+        """Apply the change. kept: the remaining count, if the change does not set it."""
         if not model:
             self._changed = own
             self._global = Sampler(replace(self.config.settings, **{**own, **kept}), self._global.seen)
@@ -219,7 +226,7 @@ class TraceControl:
             self._samplers.pop(model, None)
 
     def shown(self, model: str = "") -> dict[str, list[str]]:
-        """What TraceSetting answers: setting -> values."""
+        """Return TraceSetting's answer: setting -> values."""
         settings = self.settings(model)
         common = {"trace_level": list(settings.level), "trace_rate": [str(settings.rate)], "trace_count": [str(settings.count)]}
         if self.config.mode == TRITON:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A traced request as an exporter takes it: whose child it is, and when it passed its borders."""
+"""A traced request as an exporter receives it: its parent, and its timestamps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})(
 
 
 class Parent(NamedTuple):
-    """The client's span. sampled: whether it is recorded there."""
+    """The client's span. sampled: True if the client records it."""
 
     trace_id: int
     span_id: int
@@ -23,13 +23,16 @@ class Parent(NamedTuple):
 
 
 def parse_traceparent(text: str) -> Parent | None:
-    """A traceparent header; None when there is none, or none that is valid."""
+    """Parse a traceparent header (W3C Trace Context); return None if it is missing or invalid."""
     match = _TRACEPARENT.fullmatch(text) if len(text) < 256 else None
     return Parent(int(match[1], 16), int(match[2], 16), bool(int(match[3], 16) & 1)) if match else None
 
 
 class Borders(NamedTuple):
-    """What a request was and when it passed its borders, monotonic ns. enqueued_ns: 0 when it never was; times: of its run."""
+    """A traced request and its timestamps, in monotonic ns.
+
+    enqueued_ns: 0 if it was never queued. times: of its run, None if it did not run. error: "" for success.
+    """
 
     model: str
     version: int
@@ -39,13 +42,13 @@ class Borders(NamedTuple):
     times: RunTimes | None
     finished_ns: int
     error: str = ""
-    #: for level TENSORS
+    #: the inputs and outputs, with level TENSORS
     tensors: Sequence[TracedTensor] = ()
-    #: whether level TIMESTAMPS is on
+    #: True with level TIMESTAMPS
     timed: bool = True
 
     def events(self) -> Iterator[tuple[str, int]]:
-        """Triton's events of the request itself, in their order."""
+        """Iterate over Triton's events of the request, in order."""
         yield "REQUEST_START", self.arrived_ns
         if self.enqueued_ns:
             yield "QUEUE_START", self.enqueued_ns
@@ -53,7 +56,7 @@ class Borders(NamedTuple):
         yield "REQUEST_END", self.finished_ns
 
     def compute_events(self) -> Iterator[tuple[str, int]]:
-        """Triton's events of its run."""
+        """Iterate over Triton's events of its run, in order."""
         if self.times is not None:
             yield "COMPUTE_START", self.times.taken_ns
             yield "COMPUTE_INPUT_END", self.times.launched_ns
@@ -62,19 +65,20 @@ class Borders(NamedTuple):
 
 
 class Span(Protocol):
-    """A trace in an exporter's hands."""
+    """A trace in progress, as an exporter keeps it."""
 
     def child(self, model: str, trace_id: int, arrived_ns: int) -> Span:
-        """Of an ensemble's step."""
+        """Return the span of an ensemble's step, or of a model's request to another model. arrived_ns: monotonic."""
 
     def end(self, borders: Borders) -> None:
-        """Everything is known."""
+        """Complete the trace with all its timestamps."""
 
 
 class Exporter(Protocol):
-    """Where traces go. Any thread."""
+    """A destination of traces. Any thread may use it."""
 
-    def begin(self, model: str, trace_id: int, parent: Parent | None, arrived_ns: int) -> Span: ...
+    def begin(self, model: str, trace_id: int, parent: Parent | None, arrived_ns: int) -> Span:
+        """Begin the trace of a request. parent: the client's span, None if it sent none. arrived_ns: monotonic."""
 
     def close(self, timeout_s: float) -> None:
-        """Send what is left; at most that long."""
+        """Send the remaining traces, within timeout_s seconds."""

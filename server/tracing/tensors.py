@@ -3,7 +3,8 @@
 
     {"id":1,"activity":"TENSOR_QUEUE_INPUT","tensor":{"name":"x","data":"0,1.5","shape":"1,2","dtype":"FP32"}}
 
-Triton writes all of every tensor. Here a tensor's text ends after so many elements or characters: then "truncated" is true.
+Triton writes every tensor completely. Here a tensor's text is limited to MOST_ELEMENTS elements and MOST_CHARACTERS characters;
+"truncated" is true if it was cut.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ from hypersonic.server.inference.request import CheckedRequest, Frame, InputTens
 from hypersonic.server.inference.strings import walk_strings
 
 INPUT, OUTPUT = "TENSOR_QUEUE_INPUT", "TENSOR_BACKEND_OUTPUT"
-#: of one tensor
+#: the limits of one tensor's text
 MOST_ELEMENTS, MOST_CHARACTERS = 4096, 1 << 16
 _HEAD_BYTES = 4 * MOST_CHARACTERS + 8 * (MOST_ELEMENTS + 2)
-#: of one request: an ensemble's step is one of its own
+#: the most tensors of one request; an ensemble's step counts as a request of its own
 MOST_TENSORS = 256
 
 
 class TracedTensor(NamedTuple):
-    """data: its elements, with commas between them. truncated: there are more."""
+    """A tensor as text. data: its elements, separated by commas. truncated: True if there are more elements."""
 
     activity: str
     name: str
@@ -40,7 +41,7 @@ class TracedTensor(NamedTuple):
     truncated: bool
 
     def entry(self) -> Mapping[str, Any]:
-        """Of the trace file, without the id."""
+        """Return the object for the trace file, without the id."""
         tensor: dict[str, Any] = {
             "name": self.name, "data": self.data, "shape": ",".join(map(str, self.shape)), "dtype": self.datatype
         }  # fmt: skip
@@ -48,17 +49,20 @@ class TracedTensor(NamedTuple):
 
 
 class TensorLog:
-    """A request's tensors so far, MOST_TENSORS at most. Used by whoever has the request, one after another."""
+    """The tensors of a request so far, at most MOST_TENSORS. Used by one thread at a time, the one that has the request."""
 
     def __init__(self) -> None:
         self.tensors: list[TracedTensor] = []
 
     def received(self, tensors: Iterable[InputTensor]) -> None:
-        """A request that meets a version on its way out comes here again: what counts is the last."""
+        """Record the inputs.
+
+        A request that is repeated because its version was unloaded calls this again; the last call counts.
+        """
         self.tensors = [traced(INPUT, *tensor) for tensor in islice(tensors, MOST_TENSORS)]
 
     def framing(self, frame: Frame, config: ModelConfig) -> Frame:
-        """The frame, noting each answer's outputs."""
+        """Return a frame function that also records each answer's outputs."""
 
         def noting(request: CheckedRequest, answer: Answer) -> Any:
             for output in answer.asked(request.outputs)[: MOST_TENSORS - len(self.tensors)]:
@@ -70,7 +74,10 @@ class TensorLog:
 
 
 def traced(activity: str, name: str, datatype: str, shape: Sequence[int], data: bytes | memoryview) -> TracedTensor:
-    """data: little endian; what of it makes no whole element is left out, since nobody has checked it yet."""
+    """Convert a tensor to text.
+
+    data: little endian. It has not been checked yet, so trailing bytes that are not a whole element are left out.
+    """
     known = DATATYPES.get(datatype)
     if known is None:
         return TracedTensor(activity, name, "", tuple(shape), datatype, truncated=len(data) > 0)
@@ -80,7 +87,7 @@ def traced(activity: str, name: str, datatype: str, shape: Sequence[int], data: 
 
 
 def _head(chunks: Iterable[bytes | memoryview]) -> bytes:
-    """More than traced() shows."""
+    """Return the beginning of the bytes: more than traced() shows."""
     head = bytearray()
     for chunk in chunks:
         head += chunk[: _HEAD_BYTES - len(head)]
@@ -99,7 +106,7 @@ def _bounded(elements: Iterator[str]) -> tuple[list[str], bool]:
 
 
 def _numbers(data: bytes | memoryview, datatype: str) -> Iterator[str]:
-    """Shortest texts that mean the same number; a whole one without its point, as C++ writes them."""
+    """Iterate over the shortest text of each number; a whole number has no decimal point, as in C++."""
     known = DATATYPES[datatype]
     whole = memoryview(data)[: len(data) // known.size_bytes * known.size_bytes]
     array: NDArray[Any] = np.frombuffer(whole, known.numpy)[: MOST_ELEMENTS + 1]
@@ -110,7 +117,7 @@ def _numbers(data: bytes | memoryview, datatype: str) -> Iterator[str]:
 
 
 def _strings(data: bytes | memoryview) -> Iterator[str]:
-    """In quotes; bytes that are no UTF-8 as \\xff."""
+    """Iterate over the strings in quotes; bytes that are not UTF-8 appear as \\xff."""
     view = memoryview(data)
     for start, stop in walk_strings(view):
         if start > len(view):

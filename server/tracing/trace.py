@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A trace of a request, from the times it carries anyway.
+"""The trace of a request, made from timestamps that are taken in any case.
 
     InferRequest                                    arrived .......... finished
       <model>                                       arrived .......... finished     triton.* attributes
         queue / compute                             enqueued - taken - finished
           compute_input  compute_infer  compute_output
 
-Triton's spans and events, and below `compute` its three parts, and `queue`. With tracing off a request costs one look at
-`Tracing.active`; with it on, one count more for each that is not sampled.
+These are Triton's spans and events; `queue` and the three parts of `compute` are additional. With tracing off, a request costs
+one read of `Tracing.active`; with tracing on, a request that is not sampled costs one increment of a counter.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class Trace:
-    """A sampled request, or an ensemble's step of one."""
+    """The trace of a sampled request, or of an ensemble's step of one. It implements StepTrace."""
 
     def __init__(self, span: Span, model: str, numbers: count[int], level: Sequence[str] = (TIMESTAMPS,)) -> None:
         self._span = span
@@ -42,16 +42,16 @@ class Trace:
         self._ended = False
 
     def step(self, model: str, arrived_ns: int) -> Trace:
-        """The trace of a step of this ensemble's request, or of what this model asks another."""
+        """Return the trace of a step of this ensemble's request, or of this model's request to another."""
         return Trace(self._span.child(model, next(self._numbers), arrived_ns), model, self._numbers, self._level)
 
     def received(self, tensors: Sequence[InputTensor]) -> None:
-        """The request's inputs; does nothing without level TENSORS."""
+        """Record the request's inputs; does nothing without level TENSORS."""
         if self._tensors is not None:
             self._tensors.received(tensors)
 
     def framing(self, frame: Frame, config: ModelConfig) -> Frame:
-        """The frame, which notes what it frames with level TENSORS."""
+        """Return a frame function that also records the tensors it frames, with level TENSORS."""
         return frame if self._tensors is None else self._tensors.framing(frame, config)
 
     def end(
@@ -64,7 +64,10 @@ class Trace:
         times: RunTimes | None = None,
         error: Exception | None = None,
     ) -> None:
-        """The request is answered, now; later calls do nothing. Raises nothing: a trace must not fail a request."""
+        """End the trace now: the request is answered.
+
+        Later calls do nothing. Raises nothing, since a trace must not fail a request.
+        """
         if self._ended:
             return
         self._ended = True
@@ -81,7 +84,7 @@ class Trace:
 
 
 class TracedCall:
-    """A front end's call of a request that is traced."""
+    """A front end's call with the trace of its request."""
 
     __slots__ = ("add_callback", "client", "is_active", "trace")
 
@@ -93,22 +96,25 @@ class TracedCall:
 
 
 class Tracing:
-    """What front ends ask. Made at start; TraceSetting changes its control."""
+    """The entry point for front ends. Created at start; TraceSetting changes its control. Any thread may use it."""
 
     def __init__(self, control: TraceControl, exporter: Exporter | None) -> None:
-        """exporter: None when nothing could be traced anyway (mode triton without a file)."""
+        """Create it. exporter: None if nothing can be traced (mode triton without a file)."""
         self.control = control
         self._exporter = exporter
         self._numbers = count(1)
 
     @property
     def active(self) -> bool:
-        """Whether begin() is worth calling."""
+        """True if any request may be sampled; otherwise begin() need not be called."""
         return self.control.active
 
     def begin(self, model: str, traceparent: str, arrived_ns: int) -> Trace | None:
-        """The trace of a request that is sampled. traceparent: the client's header, "" = none; in mode opentelemetry a client
-        that samples its own trace has its request traced, whatever the rate. Raises nothing."""
+        """Return the trace of a request, None if it is not sampled. Raises nothing.
+
+        traceparent: the client's header, "" = none. In mode opentelemetry, a request whose client samples its own trace is
+        traced whatever the rate.
+        """
         if self._exporter is None:
             return None
         parent = parse_traceparent(traceparent) if traceparent and self.control.config.mode == OPENTELEMETRY else None
@@ -117,14 +123,17 @@ class Tracing:
         try:
             span = self._exporter.begin(model, number := next(self._numbers), parent, arrived_ns)
             return Trace(span, model, self._numbers, self._level(model))
-        except Exception:  # noqa: BLE001 - the same
-            _LOG.exception("trace %d could not be begun", number)
+        except Exception:  # noqa: BLE001 - as above
+            _LOG.exception("trace %d could not be started", number)
             return None
 
     @contextmanager
     def following(self, call: Any, model: str, version: int, request_id: str, arrived_ns: int) -> Iterator[Any]:
-        """The call to go on with: a TracedCall if this request is sampled. Its attribute `traceparent`, if it has one, is the
-        client's header. The model ends the trace; for a request that is refused before it gets there it ends here."""
+        """Yield the call to continue with: a TracedCall if this request is sampled, otherwise `call`.
+
+        The call's attribute `traceparent`, if it has one, is the client's header. The model ends the trace; for a request that
+        is refused before it reaches the model, the trace ends here.
+        """
         trace = self.begin(model, getattr(call, "traceparent", ""), arrived_ns)
         if trace is None:
             yield call
@@ -138,11 +147,11 @@ class Tracing:
             raise
 
     def _level(self, model: str) -> Sequence[str]:
-        """Tensors go into Triton's files only, as in Triton; spans are nothing but times."""
+        """Return the level in force. As in Triton, only files hold tensors; spans hold only timestamps."""
         config = self.control.config
         return self.control.settings(model).level if config.mode == TRITON else (TIMESTAMPS,)
 
     def close(self, timeout_s: float) -> None:
-        """Send what is left."""
+        """Send the remaining traces, within timeout_s seconds."""
         if self._exporter is not None:
             self._exporter.close(timeout_s)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fetches the page again every two seconds and exchanges its main part. The server makes all markup; nothing is built here.
+// Fetches the page every two seconds and replaces its main part. The server creates all markup.
 "use strict";
 
 const PERIOD_MS = 2000;
