@@ -9,9 +9,9 @@ CONTROL: tuple[Difference, ...] = (
     Difference(
         "configurations without outputs, with a tensor twice, with max_candidate_sequences 0 or several kinds"
         " of control in one input",
-        "load",
+        "are loaded",
         "UNAVAILABLE with the reason",
-        "no request to them could be answered as it was meant",
+        "no request to them could be answered correctly",
         (
             "control: state of no_outputs", "control: state of tensor_twice", "control: state of no_candidates",
             "control: state of control_of_two_kinds", "control: infer on no_outputs", "control: infer on tensor_twice",
@@ -20,10 +20,10 @@ CONTROL: tuple[Difference, ...] = (
         ),
     ),
     Difference(
-        "models whose configuration cannot be used",
-        "in the index without a version, state or reason (or not at all); the reason is in the log",
-        "UNAVAILABLE with the reason, for text the parser's line and column",
-        "the operator who asks is told",
+        "models with an invalid configuration",
+        "in the index without version, state and reason, or not in the index; the reason is only in the log",
+        "UNAVAILABLE with the reason, and with line and column for a syntax error",
+        "an operator sees the reason in the index",
         (
             "control: state of unparsable", "control: state of unknown_field", "control: state of misnamed",
             "control: state of no_version", "control: state of no_backend", "control: state of negative_batch",
@@ -34,8 +34,8 @@ CONTROL: tuple[Difference, ...] = (
     Difference(
         "requests to such a model",
         "'m' is not found, or 'm' has no available versions",
-        "the other of the two, by whether a version is known",
-        "NOT_FOUND in both",
+        "the other of these two texts, depending on whether a version is known",
+        "the code is NOT_FOUND in both",
         (
             "control: infer on no_version", "control: infer on no_backend", "control: infer on negative_batch",
             "control: infer on preferred_too_big", "control: infer on unfed_step",
@@ -44,8 +44,8 @@ CONTROL: tuple[Difference, ...] = (
     Difference(
         "a load that fails",
         "INTERNAL: failed to load 'm', failed to poll from model repository; the reason is in the log",
-        "the same with the reason; INVALID_ARGUMENT where the configuration was read",
-        "who asked is told",
+        "the same text with the reason; INVALID_ARGUMENT if the configuration could be read",
+        "the caller sees the reason",
         (
             "control: override: another name", "control: override: an unknown field",
             "control: override: a field of another type", "control: override: a largest batch below 0",
@@ -54,16 +54,16 @@ CONTROL: tuple[Difference, ...] = (
     ),
     Difference(
         "an unknown backend",
-        "its text ends with `try specifying runtime on the model configuration.`",
-        "with the backends there are",
-        "there is no `runtime` here",
+        "the text ends with `try specifying runtime on the model configuration.`",
+        "the text ends with the list of available backends",
+        "this server has no `runtime` setting",
         ("control: override: an unknown backend",),
     ),
     Difference(
         "`file:` parameters",
-        "any path: without a version, above the model (INTERNAL), absolute, in a subdirectory",
-        "INTERNAL with the reason unless `file:<version>/<name>`",
-        "names come from the network (CVE-2023-31036)",
+        "any path is accepted: without a version, absolute, in a subdirectory; one above the model is INTERNAL",
+        "INTERNAL with the reason, unless of the form `file:<version>/<name>`",
+        "the names are received from the network (CVE-2023-31036)",
         (
             "control: override: a file of no version", "control: override: a file above",
             "control: override: a file above its version", "control: override: a file by its absolute path",
@@ -71,24 +71,24 @@ CONTROL: tuple[Difference, ...] = (
         ),
     ),
     Difference(
-        "base64 of a `file:` parameter with other characters",
-        "these are skipped",
-        "400 with what is allowed; line breaks are skipped, `=` at the end may be missing",
+        "other characters in the base64 of a `file:` parameter",
+        "are skipped",
+        "400, naming the allowed characters; line breaks are skipped, and `=` at the end may be missing",
         "a damaged model must not be loaded",
         ("control: HTTP load of a file that is not base64",),
     ),
     Difference(
-        "loading nothing, a path, or files without a configuration",
-        "INTERNAL: failed to poll from model repository; a path is taken",
+        "loading an empty name, a path, or files without a configuration",
+        "INTERNAL: failed to poll from model repository; a path is accepted",
         "INVALID_ARGUMENT with newer Triton's texts",
-        "names come from the network (CVE-2023-31036, CVE-2025-23316)",
+        "the names are received from the network (CVE-2023-31036, CVE-2025-23316)",
         ("control: load nothing", "control: load by a path", "control: file without config"),
     ),
     Difference(
-        "a plain load after one with another configuration",
-        "keeps the other configuration while the files are unchanged",
-        "goes back to the repository's",
-        "what is loaded is what was asked for last",
+        "a load without a configuration after one with a configuration",
+        "keeps the configuration while the files are unchanged",
+        "uses the repository's configuration again",
+        "the last load request determines what is loaded",
         ("control: load with another configuration",),
     ),
 )  # fmt: skip

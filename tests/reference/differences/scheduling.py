@@ -8,31 +8,31 @@ from tests.reference.difference import Difference
 SCHEDULING: tuple[Difference, ...] = (
     Difference(
         "when a batch is closed",
-        "the next one while the instance is still busy, at the first preferred size; what then waits may be merged past it",
-        "when an instance is free: the largest preferred size that is there",
-        "larger batches under load, and never a size that is not preferred while a preferred one can be had",
-        # what Triton merges hangs on how its threads meet: not each of them differs each time
+        "while the instance is still busy, at the first preferred size; later requests may be merged beyond that size",
+        "when an instance is free, at the largest preferred size that the waiting requests give",
+        "larger batches under load, and never another size while a preferred one is possible",
+        # what Triton merges depends on the timing of its threads, so not every case differs in every run
         ("batching: preferred sizes: *", "batching: delay: twice a preferred size"),
     ),
     Difference(
-        "a request that its client takes back while it waits",
-        "runs all the same, counts as success",
-        "never runs; fail, reason CANCELED",
-        "the device is for those who still wait",
+        "a request that its client cancels while it waits",
+        "runs nevertheless and counts as a success",
+        "never runs; counts as a failure with reason CANCELED",
+        "the device stays free for clients that still wait",
         ("batching: cancelled", "batching: cancelled, no batching"),
     ),
     Difference(
-        "requests that a full queue or the sequence batcher refuses",
-        "counted nowhere",
-        "fail in ModelStatistics, reason REJECTED in the metric",
-        "clients choose a server by it",
+        "requests refused by a full queue or by the sequence batcher",
+        "not counted",
+        "count as failures in ModelStatistics, with reason REJECTED in the metric",
+        "clients choose a server by the number of failures",
         ("batching: queue of two", "batching: a full level", "statistics: sequence, not started"),
     ),
     Difference(
-        "an error that a python model gives as its response",
-        "success",
-        "fail, reason BACKEND",
-        "clients choose a server by it",
+        "an error that a python model returns as its response",
+        "counts as a success",
+        "counts as a failure with reason BACKEND",
+        "clients choose a server by the number of failures",
         (
             "statistics: model: error_response", "statistics: model: error_code", "statistics: model: error_cancelled",
             "statistics: model: duplicate_output", "statistics: decoupled: an error between",
@@ -40,19 +40,19 @@ SCHEDULING: tuple[Difference, ...] = (
     ),
     Difference(
         "a run that fails (an exception, the wrong number of responses)",
-        "one more in execution_count and batch_stats",
-        "in neither",
-        "its times are none of the device",
+        "counts in execution_count and batch_stats",
+        "counts in neither",
+        "its times are not those of the device",
         (
             "statistics: model: exception", "statistics: model: model_exception", "statistics: model: too_few",
             "statistics: model: too_many", "statistics: model: not_a_response",
         ),
     ),
     Difference(
-        "an ensemble one of whose steps fails",
+        "a request to an ensemble whose step fails",
         "counts as two failures of the ensemble",
-        "as one",
-        "it is one request",
+        "counts as one failure",
+        "it is a single request",
         ("statistics: ensemble of a model: exception", "statistics: ensemble of a model: error_code"),
     ),
 )  # fmt: skip
