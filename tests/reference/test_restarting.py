@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A reference that ends by itself is started again, both servers are asked anew, and it is said; no difference is lost."""
+"""A reference that ends by itself is started again, both servers are asked again, and this is reported; no difference is lost."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def _asked() -> dict[str, Case]:
         "unload nothing": lambda side: side.wire.rpc("RepositoryModelUnload"),
         "load what is loaded": lambda side: side.wire.rpc("RepositoryModelLoad", model_name="good"),
         "unknown parameter": lambda side: _load(side.wire, "good", nothing="x"),
-        "config that is no text": lambda side: _load(side.wire, "good", config=b"x"),
+        "config that is not text": lambda side: _load(side.wire, "good", config=b"x"),
         "config that is no JSON": lambda side: _load(side.wire, "good", config="{").get("code"),
         "file without config": lambda side: _load(side.wire, "good", **{"file:1/model.py": b"x"}),
         "HTTP load an unknown model": lambda side: side.wire.http("POST", "/v2/repository/models/nope/load")[::2],
@@ -145,7 +145,7 @@ def _settled(wire: Wire) -> Any:
 
 
 def _tried(**parameters: str | bytes) -> Case:
-    """What such a load of `good` answers, and whether it serves as before; then as the repository has it."""
+    """The answer to such a load of `good`, and whether it serves as before; then it is loaded as the repository has it."""
 
     def ask(side: Side) -> Any:
         try:

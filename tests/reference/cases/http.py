@@ -54,7 +54,7 @@ def _ask(method: str, path: str, body: Any = None, headers: dict[str, str] | Non
 
 
 def shown(reply: Reply) -> Any:
-    """What is compared of a reply."""
+    """The parts of a reply that are compared."""
     body = reply.body
     if isinstance(body, dict) and "version" in body and "extensions" in body:
         body = {**body, "version": bool(body["version"])}
@@ -88,7 +88,7 @@ def _pages() -> dict[str, Row]:
     rows |= {f"POST {path}": ("POST", path, body) for path, body in posts.items()}
     rows |= {
         "index of what is ready": ("POST", "/v2/repository/index", {"ready": True}),
-        "index, ready is no boolean": ("POST", "/v2/repository/index", {"ready": "x"}),
+        "index, ready is not a boolean": ("POST", "/v2/repository/index", {"ready": "x"}),
         "index, not JSON": ("POST", "/v2/repository/index", b"{"),
         "register what is not there": ("POST", "/v2/systemsharedmemory/region/r/register", {"key": "/no_such_segment", "offset": 0, "byte_size": 64}),
         "register without a key": ("POST", "/v2/systemsharedmemory/region/r/register", {"byte_size": 64}),
@@ -266,7 +266,7 @@ def _texts() -> dict[str, Row]:
         "JSON with a comment": post("/* */" + good),
         "JSON with a comma too many": post(good[:-1] + ",}"),
         "JSON with a key twice": post(good[:-1] + ', "id": "a", "id": "b"}'),
-        "JSON with a key nobody knows": post(good[:-1] + ', "nothing": {"a": [1]}}'),
+        "JSON with an unknown key": post(good[:-1] + ', "nothing": {"a": [1]}}'),
         "JSON with escapes": post(good.replace("INPUT0", "\\u0049NPUT0")),
         "JSON with half a surrogate": post(good[:-1] + ', "id": "\\ud800"}'),
         "JSON with a control character": post(good[:-1] + ', "id": "a\nb"}'),

@@ -204,7 +204,7 @@ def _marked() -> Iterator[Row]:
             yield _row(f"classes of {datatype}", "identity", [of], [f"OUT_{datatype}"], classification=3)
     wrong = message("classes", [given("X", x, "FP32")], ["Y"])
     wrong.outputs[0].parameters["classification"].string_param = "2"
-    yield "classification that is no number", wrong, {}
+    yield "classification that is not a number", wrong, {}
     for where in ("input", "output"):
         yield f"unknown {where} region", _in_region(where), {}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What models do: failing ones, ensembles, sequences, decoupled ones, streams."""
+"""The behaviour of models: failing ones, ensembles, sequences, decoupled ones, streams."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def cases() -> dict[str, Case]:
 
 
 def _with_region(ask: Callable[[Wire, str], Any]) -> Case:
-    """What it answers, and what the segment holds afterwards where outputs go."""
+    """The answer, and the contents of the segment's output part afterwards."""
 
     def case(wire: Wire) -> Any:
         with _segment() as segment:

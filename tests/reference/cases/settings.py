@@ -73,7 +73,7 @@ def cases() -> dict[str, Case]:
 
 
 def _then(change: Callable[..., Any], to: Any, back: Any, *more: str) -> Case:
-    """What the change answers, and what the settings are after it."""
+    """The answer to the change, and the settings after it."""
 
     def ask(wire: Wire) -> Any:
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What both count: of requests that succeed, fail and are refused; the identities between their figures; the metrics."""
+"""The counts of both servers for requests that succeed, fail and are refused; identities between them; the metrics."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def cases() -> dict[str, Case]:
 
 
 def _counted(models: Sequence[str], requests: int, ask: Callable[[Wire], Any]) -> Case:
-    """What the counts of `models` grow by, once the first has counted that many requests."""
+    """The increase of the counts of `models`, once the first has counted that many requests."""
 
     def case(side: Side) -> Any:
         wire = side.wire

@@ -17,6 +17,6 @@ class TritonPythonModel:
         head, _, data = file.partition(b"\n")
         kind, width, height, _ = head.split()
         if kind != b"P6":
-            raise pb_utils.TritonModelException("IMAGE is no binary PPM file")
+            raise pb_utils.TritonModelException("IMAGE is not a binary PPM file")
         shape = (int(height), int(width), 3)
         return np.frombuffer(data, np.uint8).reshape(shape).transpose(2, 0, 1).astype(np.float32) / 255

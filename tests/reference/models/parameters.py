@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a model sees of its request, as JSON."""
+"""Answers what it sees of its request, as JSON."""
 
 import json
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the fpga backend gives back of a card, by a faulty XRT that keeps a journal."""
+"""The fpga backend releases everything it took from a card, by the journal of a faulty XRT."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.host.register_values import HEALTHY
 
 SLOT = ["run", "buffer", "buffer"]
 UNIT = [*SLOT, "kernel"]
-#: in the order of an ordinary end, and of a card that is let go of
+#: in the order of an ordinary end, and of a card that is released
 CLOSED, LET_GO = [*SLOT, *SLOT, "kernel", "kernel", "device"], [*UNIT, *UNIT, "device"]
 
 

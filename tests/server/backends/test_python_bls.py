@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model's request to another model, without the model's process: what is asked of the repository, and what comes back."""
+"""A model's request to another model, without the model's process: the lookups in the repository, and the answers."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ ENDS: dict[str, tuple[str, str]] = {
 
 @pytest.fixture
 def messages(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
-    """What the server has logged so far."""
+    """The server's log so far."""
     logger = logging.getLogger("hypersonic")
     monkeypatch.setattr(logger, "propagate", True)
     monkeypatch.setattr(logger, "handlers", [])

@@ -18,7 +18,7 @@ from tests.server.python_models import DOUBLE, FLOATS, config_of, message_of, so
 
 
 def left() -> Counter[str]:
-    """What this process holds, and its children: open files by kind, mappings of memory files, threads, processes."""
+    """The resources of this process and its children: open files by kind, mappings of memory files, threads, processes."""
     files = [str(fd.readlink()).split(":")[0] for fd in Path("/proc/self/fd").iterdir() if os.path.lexists(fd)]
     mapped = [line for line in Path("/proc/self/maps").read_text().splitlines() if "model tensors" in line]
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()

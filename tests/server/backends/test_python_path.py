@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a model.py imports from: its own directories, as Triton documents, and never the server's working directory."""
+"""Where a model.py imports from: its own directories, as Triton documents, and never the server's working directory."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 
 def words(tmp_path: Path, expression: str) -> str:
-    """What a model says of its request."""
+    """The value of an expression about the request, in the model's process."""
     code = source(f"return [text({expression}) for request in requests]")
     with loaded(tmp_path, code, WORDS) as model:
         return str(model.run(X[0])[0][0].decode())

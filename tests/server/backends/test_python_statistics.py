@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the server counts of models that answer on their own: decoupled ones."""
+"""The statistics of decoupled models."""
 
 from __future__ import annotations
 

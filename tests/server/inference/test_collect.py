@@ -33,7 +33,7 @@ def config(datatype: str, dims: Sequence[int] = (-1,), max_batch_size: int = 64)
 
 
 def apart(array: Array, shares: Sequence[Share], config: ModelConfig) -> list[np.ndarray]:
-    """What each share gets of output y, which is there for all."""
+    """Each share's part of output y, which every share has."""
     outputs = split(array, 0, shares, config)
     assert all(isinstance(output, Output) for output in outputs)
     return [arrays_of(Answer((output,)), config)["y"] for output in outputs if isinstance(output, Output)]
