@@ -188,7 +188,7 @@ def test_a_file_that_is_no_model_is_refused(tmp_path: Path, data: bytes) -> None
 
 def test_a_model_that_is_not_there_is_refused(tmp_path: Path) -> None:
     text = same("FP32") + 'default_model_filename: "other.onnx"'
-    assert "1/other.onnx is not there" in refused(tmp_path, identity("FP32"), text)
+    assert "1/other.onnx is missing, or is not a file" in refused(tmp_path, identity("FP32"), text)
 
 
 def test_a_link_out_of_the_models_directory_is_refused(tmp_path: Path) -> None:
