@@ -139,7 +139,7 @@ def _xrt_lines(xrt: Xrt, *, some: bool, f2: bool) -> list[str]:
     lines = [f"XRT {xrt.version or '(version not known)'}", _row("library", str(xrt.file or xrt.path))]
     lines.append(_row("driver", f"{DRIVER} {xrt.driver}" if xrt.driver else f"{DRIVER} is not loaded", _mismatch(xrt)))
     if not some and not f2:
-        step = "set one up as docs/guide.md says in step 7, or use the emulated ones"
+        step = 'set one up as docs/manual.md says under "The card", or use the emulated ones'
         lines.append(_row("cards", f"none: no card is bound to its driver {DRIVER}; {step}"))
     return lines
 

@@ -15,7 +15,7 @@ from hypersonic.firmware.platform import find_platform
 ROOT = Path(__file__).resolve().parents[2]
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
 README = (ROOT / "README.md").read_text()
-GUIDE = (ROOT / "docs" / "guide.md").read_text()
+TUTORIAL, MANUAL = ((ROOT / "docs" / f"{page}.md").read_text() for page in ("tutorial", "manual"))
 ZOO = (ROOT / "docs" / "zoo.md").read_text()
 
 
@@ -68,7 +68,7 @@ def test_a_model_of_the_zoo_has_one_number_of_parameters() -> None:
     assert rows_of((ROOT / "docs" / "zoo" / "table.md").read_text(), "| model |")["facile"] == report["facile"]
 
 
-@pytest.mark.parametrize(("text", "where"), [(README, "README.md"), (GUIDE, "docs/guide.md")])
+@pytest.mark.parametrize(("text", "where"), [(README, "README.md"), (MANUAL, "docs/manual.md")])
 def test_the_rate_that_a_page_shows_is_the_least_of_the_limits_beside_it(text: str, where: str) -> None:
     parts = r"events/s on a u250|network|memory bank|PCIe \w+ the card|kernel"
     shown = dict(re.findall(rf"^│ +({parts}) +│ +([\d,]+) ", text, re.MULTILINE))
@@ -81,11 +81,11 @@ def test_the_rate_that_a_page_shows_is_the_least_of_the_limits_beside_it(text: s
     assert NETWORK_GBPS == 25
 
 
-def test_the_guide_names_no_layer_that_the_kernel_cannot_have_as_one_it_can() -> None:
+def test_the_tutorial_names_no_layer_that_the_kernel_cannot_have_as_one_it_can() -> None:
     from hypersonic.hls.da.read import _SUPPORTED
     from hypersonic.hls.rf.registry import READERS
 
-    section = GUIDE[GUIDE.index("### Which core") : GUIDE.index("[hls/frontend/description.py]")]
+    section = TUTORIAL[TUTORIAL.index("### Which core") : TUTORIAL.index("## 6 ")]
     unrolled = section[: section.index("`rf` (`Resource`)")]
     for word in re.findall(r"[A-Z][A-Za-z]{2,}", _SUPPORTED):
         assert word in unrolled or word == "Activation", word

@@ -132,16 +132,16 @@ def blocks(page: str, language: str) -> list[str]:
 
 
 def test_the_yaml_of_the_pages_describes_models(tmp_path: Path) -> None:
-    (guide, several), (wire,) = blocks("guide.md", "yaml"), blocks("wire-formats.md", "yaml")
-    for text in (guide, f"name: several\n{several}", f"name: facile\n{wire}"):
+    (tutorial, several), (wire,) = blocks("tutorial.md", "yaml"), blocks("wire-formats.md", "yaml")
+    for text in (tutorial, f"name: several\n{several}", f"name: facile\n{wire}"):
         (tmp_path / "model.yaml").write_text(text)
         described = read_description(tmp_path / "model.h5")
         assert described.inputs[0].fixed == FixedPoint.parse(str(described.inputs[0].fixed))
     assert (described.inputs[0].datatype, described.outputs[0].datatype) == ("INT16", "FP16")
 
 
-def test_the_configuration_of_the_guide_names_cards_and_buffers(tmp_path: Path) -> None:
-    (text,) = blocks("guide.md", "pbtxt")
+def test_the_configuration_of_the_manual_names_cards_and_buffers(tmp_path: Path) -> None:
+    (text,) = blocks("manual.md", "pbtxt")
     tensors = 'input { name: "x" data_type: TYPE_FP32 dims: [ 1 ] } output { name: "y" data_type: TYPE_FP32 dims: [ 1 ] }'
     (tmp_path / "config.pbtxt").write_text(f'backend: "fpga" max_batch_size: 8 {tensors}\n{text}')
     config = read_config(tmp_path / "config.pbtxt", "facile")
