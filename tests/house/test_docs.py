@@ -141,7 +141,7 @@ def test_the_yaml_of_the_pages_describes_models(tmp_path: Path) -> None:
 
 
 def test_the_configuration_of_the_manual_names_cards_and_buffers(tmp_path: Path) -> None:
-    (text,) = blocks("manual.md", "pbtxt")
+    (text,) = blocks("manual.md", "text")
     tensors = 'input { name: "x" data_type: TYPE_FP32 dims: [ 1 ] } output { name: "y" data_type: TYPE_FP32 dims: [ 1 ] }'
     (tmp_path / "config.pbtxt").write_text(f'backend: "fpga" max_batch_size: 8 {tensors}\n{text}')
     config = read_config(tmp_path / "config.pbtxt", "facile")
