@@ -3,20 +3,14 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 from docutils.core import publish_doctree
 from docutils.nodes import bullet_list, literal, literal_block, paragraph
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "docs" / "extensions"))
-
-from plain_docstrings import to_rst  # noqa: E402
-from source_links import name_sources  # noqa: E402
+from docs.extensions.plain_docstrings import to_rst
+from docs.extensions.source_links import name_sources
 
 
 def test_a_plain_docstring_keeps_its_words_its_code_and_its_tables() -> None:

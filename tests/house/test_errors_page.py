@@ -11,7 +11,7 @@ from functools import cache
 import pytest
 
 from tests.house.graph import ROOT
-from tests.house.test_tree import tracked_files
+from tests.house.tracked import tracked_files
 
 PAGE = (ROOT / "docs" / "errors.md").read_text()
 _ROOMS = ("hls", "firmware", "host", "server", "client", "sim", "hypersonic")
